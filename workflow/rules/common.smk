@@ -10,7 +10,7 @@ from snakemake.logging import logger
 from mamushi.artifacts import paths
 from mamushi.configuration import arms, counts, grid, layers, questions
 from mamushi.configuration.complete import complete
-from mamushi.configuration.sources import files, is_gguf
+from mamushi.configuration.sources import files, is_gguf, unlabelled
 from mamushi.data import rows
 from mamushi.errors import UserError
 from mamushi.registry import plugin, plugins
@@ -63,12 +63,16 @@ TINY = [model for model in config["models"] if grid.is_tiny(config, model)]
 READY = [model for model in config["models"] if model not in TINY]
 GGUF = [model for model in READY if is_gguf(config["models"][model])]
 VECTORS = [model for model in READY if "embeddings" in config["models"][model]]
+CORPORA = [name for name in config["datasets"] if unlabelled(config["datasets"][name])]
 LANGUAGE = [model for model in config["models"] if model not in VECTORS]
 
 
 def only(names):
     """A wildcard constraint that matches these names and nothing else."""
     return "|".join(map(re.escape, names)) or "(?!)"
+
+
+LABELLED = only(set(config["datasets"]) - {*CORPORA}) if CORPORA else NAME
 
 
 wildcard_constraints:

@@ -151,7 +151,7 @@ rule runtime:
 rule ranking:
     input:
         examples=made(paths.EXAMPLES),
-        scores=expand(paths.SCORES, selector=RANKED, allow_missing=True),
+        scores=partial(ranking_of, selector=RANKED),
         refits=refits_of(RANKED),
         stability=expand(paths.STABILITY, selector=RANKED, allow_missing=True),
         tokens=expand(

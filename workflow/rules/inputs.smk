@@ -27,6 +27,12 @@ def language_models():
     return []
 
 
+def labelled(axes):
+    """Nothing to wait for: says before anything runs which dataset nobody labelled."""
+    explained(grid.require_labels, config, axes)
+    return []
+
+
 def measured(axes, found):
     """The files ``found`` of axes that can be retrained and measured."""
     explained(grid.require_measurable, config, axes)
@@ -107,6 +113,19 @@ def tokens_read(wildcards):
         return []
     found = of_arm(paths.TOKENS, "gold")
     return found(wildcards) if callable(found) else found.format(**wildcards)
+
+
+def corpus_ranking(wildcards, **other):
+    """The ranking of a corpus that nobody labelled; none of another dataset."""
+    if wildcards.dataset not in CORPORA:
+        return []
+    return expand(paths.POSTERIOR, **{**wildcards, **other})
+
+
+def ranking_of(wildcards, **other):
+    """What lists are the top of: that ranking, or the scores."""
+    scores = expand(paths.SCORES, **{**wildcards, **other})
+    return corpus_ranking(wildcards, **other) or scores
 
 
 SCORE_LOG = "results/logs/score/{dataset}/{model}/seed{seed}/{selector}.log"

@@ -47,10 +47,28 @@ rule refits:
         command("refits")
 
 
+# A corpus that nobody labelled: examples were scored against it, and its own texts are ranked.
+rule posterior:
+    input:
+        examples=made(paths.EXAMPLES),
+        scores=paths.SCORES,
+    output:
+        out=paths.POSTERIOR,
+    log:
+        "results/logs/posterior/{dataset}/{model}/seed{seed}/{selector}.log",
+    localrule: True
+    wildcard_constraints:
+        dataset=only(CORPORA),
+    params:
+        settings=params("posterior", "dataset"),
+    shell:
+        command("posterior")
+
+
 # The product: the ids to remove at a budget, and the copies of their texts.
 rule remove:
     input:
-        scores=paths.SCORES,
+        scores=ranking_of,
         duplicates=made(paths.DUPLICATES),
     output:
         out=paths.REMOVAL,
@@ -122,6 +140,7 @@ rule stability:
         examples=made(paths.EXAMPLES),
         duplicates=made(paths.DUPLICATES),
         scores=paths.SCORES,
+        ranked=corpus_ranking,
         refits=refits_of("{selector}"),
     output:
         out=paths.STABILITY,
@@ -152,7 +171,30 @@ rule manifests:
     log:
         "results/logs/manifests/{dataset}/{model}/seed{seed}/{selector}.log",
     localrule: True
+    wildcard_constraints:
+        dataset=LABELLED,
     params:
         settings=params("manifests", *CELL, "selector"),
     shell:
         command("manifests")
+
+
+# The same of a list of a corpus, at any budget.
+rule corpus_manifest:
+    input:
+        examples=made(paths.EXAMPLES),
+        duplicates=made(paths.DUPLICATES),
+        scores=paths.SCORES,
+        refits=refits_of("{selector}"),
+        posterior=paths.POSTERIOR,
+    output:
+        out=paths.MANIFEST,
+    log:
+        "results/logs/corpus_manifest/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
+    localrule: True
+    wildcard_constraints:
+        dataset=only(CORPORA),
+    params:
+        settings=params("corpus_manifest", *CELL, "selector", "beta"),
+    shell:
+        command("corpus-manifest")

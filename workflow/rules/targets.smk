@@ -11,6 +11,9 @@ rule removals:
 # its tables do not wait.
 rule studies:
     input:
+        lambda wildcards: [
+            labelled(grid.comparison(config, study)) for study in config["studies"]
+        ],
         expand(paths.STUDY_FIGURE, study=config["studies"]),
         [
             grid.manifests(config, grid.comparison(config, study))
@@ -21,6 +24,7 @@ rule studies:
 # What scores and embeddings tell before any retraining: diagnostics, geometry, frontier, advice.
 rule evidence:
     input:
+        lambda wildcards: labelled(GRID),
         expand(paths.TABLE, table=[*settings.EVIDENCE_TABLES, "qualitative_ranking"]),
         expand(paths.FIGURE, figure=settings.figures("evidence")),
         [

@@ -19,6 +19,11 @@ from mamushi.errors import UserError
 GROUP = "start"
 BUDGETS = (0.1, 0.2, 0.3)
 """Shares of the forget texts; those that so few texts make nothing of are left out."""
+OF_CORPUS = (0.01, 0.05, 0.1)
+"""The same of a corpus that nobody labelled."""
+EXAMPLES = {"mamushi_lr": {"solver": "newton-cholesky", "alpha": 1.0}}
+"""How such a corpus is ranked: few examples, and texts of their domain among those that are taken
+for the rest, need a strong penalty (benchmarks/positive.py)."""
 TOKENS = "token_unigram"
 """How tokens are ranked beside the texts: without a training."""
 REFITS = {"whole": 2, "halves": 1}
@@ -30,7 +35,10 @@ NEEDED = {
     "model": ("--model", "the model's folder, .gguf file or id on the hub"),
 }
 """By name, how it is given and what it is."""
-CHOSEN = (*NEEDED, "embeddings", "retain", "id", "budgets", "selectors")
+BESIDE = ("like", "unlike", "terms")
+"""In the place of --forget, by name: files beside a table in which nobody marked the domain."""
+MARKED = "examples of the unwanted domain, which no column of DATA marks"
+CHOSEN = (*NEEDED, *BESIDE, "embeddings", "retain", "id", "budgets", "selectors")
 """What the configuration is written from, by name."""
 
 
@@ -48,14 +56,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         ("text", "COL", "column with the text"),
         ("forget", "EXPR", forget + "'toxic >= 0.5' or '`my class` == 0'"),
         ("retain", "EXPR", retain),
+        ("like", "FILE", f"in its place: a table of {MARKED}"),
+        ("unlike", "FILE", "beside --like or --terms: a table of texts that are wanted"),
+        ("like-text", "COL", "column with the text in these two (default: that of --text)"),
+        ("terms", "FILE", f"in its place: a term or /expression/ a line, found in {MARKED}"),
         ("model", "MODEL", model),
         ("embeddings", "FILE", "in place of a model: a Parquet file with ids and their vectors"),
         ("id", "COL", "column with an id (default: row numbers)"),
     ):
         parser.add_argument(f"--{option}", metavar=metavar, help=about)
-    shares = "shares of the forget texts to list (default: 0.1 0.2 0.3)"
+    shares = "shares of the forget texts to list (default: 0.1 0.2 0.3), or of such a corpus (0.01 "
+    shares += "0.05 0.1)"
     parser.add_argument("--budgets", nargs="+", type=float, metavar="SHARE", help=shares)
-    names = f"how to rank: mamushi_lr is quick (default: mamushi and, of tokens, {TOKENS})"
+    names = f"how to rank: mamushi_lr is quick (default: mamushi and, of tokens, {TOKENS}; of such "
+    names += "a corpus mamushi_lr)"
     parser.add_argument("--selectors", nargs="+", metavar="NAME", help=names)
     held = "share of the texts to hold out, to measure on what a removal buys (default: 0)"
     parser.add_argument("--evaluation", type=_share, default=0.0, metavar="SHARE", help=held)
@@ -76,6 +90,17 @@ def run(args: argparse.Namespace) -> None:
     """Write the configuration, and say what runs it. Raises ``UserError`` as ``write``."""
     write(args)
     print(f"next: {_next(args.out, 'removals')}")
+
+
+TWICE = (
+    ("model", "embeddings", "give one of them"),
+    ("forget", "like", "give one: --like is for a table in which no column marks the rows"),
+    ("forget", "terms", "give one: --terms is for a table in which no column marks the rows"),
+    ("like", "terms", "give one: examples are surer than the hits of terms"),
+    ("retain", "like", "give --unlike, a table of texts that are wanted"),
+    ("retain", "terms", "give --unlike, a table of texts that are wanted"),
+)
+"""Options that exclude each other, and what to do."""
 
 
 def _next(out: Path, target: str) -> str:
@@ -102,14 +127,18 @@ def write(args: argparse.Namespace) -> None:
         raise UserError("is a folder", where=args.out, do="name a file in --out")
     known = ""
     for name, (option, means) in NEEDED.items():
-        if not getattr(args, name) and not (name == "model" and args.embeddings):
+        instead = {"model": args.embeddings, "forget": args.like or args.terms}.get(name)
+        if not (getattr(args, name) or instead):
             raise UserError(f"{option} is missing", do=f"give {means}{known}")
         if name == "data":
             path = Path(args.data).expanduser().absolute()
             columns = readers.columns(path)
             known = f"; the columns are {', '.join(map(repr, columns))}"
-    if args.model and args.embeddings:
-        raise UserError("both --model and --embeddings", do="give one of them")
+    for one, other, do in TWICE:
+        if getattr(args, one) and getattr(args, other):
+            raise UserError(f"both --{one} and --{other}", do=do)
+    if args.unlike and not (args.like or args.terms):
+        raise UserError("--unlike without --like", do="give examples of what is unwanted as well")
     case = _case(args, path, columns)
     case |= _describe(yaml.safe_load(TEXT.format_map(case)), columns, args.budgets)
     text = TEXT.format_map(case)
@@ -136,7 +165,7 @@ grid:
   datasets: [{dataset}]
   models: [{model}]
   seeds: [0] # of folds and networks
-  budgets: {budgets} # shares of the {ranked} forget texts that are ranked
+  budgets: {budgets} # shares of the {ranked} that are ranked
   selectors: {selectors} # {more}
 
 # How certain the lists are: each selector scores again so often. More takes longer and tells more;
@@ -144,13 +173,13 @@ grid:
 evidence:
   refits: {refits}
 
-datasets:
+{defined}datasets:
   {dataset}:
     kind: table
     path: {path} # {rows} rows
     text: {text}
     id: {id}
-    forget: {forget} # {n_forget} rows
+    forget: {forget} # {n_forget}
     retain: {retain} # {others}
     sections: {sections}
 
@@ -228,6 +257,8 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
     marks = [parse(mark).names for mark in (args.forget, args.retain) if mark is not None]
     needed = [args.text, *([args.id] if args.id else ()), *(n for names in marks for n in names)]
     check_columns(path, columns, needed)
+    corpus = args.forget is None
+    usual = [*EXAMPLES] if corpus else ["mamushi", *([] if args.embeddings else [TOKENS])]
     held = args.evaluation
     shares = {"inference": round(1 - held, 6)} | ({"evaluation": held} if held else {})
     sections = (
@@ -239,15 +270,16 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
         **{name: _next(Path(args.out.name), name) for name in ("removals", "evidence")},
         "dataset": _yaml(_name(path.name, "texts")),
         "model": _yaml(_name(Path(args.embeddings or args.model).name, "model")),
-        "budgets": args.budgets or [*BUDGETS],
+        "budgets": args.budgets or [*(OF_CORPUS if corpus else BUDGETS)],
         "refits": _yaml(REFITS),
-        "selectors": _yaml(args.selectors or ["mamushi", *([] if args.embeddings else [TOKENS])]),
+        "selectors": _yaml(args.selectors or usual),
         "more": "auto beside mamushi tries other layers and the words as well"
-        + ("" if args.embeddings else f"; {TOKENS} ranks tokens, in the place of texts"),
+        + ("" if args.embeddings or corpus else f"; {TOKENS} ranks tokens, in the place of texts"),
+        "defined": f"selectors: {_yaml(EXAMPLES)}\n\n" if corpus and not args.selectors else "",
         "path": _yaml(str(path)),
         "text": _yaml(args.text),
         "id": _yaml(args.id) if args.id else "null # row numbers, from 1",
-        "forget": _yaml({"where": args.forget}),
+        "forget": _yaml(_marks(args)),
         "retain": _yaml(None if args.retain is None else {"where": args.retain}),
         "sections": f"{_yaml(shares)} # {sections}",
         "embedder": _find_vectors(args.embeddings)
@@ -256,6 +288,15 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
         # Counted later.
         **dict.fromkeys(("rows", "ranked", "n_forget", "others"), ""),
     }
+
+
+def _marks(args: argparse.Namespace) -> dict[str, str]:
+    """Return what marks the forget domain."""
+    if args.forget is not None:
+        return {"where": args.forget}
+    files = {name: getattr(args, name) for name in BESIDE if getattr(args, name)}
+    found = {name: str(Path(file).expanduser().absolute()) for name, file in files.items()}
+    return found | ({"text": args.like_text} if args.like_text else {})
 
 
 def _name(file: str, otherwise: str) -> str:
@@ -307,6 +348,22 @@ def _describe(
     forget = int(raw.forget.sum())
     retain, neither = len(raw.ids) - forget, sum(raw.dropped.values())
     dropped = {step["step"]: sum(step["dropped"].values()) for step in found["steps"]}
+    if (corpus := found.get("corpus")) is not None:
+        hits = "terms" in settings["forget"]
+        print(
+            f"{settings['path']}: {raw.given.count(None):,} rows, {len(columns)} columns\n"
+            f"  columns: {', '.join(map(repr, columns))}\n"
+            f"  {'hits' if hits else 'examples'}: {there[FORGET]:,}; empty: {dropped['empty']:,}; "
+            f"copies: {dropped['exact_duplicates']:,}\n"
+            f"  ranked: {corpus:,} texts of the corpus\n{_describe_model(model)}"
+        )
+        return {
+            "budgets": config["grid"]["budgets"],
+            "rows": f"{raw.given.count(None):,}",
+            "ranked": f"{corpus:,} texts",
+            "n_forget": f"{there[FORGET]:,} {'hits' if hits else 'examples'}",
+            "others": "nobody marked it",
+        }
     left_out = f"; of neither, left out: {neither:,}" if neither else ""
     print(
         f"{settings['path']}: {found['read']:,} rows, {len(columns)} columns\n"
@@ -323,8 +380,8 @@ def _describe(
     return {
         "budgets": config["grid"]["budgets"],
         "rows": f"{found['read']:,}",
-        "ranked": f"{there[FORGET]:,}",
-        "n_forget": f"{forget:,}",
+        "ranked": f"{there[FORGET]:,} forget texts",
+        "n_forget": f"{forget:,} rows",
         "others": others,
     }
 
@@ -342,8 +399,11 @@ def settle_budgets(
     from mamushi.configuration.complete import complete
 
     there = found["sections"][INFERENCE]
-    fitting = [beta for beta in BUDGETS if round(beta * there[FORGET], 9) >= 1]
-    config["grid"]["budgets"] = [*(chosen or fitting or BUDGETS)]
+    usual, most = BUDGETS, there[FORGET]
+    if "corpus" in found:
+        usual, most = OF_CORPUS, found["corpus"]
+    fitting = [beta for beta in usual if round(beta * most, 9) >= 1]
+    config["grid"]["budgets"] = [*(chosen or fitting or usual)]
     full = complete(config)
     groups = found.get("groups", {}).get("inference")
     counts.check(dataset, counts.needs(full, dataset), there, groups)

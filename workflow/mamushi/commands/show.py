@@ -136,19 +136,18 @@ def _cell(
     from mamushi.evidence.advice import first_budget
     from mamushi.evidence.answer import advised, table, take
     from mamushi.evidence.judgement import leading
-    from mamushi.evidence.ranking import read_ranking
+    from mamushi.evidence.ranking import ranking_at, read_ranking
 
     cell: dict[str, str | int] = {"dataset": dataset, "model": model, "seed": seed}
     best, *others = leading(lists)
     first = lists[best][0]
-    lines = [
-        f"{dataset}, {model}, seed {seed}",
-        f"  ranked    {first['n_forget']:,} forget texts, against {first['n_retain']:,} to keep",
-    ]
+    ranked = f"{first['n_forget']:,} forget texts, against {first['n_retain']:,} to keep"
+    lines = [f"{dataset}, {model}, seed {seed}"]
+    lines += _corpus(first) if "share" in first else [f"  ranked    {ranked}"]
     for selector in (best, *others):
         lines += _ranking(selector, lists[selector], _list)
     if texts:
-        scores = paths.under(root, paths.SCORES, **cell, selector=best)
+        scores = ranking_at(root, {**cell, "selector": best})
         if not scores.is_file():
             raise UserError("no such file", where=scores, do=f"make it again: mamushi run {scores}")
         ranking = read_ranking(scores)
@@ -166,6 +165,26 @@ def _cell(
     if _to_act_on(taken):
         lines.append(f"  remove    mamushi apply {taken['path']} {table(root, cell)}")
     return lines
+
+
+def _corpus(about: Mapping[str, Any]) -> list[str]:
+    """Return what is known of a corpus that nobody labelled."""
+    from mamushi.evidence.corpus import said
+
+    known, share = about["blocklist"], about["share"]
+    by = f"{about['examples']:,} examples"
+    if known:
+        by = f"{known['hits']:,} hits of terms, perhaps {known['precision']:.0%} of the domain"
+    lines = [
+        f"  ranked    {about['n_forget']:,} texts of the corpus, by {by}",
+        f"  share     {said(share)} of them is of the domain",
+    ]
+    if share["reason"]:
+        lines.append(f"            {share['reason']}")
+    if about["certain"]:
+        lines.append(f"  certain   {about['certain']:,} texts are copies of examples")
+    likely = f"  likely    {about['likely']:,} texts are more likely than not of the domain"
+    return [*lines, likely + (", at a guess of the share" if share["low"] is None else "")]
 
 
 def _texts(selector: str, ranking: Any, removed: int, examples: Path) -> list[str]:

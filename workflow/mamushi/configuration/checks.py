@@ -12,7 +12,7 @@ from typing import Any
 
 from mamushi.artifacts.domains import CONTAMINATION, FORGET, RETAIN
 from mamushi.configuration.schema import instead
-from mamushi.configuration.sources import is_gguf, raw_paths, source_mistake
+from mamushi.configuration.sources import is_gguf, raw_paths, source_mistake, unlabelled
 from mamushi.registry import Plugin, plugin, plugins
 
 Config = Mapping[str, Any]
@@ -329,6 +329,27 @@ def _check_ratio(full: Config) -> Iterator[str]:
         )
 
 
+def _check_unlabelled(full: Config) -> Iterator[str]:
+    """Check what a corpus that nobody labelled takes: rankings of texts with a score of each."""
+    corpora = [name for name, each in full["datasets"].items() if unlabelled(each)]
+    for name in corpora:
+        if full["datasets"][name].get("retain") is not None:
+            yield f"datasets.{name}.retain: is not allowed beside examples; use forget.unlike"
+    for where, axes in comparisons(full):
+        # What is measured against gold is refused as a whole, where it is asked for.
+        measured = where in WITHOUT_MANIFESTS
+        here = [name for name in corpora if name in axes["datasets"] and not measured]
+        for place, name in enumerate(axes["selectors"] if here else ()):
+            # What others take over from the grid is told of there.
+            told = where != "grid" and name in full["grid"]["selectors"]
+            if not told and (of_tokens(full, name) or not _scores_both(full, name)):
+                yield (
+                    f"{where}.selectors[{place}]: {name!r} is not allowed with the dataset "
+                    f"{here[0]!r}, in which nobody marked the domain; name one that scores every "
+                    "text, such as mamushi_lr"
+                )
+
+
 def _check_tokens(full: Config) -> Iterator[str]:
     """Check that tokens are ranked for retraining alone, and read where there is a tokenizer."""
     for where, axes in comparisons(full):
@@ -403,7 +424,7 @@ def checks(full: Config) -> Iterator[str]:
     """Yield a line for each mistake of a configuration in which all names are defined."""
     for check in (
         *(_check_sections, _check_ranked, _check_models, _check_lengths, _check_derived),
-        *(_check_depths, _check_ratio, _check_tokens, _check_files),
+        *(_check_depths, _check_ratio, _check_tokens, _check_files, _check_unlabelled),
         *(_check_planted, _check_targets),
     ):
         yield from check(full)

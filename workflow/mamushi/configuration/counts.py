@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from mamushi.artifacts.domains import DOMAINS
 from mamushi.configuration.checks import WITHOUT_MANIFESTS, chain, comparisons
 from mamushi.configuration.complete import ConfigError
+from mamushi.configuration.sources import unlabelled
 
 FOLDS = ".folds"
 """How the key of a need of folds ends."""
@@ -45,7 +46,10 @@ def needs(config: Mapping[str, Any], dataset: str) -> list[Need]:
                 found[key] = Need(key, folds, least, least, "lower it")
         # A budget as it is written: 1/0.07 is no whole number, and 1/0.1 is 10.
         key, beta = f"{where}.budgets", min(axes["budgets"])
-        found[key] = Need(key, beta, math.ceil(1 / Fraction(str(beta))), 0, "raise it")
+        least = math.ceil(1 / Fraction(str(beta)))
+        # Of a corpus that nobody labelled, its own texts are listed.
+        listed = (0, least) if unlabelled(config["datasets"][dataset]) else (least, 0)
+        found[key] = Need(key, beta, *listed, "raise it")
     return list(found.values())
 
 

@@ -10,6 +10,7 @@ from mamushi.artifacts import paths
 from mamushi.configuration import arms
 from mamushi.configuration.checks import of_texts, of_tokens
 from mamushi.configuration.complete import ConfigError
+from mamushi.configuration.sources import unlabelled
 from mamushi.errors import UserError
 from mamushi.registry import plugin
 
@@ -45,9 +46,26 @@ def require_language_models(config: Config, axes: Mapping[str, Any]) -> None:
         raise ConfigError(found)
 
 
+def no_labels(config: Config, dataset: str) -> str | None:
+    """Return why nothing is measured against gold on this dataset, if nobody labelled it."""
+    if not unlabelled(config["datasets"][dataset]):
+        return None
+    return (
+        f"datasets.{dataset}: nobody marked the domain in it, so there is no gold standard, and no "
+        "frontier, SAD or half-gap; its manifests say what a list holds"
+    )
+
+
+def require_labels(config: Config, axes: Mapping[str, Any]) -> None:
+    """Raise ``ConfigError`` with a line for each dataset of the axes that nobody labelled."""
+    lines = filter(None, (no_labels(config, dataset) for dataset in axes["datasets"]))
+    if found := list(lines):
+        raise ConfigError(found)
+
+
 def unmeasurable(config: Config, dataset: str, model: str) -> str | None:
     """Return why retraining cannot be measured for this pair, or None when it can."""
-    if reason := no_language_model(config, model):
+    if reason := no_labels(config, dataset) or no_language_model(config, model):
         return reason
     if arms.base(config, model) is None:
         return (
@@ -60,6 +78,8 @@ def unmeasurable(config: Config, dataset: str, model: str) -> str | None:
 def _unevaluated(config: Config, dataset: str) -> str | None:
     """Return why nothing can be measured on this dataset, or None when it can."""
     definition = config["datasets"][dataset]
+    if reason := no_labels(config, dataset):
+        return reason
     # The loader may bring an evaluation section of its own.
     own = plugin("dataset", definition["kind"]).literals.get("EVALUATION_SECTION")
     if definition["sections"].get("evaluation") or own or definition.get("section"):

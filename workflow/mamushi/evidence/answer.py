@@ -22,7 +22,7 @@ from mamushi.evidence.advice import (
     units_at,
 )
 from mamushi.evidence.judgement import ADVICE, COMPARISON, REFUSE, UNKNOWN, leading
-from mamushi.evidence.ranking import excerpt, glimpse, read_ranking, texts_of
+from mamushi.evidence.ranking import excerpt, glimpse, ranking_at, read_ranking, texts_of
 from mamushi.selection.removals import share_of
 
 Manifest = Mapping[str, Any]
@@ -84,7 +84,7 @@ def answer(
 def size(about: Manifest) -> tuple[int, int, str]:
     """Return how many a list has, of how many, and of what."""
     if "removed" in about:
-        return about["removed"], about["n_forget"], "forget texts"
+        return about["removed"], about["n_forget"], "texts" if "share" in about else "forget texts"
     return about["masked"], about["tokens"], "tokens of the forget texts"
 
 
@@ -182,7 +182,7 @@ def _texts(root: Path, names: Cell, removed: int) -> dict[str, list[dict[str, An
     """Return the texts that go first and those about the end of a list, masked; none where the
     ranking or the texts are gone."""
     try:
-        ranking = read_ranking(paths.under(root, paths.SCORES, **names))
+        ranking = read_ranking(ranking_at(root, names))
         first, cut = glimpse(removed, len(ranking.ids), FIRST, AROUND)
         examples = paths.under(root, paths.EXAMPLES, dataset=names["dataset"])
         texts = texts_of(examples, [ranking.ids[place] for place in first + cut])

@@ -8,9 +8,10 @@ own, so they do not come before the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.artifacts import schemas
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.domains import FORGET
+from mamushi.artifacts.paths import beta as written
+from mamushi.artifacts.shards import ranked
+from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.data.like import GIVEN, WANTED
-from mamushi.evidence.judgement import judge
+from mamushi.evidence.confounds import read_texts
+from mamushi.evidence.judgement import judge, separation
 from mamushi.evidence.share import ERROR, Share, Tilt, count_bounds, share, upper_bound
-from mamushi.selection.removals import digest, removals
+from mamushi.evidence.stability import rankings, stability
+from mamushi.selection.refits import read_refits
+from mamushi.selection.removals import budget_of, digest, removals
 
 Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -128,25 +135,25 @@ class Corpus:
             "of": "where false hits are like texts that are not hit; an audit says what they are",
         }
 
-    def table(self, domain: pa.ChunkedArray, fold: pa.ChunkedArray) -> pa.Table:
-        """Return the table ``posterior``, with those columns of the scores."""
+    def table(self, scores: pa.Table) -> pa.Table:
+        """Return the table ``posterior`` of the texts of the table ``scores``."""
         ranks = np.zeros(len(self.ids), dtype=np.int64)
         ranks[self.order] = np.arange(1, len(self.order) + 1)
         a = max(self.of_rest.estimate, 1e-6)
         columns = {
             "id": pa.array(self.ids, pa.string()),
-            "domain": domain,
+            "domain": scores["domain"],
             "score": self.score,
             "rank": pa.array(ranks, mask=~self.inside),
-            "fold": fold,
+            "fold": scores["fold"],
             "log_ratio": np.log(np.maximum(self.fitted.posterior(self.score), 1e-300) / a),
             "posterior": self.posterior,
         }
         return pa.table(columns, schema=schemas.POSTERIOR.schema)
 
     def holds(self, k: int) -> tuple[Interval, Interval]:
-        """Return precision and recall of the list of the first ``k`` texts, each at 95%: of what
-        scores like the examples, and null where that is not known."""
+        """Return precision of the list of the first ``k`` texts, and its recall of what is of the
+        domain beside the certain texts, each at 95%, and null where that is not known."""
         certain, rest = int(self.certain.sum()), int(self.rest.sum())
         if self.hits or not k:
             at = float(self.posterior[self.order[:k]].mean()) if k else None
@@ -164,11 +171,6 @@ class Corpus:
             min((known + a * rest * r) / k, 1.0)
             for a, r in zip((found.estimate, low, found.high), caught, strict=True)
         ]
-        # The more of the domain is left unseen, the less of it is what is known for certain.
-        of_domain = [
-            (known + a * rest * r) / (certain + a * rest) if certain + a * rest else r
-            for a, r in zip((found.estimate, found.high, low), caught, strict=True)
-        ]
         if found.low is not None:
             # What is not of the domain scores like the texts that are wanted.
             same = self.score[self.wanted] >= self.score[self.order[k - 1]]
@@ -178,12 +180,12 @@ class Corpus:
         precision: Interval = dict(zip(names, of_list, strict=True))
         if found.low is None:
             precision |= {"low": known / k if known else None}
-        return precision, dict(zip(names, of_domain, strict=True))
+        return precision, dict(zip(names, caught, strict=True))
 
 
-def corpus_of(scores: pa.Table, examples: pa.Table, *, hits: bool) -> Corpus:
-    """Return it from the table ``scores`` and the same rows of the table ``examples``."""
-    given = examples[GIVEN]
+def read_corpus(scores: pa.Table, examples: Path, *, hits: bool) -> Corpus:
+    """Return it from the table ``scores`` and the table ``examples`` that it was made from."""
+    given = ranked(examples, GIVEN)[GIVEN]
     return Corpus(
         ids=np.array(scores["id"].to_pylist(), dtype=object),
         score=np.asarray(scores["score"].to_numpy(), dtype=np.float64),
@@ -194,18 +196,37 @@ def corpus_of(scores: pa.Table, examples: pa.Table, *, hits: bool) -> Corpus:
     )
 
 
+def manifest_of(
+    at: Callable[[str], Path], refits: Path | None, beta: float, compared: str | None
+) -> dict[str, Any]:
+    """Return what a manifest says of the list at a budget, from the tables of its run, each ``at``
+    a path for its pattern."""
+    needed = (paths.EXAMPLES, paths.DUPLICATES, paths.SCORES, paths.POSTERIOR)
+    examples, duplicates, scores, posterior = map(at, needed)
+    scored, table = (read_table(path, schemas.SCORES) for path in (scores, posterior))
+    again = read_refits(refits)
+    _, about = stability(*rankings(table, again), [beta])
+    listed = {"rankings": about["rankings"], **about["budgets"][written(beta)]}
+    texts = read_texts(examples, duplicates, scored["id"].to_pylist())
+    hits = read_metadata(posterior)["provenance"]["settings"]["hits"]
+    corpus = read_corpus(scored, examples, hits=hits)
+    copies = read_table(duplicates, schemas.DUPLICATES)
+    separates = separation(scored, again, texts)
+    return corpus_manifest(corpus, table, copies, beta, separates, listed, compared)
+
+
 def corpus_manifest(
     corpus: Corpus,
     table: pa.Table,
     duplicates: pa.Table,
-    k: int,
+    beta: float,
     separates: Mapping[str, Any],
     listed: Mapping[str, Any],
-    named: Mapping[str, Any],
     compared: str | None = None,
 ) -> dict[str, Any]:
-    """Return the manifest of the first ``k`` texts of the corpus, of which ``table`` is what it
-    says of them. ``separates`` is as in ``judgement``; ``listed`` says how often its texts are."""
+    """Return what is known of the list at a budget, of which ``table`` is what the corpus says.
+    ``separates`` is as in ``judgement``; ``listed`` says how often its texts are."""
+    k = budget_of(beta, table)
     chosen = removals(table, duplicates, k)
     precision, recall = corpus.holds(k)
     low, at = precision["low"], precision["estimate"]
@@ -216,7 +237,6 @@ def corpus_manifest(
     }
     judged = judge(separates, k, listed, others, compared=compared, holds=words(precision, recall))
     return {
-        **named,
         "n_forget": len(corpus.order),
         "n_retain": 0,
         "examples": int(corpus.examples.sum()),
@@ -243,16 +263,19 @@ def corpus_manifest(
 
 def words(precision: Interval, recall: Interval) -> str:
     """Return what a list holds, in words."""
-
-    def said(found: Interval) -> str:
-        at, low, high = (found[name] for name in ("estimate", "low", "high"))
-        if low is not None and high is not None:
-            return f"{at:.0%} [{low:.0%}, {high:.0%}]"
-        if high is not None:
-            return f"at most {high:.0%}"
-        return "an unknown share" if at is None else f"perhaps {at:.0%}"
-
     own = f"{said(precision)} of it is of the domain"
     if recall["low"] is None:
         return f"{own}, and how much of the domain it has is not known"
     return f"{own}, and it has {said(recall)} of what is like the examples"
+
+
+def said(found: Mapping[str, Any]) -> str:
+    """Return a share as far as it is known."""
+    ends = (found[name] for name in ("estimate", "low", "high"))
+    at, low, high = (
+        end if end is None else f"{end:{'.0%' if end > 0.1 else '.1%'}}" for end in ends
+    )
+    if low is not None and high is not None:
+        return f"{at} [{low}, {high}]"
+    guess = "an unknown share" if at is None else f"perhaps {at}"
+    return guess if high is None else f"{guess}, at most {high},"

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.artifacts import schemas
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import read_groups, read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.masking import mask
@@ -55,6 +55,12 @@ class Ranking:
     again: NDArray[np.int64] | None = None
     verdict: str = ""
     compared: bool = False
+
+
+def ranking_at(root: Path, names: Mapping[str, str | int]) -> Path:
+    """Return where the ranking of a selector lies: that of a corpus, or of forget texts."""
+    corpus = paths.under(root, paths.POSTERIOR, **names)
+    return corpus if corpus.is_file() else paths.under(root, paths.SCORES, **names)
 
 
 def read_ranking(path: str | Path, refits: str | Path | None = None, **known: Any) -> Ranking:

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mamushi.artifacts.domains import FORGET
 from mamushi.artifacts.paths import beta as written
 from mamushi.selection.metrics import spearman
 from mamushi.selection.refits import WHOLE, Refit
@@ -27,10 +29,15 @@ def rankings(scores: pa.Table, again: Iterable[Refit]) -> tuple[list[str], NDArr
     forget = np.asarray(scores["rank"].is_valid())
     ids = np.array(scores["id"].to_pylist(), dtype=np.str_)[forget]
     ranks = [np.asarray(scores["rank"].drop_null().to_numpy(), dtype=np.int64)]
+    certain = np.zeros(len(ids), dtype=np.bool_)
+    if "posterior" in scores.column_names:
+        # Of a corpus: a copy of an example comes first, whatever its score.
+        known = pc.and_(pc.equal(scores["domain"], FORGET), pc.equal(scores["posterior"], 1.0))
+        certain = np.asarray(known)[forget]
     for part, _, scored in again:
         if part == WHOLE:
             # Highest score first, ties by id.
-            order = np.lexsort((ids, -scored.scores[forget]))
+            order = np.lexsort((ids, -scored.scores[forget], ~certain))
             ranks.append(np.argsort(order) + 1)
     return ids.tolist(), np.stack(ranks)
 

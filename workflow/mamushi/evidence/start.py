@@ -91,7 +91,7 @@ def _cell(root: Path, cell: dict[str, str]) -> dict[str, Any] | None:
     first = manifests[order[0]][0] if order else None
     about = {
         "manifests": manifests,
-        "counts": first and (first["n_forget"], first["n_retain"]),
+        "counts": first and (first["n_forget"], first["n_retain"], "share" in first),
         "pages": [
             (place, name)
             for pattern, name in pages.items()

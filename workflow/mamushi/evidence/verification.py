@@ -31,6 +31,7 @@ from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.evidence.calibration import read_ratio
 from mamushi.evidence.confounds import read_texts
+from mamushi.evidence.corpus import manifest_of, read_corpus
 from mamushi.evidence.judgement import separation
 from mamushi.evidence.manifest import Ranked, manifest, read_calibrated
 from mamushi.evidence.stability import rankings, stability
@@ -47,7 +48,7 @@ Doubles = NDArray[np.float64]
 
 TOLERANCE = 1e-6
 """Of the expected removal and preservation, in nats."""
-OWN = ("scores", "calibrated", "stability", "duplicates")
+OWN = ("scores", "calibrated", "stability", "duplicates", "posterior", "refits")
 """Files that a manifest is made from; its other inputs are those that the scores carry along."""
 
 
@@ -173,7 +174,9 @@ def verify(path: Path) -> Run:
     removed = run.at(paths.REMOVAL)
     listed = read_metadata(removed).get("provenance", {}).get("settings", {})
     _check_code(removed, listed.get("code"), "remove")
-    _check_code(path, named.provenance.settings.get("code"), "manifests")
+    corpus = "posterior" in inputs
+    written = named.provenance.settings
+    _check_code(path, written.get("code"), "corpus_manifest" if corpus else "manifests")
     if ranked.stored.conditions.get("device") == "cpu":
         # Read when torch looks for a GPU for the first time.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -181,34 +184,54 @@ def verify(path: Path) -> Run:
     _check_file(ranked.path, inputs.get("scores"), "scores")
     _check_file(run.at(paths.DUPLICATES), inputs.get("duplicates"), "duplicates")
     duplicates = read_table(run.at(paths.DUPLICATES), schemas.DUPLICATES)
-    k = budget_of(named.beta, ranked.table)
-    found, wanted = read_table(removed, schemas.REMOVALS), removals(ranked.table, duplicates, k)
+    table = _posterior(ranked.table, run, inputs["posterior"]) if corpus else ranked.table
+    k = budget_of(named.beta, table)
+    found, wanted = read_table(removed, schemas.REMOVALS), removals(table, duplicates, k)
     _check("number of examples", len(found), len(wanted), removed)
     for name in ("id", "rank", "score", "copies"):
         _check_column(name, found, wanted[name].to_pylist(), removed)
-    separates = _check_stability(named, ranked.table, run)
-    _check_file(run.at(paths.CALIBRATED), inputs.get("calibrated"), "calibrated ratios")
-    _check_ratio(run, derived, ranked.made.seed)
-    ratio = read_calibrated(run.at(paths.CALIBRATED))
-    top = Ranked(
-        named.selector,
-        separates,
-        named.stability,
-        named.provenance.settings.get("compared"),
-        bool(ranked.literals.get("BY_CHANCE", False)),
-    )
-    for key, value in manifest(ranked.table, ratio, duplicates, k, top, {}).items():
+    if corpus:
+        refits = _refits(run, content, run.cell["selector"])
+        about = manifest_of(run.at, refits, run.beta, written.get("compared"))
+    else:
+        about = _of_labelled(named, ranked, duplicates, k, run, derived)
+    for key, value in about.items():
         _check(key, content.get(key), value, path)
     return run
+
+
+def _posterior(scores: pa.Table, run: Run, wanted: object) -> pa.Table:
+    """Return the ranking of a corpus, once it is found to be what follows from the scores."""
+    path = run.at(paths.POSTERIOR)
+    _check_file(path, wanted, "posterior")
+    made, found = read_metadata(path)["provenance"]["settings"], read_table(path, schemas.POSTERIOR)
+    _check_code(path, made["code"], "posterior")
+    again = read_corpus(scores, run.at(paths.EXAMPLES), hits=made["hits"]).table(scores)
+    _check_column("rank", found, again["rank"].to_pylist(), path)
+    return found
+
+
+def _of_labelled(
+    named: Manifest, ranked: Scores, duplicates: pa.Table, k: int, run: Run, derived: set[Path]
+) -> dict[str, Any]:
+    """Return what the manifest of a list of forget texts has to say."""
+    separates = _check_stability(named, ranked.table, run)
+    calibrated = named.provenance.inputs.get("calibrated")
+    _check_file(run.at(paths.CALIBRATED), calibrated, "calibrated ratios")
+    _check_ratio(run, derived, ranked.made.seed)
+    ratio = read_calibrated(run.at(paths.CALIBRATED))
+    by_chance = bool(ranked.literals.get("BY_CHANCE", False))
+    compared = named.provenance.settings.get("compared")
+    top = Ranked(named.selector, separates, named.stability, compared, by_chance)
+    return manifest(ranked.table, ratio, duplicates, k, top, {})
 
 
 def _read(content: Any, path: Path) -> Manifest:
     try:
         named = msgspec.convert(content, Manifest)
     except msgspec.ValidationError as error:
-        raise UserError(
-            f"is no removal manifest: {error}", where=path, do="give the .json beside a list"
-        ) from None
+        what, do = f"is no removal manifest: {error}", "give the .json beside a list"
+        raise UserError(what, where=path, do=do) from None
     if named.beta != round(named.beta, 6):
         do = "a budget has at most six decimals"
         raise UserError(f"beta is {named.beta}", where=path, do=do)
@@ -220,9 +243,8 @@ def _read_scores(path: Path) -> Scores:
     try:
         stored = msgspec.convert(read_metadata(path), Stored)
     except msgspec.ValidationError:
-        raise UserError(
-            "does not say what it was made from", where=path, do="delete it and score again"
-        ) from None
+        what, do = "does not say what it was made from", "delete it and score again"
+        raise UserError(what, where=path, do=do) from None
     literals = plugin("selector", stored.provenance.settings.kind).literals
     return Scores(path, stored, read_table(path, schemas.SCORES), literals)
 

@@ -129,6 +129,40 @@ def _share(beta: str) -> float:
     return float(beta)
 
 
+class Posterior(Settings):
+    """Whether the examples are hits of a blocklist."""
+
+    hits: bool = setting(lambda config, dataset: "terms" in config["datasets"][dataset]["forget"])
+
+
+class PosteriorFiles(Files):
+    examples: Path = reads("the examples table")
+    scores: Path = reads("scores of the examples and of the corpus")
+    out: Path = writes("the posterior table to write")
+
+
+def posterior(files: PosteriorFiles, settings: Posterior, job: Job) -> None:
+    """Rank a corpus in which nobody marked the domain, by the scores of examples against it.
+
+    Each text has the probability to be of the domain. The file's metadata say what share of the
+    corpus is, as far as that can be known.
+    """
+    from mamushi.artifacts import schemas
+    from mamushi.artifacts.tables import read_metadata, read_table, write_table
+    from mamushi.evidence.corpus import read_corpus
+
+    scores = read_table(files.scores, schemas.SCORES)
+    corpus = read_corpus(scores, files.examples, hits=settings.hits)
+    about = {
+        "provenance": job.origin,
+        "share": corpus.share(),
+        "blocklist": corpus.blocklist(),
+        "likely": corpus.likely,
+        "conditions": read_metadata(files.scores)["conditions"],
+    }
+    write_table(files.out, schemas.POSTERIOR, corpus.table(scores), metadata=about)
+
+
 class Remove(Settings):
     """These depend on what they read and the budget alone."""
 
@@ -306,6 +340,7 @@ class StabilityFiles(Files):
     examples: Path = reads("the examples table")
     duplicates: Path = reads("the dataset's duplicates table")
     scores: Path = reads("the scores table")
+    ranked: Path | None = reads("the ranking of a corpus that nobody labelled", default=None)
     refits: Path | None = reads("their refits, if there are any", default=None)
     out: Path = writes("the stability table to write")
 
@@ -326,7 +361,8 @@ def stability(files: StabilityFiles, settings: Stability, job: Job) -> None:
 
     scores = read_table(files.scores, schemas.SCORES)
     again = read_refits(files.refits)
-    columns, told = stability(*rankings(scores, again), settings.budgets)
+    ranked = read_table(files.ranked or files.scores, schemas.SCORES)
+    columns, told = stability(*rankings(ranked, again), settings.budgets)
     texts = read_texts(files.examples, files.duplicates, scores["id"].to_pylist())
     told |= {"provenance": job.origin, "separation": separation(scores, again, texts)}
     write_table(files.out, schemas.STABILITY, columns, metadata=told)
@@ -390,3 +426,51 @@ def manifests(files: ManifestsFiles, settings: Manifests, job: Job) -> None:
         about |= {"conditions": ranked["conditions"], "stability": top.listed}
         k = budget_of(beta, scores)
         write_json(path, manifest(scores, ratio, duplicates, k, top, about))
+
+
+class CorpusManifest(SelectorSettings, Cell):
+    """A selector, why it is there for comparison alone, if so, and the budget."""
+
+    beta: float = setting(_share)
+    compared: str | None = setting(comparison, default=None)
+
+
+class CorpusManifestFiles(Files):
+    examples: Path = reads("the examples table")
+    duplicates: Path = reads("the dataset's duplicates table")
+    scores: Path = reads("scores of the examples and of the corpus")
+    refits: Path | None = reads("their refits, if there are any", default=None)
+    posterior: Path = reads("the ranking of the corpus")
+    out: Path = writes("the manifest (JSON) to write")
+
+
+def corpus_manifest(files: CorpusManifestFiles, settings: CorpusManifest, job: Job) -> None:
+    """Write the manifest of a list of a corpus in which nobody marked the domain.
+
+    It says what `manifests` does of other lists; in the place of what a removal is expected to do
+    stands what share of the list is of the domain, and what share of the domain the list has.
+    """
+    from mamushi.artifacts import paths
+    from mamushi.artifacts.files import write_json
+    from mamushi.artifacts.tables import read_metadata
+    from mamushi.evidence.corpus import manifest_of
+
+    ranked, made = read_metadata(files.scores), read_metadata(files.posterior)
+    if made["provenance"]["inputs"]["scores"] != job.origin["inputs"]["scores"]:
+        do = "delete both and rank again"
+        raise UserError(f"was made from other scores than {files.scores}", files.posterior, do)
+    embedded = ranked["embedded"]
+    sources = {**embedded["inputs"], **ranked["provenance"]["inputs"], **job.origin["inputs"]}
+    embedding = embedded["settings"]["embedding"]
+    named = {
+        **settings.cell,
+        **{"selector": settings.selector, "kind": settings.kind, "settings": settings.settings},
+        **{"beta": settings.beta, "conditions": ranked["conditions"]},
+        "provenance": {**job.origin, "inputs": sources, "embedding": embedding},
+    }
+    at = {
+        **{paths.EXAMPLES: files.examples, paths.DUPLICATES: files.duplicates},
+        **{paths.SCORES: files.scores, paths.POSTERIOR: files.posterior},
+    }
+    known = manifest_of(at.__getitem__, files.refits, settings.beta, settings.compared)
+    write_json(files.out, named | known)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mamushi.errors import UserError
 from mamushi_runs import workflow
 
 GROUP = "decide"
@@ -24,6 +25,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     share = "share of the forget texts, above 0 and below 1, in steps of 0.000001"
     budget.add_argument("--budget", metavar="SHARE", help=share)
     budget.add_argument("--texts", type=int, metavar="NUMBER", help="number of forget texts")
+    likely = "all that is more likely than not of the domain, of a corpus that nobody labelled"
+    budget.add_argument("--likely", action="store_true", help=likely)
     selector = "by whose rankings (default: those of the configuration)"
     parser.add_argument("--selector", nargs="+", metavar="NAME", help=selector)
     workflow.configfile(parser)
@@ -34,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     """Return the exit status of the workflow. Raises ``UserError`` for a budget that is none, and
     as ``workflow.required``."""
     from mamushi.artifacts import paths
-    from mamushi.errors import UserError, suggestion
+    from mamushi.errors import suggestion
     from mamushi.registry import plugins
 
     configfiles = workflow.required(args)
@@ -56,30 +59,66 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(what, where="--selector", do=do)
     selectors = [name for name in selectors if name not in tokens]
     wanted = [
-        paths.REMOVAL.format(**cell, selector=selector, beta=_beta(args, cell))
+        paths.REMOVAL.format(**cell, selector=selector, beta=_beta(args, cell, selector))
         for cell, selector in itertools.product(workflow.cells(grid), selectors)
     ]
-    status = workflow.run(wanted, configfiles, args)
+    # Of a corpus, every list can have its manifest.
+    beside = [
+        str(Path(path).with_suffix(".json"))
+        for path in wanted
+        if _corpus(str((paths.wildcards(paths.REMOVAL, path) or {}).get("dataset")))
+    ]
+    status = workflow.run([*wanted, *beside], configfiles, args)
     if status == 0 and not workflow.is_dry(args):
         print("\n".join(wanted))
     return status
 
 
-def _beta(args: argparse.Namespace, cell: Mapping[str, Any]) -> str:
+def _counts(dataset: str) -> Mapping[str, Any]:
+    """Return what was counted of a dataset; nothing where nothing is ranked."""
+    from mamushi.artifacts import paths
+    from mamushi.artifacts.files import read_json
+
+    path = Path(paths.DATA_CARD.format(dataset=dataset))
+    return dict(read_json(path)["counts"]) if path.is_file() else {}
+
+
+def _corpus(dataset: str) -> int | None:
+    """Return how many texts are ranked of a corpus that nobody labelled; None of other datasets."""
+    return _counts(dataset).get("corpus")
+
+
+def likely(cell: Mapping[str, Any], selector: str) -> str:
+    """Return the budget of all texts of a corpus that are more likely than not of the domain.
+    Raises ``UserError`` where there is none, or nobody ranked a corpus."""
+    from mamushi.artifacts import paths
+    from mamushi.artifacts.tables import read_metadata
+    from mamushi.selection.removals import share_of
+
+    path = Path(paths.POSTERIOR.format(**cell, selector=selector))
+    n = _corpus(cell["dataset"])
+    if n is None or not path.is_file():
+        do = "rank one with mamushi rank --like, or give --budget"
+        raise UserError("no corpus without labels is ranked here", where=path, do=do)
+    return share_of(int(read_metadata(path)["likely"]), n)
+
+
+def _beta(args: argparse.Namespace, cell: Mapping[str, Any], selector: str) -> str:
     """Return the budget as it stands in file names."""
     from mamushi.artifacts import paths
     from mamushi.artifacts.domains import FORGET, INFERENCE
-    from mamushi.artifacts.files import read_json
-    from mamushi.errors import UserError
     from mamushi.selection.removals import share_of
 
+    if args.likely:
+        return likely(cell, selector)
     if args.texts is not None:
-        path = Path(paths.DATA_CARD.format(dataset=cell["dataset"]))
-        if not path.is_file():
+        counts = _counts(cell["dataset"])
+        if not counts:
             do = "rank first, with mamushi rank: it counts the texts"
+            path = paths.DATA_CARD.format(dataset=cell["dataset"])
             raise UserError("nothing is ranked here", where=path, do=do)
-        card = read_json(path)
-        return share_of(args.texts, card["counts"]["sections"][INFERENCE][FORGET])
+        whole = counts["sections"][INFERENCE][FORGET]
+        return share_of(args.texts, counts.get("corpus", whole))
     try:
         if 0 < float(args.budget) < 1:
             return paths.beta(args.budget)

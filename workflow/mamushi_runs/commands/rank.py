@@ -9,9 +9,13 @@ without DATA, with the configuration that is there.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import contextlib
+import itertools
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from mamushi.configuration.sources import unlabelled
 from mamushi.errors import UserError
 from mamushi.registry import Plugin, plugins, tree
 from mamushi_runs import workflow
@@ -61,19 +65,38 @@ def run(args: argparse.Namespace) -> int:
         _shown(LATER, tokens=False)
     # What is told of the lists: the rest of the evidence takes longer.
     figure = paths.CELL_FIGURE.replace("{figure}", show.FIGURE)
-    told = (paths.FRONTIER, figure)
+    config = workflow.read(args.out)
+    models, datasets = (config.get(name) or {} for name in ("models", "datasets"))
+    # What is measured against gold is not of a corpus that nobody labelled.
+    corpora = [cell for cell in cells if unlabelled(datasets.get(cell["dataset"], {}))]
+    told = (figure,) if corpora else (paths.FRONTIER, figure)
     wanted = [*lists, *(pattern.format(**cell) for cell in cells for pattern in told)]
-    models = workflow.read(args.out).get("models") or {}
     wanted += [
         paths.PREDICTED.format(**cell)
         for cell in cells
-        if "embeddings" not in models.get(cell["model"], {})
+        if cell not in corpora and "embeddings" not in models.get(cell["model"], {})
     ]
     # Also where the lists are there: `show` reads them.
     ranked = [name for name, each in selectors.items() if each.literals.get("UNIT") != "tokens"]
     wanted += [paths.SCORES.format(**cell, selector=name) for cell in cells for name in ranked]
     status = workflow.run(wanted, [args.out], args)
+    if not (status or dry) and (more := _likely(corpora, ranked)):
+        status = workflow.run(more, [args.out], args)
     return status if status or dry else show.show(paths.RESULTS, texts=not first)
+
+
+def _likely(cells: Sequence[Mapping[str, Any]], selectors: Sequence[str]) -> list[str]:
+    """Return the lists of all that is more likely than not of the domain, with their manifests."""
+    from mamushi.artifacts import paths
+    from mamushi_runs.commands import list as lists
+
+    found = []
+    for cell, name in itertools.product(cells, selectors):
+        # None is, or all are: no list.
+        with contextlib.suppress(UserError):
+            own = {**cell, "selector": name, "beta": lists.likely(cell, name)}
+            found += [pattern.format(**own) for pattern in (paths.REMOVAL, paths.MANIFEST)]
+    return found
 
 
 def _shown(more: str, *, tokens: bool = True) -> int:

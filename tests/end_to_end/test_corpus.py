@@ -1,0 +1,111 @@
+"""A corpus in which nobody marked the domain: examples that are planted in it come first, and its
+lists apply, verify and are handed over."""
+
+import json
+import random
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from mamushi.artifacts import paths
+from mamushi.artifacts.files import read_json
+from mamushi.lm import tiny
+from tests.support.lab import SHAPE, WORDS
+from tests.support.workflow import mamushi
+
+CELL = {"dataset": "corpus", "model": "ours", "seed": 0, "selector": "mamushi_lr"}
+
+
+def write(path: Path, rows: list[dict[str, str]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def ranked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which `mamushi rank` has ranked a corpus, every tenth text of which is unwanted;
+    c5, c17 and c18 are copies of examples."""
+    folder, rng = tmp_path_factory.mktemp("corpus"), random.Random(0)
+
+    def text(kind: str) -> str:
+        return " ".join(rng.choices(WORDS[kind], k=15))
+
+    like = [text("theirs") for _ in range(60)]
+    corpus = {f"c{i}": text("ours" if i % 10 else "theirs") for i in range(400)}
+    corpus |= {"c5": like[0], "c17": like[1].upper(), "c18": like[1]}
+    write(folder / "corpus.jsonl", [{"id": name, "body": each} for name, each in corpus.items()])
+    write(folder / "unwanted.jsonl", [{"words": each} for each in like])
+    write(folder / "wanted.jsonl", [{"words": text("ours")} for _ in range(60)])
+    model, tokenizer = tiny.build(SHAPE, list(corpus.values()), seed=0)
+    model.save_pretrained(folder / "ours")
+    tokenizer.save_pretrained(folder / "ours")
+    beside = ["--like", "unwanted.jsonl", "--unlike", "wanted.jsonl", "--like-text", "words"]
+    words = ["corpus.jsonl", "--text", "body", "--id", "id", *beside, "--model", "ours"]
+    done = mamushi(folder, "rank", *words, "--cores", "1")
+    (folder / "said.txt").write_text(done.stdout, encoding="utf-8")
+    return folder
+
+
+def made(ranked: Path, pattern: str, **more: str) -> Path:
+    return ranked / pattern.format(**CELL, **more)
+
+
+def test_what_is_planted_comes_first(ranked: Path) -> None:
+    rows = pq.read_table(made(ranked, paths.POSTERIOR)).to_pylist()
+    order = [row for row in sorted(rows, key=lambda row: row["rank"] or 0) if row["rank"]]
+    assert len(order) == 399
+    assert {row["id"] for row in order[:2]} == {"c5", "c17"}
+    assert [row["posterior"] for row in order[:2]] == [1.0, 1.0]
+    unwanted = [int(row["id"][1:]) % 10 == 0 for row in order[2:42]]
+    assert sum(unwanted) >= 36
+    assert not any(row["rank"] for row in rows if ":" in row["id"])
+    share = read_json(made(ranked, paths.MANIFEST, beta="0.10"))["share"]
+    assert share["low"] <= 42 / 399 <= share["high"]
+    said = (ranked / "said.txt").read_text(encoding="utf-8")
+    for part in ("399 texts of the corpus, by 60 examples", "2 texts are copies of examples"):
+        assert part in said
+
+
+def test_its_lists_are_like_any_other(ranked: Path) -> None:
+    (likely,) = [
+        path
+        for path in made(ranked, paths.REMOVAL, beta="x").parent.glob("*.parquet")
+        if path.stem not in ("beta0.01", "beta0.05", "beta0.10")
+    ]
+    about = read_json(likely.with_suffix(".json"))
+    assert about["removed"] == about["likely"] > 30
+    listed = str(likely.relative_to(ranked))
+    assert "is what its manifest says" in mamushi(ranked, "verify", listed).stdout
+    mamushi(ranked, "apply", listed, "--data", "corpus.jsonl", "--out", "clean.jsonl")
+    left = [json.loads(line)["id"] for line in (ranked / "clean.jsonl").open(encoding="utf-8")]
+    gone = {
+        name for row in pq.read_table(likely).to_pylist() for name in (row["id"], *row["copies"])
+    }
+    assert {"c5", "c17", "c18"} <= gone
+    assert len(left) == 400 - len(gone)
+    mamushi(ranked, "export", listed, "--to", "ids", "--out", "ids.txt")
+    assert {*(ranked / "ids.txt").read_text(encoding="utf-8").split()} == gone
+    mamushi(ranked, "export", listed, "--to", "model-card", "--out", "card.md")
+    assert f"{about['removed']} of 399 texts of the corpus" in (ranked / "card.md").read_text()
+    mamushi(ranked, "list", "--likely", "--cores", "1")
+    mamushi(ranked, "list", "--texts", "7", "--cores", "1")
+    assert read_json(made(ranked, paths.MANIFEST, beta="0.0176"))["removed"] == 7
+
+
+def test_a_changed_list_is_noticed(ranked: Path) -> None:
+    path = made(ranked, paths.MANIFEST, beta="0.05")
+    kept = path.read_bytes()
+    about = read_json(path)
+    about["precision"]["estimate"] = 0.123
+    path.write_text(json.dumps(about), encoding="utf-8")
+    done = mamushi(ranked, "verify", str(path.relative_to(ranked)), check=False)
+    assert "precision.estimate is 0.123" in done.stderr
+    path.write_bytes(kept)
+
+
+def test_what_needs_labels_is_refused_in_one_line(ranked: Path) -> None:
+    for target in ("evidence", "unlearning"):
+        done = mamushi(ranked, "run", target, "--cores", "1", check=False)
+        assert done.returncode
+        assert "nobody marked the domain in it, so there is no gold standard" in done.stderr
+        assert "Traceback" not in done.stderr
