@@ -38,11 +38,28 @@ RANKED = "results/runs/comments/ours/seed0/removals/mamushi/beta0.50"
 INIT = ["--text", "text", "--forget", "kind == 1"]
 SHORT = {
     "INIT": [*INIT, "--model", "model"],
+    "CORPUS": ["d.csv", "--text", "text", "--model", "model"],
     "VECTORS": [*INIT, "--id", "id", "--embeddings"],
     "RANKED": [f"{RANKED}.parquet"],
     "LONG.csv": ["x" * 300 + ".csv"],
 }
 """Words that stand for others in the commands of the table."""
+
+
+EXAMPLES = {
+    "examples": [f"words of {i} and more" for i in range(30)],
+    "same": ["words of one"] * 30,
+    "nineteen": [f"words of {i} and more" for i in range(19)],
+    "cyrillic": [f"слова из {i} строки" for i in range(30)],
+    "french": [f"quelques mots dans une autre langue {i}" for i in range(30)],
+    "numbers": [*range(30)],
+}
+"""Texts of examples by the file that has them."""
+
+
+def lines(texts: list[Any]) -> str:
+    """JSON Lines with a column of texts."""
+    return "".join(json.dumps({"text": text}) + "\n" for text in texts)
 
 
 class Case(NamedTuple):
@@ -118,6 +135,9 @@ def fill(folder: Path) -> None:
         **{"d.csv": text, "a$b.csv": text, "list.txt": "c1\nc2\n", "mine.yaml": MINE},
         **{"own.txt": "my own", "received.csv.receipt.json": "{}", "none.txt": "\n"},
         **{"twice.csv": text + ROWS[1] + "\n", "twice.txt": "c1\nc1\n", "foreign.txt": "y\nz\n"},
+        **{f"{name}.jsonl": lines(texts) for name, texts in EXAMPLES.items()},
+        **{"hollow.csv": 'text,kind\n" ",1\n"  ",0\n', "words.txt": "WORDS\n"},
+        **{"paren.txt": "c1\n/(c1/\n"},
         "noid.csv": text.replace("c2,", ",", 1),
         **{"names.csv": "name\nc1\n", "other.csv": "id,text\nx,y\n", "binary.txt": b"\xff\xfe"},
         **{"textual.json": "words", "listed.json": "[]", "foreign.json": "{}"},

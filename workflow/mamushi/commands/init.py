@@ -31,7 +31,11 @@ REFITS = {"whole": 2, "halves": 1}
 NEEDED = {
     "data": ("DATA", "the table of texts (a file or folder)"),
     "text": ("--text", "the column with the text"),
-    "forget": ("--forget", "an expression that is true of the rows to forget: 'toxic >= 0.5'"),
+    "forget": (
+        "--forget",
+        "an expression that is true of the rows to forget: 'toxic >= 0.5', or --like, a table of "
+        "examples",
+    ),
     "model": ("--model", "the model's folder, .gguf file or id on the hub"),
 }
 """By name, how it is given and what it is."""

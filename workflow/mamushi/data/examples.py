@@ -79,7 +79,8 @@ def build(
         found = Duplicates.none(len(rows))
     # Made before sections and limits, which leave rows out of the experiment, not out of the
     # training data from which copies are to be removed.
-    duplicates = _copies(np.array(raw.ids, dtype=object)[rows], found)
+    outside = [raw.given is not None and raw.given[row] is not None for row in rows.tolist()]
+    duplicates = _copies(np.array(raw.ids, dtype=object)[rows], found, np.array(outside))
     left.drop("exact_duplicates", rows[found.exact])
     left.drop("near_duplicates", rows[found.near])
     crossed = "after duplicates and cross-posts were dropped"
@@ -134,13 +135,15 @@ def _in_sections(
     return rows, section
 
 
-def _copies(ids: Objects, found: Duplicates) -> pa.Table:
-    """Return the table of duplicates: each with the text that was kept for it, and why it went."""
+def _copies(ids: Objects, found: Duplicates, outside: NDArray[np.bool_]) -> pa.Table:
+    """Return the table of duplicates: each with the text that was kept for it, and why it went;
+    but for examples that stand ``outside`` the corpus."""
     originals = ids[found.roots]
     originals[found.crossed] = None
     reasons = np.select([found.exact, found.near], ["exact", "near"], "cross_post")
     columns = {"id": ids, "kept_id": originals, "reason": reasons}
-    return pa.table({n: pa.array(c[~found.kept].tolist(), pa.string()) for n, c in columns.items()})
+    gone = ~(found.kept | outside)
+    return pa.table({n: pa.array(c[gone].tolist(), pa.string()) for n, c in columns.items()})
 
 
 def _clean(raw: Raw, max_characters: int) -> Objects:

@@ -152,8 +152,9 @@ class Corpus:
         return pa.table(columns, schema=schemas.POSTERIOR.schema)
 
     def holds(self, k: int) -> tuple[Interval, Interval]:
-        """Return precision of the list of the first ``k`` texts, and its recall of what is of the
-        domain beside the certain texts, each at 95%, and null where that is not known."""
+        """Return precision of the list of the first ``k`` texts, and recall: the chance of a text
+        of the domain that is not certain to be in it; each at 95%, and null where it is not known.
+        Where few are of the domain, what share of these is in it is less sure."""
         certain, rest = int(self.certain.sum()), int(self.rest.sum())
         if self.hits or not k:
             at = float(self.posterior[self.order[:k]].mean()) if k else None
@@ -266,7 +267,7 @@ def words(precision: Interval, recall: Interval) -> str:
     own = f"{said(precision)} of it is of the domain"
     if recall["low"] is None:
         return f"{own}, and how much of the domain it has is not known"
-    return f"{own}, and it has {said(recall)} of what is like the examples"
+    return f"{own}, and a text like the examples is in it with a chance of {said(recall)}"
 
 
 def said(found: Mapping[str, Any]) -> str:

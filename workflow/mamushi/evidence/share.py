@@ -88,8 +88,8 @@ def upper_bound(examples: Doubles, corpus: Doubles, error: float = ERROR) -> flo
 
 def between(
     examples: Doubles, corpus: Doubles, wanted: Doubles, error: float = ERROR
-) -> tuple[float, float, float] | None:
-    """Return the share and its ends, by the mean rank of the corpus among those of ``examples`` and
+) -> tuple[float, float] | None:
+    """Return the ends of the share, by the mean rank of the corpus among those of ``examples`` and
     of ``wanted`` texts; None where these two do not differ."""
     parts = (examples, corpus, wanted)
     ranks = rankdata(np.concatenate(parts)) / sum(map(len, parts))
@@ -104,27 +104,27 @@ def between(
     if apart <= 0 or square <= 0:
         return None
     half = float(np.sqrt(max(linear**2 - square * rest, 0.0)))
-    found = (above / apart, (linear - half) / square, (linear + half) / square)
-    at, low, high = (min(max(end, 0.0), 1.0) for end in found)
-    return at, low, high
+    low, high = (min(max((linear + way * half) / square, 0.0), 1.0) for way in (-1, 1))
+    return low, high
 
 
 def share(examples: Doubles, corpus: Doubles, wanted: Doubles | None = None) -> Share:
     """Return the share of the domain in the ``corpus`` (n,), by its scores, those of ``examples``
     (n1,) and, where there are any, of texts that are ``wanted`` (n2,)."""
-    if wanted is None or len(wanted) < FEWEST:
-        most = upper_bound(examples, corpus)
+    guess, known = Tilt.fit(examples, corpus).share, wanted is not None and len(wanted) >= FEWEST
+    # The upper end is then the lesser of two, each with half of its error.
+    error = ERROR / 2 if known else ERROR
+    most = upper_bound(examples, corpus, error)
+    if wanted is None or not known:
         few = "" if wanted is None else f"; {len(wanted)} texts of --unlike are fewer than {FEWEST}"
-        return Share(min(Tilt.fit(examples, corpus).share, most), None, most, UNBOUNDED + few)
-    # The upper end is the lesser of two, each with half of its error.
-    most = upper_bound(examples, corpus, ERROR / 2)
-    found = between(examples, corpus, wanted, ERROR / 2)
-    if found is None:
+        return Share(min(guess, most), None, most, UNBOUNDED + few)
+    ends = between(examples, corpus, wanted, error)
+    if ends is None:
         why = "the scores do not tell the examples from the texts of --unlike"
-        return Share(min(Tilt.fit(examples, corpus).share, most), None, most, why)
-    at, low, high = found
-    most = min(high, most)
-    return Share(min(at, most), min(low, most), most)
+        return Share(min(guess, most), None, most, why)
+    most = min(ends[1], most)
+    low = min(ends[0], most)
+    return Share(min(max(guess, low), most), low, most)
 
 
 @dataclass(frozen=True)
