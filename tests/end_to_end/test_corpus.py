@@ -85,8 +85,6 @@ def test_its_lists_are_like_any_other(ranked: Path) -> None:
     assert len(left) == 400 - len(gone)
     mamushi(ranked, "export", listed, "--to", "ids", "--out", "ids.txt")
     assert {*(ranked / "ids.txt").read_text(encoding="utf-8").split()} == gone
-    mamushi(ranked, "export", listed, "--to", "model-card", "--out", "card.md")
-    assert f"{about['removed']} of 399 texts of the corpus" in (ranked / "card.md").read_text()
     mamushi(ranked, "list", "--likely", "--cores", "1")
     mamushi(ranked, "list", "--texts", "7", "--cores", "1")
     assert read_json(made(ranked, paths.MANIFEST, beta="0.0176"))["removed"] == 7

@@ -45,6 +45,15 @@ def test_the_ratio_of_the_synthetic_embeddings_is_exact(pools: Any) -> None:
     assert np.array_equal(again.embeddings, pools.synthetic(1000, 20, 0.5, seed=3).embeddings)
 
 
+def test_the_worlds_without_labels_have_what_the_page_is_made_of(tmp_path: Path) -> None:
+    words = ("--draws", "2", "--compared", "1")
+    values = ran(tmp_path, "positive", *words, file="positive-worlds")
+    for world in ("alike_0.95_5%", "mixtures_100_5%"):
+        assert float(values[f"{world}_bound_covers"]) == 1
+        assert 0 < float(values[f"{world}_wanted_width"]) < 1
+    assert 0.5 < float(values["mixtures_100_5%_ours_auc"]) <= 1
+
+
 def ran(tmp_path: Path, name: str, *options: str, file: str | None = None) -> dict[str, str]:
     """The values of the file that a benchmark writes, after comparing it with what it printed."""
     command = [sys.executable, f"benchmarks/{name}.py", *options, "--results", str(tmp_path)]

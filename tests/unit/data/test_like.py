@@ -19,6 +19,9 @@ from mamushi.errors import UserError
 WORDS = ["the", "engine", "of", "a", "car", "needs", "oil", "and", "its", "brakes", "fluid", "new"]
 
 
+LISTS = {"budgets": [0.1], "selectors": ["mamushi_lr"]}
+
+
 def texts(n: int, seed: int, word: str = "") -> list[str]:
     rng = np.random.default_rng(seed)
     return [" ".join([*rng.choice(WORDS, 12), word, str(i)]).strip() for i in range(n)]
@@ -36,7 +39,7 @@ def loaded(tmp_path: Path, corpus: list[str], **forget: Any) -> tuple[Raw, dict[
     }
     own = {"kind": "table", "path": write(tmp_path / "corpus.jsonl", corpus), "text": "body"}
     config = {
-        "grid": {"datasets": ["own"], "models": ["m"], "seeds": [0], "budgets": [0.1], "selectors": ["mamushi_lr"]},
+        "grid": {"datasets": ["own"], "models": ["m"], "seeds": [0], **LISTS},
         "datasets": {"own": {**own, "forget": files, "sections": {"inference": 1.0}}},
         "models": {"m": {"embeddings": {"path": None}}},
     }
