@@ -458,7 +458,8 @@ def corpus_manifest(files: CorpusManifestFiles, settings: CorpusManifest, job: J
     ranked, made = read_metadata(files.scores), read_metadata(files.posterior)
     if made["provenance"]["inputs"]["scores"] != job.origin["inputs"]["scores"]:
         do = "delete both and rank again"
-        raise UserError(f"was made from other scores than {files.scores}", files.posterior, do)
+        what = f"was made from other scores than {files.scores}"
+        raise UserError(what, where=files.posterior, do=do)
     embedded = ranked["embedded"]
     sources = {**embedded["inputs"], **ranked["provenance"]["inputs"], **job.origin["inputs"]}
     embedding = embedded["settings"]["embedding"]
