@@ -87,7 +87,7 @@ def test_its_lists_are_like_any_other(ranked: Path) -> None:
     assert {*(ranked / "ids.txt").read_text(encoding="utf-8").split()} == gone
     mamushi(ranked, "list", "--likely", "--cores", "1")
     mamushi(ranked, "list", "--texts", "7", "--cores", "1")
-    assert read_json(made(ranked, paths.MANIFEST, beta="0.0176"))["removed"] == 7
+    assert read_json(made(ranked, paths.MANIFEST, beta="0.02"))["removed"] == 7
 
 
 def test_a_changed_list_is_noticed(ranked: Path) -> None:
