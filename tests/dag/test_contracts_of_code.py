@@ -159,7 +159,7 @@ FIGURES = (
 REACHED_BY = {
     # Read from the code, not computed: definition -> the stages and plug-ins that reach it.
     "artifacts.paths.CALIBRATION": "evidence",
-    "artifacts.paths.SCORES": "tables truth qualitative figure/diagnostics",
+    "artifacts.paths.SCORES": "tables truth qualitative corpus_manifest figure/diagnostics",
     "data.expression.parse": "dataset/table",
     "data.mixture.log_density_ratio": "dataset/synthetic",
     "data.raw.Raw": LOADERS,
@@ -174,19 +174,22 @@ REACHED_BY = {
         f"calibrate frontier predict selector/token_unigram {CROSS_FITTED}"
     ),
     "selection.metrics.auc": (
-        f"score calibrate stability token_manifests diagnostics figure/diagnostics {CROSS_FITTED}"
+        "score calibrate stability token_manifests corpus_manifest diagnostics "
+        f"figure/diagnostics {CROSS_FITTED}"
     ),
     "selection.metrics.average_ranks": (
-        "score calibrate stability token_manifests diagnostics confounds "
+        "score calibrate stability token_manifests corpus_manifest diagnostics confounds "
         f"figure/diagnostics {CROSS_FITTED}"
     ),
     "selection.mlp.Split": "selector/mamushi selector/auto",
     "selection.linear.logistic": f"{LINEAR} selector/mamushi_lr",
     "selection.linear.ngrams": WORDS,
     "selection.selectors.auto.estimate_choice": "selector/auto",
-    "selection.refits.of_table": ("refits calibrate frontier stability ranking qualitative"),
-    "selection.removals.digest": "manifests",
-    "selection.removals.removals": "remove manifests",
+    "selection.refits.of_table": (
+        "refits calibrate frontier stability corpus_manifest ranking qualitative"
+    ),
+    "selection.removals.digest": "manifests corpus_manifest",
+    "selection.removals.removals": "remove manifests corpus_manifest",
     "selection.selectors.random.BY_CHANCE": "selector/random",
     "selection.statistics.centroids": (
         "selector/coreset selector/cos_mu2 selector/lr_cos selector/lr_maha"
