@@ -12,7 +12,9 @@ rule removals:
 rule studies:
     input:
         lambda wildcards: [
-            labelled(grid.comparison(config, study)) for study in config["studies"]
+            path
+            for study in config["studies"]
+            for path in labelled(grid.comparison(config, study))
         ],
         expand(paths.STUDY_FIGURE, study=config["studies"]),
         [

@@ -266,6 +266,7 @@ def test_a_list_of_the_program_takes_its_copies_along(
     assert receipt["ids"] == {
         "listed": 3,
         "copies": 2,
+        "close": 0,
         "found": 4,
         "copies_found": 2,
         "not_found": ["c99"],
