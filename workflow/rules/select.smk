@@ -56,9 +56,9 @@ rule posterior:
         out=paths.POSTERIOR,
     log:
         "results/logs/posterior/{dataset}/{model}/seed{seed}/{selector}.log",
-    localrule: True
     wildcard_constraints:
         dataset=only(CORPORA),
+    localrule: True
     params:
         settings=params("posterior", "dataset"),
     shell:
@@ -170,9 +170,9 @@ rule manifests:
         ),
     log:
         "results/logs/manifests/{dataset}/{model}/seed{seed}/{selector}.log",
-    localrule: True
     wildcard_constraints:
         dataset=LABELLED,
+    localrule: True
     params:
         settings=params("manifests", *CELL, "selector"),
     shell:
@@ -191,9 +191,9 @@ rule corpus_manifest:
         out=paths.MANIFEST,
     log:
         "results/logs/corpus_manifest/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
-    localrule: True
     wildcard_constraints:
         dataset=only(CORPORA),
+    localrule: True
     params:
         settings=params("corpus_manifest", *CELL, "selector", "beta"),
     shell:
