@@ -213,7 +213,7 @@ def test_the_caches_are_no_input(snakemake: Snakemake, finished: Path) -> None:
 
 FILES = {
     "raw/mine.csv": "examples 1",
-    "raw/agreed.txt": "unlearn_list 10",
+    "raw/agreed.txt": "unlearn_list 6",
     "raw/ours/model.safetensors": "model_card 1",
     "raw/clean/tokenizer.json": "model_card 1",
 }
