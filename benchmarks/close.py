@@ -10,8 +10,8 @@ Of the forget texts 200 are removed; the others and the retain texts stay, and a
 - ``reworded_30``, ``reworded_50``: a fifth of the words left out, and of the telling ones 30 or 50%
   replaced by the nearest word, by vectors of the words' texts (latent semantic analysis).
 
-``found`` is the share that is found with the text that it was made from. ``told_unplanted`` are
-texts that stay, were not planted, and are found. ``told_null`` are those of as many texts whose
+``found`` is the share that is found with the text that it was made from. ``found_unplanted`` are
+texts that stay, were not planted, and are found. ``found_null`` are those of as many texts whose
 words were dealt out anew among the texts of a domain: these have the domain's words, and restate
 nothing. The same for a threshold on the cosine of texts' vectors by latent semantic analysis, which
 finds as many in the null texts.
@@ -88,16 +88,10 @@ def measure(report: Report, kind: str, path: str) -> None:
     report.value(f"{kind}_texts_removed", len(ours))
     report.value(f"{kind}_texts_kept", len(kept))
     report.value(f"{kind}_cpu_seconds", time.process_time() - began)
-    by_kept = {each.kept: each for each in found}
-    shown(
-        report,
-        f"{kind}_lexical",
-        {k: each.removed for k, each in by_kept.items()},
-        origin,
-        len(stays),
-    )
+    by_kept = {each.kept: each.removed for each in found}
+    shown(report, f"{kind}_lexical", by_kept, origin, len(stays))
     null = dealt([texts[row] for row in stays], forget[stays], rng)
-    report.value(f"{kind}_lexical_told_null", len(close(ours, null)))
+    report.value(f"{kind}_lexical_found_null", len(close(ours, null)))
 
     def vectors(these: list[str]) -> NDArray[np.float64]:
         x = svd.transform(vectorizer.transform(these))
@@ -107,10 +101,10 @@ def measure(report: Report, kind: str, path: str) -> None:
     threshold = float(np.quantile((c @ a.T).max(axis=1), 1 - NULL_RATE))
     similar = b @ a.T
     best = similar.argmax(axis=1)
-    told = np.flatnonzero(similar.max(axis=1) > threshold)
+    near = np.flatnonzero(similar.max(axis=1) > threshold)
     report.value(f"{kind}_vectors_threshold", threshold)
-    shown(report, f"{kind}_vectors", {int(k): int(best[k]) for k in told}, origin, len(stays))
-    report.value(f"{kind}_vectors_told_null", int(((c @ a.T).max(axis=1) > threshold).sum()))
+    shown(report, f"{kind}_vectors", {int(k): int(best[k]) for k in near}, origin, len(stays))
+    report.value(f"{kind}_vectors_found_null", int(((c @ a.T).max(axis=1) > threshold).sum()))
 
 
 def shown(report: Report, by: str, found: dict[int, int], origin: list[int], stays: int) -> None:
@@ -118,7 +112,7 @@ def shown(report: Report, by: str, found: dict[int, int], origin: list[int], sta
     right = np.array([found.get(stays + i) == each for i, each in enumerate(origin)])
     for kind, own in zip(KINDS, right.reshape(len(KINDS), PLANTED), strict=True):
         report.value(f"{by}_found_{kind}", float(own.mean()))
-    report.value(f"{by}_told_unplanted", sum(k < stays for k in found))
+    report.value(f"{by}_found_unplanted", sum(k < stays for k in found))
 
 
 class Nearest:

@@ -10,16 +10,20 @@ import pytest
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import write_table
+from mamushi.data.like import GIVEN
 from mamushi.errors import UserError
 from tests.support.removal_files import CELL, command, removal_list
 
 SAID = " ".join(f"telling{i}" for i in range(30))
 PLAIN = [" ".join(f"plain{row}of{i}" for i in range(30)) for row in range(40)]
+GIVEN_TEXT = "like:1"
+"""An example beside a corpus, which says what is removed and is no text of it."""
 TEXTS = {
     "gone": ("forget", "inference", f"{SAID} damn"),
     "quote": ("retain", "contamination", f"{PLAIN[0]} {SAID} {PLAIN[1]}"),
     "turned": ("forget", "inference", " ".join(reversed(SAID.split()))),
     "held": ("forget", "evaluation", SAID),
+    GIVEN_TEXT: ("forget", "inference", SAID),
     **{f"plain{i}": ("retain", "inference", each) for i, each in enumerate(PLAIN)},
 }
 
@@ -37,6 +41,7 @@ def listed(tmp_path: Path) -> Path:
         "section": [each[1] for each in TEXTS.values()],
         "log_density_ratio": [None] * len(TEXTS),
         "group": [None] * len(TEXTS),
+        GIVEN: ["example" if name == GIVEN_TEXT else None for name in TEXTS],
     }
     write_table(paths.under(tmp_path, paths.EXAMPLES, **CELL), schemas.EXAMPLES, columns)
     duplicates = {"id": ["turned again"], "kept_id": ["turned"], "reason": ["exact"]}
@@ -44,7 +49,7 @@ def listed(tmp_path: Path) -> Path:
     return path
 
 
-def test_close_texts_of_both_domains_are_listed_but_none_that_is_held_out(
+def test_close_texts_of_both_domains_are_listed_but_none_that_is_held_out_or_given(
     listed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "close.parquet"

@@ -29,6 +29,7 @@ def run(args: argparse.Namespace) -> None:
     from mamushi.artifacts.files import sha256
     from mamushi.artifacts.tables import read_table, write_table
     from mamushi.commands import _removal_list
+    from mamushi.data.like import GIVEN
     from mamushi.data.rewriting import refuse_existing
     from mamushi.errors import UserError
     from mamushi.evaluation.masking import mask
@@ -43,7 +44,9 @@ def run(args: argparse.Namespace) -> None:
     texts = read_table(listed.examples, schemas.EXAMPLES).to_pylist()
     gone = {*listed.ids}
     removed = [row for row in texts if row["id"] in gone]
-    kept = [row for row in texts if row["section"] != EVALUATION and row["id"] not in gone]
+    # Examples beside a corpus are given, and not trained on.
+    trained = [row for row in texts if row["section"] != EVALUATION and not row.get(GIVEN)]
+    kept = [row for row in trained if row["id"] not in gone]
     copies: dict[str, list[str]] = {}
     duplicates = listed.examples.with_name(Path(paths.DUPLICATES).name)
     for row in read_table(duplicates, schemas.DUPLICATES).to_pylist():

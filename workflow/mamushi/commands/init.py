@@ -63,7 +63,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         ("like", "FILE", f"in its place: a table of {MARKED}"),
         ("unlike", "FILE", "beside --like or --terms: a table of texts that are wanted"),
         ("like-text", "COL", "column with the text in these two (default: that of --text)"),
-        ("terms", "FILE", f"in its place: a term or /expression/ a line, found in {MARKED}"),
+        ("terms", "FILE", "in its place: a blocklist, a term or /regular expression/ a line"),
         ("model", "MODEL", model),
         ("embeddings", "FILE", "in place of a model: a Parquet file with ids and their vectors"),
         ("id", "COL", "column with an id (default: row numbers)"),

@@ -41,9 +41,7 @@ def no_language_model(config: Config, model: str) -> str | None:
 
 def require_language_models(config: Config, axes: Mapping[str, Any]) -> None:
     """Raise ``ConfigError`` with a line for each model of the axes that is no language model."""
-    lines = filter(None, (no_language_model(config, model) for model in axes["models"]))
-    if found := list(lines):
-        raise ConfigError(found)
+    _refuse(no_language_model(config, model) for model in axes["models"])
 
 
 def no_labels(config: Config, dataset: str) -> str | None:
@@ -58,8 +56,11 @@ def no_labels(config: Config, dataset: str) -> str | None:
 
 def require_labels(config: Config, axes: Mapping[str, Any]) -> None:
     """Raise ``ConfigError`` with a line for each dataset of the axes that nobody labelled."""
-    lines = filter(None, (no_labels(config, dataset) for dataset in axes["datasets"]))
-    if found := list(lines):
+    _refuse(no_labels(config, dataset) for dataset in axes["datasets"])
+
+
+def _refuse(reasons: Iterable[str | None]) -> None:
+    if found := list(filter(None, reasons)):
         raise ConfigError(found)
 
 

@@ -7,9 +7,10 @@ window, those that few texts have, and n_w of n texts having the word w,
 
     share = sum over the shared w in W of log(n / n_w) / sum over all w in W of log(n / n_w)
 
-A pair is told where the share reaches ``SHARE`` and its numerator exceeds the logarithm of the
-number of pairs of windows by ``EVIDENCE`` nats: words drawn by chance would share that once in
-exp(EVIDENCE) corpora. The order of words does not count.
+A pair matches where the share reaches ``SHARE`` and its numerator exceeds the logarithm of the
+number of pairs of windows by ``EVIDENCE`` nats. The order of words does not count. Words are not
+independent, so that among ten thousand texts that restate nothing some ten are found
+(benchmarks/close.py).
 """
 
 from __future__ import annotations
@@ -64,13 +65,13 @@ def close(removed: Sequence[str], kept: Sequence[str]) -> list[Close]:
                 found.append(words[begin : begin + size])
         return np.array(rows, dtype=np.int64), counter.transform(found)
 
-    ours, sought = windows(texts[: len(removed)], WINDOW, WINDOW)
-    theirs, there = windows(texts[len(removed) :], 2 * WINDOW, WINDOW)
+    of_removed, removed_words = windows(texts[: len(removed)], WINDOW, WINDOW)
+    of_kept, kept_words = windows(texts[len(removed) :], 2 * WINDOW, WINDOW)
     best: dict[int, Close] = {}
-    if len(ours) and len(theirs):
-        least = np.log(float(len(ours)) * len(theirs)) + EVIDENCE
-        for at, pair in _pairs(sought, there, weight, least):
-            found = Close(int(theirs[pair[1]]), int(ours[pair[0] + at]), *pair[2:])
+    if len(of_removed) and len(of_kept):
+        least = np.log(float(len(of_removed)) * len(of_kept)) + EVIDENCE
+        for one, other, share, words in _matches(removed_words, kept_words, weight, least):
+            found = Close(int(of_kept[other]), int(of_removed[one]), share, words)
             if found.kept not in best or found.share > best[found.kept].share:
                 best[found.kept] = found
     return sorted(best.values(), key=lambda each: (-each.share, each.kept))
@@ -81,25 +82,23 @@ def _begins(length: int, size: int, step: int) -> range:
     return range(0, max(length - size + step, 1), step) if length else range(0)
 
 
-def _pairs(
-    sought: Any, there: Any, weight: NDArray[np.float64], least: float
-) -> Iterator[tuple[int, tuple[int, int, float, int]]]:
-    """Yield the pairs of windows that are told, of a block that begins ``at``: their rows, the
-    share, and the number of shared telling words."""
+def _matches(
+    removed: Any, kept: Any, weight: NDArray[np.float64], least: float
+) -> Iterator[tuple[int, int, float, int]]:
+    """Yield the pairs of windows that match, by their rows, with the share and the number of
+    telling words that both have. The words are sparse (windows, words), 1 where a window has one.
+    """
     from scipy import sparse
 
     known, weighed = sparse.diags((weight > 0).astype(np.float64)), sparse.diags(weight)
-    others = there.T.tocsr()
-    for at in range(0, sought.shape[0], BLOCK):
-        block = sought[at : at + BLOCK]
+    others = kept.T.tocsr()
+    for begin in range(0, removed.shape[0], BLOCK):
+        block = removed[begin : begin + BLOCK]
         whole = block @ weight
         shared = (block @ weighed @ others).tocoo()
         count = (block @ known @ others).tocsr()
-        told = (shared.data >= least) & (shared.data >= SHARE * whole[shared.row])
-        for row, column, value in zip(
-            shared.row[told].tolist(),
-            shared.col[told].tolist(),
-            shared.data[told].tolist(),
-            strict=True,
-        ):
-            yield at, (row, column, value / whole[row], int(count[row, column]))
+        matching = (shared.data >= least) & (shared.data >= SHARE * whole[shared.row])
+        for at in np.flatnonzero(matching).tolist():
+            row, column = int(shared.row[at]), int(shared.col[at])
+            share = float(shared.data[at] / whole[row])
+            yield begin + row, column, share, int(count[row, column])
