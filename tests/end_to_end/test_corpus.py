@@ -66,6 +66,12 @@ def test_what_is_planted_comes_first(ranked: Path) -> None:
         assert part in said
 
 
+def test_the_start_page_advises_nothing_that_is_refused(ranked: Path) -> None:
+    page = (ranked / "results" / "index.html").read_text(encoding="utf-8")
+    assert "texts are more likely than not of the domain" in page
+    assert "mamushi run" not in page and "What does it buy?" not in page
+
+
 def test_its_lists_are_like_any_other(ranked: Path) -> None:
     (likely,) = [
         path

@@ -78,7 +78,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     read = [f"--examples={folder}/examples.parquet"]
     scored = [str(folder / f"{name}.parquet") for name in SELECTORS]
     again_ = [str(folder / f"{name}.again.parquet") for name in SELECTORS]
-    written = [f"--out={out}"]
     each = ["--scores", *scored, "--refits", *again_, "--selectors", *SELECTORS]
     shown = folder / "shown.json"
     tokens = [{"token": EVIL, "score": 1.234, "forget": 1200, "retain": 0}]
@@ -86,10 +85,19 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     about = {"selector": "words", "verdict": "strong", "tokens": tokens}
     shown.write_text(json.dumps({**about, "texts": [{"id": "f7", "parts": parts}]}))
     each += ["--stability", *[str(folder / "stable.parquet")] * len(SELECTORS)]
-    each += ["--refitted", *SELECTORS, "--tokens", str(shown)]
-    assert main(["ranking", *read, *written, *each, "--settings", json.dumps(settings)]) == 0
+    each += ["--refitted", *SELECTORS, "--settings", json.dumps(settings)]
+    bare = folder / "bare.html"
+    assert main(["ranking", *read, *each, f"--out={out}", "--tokens", str(shown)]) == 0
+    assert main(["ranking", *read, *each, f"--out={bare}"]) == 0
     by_id = dict(zip(ids, texts, strict=True))
-    return {"page": out, "ranks": ranks, "again": other, "ids": ids[:N], "texts": by_id}
+    return {
+        "page": out,
+        "bare": bare,
+        "ranks": ranks,
+        "again": other,
+        "ids": ids[:N],
+        "texts": by_id,
+    }
 
 
 @pytest.fixture
@@ -466,3 +474,13 @@ def test_the_tokens_have_a_view_with_what_is_masked_in_texts(opened: Browser) ->
     opened.run("document.getElementById('view-ranking').click()")
     assert opened.run(shown.format("tokens")) == "none"
     assert opened.run(shown.format("scroller")) != "none"
+
+
+def test_without_masks_there_is_nothing_to_switch_to(
+    browser: Browser, world: dict[str, Any]
+) -> None:
+    shown = "getComputedStyle(document.getElementById('views')).display"
+    browser.open(world["page"])
+    assert browser.run(shown) == "flex"
+    browser.open(world["bare"])
+    assert browser.run(shown) == "none"

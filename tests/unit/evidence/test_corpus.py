@@ -12,7 +12,7 @@ import pytest
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.data.like import EXAMPLE, GIVEN, WANTED
-from mamushi.evidence.corpus import NO_SAMPLE, Corpus, corpus_manifest, read_corpus, words
+from mamushi.evidence.corpus import NO_SAMPLE, Corpus, corpus_manifest, read_corpus, said, words
 
 SEPARATES = {
     **{"auc": 0.9, "auc_low": 0.85, "auc_high": 0.95, "follows": []},
@@ -161,3 +161,8 @@ def test_a_list_that_is_known_to_hold_the_domain_may_be_acted_on() -> None:
     corpus, _ = made(0.2, wanted=300, apart=3.0)
     assert manifest_of(corpus, 300)["judgement"]["act"] == "take"
     assert manifest_of(corpus, 1500)["judgement"]["act"] == "check"
+
+
+def test_an_interval_that_says_nothing_is_not_shown() -> None:
+    assert said({"estimate": 0.002, "low": 0.0, "high": 1.0}) == "an unknown share"
+    assert said({"estimate": 0.5, "low": 0.3, "high": 0.7}) == "50% [30%, 70%]"

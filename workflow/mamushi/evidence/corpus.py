@@ -40,6 +40,7 @@ NO_SAMPLE = (
     "the hits of a blocklist are no sample of the domain, which has texts without its terms: "
     "nothing bounds its share"
 )
+VAGUE = 0.8
 NO_GOLD = "nobody marked the domain in the corpus, so there is no gold standard to come near"
 
 
@@ -271,7 +272,9 @@ def words(precision: Interval, recall: Interval) -> str:
 
 
 def said(found: Mapping[str, Any]) -> str:
-    """Return a share as far as it is known."""
+    """Return a share as far as it is known: an interval wider than ``VAGUE`` says nothing."""
+    if None not in (found["low"], found["high"]) and found["high"] - found["low"] > VAGUE:
+        return "an unknown share"
     ends = (found[name] for name in ("estimate", "low", "high"))
     at, low, high = (
         end if end is None else f"{end:{'.0%' if end > 0.1 else '.1%'}}" for end in ends
