@@ -11,7 +11,7 @@ SNAKEFILES := Snakefile workflow/Snakefile workflow/rules
 SLURM_UP := $(or $(MAMUSHI_SHARED),../shared)/slurm/slurm-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup plan recover demo demo-evidence demo-unlearning real-ranking real real-unlearning lab small bench test test-slow test-slurm test-all lint format clean
+.PHONY: help setup plan demo demo-evidence demo-unlearning real-ranking real real-unlearning lab small bench test test-slow test-slurm test-all lint format clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -123,9 +123,6 @@ release: $(READY) ## tag what is committed and build its wheel in dist; CONTRIBU
 	@grep -q '^## \[$(VERSION)\]' CHANGELOG.md || { echo "CHANGELOG.md has no $(VERSION)" >&2; exit 1; }
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 	git tag --annotate v$(VERSION) --message "Mamushi $(VERSION)"
-
-recover: $(READY) ## after a crash: show what is left and settle it; CHOICE=--wait or --cancel
-	$(BIN)/python -m mamushi recover $(CHOICE) -- $(OPTIONS)
 
 # The linters are among the tests, so that one line at the end says everything. Order and groups are
 # those of tests/conftest.py.

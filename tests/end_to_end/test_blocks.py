@@ -18,7 +18,7 @@ from tests.support.pages import commands
 from tests.support.workflow import mamushi
 
 COMPUTES = {"rank", "run", "unlearn"}
-STARTS = COMPUTES | {"init", "plan", "recover"}
+STARTS = COMPUTES | {"init", "plan"}
 """Commands that need no results."""
 MINE = {
     "unlearning": {"unlearners": ["neggrad_plus"], "lists": {"agreed": "agreed.txt"}},

@@ -154,14 +154,14 @@ def test_a_restart_is_refused_until_its_jobs_have_ended_and_takes_over(disturbed
         assert disturbed.end(disturbed.start()) != 0
         assert "an earlier run left 2 SLURM jobs" in disturbed.said
         assert all(f"{job.id} SUSPENDED retrain" in disturbed.said for job in left)
+        (name,) = re.findall(r"`scancel --name=(\S+)`", disturbed.said)
+        line = ["squeue", "--noheader", "--format=%i", f"--name={name}"]
+        named = subprocess.run(line, capture_output=True, text=True, check=True)
+        assert {*named.stdout.split()} == {job.id for job in left}
         # A dry run is none of its business.
         assert disturbed.end(disturbed.start("--dry-run")) == 0
-        shown = disturbed.recover()
-        assert shown.returncode == 1 and "Choose what becomes of the jobs" in shown.stdout
         assert {job.id for job in cluster.queue(disturbed.folder)} == {job.id for job in left}
-    waited = disturbed.recover("--wait")
-    assert waited.returncode == 0, waited.stdout
-    assert "All jobs of the earlier run have ended." in waited.stdout
+    cluster.wait_for(lambda: not cluster.queue(disturbed.folder), 240)
     # Their jobs took the marks off, and Snakemake would take the files as they are.
     marks = disturbed.folder / ".snakemake" / "incomplete"
     assert not [path for path in marks.rglob("*") if path.is_file()]

@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from mamushi.artifacts import paths
 from mamushi.configuration import arms
 from mamushi.running import locks
 from mamushi_runs.guard import session
-from tests.support import cluster, workflow
+from tests.support import cluster
 from tests.support import small_grid as grid
 
 CONFIG: dict[str, Any] = grid.CONFIG | {
@@ -130,19 +129,6 @@ class Scene:
         os.kill(locks.holder(self.folder / session.LOCK)["pid"], signal.SIGKILL)
         for process in self.mains:
             process.wait(timeout=30)
-
-    def recover(self, *args: str) -> subprocess.CompletedProcess[str]:
-        """Run the command for after a crash."""
-        line = [sys.executable, "-m", "mamushi", "recover", "--directory", self.folder]
-        return subprocess.run(
-            [*line, *args, "--", "--configfile", self.folder / "changes.yaml"],
-            env=workflow.environment(PYTHONPATH=str(workflow.ROOT / "workflow")),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=600,
-        )
 
     def close(self) -> None:
         """End what is left of processes and jobs."""

@@ -61,13 +61,13 @@ def configfile(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--configfile", nargs="+", type=Path, metavar="FILE", help=about)
 
 
-def configured(given: Sequence[Path] | None, profile: Path | None, folder: Path) -> list[Path]:
-    """Return the configurations to run with in a folder: the given ones, else its `mine.yaml`; none
+def configured(given: Sequence[Path] | None, profile: Path | None) -> list[Path]:
+    """Return the configurations to run with: the given ones, else the folder's `mine.yaml`; none
     where that is not there, or the profile names its own."""
     if given:
         return list(given)
     named = profile is not None and "configfile" in settings(profile)
-    return [] if named or not (folder / MINE).is_file() else [folder / MINE]
+    return [] if named or not MINE.is_file() else [MINE]
 
 
 def beside_mine(configfiles: Sequence[str | Path]) -> list[str]:
@@ -81,7 +81,7 @@ def required(args: argparse.Namespace) -> list[Path]:
     """Return the configurations for a run in the working folder. Raises ``UserError`` where it has
     none: the paper's grid is not to start by an oversight."""
     folder = profile(args.profile)
-    found = configured(args.configfile, folder, Path())
+    found = configured(args.configfile, folder)
     if not found and "configfile" not in settings(folder) and not Path("config.yaml").is_file():
         do = "write one with mamushi init, or name one in --configfile"
         raise UserError("no configuration mine.yaml in this folder", where=Path.cwd(), do=do)
@@ -103,7 +103,7 @@ def completed(
     if said.snakefile or (Path("Snakefile").is_file() and not Path("Snakefile").samefile(ours)):
         return [*words]
     folder = profile(named or said.profile) if named or said.profile else None
-    found = configured(configfiles or said.configfile, folder, Path())
+    found = configured(configfiles or said.configfile, folder)
     if found == [MINE] and folder is None:
         folder = profile(PROFILE)
     added = []

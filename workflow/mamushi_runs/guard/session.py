@@ -1,9 +1,8 @@
 """One main process per folder, what an earlier one left behind, and nothing left at the end.
 
 A main process that was killed leaves its SLURM jobs, and a restart would submit them once more. So
-a run does not start before `mamushi recover` has settled them. ``BEGUN``, which is there from the
-begin of a run to its success, says since when results may lack Snakemake's record: see
-``unrecorded``.
+a run does not start while there are any. ``BEGUN``, which is there from the begin of a run to its
+success, says since when results may lack Snakemake's record: see ``unrecorded``.
 """
 
 from __future__ import annotations
@@ -134,7 +133,7 @@ def _cancel_forgotten(folder: Path) -> None:
             SAY(f"Cancelling {describe(jobs)}.")
             squeue.cancel([job.id for job in jobs])
     except squeue.Unanswered as error:
-        SAY(f"SLURM does not answer ({error}): jobs may be left; `mamushi recover` will tell.")
+        SAY(f"SLURM does not answer ({error}): jobs may be left; the next run will tell.")
 
 
 def refuse_left_jobs(folder: Path, *, required: bool) -> None:
@@ -149,12 +148,13 @@ def refuse_left_jobs(folder: Path, *, required: bool) -> None:
         SAY(f"SLURM does not answer ({error}): jobs of an earlier run would not be noticed.")
         return
     if jobs:
+        runs = " and ".join(f"`scancel --name={run}`" for run in sorted({job.run for job in jobs}))
         raise UserError(
             f"an earlier run left {describe(jobs)}. A run that starts now would submit the same "
             "again",
             where=folder.resolve(),
-            do="`mamushi recover --wait` waits until they have ended and `mamushi recover "
-            "--cancel` cancels them; then start again",
+            do=f"start again when they have ended, which takes over what they finish; or end them "
+            f"with {runs}, after which it goes on from their checkpoints",
         )
 
 

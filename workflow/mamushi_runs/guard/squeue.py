@@ -15,8 +15,6 @@ SECONDS = 30.0
 """After this long, a command of SLURM counts as unanswered."""
 ATTEMPTS, PAUSE = 3, 5.0
 """How often a command is tried, and the seconds between: a controller restarts in a few."""
-POLL = 5.0
-"""Seconds between two looks at jobs that are waited for."""
 
 # A character that no name, comment or folder holds.
 _SEPARATOR = "\x1f"
@@ -37,6 +35,8 @@ class Job(NamedTuple):
     """SLURM's word in full, such as RUNNING."""
     rule: str
     """With its wildcards; empty where the cluster keeps no comments."""
+    run: str
+    """The name that all jobs of its run share."""
 
 
 def jobs_of(folder: str | os.PathLike[str], attempts: int | None = None) -> list[Job]:
@@ -61,7 +61,7 @@ def jobs_of(folder: str | os.PathLike[str], attempts: int | None = None) -> list
         if _RUN.fullmatch(name) and where.startswith("/") and Path(where).resolve() == own:
             # The plug-in's is ``rule_NAME_wildcards_VALUES``.
             rule = comment.removeprefix("rule_").replace("_wildcards_", " ")
-            found.append(Job(job, state, rule if comment.startswith("rule_") else ""))
+            found.append(Job(job, state, rule if comment.startswith("rule_") else "", name))
     return found
 
 

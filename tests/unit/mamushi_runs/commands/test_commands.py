@@ -19,7 +19,7 @@ import yaml
 from mamushi.cli import main
 from mamushi.commands import init, show
 from mamushi_runs import workflow
-from mamushi_runs.commands import rank, recover
+from mamushi_runs.commands import rank
 from tests.support.workflow import ROOT
 
 GRID: dict[str, Any] = {
@@ -128,9 +128,7 @@ def test_a_list_is_of_texts(
     assert "token_unigram ranks tokens and lists no text" in capsys.readouterr().err
 
 
-def test_plan_and_recover_take_the_configuration_that_is_there(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plan_takes_the_configuration_that_is_there(folder: Path) -> None:
     ours, gpu = ["--snakefile", str(ROOT / "Snakefile")], str(ROOT / "profiles" / "gpu")
     assert workflow.completed(["left"], None, None) == [*ours, "left"]
     configured(argparse.Namespace(out=folder / "mine.yaml"))
@@ -145,14 +143,6 @@ def test_plan_and_recover_take_the_configuration_that_is_there(
     other = ["--configfile", "other.yaml", "--profile", gpu]
     assert workflow.completed(other, None, None) == [*ours, *other]
     assert workflow.completed(["-s", "own.smk"], None, None) == ["-s", "own.smk"]
-
-    unlocked: list[list[str]] = []
-    monkeypatch.setattr(recover, "unlock", lambda where, options: unlocked.append([*options]))
-    # Whether this machine has a SLURM or not.
-    monkeypatch.setattr(recover.squeue, "jobs_of", lambda where: [])
-    (folder / ".snakemake").mkdir()
-    assert main(["recover"]) == 0 and main(["recover", "--", "--configfile", "other.yaml"]) == 0
-    assert unlocked == [["--configfile", folder / "mine.yaml"], ["--configfile", "other.yaml"]]
 
 
 @pytest.fixture

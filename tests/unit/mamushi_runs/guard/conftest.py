@@ -14,5 +14,4 @@ from tests.support.slurm_commands import Commands, install
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
     monkeypatch.setattr(squeue, "ATTEMPTS", 2)
     monkeypatch.setattr(squeue, "PAUSE", 0.01)
-    monkeypatch.setattr(squeue, "POLL", 0.05)
     return install(tmp_path / "bin", monkeypatch)
