@@ -39,7 +39,6 @@ def test_the_papers_grid_on_a_cluster(planned: tuple[dict[str, Any], str]) -> No
     assert all(each["sources"] == {"FLOP on h100": each["jobs"]} for each in retrained)
     hours = found["gpu_seconds"] / 3600
     assert hours == pytest.approx(831, rel=0.02)
-    # The profile's `pack: 1` has the scope `local`: it is of a pack, and binds nothing here.
     assert found["bound"] == ["_nodes", 100]
     assert hours / 100 <= found["wall_seconds"] / 3600 <= hours / 100 + 1
     for words in ("bound by 100 jobs in the queue", "NVIDIA H100", "published sizes", "26.6%"):

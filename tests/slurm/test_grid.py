@@ -1,12 +1,9 @@
 """The demo's grid through sbatch: what SLURM was asked for, what it gave, and the same results."""
 
-import math
-import re
 import shutil
 import subprocess
 from collections import Counter
 from datetime import datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +27,7 @@ def grid(shards: int = 2) -> dict[str, Any]:
     """Configuration of the run that all tests of this file look at; as many jobs share a table of
     vectors, and of perplexities."""
     part = science()
-    # Five budgets are two packs.
-    part["grid"] |= {"budgets": [0.2, 0.3, 0.4, 0.5, 0.6], "selectors": ["random"]}
+    part["grid"] |= {"budgets": [0.2, 0.5], "selectors": ["random"]}
     part["execution"] = {"shards": shards, "batch_tokens": 512}
     return part
 
@@ -63,20 +59,6 @@ def on_slurm(folders: tuple[Path, Path]) -> Path:
 def jobs(on_slurm: Path) -> list[cluster.Job]:
     """The SLURM jobs of the run on SLURM."""
     return cluster.settled(on_slurm)
-
-
-def members(folder: Path) -> dict[str, list[str]]:
-    """The rules of the jobs in each pack that was submitted, out of what Snakemake said."""
-    found: dict[str, list[str]] = {}
-    name = ""
-    # Line by line, since submissions are told from another thread and come in between.
-    for line in (folder / "said").read_text(encoding="utf-8").splitlines():
-        if match := re.search(r"Group job (\S+) \(jobs in lexicogr\. order\):", line):
-            name = match.group(1)
-            found[name] = []
-        elif match := re.fullmatch(r" {4}rule (\w+):", line):
-            found[name].append(match.group(1))
-    return found
 
 
 def test_every_job_went_through_at_its_first_attempt(
@@ -121,68 +103,34 @@ def most_at_once(jobs: list[cluster.Job]) -> int:
     return most
 
 
-def test_short_jobs_share_a_job_of_slurm(on_slurm: Path, jobs: list[cluster.Job]) -> None:
-    packs = members(on_slurm)
-    submitted = [job for job in jobs if job.pack]
-    assert {job.pack for job in submitted} == packs.keys() != set()
-    assert 1 < max(map(len, packs.values())) <= 4
-    config = grid()
-    axes = config["grid"]
-    retrained = [rules for name, rules in packs.items() if name.startswith("retrain+")]
-    runs = len(axes["selectors"]) * len(axes["seeds"])
-    assert len(retrained) == math.ceil(len(axes["budgets"]) / 4) * runs
-    assert sum(map(len, retrained)) == len(axes["budgets"]) * runs
-    for job in submitted:
-        if job.rule == "retrain":
-            assert job.pack is not None
-            # One after the other: the time of all, the memory and cores of one.
-            assert job.minutes == 60 * len(packs[job.pack])
-            # And two for its texts.
-            assert job.megabytes == 4002
-            assert job.requested["cpu"] == "1"
+def test_a_retraining_asks_for_what_it_takes(jobs: list[cluster.Job]) -> None:
+    axes = grid()["grid"]
+    retrained = [job for job in jobs if job.rule == "retrain"]
+    assert len(retrained) == len(axes["budgets"]) * len(axes["selectors"]) * len(axes["seeds"])
+    for job in retrained:
+        # And two megabytes for its texts.
+        assert (job.minutes, job.megabytes, job.requested["cpu"]) == (60, 4002, "1")
 
 
-def test_the_jobs_of_a_pack_take_turns(on_slurm: Path, jobs: list[cluster.Job]) -> None:
-    """Steps of one SLURM job follow each other, since they have one GPU between them."""
-    packs = members(on_slurm)
-    for job in jobs:
-        if job.pack is None:
-            continue
-        asked = ["sacct", "-j", job.id, "-n", "--parsable2", "--format", "JobID,Start,End"]
-        said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-        steps = sorted(
-            (start, end)
-            for name, start, end in (line.split("|") for line in said.splitlines())
-            if re.fullmatch(rf"{job.id}\.\d+", name)
-        )
-        assert len(steps) == len(packs[job.pack])
-        assert all(end <= start for (_, end), (start, _) in pairwise(steps))
-
-
-def test_a_pack_that_is_tried_again_asks_for_more(on_slurm: Path, folder: Path) -> None:
+def test_a_job_that_is_tried_again_asks_for_more(on_slurm: Path, folder: Path) -> None:
     """Cancelled while it runs, as one is that has no more memory or time."""
     shutil.copytree(on_slurm, folder, dirs_exist_ok=True)
     config = grid()
     cell = {"dataset": "synthetic", "model": "tiny-llama", "seed": 0}
     selector = config["grid"]["selectors"][0]
-    lost = [
-        paths.PERPLEXITY.format(**cell, arm=arms.retrained(selector, budget))
-        for budget in config["grid"]["budgets"][:2]
-    ]
-    for path in lost:
-        (folder / path).unlink()
+    budget = config["grid"]["budgets"][0]
+    lost = paths.PERPLEXITY.format(**cell, arm=arms.retrained(selector, budget))
+    (folder / lost).unlink()
     with open(folder / "said", "w", encoding="utf-8") as output:
-        again = cluster.start(*lost, directory=folder, config=config, output=output)
+        again = cluster.start(lost, directory=folder, config=config, output=output)
         subprocess.run(["scancel", cluster.running(folder, "retrain").id], check=True)
         assert again.wait(timeout=900) == 0, (folder / "said").read_text(encoding="utf-8")
     first, second = cluster.settled(folder)
-    assert first.pack == second.pack is not None
     assert (first.state, second.state) == ("CANCELLED", "COMPLETED")
     assert (first.megabytes, second.megabytes) == (4002, 8004)
-    assert (first.minutes, second.minutes) == (2 * 60, 4 * 60)
+    assert (first.minutes, second.minutes) == (60, 2 * 60)
     assert first.requested["gres/gpu"] == second.requested["gres/gpu"] == "1"
-    for path in lost:
-        assert values(folder / path).equals(values(on_slurm / path))
+    assert values(folder / lost).equals(values(on_slurm / lost))
 
 
 def test_nothing_that_takes_seconds_is_submitted(jobs: list[cluster.Job]) -> None:

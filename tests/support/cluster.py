@@ -150,8 +150,7 @@ class Job:
     """A SLURM job as accounting has it."""
 
     id: str
-    rule: str  # for a pack, the rule of its members
-    pack: str | None  # the group's name for a pack of jobs
+    rule: str
     wildcards: str
     state: str
     partition: str
@@ -186,12 +185,11 @@ def jobs(directory: Path) -> list[Job]:
         row = dict(zip(_FIELDS, line.split("\x1f"), strict=True))
         if row["WorkDir"] != str(directory.resolve()):
             continue
-        rule, pack, wildcards = what(row["Comment"])
+        rule, wildcards = what(row["Comment"])
         found.append(
             Job(
                 id=row["JobIDRaw"],
                 rule=rule,
-                pack=pack,
                 wildcards=wildcards,
                 # "CANCELLED by 0" names who did it.
                 state=row["State"].split(" ")[0],
@@ -230,7 +228,6 @@ class Queued:
     id: str
     state: str
     rule: str
-    pack: str | None
     wildcards: str
     node: str
 
@@ -244,8 +241,8 @@ def queue(directory: Path, *, ended: bool = False) -> list[Queued]:
     for line in said.splitlines():
         number, state, comment, node, folder = line.split("\x1f")
         if folder == str(directory.resolve()):
-            rule, pack, wildcards = what(comment)
-            found.append(Queued(number, state, rule, pack, wildcards, node))
+            rule, wildcards = what(comment)
+            found.append(Queued(number, state, rule, wildcards, node))
     return found
 
 
@@ -268,16 +265,10 @@ def cancel(directory: Path) -> None:
         wait_for(lambda: not queue(directory), 60)
 
 
-def what(comment: str) -> tuple[str, str | None, str]:
-    """Rule, pack and wildcards that the plug-in wrote into a job's comment.
-
-    It writes ``rule_RULE_wildcards_VALUES``, and ``rule_GROUP_RULE`` for a group; the workflow's
-    groups are called ``RULE+WILDCARDS+NUMBER``.
-    """
+def what(comment: str) -> tuple[str, str]:
+    """Rule and wildcards that the plug-in wrote as ``rule_RULE_wildcards_VALUES``."""
     name, _, wildcards = comment.removeprefix("rule_").partition("_wildcards_")
-    if match := re.fullmatch(r"((\w+)\+.+\+\d+)_(\w+)", name):
-        return match.group(2), match.group(1), wildcards
-    return name, None, wildcards
+    return name, wildcards
 
 
 def megabytes(amount: str) -> int:

@@ -38,11 +38,8 @@ RETRAINED = [
     for selector in CONFIG["grid"]["selectors"]
     for pattern in (paths.PERPLEXITY, paths.CARD)
 ]
-# One SLURM job per model, and a plug-in that does not wait between queries that fail.
-SETTINGS = {
-    "group-components": None,
-    "max-status-checks-per-second": 10,
-}
+SETTINGS = {"max-status-checks-per-second": 10}
+"""The plug-in does not wait between queries that fail."""
 
 
 @dataclass

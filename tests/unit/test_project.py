@@ -218,18 +218,6 @@ def test_slurm_requeues_what_it_preempts_and_warns_before_the_end() -> None:
         assert slurm["default-resources"][name].endswith(" * attempt")
 
 
-def test_packs_are_of_four_at_most_and_have_one_gpu() -> None:
-    slurm = settings("slurm")
-    assert 1 < slurm["group-components"]["pack"] <= 4
-    # What is packed takes turns at the GPU; a limit of GPUs would be one for a job with eight, too.
-    assert slurm["resources"] == {"pack": 1}
-    # Of each submission: otherwise the whole run had one such job at a time.
-    assert slurm["set-resource-scopes"] == {"pack": "local"}
-    # Groups change what a dry run prints and how jobs are chosen: no other profile has them.
-    for profile in PROFILES.keys() - {"slurm"}:
-        assert not {"groups", "group-components"} & settings(profile).keys()
-
-
 def test_every_command_takes_the_place_of_its_shell() -> None:
     """A shell dies of SIGTERM at once, and Snakemake would end the job while the command saves."""
     assert "retrain" in rules() and len(rules()) > 20

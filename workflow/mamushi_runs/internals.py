@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import inspect
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -56,37 +56,6 @@ def serialize_without_pandas() -> None:
         return self._serialize_param_builtin(value)
 
     persistence._serialize_param_pandas = serialized
-
-
-def packed(
-    workflow: Any, tiny: Collection[str], rule: str, axis: str, values: Iterable[Any]
-) -> Callable[[Any], str | None] | None:
-    """Return a rule's group: a pack of short jobs that share a job of a cluster.
-
-    Jobs of a ``tiny`` model that differ in the wildcard ``axis`` alone, and have one of ``values``
-    there, run in it one after the other. How many do is the size that a profile's
-    ``group-components`` give the group ``pack``. Which they are depends on nothing else: Snakemake
-    deals jobs out anew after each checkpoint, and a job must not turn up in another pack.
-    """
-    if not tiny:
-        return None
-    places = {str(value): place for place, value in enumerate(values)}
-
-    def pack(wildcards: Any) -> str | None:
-        size = int(workflow.group_settings.group_components.get("pack", 1))
-        place = places.get(getattr(wildcards, axis))
-        if size < 2 or place is None or wildcards.model not in tiny:
-            return None
-        # As many packs as are needed, and all of about the same size.
-        number = place * -(-len(places) // size) // len(places)
-        others = [value for name, value in wildcards.items() if name != axis]
-        # No configured name holds a plus sign, so that no two packs have one name.
-        name = "+".join([rule, *others, str(number)])
-        # As Snakemake does with a group whose name has wildcards.
-        workflow.parent_groupids[name] = "pack"
-        return name
-
-    return pack
 
 
 def shards_of(workflow: Any, table: str, params: str) -> list[str] | None:

@@ -158,7 +158,6 @@ of_arm = partial(inputs.of_arm, config)
 tensors_of = partial(inputs.tensors_of, config)
 kept_tensors = inputs.kept_tensors(config)
 shards = partial(inputs.shards, workflow, gather)
-packed = partial(internals.packed, workflow, TINY)
 
 
 def only_asked(sections):

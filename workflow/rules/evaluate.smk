@@ -19,12 +19,9 @@ rule evaluate:
         "results/logs/evaluate/{dataset}/{model}/seed{seed}/{arm}.log",
     wildcard_constraints:
         arm=only(arms.ENDPOINTS),
-    group:
-        packed("evaluate", "arm", ["base", "contaminated", "gold", "beta0"])
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,
-        pack=1,
         mem_mb=RESOURCES.model_memory,
         runtime=RESOURCES.evaluate_minutes,
     params:

@@ -4,10 +4,6 @@
 # the measurement; so a retrained model reaches the disk only where `keep_checkpoints` asks for it.
 
 
-# Every budget at which the configuration retrains, the grid's first.
-RETRAINED_AT = [*grid.budgets(config), *sorted(config["unlearning"]["budgets"])]
-
-
 # A model that is asked more, by `probe` or `left`, answers in the job that makes it.
 for ending, sections in questions.VARIANTS.items():
     asked = questions.asked("retrain", sections)
@@ -31,16 +27,9 @@ for ending, sections in questions.VARIANTS.items():
             f"results/logs/retrain{ending}/{{dataset}}/{{model}}/seed{{seed}}/{{selector}}/beta{{beta}}.log",
         wildcard_constraints:
             **only_asked(sections),
-        group:
-            packed(
-                "retrain",
-                "beta",
-                dict.fromkeys(map(paths.beta, RETRAINED_AT)),
-            )
         threads: RESOURCES.cores(8)
         resources:
             gpu=RESOURCES.gpus,
-            pack=1,
             mem_mb=RESOURCES.model_memory,
             runtime=RESOURCES.and_asked(RESOURCES.training_minutes, asked),
         params:

@@ -26,16 +26,9 @@ for ending, sections in questions.VARIANTS.items():
             f"results/logs/unlearn{ending}/{{dataset}}/{{model}}/seed{{seed}}/{{unlearner}}/{{selector}}/beta{{beta}}.log",
         wildcard_constraints:
             **only_asked(sections),
-        group:
-            packed(
-                "unlearn",
-                "beta",
-                map(paths.beta, sorted(config["unlearning"]["budgets"])),
-            )
         threads: RESOURCES.cores(8)
         resources:
             gpu=RESOURCES.gpus,
-            pack=1,
             mem_mb=RESOURCES.model_memory,
             runtime=RESOURCES.and_asked(RESOURCES.of_model(60, 40, 10), asked),
         params:
@@ -64,8 +57,6 @@ use rule unlearn as unlearn_whole with:
         card=paths.CARD.replace("{arm}", arms.WHOLE),
     log:
         "results/logs/unlearn_whole/{dataset}/{model}/seed{seed}/{unlearner}.log",
-    group:
-        packed("unlearn_whole", "unlearner", config["unlearning"]["unlearners"])
 
 
 # A removal list of one's own, whose model is the product.
@@ -84,8 +75,6 @@ use rule unlearn as unlearn_list with:
         card=paths.CARD.replace("{arm}", arms.LISTED),
     log:
         "results/logs/unlearn_list/{dataset}/{model}/seed{seed}/{unlearner}/{list}.log",
-    group:
-        packed("unlearn_list", "list", config["unlearning"]["lists"])
     params:
         settings=params("unlearn", *CELL, "unlearner", "list"),
         trunk=paths.TRUNK,
