@@ -10,8 +10,8 @@ seen neither and serve as they are. Its beta 0 models saw what is planted once, 
 held out, so that they tell the likelihood ratio what seen texts are like and are no more than that.
 
 Per model and number of repeats: each attack's AUC with its 95% interval and what it is more than
-gold's, and how well texts are completed greedily from their first half. With one seed intervals are
-over texts alone. A step whose output is in the folder `--to` is not done again.
+gold's. With one seed intervals are over texts alone. A step whose output is in the folder `--to` is
+not done again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ from mamushi.evaluation.attacks import (
     compare,
     likelihood_ratio,
     per_token,
-    share,
     simple_scores,
 )
 from mamushi.running.threads import one_for_arithmetic
@@ -159,15 +158,6 @@ class Planted:
             "ranked": np.array(table["section"]) == "inference",
         }
 
-    def completed(self, name: str, seed: int) -> Columns:
-        out = self.to / f"seed{seed}" / f"extraction-{name}.parquet"
-        self.ask(out, "extraction", name, seed, texts=1, prefixes=[0.5], samples=0)
-        table = read_table(out, schemas.EXTRACTION).to_pydict()
-        return {
-            **{key: np.array(table[key], dtype=np.float64) for key in ("exact", "rouge_l")},
-            "often": np.array([-1 if n is None else n for n in table["planted"]]),
-        }
-
 
 def attacked(
     planted: Planted, names: list[str], seeds: list[int]
@@ -199,27 +189,6 @@ def attacked(
                 yield f"{name}_{often}x_{attack}_auc", compare(found, auc)
 
 
-def memorized(
-    planted: Planted, names: list[str], seeds: list[int]
-) -> Iterator[tuple[str, Compared]]:
-    """By model, repeats and measure: the mean over planted texts, beside gold's."""
-    gold = {seed: planted.completed("gold", seed) for seed in seeds}
-    for name in names:
-        models = {seed: planted.completed(name, seed) for seed in seeds}
-        for often in REPEATS:
-            for measure in ("exact", "rouge_l"):
-                found = [
-                    Scored(
-                        models[s][measure],
-                        gold[s][measure],
-                        gold[s]["often"] == often,
-                        np.zeros(len(gold[s]["often"]), dtype=bool),
-                    )
-                    for s in seeds
-                ]
-                yield f"{name}_{often}x_{measure}", compare(found, share)
-
-
 def run() -> None:
     parser = arguments(__doc__)
     parser.add_argument("run", type=Path, help="the folder of results of a run")
@@ -243,14 +212,10 @@ def run() -> None:
     report = Report("canaries", threads=1)
     report.value("seeds", len(given.seeds))
     report.value("planted_texts_each", given.texts)
-    names = given.models
-    for found in (attacked(planted, names, given.seeds), memorized(planted, names, given.seeds)):
-        for name, compared in found:
-            for part in ("model", "gold", "difference"):
-                each = getattr(compared, part)
-                report.value(
-                    f"{name}_{part}", f"{each.value:.3f} [{each.low:.3f}, {each.high:.3f}]"
-                )
+    for name, compared in attacked(planted, given.models, given.seeds):
+        for part in ("model", "gold", "difference"):
+            each = getattr(compared, part)
+            report.value(f"{name}_{part}", f"{each.value:.3f} [{each.low:.3f}, {each.high:.3f}]")
     report.write(given.results)
 
 

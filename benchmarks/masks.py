@@ -31,6 +31,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
+import torch
 from accelerate import Accelerator
 from cells import EXECUTION, Cell, arguments
 from mamushi.unlearning.relapse import relapse
@@ -43,7 +44,7 @@ from mamushi.artifacts.tables import EVALUATION, FORGET, RETAIN, read_table
 from mamushi.evaluation.paired import interval
 from mamushi.lm import device, tokens
 from mamushi.lm.batches import steps
-from mamushi.lm.generate import completions
+from mamushi.lm.generate import ends, generate
 from mamushi.lm.loading import open_model, open_tokenizer, open_trained
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
@@ -61,8 +62,8 @@ Row = dict[str, float | str]
 ENDS = ("beta0", "gold")
 KINDS = ("mask", "weigh", "remove")
 RELEARNING = {"examples": 16, "steps": [16], "batch_size": 8, "learning_rate": 1e-4}
-PROMPTS, PROMPT, NEW, SAMPLES = 48, 8, 24, 1
-"""Generations: texts, tokens of each that are given and that are drawn, and how often."""
+PROMPTS, PROMPT, NEW = 48, 8, 24
+"""Generations: texts, tokens of each that are given and that are drawn."""
 EVERY = 3
 """Of so many held-out texts one is read after relearning."""
 QUESTIONS = ("forget", "relearn_forget_16", "relearn_retain_16", "said")
@@ -145,10 +146,11 @@ class Asked:
     def said(self, model: PreTrainedModel, accelerator: Accelerator) -> float:
         """The mean log ratio of the tokens that a model says."""
         forget = np.flatnonzero((self.held.domains == FORGET) & (self.held.lengths > PROMPT))
-        begin = [self.held[place][:PROMPT] for place in forget[:PROMPTS]]
-        given = (begin, [NEW] * len(begin), SAMPLES, accelerator)
-        every = completions(model, self.tokenizer, *given)
-        drawn = [token for each in every for one in each[1:] for token in one]
+        begin = np.stack([self.held[place][:PROMPT] for place in forget[:PROMPTS]])
+        torch.manual_seed(0)
+        every = generate(model, self.tokenizer, begin, NEW, accelerator, sampled=True)
+        end = {*ends(model, self.tokenizer)}
+        drawn = [token for each in every for token in each if token not in end]
         known = np.array(drawn)[np.array(drawn) < len(self.ratio)]
         return float(self.ratio[known].mean())
 

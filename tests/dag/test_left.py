@@ -21,13 +21,13 @@ LEFT: dict[str, Any] = {
     "budgets": [0.4],
     "unlearners": ["neggrad_plus"],
 }
-ASKED = {"membership": 7, "extraction": 7}
+ASKED = {"membership": 7}
 """The base model is the same for both seeds."""
 MAKERS = {"retrain_and_left": 1, "unlearn_and_left": 1}
 BOTH = {"retrain_and_probe_and_left": 1, "unlearn_and_probe_and_left": 1}
 """Of the first seed, which is probed as well; and of the second."""
 TOLD = {"left_tables": 1}
-TABLES = ["results/tables/left.parquet"]
+TABLES = ["results/tables/membership.parquet"]
 RELAPSE = "results/tables/relapse.parquet"
 
 
@@ -42,7 +42,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, snakemake: Snakemake) -> 
     # Of the second seed nothing is unlearned yet.
     first = {"retrain_and_left": 1, **BOTH, "retrain_and_probe": 1, "unlearn_and_probe": 1}
     assert {**done, **first} == done
-    assert not done.keys() & {"membership", "extraction"}
+    assert "membership" not in done
     done = snakemake.finish(folder, targets=[*TABLES, RELAPSE])
     once = {"unlearn_and_left": 1, "left_models": 1}
     assert done == {**ASKED, **TOLD, **once}
@@ -52,7 +52,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory, snakemake: Snakemake) -> 
 CHANGES: list[tuple[dict[str, Any], dict[str, int]]] = [
     ({}, {}),
     ({"left": {"least": 0.3}}, {"membership": 7, **MAKERS, **BOTH, **TOLD}),
-    ({"left": {"extraction": {"samples": 1}}}, {"extraction": 7, **MAKERS, **BOTH, **TOLD}),
     # Fewer of them need no new model.
     ({"left": {"selectors": []}}, TOLD),
 ]
@@ -80,7 +79,7 @@ def test_without_lists_the_models_that_are_there_are_asked(
     contract_grid.make(tmp_path)
     done = snakemake.finish(tmp_path, targets=TABLES)
     # Two datasets, two models, of which one has been trained before; two seeds.
-    assert done["membership"] == done["extraction"] == 2 * 2 * (4 * 2 - 1)
+    assert done["membership"] == 2 * 2 * (4 * 2 - 1)
     assert not {rule for rule in done if rule.startswith(("remove", "retrain", "unlearn"))}
 
 

@@ -42,7 +42,6 @@ def config() -> dict[str, Any]:
         "selectors": ["random"],
         "budgets": [0.75],
         "unlearners": [UNLEARNER],
-        "extraction": {"texts": 20, "prefixes": [0.5], "samples": 1},
     }
     return found
 
@@ -54,34 +53,29 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def rows(folder: Path, table: str, **columns: Any) -> list[dict[str, Any]]:
-    kind = {"membership": schemas.MEMBERSHIP, "memorization": schemas.MEMORIZATION}[table]
-    found = read_table(folder / paths.TABLE.format(table=table), kind).to_pylist()
+def rows(folder: Path, **columns: Any) -> list[dict[str, Any]]:
+    table = folder / paths.TABLE.format(table="membership")
+    found = read_table(table, schemas.MEMBERSHIP).to_pylist()
     return [row for row in found if all(row[key] == value for key, value in columns.items())]
 
 
 def test_planted_texts_are_found_in_the_model_they_were_planted_in(folder: Path) -> None:
     for attack in ("loss", "reference", "likelihood_ratio"):
         one = {"attack": attack, "measure": "auc"}
-        once, often = (
-            rows(folder, "membership", method="contaminated", planted=n, **one)[0] for n in (1, 16)
-        )
+        once, often = (rows(folder, method="contaminated", planted=n, **one)[0] for n in (1, 16))
         assert often["verdict"] == "more than gold"
         assert often["value"] > once["value"]
         assert not often["at_fault"]
-        (unlearned,) = rows(folder, "membership", method=UNLEARNER, planted=16, **one)
+        (unlearned,) = rows(folder, method=UNLEARNER, planted=16, **one)
         assert often["value"] >= unlearned["value"]
-    completed: dict[str, Any] = {"decoding": "greedy", "measure": "rouge_l", "planted": 16}
-    (said,) = rows(folder, "memorization", method="contaminated", **completed)
-    assert said["verdict"] == "more than gold"
 
 
 def test_models_that_were_looked_at_are_let_go_and_not_missed(folder: Path) -> None:
     for model in ("retrained", UNLEARNER):
         at = {**RUN, "arm": f"{model}/random/beta0.75"}
-        for answer in (paths.RELEARNING, paths.MEMBERSHIP, paths.EXTRACTION):
+        for answer in (paths.RELEARNING, paths.MEMBERSHIP):
             assert (folder / answer.format(**at)).is_file()
         assert not (folder / paths.TRAINED.format(**at)).exists()
-    assert (folder / paths.TABLE_CSV.format(table="left")).is_file()
+    assert (folder / paths.TABLE_CSV.format(table="membership")).is_file()
     again = run("left", "-n", directory=folder, config=config()).stdout
     assert "Nothing to be done" in again

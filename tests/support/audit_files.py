@@ -1,4 +1,4 @@
-"""A results folder with made-up likelihoods and completions, as the target `left` would leave it.
+"""A results folder with made-up likelihoods, as the target `left` would leave it.
 
 40 ranked forget texts, of which 12 are planted 4 times, and 120 held-out ones, of which 12 were
 held out for those. The log-likelihood of a text that a model has seen is higher by ``MEMORY`` per
@@ -50,7 +50,7 @@ def memory(name: str, seed: int) -> Mapping[str, float]:
 
 
 def write_model(root: Path, name: str, at: Mapping[str, Any], arm: str) -> None:
-    """One model's two tables."""
+    """What one model makes of all texts."""
     kept = memory(name, at["seed"])
     noise = np.random.default_rng([at["seed"], *name.encode()]).normal(0, NOISE, len(IDS))
     hard = np.random.default_rng(99).normal(-4, 1, len(IDS))
@@ -67,24 +67,6 @@ def write_model(root: Path, name: str, at: Mapping[str, Any], arm: str) -> None:
     }
     path = paths.under(root, paths.MEMBERSHIP, **at, arm=arm)
     write_table(path, schemas.LIKELIHOODS, columns)
-    rows = [
-        {
-            "id": k,
-            "planted": often,
-            "prefix": prefix,
-            "decoding": "sampled" if sample else "greedy",
-            "sample": sample,
-            "tokens": 5,
-            "exact": kept.get(k, 0.0) == 1 and prefix == 0.5 and sample != 1,
-            "rouge_l": 0.2 + 0.5 * kept.get(k, 0.0) + 0.1 * (sample == 2),
-        }
-        for k, often in zip(IDS[:RANKED], OFTEN, strict=False)
-        for prefix in (0.1, 0.5)
-        for sample in (0, 1, 2)
-    ]
-    completed = {key: [row[key] for row in rows] for key in rows[0]}
-    path = paths.under(root, paths.EXTRACTION, **at, arm=arm)
-    write_table(path, schemas.EXTRACTION, completed)
 
 
 def write_all(root: Path, axes: Mapping[str, Any] = AXES) -> None:

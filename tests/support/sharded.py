@@ -8,7 +8,7 @@ import torch
 from transformers import PreTrainedModel
 
 from mamushi.lm import device, sharding
-from mamushi.lm.generate import completions
+from mamushi.lm.generate import generate
 from mamushi.lm.perplexity import text_statistics
 from mamushi.unlearning.relearning import relearn
 from tests.support.models import ADAPTERS, model, token_set
@@ -37,13 +37,13 @@ def relearned(language_model: PreTrainedModel) -> list[float]:
 
 
 def left(language_model: PreTrainedModel) -> tuple[list[float], list[int]]:
-    """Likelihoods of texts, and lengths of completions."""
+    """Likelihoods of texts, and what is drawn after them."""
     accelerator, texts = device.accelerator("fp32"), token_set(8)
     told = text_statistics(language_model, texts, 20, accelerator, 0.2)
-    few = [row[:1] for row in (texts[0], texts[1])]
+    few = np.stack([texts[0][:1], texts[1][:1]])
     tokenizer = SimpleNamespace(eos_token_id=None, pad_token_id=0)
-    said = completions(language_model, tokenizer, few, [3, 4], 1, accelerator)
-    lengths = [len(tokens) for each in said for tokens in each]
+    said = generate(language_model, tokenizer, few, 4, accelerator, sampled=True)
+    lengths = [len(tokens) for tokens in said]
     return [*np.nan_to_num(told["min_k"])], lengths
 
 

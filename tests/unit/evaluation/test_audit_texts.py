@@ -1,4 +1,4 @@
-"""The tables of what is left: which texts a row is about, what it says beside gold, what not."""
+"""The table of membership: which texts a row is about, what it says beside gold, what not."""
 
 import shutil
 from pathlib import Path
@@ -23,15 +23,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def made(
-    root: Path, start: str = "beta0", ready: tuple[str, ...] = (), **axes: Any
-) -> dict[str, Rows]:
-    found = audit_texts({**AXES, **axes}, {"small": start}, ready, root)
-    return {kind.name: table.to_pylist() for kind, table in found}
+def made(root: Path, start: str = "beta0", ready: tuple[str, ...] = (), **axes: Any) -> Rows:
+    rows: Rows = audit_texts({**AXES, **axes}, {"small": start}, ready, root).to_pylist()
+    return rows
 
 
 @pytest.fixture(scope="module")
-def found(root: Path) -> dict[str, Rows]:
+def found(root: Path) -> Rows:
     return made(root)
 
 
@@ -44,8 +42,8 @@ def one(rows: Rows, **columns: Any) -> dict[str, Any]:
     return row
 
 
-def test_each_method_is_asked_about_the_texts_that_it_may_have_seen(found: dict[str, Rows]) -> None:
-    rows = where(found["membership"], attack="loss", measure="auc")
+def test_each_method_is_asked_about_the_texts_that_it_may_have_seen(found: Rows) -> None:
+    rows = where(found, attack="loss", measure="auc")
     asked = {
         (row["method"], row["members"], row["planted"]): (row["texts"], row["others"])
         for row in rows
@@ -61,7 +59,7 @@ def test_each_method_is_asked_about_the_texts_that_it_may_have_seen(found: dict[
         assert asked.pop((name, "kept", None)) == (half, HELD)
         assert asked.pop((name, "removed", 4))[1] == PLANTED
     assert asked == {}
-    assert {row["attack"] for row in found["membership"]} == {*ATTACKS}
+    assert {row["attack"] for row in found} == {*ATTACKS}
 
 
 @pytest.mark.parametrize(("ready", "planted"), [((), {4}), (("small",), {None, 4})])
@@ -69,7 +67,7 @@ def test_a_start_that_has_not_seen_them_leaves_what_is_planted(
     root: Path, ready: tuple[str, ...], planted: set[int | None]
 ) -> None:
     """A model that was trained before it came has seen all there is."""
-    rows = made(root, start="contaminated", ready=ready, seeds=[0])["membership"]
+    rows = made(root, start="contaminated", ready=ready, seeds=[0])
     for name, expected in (
         ("neggrad_plus", planted), ("contaminated", planted), ("retraining", {None, 4}),
     ):  # fmt: skip
@@ -77,10 +75,8 @@ def test_a_start_that_has_not_seen_them_leaves_what_is_planted(
 
 
 @pytest.mark.parametrize("attack", [a for a in ATTACKS if a != "reference"])
-def test_retraining_forgets_and_unlearning_stands_between(
-    found: dict[str, Rows], attack: str
-) -> None:
-    rows = where(found["membership"], attack=attack, measure="auc", members="removed", planted=None)
+def test_retraining_forgets_and_unlearning_stands_between(found: Rows, attack: str) -> None:
+    rows = where(found, attack=attack, measure="auc", members="removed", planted=None)
     retrained, unlearned = (one(rows, method=name) for name in ("retraining", "neggrad_plus"))
     assert retrained["verdict"] == "not told from gold"
     assert retrained["difference_low"] <= 0 <= retrained["difference_high"]
@@ -90,7 +86,7 @@ def test_retraining_forgets_and_unlearning_stands_between(
         assert row["difference"] == pytest.approx(row["value"] - row["gold"])
         # What it was before: beta 0 on the same texts.
         assert row["start"] >= row["value"] - 0.05
-    kept = where(found["membership"], attack=attack, measure="auc", members="kept", planted=None)
+    kept = where(found, attack=attack, measure="auc", members="kept", planted=None)
     assert {row["verdict"] for row in kept} == {"more than gold"}
 
 
@@ -103,7 +99,7 @@ def test_an_attack_that_accuses_gold_models_is_marked(root: Path, tmp_path: Path
         easier = [20.0 if s == "inference" else 0.0 for s in columns["section"]]
         columns["nll"] = [n - e for n, e in zip(columns["nll"], easier, strict=True)]
         write_table(path, schemas.LIKELIHOODS, columns)
-    rows = where(made(copy)["membership"], method="retraining", members="removed", measure="auc")
+    rows = where(made(copy), method="retraining", members="removed", measure="auc")
     of_loss = one(rows, attack="loss", planted=None)
     assert of_loss["at_fault"]
     assert of_loss["value"] > 0.8
@@ -113,49 +109,27 @@ def test_an_attack_that_accuses_gold_models_is_marked(root: Path, tmp_path: Path
     assert not one(rows, attack="reference", planted=None)["at_fault"]
 
 
-def test_what_cannot_be_estimated_says_why(root: Path, found: dict[str, Rows]) -> None:
-    few = one(found["membership"], method="beta0", planted=4, attack="loss", measure="tpr")
+def test_what_cannot_be_estimated_says_why(root: Path, found: Rows) -> None:
+    few = one(found, method="beta0", planted=4, attack="loss", measure="tpr")
     assert few["value"] is None
     assert few["why"] == "12 held-out texts to compare with; this measure takes at least 100"
-    base = where(found["membership"], method="base", attack="reference")
+    base = where(found, method="base", attack="reference")
     assert {row["why"] for row in base} == {"the base model is what the attack compares with"}
-    two_seeds = made(root, seeds=[0, 1])
-    two = where(two_seeds["membership"], attack="likelihood_ratio")
+    two = where(made(root, seeds=[0, 1]), attack="likelihood_ratio")
     why = "needs at least 3 seeds, has 2"
     assert {(row["why"], row["value"]) for row in two} == {(why, None)}
-    page = where(two_seeds["left"], method="retraining", members="removed", question="member")
-    assert {row["measure"] for row in page} == {"loss auc", "reference auc"}
     # Nothing is absent without a reason.
-    for row in [*found["membership"], *found["memorization"], *found["left"]]:
+    for row in found:
         assert (row["value"] is None) == (row["why"] is not None)
         assert (row["verdict"] is None) == (row["value"] is None)
-
-
-def test_memorization_takes_the_best_of_the_samples(found: dict[str, Rows]) -> None:
-    rows = where(
-        found["memorization"], method="retraining", members="kept", planted=None, prefix=0.5
-    )
-    exact = one(rows, decoding="greedy", measure="exact")
-    assert (exact["value"], exact["gold"], exact["verdict"]) == (1.0, 0.0, "more than gold")
-    # No text of 20 moved away from the end: the exact limits.
-    assert exact["gold_high"] == pytest.approx(1 - 0.025 ** (1 / 20))
-    sampled = one(rows, decoding="sampled", measure="rouge_l")
-    assert (sampled["value"], sampled["gold"]) == pytest.approx((0.8, 0.3))
-    removed = where(found["memorization"], method="neggrad_plus", members="removed", planted=None)
-    between = one(removed, prefix=0.5, decoding="greedy", measure="rouge_l")
-    assert (between["gold"], between["value"], between["start"]) == pytest.approx((0.2, 0.45, 0.7))
 
 
 def test_a_table_of_other_texts_is_refused(root: Path, tmp_path: Path) -> None:
     copy = tmp_path / "results"
     shutil.copytree(root, copy)
     at: dict[str, Any] = {"dataset": "alpha", "model": "small", "seed": 1, "arm": "beta0"}
-    for pattern, kind in (
-        (paths.EXTRACTION, schemas.EXTRACTION),
-        (paths.MEMBERSHIP, schemas.LIKELIHOODS),
-    ):
-        path = paths.under(copy, pattern, **at)
-        write_table(path, kind, read_table(path, kind).slice(6))
-        with pytest.raises(UserError, match="other texts") as caught:
-            made(copy)
-        assert str(path) in str(caught.value)
+    path = paths.under(copy, paths.MEMBERSHIP, **at)
+    write_table(path, schemas.LIKELIHOODS, read_table(path, schemas.LIKELIHOODS).slice(6))
+    with pytest.raises(UserError, match="other texts") as caught:
+        made(copy)
+    assert str(path) in str(caught.value)

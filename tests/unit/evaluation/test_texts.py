@@ -1,8 +1,8 @@
-"""Repetition, and likeness to another text, by hand and by another program."""
+"""Repetition, by hand."""
 
 import pytest
 
-from mamushi.evaluation.texts import WINDOW, repetition, rouge_l
+from mamushi.evaluation.texts import WINDOW, repetition
 
 
 @pytest.mark.parametrize(
@@ -23,18 +23,3 @@ from mamushi.evaluation.texts import WINDOW, repetition, rouge_l
 )
 def test_repetition(tokens: list[int], window: int, expected: float) -> None:
     assert repetition(tokens, window) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(
-    ("said", "truth", "expected"),
-    [
-        ("", "", 0.0),
-        ("abc", "", 0.0),
-        ("A, b: c!", "a b c", 1.0),
-        # The longest common subsequence is `b d`: 2 of 3 and 2 of 4 words.
-        ("b x d", "a b c d", 2 * 2 / 7),
-        ("d c b a", "a b c d", 2 / 8),
-    ],
-)
-def test_rouge_l(said: str, truth: str, expected: float) -> None:
-    assert rouge_l(said, truth) == pytest.approx(expected)

@@ -13,7 +13,7 @@ from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerF
 
 from mamushi.errors import UserError
 from mamushi.lm import device, tiny
-from mamushi.lm.generate import completions, continuations, ends, log_likelihoods, prompt_tokens
+from mamushi.lm.generate import continuations, ends, generate, log_likelihoods, prompt_tokens
 from tests.support.models import FAMILIES, VOCABULARY, model
 
 PROMPTS = ["w5 w9 w30", "w7", "w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12"]
@@ -197,25 +197,20 @@ def test_a_judge_that_diverged_is_an_error() -> None:
         log_likelihoods(broken, [[1]], [[2]], 100, accelerator)
 
 
-BEGINNINGS, LENGTHS = ([5, 9, 30], [7, 1], [2, 3, 4]), [6, 9, 6]
-
-
-def completed(
-    language_model: PreTrainedModel, samples: int = 0, lengths: list[int] = LENGTHS
-) -> list[list[list[int]]]:
-    beginnings = [np.array(ids, dtype=np.int32) for ids in BEGINNINGS]
-    accelerator = device.accelerator("fp32")
-    return completions(language_model, tokenizer(), beginnings, lengths, samples, accelerator)
-
-
 def test_samples_are_drawn_from_the_models_own_distribution_and_again_the_same() -> None:
-    language_model = endless("llama")
-    assert completed(language_model, samples=3) == completed(language_model, samples=3)
-    found = completed(language_model, samples=200, lengths=[1, 1, 1])
+    language_model, given = endless("llama"), np.tile([7, 1], (200, 1))
+
+    def first() -> list[int]:
+        torch.manual_seed(0)
+        accelerator = device.accelerator("fp32")
+        said = generate(language_model, tokenizer(), given, 1, accelerator, sampled=True)
+        return [tokens[0] for tokens in said]
+
+    found = first()
+    assert found == first()
     with torch.no_grad():
         chances = torch.softmax(language_model(torch.tensor([[7, 1]])).logits[0, -1], 0).numpy()
-    first = [tokens[0] if tokens else EOS for tokens in found[1][1:]]
-    counts = np.bincount(first, minlength=VOCABULARY)
+    counts = np.bincount(found, minlength=VOCABULARY)
     # Pearson's statistic of the likelier tokens, of which each has five draws or more.
     often = chances * 200 >= 5
     other = 200 - counts[often].sum(), 200 * (1 - chances[often].sum())

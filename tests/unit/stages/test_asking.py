@@ -20,13 +20,11 @@ RELEARN = {**TRAINS, "relearning": AGAIN}
 ASKED: dict[str, Any] = {
     "generate": {"prompts": ["the cat", "a dog saw"], "new_tokens": 5},
     "membership": {"texts": 100, "max_length": 16, "least": 0.2},
-    "extraction": {"texts": 100, "max_length": 16, "prefixes": [0.5], "samples": 1},
     "relearn": RELEARN,
 }
 ANSWERS = {
     "generate": {"generations": schemas.CONTINUATIONS},
     "membership": {"membership": schemas.LIKELIHOODS},
-    "extraction": {"extraction": schemas.EXTRACTION},
     "relearn": {"relearning": schemas.RELEARNING_CURVE},
 }
 RETRAIN = {

@@ -1,10 +1,9 @@
-"""The stages membership, extraction and left on a tiny model: what is asked of which model."""
+"""What is asked of single texts, on a tiny model: of which model."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -37,22 +36,21 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def stage(made: Path, name: str, out: Path, asked: dict[str, Any], **files: Path) -> dict[str, Any]:
+def stage(made: Path, out: Path, asked: dict[str, Any], **files: Path) -> dict[str, Any]:
     opened = OPENED | ({"unlearned": {"trained_blocks": 2}} if "unlearned" in files else {})
-    settings = {"model": opened, "questions": {name: asked}, "code": "c"}
+    settings = {"model": opened, "questions": {"membership": asked}, "code": "c"}
     given = {**{key: made / file for key, file in FILES.items()}, **files}
     words = [f"--{key}={path}" for key, path in given.items()]
     words += [f"--execution={json.dumps(EXECUTION)}", f"--settings={json.dumps(settings)}"]
-    assert main(["ask", *words, f"--{name}={out}"]) == 0
-    kind = schemas.LIKELIHOODS if name == "membership" else schemas.EXTRACTION
+    assert main(["ask", *words, f"--membership={out}"]) == 0
     assert read_metadata(out)["settings"] == settings
-    columns: dict[str, Any] = read_table(out, kind).to_pydict()
+    columns: dict[str, Any] = read_table(out, schemas.LIKELIHOODS).to_pydict()
     return columns
 
 
 def membership(made: Path, out: Path, unlearned: bool = False, **changes: Any) -> dict[str, Any]:
     files = {"unlearned": made / "unlearned.safetensors"} if unlearned else {}
-    return stage(made, "membership", out, {**TEXTS, "least": 0.2, **changes}, **files)
+    return stage(made, out, {**TEXTS, "least": 0.2, **changes}, **files)
 
 
 @pytest.mark.parametrize("unlearned", [False, True])
@@ -92,54 +90,10 @@ def test_fewer_texts_are_a_part_of_more_and_planted_ones_are_always_there(
     found: list[set[str]] = []
     for texts in (2, 4):
         asked = {**TEXTS, "least": 0.2, "texts": texts}
-        columns = stage(made, "membership", tmp_path / "o.parquet", asked, examples=marked)
+        columns = stage(made, tmp_path / "o.parquet", asked, examples=marked)
         planted = dict(zip(columns["id"], columns["planted"], strict=True))
         assert {name for name, n in planted.items() if n == 4} == {forget[3]}
         found.append(set(columns["id"]))
         assert len([name for name in columns["id"] if name[0] == "e"]) == texts
         assert len(columns["id"]) - 2 * texts <= 1
     assert found[0] <= found[1]
-
-
-def extraction(made: Path, out: Path) -> dict[str, Any]:
-    return stage(made, "extraction", out, {**TEXTS, "prefixes": [0.25, 0.5], "samples": 2})
-
-
-def test_extraction_completes_the_ranked_texts_greedily_and_by_samples(
-    made: Path, tmp_path: Path
-) -> None:
-    found = extraction(made, tmp_path / "one.parquet")
-    # Two prefixes, one greedy completion and two samples.
-    assert len(found["id"]) == FORGET * 2 * 3
-    assert {name[0] for name in found["id"]} == {"i"}
-    kinds = set(zip(found["decoding"], found["sample"], strict=True))
-    assert kinds == {("greedy", 0), ("sampled", 1), ("sampled", 2)}
-    texts = read_tokens(
-        made / "tokens.parquet", made / "examples.parquet", "inference", 16, domains=["forget"]
-    )
-    lengths = dict(zip(texts.ids, texts.lengths.tolist(), strict=True))
-    for name, prefix, tokens in zip(found["id"], found["prefix"], found["tokens"], strict=True):
-        assert tokens == lengths[name] - max(1, int(lengths[name] * prefix))
-    assert all(0 <= value <= 1 for value in found["rouge_l"])
-    assert extraction(made, tmp_path / "two.parquet") == found
-
-
-def test_a_model_that_knows_a_text_by_heart_completes_it(made: Path, tmp_path: Path) -> None:
-    """The start model trained on one text until it says nothing else."""
-    texts = read_tokens(
-        made / "tokens.parquet", made / "examples.parquet", "inference", 16, domains=["forget"]
-    )
-    row = int(np.argmax(texts.lengths))
-    model = loading.open_trained(made / "card.json", made / "start.safetensors", PARTS)
-    ids = torch.tensor(texts[row].astype(np.int64))[None]
-    steps = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-2)
-    for _ in range(60):
-        steps.zero_grad()
-        model(ids, labels=ids).loss.backward()
-        steps.step()
-    tensors = tmp_path / "known.safetensors"
-    storage.save_trained(tensors, model, {})
-    asked = {**TEXTS, "prefixes": [0.5], "samples": 0}
-    found = stage(made, "extraction", tmp_path / "o.parquet", asked, trained=tensors)
-    at = found["id"].index(texts.ids[row])
-    assert (found["exact"][at], found["rouge_l"][at]) == (True, 1.0)

@@ -39,7 +39,6 @@ fold: The fold in which the text was held out; null without cross-fitting.
 seeds: Seeds that the row is a mean over.
 subgroup: `all`, `words` (length, in thirds of both domains together), or a column `label_*`.
 prompt: The prompt as configured.
-prefix: Share of the text's tokens that the model is given.
 step: Optimizer step, from 1.
 tokens_per_second: Those tokens over the seconds since the step before.
 learning_rate: Learning rate of the step.

@@ -31,7 +31,6 @@ NLL = ARM + "/nll.parquet"  # its parts, text by text
 GENERATIONS = ARM + "/generations.parquet"  # how it continues the prompts
 RELEARNING = ARM + "/relearning.parquet"  # how fast it learns the domain
 MEMBERSHIP = ARM + "/membership.parquet"  # what it makes of single forget texts
-EXTRACTION = ARM + "/extraction.parquet"  # how well it completes them
 
 EMBEDDINGS = CELL + "/embeddings.parquet"  # the inference section as vectors
 LAYERS = CELL + "/layers.parquet"  # the same at other depths

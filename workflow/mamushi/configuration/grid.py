@@ -261,9 +261,8 @@ def left(config: Config) -> list[str]:
     is the same for every seed, and asked once."""
     axes = config["left"]
     return [
-        pattern.format(**cell, arm=arm)
+        paths.MEMBERSHIP.format(**cell, arm=arm)
         for cell in cells(axes)
-        for pattern in (paths.MEMBERSHIP, paths.EXTRACTION)
         for arm in ("base", "contaminated", "beta0", "gold", *deleted(axes, retraining=True))
         if arm != "base" or cell["seed"] == axes["seeds"][0]
     ] + removals(axes)

@@ -36,7 +36,6 @@ QUESTIONS: Mapping[str, Question] = {
     ),
     "relearn": Question("probe", {"relearning": paths.RELEARNING}, (30, 20, 5)),
     "membership": Question("left", {"membership": paths.MEMBERSHIP}, (30, 20, 5)),
-    "extraction": Question("left", {"extraction": paths.EXTRACTION}, (30, 60, 20)),
 }
 VARIANTS: Mapping[str, tuple[str, ...]] = {
     "": (),

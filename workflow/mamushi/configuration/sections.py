@@ -246,15 +246,6 @@ class Probe(Prompts):
 # What is left of texts ------------------------------------------------------------------------
 
 
-class Extraction(Section):
-    """Completion of texts from their beginnings."""
-
-    texts: Count = 100  #: Most texts, as those of membership inference.
-    #: Shares of a text's tokens that the model is given.
-    prefixes: Fractions = listed(0.1, 0.3, 0.5)
-    samples: Natural = 4  #: Completions that are sampled beside the greedy one.
-
-
 class Asked(Section):
     """Which texts membership inference asks about."""
 
@@ -275,7 +266,6 @@ class Left(Cells, Asked):
     selectors: AnyNames = listed()  #: Selectors by name, whose lists are removed.
     budgets: Budgets = listed(0.5)  #: Shares of the forget set.
     unlearners: AnyNames = listed()  #: Unlearners by name; retraining is always there.
-    extraction: Extraction = Extraction()
 
 
 # Evidence, evaluation, execution --------------------------------------------------------------

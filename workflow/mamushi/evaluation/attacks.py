@@ -96,12 +96,6 @@ def tpr(members: Floats, others: Floats, wm: Floats, wo: Floats) -> Floats:
     return found
 
 
-def share(members: Floats, others: Floats, wm: Floats, wo: Floats) -> Floats:
-    """Return the mean of the members, (B,); others do not count."""
-    mean: Floats = (wm * members).sum(axis=1) / _total(wm)
-    return mean
-
-
 def _total(weights: Floats) -> Floats:
     """Sum weights (B, n) over texts; 1 where a resample has drawn none."""
     return np.maximum(weights.sum(axis=1), 1.0)
@@ -163,7 +157,7 @@ def compare(seeds: Sequence[Scored], measure: Measure) -> Compared:
             for one in seeds
         ]
     )
-    n = int(min(count for one in seeds for count in (one.member.sum(), one.other.sum()) if count))
+    n = int(min(count for one in seeds for count in (one.member.sum(), one.other.sum())))
     model, gold = both[:, 0], both[:, 1]
     if measure is auc:
         return _compare_aucs(model, gold, n)

@@ -21,8 +21,6 @@ from mamushi.lm.sharding import call_gathered
 from mamushi.lm.tokens import TokenSet, encode, offsets_of
 from mamushi.running.progress import Progress
 
-TOGETHER = 16  # beginnings of texts that are completed at a time
-
 
 def prompt_tokens(tokenizer: PreTrainedTokenizerBase, prompt: str) -> list[int]:
     """Return the token ids of a prompt, after which the model is to speak: in the tokenizer's chat
@@ -88,49 +86,14 @@ def continuations(
                     where="probe.new_tokens",
                     do=f"lower it to {room} or less" if room > 0 else "shorten the prompt",
                 )
-            (tokens,) = _generate(model, tokenizer, np.array([ids]), new_tokens, accelerator)
+            (tokens,) = generate(model, tokenizer, np.array([ids]), new_tokens, accelerator)
             for column, value in zip(columns.values(), (prompt, ids, tokens), strict=True):
                 column.append(value)
             progress.advance()
     return columns
 
 
-def completions(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    beginnings: Sequence[NDArray[np.int32]],
-    lengths: Sequence[int],
-    samples: int,
-    accelerator: Accelerator,
-) -> list[list[list[int]]]:
-    """Return how the model goes on after each beginning (token ids), for at most so many tokens.
-
-    A list by beginning: first the greedy one, then ``samples`` drawn from the model's own
-    distribution, each up to the token that ends the text, without it. The draws are the same for
-    every model. Beginnings that agree in both lengths go together, without padding.
-    """
-    eos = ends(model, tokenizer)
-    alike: dict[tuple[int, int], list[int]] = {}
-    for i, (tokens, wanted) in enumerate(zip(beginnings, lengths, strict=True)):
-        alike.setdefault((len(tokens), wanted), []).append(i)
-    found: list[list[list[int]]] = [[] for _ in beginnings]
-    with Progress(len(beginnings), "complete", "text") as progress:
-        for (_, wanted), rows in alike.items():
-            for first in range(0, len(rows), TOGETHER):
-                part = rows[first : first + TOGETHER]
-                ids = np.stack([beginnings[i] for i in part])
-                # By the first of them, so that the draws do not depend on what was before.
-                torch.manual_seed(part[0])
-                for sampled in (False, *[True] * samples):
-                    said = _generate(model, tokenizer, ids, wanted, accelerator, sampled=sampled)
-                    for i, answer in zip(part, said, strict=True):
-                        stop = next((t for t, token in enumerate(answer) if token in eos), None)
-                        found[i].append(answer[:stop])
-                progress.advance(len(part))
-    return found
-
-
-def _generate(
+def generate(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     given: NDArray[Any],

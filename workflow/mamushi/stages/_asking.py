@@ -35,7 +35,6 @@ class AnswerFiles(Files):
 
     generations: Path | None = writes("continuations to write", default=None)
     membership: Path | None = writes("texts' likelihoods to write", default=None)
-    extraction: Path | None = writes("texts' completions to write", default=None)
     relearning: Path | None = writes("relearning curve to write", default=None)
 
 

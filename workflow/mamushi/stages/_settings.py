@@ -32,7 +32,7 @@ T = TypeVar("T", bound=Section)
 TABLES = ("sad", "sad_summary", "sad_differences", "selection")
 UNLEARNING_TABLES = ("unlearning", "half_gap")
 PROBE_TABLES = ("generations", "relearning")
-LEFT_TABLES = ("membership", "memorization", "left")
+LEFT_TABLES = ("membership",)
 LEFT_MODEL_TABLES = ("relapse",)
 EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics"),
@@ -159,12 +159,6 @@ class Membership(sections.Asked):
     max_length: int
 
 
-class Extraction(sections.Extraction):
-    """Which texts a model is to complete, from which shares of their tokens."""
-
-    max_length: int
-
-
 class Questions(Section):
     """What a model is asked, by name; the one after which the model is another comes last."""
 
@@ -172,9 +166,6 @@ class Questions(Section):
     membership: Membership | None = setting(
         lambda config: config["left"] | {"max_length": config["evaluation"]["max_length"]},
         default=None,
-    )
-    extraction: Extraction | None = setting(
-        lambda config: {**config["left"]["extraction"], **config["evaluation"]}, default=None
     )
     relearn: Relearn | None = setting(
         lambda config, model, seed: fill(Relearn, config, model=model, seed=seed), default=None

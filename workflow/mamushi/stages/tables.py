@@ -235,11 +235,12 @@ class Left(Settings):
 
 def left(files: TableFiles, settings: Left, job: Job) -> None:
     """Collect what is left of forget texts in the models of all cells, beside the same of gold."""
+    from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import publish
     from mamushi.evaluation.audit_texts import audit_texts
 
-    found = audit_texts(settings.grid, settings.starts, settings.ready, files.root)
-    publish(files.out_folder, found, job.origin)
+    table = audit_texts(settings.grid, settings.starts, settings.ready, files.root)
+    publish(files.out_folder, [(schemas.MEMBERSHIP, table)], job.origin)
 
 
 class LeftModels(Settings):

@@ -58,7 +58,7 @@ SHARD = "scatteritem"
 """The wildcard of a job that does a part of another's work."""
 MODEL_RULES = (
     *(*TRAINING, *UNLEARNING, *EMBEDDING),
-    *("evaluate", "generate", "relearn", "judge", "membership", "extraction"),
+    *("evaluate", "generate", "relearn", "judge", "membership"),
 )
 SIZED = ("score", "refits", "runtime")
 """Whose seconds follow from measured rates and the size of what is read."""

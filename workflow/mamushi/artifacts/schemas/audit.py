@@ -13,7 +13,7 @@ planted int64?: Of those just the texts that are so many times in the contaminat
     texts.""")
 
 AGAINST_GOLD = group("""texts int64: Texts that are asked about, in the seed with the fewest.
-others int64?: Held-out texts that they are told from; null for `memorization`.
+others int64: Held-out texts that they are told from.
 seeds int64
 start float64?: The measure of the model before: of beta 0 for retraining, of the start for an
     unlearner; null for endpoints.
@@ -25,7 +25,7 @@ gold_low float64?, gold_high float64?
 difference float64?: Value less gold, paired by texts and seeds.
 difference_low float64?, difference_high float64?
 at_fault bool?: Whether gold's interval leaves out chance: the attack then takes for memory what the
-    texts are like by themselves, and the value alone says nothing. Null without chance.
+    texts are like by themselves, and the value alone says nothing.
 verdict string?: By the interval of the difference `more than gold` or `less than gold`, else `not
     told from gold`, which is no proof that they are alike.
 why string?""")
@@ -37,22 +37,6 @@ attack string: `loss`, `zlib`, `min_k`, `min_k_plus`, `reference` (against the b
     `likelihood_ratio` (gold and beta 0 models of other seeds).
 measure string: `auc`, where chance is 0.5, or `tpr`, the share of texts found while 1% of the
     held-out ones are accused, where it is 0.01.
-{AGAINST_GOLD}""")
-
-MEMORIZATION = table(f"""memorization: How well each model completes texts from their beginnings, a
-row per dataset, model, method, set of texts, prefix, decoding and measure.
-{WHOSE}
-prefix float64
-decoding string: `greedy`, or `sampled`: the best of `left.extraction.samples` completions.
-measure string: `exact` (share of the texts that are completed token by token) or `rouge_l` (mean).
-{AGAINST_GOLD}""")
-
-LEFT = table(f"""left: What is left, on a page: of `membership` the AUC of the loss, and of the
-likelihood ratio or, with too few seeds for it, of the reference; of `memorization` what is
-completed greedily from the longest prefix.
-{WHOSE}
-question string: `member` or `memorized`.
-measure string: The attack and its `auc`, or `exact` or `rouge_l`.
 {AGAINST_GOLD}""")
 
 RELAPSE = table("""relapse: What comes back of the forget domain when models are fine-tuned on a few

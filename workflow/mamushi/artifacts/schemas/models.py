@@ -62,14 +62,3 @@ min_k float64: Min-K%: mean log-probability of the share `left.least` of its tok
     finds least likely, in nats.
 min_k_plus float64: Min-K%++: the same of each token's log-probability less the mean over all tokens
     that could stand there, over their standard deviation.""")
-
-EXTRACTION = table("""extraction: How one model completes forget texts from their beginnings, a row
-per text, prefix and completion. A file per model.
-id string
-planted int64?: As in `likelihoods`.
-prefix float64
-decoding string: `greedy` or `sampled`, from the model's own distribution.
-sample int64: Number of the completion; 0 is the greedy one.
-tokens int64: Tokens of the rest of the text, and the most that are said.
-exact bool: Whether the completion is that rest, token by token.
-rouge_l float64: F-measure of the longest common subsequence of words, from 0 to 1.""")
