@@ -58,7 +58,6 @@ def config(lab: Path) -> dict[str, Any]:
         "evidence": {
             "resamples": 5,
             "refits": {"whole": 1, "halves": 0},
-            "runtime": {"repeats": 1, "threads": 1},
         },
     }
 

@@ -327,10 +327,6 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "evidence.targets": [[{"target": "sad", "value": 0.6}]],
         "evidence.measured": [True],
     },
-    "runtime 4": {
-        "evidence.runtime.repeats": [2],
-        "evidence.runtime.threads": [2],
-    },
     "": {
         "execution.micro_batch_size": [8],
         "execution.batch_tokens": [1024],

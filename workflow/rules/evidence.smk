@@ -109,39 +109,22 @@ rule geometry:
         command("geometry")
 
 
-# Every selector on the same embeddings, one after another, as the paper's table has it; without
-# repeats, what the jobs of the scores say that they took.
-REPEATED = bool(config["evidence"]["runtime"]["repeats"])
-TIMED = list(itertools.chain(*timed(config)))
+# What the jobs of the scores say that they took.
+TIMED = list(dict.fromkeys(itertools.chain(*timed(config).values())))
 
 
 rule runtime:
     input:
-        examples=made(paths.EXAMPLES) if REPEATED else [],
-        embeddings=paths.EMBEDDINGS if REPEATED else [],
-        layers=(
-            paths.LAYERS
-            if REPEATED and any(settings.reads_layers(config, name) for name in TIMED)
-            else []
-        ),
-        scores=(
-            []
-            if REPEATED
-            else expand(paths.SCORES, selector=TIMED, allow_missing=True)
-        ),
+        scores=expand(paths.SCORES, selector=TIMED, allow_missing=True),
     output:
         out=paths.RUNTIME,
     log:
         "results/logs/runtime/{dataset}/{model}/seed{seed}.log",
-    threads: lambda wildcards: config["evidence"]["runtime"]["threads"] if REPEATED else 1
-    resources:
-        mem_mb=RESOURCES.of_model(4000, 16000),
-        runtime=RESOURCES.of_model(30, 240),
+    localrule: True
     params:
-        scored=[] if REPEATED else TIMED,
+        scored=TIMED,
         logs=lambda wildcards: [
-            SCORE_LOG.format(**wildcards, selector=name)
-            for name in ([] if REPEATED else TIMED)
+            SCORE_LOG.format(**wildcards, selector=name) for name in TIMED
         ],
         settings=params("runtime", *CELL),
     shell:

@@ -292,15 +292,6 @@ class Target(Section):
     value: Positive  #: The share, or nats.
 
 
-class Runtime(Section):
-    """The table of selectors' run times."""
-
-    #: Times that each is run for this table, as the paper's has it; 0 for what the one job of its
-    #: scores took.
-    repeats: Natural = 0
-    threads: Count = 1  #: Networks or folds that a selector computes at a time.
-
-
 class Evidence(Section):
     """What scores and embeddings tell before any retraining, the target `evidence`: diagnostics,
     geometry, the removal-preservation frontier, advice on the budget. For the runs of the grid."""
@@ -322,7 +313,6 @@ class Evidence(Section):
     #: Set what was advised beside what retraining measured. It makes `evidence` retrain the grid,
     #: if that has not been done.
     measured: bool = False
-    runtime: Runtime = Runtime()
 
 
 class HeldOut(Section):

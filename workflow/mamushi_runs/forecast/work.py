@@ -60,7 +60,7 @@ MODEL_RULES = (
     *(*TRAINING, *UNLEARNING, *EMBEDDING),
     *("evaluate", "generate", "relearn", "judge", "membership"),
 )
-SIZED = ("score", "refits", "runtime")
+SIZED = ("score", "refits")
 """Whose seconds follow from measured rates and the size of what is read."""
 
 
@@ -357,20 +357,14 @@ class Costs:
 
     def _ranking(self, rule: str, dataset: str, model: str, name: str) -> Work:
         texts, forget = (self.volumes.texts(dataset, INFERENCE, d) for d in (DOMAINS, [FORGET]))
-        names, times, parts = [name], 1, 1
-        if rule == "runtime":
-            names = self.config["grid"]["selectors"]
-            times = self.config["evidence"]["runtime"]["repeats"]
-        else:
-            definition = self.config["selectors"][name]
-            parts = (definition.get("folds") or 1) * definition.get("seeds_averaged", 1)
+        times, definition = 1, self.config["selectors"][name]
+        parts = (definition.get("folds") or 1) * definition.get("seeds_averaged", 1)
         if rule == "refits":
             counts = self.config["evidence"]["refits"]
             # A pair of halves is as much work as a whole.
             times = counts["whole"] + bool(definition.get("folds")) * counts["halves"]
-        width, definitions = self.size(model).hidden_size, (selector(self.config, n) for n in names)
-        ranked = (score_seconds(settings, texts, forget, width) for settings in definitions)
-        return Work(seconds=times * sum(ranked), parts=parts)
+        given = (selector(self.config, name), texts, forget, self.size(model).hidden_size)
+        return Work(seconds=times * score_seconds(*given), parts=parts)
 
     def _held(self, dataset: str) -> float:
         """Return held-out tokens whose perplexity is measured."""

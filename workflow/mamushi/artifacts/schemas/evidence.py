@@ -169,16 +169,12 @@ removal_regret float64: KL(p1 || p_-S) of the best set of as many texts less the
 preservation_regret float64: KL(p2 || p_-S) of the selector's set less the best one's, likewise.
 area float64: Area under the curve of SAD, in perplexity.""")
 
-RUNTIME = table("""runtime: What a selection costs on one cell's embeddings, a row per selector.
-Where it is run for this table: from embeddings in memory to the ranking, on the CPU. Else all that
-the job of its scores took, by its log, with that of what it derives from.
+RUNTIME = table("""runtime: What a selection costs on one cell's embeddings, a row per selector: all
+that the job of its scores took, by its log, with that of what it derives from.
 dataset string, model string, seed int64, selector string, n_forget int64, n_retain int64
-width int64?: Dimensions of an embedding; null by a log.
-threads int64?: Networks or folds that the selector computes at a time; null by a log.
-repeats int64: Times that it was run for this table; 0 by a log.
-wall_seconds float64?: Median wall time, in seconds; null where the log does not say, because the
-    scores were kept as they were.
-cpu_seconds float64?: Median CPU time over all threads, in seconds; null as the wall time.""")
+wall_seconds float64?: Wall time, in seconds; null where the log does not say, because the scores
+    were kept as they were.
+cpu_seconds float64?: CPU time over all threads, in seconds; null as the wall time.""")
 
 QUALITATIVE_RANKING = table("""qualitative_ranking: The first and the last forget texts of a
 ranking, of the first seed.
