@@ -196,12 +196,10 @@ REACHED_BY = {
     ),
     "unlearning.relearning.choose": "questions/relearn",
     "unlearning.unlearners.salun.SALIENCY": "unlearner/salun",
-    "evaluation.curves.read_perplexity": "tables half_gap probes refine left_models",
-    "evaluation.cohort.RETRAINING": (
-        "half_gap judge left left_models probes subgroups figure/half_gap"
-    ),
+    "evaluation.curves.read_perplexity": "tables half_gap probes refine",
+    "evaluation.cohort.RETRAINING": ("half_gap judge left probes subgroups figure/half_gap"),
     "evaluation.sad.area": "tables truth",
-    "evaluation.sad.standard_error": ("tables left_models figure/half_gap figure/truth"),
+    "evaluation.sad.standard_error": ("tables probes figure/half_gap figure/truth"),
     "evidence.bootstrap.resample": "calibrate frontier",
     "evidence.calibration.platt": "calibrate frontier",
     "evidence.diagnostics.calibration_error": "diagnostics figure/diagnostics",

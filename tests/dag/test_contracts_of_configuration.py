@@ -99,7 +99,7 @@ def test_the_small_grid_has_every_rule(snakemake: Snakemake, finished: Path) -> 
     # And what of models that are no language models: tests/dag/test_vectors.py.
     others = {"convert", "import_embeddings"}
     # And of the target `left`: test_left.py.
-    others |= {"left_models", "left_tables", "membership"}
+    others |= {"left_tables", "membership"}
     others |= {name for name in seen["rules"] if name.endswith("_and_left")}
     # Of datasets whose ratio is known, which the demo has: tests/end_to_end/test_demo.py.
     others |= {"truth", "figure_truth"}

@@ -265,15 +265,14 @@ def test_generations_are_of_every_model_and_prompt(demo: Path) -> None:
 
 
 def test_relearning_starts_where_unlearning_ended(demo: Path) -> None:
-    table = read_table(demo / paths.TABLE.format(table="relearning"), schemas.RELEARNING)
-    rows = table.to_pylist()
-    assert [row["step"] for row in rows] == [0, 1, 4] * 3
-    for row in rows:
-        if row["source"] == "neggrad_plus" and row["step"] == 0:
-            arm = unlearned("neggrad_plus", row["selector"], 0.3)
-            path = demo / paths.PERPLEXITY.format(**CELL, arm=arm)
-            forget = read_table(path, schemas.PERPLEXITY).to_pylist()[0]
-            assert row["ppl_forget"] == pytest.approx(forget["perplexity"], rel=1e-5)
+    rows = read_table(demo / paths.TABLE.format(table="relapse"), schemas.RELAPSE).to_pylist()
+    assert [row["step"] for row in rows] == [1, 4] * 4
+    for selector in ("random", "mamushi"):
+        arm = {**CELL, "arm": unlearned("neggrad_plus", selector, 0.3)}
+        curve = read_table(demo / paths.RELEARNING.format(**arm), schemas.RELEARNING_CURVE)
+        path = demo / paths.PERPLEXITY.format(**arm)
+        forget = read_table(path, schemas.PERPLEXITY).to_pylist()[0]
+        assert curve["ppl_forget"][0].as_py() == pytest.approx(forget["perplexity"], rel=1e-5)
 
 
 def test_a_list_of_ones_own_ends_in_a_model(demo: Path) -> None:

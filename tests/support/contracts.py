@@ -297,7 +297,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "unlearn_list 6": {
         "unlearning.lists": [{"second": "raw/agreed.txt"}, {"agreed": "raw/mine.csv"}]
     },
-    "evaluate 1, generate 6, judge 2, probes 1, relearn 2, retrain 2, retrain_and_probe 2, "
+    "evaluate 1, generate 6, judge 2, relearn 2, retrain 2, retrain_and_probe 2, "
     "unlearn 2, unlearn_and_probe 2": {
         "probe.datasets": [["mine"]],
         "probe.seeds": [[1]],

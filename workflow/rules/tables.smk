@@ -83,11 +83,6 @@ COLLECTED = {
         *("left", "What is left", settings.LEFT_TABLES),
         lambda: measured(config["left"], grid.left(config)),
     ),
-    # What is left in a model after a deletion, told against gold.
-    "left_models": (
-        *("left-models", "What is left", settings.LEFT_MODEL_TABLES),
-        lambda: grid.left_models(config),
-    ),
     "qualitative": (
         *("qualitative", "Rankings", ["qualitative_ranking"]),
         lambda: examples_of(run["dataset"] for run in grid.shown(config))

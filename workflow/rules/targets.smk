@@ -47,14 +47,10 @@ rule unlearning:
         expand(paths.FIGURE, figure=settings.figures("unlearning")),
 
 
-# What is left in the models after a deletion, beside gold: of single forget texts, and what comes back
-# by a little training.
+# What is left of single forget texts in the models after a deletion, beside gold.
 rule left:
     input:
         expand(paths.TABLE, table=settings.LEFT_TABLES),
-        lambda wildcards: measured(
-            grid.probed(config), expand(paths.TABLE, table=settings.LEFT_MODEL_TABLES)
-        ),
 
 
 # Removal lists of one's own, unlearned.

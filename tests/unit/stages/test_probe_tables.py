@@ -1,4 +1,4 @@
-"""The tables of the probe: what models said, and how much of the way back relearning goes."""
+"""The tables of the probe: what models said, and what a little training brings back."""
 
 import json
 from pathlib import Path
@@ -20,9 +20,9 @@ GRID: dict[str, Any] = {
     "seeds": [0, 1],
     "selectors": ["random", "mamushi"],
     "unlearners": ["neggrad_plus"],
-    "budget": 0.2,
+    "budgets": [0.2],
 }
-SETTINGS = {"grid": GRID, "starts": {"small": "beta0", "ready": "contaminated"}}
+SETTINGS: dict[str, Any] = {"grid": GRID, "starts": {"small": "beta0", "ready": "contaminated"}}
 
 
 def write_curve(path: Path, forget: list[float], steps: list[int]) -> None:
@@ -54,14 +54,17 @@ def results(tmp_path: Path) -> Path:
         gold = paths.under(root, paths.RELEARNING, **run, arm="gold")
         write_curve(gold, [80.0 + run["seed"], 65.0, 74.0], steps)
         for selector, values in (("random", [60.0, 10.0, 50.0]), ("mamushi", [20.0, 15.0, 18.0])):
-            arm = arms.unlearned("neggrad_plus", selector, 0.2)
-            write_curve(paths.under(root, paths.RELEARNING, **run, arm=arm), values, steps)
+            for arm in (
+                arms.unlearned("neggrad_plus", selector, 0.2),
+                arms.retrained(selector, 0.2),
+            ):
+                write_curve(paths.under(root, paths.RELEARNING, **run, arm=arm), values, steps)
     return root
 
 
-def collected(root: Path) -> int:
+def collected(root: Path, settings: dict[str, Any] = SETTINGS) -> int:
     folders = ["--root", str(root), "--out-folder", str(root / "tables")]
-    return main(["probes", *folders, "--settings", json.dumps(SETTINGS)])
+    return main(["probes", *folders, "--settings", json.dumps(settings)])
 
 
 def test_probes_joins_the_runs_in_the_order_of_the_grid(results: Path) -> None:
@@ -74,36 +77,14 @@ def test_probes_joins_the_runs_in_the_order_of_the_grid(results: Path) -> None:
     assert len(lines) == 5
 
 
-def test_probes_says_how_much_of_the_way_back_was_gone(results: Path) -> None:
-    assert collected(results) == 0
-    rows = read_table(results / "tables" / "relearning.parquet", schemas.RELEARNING).to_pylist()
-    assert len(rows) == 4 * 3 * 3
-    one = [row for row in rows if (row["model"], row["seed"]) == ("ready", 1)]
-    assert [row["step"] for row in one] == [0, 1, 2] * 3
-    names = [(row["source"], row["selector"], row["beta"]) for row in one[::3]]
-    assert names == [
-        ("gold", None, None),
-        ("neggrad_plus", "random", 0.2),
-        ("neggrad_plus", "mamushi", 0.2),
-    ]
-    shares = [row["relapse"] for row in one]
-    assert shares[:3] == pytest.approx([0.0, (81 - 74) / (81 - 20), (81 - 65) / (81 - 20)])
-    assert shares[3:6] == pytest.approx([0.0, 0.25, 1.25])
-    # It was no worse than the start, so that there is no way back.
-    assert shares[6:] == [None, None, None]
-    assert (results / "tables" / "relearning.csv").read_text(encoding="utf-8").count("\n") == 37
-
-
 @pytest.mark.parametrize("seeds", [[0, 1], [0]])
 def test_what_comes_back_is_told_against_gold(results: Path, seeds: list[int]) -> None:
     """Retrained models as well, of which half comes back to the start, where gold learns less."""
     for run in cells(GRID):
         arm = arms.retrained("random", 0.2)
         write_curve(paths.under(results, paths.RELEARNING, **run, arm=arm), [80, 40, 56], [0, 2, 1])
-    grid = {**GRID, "models": ["small"], "selectors": ["random"], "budgets": [0.2], "seeds": seeds}
-    settings = json.dumps({"grid": grid, "starts": SETTINGS["starts"]})
-    folders = ["--root", str(results), "--out-folder", str(results / "tables")]
-    assert main(["left-models", *folders, "--settings", settings]) == 0
+    grid = {**GRID, "models": ["small"], "selectors": ["random"], "seeds": seeds}
+    assert collected(results, {"grid": grid, "starts": SETTINGS["starts"]}) == 0
     rows = read_table(results / "tables/relapse.parquet", schemas.RELAPSE).to_pylist()
     found = [(row["source"], row["step"]) for row in rows]
     assert found == [(name, n) for name in ("retraining", "neggrad_plus") for n in (1, 2)]

@@ -237,20 +237,6 @@ def probes(config: Config) -> list[str]:
     for cell in cells(axes):
         start = arms.start(config, cell["model"])
         found += [paths.JUDGED.format(**cell), paths.PERPLEXITY.format(**cell, arm=start)]
-        found += [
-            paths.RELEARNING.format(**cell, arm=arm)
-            for arm in ("gold", *deleted(axes, retraining=False))
-        ]
-    return found
-
-
-def left_models(config: Config) -> list[str]:
-    """Return what the table of what comes back is made of."""
-    axes = probed(config)
-    found = []
-    for cell in cells(axes):
-        start = arms.start(config, cell["model"])
-        found.append(paths.PERPLEXITY.format(**cell, arm=start))
         models = ("gold", *deleted(axes, retraining=True))
         found += [paths.RELEARNING.format(**cell, arm=arm) for arm in models]
     return found

@@ -17,14 +17,14 @@ from mamushi.configuration.arms import Arm
 from mamushi.configuration.grid import cells
 from mamushi.errors import UserError
 from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
-from mamushi.evaluation.curves import read_arm, read_perplexity
+from mamushi.evaluation.curves import read_perplexity
 from mamushi.evaluation.masking import mask
 from mamushi.evaluation.paired import interval, known, seeds_range
 from mamushi.evaluation.sad import Floats
 from mamushi.evaluation.texts import repetition
 
 Grid = Mapping[str, Any]
-"""``datasets, models, seeds, selectors, unlearners, budget``: the section ``probe``."""
+"""``datasets, models, seeds, selectors, unlearners, budgets`` of the models that are probed."""
 
 SOURCES = ("base", "contaminated", "beta0", "gold")
 """Endpoints in the order in which their texts are shown, before those of unlearners."""
@@ -98,38 +98,6 @@ def all_generations(grid: Grid, root: str | Path = "results") -> pa.Table:
     return pa.concat_tables([table.replace_schema_metadata(None) for table in tables])
 
 
-def relearning_table(
-    grid: Grid, starts: Mapping[str, str], root: str | Path = "results"
-) -> pa.Table:
-    """Return the table ``relearning``: in each run gold's curve, then the unlearned models'.
-
-    ``starts`` names, by model, the endpoint that unlearning starts from. Raises ``UserError`` that
-    names the first missing or damaged file.
-    """
-    rows = [row for run in cells(grid) for row in _run_rows(run, grid, starts[run["model"]], root)]
-    return pa.Table.from_pylist(rows, schema=schemas.RELEARNING.schema)
-
-
-def _run_rows(
-    run: dict[str, Any], grid: Grid, endpoint: str, root: str | Path
-) -> Iterator[dict[str, Any]]:
-    start = read_arm(root, run, endpoint).ppl_forget
-    beta = float(paths.beta(grid["budget"]))
-    pairs = product(grid["unlearners"], grid["selectors"])
-    for source in (Source("gold"), *(Source(*pair, beta) for pair in pairs)):
-        curve = _read_curve(paths.under(root, paths.RELEARNING, **run, arm=source.arm))
-        back = relapse([row["ppl_forget"] for row in curve], start)
-        for row, share in zip(curve, back, strict=True):
-            yield {**run, **asdict(source), **row, "relapse": share}
-
-
-def relapse(ppl_forget: Sequence[float], start: float) -> list[float | None]:
-    """Return the share of the way back from the first perplexity to that of the ``start`` model:
-    1 where unlearning is undone. None throughout where the first is no worse than the start."""
-    way = ppl_forget[0] - start
-    return [(ppl_forget[0] - ppl) / way if way > 0 else None for ppl in ppl_forget]
-
-
 def _read_curve(path: Path) -> list[dict[str, Any]]:
     """Read the rows of a ``relearning_curve`` by increasing step, from step 0 on."""
     rows: list[dict[str, Any]] = read_table(path, schemas.RELEARNING_CURVE).to_pylist()
@@ -146,7 +114,8 @@ def relapse_table(grid: Grid, starts: Mapping[str, str], root: str | Path = "res
     """Return the table ``relapse``: what comes back over seeds, of retrained and unlearned models
     at all ``budgets`` of the grid, beside what gold learns by the same steps.
 
-    ``starts`` as of ``relearning_table``, and so is what is raised.
+    ``starts`` names, by model, the endpoint that unlearning starts from. Raises ``UserError`` that
+    names the first missing or damaged file.
     """
     rows = [row for each in cohorts(grid, root) for row in _back(each, grid, starts[each.model])]
     return pa.Table.from_pylist(rows, schema=schemas.RELAPSE.schema)

@@ -31,9 +31,8 @@ T = TypeVar("T", bound=Section)
 # What the stages of result tables write, each table as Parquet and CSV.
 TABLES = ("sad", "sad_summary", "sad_differences", "selection")
 UNLEARNING_TABLES = ("unlearning", "half_gap")
-PROBE_TABLES = ("generations", "relearning")
+PROBE_TABLES = ("generations", "relapse")
 LEFT_TABLES = ("membership",)
-LEFT_MODEL_TABLES = ("relapse",)
 EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics"),
     *("confounds", "geometry", "predicted", "runtime", "paper"),

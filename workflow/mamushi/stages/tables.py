@@ -201,21 +201,22 @@ def half_gap(files: TableFiles, settings: HalfGap, job: Job) -> None:
 
 
 class Probes(Settings):
-    """Axes and ``starts``, the endpoints by model."""
+    """Axes of the models that are probed, and ``starts``, the endpoints that unlearning starts
+    from, by model."""
 
-    grid: dict[str, Any] = setting(lambda config: axes(config, "probe"))
+    grid: dict[str, Any] = setting(grid.probed)
     starts: dict[str, str] = setting(lambda config: starts_of(config, "probe"))
 
 
 def probes(files: TableFiles, settings: Probes, job: Job) -> None:
-    """Collect what all models said and how they relearned."""
+    """Collect what all models said, and what comes back by a little training, beside gold."""
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import publish
-    from mamushi.evaluation.probes import all_generations, relearning_table
+    from mamushi.evaluation.probes import all_generations, relapse_table
 
     said = all_generations(settings.grid, files.root)
-    learned = relearning_table(settings.grid, settings.starts, files.root)
-    made = [(schemas.GENERATIONS, said), (schemas.RELEARNING, learned)]
+    back = relapse_table(settings.grid, settings.starts, files.root)
+    made = [(schemas.GENERATIONS, said), (schemas.RELAPSE, back)]
     publish(files.out_folder, made, job.origin)
 
 
@@ -241,24 +242,6 @@ def left(files: TableFiles, settings: Left, job: Job) -> None:
 
     table = audit_texts(settings.grid, settings.starts, settings.ready, files.root)
     publish(files.out_folder, [(schemas.MEMBERSHIP, table)], job.origin)
-
-
-class LeftModels(Settings):
-    """Axes of the models that are probed, and ``starts``, the endpoints that unlearning starts
-    from, by model."""
-
-    grid: dict[str, Any] = setting(grid.probed)
-    starts: dict[str, str] = setting(lambda config: starts_of(config, "probe"))
-
-
-def left_models(files: TableFiles, settings: LeftModels, job: Job) -> None:
-    """Collect what comes back in models by a little training, beside gold."""
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import publish
-    from mamushi.evaluation.probes import relapse_table
-
-    found = relapse_table(settings.grid, settings.starts, files.root)
-    publish(files.out_folder, [(schemas.RELAPSE, found)], job.origin)
 
 
 class Qualitative(Settings):

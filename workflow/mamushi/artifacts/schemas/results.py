@@ -192,15 +192,3 @@ tokens int64: Tokens of it, with the token that ends it.
 repetition float64: Share of tokens that occur among the 16 before them; towards 1 the model is
     caught in a loop.
 gold_log_likelihood float64: Mean log-likelihood per token under the gold standard, in nats.""")
-
-RELEARNING = table("""relearning: How fast the models of a probed cell relearn, joined.
-dataset string, model string, seed int64
-source string: `gold`, or the name of an unlearner.
-selector string?: Selector of the texts that were unlearned; null for a model without unlearning.
-beta float64?: Budget at which they were unlearned; null for a model without unlearning.
-step int64: Optimizer steps so far; 0 is the model before any.
-examples int64: Forget texts that it is fine-tuned on; fewer than asked for where there are no more.
-ppl_forget float64, ppl_retain float64
-relapse float64?: Share of the way back from step 0 to the start model in forget perplexity: 1 where
-    unlearning is undone, negative where perplexity still rises; null where step 0 is no worse than
-    the start.""")
