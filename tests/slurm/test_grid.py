@@ -25,7 +25,7 @@ GPUS = 2
 
 def grid(shards: int = 2) -> dict[str, Any]:
     """Configuration of the run that all tests of this file look at; as many jobs share a table of
-    vectors, and of perplexities."""
+    vectors."""
     part = science()
     part["grid"] |= {"budgets": [0.2, 0.5], "selectors": ["random"]}
     part["execution"] = {"shards": shards, "batch_tokens": 512}

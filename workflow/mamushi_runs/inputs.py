@@ -70,8 +70,7 @@ def shards(workflow: Any, gather: Any, table: str, made_with: Callable[[Any], st
     """Return the shards that the rule of a table puts together; none where it makes the table
     itself, or a shard. How many they are has no part in what it holds, and a change of that must
     run nothing again: a table that was made with the same settings keeps its shards."""
-    name = "{arm}" if "{arm}" in table else Path(table).stem
-    pattern = paths.SHARD.replace("{table}", name)
+    pattern = paths.SHARD.replace("{table}", Path(table).stem)
 
     def found(wildcards: Any) -> list[str]:
         if SHARD(wildcards):

@@ -2,12 +2,8 @@
 # models are measured where they are trained: see retrain.smk.
 
 
-EVALUATE = params("evaluate", "model", "arm")
-
-
 rule evaluate:
     input:
-        shards=shards(paths.NLL, EVALUATE),
         trained=tensors_of(),
         examples=made(paths.EXAMPLES),
         tokens=of_arm(paths.TOKENS),
@@ -25,15 +21,6 @@ rule evaluate:
         mem_mb=RESOURCES.model_memory,
         runtime=RESOURCES.evaluate_minutes,
     params:
-        settings=EVALUATE,
-        shard=SHARD,
+        settings=params("evaluate", "model", "arm"),
     shell:
-        command("evaluate", shards="{input.shards:q}")
-
-
-use rule evaluate as evaluate_shard with:
-    output:
-        out=[],
-        nll=temp(paths.SHARD.replace("{table}", "{arm}")),
-    log:
-        "results/logs/evaluate/{dataset}/{model}/seed{seed}/{arm}/{scatteritem}.log",
+        command("evaluate")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from mamushi.artifacts import schemas, shards
-from mamushi.artifacts.tables import EVALUATION, INFERENCE, read_table
+from mamushi.artifacts.tables import INFERENCE, read_table
 from mamushi.cli import main
 from mamushi.lm import batches
 from tests.support.stage_files import EXECUTION, FILES, refusal, write_base
@@ -19,7 +19,6 @@ EMBEDDING = {"pooling": "mean", "skip_bos": True, "max_length": 16, "precision":
 SETTINGS: dict[str, dict[str, Any]] = {
     "embed": {"embedding": EMBEDDING | {"layer": -1}, "training": None},
     "embed-layers": {"embedding": EMBEDDING, "training": None, "depths": [0.1, 0.5]},
-    "evaluate": {"precision": "fp32", "training": None, "evaluation": {"max_length": 16}},
 }
 SMALL = EXECUTION | {"batch_tokens": 24}
 """So small that a few texts are several batches, and fewer than the most shards."""
@@ -38,13 +37,7 @@ def words(stage: str, out: str, *more: str, **changes: Any) -> list[str]:
         f"--execution={json.dumps(SMALL)}",
         f"--settings={json.dumps(SETTINGS[stage] | changes)}",
     ]
-    whole = not any(word.startswith("--shard=") for word in more)
-    if stage == "evaluate":
-        # A rule without the other table hands over nothing in its place.
-        given += [f"--nll={out}", f"--out={out}.perplexity" if whole else "--out"]
-    else:
-        given.append(f"--out={out}")
-    return [stage, *given, *more]
+    return [stage, *given, f"--out={out}", *more]
 
 
 def numbered(stage: str, number: int) -> list[str]:
@@ -61,8 +54,6 @@ def numbered(stage: str, number: int) -> list[str]:
         ("embed", 8, (1, 3, 11)),
         ("embed", shards.BLOCK, (3,)),
         ("embed-layers", 8, (3,)),
-        ("evaluate", 3, (1, 3, 11)),
-        ("evaluate", shards.BLOCK, (3,)),
     ],
 )
 def test_shards_together_are_what_one_job_writes(
@@ -71,17 +62,12 @@ def test_shards_together_are_what_one_job_writes(
     monkeypatch.setattr(shards, "BLOCK", block)
     monkeypatch.setattr(batches, "BLOCK", block)
     assert main(words(stage, "whole")) == 0
-    outputs = sorted(Path().glob("whole*"))
     for number in numbers:
         assert main(words(stage, "joined", "--shards", *numbered(stage, number))) == 0
-        for path in outputs:
-            assert path.with_name(path.name.replace("whole", "joined")).read_bytes() == (
-                path.read_bytes()
-            )
+        assert Path("joined").read_bytes() == Path("whole").read_bytes()
     parts = [read_table(f"{i}-of-3.parquet", schemas.SHARD)["row"].to_pylist() for i in (1, 2, 3)]
     sections = read_table(FILES["examples"], schemas.EXAMPLES)["section"].to_pylist()
-    section = EVALUATION if stage == "evaluate" else INFERENCE
-    assert all(parts) and sorted(itertools.chain(*parts)) == [*range(sections.count(section))]
+    assert all(parts) and sorted(itertools.chain(*parts)) == [*range(sections.count(INFERENCE))]
 
 
 def test_beside_the_first_process_nothing_is_written(
@@ -98,10 +84,8 @@ def test_beside_the_first_process_nothing_is_written(
     assert not Path("joined").exists()
 
 
-@pytest.mark.parametrize("stage", ["embed", "evaluate"])
-def test_what_is_not_the_tables_shards_is_refused(
-    stage: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_not_the_tables_shards_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    stage = "embed"
     parts = numbered(stage, 3)
     said = refusal(words(stage, "again", "--shards", *parts[:2]), capsys)
     assert "texts are in none of the 2 shards" in said

@@ -20,8 +20,8 @@ from mamushi.errors import UserError
 BLOCK = 131072
 """Texts: eight row groups of a table of vectors, 1 GiB at a width of 4,096."""
 
-Columns = Mapping[str, NDArray[Any]]
-"""By column vectors (m, width) in float16, or numbers (m,) in float64."""
+Columns = Mapping[str, NDArray[np.float16]]
+"""By column vectors (m, width)."""
 Piece = tuple[NDArray[np.int64], Columns]
 """Rows of the table (m,), ascending and of one block, and what they have in its columns."""
 
@@ -107,13 +107,14 @@ def read_shards(shards: Sequence[Path], n: int, origin: Mapping[str, Any]) -> It
     waiting = next(groups, None)
     for start in range(0, n, BLOCK):
         stop = min(start + BLOCK, n)
-        columns: dict[str, NDArray[Any]] = {}
+        columns: dict[str, NDArray[np.float16]] = {}
         seen = np.zeros(stop - start, dtype=bool)
         while waiting is not None and waiting["row"][0].as_py() < stop:
             rows = waiting["row"].to_numpy() - start
             seen[rows] = True
             for name in waiting.column_names[1:]:
-                values = _values(waiting[name].combine_chunks())
+                column = waiting[name].combine_chunks()
+                values = column.flatten().to_numpy().reshape(-1, column.type.list_size)
                 if name not in columns:
                     columns[name] = np.empty((len(seen), *values.shape[1:]), values.dtype)
                 columns[name][rows] = values
@@ -127,17 +128,8 @@ def read_shards(shards: Sequence[Path], n: int, origin: Mapping[str, Any]) -> It
         yield columns
 
 
-def _values(column: pa.Array) -> NDArray[Any]:
-    """Return the values that ``_arrays`` made an array of."""
-    if not pa.types.is_fixed_size_list(column.type):
-        return np.asarray(column.to_numpy())
-    return np.asarray(column.flatten().to_numpy()).reshape(-1, column.type.list_size)
-
-
 def _arrays(columns: Columns) -> dict[str, pa.Array]:
     return {
-        name: pa.array(each)
-        if each.ndim == 1
-        else pa.FixedSizeListArray.from_arrays(pa.array(each.reshape(-1)), each.shape[1])
+        name: pa.FixedSizeListArray.from_arrays(pa.array(each.reshape(-1)), each.shape[1])
         for name, each in columns.items()
     }

@@ -37,17 +37,13 @@ class TextFiles(Files):
     tokens: Path = reads("token cache of the model")
 
 
-class Shards(Files):
-    """How a table is made that many jobs share. None of it has a part in the result."""
-
-    shard: str | None = option("the shard to make, such as 2-of-8 (default: all)", default=None)
-    shards: list[Path] = option("shards to put together, in place of a model", default=())
-
-
-class VectorFiles(Shards):
-    """A table of vectors of the texts that are ranked."""
+class VectorFiles(Files):
+    """A table of vectors of the texts that are ranked, which many jobs may share: how it is made
+    has no part in the result."""
 
     examples: Path = reads("examples table")
+    shard: str | None = option("the shard to make, such as 2-of-8 (default: all)", default=None)
+    shards: list[Path] = option("shards to put together, in place of a model", default=())
     out: Path = writes("table of vectors to write, or the shard of it")
 
 

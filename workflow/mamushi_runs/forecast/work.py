@@ -236,8 +236,8 @@ class Costs:
     def of(self, rule: str, wildcards: Mapping[str, str]) -> Work:
         """Return the work of one job of ``rule``, by our name of it, with these wildcards."""
         sharded = self.config["execution"]["shards"] > 1 and SHARD not in wildcards
-        if sharded and rule in (*EMBEDDING, "evaluate"):
-            # It puts together what others have embedded or measured.
+        if sharded and rule in EMBEDDING:
+            # It puts together what others have embedded.
             return Work(seconds=5)
         kinds = (TRAINING, self._training), (UNLEARNING, self._unlearning)
         for rules, work in (*kinds, (MODEL_RULES, self._reading)):
@@ -302,13 +302,14 @@ class Costs:
     def _reading(self, rule: str, dataset: str, model: str, wildcards: Mapping[str, str]) -> Work:
         """Return the work of jobs that run a model forward: embedding, perplexity, probes of the
         endpoints."""
-        size, share = self.size(model), 1 / int(wildcards.get(SHARD, "1").rpartition("-")[2])
+        size = self.size(model)
         if rule in EMBEDDING:
+            share = 1 / int(wildcards.get(SHARD, "1").rpartition("-")[2])
             length = self.volumes.tokens(dataset, self.config["embedding"]["max_length"])
             tokens = self.volumes.texts(dataset, INFERENCE) * length
             return Work(flop=share * tokens * forward(size, head=False))
         if rule == "evaluate":
-            return Work(flop=share * self._held(dataset) * forward(size))
+            return Work(flop=self._held(dataset) * forward(size))
         # Else a few prompts, token by token: bound by reading the weights, not by arithmetic.
         flop = self._answer(rule, model, dataset)
         return Work(flop=flop) if flop else Work(seconds=60.0)

@@ -37,8 +37,7 @@ id string, domain string
 depth_* vector: As `embedding` in the table of that name, for each of `embedding.depths`.""")
 
 SHARD = table("""shard: A part of either of these tables, of some of the texts (`execution.shards`),
-with the columns of vectors that the whole has; or of an endpoint's `nll`, with that column. It is
-there until all parts are put together.
+with the columns of vectors that the whole has. It is there until all parts are put together.
 row int64: The text's row in the whole table, from 0.
 * any: As in the whole table.""")
 
