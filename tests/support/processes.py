@@ -1,4 +1,4 @@
-"""Run a script as `accelerate launch` does on two devices, or a command that may be killed."""
+"""Run a script in processes that share a model, or a command that may be killed."""
 
 import os
 import subprocess
@@ -12,11 +12,9 @@ from mamushi.running.launch import SHARDS
 from tests.support.workflow import ROOT, environment
 
 
-def in_two_processes(
-    folder: Path, script: str, *args: str | Path, count: int = 2, shards: bool = False
-) -> None:
-    """Run Python in two processes, or ``count``, that know of each other, with the tests' modules
-    at hand; with ``shards`` they may share a model.
+def in_two_processes(folder: Path, script: str, *args: str | Path, count: int = 2) -> None:
+    """Run Python in two processes, or ``count``, that share a model, with the tests' modules at
+    hand.
 
     Raises ``AssertionError`` with what they said when one of them fails.
     """
@@ -33,7 +31,7 @@ def in_two_processes(
             "PYTHONPATH": f"{ROOT}:{ROOT / 'workflow'}",
             "OMP_NUM_THREADS": "1",
             "ACCELERATE_USE_CPU": "true",
-            **({SHARDS: "1"} if shards else {}),
+            SHARDS: "1",
         },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

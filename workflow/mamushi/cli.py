@@ -215,6 +215,7 @@ def _run(
         launch.watch()
         module.run(command.files, command.settings, command.job())
         return 0
+    launch.refuse_others()
     with locks.claimed(name, command.outputs):
         # Only now: what it reads may be made anew while it waits.
         what = (command.files, command.settings, job := command.job())

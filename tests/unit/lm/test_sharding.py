@@ -37,19 +37,10 @@ for family in FAMILIES:
 """Leaves the gradients of a step of each family, in fp64, in files."""
 
 
-@pytest.mark.parametrize(
-    ("processes", "shards"),
-    [
-        (2, False),
-        pytest.param(2, True, marks=pytest.mark.slow),
-        pytest.param(4, True, marks=pytest.mark.slow),
-    ],
-)
-def test_processes_have_the_loss_and_gradients_of_one(
-    processes: int, shards: bool, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_processes_have_the_loss_and_gradients_of_one(processes: int, tmp_path: Path) -> None:
     given = (tmp_path / "found", str(processes))
-    in_two_processes(tmp_path, GRADIENTS, *given, count=processes, shards=shards)
+    in_two_processes(tmp_path, GRADIENTS, *given, count=processes)
     for family in FAMILIES:
         total, expected = step_gradients(family, 32, device.accelerator("fp32"), token_set(31))
         for micro in (3, 32):
@@ -93,7 +84,7 @@ except Stopped:
 @pytest.mark.slow
 def test_no_process_ends_before_the_state_is_written(tmp_path: Path) -> None:
     """The first one to end would end the one that writes."""
-    in_two_processes(tmp_path, STOPPED, tmp_path / "state", shards=True)
+    in_two_processes(tmp_path, STOPPED, tmp_path / "state")
 
 
 TRAININGS = """
@@ -150,7 +141,7 @@ def test_two_processes_train_resume_read_and_unlearn_as_one(tmp_path: Path) -> N
         return train(model("llama"), token_set(), path, "a", total, **how)
 
     trained("one.state", 10)
-    in_two_processes(tmp_path, TRAININGS, tmp_path, shards=True)
+    in_two_processes(tmp_path, TRAININGS, tmp_path)
     alone, expected = trained(None, 14)
     resumed, log = trained("two.state", 14)
     assert log["step"] == expected["step"]

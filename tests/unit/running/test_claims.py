@@ -18,7 +18,6 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import sha256, write_json
 from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
-from mamushi.errors import UserError
 from mamushi.running import locks
 from mamushi.stages import models as computed
 
@@ -165,16 +164,3 @@ def test_without_locks_it_goes_on(
     assert (tokens(), tokens()) == (0, 0)
     assert len(runs) == 1
     assert "no locks in results/claims (No locks available)" in capsys.readouterr().err
-
-
-def test_of_a_launch_the_first_process_claims_for_all_and_does_not_wait(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    again = locks.claimed("retrain", [OUT])
-    with locks.claimed("retrain", [OUT]):
-        with pytest.raises(UserError, match=r"another command is at work .* the same results"):
-            again.__enter__()
-        monkeypatch.setenv("RANK", "1")
-        with locks.claimed("retrain", [OUT]):
-            pass

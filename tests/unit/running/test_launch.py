@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 from mamushi.artifacts import schemas
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import read_table
+from mamushi.cli import main
 from mamushi.running import launch
 from tests.support.stage_files import (
     EXECUTION,
@@ -36,10 +37,17 @@ def test_a_model_that_is_to_be_cut_has_as_many_processes(monkeypatch: pytest.Mon
     assert launch.process_count(False, Files()) == 1
     Files.model_card = Path("results/base/small/card.json")
     assert launch.process_count(True, Files()) == launch.process_count(True, object()) == 1
-    Files.model_card = Path("results/base/large/card.json")
-    # Whoever launches the command has chosen.
+
+
+def test_another_launcher_is_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert launch.process_count(True, Files()) == 1
+    words = ["--examples=e", "--tokens=t", "--model-card=c", "--out=o", "--nll=n"]
+    settings = '{"training": null, "precision": "fp32", "evaluation": {"max_length": 16}}'
+    assert main(["evaluate", *words, "--settings", settings]) == 2
+    said = capsys.readouterr().err
+    assert "a launcher has started several" in said and "gpus_per_job" in said
 
 
 def python(script: str, **options: object) -> "subprocess.Popen[str]":

@@ -75,9 +75,7 @@ def test_a_stage_sees_its_gpu_alone_and_others_none(monkeypatch: pytest.MonkeyPa
     assert VISIBLE not in os.environ
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("SLURM_JOB_ID", "12"), ("WORLD_SIZE", "2"), (SWITCH, "off")]
-)
+@pytest.mark.parametrize(("name", "value"), [("SLURM_JOB_ID", "12"), (SWITCH, "off")])
 def test_where_others_hand_out_the_gpus_nothing_changes(
     machine: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:

@@ -133,9 +133,9 @@ def test_who_has_not_asked_for_it_is_not_handed_over(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv(warm.SWITCH, "off")
     unasked()
     monkeypatch.setenv(warm.SWITCH, "on")
-    # Of several processes of a job each is what its launcher has started; SLURM ends what a job
-    # leaves behind.
-    for name in ("WORLD_SIZE", warm.SHARDS, "SLURM_JOB_ID"):
+    # Of several processes of a job each is what the first has started; SLURM ends what a job leaves
+    # behind.
+    for name in (warm.SHARDS, "SLURM_JOB_ID"):
         with monkeypatch.context() as within:
             within.setenv(name, "2")
             unasked()

@@ -20,12 +20,10 @@ from mamushi.unlearning import loop
 from mamushi.unlearning.loop import steps_of
 from mamushi.unlearning.trunk import Trunk, write_trunk
 from tests.support.models import FAMILIES
-from tests.support.processes import in_two_processes
 from tests.support.steps import Killed, kill_at
 from tests.support.unlearning import (
     EXECUTION,
     KINDS,
-    of_batch,
     of_lengths,
     run,
     start,
@@ -342,33 +340,3 @@ def test_frozen_blocks_run_without_dropout_and_trained_ones_with_it() -> None:
     )
     run("neggrad_plus", found, total=2)
     assert modes == [(False, True)] * 2
-
-
-def test_two_processes_make_the_steps_of_one(tmp_path: Path) -> None:
-    kind = "salun"
-    in_two_processes(
-        tmp_path,
-        """
-        import sys
-        from accelerate import PartialState
-        from safetensors.torch import save_file
-        from tests.support.unlearning import of_batch, weights
-
-        for batch in (4, 1):
-            found, _ = of_batch(sys.argv[1], batch)
-            assert PartialState().num_processes == 2
-            if PartialState().is_main_process:
-                save_file(weights(found), f"{sys.argv[2]}{batch}")
-        """,
-        kind,
-        tmp_path / "two",
-    )
-    for batch in (4, 1):
-        alone, _ = of_batch(kind, batch)
-        found = load_file(tmp_path / f"two{batch}")
-        close = [
-            torch.isclose(found[name], value, rtol=1e-3, atol=2e-4)
-            for name, value in weights(alone).items()
-        ]
-        # Sums in another order may turn around two weights at the threshold of SalUn's mask.
-        assert sum(int((~same).sum()) for same in close) <= 2

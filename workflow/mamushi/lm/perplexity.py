@@ -54,7 +54,7 @@ def text_nll(
     accelerator: Accelerator,
 ) -> TextNll:
     """Return the NLL of every text; one without a predicted token counts zero of both. Processes
-    share the texts of a model that is sharded; otherwise each that calls does the same."""
+    share the texts."""
 
     def measured() -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
         passes = model_batches(model, texts, batch_tokens, accelerator, "perplexity", split=True)

@@ -8,7 +8,6 @@ and head apart; so ``fully_shard`` is called here.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -22,7 +21,6 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mamushi.lm import parameters
-from mamushi.running.launch import SHARDS
 
 PART = 2**27
 """Values that are summed over processes at once."""
@@ -45,13 +43,7 @@ _roots: WeakKeyDictionary[nn.Module, nn.Module] = WeakKeyDictionary()
 
 def active(accelerator: Accelerator) -> bool:
     """Return whether models are sharded over the processes of this job."""
-    return accelerator.num_processes > 1 and SHARDS in os.environ
-
-
-def takes_part(accelerator: Accelerator) -> bool:
-    """Return whether this process computes what the first one of a launch does: not if each has a
-    model of its own."""
-    return accelerator.is_main_process or active(accelerator)
+    return accelerator.num_processes > 1
 
 
 def shard(model: PreTrainedModel, device: torch.device) -> None:
@@ -108,8 +100,7 @@ def split(parts: Sequence[Item], accelerator: Accelerator) -> Iterator[tuple[Ite
     """Give this process's share of the passes over ``parts``, each with whether it counts: of a
     model that is sharded every process makes as many passes, and repeats the first if it has less
     to do."""
-    processes = accelerator.num_processes if active(accelerator) else 1
-    own = accelerator.process_index if processes > 1 else 0
+    processes, own = accelerator.num_processes, accelerator.process_index
     for place in range(own, -(-len(parts) // processes) * processes, processes):
         yield (parts[place], True) if place < len(parts) else (parts[0], False)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -64,7 +64,7 @@ class Objective:
     losses: tuple[str, ...] = ("loss",)
     """Names of what each part gives; the first one is minimized."""
     together: bool = True
-    """Whether processes share a step; otherwise each that trains does it all."""
+    """Whether processes share a step; otherwise each does it all."""
     ends: Callable[[Mapping[str, list[float]]], bool] | None = None
     """Whether the training ends before the update of the step that was logged last. If this is
     given, each step waits for the device and must be finite before its update."""
@@ -308,8 +308,7 @@ class _Run:
         whole = sharding.all_true(bool(finite), self.accelerator)
         if self.writer.path is None or not len(self.log) or not whole:
             return False
-        if self.sharded or self.accelerator.is_main_process:
-            self.writer.save(self.trained, self.optimizer, self.log.columns)
+        self.writer.save(self.trained, self.optimizer, self.log.columns)
         return True
 
     def settle(self) -> None:
@@ -319,13 +318,11 @@ class _Run:
 
 
 def prepared(objective: Objective, accelerator: Accelerator) -> nn.Module:
-    """Return the objective's module as parts call it: in the precision of the training, and with
-    processes that share a step, but not a model, adding up their gradients."""
-    sharded = sharding.active(accelerator)
+    """Return the objective's module as parts call it: in the precision of the training."""
+    # Accelerate would put a copy of a model that is sharded on each GPU.
+    placed = False if sharding.active(accelerator) else None
     found: nn.Module = accelerator.prepare_model(
-        objective.module,
-        device_placement=False if sharded else None,
-        evaluation_mode=sharded or not objective.together,
+        objective.module, device_placement=placed, evaluation_mode=True
     )
     return found
 
@@ -343,13 +340,10 @@ def gradient(
     processes = accelerator.num_processes if objective.together else 1
     sums = torch.zeros(len(objective.losses), device=accelerator.device)
     with _cast_once():
-        for place, part in enumerate(step.parts, start=1):
-            # Of a model that is sharded, nobody has room for the sum of the parts' whole gradients.
-            waits = place < len(step.parts) and not sharding.active(accelerator)
-            with accelerator.no_sync(module) if waits else nullcontext():
-                losses = part(module)
-                # Gradients are averaged over processes; multiplied back, they are the sum.
-                accelerator.backward(losses[0] * processes)
+        for part in step.parts:
+            losses = part(module)
+            # Gradients are averaged over processes; multiplied back, they are the sum.
+            accelerator.backward(losses[0] * processes)
             sums += torch.stack(list(losses)).detach()
     if processes > 1:
         sums = accelerator.reduce(sums, "sum")
@@ -376,11 +370,10 @@ def micro_batches(
     texts: Sequence[Any] | NDArray[Any], size: int, accelerator: Accelerator
 ) -> list[Any]:
     """Return this process's share of a step's texts in pieces of at most ``size``, an empty one
-    where it has none; of a model that is sharded all processes have as many."""
+    where it has none: all processes have as many."""
     mine = texts[accelerator.process_index :: accelerator.num_processes]
     most = -(-len(texts) // accelerator.num_processes)
-    longest = most if sharding.active(accelerator) else len(mine)
-    return [mine[i : i + size] for i in range(0, longest, size)] or [mine]
+    return [mine[i : i + size] for i in range(0, most, size)] or [mine]
 
 
 def mean_nll(

@@ -1,9 +1,9 @@
 """Several processes for one job, one for each of its GPUs, over which a model is sharded.
 
 The command itself is the first of them: it holds claims and leases, is known to Snakemake and
-SLURM, gets their signals, and reports. The others run the same command with a rank, as under
-`accelerate launch`, write nothing, and end when the first one does, however that ends; under
-`torchrun` they would go on when it is killed.
+SLURM, gets their signals, and reports. The others run the same command with a rank, write nothing,
+and end when the first one does, however that ends; under `torchrun` they would go on when it is
+killed. So no other launcher is taken.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from mamushi.errors import UserError
+
 SHARDS = "MAMUSHI_SHARDS"
 """Set in the processes of such a job: what several processes do otherwise is share the texts."""
 GPUS = "MAMUSHI_GPUS"
@@ -31,16 +33,23 @@ GRACE = 10.0
 
 def process_count(gpu: bool, files: Any) -> int:
     """Return the processes for a job with these files: 1 but for one that computes on a ``gpu``
-    with a model that is to be sharded, under no launcher."""
+    with a model that is to be sharded."""
     card = getattr(files, "model_card", None)
-    if not gpu or card is None or "WORLD_SIZE" in os.environ:
+    if not gpu or card is None:
         return 1
     known: Mapping[str, int] = json.loads(os.environ.get(GPUS, "{}"))
     return int(known.get(Path(card).parent.name, 1))
 
 
+def refuse_others() -> None:
+    """Raise ``UserError`` where another launcher has started several processes of this command."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        do = "start it once, and set execution.gpus_per_job"
+        raise UserError("a launcher has started several of this command", where="WORLD_SIZE", do=do)
+
+
 def is_secondary() -> bool:
-    """Return whether this is a process beside the first of a job, whoever started it."""
+    """Return whether this is a process beside the first of a job."""
     return int(os.environ.get("RANK", "0")) > 0
 
 

@@ -6,8 +6,8 @@ for one, in a folder that all runs of a user on a machine share, and sees that G
 ends with the process, however that ends; where all GPUs are leased, the next job waits. All other
 stages see no GPU, lest they compute on one that they do not have.
 
-Within a SLURM job nothing of this happens: there, SLURM hands out the GPUs. Nor under `accelerate
-launch`, whose user has chosen them. ``MAMUSHI_GPU_LEASES`` is ``off``, or a folder for the leases.
+Within a SLURM job nothing of this happens: there, SLURM hands out the GPUs. ``MAMUSHI_GPU_LEASES``
+is ``off``, or a folder for the leases.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ def leased(stage: str, gpu: bool, count: int = 1) -> Iterator[str | None]:
     Gives the GPUs' names, joined by commas, None where nothing is leased. To come before CUDA is
     first asked for anything. Raises ``UserError`` where the folder of the leases is not the user's
     own, and where there are fewer GPUs than are asked for."""
-    elsewhere = "SLURM_JOB_ID" in os.environ or int(os.environ.get("WORLD_SIZE", "1")) > 1
-    off = elsewhere or os.environ.get(SWITCH) == "off"
+    off = "SLURM_JOB_ID" in os.environ or os.environ.get(SWITCH) == "off"
     names = visible() if gpu and not off else []
     if off or (gpu and not names):
         yield None

@@ -145,19 +145,15 @@ os.register_at_fork(after_in_child=_release_all)
 
 @contextlib.contextmanager
 def claimed(stage: str, outputs: Sequence[Path]) -> Iterator[None]:
-    """Let no other process write these outputs, of which the first is primary, within the block. Of
-    several processes that `accelerate launch` starts, the first claims for all, and does not wait,
-    because the others would in vain: raises ``UserError`` if another command is at work."""
+    """Let no other process write these outputs, of which the first is primary, within the block."""
     primary = Path(os.path.relpath(outputs[0]))
     results = os.path.abspath(Path(paths.CLAIMS).parent)
-    inside = Path(os.path.abspath(primary)).is_relative_to(results)
-    if not inside or int(os.environ.get("RANK", "0")) > 0:
+    if not Path(os.path.abspath(primary)).is_relative_to(results):
         yield
         return
-    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
     # Several stages write to one folder of tables, each its own.
     reason = f"which writes the same {primary}"
-    with exclusive(f"{stage} {primary}", stage, reason, wait=not several):
+    with exclusive(f"{stage} {primary}", stage, reason):
         yield
 
 
@@ -171,16 +167,11 @@ def finished(outputs: Sequence[Path], origin: Mapping[str, Any]) -> bool:
 
 @contextlib.contextmanager
 def exclusive(
-    name: str,
-    stage: str,
-    reason: str,
-    folder: str | os.PathLike[str] = paths.CLAIMS,
-    *,
-    wait: bool = True,
+    name: str, stage: str, reason: str, folder: str | os.PathLike[str] = paths.CLAIMS
 ) -> Iterator[None]:
     """Let no other process into the block of this ``name``; wait for its turn. ``reason`` ends the
-    sentence that is said while waiting: see ``acquire``. Without ``wait`` raises ``UserError``
-    instead. Where the file system has no locks, all go in."""
+    sentence that is said while waiting: see ``acquire``. Where the file system has no locks, all go
+    in."""
     path = Path(folder) / hashlib.sha256(name.encode()).hexdigest()[:16]
     lock: Lock | None = None
     try:
@@ -188,10 +179,7 @@ def exclusive(
             path.parent.mkdir(parents=True, exist_ok=True)
             # The folder may be deleted under our feet, after a run that succeeded.
             with contextlib.suppress(FileNotFoundError):
-                lock = acquire(path, stage, reason) if wait else attempt(path, stage)
-                if lock is None:
-                    who = describe(holder(path))
-                    raise UserError(f"another command is at work ({who}), {reason}")
+                lock = acquire(path, stage, reason)
     except OSError as error:
         if error.errno not in UNSUPPORTED:
             raise

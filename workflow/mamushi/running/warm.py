@@ -53,7 +53,7 @@ def run_in_server(words: Sequence[str], start: bool) -> int | None:
     started where there is none if ``start``; None if not run. If the process was killed by
     a signal, so is this one."""
     off = os.environ.get(SWITCH) != "on" or not hasattr(os, "pidfd_open")
-    if off or {"SLURM_JOB_ID", "WORLD_SIZE", SHARDS} & {*os.environ}:
+    if off or {"SLURM_JOB_ID", SHARDS} & {*os.environ}:
         return None
     line, owner = None, os.getppid()
     with contextlib.suppress(OSError):

@@ -175,10 +175,9 @@ def cached_trunk(
             return None
         return trunk if {key: trunk.metadata.get(key) for key in wanted} == wanted else None
 
-    if accelerator.is_main_process and found() is None:
+    if found() is None:
         with exclusive(str(path), job.stage, f"which writes the same {path}", path.parent):
             if found() is None:
                 batch = job.execution.batch_tokens
                 write_trunk(path, model, texts, trained_blocks, batch, accelerator, wanted)
-    accelerator.wait_for_everyone()
     return found()

@@ -275,7 +275,7 @@ def retrain(files: RetrainFiles, settings: Retrain, job: Job) -> None:
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import EVALUATION, write_table
     from mamushi.lm.perplexity import nll_table, perplexity_table, require_domains, text_nll
-    from mamushi.lm.sharding import active, takes_part
+    from mamushi.lm.sharding import active
     from mamushi.lm.storage import save_trained
     from mamushi.lm.tokens import read_tokens
     from mamushi.unlearning.trunk import starting_from
@@ -286,8 +286,6 @@ def retrain(files: RetrainFiles, settings: Retrain, job: Job) -> None:
     if (files.removal is None) == (files.spans is None):
         raise UserError("gives both a list and spans, or neither", where="--spans", do="give one")
     model, accelerator = fine_tuned(files, settings, job, _removed(files), _edit(files))
-    if not takes_part(accelerator):
-        return
     short = settings.evaluation.max_length <= settings.training.max_length
     trunk = trunk_of(files, settings, job)(model, accelerator) if short else None
     with starting_from(trunk, model):

@@ -87,7 +87,6 @@ def unlearn(files: UnlearnFiles, settings: Unlearn, job: Job) -> None:
     from mamushi.lm.loading import open_tokenizer
     from mamushi.lm.parameters import count
     from mamushi.lm.perplexity import perplexity_table, require_domains, text_nll
-    from mamushi.lm.sharding import takes_part
     from mamushi.lm.storage import save_trained
     from mamushi.lm.tokens import read_tokens
     from mamushi.unlearning.loop import Outcome, steps_of, unlearn
@@ -114,8 +113,6 @@ def unlearn(files: UnlearnFiles, settings: Unlearn, job: Job) -> None:
             state=files.state,
             fingerprint=fingerprint(job.origin),
         )
-    if not takes_part(accelerator):
-        return
     with starting_from(trunk, model):
         nll = text_nll(model, held_out, job.execution.batch_tokens, accelerator)
     lower = f"lower unlearners.{settings.unlearner}.learning_rate"

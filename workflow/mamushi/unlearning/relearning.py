@@ -64,8 +64,8 @@ def relearn(
     AdamW at a constant ``learning_rate`` over batches of ``batch_size`` texts, the same batches for
     the same seed, in eval mode, so that no dropout tells two models apart. Perplexity is measured
     before the first step and after each number of ``steps``: the columns of the artifact
-    ``relearning_curve``, by increasing step. Processes exchange nothing: each that calls does the
-    same. Raises ``UserError`` that names the step when a loss or perplexity is not finite.
+    ``relearning_curve``, by increasing step. Of several processes each takes all steps. Raises
+    ``UserError`` that names the step when a loss or perplexity is not finite.
     """
     columns: dict[str, list[Any]] = {
         name: [] for name in ("step", "examples", "ppl_forget", "ppl_retain")

@@ -54,25 +54,14 @@ def gradients(
     parts = list(batches(forget.lengths, most, shared=shared))
     tokens = int(np.maximum(forget.lengths - 1, 0).sum())
     with Progress(len(forget), "saliency", "text") as progress:
-        cut = sharding.active(accelerator)
-        mine = parts[accelerator.process_index :: accelerator.num_processes]
-        for rows, counted in (
-            sharding.split(parts, accelerator) if cut else ((rows, True) for rows in mine)
-        ):
+        for rows, counted in sharding.split(parts, accelerator):
             given, ids = [forget[row] for row in rows], forget.ids[rows]
             batch = collate(given, accelerator.device, shared=shared, ids=ids)
             with accelerator.autocast():
                 loss = loss_of(batch).sum() / tokens
-            if cut:
-                # Gradients are averaged over processes; multiplied back, they are the sum.
-                loss = loss * (counted * accelerator.num_processes)
-            torch.autograd.backward(loss)
+            # Gradients are averaged over processes; multiplied back, they are the sum.
+            torch.autograd.backward(loss * (counted * accelerator.num_processes))
             progress.advance(len(rows))
-    if accelerator.num_processes > 1 and not cut:
-        for parameter in loss_of.model.parameters():
-            if parameter.requires_grad:
-                own = parameter.grad if parameter.grad is not None else torch.zeros_like(parameter)
-                parameter.grad = accelerator.reduce(own, "sum")
 
 
 def largest(
