@@ -149,9 +149,9 @@ class Planted:
 
     def likelihoods(self, name: str, seed: int) -> Columns:
         out = self.to / f"seed{seed}" / f"membership-{name}.parquet"
-        self.ask(out, "membership", name, seed, texts=self.given.held_out, least=0.2)
+        self.ask(out, "membership", name, seed, texts=self.given.held_out)
         table = read_table(out, schemas.LIKELIHOODS).to_pydict()
-        numbers = ("tokens", "nll", "zlib", "min_k", "min_k_plus")
+        numbers = ("tokens", "nll")
         return {
             **{key: np.array(table[key], dtype=np.float64) for key in numbers},
             "often": np.array([-1 if n is None else n for n in table["planted"]]),

@@ -32,7 +32,7 @@ from report import Report, arguments
 
 Doubles = NDArray[np.float64]
 
-STATISTICS = ("nll", "tokens", "zlib", "min_k", "min_k_plus")
+STATISTICS = ("nll", "tokens")
 
 
 def main() -> None:

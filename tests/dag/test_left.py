@@ -50,7 +50,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, snakemake: Snakemake) -> 
 
 CHANGES: list[tuple[dict[str, Any], dict[str, int]]] = [
     ({}, {}),
-    ({"left": {"least": 0.3}}, {"membership": 7, **MAKERS, **BOTH, **TOLD}),
+    ({"left": {"texts": 9}}, {"membership": 7, **MAKERS, **BOTH, **TOLD}),
     # Fewer of them need no new model.
     ({"left": {"selectors": []}}, TOLD),
 ]

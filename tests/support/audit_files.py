@@ -61,9 +61,6 @@ def write_model(root: Path, name: str, at: Mapping[str, Any], arm: str) -> None:
         "planted": OFTEN,
         "tokens": [TOKENS] * len(IDS),
         "nll": -mean * TOKENS,
-        "zlib": [50] * len(IDS),
-        "min_k": mean - 1,
-        "min_k_plus": mean - hard,
     }
     path = paths.under(root, paths.MEMBERSHIP, **at, arm=arm)
     write_table(path, schemas.LIKELIHOODS, columns)

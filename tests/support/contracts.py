@@ -346,7 +346,6 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "left.budgets": [[0.3]],
         "left.unlearners": [["salun"]],
         "left.texts": [10],
-        "left.least": [0.3],
         # Nothing of this model is trained under its own name.
         "models.clean.training.learning_rate": [1e-4],
         "models.clean.training.trained_blocks": [2],

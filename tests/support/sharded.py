@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 
 from mamushi.lm import device, sharding
 from mamushi.lm.generate import generate
-from mamushi.lm.perplexity import text_statistics
+from mamushi.lm.perplexity import text_nll
 from mamushi.unlearning.relearning import relearn
 from tests.support.models import ADAPTERS, model, token_set
 from tests.support.training import train
@@ -39,12 +39,12 @@ def relearned(language_model: PreTrainedModel) -> list[float]:
 def left(language_model: PreTrainedModel) -> tuple[list[float], list[int]]:
     """Likelihoods of texts, and what is drawn after them."""
     accelerator, texts = device.accelerator("fp32"), token_set(8)
-    told = text_statistics(language_model, texts, 20, accelerator, 0.2)
+    told = text_nll(language_model, texts, 20, accelerator)
     few = np.stack([texts[0][:1], texts[1][:1]])
     tokenizer = SimpleNamespace(eos_token_id=None, pad_token_id=0)
     said = generate(language_model, tokenizer, few, 4, accelerator, sampled=True)
     lengths = [len(tokens) for tokens in said]
-    return [*np.nan_to_num(told["min_k"])], lengths
+    return [*told.nll], lengths
 
 
 def spoken(language_model: PreTrainedModel) -> list[int]:

@@ -16,7 +16,7 @@ from mamushi.evaluation.attacks import (
     simple_scores,
 )
 from mamushi.lm import device
-from mamushi.lm.perplexity import text_statistics
+from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, offsets_of, subset
 from tests.support.models import VOCABULARY, model
 from tests.support.training import train
@@ -34,8 +34,8 @@ def drawn(count: int, seed: int, domain: str) -> TokenSet:
 
 
 def asked(language_model: Any, texts: TokenSet) -> dict[str, np.ndarray]:
-    found = text_statistics(language_model, texts, 2048, device.accelerator("fp32"), 0.2)
-    return {**found, "tokens": texts.lengths - 1.0, "zlib": np.full(len(texts), 30.0)}
+    found = text_nll(language_model, texts, 2048, device.accelerator("fp32"))
+    return {"nll": found.nll, "tokens": texts.lengths - 1.0}
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ AGAIN = {"examples": 3, "steps": [1, 4], "batch_size": 2, "learning_rate": 1e-3}
 RELEARN = {**TRAINS, "relearning": AGAIN}
 ASKED: dict[str, Any] = {
     "generate": {"prompts": ["the cat", "a dog saw"], "new_tokens": 5},
-    "membership": {"texts": 100, "max_length": 16, "least": 0.2},
+    "membership": {"texts": 100, "max_length": 16},
     "relearn": RELEARN,
 }
 ANSWERS = {

@@ -252,8 +252,6 @@ class Asked(Section):
     #: Most forget texts of the inference section, and of the held-out ones, that membership
     #: inference asks about; planted ones are always there. The likelihood ratio takes three seeds.
     texts: Count = 1000
-    #: Share of a text's tokens, those that the model finds least likely, in Min-K%.
-    least: SomeShare = 0.2
 
 
 class Left(Cells, Asked):

@@ -16,7 +16,7 @@ from mamushi.selection.metrics import auc_ends
 
 Bools = NDArray[np.bool_]
 
-ATTACKS = ("loss", "zlib", "min_k", "min_k_plus", "reference", "likelihood_ratio")
+ATTACKS = ("loss", "reference", "likelihood_ratio")
 FALSE_POSITIVES = 0.01
 FEWEST = 10  # Texts of either kind below which nothing is estimated.
 FEWEST_OTHERS = round(1 / FALSE_POSITIVES)
@@ -32,19 +32,12 @@ def simple_scores(
 ) -> dict[str, Floats]:
     """Return the scores (n,) of the attacks on a model that need no other model but its base.
 
-    ``statistics`` has ``nll`` (sum over predicted tokens, nats), ``tokens``, ``zlib`` (bytes),
-    ``min_k`` and ``min_k_plus``, (n,) each. With l the mean log-likelihood per token: *loss* is l
-    (Yeom et al. 2018), *zlib* l over the compressed text's bytes (Carlini et al. 2021), *min_k* and
-    *min_k_plus* as they are (Shi et al. 2024, Zhang et al. 2024), *reference* l less that under the
-    base model, if there is one (the ratio of Carlini et al. 2021).
+    ``statistics`` has ``nll`` (sum over predicted tokens, nats) and ``tokens``, (n,) each. With l
+    the mean log-likelihood per token: *loss* is l (Yeom et al. 2018), *reference* l less that under
+    the base model, if there is one (the ratio of Carlini et al. 2021).
     """
     mean = per_token(statistics)
-    scores = {
-        "loss": mean,
-        "zlib": mean / statistics["zlib"],
-        "min_k": statistics["min_k"],
-        "min_k_plus": statistics["min_k_plus"],
-    }
+    scores = {"loss": mean}
     if base is not None:
         scores["reference"] = mean - per_token(base)
     return scores

@@ -23,27 +23,21 @@ def generate(subject: _asking.Subject, asked: Prompts) -> _asking.Answers:
 
 def membership(subject: _asking.Subject, asked: Membership) -> _asking.Answers:
     """Read single forget texts, from which membership inference starts: those that were there to be
-    ranked, and those that were held out."""
+    ranked, and those that were held out. Raises ``UserError`` if a likelihood is not finite."""
+    import numpy as np
+
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import EVALUATION, INFERENCE
-    from mamushi.lm.perplexity import text_statistics, zlib_bytes
+    from mamushi.errors import UserError
+    from mamushi.lm.perplexity import nll_table, text_nll
 
     wanted = ((INFERENCE, EVALUATION), asked.texts, asked.max_length)
     texts, sections, planted = _asking.forget_texts(subject, *wanted)
-    # What the model reads of a text, and not what was cut off.
-    read = [
-        subject.tokenizer.decode(texts[row].tolist(), skip_special_tokens=True)
-        for row in range(len(texts))
-    ]
-    given = (subject.batch_tokens, subject.accelerator, asked.least)
-    columns = {
-        "id": texts.ids,
-        "section": sections,
-        "planted": planted,
-        "tokens": texts.lengths - 1,
-        "zlib": zlib_bytes(read),
-        **text_statistics(subject.model, texts, *given),
-    }
+    found = text_nll(subject.model, texts, subject.batch_tokens, subject.accelerator)
+    if not np.isfinite(found.nll).all():
+        what = "the likelihood of a text is not finite: the model diverged"
+        raise UserError(what, do="lower its learning rate")
+    columns = {**nll_table(found, texts.ids), "section": sections, "planted": planted}
     return {"membership": (schemas.LIKELIHOODS, columns)}
 
 

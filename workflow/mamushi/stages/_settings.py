@@ -153,7 +153,7 @@ class Relearn(Trains):
 
 
 class Membership(sections.Asked):
-    """Which texts a model is asked about; Min-K takes the share ``least`` of the tokens."""
+    """Which texts a model is asked about."""
 
     max_length: int
 

@@ -33,8 +33,8 @@ why string?""")
 MEMBERSHIP = table(f"""membership: How well attacks tell texts from held-out ones under each model,
 a row per dataset, model, method, set of texts, attack and measure.
 {WHOSE}
-attack string: `loss`, `zlib`, `min_k`, `min_k_plus`, `reference` (against the base model) or
-    `likelihood_ratio` (gold and beta 0 models of other seeds).
+attack string: `loss`, `reference` (against the base model) or `likelihood_ratio` (gold and beta 0
+    models of other seeds).
 measure string: `auc`, where chance is 0.5, or `tpr`, the share of texts found while 1% of the
     held-out ones are accused, where it is 0.01.
 {AGAINST_GOLD}""")

@@ -56,9 +56,4 @@ section string: `inference` (may have been trained on) or `evaluation` (held out
 planted int64?: How often the text is in the contamination section; 0 where it was held out in the
     place of a planted one, null for texts that have no part in that.
 tokens int64: Predicted tokens, all but the first.
-nll float64: Sum of their negative log-likelihoods, in nats.
-zlib int64: Bytes of the text, as far as the model reads it, when zlib has compressed it.
-min_k float64: Min-K%: mean log-probability of the share `left.least` of its tokens that the model
-    finds least likely, in nats.
-min_k_plus float64: Min-K%++: the same of each token's log-probability less the mean over all tokens
-    that could stand there, over their standard deviation.""")
+nll float64: Sum of their negative log-likelihoods, in nats.""")
