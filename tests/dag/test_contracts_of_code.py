@@ -154,12 +154,12 @@ CROSS_FITTED = f"selector/lr_maha selector/mamushi selector/mamushi_lr {LINEAR}"
 LOADERS = "dataset/jigsaw dataset/newsgroups dataset/synthetic dataset/table"
 FIGURES = (
     "figure/diagnostics figure/discrimination figure/frontier figure/half_gap "
-    "figure/perplexity figure/sad figure/subspaces figure/truth figure/variance"
+    "figure/perplexity figure/sad figure/subspaces figure/variance"
 )
 REACHED_BY = {
     # Read from the code, not computed: definition -> the stages and plug-ins that reach it.
     "artifacts.paths.CALIBRATION": "evidence",
-    "artifacts.paths.SCORES": "tables truth qualitative corpus_manifest figure/diagnostics",
+    "artifacts.paths.SCORES": "tables qualitative corpus_manifest figure/diagnostics",
     "data.expression.parse": "dataset/table",
     "data.mixture.log_density_ratio": "dataset/synthetic",
     "data.raw.Raw": LOADERS,
@@ -198,12 +198,12 @@ REACHED_BY = {
     "unlearning.unlearners.salun.SALIENCY": "unlearner/salun",
     "evaluation.curves.read_perplexity": "tables half_gap probes refine",
     "evaluation.cohort.RETRAINING": ("half_gap judge left probes subgroups figure/half_gap"),
-    "evaluation.sad.area": "tables truth",
-    "evaluation.sad.standard_error": ("tables probes figure/half_gap figure/truth"),
+    "evaluation.sad.area": "tables",
+    "evaluation.sad.standard_error": ("tables probes figure/half_gap"),
     "evidence.bootstrap.resample": "calibrate frontier",
     "evidence.calibration.platt": "calibrate frontier",
     "evidence.diagnostics.calibration_error": "diagnostics figure/diagnostics",
-    "evidence.frontier.phi": "calibrate frontier manifests truth",
+    "evidence.frontier.phi": "calibrate frontier manifests",
     "evidence.geometry.reaches": "geometry evidence figure/discrimination",
     "evidence.manifest.read_calibrated": "diagnostics frontier manifests",
     "figures.style.per_cent": "figure/discrimination figure/variance",

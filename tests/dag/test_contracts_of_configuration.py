@@ -101,8 +101,6 @@ def test_the_small_grid_has_every_rule(snakemake: Snakemake, finished: Path) -> 
     # And of the target `left`: test_left.py.
     others |= {"left_tables", "membership"}
     others |= {name for name in seen["rules"] if name.endswith("_and_left")}
-    # Of datasets whose ratio is known, which the demo has: tests/end_to_end/test_demo.py.
-    others |= {"truth", "figure_truth"}
     # And of a corpus that nobody labelled: tests/end_to_end/test_corpus.py.
     others |= {"posterior", "corpus_manifest"}
     # What only a shard runs: test_shards.py.

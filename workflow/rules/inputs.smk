@@ -42,11 +42,9 @@ def measured(axes, found):
 def tables_and_figures():
     if not measurable():
         return []
-    truth = ["truth"] if grid.knows_truth(config, GRID) else []
-    figures = [name for of in ("grid", *truth) for name in settings.figures(of)]
     return [
-        *expand(paths.TABLE, table=[*settings.TABLES, "effects", "subgroups", *truth]),
-        *expand(paths.FIGURE, figure=figures),
+        *expand(paths.TABLE, table=[*settings.TABLES, "effects", "subgroups"]),
+        *expand(paths.FIGURE, figure=settings.figures("grid")),
     ]
 
 

@@ -55,15 +55,6 @@ COLLECTED = {
         + grid.measurements(GRID, paths.NLL)
         + grid.removals(grid.of_texts(config, GRID)),
     ),
-    # Where the dataset knows the exact log-density ratio: what each ranking lacks of the best one.
-    "truth": (
-        *("truth", "Tables", ["truth"]),
-        lambda: [
-            paths.TABLE.replace("{table}", "sad"),
-            *examples_of(GRID["datasets"]),
-            *grid.scores(config, GRID),
-        ],
-    ),
     # The budgets that recover half of the gap.
     "half_gap": (
         *("half-gap", "Unlearning", settings.UNLEARNING_TABLES),

@@ -14,7 +14,7 @@ import pytest
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
-from mamushi.evidence.bootstrap import LEVELS, Truth, bands, exact
+from mamushi.evidence.bootstrap import LEVELS, Truth, bands, exact, truth_of
 from mamushi.evidence.calibration import SLACK, Halves, Scores, platt
 from mamushi.evidence.frontier import Frontier, distance, gain, ranking
 from mamushi.selection.refits import HALVES, WHOLE
@@ -219,6 +219,16 @@ def test_exact_values_against_quadrature(rule: str) -> None:
         kl1, kl2 = by_quadrature(kept, n1 / (n1 + n2))
         assert removed[i] == pytest.approx(kl1, abs=0.02)
         assert preserved[i] == pytest.approx(kl2, abs=0.02)
+
+
+def test_a_ranked_text_without_a_ratio_has_no_truth() -> None:
+    known, domain = np.array([1.0, 2.0, -1.0]), ["forget", "forget", "retain"]
+    scores = pa.table({"id": ["b", "c"], "domain": domain[1:]})
+    for ratio, there in ((known, True), (np.array([1.0, np.nan, -1.0]), False)):
+        about = {"id": ["a", "b", "c"], "domain": domain, "log_density_ratio": ratio}
+        found = truth_of(pa.table(about), scores)
+        assert (found is not None) is there
+        assert found is None or (found.l1.tolist(), found.l2.tolist()) == ([2.0], [-1.0])
 
 
 @pytest.fixture

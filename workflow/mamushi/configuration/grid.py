@@ -159,12 +159,6 @@ def measurements(axes: Mapping[str, Any], pattern: str = paths.PERPLEXITY) -> li
     return ends + retrained(axes, pattern)
 
 
-def knows_truth(config: Config, axes: Mapping[str, Any]) -> bool:
-    """Return whether a selector ranks by the exact ratio, which some datasets know."""
-    kinds = {config["selectors"][name]["kind"] for name in axes["selectors"]}
-    return any(plugin("selector", kind).literals.get("NEEDS_TRUTH") for kind in kinds)
-
-
 def sweeps(config: Config) -> list[dict[str, str]]:
     """Return the wildcards of every sweep of ``unlearning``."""
     axes = config["unlearning"]

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mamushi.artifacts.domains import FORGET
 from mamushi.evidence.calibration import SLACK, Estimate, Scores
 from mamushi.evidence.frontier import (
     ROUNDING,
@@ -188,6 +191,22 @@ class Truth:
         n1 = int(self.forget.sum())
         one, two = balanced(self.everywhere, n1, len(self.forget) - n1)
         return float(one @ values), float(two @ values)
+
+
+def truth_of(examples: pa.Table, scores: pa.Table) -> Truth | None:
+    """Return the exact ratios of the texts in a table ``scores``, and of all in ``examples``.
+
+    None for a dataset that does not know them for all that is ranked.
+    """
+    known = np.asarray(examples["log_density_ratio"].to_numpy(), dtype=np.float64)
+    by_id = dict(zip(examples["id"].to_pylist(), known, strict=True))
+    ranked = np.array([by_id.get(name, np.nan) for name in scores["id"].to_pylist()])
+    if not np.isfinite(ranked).all():
+        return None
+    finite = np.isfinite(known)
+    everywhere = np.array(examples["domain"].to_pylist())[finite] == FORGET
+    forget = np.asarray(pc.equal(scores["domain"], FORGET))
+    return Truth(known[finite], everywhere, ranked[forget], ranked[~forget])
 
 
 def balanced(ratio: Array, n1: int, n2: int) -> tuple[Array, Array]:

@@ -143,11 +143,10 @@ def frontier(files: FrontierFiles, settings: Frontier, job: Job) -> None:
 
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_metadata, read_table, write_table
-    from mamushi.evidence.bootstrap import frontier
+    from mamushi.evidence.bootstrap import frontier, truth_of
     from mamushi.evidence.calibration import read_ratio
     from mamushi.evidence.frontier import ranking_of
     from mamushi.evidence.manifest import read_calibrated
-    from mamushi.evidence.truth import truth_of
 
     ratio = read_table(files.ratio, schemas.SCORES)
     rankings = {}

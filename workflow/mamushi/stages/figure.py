@@ -32,7 +32,7 @@ def shown(
         found = axes(config, "unlearning")
     else:
         found = grid.comparison(config, study)
-        found = of_texts(config, found) if literals["OF"] in ("evidence", "truth") else found
+        found = of_texts(config, found) if literals["OF"] == "evidence" else found
     names = found.get("selectors", ())
     return {**found, "compared": [name for name in names if comparison(config, name)]}
 

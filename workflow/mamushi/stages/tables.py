@@ -94,23 +94,6 @@ def subgroups(files: TableFiles, settings: Compared, job: Job) -> None:
     publish(files.out_folder, [(schemas.SUBGROUPS, table)], job.origin)
 
 
-class Truth(Compared):
-    """``by_chance`` says of each selector whether it ranks without a look at the texts."""
-
-    by_chance: dict[str, bool] = setting(by_chance)
-
-
-def truth(files: TableFiles, settings: Truth, job: Job) -> None:
-    """Set each ranking beside that by the exact log-density ratio, where it is known."""
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import publish, read_table
-    from mamushi.evidence.truth import truth_table
-
-    sad = read_table(paths.under(files.root, paths.TABLE, table="sad"), schemas.SAD)
-    table = truth_table(settings.of_texts, settings.by_chance, sad, files.root)
-    publish(files.out_folder, [(schemas.TRUTH, table)], job.origin)
-
-
 class Refine(Settings):
     """A pair of unlearner and selector, where it starts, and how its budgets are refined."""
 

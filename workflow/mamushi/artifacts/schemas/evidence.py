@@ -159,16 +159,6 @@ retraining_high float64?
 measured float64?: Budget at which the retrained models get there; null before retraining, and for
     preservation.""")
 
-TRUTH = table("""truth: Rankings of synthetic data beside that by the exact log-density ratio, a row
-per dataset, model, seed and selector. Where a selector of the grid needs the truth.
-dataset string, model string, seed int64, selector string
-auc float64?: Share of pairs that the score orders rightly, as in the table `selection`.
-spearman_with_truth float64?: Rank correlation with the exact ratio, over the forget texts.
-removal_regret float64: KL(p1 || p_-S) of the best set of as many texts less the selector's, at the
-    exact densities, in nats, the mean over the budgets.
-preservation_regret float64: KL(p2 || p_-S) of the selector's set less the best one's, likewise.
-area float64: Area under the curve of SAD, in perplexity.""")
-
 RUNTIME = table("""runtime: What a selection costs on one cell's embeddings, a row per selector: all
 that the job of its scores took, by its log, with that of what it derives from.
 dataset string, model string, seed int64, selector string, n_forget int64, n_retain int64
