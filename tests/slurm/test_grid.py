@@ -135,7 +135,7 @@ def test_a_job_that_is_tried_again_asks_for_more(on_slurm: Path, folder: Path) -
 
 def test_nothing_that_takes_seconds_is_submitted(jobs: list[cluster.Job]) -> None:
     found = {name for name, rule in rules().items() if rule["local"]}
-    assert {"remove", "tables", "figure_sad", "figure_perplexity"} <= found
+    assert {"remove", "tables", "figure_sad"} <= found
     assert not Counter(job.rule for job in jobs).keys() & found
 
 

@@ -51,8 +51,7 @@ def rendered(name: str, config: dict[str, Any]) -> str:
 
 def _rendered(name: str, config: dict[str, Any], sad: str) -> str:
     env = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
-    targets = ["sad.png", "perplexity.png", "sad_summary.csv", "advice.csv", "frontier.png"]
-    targets += ["half_gap.csv", "half_gap.png"]
+    targets = ["sad.png", "sad_summary.csv", "advice.csv", "frontier.png", "half_gap.csv"]
     links = "".join(f"\n.. _{t}: #{t}" for t in [*targets, "Workflow", "Statistics"])
     text = env.from_string((REPORT / name).read_text(encoding="utf-8") + "\n" + links).render(
         snakemake=SimpleNamespace(

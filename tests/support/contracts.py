@@ -257,13 +257,11 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "evaluate 21, relearn 2, retrain 58, retrain_and_probe 2, unlearn 10, "
     "unlearn_and_probe 2, unlearn_list 6, unlearn_whole 6": {"evaluation.max_length": [64]},
     "effects 1": {"evaluation.retain_margin": [0.05]},
-    "evaluate 1, figure_half_gap 1, refine 6, unlearn 12, unlearn_list 6, unlearn_whole 6": {
-        "unlearning.datasets": [["made", "mine"]]
-    },
     "evaluate 1, refine 6, unlearn 12, unlearn_list 6, unlearn_whole 6": {
-        "unlearning.seeds": [[0, 1]]
+        "unlearning.datasets": [["made", "mine"]],
+        "unlearning.seeds": [[0, 1]],
     },
-    "figure_half_gap 1, refine 6, unlearn 12": {"unlearning.selectors": [["mamushi", "random"]]},
+    "refine 6, unlearn 12": {"unlearning.selectors": [["mamushi", "random"]]},
     "refine 6, remove 2, unlearn 6": {"unlearning.budgets": [[0.2, 0.4, 0.6]]},
     "evaluate 1, unlearn 5, unlearn_and_probe 1, unlearn_list 3, unlearn_whole 3": {
         "unlearning.start": ["contaminated"]
@@ -272,11 +270,11 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "unlearning.fine": [0.05, None],
         "unlearning.target": [0.6],
     },
-    "figure_half_gap 1, half_gap 1": {
+    "half_gap 1": {
         "unlearning.models": [["tiny"]],
         "unlearning.unlearners": [["neggrad_plus"]],
+        "unlearning.retain_cap": [4.0],
     },
-    "half_gap 1": {"unlearning.retain_cap": [4.0]},
     "relearn 2, retrain_and_probe 2, unlearn 10, unlearn_and_probe 2, unlearn_list 6, "
     "unlearn_whole 6": {
         "unlearning.trained_blocks": [2],

@@ -1,5 +1,5 @@
 # Every figure in the gallery, each of which declares its category and label in the report, what it is
-# of (the grid, evidence, unlearning, or one cell), and the tables, or artifacts of a cell, that it
+# of (the grid, evidence, or one cell), and the tables, or artifacts of a cell, that it
 # reads. Its caption is the file of its name in workflow/report.
 
 

@@ -44,7 +44,6 @@ rule unlearning:
         # before the checkpoint is, and so would not notice that a sweep is missing.
         [paths.SWEEP.format(**pair) for pair in grid.sweeps(config)],
         expand(paths.TABLE, table=[*settings.UNLEARNING_TABLES, *settings.PROBE_TABLES]),
-        expand(paths.FIGURE, figure=settings.figures("unlearning")),
 
 
 # What is left of single forget texts in the models after a deletion, beside gold.

@@ -73,19 +73,6 @@ def test_bands_are_one_standard_error_and_absent_for_one_seed(tables: Path, tmp_
     assert (len(bands(axes)), len(named(axes))) == (0, 3)
 
 
-def test_perplexity_shows_both_domains_and_the_levels_between_which_they_move(tables: Path) -> None:
-    figure = draw("perplexity", tables, GRID)
-    assert len(figure.axes) == 2 * 2 * 3
-    assert figure.legends[0].get_title().get_text() == SEEDS
-    forget, retain = named(figure.axes[0]), named(figure.axes[3])
-    levels = ["gold standard", "nothing removed"]
-    assert legend_texts(figure) == ["Random", "Mamushi", "my_own", *levels]
-    assert set(forget["gold standard"].get_ydata()) == {61.0}
-    assert set(forget["nothing removed"].get_ydata()) == {20.0}
-    assert set(retain["gold standard"].get_ydata()) == {10.0}
-    np.testing.assert_allclose(forget["Random"].get_ydata(), [20 + 41 * 0.1, 20 + 41 * 0.5])
-
-
 def test_every_plug_in_has_a_look_of_its_own_and_spare_ones_come_in_order() -> None:
     colours, markers = zip(*MARKS.values(), *SPARE, strict=True)
     assert len(set(colours)) == len(set(markers)) == len(colours)
@@ -139,5 +126,5 @@ def test_an_unknown_figure_lists_the_known_ones(
 ) -> None:
     assert stage("pie", tables, tmp_path / "x.pdf") == 2
     said = capsys.readouterr().err
-    assert "unknown figure 'pie'; known are: " in said and "perplexity" in said
+    assert "unknown figure 'pie'; known are: " in said and "frontier" in said
     assert list(tmp_path.iterdir()) == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.schemas import Table
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.errors import UserError
-from mamushi.evaluation.sad import standard_error
 from mamushi.figures.style import Grid, band
 
 Row = dict[str, Any]
@@ -26,21 +25,17 @@ Geometry = dict[str, NDArray[np.float64]]
 
 
 def read_rows(
-    tables: str | Path,
-    kind: Table,
-    grid: Grid,
-    columns: Sequence[str],
-    keys: Iterable[tuple[Any, ...]] | None = None,
+    tables: str | Path, kind: Table, grid: Grid, columns: Sequence[str]
 ) -> dict[tuple[Any, ...], list[Row]]:
-    """Return the rows of a table by the values of ``columns``, for all ``keys``.
+    """Return the rows of a table by the values of ``columns``.
 
-    These are, if not given, the combinations of the grid's lists, named like the columns in the
+    There are those of all combinations of the grid's lists, named like the columns in the
     plural. Of a table with seeds, rows are in the order of the grid's. Raises ``UserError`` that
-    names the first key without rows, or with fewer of one seed than of another.
+    names the first without rows, or with fewer of one seed than of another.
     """
     path = Path(tables) / f"{kind.name}.parquet"
     seeds = grid["seeds"] if "seed" in kind.schema.names else []
-    keys = product(*(grid[f"{name}s"] for name in columns)) if keys is None else keys
+    keys = product(*(grid[f"{name}s"] for name in columns))
     found: dict[tuple[Any, ...], list[Row]] = {key: [] for key in keys}
     for row in read_table(path, kind).to_pylist():
         key = tuple(row[name] for name in columns)
@@ -51,9 +46,8 @@ def read_rows(
             rows.sort(key=lambda row: seeds.index(row["seed"]))
         counts = [sum(row["seed"] == seed for row in rows) for seed in seeds] or [len(rows)]
         if not min(counts) or min(counts) < max(counts):
-            names = ", ".join(str(name) for name in key if name is not None)
             raise UserError(
-                f"no rows{' of all seeds' if seeds else ''} for {names}",
+                f"no rows{' of all seeds' if seeds else ''} for {', '.join(key)}",
                 where=path,
                 do="make the table again with this configuration",
             )
@@ -96,26 +90,7 @@ def plot_curve(axes: Axes, curve: list[Row], what: str, mark: Mapping[str, Any])
     for end in (slice(0, 2), slice(-2, None)):
         axes.plot(beta[end], mean[end], linestyle=":", **dotted)
     error = np.array([row[f"{what}_se"] or 0.0 for row in curve[1:-1]])
-    _plot(axes, beta[1:-1], mean[1:-1], error, mark)
-
-
-def plot_mean(
-    axes: Axes, rows: Sequence[Row], x: str, y: str, mark: Mapping[str, Any]
-) -> NDArray[np.float64]:
-    """Draw the mean of column ``y`` over seeds at each ``x``, with a band of one standard error.
-
-    Return the heights that the curve, or its band, takes.
-    """
-    by_x: dict[float, list[float]] = {}
-    for row in sorted(rows, key=lambda row: float(row[x])):
-        by_x.setdefault(row[x], []).append(row[y])
-    mean = np.array([np.mean(values) for values in by_x.values()])
-    error = np.nan_to_num([standard_error(values) for values in by_x.values()])
-    _plot(axes, np.array(list(by_x)), mean, error, mark)
-    return np.concatenate([mean - error, mean + error])
-
-
-def _plot(axes: Axes, x: Any, mean: Any, error: Any, mark: Mapping[str, Any]) -> None:
-    axes.plot(x, mean, markeredgewidth=0, **mark)
+    beta, mean = beta[1:-1], mean[1:-1]
+    axes.plot(beta, mean, markeredgewidth=0, **mark)
     if error.any():
-        band(axes, x, mean - error, mean + error, mark["color"])
+        band(axes, beta, mean - error, mean + error, mark["color"])

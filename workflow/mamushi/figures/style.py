@@ -180,12 +180,6 @@ def models(grid: Grid) -> dict[str, str]:
     return {model: label(model) for model in grid["models"]}
 
 
-def cells(grid: Grid) -> dict[tuple[str, str], str]:
-    """Return the pairs of a dataset and a model of a grid, with their names in two lines."""
-    pairs = product(grid["datasets"], grid["models"])
-    return {(dataset, model): f"{label(dataset)}\n{label(model)}" for dataset, model in pairs}
-
-
 def canvas(rows: int, columns: int, grid: Grid, note: str = "") -> tuple[Figure, list[Axes]]:
     """Return a figure of ``rows`` x ``columns`` panels with axes of their own, row by row, under
     the name of the run and a ``note``."""

@@ -11,7 +11,7 @@ from mamushi.configuration.checks import of_texts
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
 from mamushi.running.stage import Files, Job, option, writes
-from mamushi.stages._settings import Config, Settings, axes, comparison, setting
+from mamushi.stages._settings import Config, Settings, comparison, setting
 
 
 def shown(
@@ -28,11 +28,8 @@ def shown(
     if literals["OF"] == "cell":
         ratio = {"selector": config["removal"]["ratio"]} if "scores" in literals["READS"] else {}
         return {"dataset": dataset, "model": model, "seed": seed, **ratio}
-    if literals["OF"] == "unlearning":
-        found = axes(config, "unlearning")
-    else:
-        found = grid.comparison(config, study)
-        found = of_texts(config, found) if literals["OF"] == "evidence" else found
+    found = grid.comparison(config, study)
+    found = of_texts(config, found) if literals["OF"] == "evidence" else found
     names = found.get("selectors", ())
     return {**found, "compared": [name for name in names if comparison(config, name)]}
 
