@@ -7,8 +7,8 @@ over seeds, its standard deviation over seeds of these texts, and the seeds that
 difference with power 0.8 in one test at 5%: by the spread observed, and from fewest to most by its
 95% interval, which few seeds do not have. Lists of chance are one selector, `random`, as
 `--chance` names them. The measures: SAD in perplexity and of log perplexities; forget NLL; that
-less retain NLL; that less what goes with retain NLL; the recovered share of the gap, and the same
-with the spread pooled over all models of a budget, where tests allow it.
+less retain NLL; the recovered share of the gap, and the same with the spread pooled over all models
+of a budget, where tests allow it.
 """
 
 from __future__ import annotations
@@ -60,8 +60,6 @@ def measures(budget: Budget, one: str, other: str) -> dict[str, Measured]:
         "forget_less_retain": forget - retain,
     }
     told = {name: _over_seeds(values) for name, values in found.items()}
-    if budget.slope is not None:
-        told["adjusted"] = _over_seeds(forget - budget.slope[0] * retain)
     a, b = budget.nll(one), budget.nll(other)
     pooled, allowed = budget.apart(one, other)
     plain = budget.contrast(a, b, forget=True, share=True)

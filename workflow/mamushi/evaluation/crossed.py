@@ -22,7 +22,6 @@ FEWEST = 20
 SMALLEST = -100.0  # Power of ten of a p, below which it is 0.
 FEWEST_SEEDS, FEWEST_ARMS = 4, 4
 """Seeds and arms below which no variance is pooled."""
-FEWEST_RESIDUALS = 8
 DOUBT = 0.25
 NO_GAP = "the gap from beta 0 to gold is not clearly above 0"
 NO_TEXTS = f"fewer than {FEWEST} independent texts"
@@ -168,26 +167,24 @@ def parts_of(
 ) -> tuple[Parts, Floats]:
     """Return the parts of the error of k means per token, and these means (k,).
 
-    ``values`` (k, S, n) sums of n texts under S seeds; ``tokens`` (n,), or (k, n) where texts do
-    not count in every mean; ``groups`` (n,). Groups count by their tokens (Kish 1965), so that one
-    that has most of them is not many.
+    ``values`` (k, S, n) sums of n texts under S seeds; ``tokens`` (n,); ``groups`` (n,). Groups
+    count by their tokens (Kish 1965), so that one that has most of them is not many.
     """
     several, seeds, n = values.shape
     code = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
     count = int(code.max()) + 1
     table = np.array([[np.bincount(code, row) for row in rows] for rows in values])
-    weight = np.array([np.bincount(code, row) for row in np.broadcast_to(tokens, (several, n))])
-    table /= weight.sum(axis=1)[:, None, None]
-    weight /= weight.sum(axis=1, keepdims=True)
+    weight = np.bincount(code, tokens) / tokens.sum()
+    table /= tokens.sum()
     by_seed = table.sum(axis=-1)
     means = by_seed.mean(axis=-1)
     texts = table.mean(axis=1) - means[:, None] * weight
     of_texts = texts @ texts.T * count / max(count - 1, 1)
     none = np.zeros((several, several))
-    kish = float((1 / (weight**2).sum(axis=1)).min()) - 1
+    kish = float(1 / (weight**2).sum()) - 1
     if seeds == 1:
         return Parts(none, of_texts, none, 0.0, kish), means
-    rest = table - by_seed[..., None] * weight[:, None] - texts[:, None]
+    rest = table - by_seed[..., None] * weight - texts[:, None]
     scale = count / max((seeds - 1) * (count - 1), 1) / seeds
     left = np.einsum("isg,jsg->ij", rest, rest) * scale
     over_seeds = np.atleast_2d(np.cov(by_seed)) / seeds
@@ -210,72 +207,12 @@ def pooled_variance(by_seed: Floats, apart: Floats, factor: float) -> tuple[floa
     if seeds < FEWEST_SEEDS or arms < FEWEST_ARMS:
         return None
     own = float(apart.var(ddof=1))
-    left, freedom = _residuals(by_seed), float((arms - 1) * (seeds - 1))
+    level = by_seed.mean(axis=1, keepdims=True) + by_seed.mean(axis=0, keepdims=True)
+    left, freedom = by_seed - level + by_seed.mean(), float((arms - 1) * (seeds - 1))
     whole = factor * float((left**2).sum()) / freedom
     if whole <= 0 or min(levene(*left).pvalue, f.sf(own / whole, seeds - 1, freedom)) < DOUBT:
         return None
     return max(own, whole), freedom
-
-
-def coefficient(forget: Floats, retain: Floats) -> tuple[float, float] | None:
-    """Return how much forget NLL goes with retain NLL of the same model, and that slope's variance.
-
-    Both (K, S) by arm and seed, less the means of arms and of seeds: what is left is training
-    noise, and not what was removed. None with too few models to fit it.
-    """
-    y, x = _residuals(forget), _residuals(retain)
-    freedom = (y.shape[0] - 1) * (y.shape[1] - 1) - 1
-    square = float((x**2).sum())
-    if freedom < FEWEST_RESIDUALS or square <= 0:
-        return None
-    slope = float((x * y).sum()) / square
-    return slope, float(((y - slope * x) ** 2).sum()) / freedom / square
-
-
-def _residuals(by_seed: Floats) -> Floats:
-    level = by_seed.mean(axis=1, keepdims=True) + by_seed.mean(axis=0, keepdims=True)
-    return by_seed - level + by_seed.mean()
-
-
-def adjusted(
-    nll_a: Floats,
-    nll_b: Floats,
-    tokens: Floats,
-    forget: NDArray[np.bool_],
-    groups: NDArray[np.int64] | None = None,
-    *,
-    slope: tuple[float, float],
-) -> Effect:
-    """Return the change of forget NLL from b to a beyond what goes with that of retain NLL.
-
-    In nats per token: the difference of forget less the coefficient times that of retain, as in an
-    analysis of covariance with seeds as blocks. Training noise that moves both domains leaves it.
-    It is no control variate in the strict sense, whose mean is known: it estimates the difference
-    of forget NLL where that of retain is 0, and is off by the coefficient times that difference
-    otherwise. Arguments as of ``contrast``, of all texts; ``slope`` as from ``coefficient``.
-    """
-    inside = np.array([forget, ~forget])
-    values = (nll_a - nll_b) * inside[:, None]
-    parts, means = parts_of(values, tokens * inside, groups)
-    mix = np.array([1.0, -slope[0]])
-    estimate = float(mix @ means)
-    if parts.text_freedom < FEWEST - 1:
-        return Effect(estimate, reason=NO_TEXTS)
-    parts.seeds[0, 0] += slope[1] * means[1] ** 2
-    whole, share = parts.error(mix)
-    error = float(np.sqrt(mix @ whole @ mix))
-    if error == 0:
-        return Effect(estimate, reason=NO_ERROR)
-    half = parts.quantile(share) * error
-    return Effect(
-        estimate,
-        estimate - half,
-        estimate + half,
-        parts.p(share, estimate / error),
-        float(mix @ parts.seeds @ mix) * len(nll_a),
-        parts.seed_freedom,
-        max(float(mix @ (parts.texts - parts.rest) @ mix), 0.0),
-    )
 
 
 def _with_pooled(parts: Parts, variance: float, freedom: float, *, seeds: int) -> Parts:

@@ -1,14 +1,13 @@
 """The table ``effects``: what a removal changes in the NLL of held-out texts, with its errors.
 
 Signed changes in place of SAD: of forget texts the share of the gap from beta 0 to gold that is
-recovered, of retain texts the change against gold and against beta 0, in nats per token. Errors are
-over seeds and texts (``crossed``). Lists of chance are models of one selector, ``random``: the mean
-over a seed's lists is that seed's value, so that lists spread as they do between seeds.
+recovered, of retain texts the change against gold, in nats per token. Errors are over seeds and
+texts (``crossed``). Lists of chance are models of one selector, ``random``: the mean over a seed's
+lists is that seed's value, so that lists spread as they do between seeds.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json
 from mamushi.configuration import arms
 from mamushi.evaluation.cohort import Cohort, cohorts
-from mamushi.evaluation.crossed import Effect, adjusted, coefficient, contrast, pooled_variance
+from mamushi.evaluation.crossed import Effect, contrast, pooled_variance
 from mamushi.evaluation.paired import holm, known
 from mamushi.evaluation.sad import Floats
 from mamushi.evaluation.summary import BASELINE
@@ -64,34 +63,17 @@ class Budget:
         ends = {"beta0": self.beta0[:, own], "gold": self.gold[:, own]} if share else {}
         return contrast(a[:, own], b[:, own], self.tokens[own], groups, pooled=pooled, **ends)
 
-    def by_arm(self, *, forget: bool) -> Floats:
-        """Return the mean NLL per token of a domain by list and seed (K, S)."""
-        own = self.forget == forget
-        every = np.concatenate(list(self.lists.values()))
-        return np.asarray(every[..., own].sum(axis=-1) / self.tokens[own].sum())
-
-    @cached_property
-    def slope(self) -> tuple[float, float] | None:
-        """Return the coefficient of retain NLL and its variance, over all lists of the budget."""
-        return coefficient(self.by_arm(forget=True), self.by_arm(forget=False))
-
     def apart(self, one: str, other: str) -> tuple[Effect, bool]:
         """Return how much more of the gap one selector recovers than another, and whether its error
         is pooled over all lists of the budget."""
         own = self.forget
         a, b = self.nll(one), self.nll(other)
-        by_seed = (a - b)[:, own].sum(axis=1) / self.tokens[own].sum()
+        every, tokens = np.concatenate(list(self.lists.values())), self.tokens[own].sum()
+        by_arm, by_seed = (nll[..., own].sum(axis=-1) / tokens for nll in (every, a - b))
         factor = 1 / len(self.lists[one]) + 1 / len(self.lists[other])
-        pooled = pooled_variance(self.by_arm(forget=True), by_seed, factor)
+        pooled = pooled_variance(by_arm, by_seed, factor)
         found = self.contrast(a, b, forget=True, share=True, pooled=pooled)
         return found, pooled is not None
-
-    def beyond_retain(self, one: str, other: str) -> Effect | None:
-        """Return how much worse forget texts are predicted beyond what goes with retain texts."""
-        if self.slope is None:
-            return None
-        a, b = self.nll(one), self.nll(other)
-        return adjusted(a, b, self.tokens, self.forget, self.groups, slope=self.slope)
 
 
 def non_inferior(change: Effect, margin: float) -> str:
@@ -101,9 +83,9 @@ def non_inferior(change: Effect, margin: float) -> str:
     return NO if change.low > margin else UNKNOWN
 
 
-def rows_of(budget: Budget, margin: float) -> Iterator[tuple[Row, Effect | None, Effect | None]]:
-    """Yield the row of each selector of a budget, and how much more than ``random`` it recovers: of
-    the gap, and beyond what goes with retain texts."""
+def rows_of(budget: Budget, margin: float) -> Iterator[tuple[Row, Effect | None]]:
+    """Yield the row of each selector of a budget, and how much more of the gap than ``random`` it
+    recovers."""
     seeds = len(budget.gold)
     for selector, lists in budget.lists.items():
         nll = budget.nll(selector)
@@ -113,18 +95,14 @@ def rows_of(budget: Budget, margin: float) -> Iterator[tuple[Row, Effect | None,
         row |= ends_of("recovered", recovered)
         row |= ends_of("retain_change", retain)
         row |= {"retain_margin": margin, "non_inferior": non_inferior(retain, margin)}
-        row |= ends_of("retain_to_beta0", budget.contrast(nll, budget.beta0, forget=False))
         row["withheld"] = recovered.reason or retain.reason
-        more = beyond = None
+        more = None
         if selector != BASELINE and BASELINE in budget.lists:
             more, row["pooled"] = budget.apart(selector, BASELINE)
-            beyond = budget.beyond_retain(selector, BASELINE)
             by_retain = budget.contrast(nll, budget.nll(BASELINE), forget=False)
             row |= ends_of("recovered_vs_random", more) | {"p": known(more.p)}
             row |= ends_of("retain_vs_random", by_retain)
-            if beyond is not None and budget.slope is not None:
-                row |= ends_of("beyond_retain", beyond) | {"slope": budget.slope[0]}
-        yield row, more, beyond
+        yield row, more
 
 
 def ends_of(name: str, found: Effect) -> Row:
@@ -158,7 +136,7 @@ def _family(
     texts = cohort.texts
     groups = None if texts.groups is None else texts.groups[counted]
     beta0, gold = (cohort.nll(end)[:, counted] for end in ("beta0", "gold"))
-    found: list[tuple[Row, Effect | None, Effect | None]] = []
+    found: list[tuple[Row, Effect | None]] = []
     for beta in sorted(grid["budgets"]):
         lists: dict[str, list[Floats]] = {}
         for name, pooled in of.items():
@@ -170,14 +148,12 @@ def _family(
         )
         steps = _steps(cohort, [arms.retrained(name, beta) for name in of])
         head = {**cohort.at, "beta": float(beta), **steps}
-        for row, more, beyond in rows_of(budget, margin):
-            found.append((head | row, more, beyond))
-    _compare([(row, more) for row, more, _ in found], "", p="p")
-    _compare([(row, beyond) for row, _, beyond in found], "beyond_retain_")
-    return [row for row, _, _ in found]
+        found += [(head | row, more) for row, more in rows_of(budget, margin)]
+    _compare(found)
+    return [row for row, _ in found]
 
 
-def _compare(family: Sequence[tuple[Row, Effect | None]], whose: str, p: str | None = None) -> None:
+def _compare(family: Sequence[tuple[Row, Effect | None]]) -> None:
     """Add to the rows what depends on how many comparisons there are."""
     known_p = [np.nan if effect is None else effect.p for _, effect in family]
     comparisons = int(np.count_nonzero(~np.isnan(known_p)))
@@ -185,10 +161,8 @@ def _compare(family: Sequence[tuple[Row, Effect | None]], whose: str, p: str | N
         if effect is None:
             continue
         needed = effect.seeds(comparisons) if comparisons else None
-        row[f"{whose}seeds_needed_low"], row[f"{whose}seeds_needed_high"] = needed or (None, None)
-        row[f"{whose}p_holm"] = known(corrected)
-        if p:
-            row["comparisons"] = comparisons
+        row["seeds_needed_low"], row["seeds_needed_high"] = needed or (None, None)
+        row |= {"p_holm": known(corrected), "comparisons": comparisons}
 
 
 def _steps(cohort: Cohort, retrained: Sequence[str]) -> Row:

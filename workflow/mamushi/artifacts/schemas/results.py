@@ -95,22 +95,9 @@ retain_change_high float64?
 retain_margin float64: `evaluation.retain_margin`, in nats per token.
 non_inferior string: Whether the retain domain is worse than gold by less than the margin: `yes`
     where all of the interval is below it, `no` where all is above, else `cannot be told`.
-retain_to_beta0 float64?: The same less that of beta 0, in nats per token.
-retain_to_beta0_low float64?: Lower end of the 95% interval.
-retain_to_beta0_high float64?
 retain_vs_random float64?: The same less that of `random`, in nats per token.
 retain_vs_random_low float64?: Lower end of the 95% interval.
 retain_vs_random_high float64?
-beyond_retain float64?: Mean forget NLL per token less that of `random`, less `slope` times
-    `retain_vs_random`, in nats: the change of forget NLL beyond what goes with retain NLL. It is
-    the difference in forget NLL only where that in retain NLL is 0.
-beyond_retain_low float64?: Lower end of the 95% interval.
-beyond_retain_high float64?
-beyond_retain_p_holm float64?: Two-sided p, corrected by Holm among all of these.
-beyond_retain_seeds_needed_low int64?: Fewest seeds that may be needed, as above.
-beyond_retain_seeds_needed_high int64?: Most seeds that may be needed.
-slope float64?: How much forget NLL goes with retain NLL over seeds and models of the budget, once
-    the means of selectors and seeds are taken out; null with too few models.
 withheld string?: Why the recovered share or the change against gold has no interval.""")
 
 SUBGROUPS = table("""subgroups: Who pays for a removal, and who is removed: a row per dataset,
