@@ -322,8 +322,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "refits 28, token_manifests 2": {"evidence.refits.whole": [2]},
     "geometry 8": {"evidence.components": [10]},
     "evidence_tables 1": {
-        "evidence.targets": [[{"target": "sad", "value": 0.6}]],
-        "evidence.measured": [True],
+        "evidence.targets": [[{"target": "removal", "value": 0.6}]],
     },
     "": {
         "execution.micro_batch_size": [8],

@@ -86,16 +86,13 @@ def frontier(
         gained = b**power + overshoot * math.sin(math.pi * b)
         removal = START + (FULL - START) * gained
         harm = HARM * (1 - b)
-        decline = (abs(FULL - removal) + harm) / (FULL - START + HARM)
         inside = width * (b not in (0.0, 1.0))
         row = {
             **{"dataset": "small", "model": "tiny", "seed": seed, "selector": selector, "beta": b},
             "removed": int(40 * b),
             **{"exact_removal": None, "exact_preservation": None, "withheld": None},
         }
-        for name, value in (
-            ("removal", removal), ("preservation", harm), ("gain", gained), ("decline", decline),
-        ):  # fmt: skip
+        for name, value in (("removal", removal), ("preservation", harm), ("gain", gained)):
             row |= {name: value, f"{name}_low": value - inside, f"{name}_high": value + inside}
         rows.append(row)
     return rows
@@ -103,7 +100,7 @@ def frontier(
 
 def write_frontiers(root: Path, rows: list[dict[str, Any]]) -> None:
     """The frontier file of each seed, as the stage leaves it."""
-    extra = [f"{name}{end}" for name in ("gain", "decline") for end in ("", "_low", "_high")]
+    extra = ["gain", "gain_low", "gain_high"]
     for seed in {row["seed"] for row in rows}:
         ours = [row for row in rows if row["seed"] == seed]
         relative: dict[str, dict[str, list[float]]] = {}

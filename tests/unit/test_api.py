@@ -173,8 +173,8 @@ def test_scores_lists_verdict_and_advice_are_those_of_the_stages_to_the_last_bit
         assert own.verdict == about["verdict"] and own.act == about["judgement"]["act"]
         assert found.verdict == about["judgement"]["ranking"]
         assert own.ids == removal["id"].to_pylist()
-    for target, value in (("removal", 0.5), ("sad", 0.25), ("preservation", 0.05)):
-        (row,) = advice(read_frontier(at(paths.FRONTIER)), None, [(target, value)])
+    for target, value in (("removal", 0.5), ("preservation", 0.05)):
+        (row,) = advice(read_frontier(at(paths.FRONTIER)), [(target, value)])
         said = found.advise(**{target: value})
         assert said.by == "frontier"
         ends = (said.budget, said.low, said.high, said.reason)
@@ -399,7 +399,7 @@ def test_texts_are_embedded_by_a_model_as_the_stages_embed_them(
     run("predict", "examples=e", "tokens=t", "scores=s", "out=p", words=LINEAR, seed=0)
     foreseen = read_table("made.p", schemas.PREDICTED).to_pylist()
     assert found._cell.predicted("linear") == [{**row, **found._cell.named} for row in foreseen]
-    (row,) = advice([], None, [("removal", 0.5)], foreseen)
+    (row,) = advice([], [("removal", 0.5)], foreseen)
     said = found.advice
     ends = tuple(row[f"retraining{end}"] for end in ("", "_low", "_high"))
     assert (said.by, said.budget, said.low, said.high) == ("retraining", *ends)

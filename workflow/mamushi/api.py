@@ -263,14 +263,13 @@ class Ranking:
 
     def advise(self, **target: float) -> Advice:
         """Return how much to remove for one target: ``removal``, the share of what removing all
-        does; ``preservation``, the harm that the retain domain may keep, in nats per text; or
-        ``sad``, the share of the distance to the gold standard to close. Raises ``UserError`` for
-        another one."""
+        does; or ``preservation``, the harm that the retain domain may keep, in nats per text.
+        Raises ``UserError`` for another one."""
         if len(target) != 1:
             do = f"give one of {', '.join(advice.TARGETS)}"
             raise UserError(f"{len(target)} targets", where="advise", do=do)
         cell, whole = self._cell, self.scores["rank"].drop_null()
-        (row,) = advice.advice(cell.frontier, None, target.items(), cell.predicted(self.selector))
+        (row,) = advice.advice(cell.frontier, target.items(), cell.predicted(self.selector))
         known = row["retraining"] is not None
         budget, low, high = (
             row[f"{'retraining' if known else 'budget'}{end}"] for end in ("", "_low", "_high")

@@ -61,10 +61,9 @@ def tables_of_runs():
         *(paths.FRONTIER, paths.CALIBRATION, paths.DIAGNOSTICS),
         *(paths.CONFOUNDS, paths.GEOMETRY),
     )
-    sad = [paths.TABLE.replace("{table}", "sad")] * config["evidence"]["measured"]
     runs = [each.format(**run) for run in grid.cells(GRID) for each in patterns]
     runs += [paths.PREDICTED.format(**run) for run in grid.predicted(config)]
-    return [*runs, *(paths.RUNTIME.format(**run) for run in grid.shown(config)), *sad]
+    return [*runs, *(paths.RUNTIME.format(**run) for run in grid.shown(config))]
 
 
 def first_sweep(pair):

@@ -131,7 +131,7 @@ unlearning.max_length = 999
     unlearning.max_length: 999 is not allowed; it is at most tokens.max_length, 256
 unlearners.salun = {sparsity: 2}
     unlearners.salun.sparsity: 2.0 is not allowed;
-evidence.targets = [{target: sad, value: 50}, {target: preservation, value: 2}]
+evidence.targets = [{target: removal, value: 50}, {target: preservation, value: 2}]
     evidence.targets[0].value: 50 is not allowed; a share is at most 1
 datasets.made.planted = {texts: 3}
     datasets.made.planted: tiny is pretrained on the texts among which these are planted; write

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from mamushi.artifacts import paths, schemas
@@ -17,23 +16,6 @@ from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence.advice import advice, read_frontier
 from tests.support.ranked_files import frontier, write_frontiers
-
-
-def sad(selector: str, power: float, seed: int = 0) -> list[dict[str, Any]]:
-    """SAD falls from 48 to 0 as (1 - b)^power, forget log perplexity climbs as b^power."""
-    return [
-        {
-            **{"dataset": "small", "model": "tiny", "seed": seed, "selector": selector, "beta": b},
-            "removed": int(40 * b),
-            "ppl_forget": 20 * 3 ** (b**power),
-            "ppl_retain": 10.0,
-            "gold_ppl_forget": 60.0,
-            "gold_ppl_retain": 10.0,
-            "sad": 48 * (1 - b) ** power,
-            "log_sad": 0.0,
-        }
-        for b in (0.0, 0.25, 0.5, 0.75, 1.0)
-    ]
 
 
 def one(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -48,46 +30,43 @@ def one(rows: list[dict[str, Any]]) -> dict[str, Any]:
         ("removal", 0.9, 0.9),
         ("preservation", 0.1, 0.75),
         ("preservation", 0.4, 0.0),
-        ("sad", 0.5, 0.5),
-        ("sad", 0.8, 0.8),
     ],
 )
 def test_budgets_of_straight_curves(target: str, value: float, budget: float) -> None:
-    row = one(advice(frontier("straight", 1.0), None, [(target, value)]))
+    row = one(advice(frontier("straight", 1.0), [(target, value)]))
     assert row["budget"] == pytest.approx(budget, abs=1e-12)
     assert row["budget_low"] == row["budget_high"] == pytest.approx(budget)
     assert row["reason"] is None
     assert (row["target"], row["value"]) == (target, value)
-    assert row["measured"] is None
 
 
 def test_a_region_that_removes_more_than_the_whole() -> None:
     """The first crossing counts."""
     rows = frontier("beyond", 1.0, overshoot=0.5)
     assert max(row["gain"] for row in rows) > 1
-    found = one(advice(rows, None, [("removal", 1.0)]))
+    found = one(advice(rows, [("removal", 1.0)]))
     assert found["budget"] == pytest.approx(0.5, abs=1e-9)
 
 
 def test_the_interval_spans_seeds_and_bands_and_is_rounded_outwards() -> None:
     rows = [*frontier("s", 1.0, 0, width=0.1), *frontier("s", 2.0, 1, width=0.05)]
-    row = one(advice(rows, None, [("removal", 0.49)]))
+    row = one(advice(rows, [("removal", 0.49)]))
     assert row["budget"] == pytest.approx((0.49 + 0.7) / 2, abs=1e-3)
     # The bands get there at 0.39 and at the root of 0.54, which is 0.735.
     assert (row["budget_low"], row["budget_high"]) == (0.39, 0.74)
-    falling = one(advice(rows, None, [("preservation", 0.2)]))
+    falling = one(advice(rows, [("preservation", 0.2)]))
     assert (falling["budget_low"], falling["budget_high"]) == (0.25, 0.75)
     # The wide band of one seed gets to nothing below budget 0.998.
-    open_end = one(advice(rows, None, [("preservation", 0.005)]))
+    open_end = one(advice(rows, [("preservation", 0.005)]))
     assert (open_end["budget_low"], open_end["budget_high"]) == (0.73, 1.0)
     assert open_end["reason"] is None
-    narrow = one(advice(frontier("s", 1.0), None, [("removal", 0.333)]))
+    narrow = one(advice(frontier("s", 1.0), [("removal", 0.333)]))
     assert (narrow["budget_low"], narrow["budget_high"]) == (0.33, 0.34)
 
 
 def nothing(rows: list[dict[str, Any]], target: str, value: float) -> str:
     """The reason of the only row, which has no budget."""
-    row = one(advice(rows, None, [(target, value)]))
+    row = one(advice(rows, [(target, value)]))
     assert row["budget"] is row["budget_low"] is row["budget_high"] is None
     assert row["retraining_low"] is row["retraining_high"] is None
     return str(row["reason"])
@@ -101,58 +80,40 @@ def test_reasons_that_leave_no_budget() -> None:
         rows = [row | dict.fromkeys(undefined) for row in frontier("s", 1)]
         assert nothing(rows, "removal", 0.5) == gain
     # Preservation rests on no gain.
-    assert one(advice(rows, None, [("preservation", 0.1)]))["budget"] == pytest.approx(0.75)
+    assert one(advice(rows, [("preservation", 0.1)]))["budget"] == pytest.approx(0.75)
     why = "the domains cannot be told apart: AUC 0.55 [0.50, 0.60]"
     second = [row | {"withheld": why} for row in frontier("s", 1.0, 1)]
-    for target in ("removal", "preservation", "sad"):
+    for target in ("removal", "preservation"):
         assert nothing([*frontier("s", 1.0), *second], target, 0.2) == why
     wide = nothing(frontier("s", 1, width=0.31), "removal", 0.5)
     assert wide == "all from 0.19 to 0.81 is as likely"
-    assert one(advice(frontier("s", 1, width=0.29), None, [("removal", 0.5)]))["budget"] == 0.5
+    assert one(advice(frontier("s", 1, width=0.29), [("removal", 0.5)]))["budget"] == 0.5
 
 
 def test_what_retraining_may_need() -> None:
     """Between the selector's interval, that of removal by chance, and the share itself."""
     rows = [*frontier("fast", 0.5, width=0.1), *frontier("random", 3.0)]
-    for target in ("removal", "sad", "preservation"):
-        fast, chance = advice(rows, None, [(target, 0.3)])
-        spans = {(row["retraining_low"], row["retraining_high"]) for row in (fast, chance)}
-        if target == "preservation":
-            assert spans == {(None, None)}
-            continue
-        ends = [fast["budget_low"], chance["budget_high"]]
-        assert ends[0] < 0.3 < ends[1]
-        assert (fast["retraining_low"], fast["retraining_high"]) == (*ends,)
-        assert (chance["retraining_low"], chance["retraining_high"]) == (0.3, ends[1])
+    for row in advice(rows, [("preservation", 0.3)]):
+        assert row["retraining_low"] is row["retraining_high"] is None
+    fast, chance = advice(rows, [("removal", 0.3)])
+    ends = [fast["budget_low"], chance["budget_high"]]
+    assert ends[0] < 0.3 < ends[1]
+    assert (fast["retraining_low"], fast["retraining_high"]) == (*ends,)
+    assert (chance["retraining_low"], chance["retraining_high"]) == (0.3, ends[1])
     # Of a selector that needs more than the share there is the share at the lower end.
-    slow = one(advice(frontier("random", 2.0), None, [("removal", 0.49)]))
+    slow = one(advice(frontier("random", 2.0), [("removal", 0.49)]))
     assert (slow["retraining_low"], slow["retraining_high"]) == (0.49, 0.7)
-    assert one(advice(frontier("s", 1.0), None, [("removal", 0.5)]))["retraining_low"] is None
-
-
-def test_measured_budgets() -> None:
-    targets = [("removal", 0.5), ("sad", 0.5), ("preservation", 0.1)]
-    measured = [*sad("s", 1.0, 0), *sad("s", 1.0, 1)]
-    rows = advice([*frontier("s", 1.0, 0), *frontier("s", 1.0, 1)], measured, targets)
-    for row in rows[:2]:
-        assert row["measured"] == pytest.approx(0.5)
-    assert rows[2]["measured"] is None
-    slow = one(advice(frontier("s", 1.0), sad("s", 2.0), [("removal", 0.25)]))
-    assert slow["measured"] == pytest.approx(0.5)
-    flat = [row | {"ppl_forget": 60.0, "sad": 0.0} for row in sad("s", 1.0)]
-    for target in ("removal", "sad"):
-        row = one(advice(frontier("s", 1.0), flat, [(target, 0.5)]))
-        assert row["measured"] is None
+    assert one(advice(frontier("s", 1.0), [("removal", 0.5)]))["retraining_low"] is None
 
 
 @pytest.mark.parametrize(
     ("target", "value"),
-    [("removal", 0.0), ("removal", 1.1), ("sad", -0.5), ("preservation", -1), ("loss", 0.5),
+    [("removal", 0.0), ("removal", 1.1), ("removal", -0.5), ("preservation", -1), ("loss", 0.5),
      ("removal", math.nan), ("preservation", math.inf)],
 )  # fmt: skip
 def test_targets_that_make_no_sense(target: str, value: float) -> None:
     with pytest.raises(UserError):
-        advice(frontier("s", 1.0), None, [(target, value)])
+        advice(frontier("s", 1.0), [(target, value)])
 
 
 @pytest.fixture
@@ -191,19 +152,14 @@ def test_the_command(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     there = paths.under(root, paths.REMOVAL, **cell)
     there.parent.mkdir(parents=True)
     there.touch()
-    lines = printed(root, capsys, "--sad", "0.5", "--selector", "fast")
-    assert "50% of the distance to the gold standard" in lines[0] and len(lines) == 3
+    lines = printed(root, capsys, "--removal", "0.5477", "--selector", "fast")
+    assert len(lines) == 3
     assert lines[2].endswith(str(there))
     lines = printed(root, capsys, "--preservation", "0.1", "--model", "tiny")
     assert "harm to the retain domain of at most 0.1 nats per text" in lines[0]
     assert printed(root, capsys, "--removal", "1")[1:] == [
         "no budget for slow, fast: no budget below 1 gets there"
     ]
-    # After retraining.
-    table = pa.Table.from_pylist(sad("fast", 1.0), schema=schemas.SAD.schema)
-    write_table(root / "tables" / "sad.parquet", schemas.SAD, table)
-    lines = printed(root, capsys, "--removal", "0.5")
-    assert [re.split(r"  +", line)[4] for line in lines[1:4]] == ["measured", "50%", "not known"]
 
 
 def test_a_harm_that_nothing_exceeds_takes_no_removal(
@@ -246,11 +202,11 @@ def test_mistakes_at_the_command(root: Path, capsys: pytest.CaptureFixture[str])
         (["--removal", "0.5", "--dataset", "[a-z]*"], "[a-z]*/"),
         (["--removal", "0.5", "--model", "[a-z]*"], "[a-z]*/"),
         (["--removal", "0.5", "--selector", "x"], "no selector 'x' in the frontiers; there are fa"),
-        (["--sad", "50"], "sad: 50.0; give a share above 0 and at most 1"),
+        (["--removal", "50"], "removal: 50.0; give a share above 0 and at most 1"),
     ):
         assert main([*given, *words]) == 2
         assert said in capsys.readouterr().err
-    for bad in ([], ["--sad", "0.5", "--removal", "0.5"]):
+    for bad in ([], ["--preservation", "0.5", "--removal", "0.5"]):
         with pytest.raises(SystemExit):
             main([*given, *bad])
 

@@ -16,7 +16,7 @@ from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.evidence.bootstrap import LEVELS, Truth, bands, exact, truth_of
 from mamushi.evidence.calibration import SLACK, Halves, Scores, platt
-from mamushi.evidence.frontier import Frontier, distance, gain, ranking
+from mamushi.evidence.frontier import Frontier, gain, ranking
 from mamushi.selection.refits import HALVES, WHOLE
 from tests.support import divergences
 from tests.support.divergences import preservation_by_importance
@@ -128,7 +128,6 @@ def test_bands_equal_a_plain_loop_over_resampled_examples() -> None:
             ("removal", "removal", lambda pair: pair[..., 0]),
             ("preservation", "preservation", lambda pair: pair[..., 1]),
             ("gain", "removal", lambda pair: gain(pair[..., 0])),
-            ("decline", "removal", relative),
         ):
             ends = [np.quantile(what(loops[side]), LEVELS, axis=0) for side in ("near", far)]
             point = what(value.T[None])[0]
@@ -141,11 +140,6 @@ def test_bands_equal_a_plain_loop_over_resampled_examples() -> None:
         assert found[form]["gain"].low[0] == found[form]["gain"].high[0] == 0
     alone = bands(scores, {"share": given["share"][0].ranks}, COUNTS, 40, seed=7)["share"]
     assert alone["removal"].low.tolist() == found["share"]["removal"].low.tolist()
-
-
-def relative(pair: np.ndarray) -> np.ndarray:
-    apart = distance(pair[..., 0], pair[..., 1])
-    return np.asarray(apart / apart[..., :1])
 
 
 def test_ties_take_the_share_of_the_retain_examples_that_goes_of_the_forget_examples() -> None:
@@ -176,7 +170,7 @@ def test_a_ratio_that_gains_nothing_promises_nothing() -> None:
     constant = estimated(np.zeros(N1), np.zeros(N2))
     assert constant.estimate().log_ratio == pytest.approx(0, abs=1e-12)
     found = bands(constant, {"one": flat}, COUNTS, 20, 0)["one"]
-    assert np.isnan([found["decline"].low, found["gain"].low]).all()
+    assert np.isnan(found["gain"].low).all()
 
 
 MEAN = 1.0
@@ -306,7 +300,6 @@ def test_the_stage(run: Path) -> None:
     assert set(stored["relative"]) == set(names)
     assert stored["verdict"]["reason"] == "because"
     assert stored["relative"]["noisy"]["gain"][0] == 0
-    assert stored["relative"]["noisy"]["decline"][0] == 1
     before = (run / "frontier.parquet").read_bytes()
     assert make(run, *names) == 0
     assert (run / "frontier.parquet").read_bytes() == before

@@ -43,17 +43,12 @@ def filled(name: str, run: dict[str, Any], **given: Any) -> dict[str, Any]:
     return row | run | given
 
 
-def relative(gain: list[float], decline: list[float]) -> dict[str, list[float]]:
-    both = {"gain": gain, "decline": decline}
-    return {f"{name}{end}": c for name, c in both.items() for end in ("", "_low", "_high")}
-
-
 def write(root: Path, name: str, run: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     metadata = None
     if name == "frontier":
         metadata = {
             "relative": {
-                selector: relative([0, 0.5**power, 1], [1, 1 - 0.5**power, 0])
+                selector: {key: [0, 0.5**power, 1] for key in ("gain", "gain_low", "gain_high")}
                 for selector, power in SELECTORS.items()
             },
             "verdict": {"withheld": None},
@@ -87,13 +82,6 @@ def root(tmp_path: Path) -> Path:
         write(tmp_path, "predicted", run, foreseen)
         write(tmp_path, "geometry", run, [filled("geometry", run, k=k) for k in range(1, 61)])
     write(tmp_path, "runtime", RUNS[0], [filled("runtime", RUNS[0], selector="mamushi")])
-    measured = [
-        filled("sad", run, selector=selector, beta=b, sad=10 * (1 - b) ** (1 / power),
-               ppl_forget=2.0 ** (1 + b))
-        for run in RUNS for selector, power in SELECTORS.items() for b in BETAS
-    ]  # fmt: skip
-    table = pa.Table.from_pylist(measured, schema=schemas.SAD.schema)
-    write_table(tmp_path / "tables" / "sad.parquet", schemas.SAD, table)
     return tmp_path
 
 
@@ -103,8 +91,7 @@ def make(root: Path, **more: Any) -> int:
         "predicted_cells": RUNS,
         "runtime_cells": RUNS[:1],
         "selector": "mamushi",
-        "sad": True,
-        "targets": [{"target": "removal", "value": 0.5}, {"target": "sad", "value": 0.25}],
+        "targets": [{"target": "removal", "value": 0.5}, {"target": "preservation", "value": 0.1}],
         **more,
     }
     out = str(root / "tables")
@@ -133,22 +120,13 @@ def test_all_tables(root: Path) -> None:
     first = rows["advice"][2]
     assert (first["selector"], first["target"]) == ("random", "removal")
     assert first["budget"] == pytest.approx(0.5)
-    assert first["measured"] == pytest.approx(0.5)
     assert first["retraining"] == pytest.approx(0.5)
     stored = read_metadata(root / "tables" / "advice.parquet")
     inputs = stored["inputs"]
     runs = {f"{name}/small/tiny/seed{seed}" for name in FILES for seed in (0, 1)}
-    assert set(inputs) == {*runs, "sad"} - {"runtime/small/tiny/seed1"}
+    assert set(inputs) == runs - {"runtime/small/tiny/seed1"}
     read = paths.under(root, FILES["geometry"], **RUNS[1])
     assert inputs["geometry/small/tiny/seed1"] == sha256(read)
-
-
-def test_before_any_retraining(root: Path) -> None:
-    (root / "tables" / "sad.parquet").unlink()
-    assert make(root, sad=False) == 0
-    found = read_table(root / "tables" / "advice.parquet", schemas.ADVICE)
-    assert found["measured"].null_count == len(found)
-    assert found["budget"].null_count == 0
 
 
 @pytest.mark.parametrize("name", FILES)

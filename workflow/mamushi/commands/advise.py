@@ -1,8 +1,7 @@
 """Recommend how much to remove, before any retraining: the budget of each selector for one target.
 
 Reads what is foreseen in a results folder, of all its seeds, and prints a table. Give one target:
-the share of the full removal's effect to reach, the harm that the retain domain may keep, or the
-share of the distance to the gold standard (SAD) to close.
+the share of the full removal's effect to reach, or the harm that the retain domain may keep.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     for option, metavar, about in (
         ("removal", "SHARE", "reaches this share of what removing everything does"),
         ("preservation", "NATS", "has at most this KL(retain || mixture), in nats per text"),
-        ("sad", "SHARE", "closes this share of the distance to the gold standard"),
     ):
         help_ = f"smallest budget that {about}"
         target.add_argument(f"--{option}", type=float, metavar=metavar, help=help_)
@@ -49,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
         for every in (found.frontier, found.foreseen)
     )
     targets = [(target, getattr(args, target))]
-    advised = advice(rows, found.sad, targets, foreseen)
+    advised = advice(rows, targets, foreseen)
     print(report(advised, [*rows, *foreseen], args.root))
 
 
@@ -102,8 +100,7 @@ def asked(row: Mapping[str, Any]) -> str:
     """Return the target of a row in words."""
     if row["target"] == "preservation":
         return f"harm to the retain domain of at most {row['value']:g} nats per text"
-    what = "the full removal" if row["target"] == "removal" else "the distance to the gold standard"
-    return f"{100 * row['value']:g}% of {what}"
+    return f"{100 * row['value']:g}% of the full removal"
 
 
 def _table(
@@ -111,7 +108,7 @@ def _table(
 ) -> list[str]:
     """Return a line for each selector that has a budget, and one above them that says what is
     what. A column in which nothing is known is left out."""
-    head = ["selector", "remove", "share", "95% interval", "retraining may need", "measured"]
+    head = ["selector", "remove", "share", "95% interval", "retraining may need"]
     cells = [_cells(row, wholes[row["selector"]], root, seed) for row in rows]
     lines = [[*head, "list"], *cells] if rows else []
     told = [column for column in zip(*lines, strict=True) if {*column[1:]} != {UNKNOWN}]
@@ -140,7 +137,6 @@ def _cells(row: Mapping[str, Any], whole: int, root: Path, seed: int) -> list[st
     ]
     amount = f"{units:,} {'tokens' if tokens else 'texts'}"
     shown = [row["selector"], amount, f"{100 * float(beta):g}%", *spans, *([""] * known)]
-    shown.append("" if row["measured"] is None else f"{row['measured']:.0%}")
     cell = {"seed": "*", **{name: row[name] for name in ("dataset", "model", "selector")}}
     pattern = paths.SPANS if tokens else paths.REMOVAL
     there = sorted(root.glob(str(paths.under("", pattern, **cell, beta=beta))))

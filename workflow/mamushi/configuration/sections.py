@@ -284,9 +284,8 @@ class Refits(Section):
 class Target(Section):
     """A target of the advisor and its value."""
 
-    #: removal: the share of the full removal's gain; preservation: the most nats of KL(p2 || p_-S);
-    #: sad: the share by which SAD has fallen.
-    target: Literal["removal", "preservation", "sad"]
+    #: removal: the share of the full removal's gain; preservation: the most nats of KL(p2 || p_-S).
+    target: Literal["removal", "preservation"]
     value: Positive  #: The share, or nats.
 
 
@@ -306,11 +305,7 @@ class Evidence(Section):
     targets: Annotated[list[Target], SOME] = listed(
         Target(target="removal", value=0.5),
         Target(target="preservation", value=0.05),
-        Target(target="sad", value=0.5),
     )
-    #: Set what was advised beside what retraining measured. It makes `evidence` retrain the grid,
-    #: if that has not been done.
-    measured: bool = False
 
 
 class HeldOut(Section):

@@ -1,11 +1,9 @@
-"""Advise how many examples to remove: budgets that the frontier predicts, and those measured.
+"""Advise how many examples to remove: budgets that the frontier predicts.
 
-Three targets. ``removal``, a share: the smallest budget whose removal has gone that part of the way
+Two targets. ``removal``, a share: the smallest budget whose removal has gone that part of the way
 from nothing removed to all removed. ``preservation``, in nats per text: the smallest budget with
 KL(p2 || p_-S) at most that; what is still in the mixture harms the retain domain, so that this
-falls to 0 at budget 1 (paper, Eq. "distributional unlearning": epsilon). ``sad``, a share: the
-smallest budget at which the predicted log SAD (``frontier.distance``) has fallen by that
-part of its start.
+falls to 0 at budget 1 (paper, Eq. "distributional unlearning": epsilon).
 
 The frontier is that of a learner whose model is the mixture that it is trained on. A language model
 learns from one forget text about others. What retraining needs for a share of the removal is
@@ -40,7 +38,6 @@ Key = tuple[str, str, str]
 TARGETS: Mapping[str, tuple[str, float]] = {
     "removal": ("gain", 1.0),
     "preservation": ("preservation", -1.0),
-    "sad": ("decline", -1.0),
 }
 """Target -> the column that decides it, and 1 where that has to rise to it, -1 where to fall."""
 
@@ -54,8 +51,8 @@ ROUNDING = 1e-9
 
 
 def read_frontier(path: str | Path) -> list[dict[str, Any]]:
-    """Read the rows of one run's ``frontier``, each with its curves relative to their ends with
-    bands, ``gain`` and ``decline``, and ``withheld``, the reason why it can carry no budget.
+    """Read the rows of one run's ``frontier``, each with its ``gain`` with bands, and ``withheld``,
+    the reason why it can carry no budget.
 
     Raises ``UserError`` when the file is missing, damaged or of another version.
     """
@@ -78,12 +75,11 @@ def with_relative(
 
 
 class Results(NamedTuple):
-    """What a results folder has for ``advice``: the rows of the frontiers of all seeds, of the
-    tables ``predicted`` beside them and of the table ``sad``, None where nothing was retrained."""
+    """What a results folder has for ``advice``: the rows of the frontiers of all seeds, and of the
+    tables ``predicted`` beside them."""
 
     frontier: list[dict[str, Any]]
     foreseen: list[dict[str, Any]]
-    sad: list[dict[str, Any]] | None
 
 
 def read_results(root: Path, dataset: str | None = None, model: str | None = None) -> Results:
@@ -97,18 +93,13 @@ def read_results(root: Path, dataset: str | None = None, model: str | None = Non
         what = f"no {paths.under('', paths.FRONTIER, **shown)} in it"
         do = "make the frontiers first: mamushi run evidence"
         raise UserError(what, where=root, do=do)
-    measured = paths.under(root, paths.TABLE, table="sad")
     foreseen = [
         row
         for path in files
         if (other := path.with_name(Path(paths.PREDICTED).name)).is_file()
         for row in read_table(other, schemas.PREDICTED).to_pylist()
     ]
-    return Results(
-        [row for path in files for row in read_frontier(path)],
-        foreseen,
-        read_table(measured, schemas.SAD).to_pylist() if measured.is_file() else None,
-    )
+    return Results([row for path in files for row in read_frontier(path)], foreseen)
 
 
 def first_budget(row: Row) -> float | None:
@@ -135,7 +126,6 @@ def check_target(target: str, value: float) -> None:
 
 def advice(
     frontier: Sequence[Row],
-    sad: Sequence[Row] | None,
     targets: Iterable[tuple[str, float]],
     foreseen: Sequence[Row] = (),
 ) -> list[dict[str, Any]]:
@@ -152,18 +142,16 @@ def advice(
     ``retraining_low`` and ``retraining_high`` span the budgets that retraining may need (see
     above): about that one or, without it, of the selector's interval, of random's and the share;
     null where one is not known.
-    ``measured`` is the budget at which the mean curve over seeds of the rows of the table ``sad``
-    gets there; null for preservation, which is in nats per text, where perplexities are per token.
 
     Raises ``UserError`` as ``check_target``.
     """
     targets = list(targets)
     for target, value in targets:
         check_target(target, value)
-    retrained, frontiers, expected = curves(sad or []), curves(frontier), curves(foreseen)
+    frontiers, expected = curves(frontier), curves(foreseen)
     rows: list[dict[str, Any]] = []
     for key in dict.fromkeys([*frontiers, *expected]):
-        seeds, known = frontiers.get(key), retrained.get(key)
+        seeds = frontiers.get(key)
         chance = frontiers.get((*key[:2], BASELINE))
         for target, value in targets:
             if seeds:
@@ -174,15 +162,13 @@ def advice(
             need: dict[str, Any] = dict.fromkeys(("", "_low", "_high"))
             if target == "removal" and key in expected:
                 need = _needed(expected[key], value)
-            elif target != "preservation" and seeds and chance:
+            elif target == "removal" and seeds and chance:
                 need |= _span(found, predicted(chance, target, value), value)
-            actual = None if known is None else measured(known, target, value)
             rows.append(
                 {
                     **dict(zip(("dataset", "model", "selector"), key, strict=True)),
                     **{"target": target, "value": value, **found},
                     **{f"retraining{end}": budget for end, budget in need.items()},
-                    "measured": actual,
                 }
             )
     return rows
@@ -207,7 +193,7 @@ def _span(found: Row, chance: Row, value: float) -> dict[str, float]:
 
 
 def curves(rows: Iterable[Row]) -> dict[Key, list[Curve]]:
-    """Sort rows of ``frontier`` or ``sad`` into curves by increasing beta, one per seed."""
+    """Sort rows of ``frontier`` or ``predicted`` into curves by increasing beta, one per seed."""
     found: dict[Key, dict[int, Curve]] = {}
     for row in rows:
         seeds = found.setdefault((row["dataset"], row["model"], row["selector"]), {})
@@ -221,10 +207,9 @@ def curves(rows: Iterable[Row]) -> dict[Key, list[Curve]]:
 def predicted(seeds: Sequence[Curve], target: str, value: float) -> dict[str, Any]:
     """Return ``budget``, ``budget_low``, ``budget_high`` and ``reason``, see ``advice``."""
     column, sign = TARGETS[target]
-    level = 1 - value if target == "sad" else value
     easy, hard = ("_high", "_low") if sign > 0 else ("_low", "_high")
     each, low, high = (
-        [_reaches(curve, column + end, level, sign) for curve in seeds] for end in ("", easy, hard)
+        [_reaches(curve, column + end, value, sign) for curve in seeds] for end in ("", easy, hard)
     )
     reason = next((curve[0]["withheld"] for curve in seeds if curve[0]["withheld"]), None)
     if reason is None and any(np.isnan(_column(curve, column + hard)).any() for curve in seeds):
@@ -243,25 +228,6 @@ def predicted(seeds: Sequence[Curve], target: str, value: float) -> dict[str, An
             found["budget"] = float(np.mean([x for x in each if x is not None]))
             found["budget_low"], found["budget_high"] = ends
     return {**found, "reason": reason}
-
-
-def measured(seeds: Sequence[Curve], target: str, value: float) -> float | None:
-    """Return the budget at which the retrained models' mean curve over seeds reaches a target.
-
-    removal: the forget log perplexity has gone the share of the way from budget 0 to the gold
-    standard. sad: SAD has fallen by the share of that at budget 0. Null where no budget below 1
-    does, where there is no way to go, and for preservation.
-    """
-    if target == "preservation":
-        return None
-    beta = _column(seeds[0], "beta")
-    if target == "removal":
-        height = np.mean([np.log(_column(curve, "ppl_forget")) for curve in seeds], axis=0)
-    else:
-        height = -np.mean([_column(curve, "sad") for curve in seeds], axis=0)
-    if height[-1] <= height[0]:
-        return None
-    return _below_1(first_crossing(beta, (height - height[0]) / (height[-1] - height[0]), value))
 
 
 def _reaches(curve: Curve, column: str, level: float, sign: float) -> float | None:

@@ -105,7 +105,7 @@ def advised(root: Path, cell: Cell) -> dict[str, Row]:
     not predicted."""
     try:
         found = read_results(root, str(cell["dataset"]), str(cell["model"]))
-        rows = advice(found.frontier, found.sad, [TARGET], found.foreseen)
+        rows = advice(found.frontier, [TARGET], found.foreseen)
         return {row["selector"]: row for row in rows}
     except UserError:
         return {}

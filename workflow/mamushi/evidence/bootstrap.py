@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 from mamushi.artifacts.domains import FORGET
 from mamushi.evidence.calibration import SLACK, Estimate, Scores
 from mamushi.evidence.frontier import (
-    ROUNDING,
     Array,
     Frontier,
     Ranking,
     accumulate,
     by_chance,
-    distance,
     gain,
     phi,
 )
@@ -51,17 +49,16 @@ def bands(
 ) -> dict[str, dict[str, Band]]:
     """Return 95% bands of each ranking's frontier at ``counts`` (B,), from 0 to n1.
 
-    By name: ``removal`` and ``preservation`` in nats, ``gain`` (the share of the full removal's),
-    and ``decline`` (the predicted log SAD relative to its start), of the ratio that ``scores``
-    estimate. All rankings are of these texts.
+    By name: ``removal`` and ``preservation`` in nats, and ``gain`` (the share of the full
+    removal's), of the ratio that ``scores`` estimate. All rankings are of these texts.
 
     A resample draws n1 forget and n2 retain examples with replacement, or their groups
     (``resample``), the same for all rankings;
     the ratio is calibrated anew with it, and one of the pairs of halves says what the scores have
     lost. Every resample is looked at without that loss, which halves can overstate, and with it and
-    ``calibration.SLACK`` more, and a band spans the percentiles of both. ``gain`` and ``decline``
-    are not defined where removing all gains nothing; a resample of which that is so counts as one
-    that reaches no share, and an end of a band that rests on such resamples is NaN.
+    ``calibration.SLACK`` more, and a band spans the percentiles of both. ``gain`` is not defined
+    where removing all gains nothing; a resample of which that is so counts as one that reaches no
+    share, and an end of a band that rests on such resamples is NaN.
     """
     rng = np.random.default_rng(seed)
     one, two = scores.forget, ~scores.forget
@@ -138,8 +135,7 @@ def _summaries(point: Pair, drawn: Mapping[str, list[Pair]], wider: float) -> di
     found = {}
     for name, value in _quantities(*point).items():
         far = "preservation" if name == "preservation" else "removal"
-        unreached = UNREACHED.get(name, np.nan)
-        ends = np.array([_ends(sides[side][name], unreached) for side in ("near", far)])
+        ends = np.array([_ends(sides[side][name]) for side in ("near", far)])
         low = np.minimum(value, ends[:, 0].min(axis=0))
         high = np.maximum(value, ends[:, 1].max(axis=0))
         if wider > 1:
@@ -148,29 +144,17 @@ def _summaries(point: Pair, drawn: Mapping[str, list[Pair]], wider: float) -> di
     return found
 
 
-UNREACHED = {"gain": -np.inf, "decline": np.inf}
-"""The value of a resample in which removing all gains nothing, so that it reaches no target."""
-
-
-def _ends(spread: Array, unreached: float) -> Array:
-    """Return quantiles at ``LEVELS`` over the resamples of ``spread`` (R, B), NaN if infinite."""
-    known = np.where(np.isnan(spread), unreached, spread)
+def _ends(spread: Array) -> Array:
+    """Return quantiles at ``LEVELS`` over the resamples of ``spread`` (R, B), NaN if infinite. A
+    resample in which removing all gains nothing is NaN there, and reaches no share."""
+    known = np.where(np.isnan(spread), -np.inf, spread)
     with np.errstate(invalid="ignore"):
         ends = np.quantile(known, LEVELS, axis=0)
     return np.where(np.isfinite(ends), ends, np.nan)
 
 
 def _quantities(removed: Array, preserved: Array) -> dict[str, Array]:
-    apart = distance(removed, preserved)
-    start = apart[..., :1]
-    relative = np.full(apart.shape, np.nan)
-    falls = (start > ROUNDING) & (removed[..., -1:] - removed[..., :1] > ROUNDING)
-    return {
-        "removal": removed,
-        "preservation": preserved,
-        "gain": gain(removed),
-        "decline": np.divide(apart, start, out=relative, where=falls),
-    }
+    return {"removal": removed, "preservation": preserved, "gain": gain(removed)}
 
 
 @dataclass(frozen=True)
@@ -283,8 +267,8 @@ def frontier(
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return the rows of the table ``frontier`` but for the cell, 0 and 1 among the budgets.
 
-    Beside them, by ranking, the curves relative to their ends, by which the advisor goes: it has
-    targets relative to those, whose bands do not follow from those of the curve.
+    Beside them, by ranking, the gain, by which the advisor goes: its bands do not follow from those
+    of the curve.
     """
     betas = sorted({0.0, 1.0, *map(float, budgets)})
     counts = np.array([count(beta, int(scores.forget.sum())) for beta in betas])
@@ -295,11 +279,7 @@ def frontier(
         along = zip(betas, counts, rows(found[name], exactly, len(counts)), strict=True)
         table += [{"selector": name, "beta": b, "removed": int(k), **row} for b, k, row in along]
     relative = {
-        name: {
-            f"{what}{end}": _listed(getattr(one[what], part))
-            for what in ("gain", "decline")
-            for end, part in ENDS
-        }
+        name: {f"gain{end}": _listed(getattr(one["gain"], part)) for end, part in ENDS}
         for name, one in found.items()
     }
     return table, relative

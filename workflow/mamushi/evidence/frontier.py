@@ -86,18 +86,6 @@ def gain(removed: Array) -> Array:
     return np.divide(removed - start, end - start, out=share, where=end - start > ROUNDING)
 
 
-def distance(removed: Array, preserved: Array) -> Array:
-    """Predict the log SAD of retraining, in nats per text; (..., B), budgets as in ``gain``.
-
-    The log perplexity of a model q on domain i is, times the words of a text, the cross-entropy
-    H(p_i) + KL(p_i || q). Take for the retrained model the mixture that it is trained on, p_-S, and
-    for the gold standard p2, which is p_-S at budget 1. The entropies cancel in the differences:
-
-        |KL(p1 || p_-S) - KL(p1 || p2)| + |KL(p2 || p_-S) - KL(p2 || p2)|.
-    """
-    return np.abs(removed - removed[..., -1:]) + np.abs(preserved - preserved[..., -1:])
-
-
 @dataclass(frozen=True)
 class Region:
     """The part of the retain sample above the threshold of each forget example.

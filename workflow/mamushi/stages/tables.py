@@ -262,14 +262,12 @@ def qualitative(files: TableFiles, settings: Qualitative, job: Job) -> None:
 
 
 class Evidence(Settings):
-    """``selector`` is the one whose scores estimate the log-density ratio, ``sad`` whether there is
-    a table of what retraining measured."""
+    """``selector`` is the one whose scores estimate the log-density ratio."""
 
     cells: list[dict[str, Any]] = setting(lambda config: list(grid.cells(config["grid"])))
     predicted_cells: list[dict[str, Any]] = setting(grid.predicted)
     runtime_cells: list[dict[str, Any]] = setting(grid.shown)
     selector: str = setting("removal.ratio")
-    sad: bool = setting("evidence.measured")
     targets: list[dict[str, Any]] = setting("evidence.targets")
 
 
@@ -277,7 +275,7 @@ def evidence(files: TableFiles, settings: Evidence, job: Job) -> None:
     """Join what the runs found before any retraining, and add the advice that follows."""
     from mamushi.artifacts import schemas
     from mamushi.artifacts.provenance import provenance
-    from mamushi.artifacts.tables import publish, read_table
+    from mamushi.artifacts.tables import publish
     from mamushi.evidence.advice import advice, read_frontier
     from mamushi.evidence.tables import joined, paper_rows
 
@@ -303,12 +301,8 @@ def evidence(files: TableFiles, settings: Evidence, job: Job) -> None:
         for cell in settings.cells
         for row in read_frontier(paths.under(files.root, paths.FRONTIER, **cell))
     ]
-    sad = None
-    if settings.sad:
-        read["sad"] = paths.under(files.root, paths.TABLE, table="sad")
-        sad = read_table(read["sad"], schemas.SAD).to_pylist()
     targets = [(one["target"], one["value"]) for one in settings.targets]
-    advised = advice(curves, sad, targets, runs["predicted"].to_pylist())
+    advised = advice(curves, targets, runs["predicted"].to_pylist())
     tell, measured, timed = (
         runs[name].to_pylist() for name in ("diagnostics", "geometry", "runtime")
     )

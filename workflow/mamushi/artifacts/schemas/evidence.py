@@ -142,8 +142,7 @@ recovered float64: Share of the gap in forget NLL from the model of all texts to
 ADVICE = table("""advice: Recommended budgets, a row per dataset, model, selector and target.
 Budgets are means over seeds; null, with a reason, where none can be stood by.
 dataset string, model string, selector string
-target string: `removal` (share of the full removal's gain), `preservation` (most nats per text) or
-    `sad` (share by which the distance to the gold standard falls).
+target string: `removal` (share of the full removal's gain) or `preservation` (most nats per text).
 value float64: What is asked of the target: a share, or nats per text.
 budget float64?: Recommended share of the forget set, linear between the frontier's budgets.
 budget_low float64?: Lower end of the interval that the seeds and their 95% bands span, rounded down
@@ -155,9 +154,7 @@ retraining float64?: The share of the texts, or of their tokens, that retraining
 retraining_low float64?: Lower end of what retraining may need: of that prediction or, without one,
     over the selector's interval, that of removal by chance, and the share itself; null for
     preservation, and where either has no budget.
-retraining_high float64?
-measured float64?: Budget at which the retrained models get there; null before retraining, and for
-    preservation.""")
+retraining_high float64?""")
 
 RUNTIME = table("""runtime: What a selection costs on one cell's embeddings, a row per selector: all
 that the job of its scores took, by its log, with that of what it derives from.
