@@ -24,12 +24,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from exact import Truth, exact
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import norm
 
 from mamushi.evidence.advice import predicted
-from mamushi.evidence.bootstrap import Truth, bands, exact
+from mamushi.evidence.bootstrap import bands
 from mamushi.evidence.calibration import Scores, halves_of
 from mamushi.evidence.frontier import Ranking, ranking
 from mamushi.evidence.verdict import checks, share_bound, verdict

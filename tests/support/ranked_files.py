@@ -90,7 +90,7 @@ def frontier(
         row = {
             **{"dataset": "small", "model": "tiny", "seed": seed, "selector": selector, "beta": b},
             "removed": int(40 * b),
-            **{"exact_removal": None, "exact_preservation": None, "withheld": None},
+            "withheld": None,
         }
         for name, value in (("removal", removal), ("preservation", harm), ("gain", gained)):
             row |= {name: value, f"{name}_low": value - inside, f"{name}_high": value + inside}

@@ -22,7 +22,6 @@ rule calibrate:
 
 rule frontier:
     input:
-        examples=made(paths.EXAMPLES),
         scores=expand(paths.SCORES, selector=RANKED, allow_missing=True),
         ratio=paths.SCORES.replace("{selector}", RATIO),
         refits=refits_of(RATIO),

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from benchmarks.exact import Truth, exact
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
-from mamushi.evidence.bootstrap import LEVELS, Truth, bands, exact, truth_of
+from mamushi.evidence.bootstrap import LEVELS, bands
 from mamushi.evidence.calibration import SLACK, Halves, Scores, platt
 from mamushi.evidence.frontier import Frontier, gain, ranking
 from mamushi.selection.refits import HALVES, WHOLE
@@ -23,7 +24,6 @@ from tests.support.divergences import preservation_by_importance
 from tests.support.score_files import (
     domains,
     ranks_of,
-    write_examples,
     write_refits,
     write_scores,
 )
@@ -215,24 +215,13 @@ def test_exact_values_against_quadrature(rule: str) -> None:
         assert preserved[i] == pytest.approx(kl2, abs=0.02)
 
 
-def test_a_ranked_text_without_a_ratio_has_no_truth() -> None:
-    known, domain = np.array([1.0, 2.0, -1.0]), ["forget", "forget", "retain"]
-    scores = pa.table({"id": ["b", "c"], "domain": domain[1:]})
-    for ratio, there in ((known, True), (np.array([1.0, np.nan, -1.0]), False)):
-        about = {"id": ["a", "b", "c"], "domain": domain, "log_density_ratio": ratio}
-        found = truth_of(pa.table(about), scores)
-        assert (found is not None) is there
-        assert found is None or (found.l1.tolist(), found.l2.tolist()) == ([2.0], [-1.0])
-
-
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """A run's examples, and scores of a noisy ratio, a reverse, a forget-only and random."""
+    """Scores of a noisy ratio, a reverse, a forget-only and random."""
     l1, l2 = normal()
     ids = [f"t{i:03d}" for i in range(N1 + N2)]
     about = ids, domains(FORGET)
     known = np.concatenate([l1, l2])
-    write_examples(tmp_path / "examples.parquet", *about, log_density_ratio=known)
     rng = np.random.default_rng(5)
     noisy = known + rng.normal(0, 0.5, N1 + N2)
     made = {"noisy": noisy, "reverse": -noisy, "alone": noisy, "random": rng.random(N1 + N2)}
@@ -267,7 +256,6 @@ def make(folder: Path, *names: str, ratio: str = "noisy", **more: Any) -> int:
     files = [str(folder / f"{name}.parquet") for name in names]
     options = {
         "--ratio": f"{ratio}.parquet",
-        "--examples": "examples.parquet",
         "--refits": "refits.parquet",
         "--calibrated": "calibrated.parquet",
         "--out": "frontier.parquet",
@@ -288,14 +276,11 @@ def test_the_stage(run: Path) -> None:
         assert row["removal_low"] <= row["removal"] <= row["removal_high"]
         assert row["preservation_low"] <= row["preservation"] <= row["preservation_high"]
         assert (row["dataset"], row["model"], row["seed"]) == ("small", "tiny", 3)
-        assert row["exact_removal"] is not None
     # What the ends are depends on no selector.
     for end in (0, 3):
         assert len({round(rows[i + end]["removal"], 12) for i in range(0, 16, 4)}) == 1
-        assert len({round(rows[i + end]["exact_removal"], 12) for i in range(0, 16, 4)}) == 1
     half = {row["selector"]: row for row in rows if row["beta"] == 0.5}
     assert half["noisy"]["removal"] > half["random"]["removal"] > half["reverse"]["removal"]
-    assert half["noisy"]["exact_preservation"] < half["reverse"]["exact_preservation"]
     stored = read_metadata(run / "frontier.parquet")
     assert set(stored["relative"]) == set(names)
     assert stored["verdict"]["reason"] == "because"
@@ -303,14 +288,6 @@ def test_the_stage(run: Path) -> None:
     before = (run / "frontier.parquet").read_bytes()
     assert make(run, *names) == 0
     assert (run / "frontier.parquet").read_bytes() == before
-
-
-def test_without_a_known_truth(run: Path) -> None:
-    ids = read_table(run / "noisy.parquet", schemas.SCORES)["id"].to_pylist()
-    write_examples(run / "examples.parquet", ids, domains(FORGET))
-    assert make(run, "noisy") == 0
-    found = read_table(run / "frontier.parquet", schemas.FRONTIER)
-    assert found["exact_removal"].null_count == len(found)
 
 
 def test_mistakes_are_one_line(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.exact import Truth, exact
 from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
 from mamushi.evidence.advice import predicted
-from mamushi.evidence.bootstrap import Truth, bands, exact
+from mamushi.evidence.bootstrap import bands
 from mamushi.evidence.calibration import (
     PARTED,
     PARTS,

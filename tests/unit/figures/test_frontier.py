@@ -23,7 +23,7 @@ BETAS = (0.0, 0.5, 1.0)
 HEIGHTS = {"random": 1.0, "mamushi": 2.0, "lr_cos": 3.0}
 """Of the curves of seed 0; the next seed's are 1 higher."""
 GRID: dict[str, Any] = {
-    "datasets": ["known", "real"],
+    "datasets": ["first", "real"],
     "models": ["small", "large"],
     "seeds": [0, 1],
     "selectors": ["random", "mamushi", "lr_cos"],
@@ -33,7 +33,6 @@ GRID: dict[str, Any] = {
 def row(dataset: str, model: str, seed: int, selector: str, beta: float) -> dict[str, Any]:
     height = HEIGHTS[selector] + seed
     removal, preservation = height * beta, height * (1 - beta)
-    known = dataset == "known"
     return {
         **{"dataset": dataset, "model": model, "seed": seed, "selector": selector, "beta": beta},
         "removed": int(10 * beta),
@@ -41,8 +40,6 @@ def row(dataset: str, model: str, seed: int, selector: str, beta: float) -> dict
         "preservation": preservation,
         "preservation_low": preservation - 0.25,
         "preservation_high": preservation + 0.25,
-        "exact_removal": removal + 0.125 if known else None,
-        "exact_preservation": preservation + 0.25 if known else None,
     }
 
 
@@ -74,33 +71,29 @@ def lines(panel: Any, style: str) -> dict[str, np.ndarray[Any, Any]]:
     }
 
 
-def test_panels_means_and_exact_curves_where_they_are_known(tables: Path) -> None:
+def test_panels_and_means(tables: Path) -> None:
     figure, axes = drawn(tables, GRID)
     assert axes.shape == (4, 2)
     assert [axis.get_title() for axis in axes[0]] == ["small", "large"]
     firsts = [axis.get_ylabel().split("\n")[0] for axis in axes[:, 0]]
     whats = [
-        f"{name}: {what}" for name in ("known", "real") for what in ("removal", "preservation")
+        f"{name}: {what}" for name in ("first", "real") for what in ("removal", "preservation")
     ]
     assert firsts == whats
     assert [axis.get_xlabel() for axis in axes[:, 0]] == ["", "", "", "deletion budget β"]
     for i, axis in enumerate(axes[:, 1]):
         shape = np.array(BETAS) if i % 2 == 0 else 1 - np.array(BETAS)
-        found, exact = lines(axis, "-"), lines(axis, "--")
+        found, dotted = lines(axis, "-"), lines(axis, "--")
         assert found.keys() == {MARKS[name][0].upper() for name in HEIGHTS}
         for name, height in HEIGHTS.items():
             assert found[MARKS[name][0].upper()] == pytest.approx((height + 0.5) * shape)
         # The dots of the level of all removed count as dashes.
-        assert set(exact.pop(NEUTRAL.upper())) == {2.5 if i % 2 == 0 else 0.0}
-        shift = (0.125, 0.25)[i % 2]
-        assert exact.keys() == (found.keys() if i < 2 else set())
-        assert all(exact[c] == pytest.approx(found[c] + shift) for c in exact)
-    names = {"Random", "Mamushi", "LR-COS", "all removed, β = 1", "at the exact ratio"}
-    assert {*legend_texts(figure)} == names
+        assert dotted.keys() == {NEUTRAL.upper()}
+        assert set(dotted[NEUTRAL.upper()]) == {2.5 if i % 2 == 0 else 0.0}
+    assert {*legend_texts(figure)} == {"Random", "Mamushi", "LR-COS", "all removed, β = 1"}
     # Over lines there are no words: those of what is below 0 lie at the bottom.
     assert all(text.xy == (0, 0) for axis in axes.flat for text in axis.texts)
     figure, axes = drawn(tables, GRID | {"datasets": ["real"]})
-    assert "at the exact ratio" not in legend_texts(figure)
     assert axes.shape == (2, 2)
 
 

@@ -62,13 +62,9 @@ def root(tmp_path: Path) -> Path:
     for run in RUNS:
         curves = [
             filled("frontier", run, selector=selector, beta=b, removal=1 + b**power,
-                   preservation=0.25 * (1 - b), exact_removal=1.1 + b**power,
-                   exact_preservation=None if selector == "reverse" else 0.25)
+                   preservation=0.25 * (1 - b))
             for selector, power in SELECTORS.items() for b in BETAS
         ]  # fmt: skip
-        for row in curves:
-            if row["selector"] == "reverse":
-                row["exact_removal"] = None
         write(tmp_path, "frontier", run, curves)
         checked = [filled("calibration", run, selector="mamushi", check=c) for c in ("a", "b")]
         write(tmp_path, "calibration", run, checked)

@@ -1,4 +1,4 @@
-"""Bands of the frontier by a bootstrap over examples, and its values where the truth is known."""
+"""Bands of the frontier by a bootstrap over examples."""
 
 from __future__ import annotations
 
@@ -7,20 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.artifacts.domains import FORGET
 from mamushi.evidence.calibration import SLACK, Estimate, Scores
 from mamushi.evidence.frontier import (
     Array,
     Frontier,
     Ranking,
-    accumulate,
-    by_chance,
     gain,
-    phi,
 )
 from mamushi.selection.metrics import NORMAL, Codes, clusters_of
 from mamushi.selection.removals import count
@@ -157,113 +151,12 @@ def _quantities(removed: Array, preserved: Array) -> dict[str, Array]:
     return {"removal": removed, "preservation": preserved, "gain": gain(removed)}
 
 
-@dataclass(frozen=True)
-class Truth:
-    """The exact log-density ratios of a dataset whose densities are known.
-
-    ``everywhere`` (N,) are those of all its texts, of any section, and ``forget`` (N,) is true for
-    a text of p1. ``l1`` (n1,) and ``l2`` (n2,) belong to the sample that a selector ranks.
-    """
-
-    everywhere: Array
-    forget: NDArray[np.bool_]
-    l1: Array
-    l2: Array
-
-    def means(self, values: Array) -> tuple[float, float]:
-        """Return E_p1 and E_p2 of a function, from its ``values`` (N,) at every text."""
-        n1 = int(self.forget.sum())
-        one, two = balanced(self.everywhere, n1, len(self.forget) - n1)
-        return float(one @ values), float(two @ values)
-
-
-def truth_of(examples: pa.Table, scores: pa.Table) -> Truth | None:
-    """Return the exact ratios of the texts in a table ``scores``, and of all in ``examples``.
-
-    None for a dataset that does not know them for all that is ranked.
-    """
-    known = np.asarray(examples["log_density_ratio"].to_numpy(), dtype=np.float64)
-    by_id = dict(zip(examples["id"].to_pylist(), known, strict=True))
-    ranked = np.array([by_id.get(name, np.nan) for name in scores["id"].to_pylist()])
-    if not np.isfinite(ranked).all():
-        return None
-    finite = np.isfinite(known)
-    everywhere = np.array(examples["domain"].to_pylist())[finite] == FORGET
-    forget = np.asarray(pc.equal(scores["domain"], FORGET))
-    return Truth(known[finite], everywhere, ranked[forget], ranked[~forget])
-
-
-def balanced(ratio: Array, n1: int, n2: int) -> tuple[Array, Array]:
-    """Return weights (n,) for E_p1 and for E_p2 over a sample of n1 texts of p1 and n2 of p2.
-
-    The balance heuristic (Veach and Guibas, 1995), p_i / (n1 p1 + n2 p2), normalized: texts of both
-    domains serve both expectations, so that no rare text of great weight decides a mean. ``ratio``
-    (n,) is the exact log p1/p2 of each.
-    """
-    odds = ratio + np.log(n1) - np.log(n2)
-    one, two = np.exp(-np.logaddexp(0, -odds)), np.exp(-np.logaddexp(0, odds))
-    return one / one.sum(), two / two.sum()
-
-
-def exact(ranks: Ranking, truth: Truth, counts: Counts) -> tuple[Array, Array]:
-    """Return KL(p1 || p_-S) and KL(p2 || p_-S) in nats (B,) at the exact log ratios:
-
-        KL(p_i || p_-S) = KL(p_i || p_-{}) + log Z_b + E_pi[phi(l)] share_i(S)
-
-    (Lemma "decomposition"), where the two expectations depend on no selector and come from all
-    texts of the dataset, and ``shares`` are the selector's, from the texts that it ranks. A
-    divergence that comes out below 0 is 0.
-    """
-    n1, n2 = len(truth.l1), len(truth.l2)
-    pi1, budget = n1 / (n1 + n2), counts / n1
-    level = np.log1p(-pi1 * budget)
-    if ranks.by_chance:
-        one, two = by_chance(truth.everywhere, truth.everywhere, pi1, budget)
-        removed = level - [truth.means(values)[0] for values in one]
-        preserved = level - [truth.means(values)[1] for values in two]
-    else:
-        captured = phi(truth.everywhere, pi1)
-        total1, total2 = truth.means(captured)
-        # log( pi1 + pi2 e^-l ) = phi(l) + log pi2 - l, and without the l for the other domain.
-        pi2 = np.log1p(-pi1)
-        whole1, whole2 = truth.means(captured - truth.everywhere)[0] + pi2, total2 + pi2
-        share1, share2 = shares(ranks, truth, counts)
-        removed, preserved = level - whole1 + total1 * share1, level - whole2 + total2 * share2
-    return np.maximum(removed, 0.0), np.maximum(preserved, 0.0)
-
-
-def shares(ranks: Ranking, truth: Truth, counts: Counts) -> tuple[Array, Array]:
-    """Return E_pi[1_S phi(l)] / E_pi[phi(l)] at each count (B,), in p1 and in p2: from 0 to 1.
-
-    A selector that scores both domains is measured on the texts of both with the weights of
-    ``balanced``, S being the top by score of p1-mass b: the same texts serve both shares, so that
-    Proposition "optimal selection" holds of them exactly. One that ranks forget examples alone is
-    measured by those, p2 = p1 e^-l.
-    """
-    n1, n2 = len(truth.l1), len(truth.l2)
-    sample = Frontier(ranks, truth.l1, truth.l2, n1 / (n1 + n2))
-    if ranks.region is None:
-        one, two = accumulate(sample.gain), accumulate(sample.loss)
-        return one[counts] / one[-1], two[counts] / two[-1]
-    score = np.concatenate([ranks.region.score1, ranks.region.score2])
-    ratio = np.concatenate([truth.l1[ranks.first], truth.l2[ranks.region.order]])
-    order = np.argsort(-score, kind="stable")
-    # What ties goes together, a share of it where the budget ends within.
-    ends = np.concatenate([[True], np.diff(score[order]) != 0, [True]])
-    w1, w2 = (weights[order] for weights in balanced(ratio, n1, n2))
-    captured = phi(ratio, sample.pi1)[order]
-    mass, one, two = (accumulate(v)[ends] for v in (w1, w1 * captured, w2 * captured))
-    b = counts / n1
-    return np.interp(b, mass, one) / one[-1], np.interp(b, mass, two) / two[-1]
-
-
 def frontier(
     scores: Scores,
     rankings: Mapping[str, Ranking],
     budgets: Iterable[float],
     resamples: int,
     seed: int,
-    truth: Truth | None = None,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return the rows of the table ``frontier`` but for the cell, 0 and 1 among the budgets.
 
@@ -274,9 +167,8 @@ def frontier(
     counts = np.array([count(beta, int(scores.forget.sum())) for beta in betas])
     found = bands(scores, rankings, counts, resamples, seed)
     table = []
-    for name, ranks in rankings.items():
-        exactly = None if truth is None else exact(ranks, truth, counts)
-        along = zip(betas, counts, rows(found[name], exactly, len(counts)), strict=True)
+    for name in rankings:
+        along = zip(betas, counts, rows(found[name], len(counts)), strict=True)
         table += [{"selector": name, "beta": b, "removed": int(k), **row} for b, k, row in along]
     relative = {
         name: {f"gain{end}": _listed(getattr(one["gain"], part)) for end, part in ENDS}
@@ -289,19 +181,13 @@ def _listed(values: Array) -> list[float | None]:
     return [None if value != value else float(value) for value in values]
 
 
-def rows(
-    found: Mapping[str, Band], exactly: tuple[Array, Array] | None, budgets: int
-) -> list[dict[str, Any]]:
+def rows(found: Mapping[str, Band], budgets: int) -> list[dict[str, float]]:
     """Return the numbers of the table ``frontier``, a row per budget."""
     return [
         {
-            **{
-                f"{name}{end}": float(getattr(found[name], part)[i])
-                for name in ("removal", "preservation")
-                for end, part in ENDS
-            },
-            "exact_removal": None if exactly is None else float(exactly[0][i]),
-            "exact_preservation": None if exactly is None else float(exactly[1][i]),
+            f"{name}{end}": float(getattr(found[name], part)[i])
+            for name in ("removal", "preservation")
+            for end, part in ENDS
         }
         for i in range(budgets)
     ]

@@ -122,7 +122,6 @@ class Frontier(Cell):
 
 
 class FrontierFiles(Files):
-    examples: Path = reads("the examples table")
     scores: list[Path] = reads("scores to rank by", named_by="selectors")
     selectors: list[str] = option("the selector of each, in the same order")
     ratio: Path = reads("scores that estimate the log-density ratio")
@@ -136,14 +135,13 @@ def frontier(files: FrontierFiles, settings: Frontier, job: Job) -> None:
 
     For every selector and budget, 0 and 1 included: KL(p1 || p_-S) and KL(p2 || p_-S) by the
     calibrated log-density ratio, with bands over the texts, the calibration and what the scores
-    have lost, and for a dataset that knows its densities the exact values beside them. Raises
-    ``UserError`` for scores of other examples, or a ratio that lacks a score.
+    have lost. Raises ``UserError`` for scores of other examples, or a ratio that lacks a score.
     """
     from dataclasses import replace
 
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_metadata, read_table, write_table
-    from mamushi.evidence.bootstrap import frontier, truth_of
+    from mamushi.evidence.bootstrap import frontier
     from mamushi.evidence.calibration import read_ratio
     from mamushi.evidence.frontier import ranking_of
     from mamushi.evidence.manifest import read_calibrated
@@ -158,8 +156,7 @@ def frontier(files: FrontierFiles, settings: Frontier, job: Job) -> None:
         rankings[name] = ranking_of(scores, bool(settings.by_chance.get(name, False)))
     estimated, _ = read_ratio(files.ratio, files.refits)
     estimated = replace(estimated, groups=read_calibrated(files.calibrated).codes("group"))
-    truth = truth_of(read_table(files.examples, schemas.EXAMPLES), ratio)
-    how = (settings.budgets, settings.resamples, settings.seed, truth)
+    how = (settings.budgets, settings.resamples, settings.seed)
     rows, relative = frontier(estimated, rankings, *how)
     stored = read_metadata(files.calibrated)["verdict"]
     about = {"provenance": job.origin, "verdict": stored, "relative": relative}

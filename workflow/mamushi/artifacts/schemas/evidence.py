@@ -126,11 +126,7 @@ removal float64: KL(p1 ‖ p−S) in nats per text: how badly what remains predi
 removal_low float64, removal_high float64
 preservation float64: KL(p2 ‖ p−S) in nats per text, the same for retain texts; less is better kept.
     An estimate can be below 0.
-preservation_low float64, preservation_high float64
-exact_removal float64?: Removal at the exact log-density ratio, in nats; null but for synthetic
-    texts.
-exact_preservation float64?: Preservation at the exact log-density ratio, in nats; null but for
-    synthetic texts.""")
+preservation_low float64, preservation_high float64""")
 
 PREDICTED = table("""predicted: What retraining is predicted to do at a budget, by a unigram model
 of the texts that remain, before any retraining. Of selectors of texts and of tokens; none of those

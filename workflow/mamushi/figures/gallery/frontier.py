@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from mamushi.artifacts import schemas
 from mamushi.figures.curves import Row, read_rows
@@ -55,15 +54,13 @@ lines that differ: the ends of all removal have what no score can bound from abo
 BAND = (
     "95% interval over texts,\ncalibration and what the scores have lost; cut at the panel's edge"
 )
-EXACT: Mapping[str, Any] = {"color": "#555555", "linestyle": (0, (5, 1, 1, 1)), "linewidth": 0.9}
-"""The legend's sample of an exact curve; each is drawn in its selector's colour."""
 
 
 def draw(tables: str | Path, grid: Grid) -> Figure:
     """Draw means over seeds; the mean 95% band of ours and of random, or of all without either.
 
-    Dash-dotted where the exact frontier is known; dotted the level of all removed, budget 1. Raises
-    ``UserError`` when the table lacks a selector of the grid.
+    Dotted the level of all removed, budget 1. Raises ``UserError`` when the table lacks a selector
+    of the grid.
     """
     curves = read_rows(tables, schemas.FRONTIER, grid, ("dataset", "model", "selector"))
     lines = marks(grid["selectors"], grid.get("compared", ()))
@@ -78,8 +75,6 @@ def draw(tables: str | Path, grid: Grid) -> Figure:
         _fit(panel)
         _end(panel, [row for found in own.values() for row in found], what)
     figure.align_ylabels()
-    if any(row["exact_removal"] is not None for found in curves.values() for row in found):
-        figure.axes[0].add_line(Line2D([], [], label="at the exact ratio", **EXACT))
     shown = " and ".join(map(label, banded)) if len(banded) < len(lines) else "all"
     legend_below(figure, figure.axes[0], f"band ({shown}): {BAND}")
     return figure
@@ -89,17 +84,13 @@ def _plot(axes: Axes, rows: list[Row], what: str, mark: Mapping[str, Any], *, ba
     beta = np.array(sorted({row["beta"] for row in rows}))
 
     def mean(name: str) -> np.ndarray[Any, Any]:
-        """Return the mean over seeds at each budget; NaN where a seed has none."""
-        values = [[row[name] for row in rows if row["beta"] == at] for at in beta]
-        return np.array([np.mean(np.array(each, dtype=np.float64)) for each in values])
+        """Return the mean over seeds at each budget."""
+        return np.array([np.mean([r[name] for r in rows if r["beta"] == at]) for at in beta])
 
     every = max(1, len(beta) // MARKED)
     axes.plot(beta, mean(what), markeredgewidth=0, markevery=every, **mark)
     if banded:
         band(axes, beta, mean(f"{what}_low"), mean(f"{what}_high"), mark["color"], alpha=0.16)
-    exact = mean(f"exact_{what}")
-    if not np.isnan(exact).any():
-        axes.plot(beta, exact, **{**EXACT, "color": mark["color"], "zorder": mark["zorder"] - 1})
 
 
 def _fit(axes: Axes) -> None:
