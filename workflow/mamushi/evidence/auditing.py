@@ -28,9 +28,13 @@ FLOOR = 4
 seen."""
 ABOUT = 6
 """The stratum below the list's end has at most one in so many of the texts that are kept."""
-QUANTITIES = ("precision", "recall", "before", "after")
-"""Which share of the list is of the domain, which of the domain is listed, and which of all texts
-and of what is kept is of the domain."""
+QUANTITIES = {
+    "precision": "of the list is of the domain",
+    "recall": "of the domain is on the list",
+    "before": "of all texts is of the domain",
+    "after": "of what is kept is of the domain",
+}
+"""The shares that are estimated, in words."""
 
 
 @dataclass(frozen=True)

@@ -143,9 +143,8 @@ def page_data(
 ) -> dict[str, Any]:
     """Return what the page shows, ready for JSON: the examples in the first ranking's order.
 
-    ``texts`` gives those of some ids, unmasked; ``named`` is added as it is. The ``texts`` on the
-    page are masked, and ``hidden`` has by position what is. Raises ``UserError`` when two selectors
-    rank other examples.
+    ``texts`` gives those of some ids, unmasked; ``named`` is added as it is. Raises ``UserError``
+    when two selectors rank other examples.
     """
     everywhere = _places(rankings)
     here = positions_here(everywhere, budgets, MOST)
@@ -170,8 +169,16 @@ def page_data(
         "budgets": [plain(beta) for beta in budgets],
         "selectors": selectors,
         "total": len(first.ids),
+        **shown(ids, given),
+    }
+
+
+def shown(ids: Sequence[str], given: Sequence[str]) -> dict[str, Any]:
+    """Return texts as a page has them: masked, and ``hidden`` has by position what is."""
+    masked = [mask(text) for text in given]
+    return {
         "ids": ids,
-        "texts": (masked := [mask(text) for text in given]),
+        "texts": masked,
         "hidden": {
             str(i): hidden(*pair)
             for i, pair in enumerate(zip(masked, given, strict=True))
@@ -268,9 +275,10 @@ def json_in_html(value: Any) -> str:
     return text.replace("<", "\\u003c")
 
 
-def render(name: str, **values: Any) -> str:
-    """Fill in the template ``name`` of the folder ``page``, with the style sheet beside it. Its
-    filter ``source`` gives what allows an inline element in a Content Security Policy."""
+def render(name: str, *, after: str = "", **values: Any) -> str:
+    """Fill in the template ``name`` of the folder ``page``, with the style sheet beside it, below
+    that of the page ``after``. Its filter ``source`` gives what allows an inline element in a
+    Content Security Policy."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     env = Environment(
@@ -285,5 +293,6 @@ def render(name: str, **values: Any) -> str:
     env.filters["source"] = lambda text: (
         "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode()
     )
-    style = (PAGE / f"{name}.css").read_text(encoding="utf-8")
+    sheets = [f"{each}.css" for each in (after, name) if each]
+    style = "".join((PAGE / each).read_text(encoding="utf-8") for each in sheets)
     return env.get_template(f"{name}.html").render(style=style, **values)
