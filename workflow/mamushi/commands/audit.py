@@ -109,7 +109,7 @@ def _frame(path: Path) -> Frame:
 
     listed = _removal_list.read(path)
     where = paths.wildcards(paths.REMOVAL, path.absolute())
-    if where is None or listed.examples is None:
+    if where is None:
         do = "give it where the run wrote it: results/runs/.../removals/SELECTOR/betaB.parquet"
         raise UserError("is no list in the results of a run", where=path, do=do)
     scores = read_table(paths.under(pattern=paths.SCORES, **where), schemas.SCORES)
@@ -135,7 +135,7 @@ def _frame(path: Path) -> Frame:
         (forget + own) / 2,
         (LISTED, "forget, kept", "retain"),
         {name: where[name] for name in names} | {"ids_sha256": digest(listed.ids)},
-        listed.examples,
+        paths.under(pattern=paths.EXAMPLES, **where),
         copies,
     )
 

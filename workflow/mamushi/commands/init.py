@@ -42,7 +42,7 @@ NEEDED = {
 BESIDE = ("like", "unlike", "terms")
 """In the place of --forget, by name: files beside a table in which nobody marked the domain."""
 MARKED = "examples of the unwanted domain, which no column of DATA marks"
-CHOSEN = (*NEEDED, *BESIDE, "embeddings", "retain", "id", "budgets", "selectors")
+CHOSEN = (*NEEDED, *BESIDE, "embeddings", "retain", "id", "label", "budgets", "selectors")
 """What the configuration is written from, by name."""
 
 
@@ -67,6 +67,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         ("model", "MODEL", model),
         ("embeddings", "FILE", "in place of a model: a Parquet file with ids and their vectors"),
         ("id", "COL", "column with an id (default: row numbers)"),
+        ("label", "FILE", "people's answers, of mamushi audit --merge, that overrule the table"),
     ):
         parser.add_argument(f"--{option}", metavar=metavar, help=about)
     shares = "shares of the forget texts to list (default: 0.1 0.2 0.3), or of such a corpus (0.01 "
@@ -184,7 +185,7 @@ evidence:
     text: {text}
     id: {id}
     forget: {forget} # {n_forget}
-    retain: {retain} # {others}
+    retain: {retain} # {others}{answers}
     sections: {sections}
 
 models:
@@ -285,6 +286,9 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
         "id": _yaml(args.id) if args.id else "null # row numbers, from 1",
         "forget": _yaml(_marks(args)),
         "retain": _yaml(None if args.retain is None else {"where": args.retain}),
+        "answers": f"\n    answers: {_yaml(str(Path(args.label).absolute()))}"
+        if args.label
+        else "",
         "sections": f"{_yaml(shares)} # {sections}",
         "embedder": _find_vectors(args.embeddings)
         if args.embeddings
@@ -369,6 +373,10 @@ def _describe(
             "others": "nobody marked it",
         }
     left_out = f"; of neither, left out: {neither:,}" if neither else ""
+    if settings["answers"]:
+        left_out += "\n  answers: {:,} rows are forget no more, {:,} are now".format(
+            *raw.relabelled
+        )
     print(
         f"{settings['path']}: {found['read']:,} rows, {len(columns)} columns\n"
         f"  columns: {', '.join(map(repr, columns))}\n"

@@ -45,7 +45,8 @@ def raw_paths(dataset: Mapping[str, Any]) -> Iterator[RawPath]:
     loader = plugin("dataset", dataset["kind"]).literals
     for key, names in loader.get("FILES", {}).items():
         if dataset[key] is not None:
-            yield RawPath(key, dataset[key], *_look(dataset[key], names, loader.get("SHARDS")))
+            sharded = loader.get("SHARDS") and names is not None
+            yield RawPath(key, dataset[key], *_look(dataset[key], names or [], sharded))
     for key, value in beside(dataset).items():
         yield RawPath(f"forget.{key}", value, *_look(value, [], key != "terms"))
 

@@ -39,6 +39,8 @@ class Raw:
     given: Sequence[str | None] | None = None
     """Of a corpus that nobody labelled, what a row is known to be that is not of it: `example` or
     `wanted`. Then ``forget`` is of examples."""
+    relabelled: tuple[int, int] = (0, 0)
+    """Rows that people's answers took out of the forget domain, and into it."""
 
 
 def check_unique(ids: Sequence[str], places: Sequence[str]) -> None:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from mamushi.artifacts.domains import SECTIONS
+from mamushi.artifacts.files import read_json
 from mamushi.configuration.checks import datasets_used
 from mamushi.configuration.complete import ConfigError
 from mamushi.data import readers
@@ -65,6 +67,32 @@ def rows(table: Table, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
         "section": _sections(table, section, settings["section_values"]) if section else [None] * n,
         "group": [name or None for name in _names(table, group, filled=False)] if group else [],
     }
+
+
+def relabel(
+    columns: Mapping[str, list[Any]], path: Path
+) -> tuple[list[bool | None], tuple[int, int]]:
+    """Return whether each row is of the forget domain once the labels in ``path`` are laid over
+    it, as an audit writes them, and how many rows they took out of it and into it.
+
+    Raises ``UserError`` for another file, and for a text that is not there.
+    """
+    found = read_json(path)
+    labels = found.get("labels") if isinstance(found, dict) else None
+    if not isinstance(labels, dict):
+        do = "give merged.json, which mamushi audit --merge writes"
+        raise UserError("holds no labels of an audit", where=path, do=do)
+    if lacking := labels.keys() - set(columns["ids"]):
+        what = f"labels {min(lacking)!r}, which the table lacks"
+        raise UserError(what, where=path, do="give the table that was audited, with its ids")
+    before = columns["forget"]
+    after = [
+        labels[name] == "yes" if name in labels else forget
+        for name, forget in zip(columns["ids"], before, strict=True)
+    ]
+    pairs = [*zip(before, after, strict=True)]
+    out = sum(bool(was) and not now for was, now in pairs)
+    return after, (out, sum(bool(now) and not was for was, now in pairs))
 
 
 def _domains(

@@ -22,7 +22,7 @@ def loader_settings(config: Config, dataset: str) -> dict[str, Any]:
     definition = config["datasets"][dataset]
     found = {key: definition[key] for key in plugin("dataset", definition["kind"]).settings}
     # Null in these is what was made before there were the keys.
-    later = ("group", "forget")
+    later = ("group", "forget", "answers")
     return {key: value for key, value in found.items() if key not in later or value is not None}
 
 

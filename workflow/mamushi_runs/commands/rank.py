@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Return the exit status: of the workflow where that failed. Raises ``UserError`` as `init`
     does, and for options of a configuration that is there already."""
-    from mamushi.artifacts import paths
-    from mamushi.commands import init, show
+    from mamushi.commands import init
 
     if args.data is not None or not args.out.is_file():
         init.write(args)
@@ -52,7 +51,20 @@ def run(args: argparse.Namespace) -> int:
         do = "change it there, or give DATA as well, and --force to write over it"
         what = f"is there already, and --{given[0]} says how to write it"
         raise UserError(what, where=args.out, do=do)
-    cells, selectors = workflow.cells(workflow.grid(args.out)), _selectors(args.out)
+    cells = workflow.cells(workflow.grid(args.out))
+    before = _listed(cells)
+    status = _rank(args, cells)
+    if not status and not workflow.is_dry(args):
+        _say_changes(before, _listed(cells))
+    return status
+
+
+def _rank(args: argparse.Namespace, cells: Iterable[Mapping[str, str]]) -> int:
+    """Run the workflow and show what it made. Return the exit status."""
+    from mamushi.artifacts import paths
+    from mamushi.commands import show
+
+    selectors = _selectors(args.out)
     lists = ["removals", *(paths.RANKING.format(**cell) for cell in cells)]
     dry = workflow.is_dry(args)
     seen = all(Path(path).exists() for path in lists[1:])
@@ -97,6 +109,28 @@ def _likely(cells: Sequence[Mapping[str, Any]], selectors: Sequence[str]) -> lis
             own = {**cell, "selector": name, "beta": lists.likely(cell, name)}
             found += [pattern.format(**own) for pattern in (paths.REMOVAL, paths.MANIFEST)]
     return found
+
+
+def _listed(cells: Iterable[Mapping[str, str]]) -> dict[Path, set[str]]:
+    """Return the ids of each list that is there."""
+    from mamushi.artifacts import paths, schemas
+    from mamushi.artifacts.tables import read_table
+
+    found = {}
+    for cell in cells:
+        for path in Path().glob(paths.REMOVAL.format(**cell, selector="*", beta="*")):
+            # A damaged one is made again.
+            with contextlib.suppress(UserError):
+                found[path] = set(read_table(path, schemas.REMOVALS, ["id"])["id"].to_pylist())
+    return found
+
+
+def _say_changes(before: Mapping[Path, set[str]], after: Mapping[Path, set[str]]) -> None:
+    """Say which lists of an earlier ranking are others now, as with another label."""
+    for path in sorted(before.keys() & after.keys()):
+        came, went = after[path] - before[path], before[path] - after[path]
+        if came or went:
+            print(f"{path}: {len(came):,} texts came into the list, {len(went):,} left it")
 
 
 def _shown(more: str, *, tokens: bool = True) -> int:

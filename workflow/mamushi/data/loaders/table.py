@@ -21,7 +21,7 @@ from mamushi.configuration.sources import unlabelled
 from mamushi.data import readers
 from mamushi.data.like import with_examples
 from mamushi.data.raw import Raw
-from mamushi.data.rows import needed, rows
+from mamushi.data.rows import needed, relabel, rows
 from mamushi.errors import UserError
 
 SETTINGS = {
@@ -149,6 +149,12 @@ SETTINGS = {
         "thread or an author: they stay in one section and one fold. An empty cell is a text on "
         "its own.",
     },
+    "answers": {
+        "type": ["string", "null"],
+        "default": None,
+        "description": "What people said of its texts: merged.json of mamushi audit. A text of the "
+        "domain is a forget text then, whatever the columns say, and another one is retain.",
+    },
     "labels": {
         "type": "array",
         "items": {"type": "string"},
@@ -156,7 +162,7 @@ SETTINGS = {
         "description": "Columns to carry along, as label_<name>.",
     },
 }
-FILES: dict[str, list[str]] = {"path": []}
+FILES: dict[str, list[str] | None] = {"path": [], "answers": None}
 SHARDS = True
 """A folder may be given, whose files are one table."""
 
@@ -177,6 +183,9 @@ def raw_of(
     """Return the rows of a table that was made from the files ``sources``. Raises ``UserError`` as
     ``rows.rows``."""
     columns = rows(table, settings)
+    changed = (0, 0)
+    if answers := settings.get("answers"):
+        columns["forget"], changed = relabel(columns, Path(answers))
     kept = [row for row, forget in enumerate(columns["forget"]) if forget is not None]
     left_out = len(table.places) - len(kept)
 
@@ -194,6 +203,7 @@ def raw_of(
         group=of(columns["group"]) if columns["group"] else None,
         sources=sources or {},
         dropped={"neither forget nor retain": left_out} if left_out else {},
+        relabelled=changed,
     )
 
 
