@@ -83,6 +83,13 @@ def test_selection(tmp_path: Path) -> None:
     assert float(found["mlp_spearman_sklearn_same_draws"]) > 0.9
 
 
+def test_audit(tmp_path: Path) -> None:
+    found = ran(tmp_path, "audit", "--draws", "3")
+    assert float(found["least_melded_recall"]) > 0.5
+    held, half = map(float, found["share0.05_precision0.9_good_300_melded_recall"].split())
+    assert 0 < half < 0.5 < held
+
+
 def test_scale(tmp_path: Path) -> None:
     found = ran(
         tmp_path, "scale", "--sizes", "200", "400", "--widths", "8", "16", "--repeats", "1",

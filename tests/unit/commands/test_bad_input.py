@@ -141,6 +141,7 @@ def fill(folder: Path) -> None:
         "noid.csv": text.replace("c2,", ",", 1),
         **{"names.csv": "name\nc1\n", "other.csv": "id,text\nx,y\n", "binary.txt": b"\xff\xfe"},
         **{"textual.json": "words", "listed.json": "[]", "foreign.json": "{}"},
+        **{"labels.json": '{"labels": {"x": "no"}}', "foreign/audit.json": "{}"},
         "gridless.yaml": "training: {epochs: 1}\n",
         "cut.gguf": b"GGUF\3\0\0\0\5\0\0\0\0\0\0\0\x20\0\0\0\0\0\0\0cut",
         **{"old.gguf": b"GGUF\1\0\0\0", "none.gguf": b"", "cut.csv.zip": b"PK\3\4" + bytes(99)},

@@ -18,6 +18,7 @@ import yaml
 
 from mamushi.commands import init
 from mamushi.configuration.complete import complete, own_ratio
+from mamushi.configuration.sources import files
 from mamushi.data import rows as looked_at
 from mamushi.errors import UserError
 from mamushi.lm import tiny
@@ -174,6 +175,38 @@ def test_vectors_budgets_and_selectors_of_ones_own(
     started(*words, *chosen[:-2], "--force")
     assert "no tokens are ranked, since it has no tokenizer" in capsys.readouterr().out
     assert yaml.safe_load(out.read_text(encoding="utf-8"))["grid"]["selectors"] == ["mamushi"]
+
+
+def test_peoples_answers_overrule_the_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, vectors, out = (tmp_path / name for name in ("data.csv", "vec.parquet", "mine.yaml"))
+    data.write_bytes(csv_of())
+    rows = [{"id": row["id"], "vector": [0.5, float(i)]} for i, row in enumerate(ROWS)]
+    pq.write_table(pa.Table.from_pylist(rows), vectors)
+    words = [data, "--text", "text", "--id", "id", "--forget", FORGET, "--out", out]
+    words += ["--embeddings", vectors]
+    started(*words)
+    before = yaml.safe_load(out.read_text(encoding="utf-8"))
+    assert "answers" not in before["datasets"]["data"]
+    was = load("dataset", "table").load(complete(before)["datasets"]["data"], tmp_path)
+    forget = dict(zip(was.ids, was.forget.tolist(), strict=True))
+    out_, into, same = "r0", "r1", "r3"
+    assert (forget[out_], forget[into], forget[same]) == (True, False, True)
+    merged = tmp_path / "merged.json"
+    merged.write_text(json.dumps({"labels": {out_: "no", into: "yes", same: "yes"}}))
+    capsys.readouterr()
+    started(*words, "--label", merged, "--force")
+    assert "answers: 1 rows are forget no more, 1 are now" in capsys.readouterr().out
+    settings = complete(yaml.safe_load(out.read_text(encoding="utf-8")))["datasets"]["data"]
+    assert settings["answers"] == str(merged)
+    # By content they are inputs of the workflow, as the table is.
+    assert files(settings) == [str(data), str(merged)]
+    now = load("dataset", "table").load(settings, tmp_path)
+    expected = {**forget, out_: False, into: True}
+    assert dict(zip(now.ids, now.forget.tolist(), strict=True)) == expected
+    # A list is still known by the digest of the table alone.
+    assert [*now.sources] == ["data.csv"]
 
 
 def saved(path: Path) -> None:

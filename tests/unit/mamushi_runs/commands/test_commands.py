@@ -20,6 +20,7 @@ from mamushi.cli import main
 from mamushi.commands import init, show
 from mamushi_runs import workflow
 from mamushi_runs.commands import rank
+from tests.support.removal_files import removal_list
 from tests.support.workflow import ROOT
 
 GRID: dict[str, Any] = {
@@ -184,6 +185,33 @@ def test_rank_configures_runs_and_shows(
     assert main(["rank", "--snakemake-args", "--dry-run --cores 1"]) == 0
     assert main(["rank", "--dry-run"]) == 0
     assert len(shown) == 2
+
+
+def test_rank_says_which_lists_are_others_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As with answers for labels; neither of a list that is the same, nor of a new one."""
+    monkeypatch.chdir(tmp_path)
+    data = tmp_path / "d.csv"
+    data.write_text("id,text\n", encoding="utf-8")
+    made = removal_list(Path("results"), {"a": [], "b": [], "c": []}, data=data)
+    same = made.with_name("beta0.10.parquet")
+    shutil.copy(made, same)
+    made.with_name("beta0.20.parquet").write_bytes(b"cut")
+
+    def again(wanted: list[str], configfiles: list[Path], args: Any) -> int:
+        removal_list(Path("results"), {"b": [], "x": []}, data=data)
+        return 0
+
+    grid = {**GRID, "datasets": ["comments"], "models": ["ours"], "seeds": [0]}
+    mine = {"grid": {**grid, "selectors": ["lr_cos"]}}
+    Path("mine.yaml").write_text(yaml.safe_dump(mine), encoding="utf-8")
+    monkeypatch.setattr(workflow, "run", again)
+    monkeypatch.setattr(show, "show", lambda root, texts: 0)
+    assert main(["rank"]) == 0
+    said = capsys.readouterr().out
+    assert said == f"{made}: 1 texts came into the list, 2 left it\n"
+    assert main(["rank"]) == 0 and capsys.readouterr().out == ""
 
 
 def test_rank_gives_lists_and_page_first_and_then_how_certain_they_are(
