@@ -38,8 +38,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
 
 # What a loader may declare besides SETTINGS:
 #   FILES                        the setting that is a path, and the files in that folder (`[]`: it
-#                                is a file itself, `None`: which may be left out), which enter by
-#                                digest
+#                                is a file itself), which enter by digest
 #   EVALUATION_SECTION = True    rows come with that section
 #   KNOWS_TRUTH = True           it gives `log_density_ratio`
 #   DOWNLOADS = True             it needs no path

@@ -197,7 +197,7 @@ def test_peoples_answers_overrule_the_table(
     merged.write_text(json.dumps({"labels": {out_: "no", into: "yes", same: "yes"}}))
     capsys.readouterr()
     started(*words, "--label", merged, "--force")
-    assert "answers: 1 rows are forget no more, 1 are now" in capsys.readouterr().out
+    assert "  answers: 2 yes, 1 no\n" in capsys.readouterr().out
     settings = complete(yaml.safe_load(out.read_text(encoding="utf-8")))["datasets"]["data"]
     assert settings["answers"] == str(merged)
     # By content they are inputs of the workflow, as the table is.

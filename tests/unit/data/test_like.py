@@ -11,7 +11,7 @@ import pytest
 
 from mamushi.configuration.complete import complete
 from mamushi.data.examples import build
-from mamushi.data.like import GIVEN
+from mamushi.data.like import ANSWERED, GIVEN
 from mamushi.data.loaders.table import load
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
@@ -32,12 +32,17 @@ def write(path: Path, rows: list[str], column: str = "body") -> str:
     return str(path)
 
 
-def loaded(tmp_path: Path, corpus: list[str], **forget: Any) -> tuple[Raw, dict[str, Any]]:
+def loaded(
+    tmp_path: Path, corpus: list[str], answers: dict[str, str] | None = None, **forget: Any
+) -> tuple[Raw, dict[str, Any]]:
     files = {
         key: write(tmp_path / f"{key}.jsonl", value) if isinstance(value, list) else value
         for key, value in forget.items()
     }
-    own = {"kind": "table", "path": write(tmp_path / "corpus.jsonl", corpus), "text": "body"}
+    merged = tmp_path / "merged.json"
+    merged.write_text(json.dumps({"labels": answers}), encoding="utf-8")
+    own = {"answers": str(merged) if answers else None}
+    own |= {"kind": "table", "path": write(tmp_path / "corpus.jsonl", corpus), "text": "body"}
     config = {
         "grid": {"datasets": ["own"], "models": ["m"], "seeds": [0], **LISTS},
         "datasets": {"own": {**own, "forget": files, "sections": {"inference": 1.0}}},
@@ -84,6 +89,45 @@ def test_a_text_that_is_wanted_and_unwanted_is_refused(tmp_path: Path) -> None:
     raw, full = loaded(tmp_path, texts(60, 0), like=like, unlike=like[4:5])
     with pytest.raises(UserError, match=r"unlike.jsonl, row 1.*is wanted, and unwanted at .*row 5"):
         examples_of(raw, full)
+
+
+def test_answers_make_examples_and_wanted_texts_of_the_corpus(tmp_path: Path) -> None:
+    """A person who was asked overrules an example, and the copies go with it."""
+    corpus, like = texts(60, 0), texts(25, 1, "bomb")
+    corpus[7], corpus[9] = like[3].upper(), corpus[8]
+    answers = {"8": "no", "9": "no", "10": "no", "11": "yes"}
+    raw, full = loaded(tmp_path, corpus, answers, like=like, unlike=texts(5, 2, "flower"))
+    table, copies, counts = examples_of(raw, full)
+    rows = {row["id"]: row for row in table.to_pylist()}
+    known = {name: (rows[name]["domain"], rows[name][GIVEN]) for name in ("8", "9", "11", "12")}
+    assert known["8"] == known["9"] == ("retain", "wanted")
+    assert (known["11"], known["12"]) == (("forget", None), ("retain", None))
+    said = {name: row[ANSWERED] for name, row in rows.items() if row[ANSWERED]}
+    assert said == {"8": "no", "9": "no", "11": "yes"}
+    # Of 60 texts one is a copy, and two are wanted.
+    assert counts["corpus"] == 57
+    assert copies.to_pylist() == [{"id": "10", "kept_id": "9", "reason": "exact"}]
+    # So too where copies stay.
+    every = {"inference": 1.0}, {"forget": None, "retain": None}, full["data"]
+    table = build(raw, *every, drop_duplicates=False)[0].to_pylist()
+    assert [row["id"] for row in table if row[GIVEN] == "wanted"][:3] == ["8", "9", "10"]
+
+
+def test_an_answer_that_a_wanted_text_is_unwanted_is_refused(tmp_path: Path) -> None:
+    corpus = texts(60, 0)
+    files = {"like": texts(25, 1, "bomb"), "unlike": corpus[4:5]}
+    raw, full = loaded(tmp_path, corpus, {"5": "yes"}, **files)
+    with pytest.raises(UserError, match=r"unlike.jsonl, row 1.*is wanted, and unwanted at .*row 5"):
+        examples_of(raw, full)
+
+
+def test_an_answer_overrules_a_blocklist(tmp_path: Path) -> None:
+    corpus = [f"{text} BOMB" if i < 25 else text for i, text in enumerate(texts(60, 0))]
+    terms = tmp_path / "terms.txt"
+    terms.write_text("bomb\n", encoding="utf-8")
+    raw, full = loaded(tmp_path, corpus, {"1": "no", "2": "yes", "60": "yes"}, terms=str(terms))
+    domain = examples_of(raw, full)[0]["domain"].to_pylist()
+    assert domain == ["retain"] + ["forget"] * 24 + ["retain"] * 34 + ["forget"]
 
 
 def test_a_blocklist_marks_its_hits(tmp_path: Path) -> None:

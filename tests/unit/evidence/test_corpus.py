@@ -11,7 +11,7 @@ import pytest
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
-from mamushi.data.like import EXAMPLE, GIVEN, WANTED
+from mamushi.data.like import ANSWERED, EXAMPLE, GIVEN, WANTED
 from mamushi.evidence.corpus import NO_SAMPLE, Corpus, corpus_manifest, read_corpus, said, words
 
 SEPARATES = {
@@ -60,11 +60,13 @@ def tables_of(corpus: Corpus) -> tuple[pa.Table, pa.Table]:
     nothing = {"log_density_ratio": pa.nulls(n, pa.float64()), "group": pa.nulls(n, pa.string())}
     examples = {"id": ids, "text": ids, "domain": domain, "section": ["inference"] * n}
     scores = {"id": ids, "domain": domain, "score": corpus.score, "fold": pa.nulls(n, pa.int16())}
-    return pa.table(scores), pa.table(examples | nothing | {GIVEN: given})
+    yes, no = corpus.asked & corpus.examples, corpus.asked & corpus.wanted
+    said = pa.array(np.where(yes, "yes", "no").tolist(), mask=~(yes | no))
+    return pa.table(scores), pa.table(examples | nothing | {GIVEN: given, ANSWERED: said})
 
 
 def test_a_table_ranks_the_corpus_and_nothing_else(tmp_path: Path) -> None:
-    corpus, _ = made(0.1, wanted=50, certain=7)
+    corpus, domain = made(0.1, wanted=50, certain=7)
     scores, examples = tables_of(corpus)
     write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, examples)
     again = read_corpus(scores, tmp_path / "examples.parquet", hits=False)
@@ -78,6 +80,12 @@ def test_a_table_ranks_the_corpus_and_nothing_else(tmp_path: Path) -> None:
     rest = np.flatnonzero(corpus.rest)
     ratio = np.exp(table["log_ratio"].to_numpy()[rest]) * again.of_rest.estimate
     assert ratio == pytest.approx(again.posterior[rest])
+    asked = audited(corpus, domain, 0)
+    scores, examples = tables_of(asked)
+    write_table(tmp_path / "asked.parquet", schemas.EXAMPLES, examples)
+    read = read_corpus(scores, tmp_path / "asked.parquet", hits=False)
+    assert np.array_equal(read.asked, asked.asked)
+    assert read.order.tolist() == asked.order.tolist() != corpus.order.tolist()
 
 
 @pytest.mark.parametrize("certain", [0, 20])
@@ -97,6 +105,51 @@ def test_precision_and_recall_hold_what_a_list_holds(certain: int, wanted: int) 
                 assert found["precision"]["low"] is None
     assert np.mean(held["precision"]) >= 0.93
     assert np.mean(held["recall"]) >= 0.93
+
+
+def audited(corpus: Corpus, domain: Any, seed: int) -> Corpus:
+    """The same with the answers about 100 texts of the first 200, and 60 of all others."""
+    rng, asked = np.random.default_rng(seed), np.zeros(len(domain), dtype=bool)
+    asked[rng.choice(corpus.order[:200], 100, replace=False)] = True
+    asked[rng.choice(corpus.order[200:], 60, replace=False)] = True
+    yes, no = asked & domain, asked & ~domain
+    inside, wanted = corpus.inside & ~no, corpus.wanted | no
+    return Corpus(
+        corpus.ids, corpus.score, corpus.examples | yes, inside, wanted, corpus.hits, asked
+    )
+
+
+def test_answers_about_the_ends_of_a_list_are_no_sample_of_what_is_wanted() -> None:
+    """They are certain or in no list; taken for examples, they would bend the share."""
+    held: dict[str, list[bool]] = {"share": [], "precision": []}
+    for seed in range(40):
+        corpus, domain = made(0.1, seed, wanted=300, certain=5)
+        again = audited(corpus, domain, seed)
+        yes = again.asked & domain
+        assert again.certain.sum() == 5 + (yes & ~corpus.examples).sum()
+        assert again.certain[again.order[: again.certain.sum()]].all()
+        assert not (again.asked & ~domain)[again.order].any()
+        share, precision = again.share(), again.holds(200)[0]
+        inside = domain[corpus.inside].mean()
+        held["share"].append(share["low"] <= inside <= share["high"])
+        true = domain[again.order[:200]].mean()
+        held["precision"].append(precision["low"] <= true <= precision["high"])
+    assert np.mean(held["share"]) >= 0.93
+    assert np.mean(held["precision"]) >= 0.93
+
+
+def test_an_answer_overrules_a_hit() -> None:
+    rng = np.random.default_rng(4)
+    domain = np.r_[np.arange(300) % 3 > 0, rng.random(2000) < 0.05]
+    ids = np.array([f"t{i:04}" for i in range(2300)], dtype=object)
+    asked = rng.random(2300) < 0.2
+    hits = np.where(asked, domain, np.arange(2300) < 300)
+    wanted = asked & ~domain
+    score = rng.normal(2.5 * domain, 1)
+    corpus = Corpus(ids, score, hits, ~wanted, wanted, hits=True, asked=asked)
+    assert (corpus.certain == (asked & domain)).all()
+    assert (corpus.posterior[asked] == domain[asked]).all()
+    assert corpus.blocklist()["hits"] == (hits & ~asked).sum()  # type: ignore[index]
 
 
 def test_a_list_of_certain_texts_is_of_the_domain() -> None:

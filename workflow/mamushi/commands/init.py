@@ -286,9 +286,7 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
         "id": _yaml(args.id) if args.id else "null # row numbers, from 1",
         "forget": _yaml(_marks(args)),
         "retain": _yaml(None if args.retain is None else {"where": args.retain}),
-        "answers": f"\n    answers: {_yaml(str(Path(args.label).absolute()))}"
-        if args.label
-        else "",
+        "answers": f"\n    answers: {_yaml(_absolute(args.label))}" if args.label else "",
         "sections": f"{_yaml(shares)} # {sections}",
         "embedder": _find_vectors(args.embeddings)
         if args.embeddings
@@ -303,8 +301,12 @@ def _marks(args: argparse.Namespace) -> dict[str, str]:
     if args.forget is not None:
         return {"where": args.forget}
     files = {name: getattr(args, name) for name in BESIDE if getattr(args, name)}
-    found = {name: str(Path(file).expanduser().absolute()) for name, file in files.items()}
+    found = {name: _absolute(file) for name, file in files.items()}
     return found | ({"text": args.like_text} if args.like_text else {})
+
+
+def _absolute(file: str) -> str:
+    return str(Path(file).expanduser().absolute())
 
 
 def _name(file: str, otherwise: str) -> str:
@@ -336,6 +338,7 @@ def _describe(
     from mamushi.artifacts.tables import FORGET, RETAIN
     from mamushi.configuration.complete import ConfigError, complete
     from mamushi.data.examples import build
+    from mamushi.data.rows import NO, YES
     from mamushi.registry import load
 
     (dataset,), (model,) = config["datasets"], config["models"].values()
@@ -356,44 +359,33 @@ def _describe(
     forget = int(raw.forget.sum())
     retain, neither = len(raw.ids) - forget, sum(raw.dropped.values())
     dropped = {step["step"]: sum(step["dropped"].values()) for step in found["steps"]}
+    gone = f"empty: {dropped['empty']:,}; copies: {dropped['exact_duplicates']:,}"
     if (corpus := found.get("corpus")) is not None:
-        hits = "terms" in settings["forget"]
-        print(
-            f"{settings['path']}: {raw.given.count(None):,} rows, {len(columns)} columns\n"
-            f"  columns: {', '.join(map(repr, columns))}\n"
-            f"  {'hits' if hits else 'examples'}: {there[FORGET]:,}; empty: {dropped['empty']:,}; "
-            f"copies: {dropped['exact_duplicates']:,}\n"
-            f"  ranked: {corpus:,} texts of the corpus\n{_describe_model(model)}"
-        )
-        return {
-            "budgets": config["grid"]["budgets"],
-            "rows": f"{raw.given.count(None):,}",
-            "ranked": f"{corpus:,} texts",
-            "n_forget": f"{there[FORGET]:,} {'hits' if hits else 'examples'}",
-            "others": "nobody marked it",
-        }
-    left_out = f"; of neither, left out: {neither:,}" if neither else ""
-    if settings["answers"]:
-        left_out += "\n  answers: {:,} rows are forget no more, {:,} are now".format(
-            *raw.relabelled
-        )
-    print(
-        f"{settings['path']}: {found['read']:,} rows, {len(columns)} columns\n"
-        f"  columns: {', '.join(map(repr, columns))}\n"
-        f"  forget: {forget:,} rows; retain: {retain:,} rows{left_out}\n"
-        f"  empty: {dropped['empty']:,}; copies: {dropped['exact_duplicates']:,}; in both domains, "
-        f"neither ranked nor listed: {dropped['cross_posts']:,}\n"
-        f"  ranked: {there[FORGET]:,} forget texts against {there[RETAIN]:,} retain texts\n"
-        f"{_describe_model(model)}"
-    )
-    others = f"all others, {retain:,} rows"
-    if settings["retain"] is not None:
-        others = f"{retain:,} rows; {neither:,} rows of neither are left out"
+        rows, kind = raw.given.count(None), "hits" if "terms" in settings["forget"] else "examples"
+        ranked, marked = f"{corpus:,} texts", f"{there[FORGET]:,} {kind}"
+        domains = [f"{kind}: {there[FORGET]:,}; {gone}"]
+        against, others = f"{ranked} of the corpus", "nobody marked it"
+    else:
+        left_out = f"; of neither, left out: {neither:,}" if neither else ""
+        rows, ranked, marked = found["read"], f"{there[FORGET]:,} forget texts", f"{forget:,} rows"
+        domains = [
+            f"forget: {marked}; retain: {retain:,} rows{left_out}",
+            f"{gone}; in both domains, neither ranked nor listed: {dropped['cross_posts']:,}",
+        ]
+        against, others = f"{ranked} against {there[RETAIN]:,} retain texts", f"{retain:,} rows"
+        kept_out = f"{others}; {neither:,} rows of neither are left out"
+        others = f"all others, {others}" if settings["retain"] is None else kept_out
+    if raw.answers:
+        domains += [f"answers: {raw.answers.count(YES):,} yes, {raw.answers.count(NO):,} no"]
+    lines = [f"columns: {', '.join(map(repr, columns))}", *domains, f"ranked: {against}"]
+    about = _describe_model(model)
+    print(f"{settings['path']}: {rows:,} rows, {len(columns)} columns")
+    print(*(f"  {line}" for line in lines), about, sep="\n")
     return {
         "budgets": config["grid"]["budgets"],
-        "rows": f"{found['read']:,}",
-        "ranked": f"{there[FORGET]:,} forget texts",
-        "n_forget": f"{forget:,} rows",
+        "rows": f"{rows:,}",
+        "ranked": ranked,
+        "n_forget": marked,
         "others": others,
     }
 

@@ -306,8 +306,7 @@ def require_paths(config: Config, datasets: Iterable[str], models: Iterable[str]
         definition = config["datasets"][dataset]
         loader = plugin("dataset", definition["kind"])
         for key, names in loader.literals.get("FILES", {}).items():
-            optional = names is None or loader.literals.get("DOWNLOADS")
-            if definition[key] is None and not optional:
+            if definition[key] is None and not loader.literals.get("DOWNLOADS"):
                 wanted = f"a folder with {', '.join(names)}" if names else "the raw file"
                 lines.append(f"datasets.{dataset}.{key}: {unset} {wanted}")
     for model in models:

@@ -45,8 +45,9 @@ def raw_paths(dataset: Mapping[str, Any]) -> Iterator[RawPath]:
     loader = plugin("dataset", dataset["kind"]).literals
     for key, names in loader.get("FILES", {}).items():
         if dataset[key] is not None:
-            sharded = loader.get("SHARDS") and names is not None
-            yield RawPath(key, dataset[key], *_look(dataset[key], names or [], sharded))
+            yield RawPath(key, dataset[key], *_look(dataset[key], names, loader.get("SHARDS")))
+    if answers := dataset.get("answers"):
+        yield RawPath("answers", answers, *_look(answers, [], sharded=False))
     for key, value in beside(dataset).items():
         yield RawPath(f"forget.{key}", value, *_look(value, [], key != "terms"))
 

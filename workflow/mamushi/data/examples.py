@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mamushi.artifacts.provenance import versions
 from mamushi.artifacts.tables import FORGET, INFERENCE, RETAIN, SECTIONS
 from mamushi.data.duplicates import Duplicates, find_duplicates
-from mamushi.data.like import GIVEN, known_by_copies
+from mamushi.data.like import ANSWERED, GIVEN, known_by_copies
 from mamushi.data.raw import Raw, check_unique
 from mamushi.data.sections import joined, limited, plant, split
 from mamushi.errors import UserError
@@ -73,10 +73,10 @@ def build(
         # A corpus has texts of the domain, so a copy of an example is no cross-post.
         apart = raw.forget[rows] & (raw.given is None)
         found = find_duplicates(texts[rows].tolist(), apart, threshold=near, words=words)
-        raw = known_by_copies(raw, rows, found.roots)
-        left.forget = raw.forget
     else:
         found = Duplicates.none(len(rows))
+    raw = known_by_copies(raw, rows, found.roots)
+    left.forget = raw.forget
     # Made before sections and limits, which leave rows out of the experiment, not out of the
     # training data from which copies are to be removed.
     outside = [raw.given is not None and raw.given[row] is not None for row in rows.tolist()]
@@ -178,7 +178,8 @@ def _table(raw: Raw, rows: NDArray[np.int64], texts: Objects, section: Objects) 
     group = pa.nulls(len(rows), pa.string()) if raw.group is None else of(raw.group)
     columns["group"] = pa.array(group, pa.string())
     if raw.given is not None:
-        columns[GIVEN] = pa.array(of(raw.given), pa.string())
+        for name, known in ((GIVEN, raw.given), (ANSWERED, raw.answers or [None] * len(raw.ids))):
+            columns[name] = pa.array(of(known), pa.string())
     return pa.table(columns | {f"label_{n}": pa.array(of(c)) for n, c in raw.labels.items()})
 
 

@@ -18,11 +18,13 @@ from mamushi.configuration.sources import beside
 from mamushi.data import readers
 from mamushi.data.duplicates import key
 from mamushi.data.raw import Raw
+from mamushi.data.rows import NO
 from mamushi.errors import UserError
 
 EXAMPLE, WANTED = "example", "wanted"
-GIVEN = "label_given"
-"""Column of the examples table: what a text is known to be that is not of the corpus."""
+GIVEN, ANSWERED = "label_given", "label_answered"
+"""Columns of the examples table: what a text is known to be that is not of the corpus or is wanted,
+and what people said of one of the corpus."""
 KEYS = {"like": EXAMPLE, "unlike": WANTED}
 """Keys of a dataset's ``forget`` that name tables, and what their texts are."""
 FEWEST = 20
@@ -49,9 +51,9 @@ def with_examples(raw: Raw, settings: Mapping[str, Any]) -> Raw:
     for name in KEYS:
         if forget.get(name):
             found[name] = list(_texts(forget[name], forget.get("text") or settings["text"]))
-    hit = np.zeros(len(raw.ids), dtype=bool)
+    hit = raw.forget
     if "terms" in forget:
-        hit = _hits(raw.texts, forget["terms"])
+        hit = hit | _hits(raw.texts, forget["terms"])
     else:
         _check(found["like"], raw.texts, forget["like"])
     files = {f"{name} {Path(path).name}": sha256(path) for name, path in beside(settings).items()}
@@ -67,6 +69,7 @@ def with_examples(raw: Raw, settings: Mapping[str, Any]) -> Raw:
         places=[*raw.places, *(place for _, place, _ in rows)],
         labels={name: [*column, *[None] * len(rows)] for name, column in raw.labels.items()},
         group=None if raw.group is None else [*raw.group, *[None] * len(rows)],
+        answers=raw.answers and [*raw.answers, *[None] * len(rows)],
         sources={**raw.sources, **files},
         given=[*[None] * len(raw.ids), *(KEYS[name] for name, *_ in rows)],
     )
@@ -75,12 +78,16 @@ def with_examples(raw: Raw, settings: Mapping[str, Any]) -> Raw:
 def known_by_copies(raw: Raw, rows: NDArray[np.int64], roots: NDArray[np.int64]) -> Raw:
     """Return the rows of a corpus that nobody labelled, where a text with a copy among the examples
     is one, and a text with a copy among wanted ones is wanted; ``roots`` are the first texts of the
-    clusters of ``rows``. Raises ``UserError`` for a text that is both."""
+    clusters of ``rows``. An answer that a text is none overrules that it is an example. Raises
+    ``UserError`` for a text that is both."""
     if raw.given is None:
         return raw
     forget, given = raw.forget.copy(), list(raw.given)
     first = rows[roots]
     forget[first[forget[rows]]] = True
+    for row, root in zip(rows.tolist(), first.tolist(), strict=True):
+        if raw.answers and raw.answers[row] == NO:
+            forget[root], given[root] = False, WANTED
     for row, root in zip(rows.tolist(), first.tolist(), strict=True):
         if given[row] == WANTED:
             if forget[root]:

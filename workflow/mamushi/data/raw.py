@@ -39,8 +39,8 @@ class Raw:
     given: Sequence[str | None] | None = None
     """Of a corpus that nobody labelled, what a row is known to be that is not of it: `example` or
     `wanted`. Then ``forget`` is of examples."""
-    relabelled: tuple[int, int] = (0, 0)
-    """Rows that people's answers took out of the forget domain, and into it."""
+    answers: Sequence[str | None] | None = None
+    """Whether people said that a row is of the forget domain, `yes` or `no`."""
 
 
 def check_unique(ids: Sequence[str], places: Sequence[str]) -> None:

@@ -19,6 +19,8 @@ from mamushi.data.expression import parse
 from mamushi.data.readers import Table, check_text, name_of
 from mamushi.errors import UserError
 
+YES, NO = "yes", "no"
+"""What people answer who are asked whether a text is of the forget domain."""
 SHOWN = 10
 """Values of a column that a message lists."""
 
@@ -69,30 +71,18 @@ def rows(table: Table, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
     }
 
 
-def relabel(
-    columns: Mapping[str, list[Any]], path: Path
-) -> tuple[list[bool | None], tuple[int, int]]:
-    """Return whether each row is of the forget domain once the labels in ``path`` are laid over
-    it, as an audit writes them, and how many rows they took out of it and into it.
-
-    Raises ``UserError`` for another file, and for a text that is not there.
-    """
+def answers_of(ids: Sequence[str], path: Path) -> list[str | None]:
+    """Return what an audit's merged answers in ``path`` say of each row. Raises ``UserError`` for
+    another file, and for a text that is not there."""
     found = read_json(path)
     labels = found.get("labels") if isinstance(found, dict) else None
     if not isinstance(labels, dict):
         do = "give merged.json, which mamushi audit --merge writes"
         raise UserError("holds no labels of an audit", where=path, do=do)
-    if lacking := labels.keys() - set(columns["ids"]):
+    if lacking := labels.keys() - set(ids):
         what = f"labels {min(lacking)!r}, which the table lacks"
         raise UserError(what, where=path, do="give the table that was audited, with its ids")
-    before = columns["forget"]
-    after = [
-        labels[name] == "yes" if name in labels else forget
-        for name, forget in zip(columns["ids"], before, strict=True)
-    ]
-    pairs = [*zip(before, after, strict=True)]
-    out = sum(bool(was) and not now for was, now in pairs)
-    return after, (out, sum(bool(now) and not was for was, now in pairs))
+    return [labels.get(name) for name in ids]
 
 
 def _domains(

@@ -2,8 +2,8 @@
 
 The scores are those of examples against the corpus, cross-fitted. A text of the corpus that is a
 copy of an example is of the domain for certain and comes first; texts that are known to be wanted
-are in no list. Hits of a blocklist are no examples: each is of the domain with a probability of its
-own, so they do not come before the others.
+are in no list; what people answered goes before both. Hits of a blocklist are no examples: each is
+of the domain with a probability of its own, so they do not come before the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mamushi.artifacts.domains import FORGET
 from mamushi.artifacts.paths import beta as written
 from mamushi.artifacts.shards import ranked
 from mamushi.artifacts.tables import read_metadata, read_table
-from mamushi.data.like import GIVEN, WANTED
+from mamushi.data.like import ANSWERED, GIVEN, WANTED
 from mamushi.evidence.confounds import read_texts
 from mamushi.evidence.judgement import judge, separation
 from mamushi.evidence.share import ERROR, Share, Tilt, count_bounds, share, upper_bound
@@ -48,7 +48,9 @@ NO_GOLD = "nobody marked the domain in the corpus, so there is no gold standard 
 class Corpus:
     """Out-of-fold scores (n,) of texts by their ``ids``: of ``examples``, of texts ``inside`` the
     corpus, and of ``wanted`` ones. An example inside is certain, unless the examples are ``hits``
-    of a blocklist."""
+    of a blocklist. What was ``asked`` about texts of the corpus made them examples or wanted: those
+    are no fair sample, as they were drawn about the ends of lists, and stand for themselves alone.
+    """
 
     ids: NDArray[np.object_]
     score: Doubles
@@ -56,16 +58,34 @@ class Corpus:
     inside: Mask
     wanted: Mask
     hits: bool = False
+    asked: Mask | bool = False
+
+    @property
+    def sample(self) -> Mask:
+        """Which texts are a fair sample of the domain, (n,)."""
+        return self.examples & np.logical_not(self.asked)
+
+    @property
+    def others(self) -> Mask:
+        """Which texts are a fair sample of what is not of the domain, (n,)."""
+        return self.wanted & np.logical_not(self.asked)
+
+    @property
+    def whole(self) -> Mask:
+        """Which texts the corpus has, (n,): also those that people want to keep."""
+        return self.inside | self.asked
 
     @property
     def certain(self) -> Mask:
         """Which texts of the corpus are of the domain for certain, (n,)."""
-        return self.examples & self.inside & (not self.hits)
+        return self.examples & self.inside & np.logical_or(self.asked, not self.hits)
 
     @property
     def rest(self) -> Mask:
-        """Which texts of the corpus nothing is known of, (n,)."""
-        return self.inside & ~self.examples
+        """Which texts of the corpus nothing is known of, but by asking, (n,). Among hits, those of
+        which nothing is known at all."""
+        known = np.logical_and(self.asked, not self.hits)
+        return (self.inside & ~self.examples) | known
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
@@ -77,8 +97,8 @@ class Corpus:
     @cached_property
     def of_rest(self) -> Share:
         """The share of the domain in the rest."""
-        wanted = self.score[self.wanted] if self.wanted.any() else None
-        found = share(self.score[self.examples], self.score[self.rest], wanted)
+        wanted = self.score[self.others] if self.others.any() else None
+        found = share(self.score[self.sample], self.score[self.rest], wanted)
         return replace(found, low=None, high=1.0, reason=NO_SAMPLE) if self.hits else found
 
     @cached_property
@@ -87,12 +107,12 @@ class Corpus:
         takes false hits to be like other texts."""
         if not self.hits:
             return None
-        return Tilt.fit(-self.score[self.rest], -self.score[self.examples])
+        return Tilt.fit(-self.score[self.rest], -self.score[self.sample])
 
     @cached_property
     def fitted(self) -> Tilt:
         """The ratio of the domain to the rest."""
-        one, rest = self.score[self.examples], self.score[self.rest]
+        one, rest = self.score[self.sample], self.score[self.rest]
         return Tilt.fit(one, rest, self.of_rest.estimate)
 
     @cached_property
@@ -101,7 +121,8 @@ class Corpus:
         found = self.fitted.posterior(self.score)
         if self.hit_precision is not None:
             true = 1 - self.hit_precision.posterior(-self.score)
-            return np.where(self.examples, true, found * true)
+            found = np.where(self.examples, true, found * true)
+            return np.where(self.asked, self.examples, found)
         return np.where(self.examples, 1.0, np.where(self.wanted, 0.0, found))
 
     @property
@@ -111,10 +132,10 @@ class Corpus:
 
     def share(self) -> dict[str, Any]:
         """Return the share of the domain in the corpus, with what is known for certain."""
-        n, found = int(self.inside.sum()), self.of_rest
-        rest, known = int(self.rest.sum()), int(self.certain.sum())
+        n, found = int(self.whole.sum()), self.of_rest
+        rest, known = int(self.rest.sum()), int((self.certain & ~self.rest).sum())
         if self.hits:
-            at = float(self.posterior[self.inside].mean())
+            at = float(self.posterior[self.whole].mean())
             return {"estimate": at, "low": None, "high": None, "reason": found.reason}
         ends = (found.estimate, found.low, found.high)
         scaled = [None if end is None else (end * rest + known) / n for end in ends]
@@ -127,10 +148,10 @@ class Corpus:
         posteriors and at least, where false hits are like other texts; None of examples."""
         if not self.hits:
             return None
-        mistaken = upper_bound(-self.score[self.rest], -self.score[self.examples])
-        precision = float(self.posterior[self.examples].mean())
+        mistaken = upper_bound(-self.score[self.rest], -self.score[self.sample])
+        precision = float(self.posterior[self.sample].mean())
         return {
-            "hits": int(self.examples.sum()),
+            "hits": int(self.sample.sum()),
             "precision": precision,
             "precision_low": min(1 - mistaken, precision),
             "of": "where false hits are like texts that are not hit; an audit says what they are",
@@ -161,38 +182,45 @@ class Corpus:
             at = float(self.posterior[self.order[:k]].mean()) if k else None
             nothing: Interval = {"estimate": None, "low": None, "high": None}
             return {**nothing, "estimate": at}, nothing
-        above = self.score[self.examples] >= self.score[self.order[k - 1]]
+        cut = self.score[self.order[k - 1]]
+        above = self.score[self.sample] >= cut
         hits = int(above.sum()) if k > certain else 0
-        n1, known = len(above), min(k, certain)
+        n1, sure = len(above), min(k, certain) / k
+        # What the share counts at the cut is not counted twice.
+        counted = self.certain & self.rest & (self.score >= cut) & (k > certain)
+        known = min(k, certain) - int(counted.sum())
         caught = hits / n1, *count_bounds(hits, n1, ERROR / 2)
         if k <= certain:
             caught = (0.0, 0.0, 0.0)
         found = self.of_rest
         low = found.low or 0.0
         of_list = [
-            min((known + a * rest * r) / k, 1.0)
+            min(max((known + a * rest * r) / k, sure), 1.0)
             for a, r in zip((found.estimate, low, found.high), caught, strict=True)
         ]
         if found.low is not None:
             # What is not of the domain scores like the texts that are wanted.
-            same = self.score[self.wanted] >= self.score[self.order[k - 1]]
+            same = self.score[self.others] >= cut
             most = count_bounds(int(same.sum()), len(same), ERROR / 2)[1]
             of_list[1] = max(of_list[1], 1 - (1 - low) * rest * (k > certain) * most / k)
         names = ("estimate", "low", "high")
         precision: Interval = dict(zip(names, of_list, strict=True))
         if found.low is None:
-            precision |= {"low": known / k if known else None}
+            precision |= {"low": sure or None}
         return precision, dict(zip(names, caught, strict=True))
 
 
 def read_corpus(scores: pa.Table, examples: Path, *, hits: bool) -> Corpus:
     """Return it from the table ``scores`` and the table ``examples`` that it was made from."""
-    given = ranked(examples, GIVEN)[GIVEN]
+    known = ranked(examples, GIVEN, ANSWERED)
+    given = known[GIVEN]
+    answered = np.asarray(known[ANSWERED].is_valid())
     return Corpus(
         ids=np.array(scores["id"].to_pylist(), dtype=object),
         score=np.asarray(scores["score"].to_numpy(), dtype=np.float64),
         examples=np.asarray(pc.equal(scores["domain"], FORGET)),
         inside=np.asarray(given.is_null()),
+        asked=answered,
         wanted=np.asarray(pc.fill_null(pc.equal(given, WANTED), fill_value=False)),
         hits=hits,
     )

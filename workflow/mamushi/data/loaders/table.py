@@ -21,7 +21,7 @@ from mamushi.configuration.sources import unlabelled
 from mamushi.data import readers
 from mamushi.data.like import with_examples
 from mamushi.data.raw import Raw
-from mamushi.data.rows import needed, relabel, rows
+from mamushi.data.rows import YES, answers_of, needed, rows
 from mamushi.errors import UserError
 
 SETTINGS = {
@@ -152,8 +152,9 @@ SETTINGS = {
     "answers": {
         "type": ["string", "null"],
         "default": None,
-        "description": "What people said of its texts: merged.json of mamushi audit. A text of the "
-        "domain is a forget text then, whatever the columns say, and another one is retain.",
+        "format": "path",
+        "description": "What people said of its texts: merged.json of mamushi audit. It overrules "
+        "the columns and, in a corpus, the examples.",
     },
     "labels": {
         "type": "array",
@@ -162,7 +163,7 @@ SETTINGS = {
         "description": "Columns to carry along, as label_<name>.",
     },
 }
-FILES: dict[str, list[str] | None] = {"path": [], "answers": None}
+FILES: dict[str, list[str]] = {"path": []}
 SHARDS = True
 """A folder may be given, whose files are one table."""
 
@@ -183,9 +184,11 @@ def raw_of(
     """Return the rows of a table that was made from the files ``sources``. Raises ``UserError`` as
     ``rows.rows``."""
     columns = rows(table, settings)
-    changed = (0, 0)
-    if answers := settings.get("answers"):
-        columns["forget"], changed = relabel(columns, Path(answers))
+    answers = None
+    if settings.get("answers"):
+        answers = answers_of(columns["ids"], Path(settings["answers"]))
+        pairs = zip(answers, columns["forget"], strict=True)
+        columns["forget"] = [said == YES if said else forget for said, forget in pairs]
     kept = [row for row, forget in enumerate(columns["forget"]) if forget is not None]
     left_out = len(table.places) - len(kept)
 
@@ -203,7 +206,7 @@ def raw_of(
         group=of(columns["group"]) if columns["group"] else None,
         sources=sources or {},
         dropped={"neither forget nor retain": left_out} if left_out else {},
-        relabelled=changed,
+        answers=of(answers) if answers else None,
     )
 
 
