@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mamushi.artifacts.provenance import fingerprint
 from mamushi.cli import main
 from tests.support.audited import write_audited
 from tests.support.browser import CHROMIUM, WIDTHS, Browser
@@ -40,7 +41,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     assert main(["audit", str(made), *words]) == 0
     audit = json.loads((folder / "audit/audit.json").read_text())
     order = [each["id"] for each in audit["sample"]]
-    return {"page": folder / "audit/audit.html", "order": order, "audit": audit["audit"]}
+    return {"page": folder / "audit/audit.html", "order": order, "audit": fingerprint(audit)}
 
 
 @pytest.fixture

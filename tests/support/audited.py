@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.files import read_json, write_json
+from mamushi.artifacts.tables import write_table
 from tests.support.removal_files import CELL, removal_list
 from tests.support.score_files import domains, write_examples, write_scores
 
@@ -27,8 +31,32 @@ def write_audited(
     path = removal_list(root, of, data=root.parent / "comments.csv")
     domain = domains(np.arange(len(ids)) < forget)
     score = np.concatenate([np.linspace(5, 0, forget), np.linspace(1, -6, retain)])
-    where = {**CELL, "selector": "mamushi"}
+    where: dict[str, Any] = {**CELL, "selector": "mamushi"}
     write_scores(paths.under(root, paths.SCORES, **where), ids, domain, score)
     text = [(texts or {}).get(i, f"words of {name}") for i, name in enumerate(ids)]
     write_examples(paths.under(root, paths.EXAMPLES, **where), ids, domain, text=text)
+    return path
+
+
+def write_corpus(root: Path) -> Path:
+    """A list of the first 20 of 100 texts of a corpus, c0, c1, ..., that nobody labelled, ranked by
+    an example, and a wanted text."""
+    names = [f"c{i}" for i in range(100)]
+    ids, ranked = [*names, "like:1", "unlike:1"], np.arange(102) < 100
+    path = removal_list(root, {name: () for name in names[:20]}, data=root.parent / "comments.csv")
+    shares = (("share", 0.15, 0.11, 0.2), ("precision", 0.6, 0.4, 0.8), ("recall", 0.8, 0.7, 0.9))
+    known = {
+        name: dict(zip(("estimate", "low", "high"), ends, strict=True)) for name, *ends in shares
+    }
+    about = path.with_suffix(".json")
+    write_json(about, read_json(about) | known)
+    domain, score = domains(np.arange(102) == 100), np.linspace(5, -5, 102)
+    columns = {
+        **{"id": ids, "domain": domain, "score": score, "fold": pa.nulls(102, pa.int16())},
+        "rank": pa.array(np.arange(1, 103), mask=~ranked),
+        **{"log_ratio": score, "posterior": 1 / (1 + np.exp(-score))},
+    }
+    where: dict[str, Any] = {**CELL, "selector": "mamushi"}
+    write_table(paths.under(root, paths.POSTERIOR, **where), schemas.POSTERIOR, columns)
+    write_examples(paths.under(root, paths.EXAMPLES, **where), ids, domain)
     return path

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mamushi.artifacts import schemas
 from mamushi.artifacts.files import read_json, write_json
+from mamushi.artifacts.provenance import fingerprint
+from mamushi.artifacts.tables import read_table, write_table
 from mamushi.errors import UserError
 from mamushi.evidence.annotators import agreement, merge
-from tests.support.audited import FORGET, LISTED, RETAIN, write_audited
+from tests.support.audited import FORGET, LISTED, RETAIN, write_audited, write_corpus
 from tests.support.removal_files import command
 
 TRUE = {*(f"f{i}" for i in range(50)), *(f"r{i}" for i in range(4))}
@@ -30,12 +33,12 @@ def audit() -> dict[str, Any]:
     return dict(read_json("audit/audit.json"))
 
 
-def write_answers(who: str, told: dict[str, str] | None = None, **changed: Any) -> str:
+def write_answers(who: str, told: dict[str, Any] | None = None, **changed: Any) -> str:
     """A file of one person's answers, to all texts as they are unless told otherwise."""
     ids = [each["id"] for each in audit()["sample"]]
     right = {name: "yes" if name in TRUE else "no" for name in ids}
     answers = right if told is None else {**right, **told}
-    about = {"audit": audit()["audit"], "annotator": who, "answers": answers}
+    about = {"audit": fingerprint(audit()), "annotator": who, "answers": answers}
     write_json(f"{who}.json", about | changed)
     return f"{who}.json"
 
@@ -48,7 +51,7 @@ def test_the_sample_is_recorded_with_its_probabilities_and_tells_what_to_expect(
     found = audit()
     assert [row["texts"] for row in found["strata"]] == [15, 15, 5, 25, 30, 210]
     names = [row["texts_of"] for row in found["strata"]]
-    assert names == ["listed"] * 2 + ["forget, kept"] * 2 + ["retain"] * 2
+    assert names == ["listed"] * 2 + ["kept"] * 2 + ["retain"] * 2
     by_stratum = np.bincount([each["stratum"] for each in found["sample"]])
     for row, drawn in zip(found["strata"], by_stratum, strict=True):
         assert row["drawn"] == drawn and row["probability"] == drawn / row["texts"]
@@ -56,8 +59,8 @@ def test_the_sample_is_recorded_with_its_probabilities_and_tells_what_to_expect(
     first = [each["stratum"] for each in found["sample"] if each["id"] in ("f0", "f14", "r0")]
     assert set(first) <= {0, 4}
     assert said[0] == "100 of 300 texts are drawn"
-    (expected,) = [line for line in said if line.endswith("as drawn")]
-    assert expected.startswith("    100   precision ")
+    assert said[7].startswith("100 answers: 95% intervals of precision ")
+    assert said[8].endswith(" answers: 5 points for both")
     assert said[-1] == "next: mamushi audit --merge answers-NAME.json"
     # The same again, and not another one in its place.
     before = Path("audit/audit.html").read_bytes()
@@ -67,38 +70,38 @@ def test_the_sample_is_recorded_with_its_probabilities_and_tells_what_to_expect(
         command("audit", made, "--size", 100, "--seed", 1)
 
 
-def test_as_many_texts_are_drawn_as_the_points_need(made: Path) -> None:
-    for points in (5, 20):
-        command("audit", made, "--points", points, "--out", f"p{points}")
-    need = [len(read_json(f"p{points}/audit.json")["sample"]) for points in (5, 20)]
-    assert need[1] < need[0] < FORGET + RETAIN
-
-
-def test_the_calibrated_ratio_says_where_the_domain_is_likely(
-    made: Path, monkeypatch: pytest.MonkeyPatch
+def test_of_a_corpus_the_strata_come_from_its_posteriors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A ratio that finds the last kept forget texts unlikely has them read, and others not."""
-    import pyarrow as pa
-
-    from mamushi.commands import audit as module
-    from mamushi.evidence.manifest import Calibrated
-
-    plain = module._frame(made).likely
-    assert set(plain.tolist()) == {0.9, 0.05}
-    ids = [*(f"f{i}" for i in range(FORGET)), *(f"r{i}" for i in range(RETAIN))]
-    table = pa.table({"id": ids, "log_ratio": np.linspace(9, -9, len(ids))})
-    (made.parents[2] / "calibrated.parquet").touch()
-    monkeypatch.setattr(
-        "mamushi.evidence.manifest.read_calibrated", lambda path: Calibrated(table, 0.0, "mamushi")
+    """And before anybody reads it says what is known of the list by the share."""
+    monkeypatch.chdir(tmp_path)
+    Path("comments.csv").write_text("id,text\n", encoding="utf-8")
+    command("audit", write_corpus(Path("results")), "--size", 60)
+    said, found = capsys.readouterr().out, audit()
+    names = [row["texts_of"] for row in found["strata"]]
+    assert names == ["listed"] * 2 + ["kept"] * 3
+    assert [row["texts"] for row in found["strata"]] == [10, 10, 13, 39, 28]
+    # The example and the wanted text beside the corpus are not asked about.
+    assert {each["id"] for each in found["sample"]} <= {f"c{i}" for i in range(100)}
+    assert [row["likely"] for row in found["strata"]] == sorted(
+        (row["likely"] for row in found["strata"]), reverse=True
     )
-    likely = module._frame(made).likely
-    assert likely[0] > 0.99 and likely[-1] < 0.01 and (np.diff(likely) < 0).all()
-    # One that does not hold says nothing.
-    monkeypatch.setattr(
-        "mamushi.evidence.manifest.read_calibrated",
-        lambda path: Calibrated(table, 0.0, "mamushi", withheld="why"),
-    )
-    assert module._frame(made).likely.tolist() == plain.tolist()
+    assert "before, 15% [11%, 20%] of the corpus is of the domain; of the list:\n" in said
+    assert "  60% [40%, 80%] of it is of the domain, and a text like the examples is in it" in said
+    told = {each["id"]: "yes" if int(each["id"][1:]) < 18 else "no" for each in found["sample"]}
+    command("audit", "--merge", write_answers("ana", answers=told))
+    true = {"precision": 0.9, "recall": 1.0, "before": 0.18, "after": 0.0}
+    for name, (_, low, high) in read_json("audit/merged.json")["estimates"].items():
+        assert low <= true[name] <= high
+
+
+def test_a_list_of_another_ranking_is_refused(made: Path) -> None:
+    """As where an answer has taken a text out of the ranking since."""
+    path = made.parents[2] / "scores/mamushi.parquet"
+    table = read_table(path, schemas.SCORES)
+    write_table(path, schemas.SCORES, table.slice(1))
+    with pytest.raises(UserError, match="lists texts that are not ranked; make it again"):
+        command("audit", made)
 
 
 def test_two_people_are_merged_and_the_truth_is_in_the_intervals(
@@ -126,7 +129,7 @@ def test_two_people_are_merged_and_the_truth_is_in_the_intervals(
     # Of those on whom both say yes or no, on one they differ: nobody can say of it.
     assert said[0] == "150 of 150 texts, 1 of them unsure"
     assert said[5].startswith("  'ana' and 'ben' agree on 99.3% of 149 texts; Cohen's kappa 0.9")
-    assert said[6] == f"    '{doubted}': {'yes, no' if other == 'no' else 'no, yes'}"
+    assert said[5].endswith(f"; they differ on '{doubted}'")
     assert found["annotators"] == ["ana", "ben"] and found["agreement"][0]["differ"] == [doubted]
     assert doubted not in found["labels"] and len(found["labels"]) >= 149
     assert found["labels"].get("f0 again") == found["labels"].get("f0")
@@ -205,11 +208,11 @@ def test_answers_that_are_not_to_this_audit_are_refused(made: Path) -> None:
     changed = audit()
     changed["strata"][0]["texts"] += 1
     Path("audit/audit.json").write_text(json.dumps(changed), encoding="utf-8")
-    with pytest.raises(UserError, match="is not the audit that was written"):
+    with pytest.raises(UserError, match="answers another audit"):
         command("audit", "--merge", good)
 
 
 def test_a_list_away_from_its_run_has_nothing_to_draw_from(made: Path) -> None:
     made.rename("moved.parquet")
-    with pytest.raises(UserError, match="is no list in the results of a run"):
+    with pytest.raises(UserError, match="no run lies around it"):
         command("audit", "moved.parquet")

@@ -44,6 +44,19 @@ class RemovalList:
         """Return the ids with their copies."""
         return {*self.ids} | self.copied
 
+    def all_copies(self) -> tuple[Path, dict[str, list[str]]]:
+        """Return where the texts of its run are, and the copies of each, also of those that stay.
+        Raises ``UserError`` for a list away from its run."""
+        if self.examples is None:
+            do = "give results/runs/.../removals/SELECTOR/betaB.parquet"
+            what = "no run lies around it, whose texts could be searched"
+            raise UserError(what, where=self.path, do=do)
+        found: dict[str, list[str]] = {}
+        duplicates = self.examples.with_name(Path(paths.DUPLICATES).name)
+        for row in read_table(duplicates, schemas.DUPLICATES).to_pylist():
+            found.setdefault(row["kept_id"], []).append(row["id"])
+        return self.examples, found
+
     @property
     def loader(self) -> Mapping[str, Any]:
         """Return the settings of the table that the dataset was made from; none of another

@@ -24,33 +24,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` as ``_removal_list.read``, and for a list without its run."""
-    from mamushi.artifacts import paths, schemas
+    from mamushi.artifacts import schemas
     from mamushi.artifacts.domains import EVALUATION
     from mamushi.artifacts.files import sha256
     from mamushi.artifacts.tables import read_table, write_table
     from mamushi.commands import _removal_list
     from mamushi.data.like import GIVEN
     from mamushi.data.rewriting import refuse_existing
-    from mamushi.errors import UserError
     from mamushi.evaluation.masking import mask
     from mamushi.evidence.close import close
 
     refuse_existing(args.out)
     listed = _removal_list.read(args.list)
-    if listed.examples is None:
-        do = "give results/runs/.../removals/SELECTOR/betaB.parquet"
-        what = "no run lies around it, whose texts could be searched"
-        raise UserError(what, where=args.list, do=do)
-    texts = read_table(listed.examples, schemas.EXAMPLES).to_pylist()
+    examples, copies = listed.all_copies()
+    texts = read_table(examples, schemas.EXAMPLES).to_pylist()
     gone = {*listed.ids}
     removed = [row for row in texts if row["id"] in gone]
     # Examples beside a corpus are given, and not trained on.
     trained = [row for row in texts if row["section"] != EVALUATION and not row.get(GIVEN)]
     kept = [row for row in trained if row["id"] not in gone]
-    copies: dict[str, list[str]] = {}
-    duplicates = listed.examples.with_name(Path(paths.DUPLICATES).name)
-    for row in read_table(duplicates, schemas.DUPLICATES).to_pylist():
-        copies.setdefault(row["kept_id"], []).append(row["id"])
     found = close([row["text"] for row in removed], [row["text"] for row in kept])
     rows = [
         {

@@ -7,9 +7,7 @@ as if they had not been drawn, since the order is by chance.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,27 +15,15 @@ from typing import Any
 import numpy as np
 
 from mamushi.artifacts.files import read_json
+from mamushi.artifacts.provenance import fingerprint
+from mamushi.data.rows import NO, YES
 from mamushi.errors import UserError
 from mamushi.evidence.auditing import Answers
 
-YES, NO, UNSURE = "yes", "no", "unsure"
+UNSURE = "unsure"
 SAVED = "save them again, with the page's button"
 Told = Mapping[str, str]
 """The answer to each text, by id."""
-
-
-def digest(audit: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of all that an audit asks, by which its answers are known."""
-    asked = {key: value for key, value in audit.items() if key != "audit"}
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-
-
-def read_audit(path: Path) -> dict[str, Any]:
-    """Read an audit. Raises ``UserError`` where it is missing, or is not as it was written."""
-    found = read_json(path)
-    if not isinstance(found, dict) or found.get("audit") != digest(found):
-        raise UserError("is not the audit that was written", where=path, do="draw it again")
-    return found
 
 
 def read_answers(files: Sequence[Path], audit: Mapping[str, Any]) -> dict[str, Told]:
@@ -46,7 +32,6 @@ def read_answers(files: Sequence[Path], audit: Mapping[str, Any]) -> dict[str, T
     Raises ``UserError`` for files that are damaged, of another audit or of the same annotator, and
     for texts and answers that there are not.
     """
-    asked = {each["id"] for each in audit["sample"]}
     found: dict[str, Told] = {}
     for path in files:
         given = read_json(path)
@@ -54,9 +39,10 @@ def read_answers(files: Sequence[Path], audit: Mapping[str, Any]) -> dict[str, T
         who, told = about.get("annotator"), about.get("answers")
         if not isinstance(who, str) or not who or not isinstance(told, dict):
             raise UserError("holds no answers of an annotator", where=path, do=SAVED)
-        if about.get("audit") != audit["audit"]:
+        if about.get("audit") != fingerprint(audit):
             do = "give the answers of this one's page, or name the other's folder in --out"
             raise UserError("answers another audit", where=path, do=do)
+        asked = {each["id"] for each in audit["sample"]}
         for name, answer in told.items():
             if name not in asked:
                 raise UserError(f"answers {name!r}, which was not asked", where=path, do=SAVED)
@@ -103,13 +89,6 @@ def agreement(people: Mapping[str, Told]) -> list[dict[str, Any]]:
             first, second = (sum(t[n] == YES for n in both) / len(both) for t in (told, also))
             chance = first * second + (1 - first) * (1 - second)
             kappa = (agree - chance) / (1 - chance) if chance < 1 else None
-        rows.append(
-            {
-                "annotators": [one, other],
-                "texts": len(both),
-                "agree": agree,
-                "kappa": kappa,
-                "differ": differ,
-            }
-        )
+        found = {"annotators": [one, other], "texts": len(both), "agree": agree}
+        rows.append(found | {"kappa": kappa, "differ": differ})
     return rows

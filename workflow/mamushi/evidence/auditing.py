@@ -10,8 +10,10 @@ an error by the normal distribution is zero; see ``benchmarks/audit.py``.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +56,7 @@ class Strata:
         return cls(sizes, np.bincount(codes, weights=listed) > 0, shares)
 
 
-def strata(part: Ints, place: Ints) -> Ints:
+def strata(part: Ints, place: Ints | Doubles) -> Ints:
     """Return the stratum of each of n texts, from 0, those of the list first.
 
     ``part`` (n,) is 0 for texts of the list and tells those apart that are kept for one reason or
@@ -94,12 +96,8 @@ def allocate(found: Strata, answers: int) -> Ints:
     floor = np.minimum(sizes, max(2, answers // (FLOOR * strata_count)))
     # Each goes where it takes most off the variance, which is need^2 / answers (Wright 2012).
     more = [np.arange(least, min(size, answers)) for least, size in zip(floor, sizes, strict=True)]
-    takes_off = np.concatenate(
-        [
-            each**2 / (each_more * (each_more + 1.0))
-            for each, each_more in zip(need, more, strict=True)
-        ]
-    )
+    pairs = zip(need, more, strict=True)
+    takes_off = np.concatenate([each**2 / (n * (n + 1.0)) for each, n in pairs])
     owner = np.repeat(np.arange(strata_count), [*map(len, more)])
     first = np.argsort(-takes_off, kind="stable")[: max(0, answers - int(floor.sum()))]
     return floor + np.bincount(owner[first], minlength=strata_count)
@@ -122,8 +120,7 @@ class Answers:
     unsure: Doubles
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """A share with its interval; ``value`` is NaN where there is none."""
 
     value: float
@@ -207,10 +204,7 @@ def answers_for(found: Strata, half: float) -> int:
         wide = expected(found, answers)
         return max(wide["precision"], wide["recall"]) <= half
 
-    low = high = min(total, 2 * len(found.sizes))
+    high = least = min(total, 2 * len(found.sizes))
     while high < total and not enough(high):
-        low, high = high + 1, min(total, 2 * high)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle + 1, high)
-    return high
+        high = min(total, 2 * high)
+    return bisect_left(range(high), True, lo=max(least, high // 2), key=enough)

@@ -54,8 +54,11 @@ def run(args: argparse.Namespace) -> int:
     cells = workflow.cells(workflow.grid(args.out))
     before = _listed(cells)
     status = _rank(args, cells)
-    if not status and not workflow.is_dry(args):
-        _say_changes(before, _listed(cells))
+    for path, listed in _listed(cells).items():
+        was = before.get(path, listed)
+        came, went = listed - was, was - listed
+        if came or went:
+            print(f"{path}: {len(came):,} texts came into the list, {len(went):,} left it")
     return status
 
 
@@ -113,24 +116,16 @@ def _likely(cells: Sequence[Mapping[str, Any]], selectors: Sequence[str]) -> lis
 
 def _listed(cells: Iterable[Mapping[str, str]]) -> dict[Path, set[str]]:
     """Return the ids of each list that is there."""
-    from mamushi.artifacts import paths, schemas
-    from mamushi.artifacts.tables import read_table
+    from mamushi.artifacts import paths
+    from mamushi.unlearning.removal import read_ids
 
     found = {}
     for cell in cells:
-        for path in Path().glob(paths.REMOVAL.format(**cell, selector="*", beta="*")):
+        for path in sorted(Path().glob(paths.REMOVAL.format(**cell, selector="*", beta="*"))):
             # A damaged one is made again.
             with contextlib.suppress(UserError):
-                found[path] = set(read_table(path, schemas.REMOVALS, ["id"])["id"].to_pylist())
+                found[path] = set(read_ids(path))
     return found
-
-
-def _say_changes(before: Mapping[Path, set[str]], after: Mapping[Path, set[str]]) -> None:
-    """Say which lists of an earlier ranking are others now, as with another label."""
-    for path in sorted(before.keys() & after.keys()):
-        came, went = after[path] - before[path], before[path] - after[path]
-        if came or went:
-            print(f"{path}: {len(came):,} texts came into the list, {len(went):,} left it")
 
 
 def _shown(more: str, *, tokens: bool = True) -> int:
