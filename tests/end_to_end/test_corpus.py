@@ -3,17 +3,21 @@ lists apply, verify and are handed over."""
 
 import json
 import random
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from mamushi.artifacts import paths
-from mamushi.artifacts.files import read_json
+from mamushi.artifacts.files import read_json, write_json
+from mamushi.artifacts.provenance import fingerprint
 from mamushi.lm import tiny
 from tests.support.lab import SHAPE, WORDS
 from tests.support.workflow import mamushi
 
+RANK = ["rank", "corpus.jsonl", "--text", "body", "--id", "id", "--model", "ours", "--cores", "1"]
+RANK += ["--like", "unwanted.jsonl", "--unlike", "wanted.jsonl", "--like-text", "words"]
 CELL = {"dataset": "corpus", "model": "ours", "seed": 0, "selector": "mamushi_lr"}
 
 
@@ -39,9 +43,7 @@ def ranked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model, tokenizer = tiny.build(SHAPE, list(corpus.values()), seed=0)
     model.save_pretrained(folder / "ours")
     tokenizer.save_pretrained(folder / "ours")
-    beside = ["--like", "unwanted.jsonl", "--unlike", "wanted.jsonl", "--like-text", "words"]
-    words = ["corpus.jsonl", "--text", "body", "--id", "id", *beside, "--model", "ours"]
-    done = mamushi(folder, "rank", *words, "--cores", "1")
+    done = mamushi(folder, *RANK)
     (folder / "said.txt").write_text(done.stdout, encoding="utf-8")
     return folder
 
@@ -113,3 +115,39 @@ def test_what_needs_labels_is_refused_in_one_line(ranked: Path) -> None:
         assert done.returncode
         assert "nobody marked the domain in it, so there is no gold standard" in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_an_audit_is_fed_back_into_the_ranking(ranked: Path, tmp_path: Path) -> None:
+    """What people want is in no list, what they do not comes first, and the rest is ranked anew."""
+    shutil.copytree(ranked, folder := tmp_path / "audited")
+    unwanted = {f"c{i}" for i in range(400) if i % 10 == 0 or i in (5, 17, 18)}
+    list_ = paths.REMOVAL.format(**CELL, beta="0.10")
+    said = mamushi(folder, "audit", list_, "--size", "100").stdout
+    assert "\nbefore, 11% [" in said and " answers: 5 points for both\n" in said
+    audit = read_json(folder / "audit/audit.json")
+    asked = {each["id"] for each in audit["sample"]}
+    told = {name: "yes" if name in unwanted else "no" for name in asked}
+    about = {"audit": fingerprint(audit), "annotator": "ana", "answers": told}
+    write_json(folder / "answers-ana.json", about)
+    mamushi(folder, "audit", "--merge", "answers-ana.json")
+    merged = read_json(folder / "audit/merged.json")
+    before = {*pq.read_table(folder / list_)["id"].to_pylist()}
+    true = {"precision": len(before & unwanted) / len(before), "before": 42 / 399}
+    for name, share in true.items():
+        _, low, high = merged["estimates"][name]
+        assert low <= share <= high
+    done = mamushi(folder, *RANK, "--label", "audit/merged.json", "--force").stdout
+    yes, no = ({n for n, a in merged["labels"].items() if a == each} for each in ("yes", "no"))
+    assert f"  answers: {len(yes)} yes, {len(no)} no\n" in done
+    rows = pq.read_table(made(folder, paths.POSTERIOR)).to_pylist()
+    assert len(no) > 20 and not [row for row in rows if row["id"] in no and row["rank"]]
+    certain = (yes | {"c5", "c17"}) - {"c18"}
+    assert len(yes) > 10
+    first = {row["id"] for row in rows if row["rank"] and row["rank"] <= len(certain)}
+    assert first == certain
+    after = {*pq.read_table(folder / list_)["id"].to_pylist()}
+    came, went = len(after - before), len(before - after)
+    assert f"{list_}: {came} texts came into the list, {went} left it\n" in done
+    assert "is what its manifest says" in mamushi(folder, "verify", list_).stdout
+    share = read_json((folder / list_).with_suffix(".json"))["share"]
+    assert share["low"] <= 42 / 399 <= share["high"]
