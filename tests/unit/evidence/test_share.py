@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from mamushi.data.groups import independent
 from mamushi.evidence.share import (
     FEWEST,
     UNBOUNDED,
@@ -53,6 +54,29 @@ def test_with_wanted_texts_both_ends_hold(a: float) -> None:
     assert np.mean(inside) >= 0.93
     assert np.median([each.high - (each.low or 0) for each in found]) < 0.25
     assert all(each.reason is None for each in found)
+
+
+def test_windows_of_a_document_are_not_taken_for_independent() -> None:
+    """Without that, the interval holds in less than two thirds of the draws."""
+    groups = np.repeat(np.arange(60), 40)
+    alone = [1.0, independent(groups), independent(groups[:1000])]
+    assert independent(np.arange(7)) == 1
+    assert alone[1:] == [1 / 40, 1 / 40]
+
+    def scores(rng: np.random.Generator, domain: Doubles) -> Doubles:
+        of_document = rng.normal(0, 0.8, 60)[groups[: len(domain)]]
+        return 1.8 * domain + of_document + rng.normal(0, 0.6, len(domain))
+
+    held: list[list[bool]] = [[], []]
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        domain = rng.random(len(groups)) < 0.2
+        parts = rng.normal(1.8, 1, 100), scores(rng, domain), scores(rng, np.zeros(1000))
+        for each, of in zip(held, ([1.0, 1.0, 1.0], alone), strict=True):
+            ends = between(*parts, alone=of)
+            each.append(ends is None or ends[0] <= domain.mean() <= ends[1])
+    assert np.mean(held[0]) < 0.65
+    assert np.mean(held[1]) >= 0.93
 
 
 def test_without_them_there_is_no_lower_end_and_a_reason() -> None:

@@ -11,6 +11,15 @@ from numpy.typing import NDArray
 Codes = NDArray[np.int64]
 
 
+def independent(groups: Codes | None) -> float:
+    """Return what share of texts says as much, without groups, as all do in these (n,), as if those
+    of one were all alike (Kish 1965)."""
+    if groups is None:
+        return 1.0
+    sizes = np.unique(groups, return_counts=True)[1]
+    return float(len(groups) / max((sizes**2).sum(), 1))
+
+
 def place_groups(
     kinds: NDArray[np.integer[Any]],
     groups: Codes,

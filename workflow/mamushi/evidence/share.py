@@ -20,6 +20,7 @@ hold where the ratio is no such line (benchmarks/positive.py).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -31,6 +32,8 @@ from scipy.stats import rankdata
 from scipy.stats import t as student
 
 Doubles = NDArray[np.float64]
+Alone = Sequence[float]
+ALL = (1.0, 1.0, 1.0)
 
 FEWEST = 20
 """Examples below which nothing is estimated: half of them above a cut is 0.27 to 0.73 by then."""
@@ -63,40 +66,44 @@ class Share:
         return asdict(self)
 
 
-def count_bounds(hits: int, n: int, error: float = ERROR) -> tuple[float, float]:
+def count_bounds(hits: float, n: float, error: float = ERROR) -> tuple[float, float]:
     """Return the exact interval of a probability of which ``hits`` of ``n`` were seen, with
-    ``error`` at either end."""
+    ``error`` at either end; of texts in groups both are scaled (Korn and Graubard 1998)."""
     low = beta_distribution.ppf(error, hits, n - hits + 1) if hits else 0.0
     high = beta_distribution.ppf(1 - error, hits + 1, n - hits) if hits < n else 1.0
     return float(low), float(high)
 
 
-def upper_bound(examples: Doubles, corpus: Doubles, error: float = ERROR) -> float:
+def upper_bound(
+    examples: Doubles, corpus: Doubles, error: float = ERROR, alone: Alone = ALL
+) -> float:
     """Return what the share is at most, with ``error``, by the scores of ``examples`` (n1,) and of
-    the ``corpus`` (n,)."""
-    n1, ordered = len(examples), np.sort(corpus)
+    the ``corpus`` (n,), of which these shares are ``independent``."""
+    n1, n, ordered = len(examples), len(corpus), np.sort(corpus)
     highest = np.sort(examples)[::-1]
     above = np.unique(np.ceil(n1 * np.arange(1, THRESHOLDS + 1) / THRESHOLDS).astype(int))
     each, found = error / len(above), [1.0]
     for hits in above.tolist():
-        there = len(ordered) - int(np.searchsorted(ordered, highest[hits - 1]))
-        least = count_bounds(hits, n1, OF_EXAMPLES * each)[0]
-        most = count_bounds(there, len(ordered), (1 - OF_EXAMPLES) * each)[1]
+        there = n - int(np.searchsorted(ordered, highest[hits - 1]))
+        least = count_bounds(hits * alone[0], n1 * alone[0], OF_EXAMPLES * each)[0]
+        most = count_bounds(there * alone[1], n * alone[1], (1 - OF_EXAMPLES) * each)[1]
         found.append(most / least)
     return min(found)
 
 
 def between(
-    examples: Doubles, corpus: Doubles, wanted: Doubles, error: float = ERROR
+    examples: Doubles, corpus: Doubles, wanted: Doubles, error: float = ERROR, alone: Alone = ALL
 ) -> tuple[float, float] | None:
     """Return the ends of the share, by the mean rank of the corpus among those of ``examples`` and
     of ``wanted`` texts; None where these two do not differ."""
     parts = (examples, corpus, wanted)
+    sizes = [len(part) * share for part, share in zip(parts, alone, strict=True)]
     ranks = rankdata(np.concatenate(parts)) / sum(map(len, parts))
     one, mixed, two = np.split(ranks, np.cumsum([len(examples), len(corpus)]))
-    error1, error_c, error2 = (float(part.var(ddof=1)) / len(part) for part in (one, mixed, two))
+    variances = [float(part.var(ddof=1)) for part in (one, mixed, two)]
+    error1, error_c, error2 = np.divide(variances, sizes).tolist()
     apart, above = float(one.mean() - two.mean()), float(mixed.mean() - two.mean())
-    times = float(student.ppf(1 - error, min(map(len, parts)) - 1)) ** 2
+    times = float(student.ppf(1 - error, max(min(sizes) - 1, 1))) ** 2
     # (above - a apart)^2 <= times * (error_c + a^2 error1 + (1 - a)^2 error2)
     square = apart**2 - times * (error1 + error2)
     linear = above * apart - times * error2
@@ -108,17 +115,21 @@ def between(
     return low, high
 
 
-def share(examples: Doubles, corpus: Doubles, wanted: Doubles | None = None) -> Share:
+def share(
+    examples: Doubles, corpus: Doubles, wanted: Doubles | None = None, alone: Alone = ALL
+) -> Share:
     """Return the share of the domain in the ``corpus`` (n,), by its scores, those of ``examples``
-    (n1,) and, where there are any, of texts that are ``wanted`` (n2,)."""
-    guess, known = Tilt.fit(examples, corpus).share, wanted is not None and len(wanted) >= FEWEST
+    (n1,) and, where there are any, of texts that are ``wanted`` (n2,), of which these shares are
+    ``independent``."""
+    n2 = 0.0 if wanted is None else len(wanted) * alone[2]
+    guess, known = Tilt.fit(examples, corpus).share, n2 >= FEWEST
     # The upper end is then the lesser of two, each with half of its error.
     error = ERROR / 2 if known else ERROR
-    most = upper_bound(examples, corpus, error)
+    most = upper_bound(examples, corpus, error, alone)
     if wanted is None or not known:
-        few = "" if wanted is None else f"; {len(wanted)} texts of --unlike are fewer than {FEWEST}"
+        few = "" if wanted is None else f"; {n2:.0f} texts of --unlike are fewer than {FEWEST}"
         return Share(min(guess, most), None, most, UNBOUNDED + few)
-    ends = between(examples, corpus, wanted, error)
+    ends = between(examples, corpus, wanted, error, alone)
     if ends is None:
         why = "the scores do not tell the examples from the texts of --unlike"
         return Share(min(guess, most), None, most, why)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mamushi.data.groups import independent
 from mamushi.evidence.bootstrap import LEVELS, few_groups, resample
 from mamushi.evidence.calibration import Doubles, Estimate, Mask, Scores, logistic
 from mamushi.evidence.dependence import close_texts
@@ -227,10 +228,6 @@ def share_bound(
     of cross-fitting are not quite independent, for which 2.5% are left. Of ``groups2`` (n2,) of
     sizes m, n2 is n2^2 / sum(m^2), as if the texts of a group were one (Kish, 1965).
     """
-    n2 = float(len(score2))
-    if groups2 is not None:
-        _, sizes = np.unique(groups2, return_counts=True)
-        n2 = n2**2 / float((sizes**2).sum())
-    above = float(np.mean(score2 >= threshold))
+    above, n2 = float(np.mean(score2 >= threshold)), len(score2) * independent(groups2)
     band = float(np.sqrt(np.log(1 / 0.025) / (2 * n2)))
     return min(above / budget, 1.0), min((above + band) / budget, 1.0)
