@@ -165,6 +165,9 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "datasets.made.noise": [{"forget_in_retain": 0.05, "retain_in_forget": 0.05}],
         "datasets.made.seed": [1],
         "datasets.mine.drop_duplicates": [False],
+        "datasets.mine.windows": [
+            {"words": 5, "overlap": 1, "paragraphs": "line", "action": "cut"}
+        ],
         "datasets.mine.planted": [{"texts": 2, "repeats": [1, 3]}],
         "datasets.mine.sections": [
             {"contamination": 0.5, "inference": 0.3, "evaluation": 0.2},

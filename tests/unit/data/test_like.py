@@ -33,7 +33,11 @@ def write(path: Path, rows: list[str], column: str = "body") -> str:
 
 
 def loaded(
-    tmp_path: Path, corpus: list[str], answers: dict[str, str] | None = None, **forget: Any
+    tmp_path: Path,
+    corpus: list[str],
+    answers: dict[str, str] | None = None,
+    windows: dict[str, Any] | None = None,
+    **forget: Any,
 ) -> tuple[Raw, dict[str, Any]]:
     files = {
         key: write(tmp_path / f"{key}.jsonl", value) if isinstance(value, list) else value
@@ -41,7 +45,7 @@ def loaded(
     }
     merged = tmp_path / "merged.json"
     merged.write_text(json.dumps({"labels": answers}), encoding="utf-8")
-    own = {"answers": str(merged) if answers else None}
+    own = {"answers": str(merged) if answers else None, "windows": windows}
     own |= {"kind": "table", "path": write(tmp_path / "corpus.jsonl", corpus), "text": "body"}
     config = {
         "grid": {"datasets": ["own"], "models": ["m"], "seeds": [0], **LISTS},
@@ -140,6 +144,43 @@ def test_a_blocklist_marks_its_hits(tmp_path: Path) -> None:
     assert np.flatnonzero(raw.forget).tolist() == [*range(25), 31]
     table, _, counts = examples_of(raw, full)
     assert table[GIVEN].null_count == 60 == counts["corpus"]
+
+
+def test_documents_of_a_corpus_are_divided_and_examples_are_not(tmp_path: Path) -> None:
+    like, wanted = texts(25, 1, "bomb"), texts(5, 2, "flower")
+    like[0] += "\n\nand more of it"
+    corpus = [f"{one}\n\n{two}" for one, two in zip(texts(60, 0), texts(60, 3), strict=True)]
+    # A paragraph that is an example is one, and the rest of its document is not.
+    corpus[7] = f"{like[3].upper()}\n\n{corpus[7]}"
+    unlike = [f"{wanted[0]}\n\n{corpus[9].splitlines()[0]}", *wanted[1:]]
+    how = {"words": 20, "action": "remove"}
+    raw, full = loaded(tmp_path, corpus, None, how, like=like, unlike=unlike)
+    table, _, counts = examples_of(raw, full)
+    rows = table.to_pylist()
+    known = {row["id"]: (row["domain"], row[GIVEN], row["text"]) for row in rows}
+    assert known[f"like:1#0-{len(like[0])}"] == ("forget", "example", like[0])
+    of = {name: found for name, found in known.items() if name.startswith("8#")}
+    assert [domain for domain, _, _ in of.values()] == ["forget", "retain", "retain"]
+    (wanted_too,) = [name for name, found in known.items() if found[1] == "wanted" and name < "9"]
+    assert wanted_too.startswith("10#0-")
+    assert counts["corpus"] == 120
+    # People are asked about windows.
+    answers = {next(iter(of)): "no", next(iter(known)): "yes"}
+    raw, full = loaded(tmp_path, corpus, answers, how, like=like, unlike=unlike)
+    told = {row["id"]: (row["domain"], row[GIVEN]) for row in examples_of(raw, full)[0].to_pylist()}
+    assert [told[name] for name in answers] == [("retain", "wanted"), ("forget", None)]
+    groups = {row["id"]: row["group"] for row in rows}
+    assert {groups[name] for name in of} == {"8"}
+
+
+def test_a_blocklist_marks_windows(tmp_path: Path) -> None:
+    terms = tmp_path / "terms.txt"
+    terms.write_text("bomb", encoding="utf-8")
+    corpus = [f"{one}\n\n{two}" for one, two in zip(texts(30, 0), texts(30, 3), strict=True)]
+    corpus[:25] = [f"{text} BOMB" for text in corpus[:25]]
+    raw, _ = loaded(tmp_path, corpus, None, {}, terms=str(terms))
+    assert len(raw.ids) == 60
+    assert np.flatnonzero(raw.forget).tolist() == [*range(1, 50, 2)]
 
 
 REFUSED = {

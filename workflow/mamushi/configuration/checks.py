@@ -413,6 +413,20 @@ def _check_planted(full: Config) -> Iterator[str]:
                 )
 
 
+def _check_windows(full: Config) -> Iterator[str]:
+    for name in datasets_used(full):
+        dataset, at = full["datasets"][name], f"datasets.{name}.windows"
+        if (windows := dataset["windows"]) is None:
+            continue
+        if dataset["kind"] != "table":
+            yield f"{at}: the documents of a table are divided; leave windows out"
+        if dataset.get("answers") and windows["action"] == "remove" and not unlabelled(dataset):
+            yield f"{at}.action: 'remove' is not allowed with answers, which are of windows; cut"
+        if windows["overlap"] >= windows["words"]:
+            shorter = f"it is below words, {windows['words']}"
+            yield _refused(f"{at}.overlap", windows["overlap"], shorter)
+
+
 def _check_targets(full: Config) -> Iterator[str]:
     for place, asked in enumerate(full["evidence"]["targets"]):
         if asked["target"] != "preservation" and asked["value"] > 1:
@@ -425,6 +439,6 @@ def checks(full: Config) -> Iterator[str]:
     for check in (
         *(_check_sections, _check_ranked, _check_models, _check_lengths, _check_derived),
         *(_check_depths, _check_ratio, _check_tokens, _check_files, _check_unlabelled),
-        *(_check_planted, _check_targets),
+        *(_check_planted, _check_windows, _check_targets),
     ):
         yield from check(full)

@@ -89,6 +89,19 @@ class Planted(Section):
     repeats: Counts = listed(1, 4, 16)  #: How often they are in the contamination section.
 
 
+class Windows(Section):
+    """Parts into which long documents are divided, each of which is embedded, scored and trained on
+    as a text of its own. Choose them no longer than `embedding.max_length` tokens. Null divides
+    none."""
+
+    words: Count = 100  #: Most words in a window.
+    overlap: Natural = 0  #: Words that two windows of a paragraph share.
+    #: What ends a paragraph, and so a window: a blank line, any line, or null for nothing.
+    paragraphs: Literal["blank_line", "line"] | None = "blank_line"
+    #: What a list does: remove takes documents out, cut takes windows out of documents.
+    action: Literal["remove", "cut"] = "remove"
+
+
 class Dataset(Section, further=True):
     """A dataset by name. Further keys are the settings of its kind."""
 
@@ -98,6 +111,7 @@ class Dataset(Section, further=True):
     #: Drop what `data` says: exact and near duplicates, and texts of both domains. False keeps all.
     drop_duplicates: bool = True
     planted: Planted | None = None
+    windows: Windows | None = None
 
 
 class Tokens(Section):

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from mamushi.artifacts.provenance import versions
 from mamushi.artifacts.tables import FORGET, INFERENCE, RETAIN, SECTIONS
-from mamushi.data.duplicates import Duplicates, find_duplicates
+from mamushi.data.duplicates import Duplicates
 from mamushi.data.like import ANSWERED, GIVEN, known_by_copies
 from mamushi.data.raw import Raw, check_unique
 from mamushi.data.sections import joined, limited, plant, split
+from mamushi.data.windows import find_copies
 from mamushi.errors import UserError
 
 Objects = NDArray[np.object_]
@@ -72,7 +73,8 @@ def build(
         near, words = data["near_duplicates"], data["shingle_words"]
         # A corpus has texts of the domain, so a copy of an example is no cross-post.
         apart = raw.forget[rows] & (raw.given is None)
-        found = find_duplicates(texts[rows].tolist(), apart, threshold=near, words=words)
+        of = raw.documents and [raw.documents[row] for row in rows.tolist()]
+        found = find_copies(texts[rows].tolist(), apart, of, threshold=near, words=words)
     else:
         found = Duplicates.none(len(rows))
     raw = known_by_copies(raw, rows, found.roots)

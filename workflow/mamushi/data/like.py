@@ -19,6 +19,7 @@ from mamushi.data import readers
 from mamushi.data.duplicates import key
 from mamushi.data.raw import Raw
 from mamushi.data.rows import NO
+from mamushi.data.windows import divided
 from mamushi.errors import UserError
 
 EXAMPLE, WANTED = "example", "wanted"
@@ -38,7 +39,8 @@ PATTERN = re.compile(r"/(.*)/")
 
 
 def with_examples(raw: Raw, settings: Mapping[str, Any]) -> Raw:
-    """Return the rows of a corpus with the examples behind them, and what is wanted.
+    """Return the rows of a corpus, or the windows of its documents, with the examples behind them,
+    and what is wanted.
 
     Raises ``UserError`` for fewer than ``FEWEST`` examples, for examples that are one text, and for
     a blocklist that hits nothing or most texts.
@@ -51,28 +53,30 @@ def with_examples(raw: Raw, settings: Mapping[str, Any]) -> Raw:
     for name in KEYS:
         if forget.get(name):
             found[name] = list(_texts(forget[name], forget.get("text") or settings["text"]))
-    hit = raw.forget
-    if "terms" in forget:
-        hit = hit | _hits(raw.texts, forget["terms"])
-    else:
+    if "like" in forget:
         _check(found["like"], raw.texts, forget["like"])
     files = {f"{name} {Path(path).name}": sha256(path) for name, path in beside(settings).items()}
     rows = [(name, *each) for name, several in found.items() for each in several]
     ids = [f"{name}:{n + 1}" for name, several in found.items() for n in range(len(several))]
-    return replace(
+    whole = replace(
         raw,
         ids=[*raw.ids, *ids],
         texts=[*raw.texts, *(text for _, _, text in rows)],
-        forget=np.concatenate([hit, np.array([name == "like" for name, *_ in rows], dtype=bool)]),
+        forget=np.concatenate([raw.forget, [name == "like" for name, *_ in rows]]).astype(bool),
         section=[*raw.section, *[None] * len(rows)],
         stratum=[*raw.stratum, *[""] * len(rows)],
         places=[*raw.places, *(place for _, place, _ in rows)],
         labels={name: [*column, *[None] * len(rows)] for name, column in raw.labels.items()},
         group=None if raw.group is None else [*raw.group, *[None] * len(rows)],
-        answers=raw.answers and [*raw.answers, *[None] * len(rows)],
         sources={**raw.sources, **files},
         given=[*[None] * len(raw.ids), *(KEYS[name] for name, *_ in rows)],
     )
+    raw = divided(whole, settings.get("windows"))
+    if "terms" in forget:
+        of = zip(raw.texts, raw.given or (), strict=True)
+        corpus = [text for text, given in of if given is None]
+        raw.forget[: len(corpus)] = _hits(corpus, forget["terms"])
+    return raw
 
 
 def known_by_copies(raw: Raw, rows: NDArray[np.int64], roots: NDArray[np.int64]) -> Raw:

@@ -41,6 +41,8 @@ class Raw:
     `wanted`. Then ``forget`` is of examples."""
     answers: Sequence[str | None] | None = None
     """Whether people said that a row is of the forget domain, `yes` or `no`."""
+    documents: Sequence[str] | None = None
+    """Of windows of documents that go as a whole, the ids of these."""
 
 
 def check_unique(ids: Sequence[str], places: Sequence[str]) -> None:

@@ -21,8 +21,9 @@ def loader_settings(config: Config, dataset: str) -> dict[str, Any]:
     """Return the settings of a dataset's loader."""
     definition = config["datasets"][dataset]
     found = {key: definition[key] for key in plugin("dataset", definition["kind"]).settings}
+    found["windows"] = definition.get("windows")
     # Null in these is what was made before there were the keys.
-    later = ("group", "forget", "answers")
+    later = ("group", "forget", "answers", "windows")
     return {key: value for key, value in found.items() if key not in later or value is not None}
 
 
@@ -88,7 +89,11 @@ def examples(files: ExamplesFiles, settings: Examples, job: Job) -> None:
     needs = json.loads(os.environ.get("MAMUSHI_NEEDS", "{}")).get(settings.dataset, [])
     there = counts["sections"].get(INFERENCE, {})
     check(settings.dataset, [Need(*need) for need in needs], there, found.get("inference"))
-    write_table(files.examples, schemas.EXAMPLES, table)
+    about = None
+    if windows := settings.loader.get("windows"):
+        # Whether it is documents that have the label, or windows.
+        about = {"windows": {**windows, "labelled": not sources.unlabelled(settings.loader)}}
+    write_table(files.examples, schemas.EXAMPLES, table, metadata=about)
     # So that a removal list can tell that it joins what belongs together.
     of = {"examples": sha256(files.examples)}
     write_table(files.duplicates, schemas.DUPLICATES, copies, metadata=of)

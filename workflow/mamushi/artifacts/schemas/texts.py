@@ -3,7 +3,8 @@
 from mamushi.artifacts.columns import table
 
 EXAMPLES = table("""examples: The cleaned texts of a dataset, a row per kept text.
-id string: Id of the text, unique in the dataset.
+id string: Id of the text, unique in the dataset; of a window that of its document, `#` and its
+    characters there, as `c7#120-480`.
 text string: The text, without white space around it.
 domain string
 section string: `contamination` (trains the embedder), `inference` (is ranked, and trains what is

@@ -9,6 +9,7 @@ another table, or a blocklist finds them. A column may hold a ready-made split.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from mamushi.data import readers
 from mamushi.data.like import with_examples
 from mamushi.data.raw import Raw
 from mamushi.data.rows import YES, answers_of, needed, rows
+from mamushi.data.windows import divided
 from mamushi.errors import UserError
 
 SETTINGS = {
@@ -175,7 +177,15 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     path = Path(settings["path"])
     table = readers.read(path, needed(settings))
     raw = raw_of(table, settings, {file.name: sha256(file) for file in tabular.find(path)})
-    return with_examples(raw, settings) if unlabelled(settings) else raw
+    how = settings.get("windows")
+    raw = with_examples(raw, settings) if unlabelled(settings) else divided(raw, how)
+    if not settings.get("answers"):
+        return raw
+    # A person was asked about windows, where there are any.
+    answers = answers_of(raw.ids, Path(settings["answers"]))
+    pairs = zip(answers, raw.forget.tolist(), strict=True)
+    forget = np.array([said == YES if said else forget for said, forget in pairs])
+    return replace(raw, forget=forget, answers=answers)
 
 
 def raw_of(
@@ -184,11 +194,6 @@ def raw_of(
     """Return the rows of a table that was made from the files ``sources``. Raises ``UserError`` as
     ``rows.rows``."""
     columns = rows(table, settings)
-    answers = None
-    if settings.get("answers"):
-        answers = answers_of(columns["ids"], Path(settings["answers"]))
-        pairs = zip(answers, columns["forget"], strict=True)
-        columns["forget"] = [said == YES if said else forget for said, forget in pairs]
     kept = [row for row, forget in enumerate(columns["forget"]) if forget is not None]
     left_out = len(table.places) - len(kept)
 
@@ -206,7 +211,6 @@ def raw_of(
         group=of(columns["group"]) if columns["group"] else None,
         sources=sources or {},
         dropped={"neither forget nor retain": left_out} if left_out else {},
-        answers=of(answers) if answers else None,
     )
 
 

@@ -1,0 +1,100 @@
+"""Windows of long documents: each is a text of its own, and its id says where it stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mamushi.data.duplicates import Duplicates, find_duplicates
+from mamushi.data.raw import Raw, check_unique
+
+WORD = re.compile(r"\S+")
+BREAKS = {"blank_line": re.compile(r"\n\s*\n\s*"), "line": re.compile(r"\n\s*")}
+"""What stands between two paragraphs."""
+Span = tuple[int, int]
+
+
+def spans(text: str, words: int, overlap: int, paragraphs: str | None) -> Iterator[Span]:
+    """Iterate over the windows of a text: the first character of each, and the one behind its last.
+
+    No window goes over the end of a paragraph. One of more than ``words`` is divided into as few
+    windows as can be, all of about the same length, each of which shares ``overlap`` words with the
+    next. White space belongs to what stands before it, so that none is left of what is cut.
+    """
+    edges = [0, len(text)]
+    if paragraphs is not None:
+        edges[1:1] = [found.end() for found in BREAKS[paragraphs].finditer(text)]
+    for start, stop in pairwise(edges):
+        begins = [found.start() for found in WORD.finditer(text, start, stop)]
+        further, own = max(len(begins) - overlap, 0), [*begins, stop]
+        count = max(1, -(-further // (words - overlap))) if begins else 0
+        for i in range(count):
+            behind = min(further * (i + 1) // count + overlap, len(begins))
+            yield own[further * i // count], own[behind]
+
+
+def document_of(window: str) -> str:
+    """Return the id of the document of a window."""
+    return window.rpartition("#")[0]
+
+
+def span_of(window: str) -> Span:
+    """Return the characters of a window in its document."""
+    start, stop = window.rpartition("#")[2].split("-")
+    return int(start), int(stop)
+
+
+def divided(raw: Raw, how: Mapping[str, Any] | None) -> Raw:
+    """Return the windows of documents as rows, which have the label and the group of theirs; an
+    example beside a corpus that nobody labelled is one window."""
+    if how is None:
+        return raw
+    check_unique(raw.ids, raw.places)
+    parts, rows, ids, texts = (how["words"], how["overlap"], how["paragraphs"]), [], [], []
+    for row, text in enumerate(raw.texts):
+        example = raw.given is not None and raw.forget[row]
+        # An empty text is left to be counted as one.
+        for start, stop in [*([] if example else spans(text, *parts))] or [(0, len(text))]:
+            rows.append(row)
+            ids.append(f"{raw.ids[row]}#{start}-{stop}")
+            texts.append(text[start:stop])
+
+    def of(column: Any) -> list[Any]:
+        return [column[row] for row in rows]
+
+    group = raw.group or [None] * len(raw.ids)
+    whole = how["action"] == "remove" and raw.given is None
+    return replace(
+        raw,
+        ids=ids,
+        texts=texts,
+        forget=raw.forget[rows],
+        section=of(raw.section),
+        stratum=of(raw.stratum),
+        places=of(raw.places),
+        labels={name: of(column) for name, column in raw.labels.items()},
+        group=[one or name for one, name in zip(of(group), of(raw.ids), strict=True)],
+        given=None if raw.given is None else of(raw.given),
+        documents=of(raw.ids) if whole else None,
+    )
+
+
+def find_copies(
+    texts: Sequence[str], forget: NDArray[np.bool_], documents: Sequence[str] | None, **how: Any
+) -> Duplicates:
+    """Return duplicates; of windows of ``documents`` that go as a whole, those of documents."""
+    if documents is None:
+        return find_duplicates(texts, forget, **how)
+    codes = pa.array(documents).dictionary_encode().indices.to_numpy()
+    first = np.unique(codes, return_index=True)[1]
+    whole = [" ".join(texts[start:stop]) for start, stop in pairwise([*first, len(texts)])]
+    found = find_duplicates(whole, forget[first], **how)
+    why = (found.kept, found.exact, found.near, found.crossed)
+    return Duplicates(first[found.roots][codes], *(each[codes] for each in why))
