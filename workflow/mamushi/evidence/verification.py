@@ -35,10 +35,11 @@ from mamushi.evidence.corpus import manifest_of, read_corpus
 from mamushi.evidence.judgement import separation
 from mamushi.evidence.manifest import Ranked, manifest, read_calibrated
 from mamushi.evidence.stability import rankings, stability
-from mamushi.registry import load, plugin
+from mamushi.registry import plugin
 from mamushi.running.identity import digest as code_digest
 from mamushi.running.machine import conditions
 from mamushi.running.stage import entry
+from mamushi.selection.documents import scored_by
 from mamushi.selection.metrics import spearman
 from mamushi.selection.pool import Scored, read_pool, table_of
 from mamushi.selection.refits import WHOLE, read_refits
@@ -382,7 +383,7 @@ def _derive(scores: Scores, run: Run) -> set[Path]:
     )
     # What a setting left to the machine that scored is no choice of this one.
     settings = {**made.settings, **((stored.details or {}).get("resolved") or {})}
-    scored = load("selector", made.kind).score(pool, settings, made.seed)
+    scored = scored_by(made.kind, pool, settings, made.seed)
     others = _other_conditions(stored)
     run.notes.extend(new for new in others if new not in run.notes)
     _check("examples", table["id"].to_pylist() == pool.ids.tolist(), True, scores.path)

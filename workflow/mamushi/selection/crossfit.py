@@ -2,12 +2,13 @@
 an estimator that never saw it, and every statistic comes from the training folds alone."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mamushi.running.progress import Progress
 from mamushi.running.threads import side_by_side
@@ -21,6 +22,7 @@ Doubles = NDArray[np.float64]
 # Set the seeds of other draws apart from those of the folds, whose numbers are small.
 REPEAT, HALF, SAMPLE = 2**32 - 1, 2**32 - 2, 2**32 - 6
 PART = 65536  # Rows that an estimator scores at a time.
+RIDGE = 0.1  # Of what chooses windows, where a standardised column has the variance 1.
 
 FOLDS: dict[str, Any] = {
     "type": "integer",
@@ -107,7 +109,7 @@ def cross_fit_together(
     ``repeats`` than one are cross-fittings with folds of their own, over which logits are averaged:
     by ``average``, else ``averaged``. Folds and statistics of folds are the first repeat's. Of more
     training examples than ``fit_sample`` a task has so many, drawn by its seed with the domains in
-    proportion, and the statistics of all.
+    proportion, and the statistics of all. Of windows of documents see ``with_best_windows``.
 
     ``details`` has the pooled and the per-fold AUC, per fold the offset of its logits from the
     pooled ones (offsets that differ reorder ranks), and in ``fits`` what the estimator says of the
@@ -186,7 +188,7 @@ def _tasks(
         if fit_sample is not None and len(train) > fit_sample:
             rng = np.random.default_rng(derive_seed(seed, SAMPLE, i, *draw))
             train = train[held_out(pool.forget[train], fit_sample / len(train), rng)[1]]
-        yield Task(
+        task = Task(
             pool.embeddings,
             pool.forget,
             train,
@@ -196,6 +198,30 @@ def _tasks(
             derive_seed(seed, i, *draw),
             pool.groups,
         )
+        yield task if pool.documents is None else with_best_windows(task, pool.documents)
+
+
+def with_best_windows(task: Task, documents: NDArray[np.int64]) -> Task:
+    """Return a fold that is fitted on retain documents and, of each forget document in training, on
+    the window that is least like them.
+
+    Its other windows may be harmless, and would teach that harmless texts are unwanted. Fisher's
+    discriminant, of the one half of the training documents, chooses in the other half: no text that
+    is scored has a part in it.
+    """
+    forget, scores = task.forget[task.train], np.empty(len(task.train))
+    half = stratified_folds(forget, 2, task.seed, task.train_groups)
+    for other in (0, 1):
+        x, one = task.features(task.train[half != other]).astype(np.float64), forget[half != other]
+        with threadpool_limits(limits=1):
+            within = np.atleast_2d(np.cov(x.T)) + RIDGE * np.eye(x.shape[1])
+            weights = np.linalg.solve(within, x[one].mean(axis=0) - x[~one].mean(axis=0))
+            scores[half == other] = task.features(task.train[half == other]) @ weights
+    order = np.lexsort((-scores, documents[task.train]))
+    best = order[np.unique(documents[task.train][order], return_index=True)[1]]
+    kept = ~forget
+    kept[best] = True
+    return replace(task, train=task.train[kept])
 
 
 def _halves(pool: Pool, fold: NDArray[np.int16], seed: int) -> NDArray[np.int64]:

@@ -16,15 +16,16 @@ from numpy.typing import NDArray
 from mamushi.artifacts import schemas
 from mamushi.artifacts.domains import CONTAMINATION, INFERENCE
 from mamushi.artifacts.shards import ranked
-from mamushi.artifacts.tables import DOMAINS, FORGET, RETAIN, read_table
+from mamushi.artifacts.tables import DOMAINS, FORGET, RETAIN, read_metadata, read_table
 from mamushi.data.labels import group_codes
+from mamushi.data.windows import document_of
 from mamushi.errors import UserError
 from mamushi.lm.tokens import TokenSet, read_tokens, subset
 
 Doubles = NDArray[np.float64]
 Strings = NDArray[np.object_]
 
-COLUMNS = ("ids", "forget", "embeddings", "truth", "texts", "groups")
+COLUMNS = ("ids", "forget", "embeddings", "truth", "texts", "groups", "documents")
 MAPPED = 2**30  # Bytes from which a matrix lies in a file that is mapped into memory.
 BLOCK_BYTES = 2 * 2**20
 """Of a block of embeddings in float64, which so stays in a processor's cache."""
@@ -55,8 +56,9 @@ class Pool:
     which a selector derives. ``half``, 0 or 1, has a cross-fitted selector fit on that half of each
     fold's training examples. ``layers`` (n, d) are by the share of the model's blocks.
     ``groups`` (n,) are codes of examples that are not independent, None where none are shared.
-    ``tokens`` are those of the texts, and ``others`` those of the contamination section, as
-    trainings cut them.
+    ``documents`` (n,) are codes of the documents that the examples are windows of and have the
+    labels of, else None, and ``whole`` says that documents are removed, not windows. ``tokens`` are
+    those of the texts, and ``others`` those of the contamination section, as trainings cut them.
     """
 
     ids: Strings
@@ -68,6 +70,8 @@ class Pool:
     layers: Mapping[float, NDArray[np.float16]] = field(default_factory=dict)
     texts: Strings | None = None
     groups: NDArray[np.int64] | None = None
+    documents: NDArray[np.int64] | None = None
+    whole: bool = False
     tokens: TokenSet | None = None
     others: TokenSet | None = None
 
@@ -154,6 +158,7 @@ def read_pool(
     # In the order of the embeddings, which another program may have made.
     rows = [place[key] for key in ids]
     own = others = None
+    divided = read_metadata(examples).get("windows") or {"labelled": False}
     if tokens is not None and max_length is not None:
         sections = (INFERENCE, CONTAMINATION)
         own, others = (read_tokens(tokens, examples, each, max_length) for each in sections)
@@ -167,6 +172,8 @@ def read_pool(
         layers={} if layers is None else _layers(layers, ids, embeddings),
         texts=np.array(columns["text"], dtype=object)[rows] if texts else None,
         groups=None if groups is None else groups[rows],
+        documents=_documents(ids) if divided["labelled"] else None,
+        whole=divided["labelled"] and divided["action"] == "remove",
         tokens=own,
         others=others,
     )
@@ -176,6 +183,11 @@ def read_pool(
             do = "a selection needs both domains in the inference section"
             raise UserError(problem, where=embeddings, do=do)
     return pool
+
+
+def _documents(ids: Strings) -> NDArray[np.int64]:
+    found = np.unique([document_of(name) for name in ids], return_inverse=True)[1]
+    return np.asarray(found, dtype=np.int64)
 
 
 def pool_of(examples: pa.Table, embeddings: NDArray[np.float16]) -> Pool:

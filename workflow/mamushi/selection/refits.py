@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table
-from mamushi.registry import load
 from mamushi.running.progress import Progress
 from mamushi.selection.crossfit import derive_seed
+from mamushi.selection.documents import scored_by
 from mamushi.selection.pool import Pool, Scored, columns_of, scored_of
 
 WHOLE = "whole"
@@ -43,7 +43,6 @@ def refits(
     than ``IN_A_FOLD`` examples, or groups, for each fold. A selector that derives from another one
     is derived from each of ``bases``, the refits of that one. Raises what the selector raises.
     """
-    score = load("selector", kind).score
     work = [(part, number, replace(pool, base=base)) for part, number, base in bases]
     if not work:
         work = [(WHOLE, i, pool) for i in range(whole)]
@@ -51,7 +50,7 @@ def refits(
     found = []
     with Progress(len(work), "refits", "refit") as progress:
         for part, number, given in work:
-            found.append((part, number, score(given, settings, refit_seed(seed, number))))
+            found.append((part, number, scored_by(kind, given, settings, refit_seed(seed, number))))
             progress.advance()
     return found
 

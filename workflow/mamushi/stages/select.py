@@ -59,8 +59,8 @@ def score(files: RankedFiles, settings: Score, job: Job) -> None:
     """
     from mamushi.artifacts import schemas
     from mamushi.artifacts.tables import read_metadata, write_table
-    from mamushi.registry import load, plugin
     from mamushi.running.machine import conditions
+    from mamushi.selection.documents import scored_by
     from mamushi.selection.metrics import quality
     from mamushi.selection.pool import table_of
 
@@ -74,7 +74,7 @@ def score(files: RankedFiles, settings: Score, job: Job) -> None:
             do="leave it out" if derives is None else f"give the scores of its setting {derives!r}",
         )
     pool = _pool(files, settings, files.base)
-    scored = load("selector", settings.kind).score(pool, settings.settings, settings.seed)
+    scored = scored_by(settings.kind, pool, settings.settings, settings.seed)
     table = table_of(pool, scored)
     about = {
         "provenance": job.origin,
@@ -82,6 +82,8 @@ def score(files: RankedFiles, settings: Score, job: Job) -> None:
         "embedded": read_metadata(files.embeddings),
         "details": quality(pool, scored),
         "conditions": conditions(),
+        # How documents were divided, if they were.
+        "windows": read_metadata(files.examples).get("windows"),
     }
     write_table(files.out, schemas.SCORES, table, metadata=about)
 
@@ -424,6 +426,7 @@ def manifests(files: ManifestsFiles, settings: Manifests, job: Job) -> None:
         top = Ranked.at(beta, settings.selector, stable, settings.compared, by_chance)
         about = {**settings.cell, **selector, "beta": beta, "provenance": origin}
         about |= {"conditions": ranked["conditions"], "stability": top.listed}
+        about |= {"windows": ranked["windows"]} if ranked.get("windows") else {}
         k = budget_of(beta, scores)
         write_json(path, manifest(scores, ratio, duplicates, k, top, about))
 
@@ -467,6 +470,7 @@ def corpus_manifest(files: CorpusManifestFiles, settings: CorpusManifest, job: J
         **settings.cell,
         **{"selector": settings.selector, "kind": settings.kind, "settings": settings.settings},
         **{"beta": settings.beta, "conditions": ranked["conditions"]},
+        **({"windows": ranked["windows"]} if ranked.get("windows") else {}),
         "provenance": {**job.origin, "inputs": sources, "embedding": embedding},
     }
     at = {
