@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_table
+from mamushi.configuration.sources import unlabelled
 from mamushi.data.readers import columns
 from mamushi.data.rewriting import tables
+from mamushi.data.windows import Span, document_of, span_of
 from mamushi.errors import UserError
 from mamushi.evidence import ledger
 from mamushi.selection.removals import digest
@@ -33,6 +35,9 @@ class RemovalList:
     card: Mapping[str, Any] | None = None
     """What the dataset was made from."""
     examples: Path | None = None
+    windows: Mapping[str, Mapping[Span, str | None]] = field(default_factory=dict)
+    """Of a list of windows to cut: by document, the characters of each and what stands there, None
+    of a near copy, of which that is not kept."""
 
     @property
     def copied(self) -> set[str]:
@@ -41,7 +46,10 @@ class RemovalList:
 
     @property
     def all(self) -> set[str]:
-        """Return the ids with their copies."""
+        """Return the ids of texts with their copies. Raises ``UserError`` for windows to cut."""
+        if self.windows:
+            do = "cut them with mamushi apply"
+            raise UserError("lists windows of texts, and no texts", where=self.path, do=do)
         return {*self.ids} | self.copied
 
     def all_copies(self) -> tuple[Path, dict[str, list[str]]]:
@@ -78,6 +86,11 @@ class RemovalList:
             )
         return named
 
+    def was_ranked(self, data: Path) -> bool:
+        """Return whether it is the table that the dataset was made from."""
+        inputs = self.card["inputs"].values() if self.card else ()
+        return {sha256(path) for path in tables(data)} <= {*inputs}
+
     def column(self, given: str | None, data: Path) -> str | None:
         """Return the column of ``data`` with the ids, or None for row numbers.
 
@@ -86,10 +99,9 @@ class RemovalList:
         """
         if given is not None:
             return given
-        if self.loader and self.card:
+        if self.loader:
             name: str | None = self.loader["id"]
-            ranked = {*self.card["inputs"].values()}
-            if name is None and {sha256(path) for path in tables(data)} != ranked:
+            if name is None and not self.was_ranked(data):
                 what = "is not the file that was ranked, and the list has the numbers of its rows"
                 do = "give that file, or rank again with a column of ids"
                 raise UserError(what, where=data, do=do)
@@ -121,13 +133,16 @@ def read(path: Path) -> RemovalList:
     copies = dict(zip(table["id"].to_pylist(), table["copies"].to_pylist(), strict=True))
     if where is None:
         # A copy, away from its run.
+        if about is not None and about.get("windows"):
+            do = "give the list where it lies in its run"
+            raise UserError("lists windows, and their texts are in its run", where=path, do=do)
         return RemovalList(path, ids, copies, manifest=about)
     card, duplicates, examples = (
         paths.under(pattern=pattern, **where)
         for pattern in (paths.DATA_CARD, paths.DUPLICATES, paths.EXAMPLES)
     )
     gone = read_table(duplicates, schemas.DUPLICATES).to_pylist() if duplicates.is_file() else []
-    return RemovalList(
+    found = RemovalList(
         path,
         ids,
         copies=copies,
@@ -136,6 +151,35 @@ def read(path: Path) -> RemovalList:
         card=read_json(card) if card.is_file() else None,
         examples=examples if examples.is_file() else None,
     )
+    if not (divided := found.loader.get("windows")):
+        return found
+    if divided["action"] == "cut":
+        near = {row["id"] for row in gone if row["reason"] == "near"}
+        return replace(found, windows=_windows(found, examples, near))
+    # Of a document in which the list ends the whole goes; where windows have labels of their own, a
+    # document goes for each that is listed.
+    documents: dict[str, list[str]] = {document_of(name): [] for name in ids}
+    known = copies if unlabelled(found.loader) else documents
+    for row in gone:
+        of, own = document_of(row["kept_id"] or ""), document_of(row["id"])
+        if own not in documents and (row["kept_id"] in known or of in known):
+            documents[of].append(own)
+    stay = sorted({document_of(name) for name in found.cross_posts})
+    return replace(found, ids=[*documents], copies=documents, cross_posts=stay)
+
+
+def _windows(
+    listed: RemovalList, examples: Path, near: set[str]
+) -> dict[str, dict[Span, str | None]]:
+    """Return what is cut of which document. Raises ``UserError`` without the texts."""
+    table = read_table(examples, schemas.EXAMPLES, ["id", "text"])
+    texts = dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
+    found: dict[str, dict[Span, str | None]] = {}
+    for name in listed.ids:
+        for window in (name, *listed.copies[name]):
+            text = None if window in near else texts[name]
+            found.setdefault(document_of(window), {})[span_of(window)] = text
+    return found
 
 
 def _manifest(path: Path, *, beside_a_copy: bool) -> Mapping[str, Any] | None:

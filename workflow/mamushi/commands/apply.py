@@ -1,4 +1,5 @@
-"""Remove the texts of a list from a table: the rest of it, byte for byte, with a receipt.
+"""Remove the texts of a list from a table, or cut its windows out of them: the rest of it, byte for
+byte, with a receipt.
 
 LIST is a removal list of a run, results/runs/.../removals/SELECTOR/betaB.parquet, whose copies go
 with it, or ids of your own: a text file with one a line, or a table with a column `id`. The result
@@ -40,21 +41,34 @@ def run(args: argparse.Namespace) -> None:
     from mamushi.artifacts.files import write_json
     from mamushi.commands import _removal_list
     from mamushi.data.rewriting import Removal, refuse_existing, rewrite
+    from mamushi.errors import UserError
 
     refuse_existing(args.out)
     receipt = args.out.with_name(f"{args.out.name}.receipt.json")
     refuse_existing(receipt)
     listed = _removal_list.read(args.list)
     close = _close(args.close, args.list) if args.close else set()
-    removal = Removal(listed.all | close, listed.column(args.id, args.data))
+    column = listed.column(args.id, args.data)
+    if listed.windows and not args.close:
+        near = any(None in each.values() for each in listed.windows.values())
+        if near and not listed.was_ranked(args.data):
+            what = "was changed since it was ranked, and near copies are to be cut from it"
+            raise UserError(what, where=args.data, do="give the table that was ranked")
+        text, windows = listed.loader["text"], listed.windows
+        removal = Removal(windows, column, text=text, windows=windows)
+    else:
+        removal = Removal(listed.all | close, column)
     rewrite(args.data, args.out, removal)
     done = _receipt(args, listed, removal, close)
     write_json(receipt, done)
     copies, missing = done["ids"]["copies_found"], done["ids"]["not_found"]
     also = f", {len(removal.found & close):,} as close texts" if args.close else ""
-    print(
-        f"{removal.removed:,} of {removal.read:,} rows removed, {copies:,} of them as copies{also}"
-    )
+    rows = f"{removal.removed:,} of {removal.read:,} rows removed"
+    if listed.windows:
+        print("{characters:,} characters cut from {rows:,} rows".format(**removal.cut))
+        print(f"{rows}, of which nothing would be left")
+    else:
+        print(f"{rows}, {copies:,} of them as copies{also}")
     if missing:
         print(f"{len(missing):,} ids of the list are not there, the first is {missing[0]!r}")
     if listed.cross_posts:
@@ -83,12 +97,14 @@ def _receipt(
     from mamushi.artifacts.files import sha256
     from mamushi.artifacts.provenance import versions
     from mamushi.data.rewriting import tables
+    from mamushi.data.windows import document_of
 
     def digests(path: Path) -> str | dict[str, str]:
         return sha256(path) if path.is_file() else {p.name: sha256(p) for p in tables(path)}
 
-    about = listed.manifest or {}
-    ids = (*listed.ids, *sorted(listed.copied), *sorted(close - listed.all))
+    about, of = listed.manifest or {}, document_of if listed.windows else str
+    also = close - listed.all if close else set()
+    ids = [*listed.windows] or [*listed.ids, *sorted(listed.copied), *sorted(also)]
     return {
         "list": {"path": str(args.list), "sha256": sha256(args.list)},
         "of": {name: about.get(name) for name in ("dataset", "model", "seed", "selector", "beta")},
@@ -101,12 +117,13 @@ def _receipt(
             "others": removal.read - removal.removed,
             "without_an_id": removal.unnamed,
         },
+        **({"cut": removal.cut} if listed.windows else {}),
         "ids": {
             "listed": len(listed.ids),
             "copies": len(listed.copied),
-            "close": len(close - listed.all),
+            "close": len(also),
             "found": len(removal.found),
-            "copies_found": len(removal.found & listed.copied),
+            "copies_found": sum(of(name) in removal.found for name in listed.copied),
             "not_found": [name for name in ids if name not in removal.found],
         },
         # They stood in both domains, and so are in no list.

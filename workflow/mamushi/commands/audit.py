@@ -99,6 +99,9 @@ def _draw(args: argparse.Namespace) -> None:
     from mamushi.selection.removals import digest
 
     listed = _removal_list.read(args.list)
+    if (listed.loader.get("windows") or {}).get("action") == "remove":
+        do = "set windows.action to cut, and audit what is listed then"
+        raise UserError("lists documents, and windows were ranked", where=args.list, do=do)
     examples, copies = listed.all_copies()
     where = paths.wildcards(paths.REMOVAL, args.list.absolute()) or {}
     ids, part, place, likely = _ranked(where, listed.ids)

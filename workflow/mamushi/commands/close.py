@@ -31,12 +31,16 @@ def run(args: argparse.Namespace) -> None:
     from mamushi.commands import _removal_list
     from mamushi.data.like import GIVEN
     from mamushi.data.rewriting import refuse_existing
+    from mamushi.errors import UserError
     from mamushi.evaluation.masking import mask
     from mamushi.evidence.close import close
 
     refuse_existing(args.out)
     listed = _removal_list.read(args.list)
     examples, copies = listed.all_copies()
+    if listed.loader.get("windows"):
+        do = "rank without windows"
+        raise UserError("is of windows, and texts are searched whole", where=args.list, do=do)
     texts = read_table(examples, schemas.EXAMPLES).to_pylist()
     gone = {*listed.ids}
     removed = [row for row in texts if row["id"] in gone]

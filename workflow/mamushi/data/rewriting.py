@@ -1,4 +1,4 @@
-"""A table written again without some of its rows; all else stays.
+"""A table written again without some of its rows, or without parts of its texts; all else stays.
 
 Of CSV, TSV and JSON Lines the rows that stay keep their bytes: quotes, line ends, the BOM. Of
 Parquet the schema, the metadata, the compression of each column and the order stay, and of a folder
@@ -15,7 +15,7 @@ import json
 import os
 import shutil
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,9 @@ import pyarrow.parquet as pq
 
 from mamushi.artifacts import tabular
 from mamushi.artifacts.files import atomic, read_json, sha256, writable
-from mamushi.data import readers
+from mamushi.data import cutting, readers
+from mamushi.data.duplicates import key
+from mamushi.data.windows import Span
 from mamushi.errors import UserError
 
 INFO = "dataset_info.json"
@@ -34,7 +36,7 @@ INFO = "dataset_info.json"
 
 @dataclass
 class Removal:
-    """Which rows go, and what was found of them."""
+    """Which rows go, or what of their texts, and what was found of them."""
 
     ids: Collection[str]
     column: str | None
@@ -46,6 +48,12 @@ class Removal:
     found: set[str] = field(default_factory=set)
     twice: str | None = None
     """The first of the ids that several rows have."""
+    text: str | None = None
+    """The column with the text, where not rows go but"""
+    windows: Mapping[str, Mapping[Span, str | None]] = field(default_factory=dict)
+    """parts of it, by id, each with what it was when it was ranked, if that is known."""
+    cut: dict[str, int] = field(default_factory=lambda: {"rows": 0, "characters": 0})
+    """Rows of which something was cut and that stay, and the characters that were cut."""
 
     def takes(self, value: Any) -> bool:
         """Return whether the next row goes, whose cell in ``column`` is ``value``, and count it."""
@@ -60,10 +68,33 @@ class Removal:
         self.found.add(name)
         return True
 
+    def of(self, cells: Mapping[str, Any], place: object) -> set[int] | None:
+        """Return the places of characters that are cut out of the text of the next row, none of one
+        that stays as it is; None where the row goes. Raises ``UserError`` for a text that is not
+        the one that was ranked."""
+        value = cells.get(self.column or "")
+        if not self.takes(value):
+            return set()
+        if self.text is None:
+            return None
+        name = str(self.read) if self.column is None else str(readers.name_of(value))
+        text, windows = str(cells.get(self.text)), self.windows[name]
+        for (start, stop), was in windows.items():
+            if was is not None and key(text[start:stop]) != key(was):
+                what = f"the text of {name!r} is another one now, and would be cut elsewhere"
+                do = "give the table that was ranked, or rank again"
+                raise UserError(what, where=place, do=do)
+        gone = {at for span in windows for at in range(*span)}
+        self.cut["characters"] += len(gone)
+        if not cutting.without(text, gone).strip():
+            return None
+        self.removed, self.cut["rows"] = self.removed - 1, self.cut["rows"] + 1
+        return gone
+
     @property
     def columns(self) -> list[str]:
         """Return the columns that are read for it."""
-        return [] if self.column is None else [self.column]
+        return [name for name in (self.column, self.text) if name is not None]
 
     def check(self, data: Path) -> None:
         """Raise ``UserError`` where nothing was found, or an id in several rows: it is a list of
@@ -138,10 +169,20 @@ def _packing(path: Path) -> str:
 
 
 def _lines(path: Path, out: Path, removal: Removal) -> None:
+    separator, number = readers.SEPARATORS.get(tabular.format_of(path) or ""), 0
     with _packed(out, _packing(path), path.stem) as handle:
-        for raw, cells, _, is_header in readers.records(path, removal.columns, strict=False):
-            is_row = cells is not None and not is_header
-            if not (is_row and removal.takes((cells or {}).get(removal.column or ""))):
+        for raw, cells, place, is_header in readers.records(path, removal.columns, strict=False):
+            gone = set() if cells is None or is_header else removal.of(cells, place)
+            if is_header and separator and removal.text:
+                number = cutting.place_of(raw, separator, removal.text)
+            if gone:
+                row = raw.decode("utf-8", "surrogateescape")
+                if separator is None:
+                    row = cutting.of_line(row, removal.text or "", gone)
+                else:
+                    row = cutting.of_row(row, separator, number, gone)
+                raw = row.encode("utf-8", "surrogateescape")
+            if gone is not None:
                 handle.write(raw)
 
 
@@ -173,8 +214,15 @@ def _columns(path: Path, out: Path, removal: Removal) -> None:
             writer = pa.ipc.new_stream(str(out), schema)
         with writer:
             for table in groups(None):
-                ids = table[removal.column].to_pylist() if removal.columns else [None] * len(table)
-                stay = table.filter(pa.array([not removal.takes(name) for name in ids], pa.bool_()))
+                found = table.select(removal.columns).to_pylist() or [{}] * len(table)
+                gone = [removal.of(cells, path) for cells in found]
+                if any(gone):
+                    at = table.column_names.index(removal.text)
+                    texts = zip((cells[removal.text] for cells in found), gone, strict=True)
+                    left = [cutting.without(text, own) if own else text for text, own in texts]
+                    kind = table.schema.field(at)
+                    table = table.set_column(at, kind, pa.array(left, kind.type))
+                stay = table.filter(pa.array([own is not None for own in gone], pa.bool_()))
                 if len(stay):
                     # In one row group, or record batch, as it was read.
                     writer.write_table(stay, len(stay))

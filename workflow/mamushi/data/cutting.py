@@ -1,0 +1,70 @@
+"""Characters taken out of a text where it stands in a file: all other bytes stay."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Container
+
+PLAIN = re.compile(".", re.DOTALL)
+"""A character as it is, as"""
+ESCAPED = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL
+)
+"""a string of JSON has it, and"""
+DOUBLED = re.compile('""|.', re.DOTALL)
+"""as a quoted cell of CSV has it."""
+SPACE = re.compile(r"[ \t\r\n]*")
+
+
+def without(text: str, gone: Container[int], character: re.Pattern[str] = PLAIN) -> str:
+    """Return a text, as it is written, without the characters at some places in what it means."""
+    each = enumerate(found[0] for found in character.finditer(text))
+    return "".join(written for at, written in each if at not in gone)
+
+
+def of_line(line: str, column: str, gone: Container[int]) -> str:
+    """Return an object of JSON, a line, with characters of one of its strings cut out."""
+    decoder, start, stop = json.JSONDecoder(), 0, 0
+    at = line.index("{") + 1
+    while line[at := _behind(line, at)] != "}":
+        name, at = decoder.raw_decode(line, at)
+        begin = _behind(line, _behind(line, at) + 1)
+        _, at = decoder.raw_decode(line, begin)
+        if name == column:
+            # Of a key that is there twice the last one counts.
+            start, stop = begin + 1, at - 1
+        at = _behind(line, at)
+        at += line[at] == ","
+    return line[:start] + without(line[start:stop], gone, ESCAPED) + line[stop:]
+
+
+def of_row(row: str, separator: str, place: int, gone: Container[int]) -> str:
+    """Return a row of CSV with characters of its cell number ``place``, from 0, cut out."""
+    cell = re.compile(f'"(?:[^"]|"")*"|[^{re.escape(separator)}\\r\\n]*')
+    start, stop = 0, -1
+    for _ in range(place + 1):
+        start = stop + 1
+        stop = cell.match(row, start).end()  # type: ignore[union-attr]
+    if row.startswith('"', start):
+        start, stop = start + 1, stop - 1
+        left = without(row[start:stop], gone, DOUBLED)
+    else:
+        left = without(row[start:stop], gone)
+        if left.startswith('"'):
+            # It would be read as a quote that opens the cell.
+            left = '"{}"'.format(left.replace('"', '""'))
+    return row[:start] + left + row[stop:]
+
+
+def place_of(header: bytes, separator: str, column: str) -> int:
+    """Return the number of a column, from 0, in a header of CSV."""
+    text = header.decode("utf-8-sig", "surrogateescape")
+    return next(csv.reader(io.StringIO(text, newline=""), delimiter=separator)).index(column)
+
+
+def _behind(line: str, at: int) -> int:
+    found = SPACE.match(line, at)
+    return at if found is None else found.end()
