@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +220,15 @@ def test_a_list_that_is_known_to_hold_the_domain_may_be_acted_on() -> None:
 def test_an_interval_that_says_nothing_is_not_shown() -> None:
     assert said({"estimate": 0.002, "low": 0.0, "high": 1.0}) == "an unknown share"
     assert said({"estimate": 0.5, "low": 0.3, "high": 0.7}) == "50% [30%, 70%]"
+
+
+def test_windows_are_called_so_and_bound_less_than_texts() -> None:
+    corpus, _ = made(0.3, wanted=400)
+    groups = np.arange(len(corpus.ids)) // 10
+    groups[:100] = -1 - np.arange(100)
+    windows = replace(corpus, groups=groups)
+    texts_share, windows_share = corpus.share(), windows.share()
+    assert windows_share["low"] < texts_share["low"] <= texts_share["high"] < windows_share["high"]
+    assert corpus.holds(200)[0]["low"] > windows.holds(200)[0]["low"]
+    said = words(*windows.holds(200), "windows")
+    assert "of its windows is of the domain, and a window like the examples" in said

@@ -82,8 +82,10 @@ def _spans(about: Mapping[str, Any]) -> str:
 
 
 def _list(about: Mapping[str, Any]) -> str:
+    from mamushi.evidence.judgement import unit_of
+
     copies = f" and {about['copies']:,} copies of them" if about["copies"] else ""
-    return f"list      {about['removed']:,} texts{copies}"
+    return f"list      {about['removed']:,} {unit_of(about)}{copies}"
 
 
 def _to_act_on(about: Mapping[str, Any]) -> bool:
@@ -170,20 +172,21 @@ def _cell(
 def _corpus(about: Mapping[str, Any]) -> list[str]:
     """Return what is known of a corpus that nobody labelled."""
     from mamushi.evidence.corpus import said
+    from mamushi.evidence.judgement import unit_of
 
-    known, share = about["blocklist"], about["share"]
+    known, share, unit = about["blocklist"], about["share"], unit_of(about)
     by = f"{about['examples']:,} examples"
     if known:
         by = f"{known['hits']:,} hits of terms, perhaps {known['precision']:.0%} of the domain"
     lines = [
-        f"  ranked    {about['n_forget']:,} texts of the corpus, by {by}",
+        f"  ranked    {about['n_forget']:,} {unit} of the corpus, by {by}",
         f"  share     {said(share)} of them is of the domain",
     ]
     if share["reason"]:
         lines.append(f"            {share['reason']}")
     if about["certain"]:
-        lines.append(f"  certain   {about['certain']:,} texts are copies of examples")
-    likely = f"  likely    {about['likely']:,} texts are more likely than not of the domain"
+        lines.append(f"  certain   {about['certain']:,} {unit} are copies of examples")
+    likely = f"  likely    {about['likely']:,} {unit} are more likely than not of the domain"
     return [*lines, likely + (", at a guess of the share" if share["low"] is None else "")]
 
 

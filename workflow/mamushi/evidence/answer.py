@@ -21,7 +21,7 @@ from mamushi.evidence.advice import (
     read_results,
     units_at,
 )
-from mamushi.evidence.judgement import ADVICE, COMPARISON, REFUSE, UNKNOWN, leading
+from mamushi.evidence.judgement import ADVICE, COMPARISON, REFUSE, UNKNOWN, leading, unit_of
 from mamushi.evidence.ranking import excerpt, glimpse, ranking_at, read_ranking, texts_of
 from mamushi.selection.removals import share_of
 
@@ -64,6 +64,7 @@ def answer(
         "reasons": reasons(taken["judgement"]),
         "size": f"{count:,} of {whole:,} {unit}",
         "whole": whole,
+        "unit": unit,
         "texts": _texts(root, {**cell, "selector": selector}, count) if of_texts else {},
         "page": page if (root / page).is_file() else None,
         "how_many": how_many,
@@ -84,7 +85,8 @@ def answer(
 def size(about: Manifest) -> tuple[int, int, str]:
     """Return how many a list has, of how many, and of what."""
     if "removed" in about:
-        return about["removed"], about["n_forget"], "texts" if "share" in about else "forget texts"
+        unit = unit_of(about) if "share" in about else f"forget {unit_of(about)}"
+        return about["removed"], about["n_forget"], unit
     return about["masked"], about["tokens"], "tokens of the forget texts"
 
 

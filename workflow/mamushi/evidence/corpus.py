@@ -24,9 +24,11 @@ from mamushi.artifacts.domains import FORGET
 from mamushi.artifacts.paths import beta as written
 from mamushi.artifacts.shards import ranked
 from mamushi.artifacts.tables import read_metadata, read_table
+from mamushi.data.groups import independent
+from mamushi.data.labels import group_codes
 from mamushi.data.like import ANSWERED, GIVEN, WANTED
 from mamushi.evidence.confounds import read_texts
-from mamushi.evidence.judgement import judge, separation
+from mamushi.evidence.judgement import judge, separation, unit_of
 from mamushi.evidence.share import ERROR, Share, Tilt, count_bounds, share, upper_bound
 from mamushi.evidence.stability import rankings, stability
 from mamushi.selection.refits import read_refits
@@ -59,6 +61,12 @@ class Corpus:
     wanted: Mask
     hits: bool = False
     asked: Mask | bool = False
+    groups: NDArray[np.int64] | None = None
+    """Codes of texts that are not independent, such as windows of a document; None of others."""
+
+    def _alone(self, *parts: Mask) -> list[float]:
+        groups = self.groups
+        return [independent(None if groups is None else groups[part]) for part in parts]
 
     @property
     def sample(self) -> Mask:
@@ -98,7 +106,8 @@ class Corpus:
     def of_rest(self) -> Share:
         """The share of the domain in the rest."""
         wanted = self.score[self.others] if self.others.any() else None
-        found = share(self.score[self.sample], self.score[self.rest], wanted)
+        alone = self._alone(self.sample, self.rest, self.others)
+        found = share(self.score[self.sample], self.score[self.rest], wanted, alone)
         return replace(found, low=None, high=1.0, reason=NO_SAMPLE) if self.hits else found
 
     @cached_property
@@ -148,7 +157,9 @@ class Corpus:
         posteriors and at least, where false hits are like other texts; None of examples."""
         if not self.hits:
             return None
-        mistaken = upper_bound(-self.score[self.rest], -self.score[self.sample])
+        alone = self._alone(self.rest, self.sample)
+        one, mixed = -self.score[self.rest], -self.score[self.sample]
+        mistaken = upper_bound(one, mixed, alone=alone)
         precision = float(self.posterior[self.sample].mean())
         return {
             "hits": int(self.sample.sum()),
@@ -201,7 +212,8 @@ class Corpus:
         if found.low is not None:
             # What is not of the domain scores like the texts that are wanted.
             same = self.score[self.others] >= cut
-            most = count_bounds(int(same.sum()), len(same), ERROR / 2)[1]
+            (alone,) = self._alone(self.others)
+            most = count_bounds(same.sum() * alone, len(same) * alone, ERROR / 2)[1]
             of_list[1] = max(of_list[1], 1 - (1 - low) * rest * (k > certain) * most / k)
         names = ("estimate", "low", "high")
         precision: Interval = dict(zip(names, of_list, strict=True))
@@ -212,7 +224,7 @@ class Corpus:
 
 def read_corpus(scores: pa.Table, examples: Path, *, hits: bool) -> Corpus:
     """Return it from the table ``scores`` and the table ``examples`` that it was made from."""
-    known = ranked(examples, GIVEN, ANSWERED)
+    known = ranked(examples, GIVEN, ANSWERED, "group")
     given = known[GIVEN]
     answered = np.asarray(known[ANSWERED].is_valid())
     return Corpus(
@@ -223,6 +235,7 @@ def read_corpus(scores: pa.Table, examples: Path, *, hits: bool) -> Corpus:
         asked=answered,
         wanted=np.asarray(pc.fill_null(pc.equal(given, WANTED), fill_value=False)),
         hits=hits,
+        groups=group_codes(known["group"]),
     )
 
 
@@ -242,7 +255,8 @@ def manifest_of(
     corpus = read_corpus(scored, examples, hits=hits)
     copies = read_table(duplicates, schemas.DUPLICATES)
     separates = separation(scored, again, texts)
-    return corpus_manifest(corpus, table, copies, beta, separates, listed, compared)
+    unit = unit_of(read_metadata(scores))
+    return corpus_manifest(corpus, table, copies, beta, separates, listed, compared, unit)
 
 
 def corpus_manifest(
@@ -253,9 +267,10 @@ def corpus_manifest(
     separates: Mapping[str, Any],
     listed: Mapping[str, Any],
     compared: str | None = None,
+    unit: str = "texts",
 ) -> dict[str, Any]:
     """Return what is known of the list at a budget, of which ``table`` is what the corpus says.
-    ``separates`` is as in ``judgement``; ``listed`` says how often its texts are."""
+    ``separates`` and ``unit`` are as in ``judgement``; ``listed`` says how often its texts are."""
     k = budget_of(beta, table)
     chosen = removals(table, duplicates, k)
     precision, recall = corpus.holds(k)
@@ -265,7 +280,8 @@ def corpus_manifest(
         "estimate": None if at is None else 1 - at,
         "upper_bound": None if low is None else 1 - low,
     }
-    judged = judge(separates, k, listed, others, compared=compared, holds=words(precision, recall))
+    known = words(precision, recall, unit)
+    judged = judge(separates, k, listed, others, compared=compared, unit=unit, holds=known)
     return {
         "n_forget": len(corpus.order),
         "n_retain": 0,
@@ -291,12 +307,13 @@ def corpus_manifest(
     }
 
 
-def words(precision: Interval, recall: Interval) -> str:
-    """Return what a list holds, in words."""
-    own = f"{said(precision)} of it is of the domain"
+def words(precision: Interval, recall: Interval, unit: str = "texts") -> str:
+    """Return what a list of some ``unit`` holds, in words."""
+    own = f"{said(precision)} of {'it' if unit == 'texts' else f'its {unit}'} is of the domain"
     if recall["low"] is None:
         return f"{own}, and how much of the domain it has is not known"
-    return f"{own}, and a text like the examples is in it with a chance of {said(recall)}"
+    one = unit.removesuffix("s")
+    return f"{own}, and a {one} like the examples is in it with a chance of {said(recall)}"
 
 
 def said(found: Mapping[str, Any]) -> str:

@@ -110,6 +110,11 @@ def judge(
     return {"act": act, "ranking": ranking, "list": listed, "words": words}
 
 
+def unit_of(about: Mapping[str, Any]) -> str:
+    """Return what a manifest, or the metadata of scores, is of: texts, or windows of them."""
+    return "windows" if about.get("windows") else "texts"
+
+
 def _doubted(
     own: Mapping[str, Any],
     removed: int,

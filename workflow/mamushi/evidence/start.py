@@ -13,7 +13,7 @@ from mamushi.artifacts import paths
 from mamushi.artifacts.files import atomic, read_json
 from mamushi.errors import UserError
 from mamushi.evidence.answer import answer
-from mamushi.evidence.judgement import ADVICE, COMPARISON, leading
+from mamushi.evidence.judgement import ADVICE, COMPARISON, leading, unit_of
 from mamushi.evidence.ranking import render
 from mamushi.registry import plugins
 
@@ -91,7 +91,8 @@ def _cell(root: Path, cell: dict[str, str]) -> dict[str, Any] | None:
     first = manifests[order[0]][0] if order else None
     about = {
         "manifests": manifests,
-        "counts": first and (first["n_forget"], first["n_retain"], "share" in first),
+        "counts": first
+        and (first["n_forget"], first["n_retain"], "share" in first and unit_of(first)),
         "pages": [
             (place, name)
             for pattern, name in pages.items()
