@@ -42,7 +42,8 @@ NEEDED = {
 BESIDE = ("like", "unlike", "terms")
 """In the place of --forget, by name: files beside a table in which nobody marked the domain."""
 MARKED = "examples of the unwanted domain, which no column of DATA marks"
-CHOSEN = (*NEEDED, *BESIDE, "embeddings", "retain", "id", "label", "budgets", "selectors")
+SETTINGS = ("embeddings", "retain", "id", "label", "budgets", "selectors", "windows", "cut")
+CHOSEN = (*NEEDED, *BESIDE, *SETTINGS)
 """What the configuration is written from, by name."""
 
 
@@ -78,6 +79,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--selectors", nargs="+", metavar="NAME", help=names)
     held = "share of the texts to hold out, to measure on what a removal buys (default: 0)"
     parser.add_argument("--evaluation", type=_share, default=0.0, metavar="SHARE", help=held)
+    words = "divide long documents into windows of so many words, each ranked for itself"
+    parser.add_argument("--windows", type=int, metavar="WORDS", help=words)
+    cut = "cut windows out of their documents, which stay, in the place of whole documents"
+    parser.add_argument("--cut", action="store_true", default=None, help=cut)
     out, default = "configuration to write (default: mine.yaml)", Path("mine.yaml")
     parser.add_argument("--out", type=Path, default=default, metavar="FILE", help=out)
     force = "write over another configuration of that name"
@@ -144,6 +149,8 @@ def write(args: argparse.Namespace) -> None:
             raise UserError(f"both --{one} and --{other}", do=do)
     if args.unlike and not (args.like or args.terms):
         raise UserError("--unlike without --like", do="give examples of what is unwanted as well")
+    if args.cut and args.windows is None:
+        raise UserError("--cut without --windows", do="give --windows WORDS as well")
     case = _case(args, path, columns)
     case |= _describe(yaml.safe_load(TEXT.format_map(case)), columns, args.budgets)
     text = TEXT.format_map(case)
@@ -181,12 +188,12 @@ evidence:
 {defined}datasets:
   {dataset}:
     kind: table
-    path: {path} # {rows} rows
+    path: {path} # {rows}
     text: {text}
     id: {id}
     forget: {forget} # {n_forget}
     retain: {retain} # {others}{answers}
-    sections: {sections}
+    sections: {sections}{windows}
 
 models:
   {model}:
@@ -199,6 +206,8 @@ SEEN = """source: {source}
     contaminated: true # it has seen the texts: it is the embedder as it is
     # base: clean # to retrain: the model (by name, here) that it was trained from"""
 """A model that embeds, as YAML."""
+WINDOWS = "\n    windows: {} # a paragraph, or a part of one, is a text of its own"
+"""How documents are divided, as YAML."""
 
 
 def _find_vectors(given: str) -> str:
@@ -265,6 +274,7 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
     corpus = args.forget is None
     usual = [*EXAMPLES] if corpus else ["mamushi", *([] if args.embeddings else [TOKENS])]
     held = args.evaluation
+    divided = {"words": args.windows, "action": "cut" if args.cut else "remove"}
     shares = {"inference": round(1 - held, 6)} | ({"evaluation": held} if held else {})
     sections = (
         "held out to measure on, the rest is ranked"
@@ -288,6 +298,7 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
         "retain": _yaml(None if args.retain is None else {"where": args.retain}),
         "answers": f"\n    answers: {_yaml(_absolute(args.label))}" if args.label else "",
         "sections": f"{_yaml(shares)} # {sections}",
+        "windows": WINDOWS.format(_yaml(divided)) if args.windows is not None else "",
         "embedder": _find_vectors(args.embeddings)
         if args.embeddings
         else SEEN.format(source=find_model(args.model)),
@@ -356,34 +367,35 @@ def _describe(
         raise UserError(error.lines[0]) from None
     if "embeddings" in model:
         _check_vectors(model["embeddings"], table, copies, found["read"])
-    forget = int(raw.forget.sum())
+    forget, divided = int(raw.forget.sum()), settings["windows"]
+    of, unit = ("windows", "windows") if divided else ("rows", "texts")
     retain, neither = len(raw.ids) - forget, sum(raw.dropped.values())
     dropped = {step["step"]: sum(step["dropped"].values()) for step in found["steps"]}
     gone = f"empty: {dropped['empty']:,}; copies: {dropped['exact_duplicates']:,}"
     if (corpus := found.get("corpus")) is not None:
         rows, kind = raw.given.count(None), "hits" if "terms" in settings["forget"] else "examples"
-        ranked, marked = f"{corpus:,} texts", f"{there[FORGET]:,} {kind}"
+        ranked, marked = f"{corpus:,} {unit}", f"{there[FORGET]:,} {kind}"
         domains = [f"{kind}: {there[FORGET]:,}; {gone}"]
         against, others = f"{ranked} of the corpus", "nobody marked it"
     else:
         left_out = f"; of neither, left out: {neither:,}" if neither else ""
-        rows, ranked, marked = found["read"], f"{there[FORGET]:,} forget texts", f"{forget:,} rows"
+        rows, ranked, marked = found["read"], f"{there[FORGET]:,} forget texts", f"{forget:,} {of}"
         domains = [
-            f"forget: {marked}; retain: {retain:,} rows{left_out}",
+            f"forget: {marked}; retain: {retain:,} {of}{left_out}",
             f"{gone}; in both domains, neither ranked nor listed: {dropped['cross_posts']:,}",
         ]
-        against, others = f"{ranked} against {there[RETAIN]:,} retain texts", f"{retain:,} rows"
+        against, others = f"{ranked} against {there[RETAIN]:,} retain texts", f"{retain:,} {of}"
         kept_out = f"{others}; {neither:,} rows of neither are left out"
         others = f"all others, {others}" if settings["retain"] is None else kept_out
     if raw.answers:
         domains += [f"answers: {raw.answers.count(YES):,} yes, {raw.answers.count(NO):,} no"]
     lines = [f"columns: {', '.join(map(repr, columns))}", *domains, f"ranked: {against}"]
     about = _describe_model(model)
-    print(f"{settings['path']}: {rows:,} rows, {len(columns)} columns")
+    print(f"{settings['path']}: {rows:,} {of}, {len(columns)} columns")
     print(*(f"  {line}" for line in lines), about, sep="\n")
     return {
         "budgets": config["grid"]["budgets"],
-        "rows": f"{rows:,}",
+        "rows": f"{rows:,} {of}",
         "ranked": ranked,
         "n_forget": marked,
         "others": others,

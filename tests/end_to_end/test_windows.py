@@ -1,0 +1,145 @@
+"""A paragraph that is planted in long documents is found, and cut out of their file."""
+
+import json
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mamushi.artifacts import paths
+from mamushi.artifacts.files import read_json
+from tests.support.lab import WORDS, write_lab
+from tests.support.removal_files import command
+from tests.support.workflow import mamushi
+
+CELL = {"dataset": "long", "model": "ours", "seed": "0"}
+QUICK = "--cores 1 --config 'selectors={mamushi_lr: {solver: newton-cholesky}}'"
+DOCUMENTS, OTHERS = 60, 5
+
+
+def paragraph(rng: random.Random, source: str) -> str:
+    return " ".join(rng.choices(WORDS[source][3:], k=12))
+
+
+def documents() -> dict[str, tuple[str, str]]:
+    """By id the text of a document and, of every other one, the unwanted paragraph in it."""
+    rng, found = random.Random(0), {}
+    for i in range(DOCUMENTS):
+        parts = [paragraph(rng, "ours") for _ in range(OTHERS)]
+        unwanted = "" if i % 2 else paragraph(rng, "theirs") + " \U0001f600"
+        if unwanted:
+            # Behind what is read of a whole text, and so never where the ending of a file is.
+            parts.insert(rng.randrange(OTHERS), unwanted)
+        found[f"d{i}"] = ("\n\n".join(parts), unwanted)
+    # An exact copy, of which nobody knows.
+    found["copy"] = (found["d0"][0].upper(), found["d0"][1].upper())
+    return found
+
+
+def rows(texts: dict[str, str]) -> list[dict[str, object]]:
+    return [
+        {"id": name, "body": text, "kind": int(name == "copy" or int(name[1:]) % 2 == 0)}
+        for name, text in texts.items()
+    ]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the model ``ours``, in which the documents are ranked in windows to cut."""
+    folder = tmp_path_factory.mktemp("lab")
+    write_lab(folder)
+    texts = {name: text for name, (text, _) in documents().items()}
+    pq.write_table(pa.Table.from_pylist(rows(texts)), folder / "long.parquet")
+    lines = (json.dumps(row) + "\n" for row in rows(texts))
+    (folder / "long.jsonl").write_text("".join(lines), encoding="utf-8")
+    given = ["long.parquet", "--text", "body", "--id", "id", "--forget", "kind == 1"]
+    given += ["--model", "ours", "--windows", "100", "--cut", "--selectors", "mamushi_lr"]
+    # As many as there are unwanted paragraphs among the windows of forget documents.
+    given += ["--budgets", str(round(1 / (OTHERS + 1) + 0.001, 3))]
+    mamushi(folder, "rank", *given, "--snakemake-args", QUICK)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_what_is_planted_is_found_and_cut(lab: Path, kind: str) -> None:
+    (listed,) = lab.glob("results/runs/long/ours/seed0/removals/mamushi_lr/beta0.1*.parquet")
+    assert read_json(listed.with_suffix(".json"))["windows"]["action"] == "cut"
+    out = lab / f"clean.{kind}"
+    command("apply", listed, "--data", lab / f"long.{kind}", "--out", out)
+    if kind == "parquet":
+        found = pq.read_table(out).to_pylist()
+    else:
+        found = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    planted = {name: unwanted for name, (_, unwanted) in documents().items() if unwanted}
+    whole = {name: text for name, (text, _) in documents().items()}
+    left = {str(row["id"]): str(row["body"]) for row in found}
+    gone = [name for name, unwanted in planted.items() if unwanted not in left[name]]
+    assert len(gone) >= 0.8 * len(planted) and ("copy" in gone) == ("d0" in gone)
+    # Nothing else: all that is left is what was there, in its order.
+    wanted = {
+        name: whole[name].replace(f"{planted[name]}\n\n", "") if name in gone else whole[name]
+        for name in whole
+    }
+    same = [name for name in whole if left[name] == wanted[name]]
+    assert len(same) >= 0.8 * len(whole)
+    assert found == rows(left)
+
+
+def test_the_list_of_windows_is_verified(lab: Path) -> None:
+    (listed,) = lab.glob("results/runs/long/ours/seed0/removals/mamushi_lr/beta0.1*.parquet")
+    assert mamushi(lab, "verify", str(listed)).stdout.endswith(
+        "the list is what its manifest says\n"
+    )
+
+
+def test_windows_of_whole_documents_take_these_out(lab: Path) -> None:
+    """In a folder of its own, with the documents of the other test."""
+    mine = (lab / "mine.yaml").read_text("utf-8").replace("action: cut", "action: remove")
+    folder = lab / "whole"
+    folder.mkdir()
+    (folder / "mine.yaml").write_text(mine, encoding="utf-8")
+    mamushi(folder, "run", "removals", "--snakemake-args", QUICK)
+    (listed,) = folder.glob("results/runs/long/ours/seed0/removals/mamushi_lr/beta0.1*.parquet")
+    command("apply", listed, "--data", lab / "long.jsonl", "--out", folder / "clean.jsonl")
+    left = [json.loads(line) for line in (folder / "clean.jsonl").read_text("utf-8").splitlines()]
+    whole = {name: text for name, (text, _) in documents().items()}
+    # A sixth of thirty documents, and what its end touches.
+    assert 5 <= len(whole) - len(left) <= 7
+    assert left == rows({str(row["id"]): whole[str(row["id"])] for row in left})
+    scores = pq.read_table(
+        paths.under(folder / "results", paths.SCORES, **CELL, selector="mamushi_lr")
+    )
+    assert scores["score"].null_count == 0
+    mamushi(folder, "verify", str(listed))
+
+
+def test_examples_find_windows_in_a_corpus_without_labels(lab: Path) -> None:
+    rng, folder = random.Random(1), lab / "unlabelled"
+    folder.mkdir()
+    for name, kind, n in (("unwanted", "theirs", 60), ("wanted", "ours", 60)):
+        lines = (json.dumps({"body": paragraph(rng, kind)}) + "\n" for _ in range(n))
+        (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+    given = [lab / "long.jsonl", "--text", "body", "--id", "id", "--like", "unwanted.jsonl"]
+    given += ["--unlike", "wanted.jsonl", "--model", lab / "ours", "--windows", "100", "--cut"]
+    said = mamushi(folder, "rank", *map(str, given), "--cores", "1").stdout
+    # A paragraph of a copy is one, and what is ranked are the windows of the others.
+    windows = OTHERS * DOCUMENTS + DOCUMENTS // 2
+    for part in (f"{windows} windows of the corpus, by 60 examples", "of its windows is of the"):
+        assert part in said
+    (listed,) = [
+        path
+        for path in folder.glob("results/runs/long/ours/seed0/removals/mamushi_lr/*.parquet")
+        if path.stem not in ("beta0.01", "beta0.05", "beta0.10")
+    ]
+    share = read_json(listed.with_suffix(".json"))["share"]
+    assert share["low"] <= DOCUMENTS / 2 / windows <= share["high"]
+    assert mamushi(folder, "verify", str(listed)).stdout.endswith("what its manifest says\n")
+    out = folder / "clean.jsonl"
+    command("apply", listed, "--data", lab / "long.jsonl", "--out", out)
+    left = {row["id"]: row["body"] for row in map(json.loads, out.open(encoding="utf-8"))}
+    gone = [name for name, (_, own) in documents().items() if own and own not in left[name]]
+    assert len(gone) >= 0.8 * DOCUMENTS / 2
+    kept = sum(len(text) for text in left.values()) / sum(len(t) for t, _ in documents().values())
+    assert kept > 0.85
