@@ -243,3 +243,11 @@ def test_row_numbers_are_of_the_ranked_table_whatever_lay_beside_it(tmp_path: Pa
     write_json(card, about)
     command("apply", found, "--data", data, "--out", tmp_path / "clean.csv")
     assert (tmp_path / "clean.csv").read_text("utf-8") == "text\na\n"
+
+
+def test_an_audit_is_of_windows_where_they_are_cut_alone(tmp_path: Path) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text("id,text\na,x\n", encoding="utf-8")
+    found = listed(data, "remove", {"a#0-14": []})
+    with pytest.raises(UserError, match="lists documents, and windows were ranked"):
+        command("audit", found, "--out", tmp_path / "audit")

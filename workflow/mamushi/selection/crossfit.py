@@ -217,6 +217,8 @@ def with_best_windows(task: Task, documents: NDArray[np.int64]) -> Task:
             within = np.atleast_2d(np.cov(x.T)) + RIDGE * np.eye(x.shape[1])
             weights = np.linalg.solve(within, x[one].mean(axis=0) - x[~one].mean(axis=0))
             scores[half == other] = task.features(task.train[half == other]) @ weights
+    # People may have called single windows harmless.
+    scores[~forget] = -np.inf
     order = np.lexsort((-scores, documents[task.train]))
     best = order[np.unique(documents[task.train][order], return_index=True)[1]]
     kept = ~forget
