@@ -11,7 +11,7 @@ import pytest
 
 from mamushi.configuration.complete import complete
 from mamushi.data.examples import build
-from mamushi.data.like import ANSWERED, GIVEN
+from mamushi.data.like import ANSWERED, GIVEN, MISSED
 from mamushi.data.loaders.table import load
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
@@ -229,3 +229,50 @@ def test_a_blocklist_that_tells_nothing_is_refused(tmp_path: Path, case: str) ->
     terms.write_text(content, encoding="utf-8")
     with pytest.raises(UserError, match=said):
         loaded(tmp_path, texts(60, 0), terms=str(terms))
+
+
+def test_a_screen_lets_through_what_is_most_like_the_examples_by_their_own_row_numbers(
+    tmp_path: Path,
+) -> None:
+    corpus = texts(300, 0)
+    for row in range(0, 300, 30):
+        corpus[row] += " bomb"
+    # Of another kind, which does not pass, and of a copy that does.
+    like = [*texts(40, 1, "bomb"), "the oil of a car", corpus[30].upper()]
+    raw, full = loaded(tmp_path, corpus, like=like, unlike=texts(30, 2), screen=20)
+    own = raw.ids[:20]
+    assert {str(row + 1) for row in range(0, 300, 30)} <= {*own}
+    assert [corpus[int(name) - 1] for name in own] == list(raw.texts[:20])
+    assert raw.missed is not None
+    assert not raw.missed[:60].any()
+    assert raw.missed[60]
+    table, _, counts = examples_of(raw, full)
+    assert counts["screened"] == {"texts": 300, "passed": 20}
+    assert counts["read"] == 300 + 42 + 30
+    assert sum(table[MISSED].to_pylist()) >= 25
+    assert counts["corpus"] == 20
+
+
+def test_a_share_of_a_corpus_may_pass_or_all_of_it(tmp_path: Path) -> None:
+    like = texts(40, 1, "bomb")
+    part, _ = loaded(tmp_path, texts(50, 0), like=like, screen=0.5)
+    assert len(part.ids) == 25 + 40
+    whole, _ = loaded(tmp_path, texts(50, 0), like=like)
+    let, _ = loaded(tmp_path, texts(50, 0), like=like, screen=1000)
+    assert (let.ids, let.texts) == (whole.ids, whole.texts)
+
+
+@pytest.mark.parametrize(
+    ("like", "said"),
+    [
+        (texts(5, 1), "has 5 examples that differ, and fewer than 20"),
+        (
+            ["ein ganz anderer Satz " + "abcdefghij"[i % 10] * (i + 3) for i in range(30)],
+            "language",
+        ),
+        (texts(30, 1), r"lets \d+ of 30 examples through among 1 of 50 texts"),
+    ],
+)
+def test_a_screen_takes_examples_enough(tmp_path: Path, like: list[str], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        loaded(tmp_path, texts(50, 0), like=like, screen=1)

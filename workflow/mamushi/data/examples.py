@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mamushi.artifacts.provenance import versions
 from mamushi.artifacts.tables import FORGET, INFERENCE, RETAIN, SECTIONS
 from mamushi.data.duplicates import Duplicates
-from mamushi.data.like import ANSWERED, GIVEN, known_by_copies
+from mamushi.data.like import ANSWERED, GIVEN, MISSED, known_by_copies
 from mamushi.data.raw import Raw, check_unique
 from mamushi.data.sections import joined, limited, plant, split
 from mamushi.data.windows import find_copies
@@ -60,8 +60,9 @@ def build(
     which those of duplicates count where these are dropped. The counts are ``read`` (rows in the
     files), ``left_out`` (by the loader, with reasons), ``steps`` and ``sections``, by domain, and
     ``groups``, of a dataset that has groups; of a corpus that nobody labelled ``corpus``, the texts
-    of it that are ranked. Raises ``UserError`` for duplicated ids, texts that are too long or all
-    empty, a domain without texts, in all or in a section, and a group in two sections.
+    of it that are ranked, and ``screened``, how many a screen let pass. Raises ``UserError`` for
+    duplicated ids, texts that are too long or all empty, a domain without texts, in all or in a
+    section, and a group in two sections.
     """
     check_unique(raw.ids, raw.places)
     left = _Left(raw.forget)
@@ -104,6 +105,8 @@ def build(
     if raw.given is not None:
         ranked = table.filter(pc.equal(table["section"], INFERENCE))
         counts["corpus"] = ranked[GIVEN].null_count
+    if raw.screened:
+        counts["screened"] = dict(raw.screened)
     return table, duplicates, counts
 
 
@@ -182,6 +185,8 @@ def _table(raw: Raw, rows: NDArray[np.int64], texts: Objects, section: Objects) 
     if raw.given is not None:
         for name, known in ((GIVEN, raw.given), (ANSWERED, raw.answers or [None] * len(raw.ids))):
             columns[name] = pa.array(of(known), pa.string())
+    if raw.missed is not None:
+        columns[MISSED] = of(raw.missed)
     return pa.table(columns | {f"label_{n}": pa.array(of(c)) for n, c in raw.labels.items()})
 
 

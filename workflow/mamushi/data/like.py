@@ -26,6 +26,8 @@ EXAMPLE, WANTED = "example", "wanted"
 GIVEN, ANSWERED = "label_given", "label_answered"
 """Columns of the examples table: what a text is known to be that is not of the corpus or is wanted,
 and what people said of one of the corpus."""
+MISSED = "label_screened_out"
+"""Column of the examples table: whether a text that is given would not pass the screen."""
 KEYS = {"like": EXAMPLE, "unlike": WANTED}
 """Keys of a dataset's ``forget`` that name tables, and what their texts are."""
 FEWEST = 20
@@ -36,25 +38,20 @@ MOST_HIT = 0.5
 KNOWN = 0.5
 """Of the words of an example, what the corpus must know, of at least half of the examples."""
 PATTERN = re.compile(r"/(.*)/")
+Given = dict[str, list[tuple[str, str]]]
+Screened = tuple[Mapping[str, int], NDArray[np.bool_]]
+"""How many ``texts`` a corpus has, and how many ``passed`` a screen; and which of the texts beside
+it (n,), the examples and then those that are wanted, would not."""
 
 
-def with_examples(raw: Raw, settings: Mapping[str, Any]) -> Raw:
-    """Return the rows of a corpus, or the windows of its documents, with the examples behind them,
-    and what is wanted.
-
-    Raises ``UserError`` for fewer than ``FEWEST`` examples, for examples that are one text, and for
-    a blocklist that hits nothing or most texts.
-    """
-    forget = settings["forget"]
-    if not any(map(str.strip, raw.texts)):
-        do = "name a table with texts, and their column"
-        raise UserError("the corpus has no texts", where=settings["path"], do=do)
-    found: dict[str, list[tuple[str, str]]] = {}
-    for name in KEYS:
-        if forget.get(name):
-            found[name] = list(_texts(forget[name], forget.get("text") or settings["text"]))
-    if "like" in forget:
-        _check(found["like"], raw.texts, forget["like"])
+def with_examples(raw: Raw, settings: Mapping[str, Any], screened: Screened | None = None) -> Raw:
+    """Return the rows of a corpus, the windows of its documents, or what a screen let through, with
+    the examples behind them, and what is wanted. Raises ``UserError`` as ``check``, and for a
+    blocklist that hits nothing or most texts."""
+    forget, found = settings["forget"], given(settings)
+    counts, missed = screened or ({}, np.zeros(0, dtype=bool))
+    if not counts:
+        check(found, raw.texts, settings)
     files = {f"{name} {Path(path).name}": sha256(path) for name, path in beside(settings).items()}
     rows = [(name, *each) for name, several in found.items() for each in several]
     ids = [f"{name}:{n + 1}" for name, several in found.items() for n in range(len(several))]
@@ -70,6 +67,9 @@ def with_examples(raw: Raw, settings: Mapping[str, Any]) -> Raw:
         group=None if raw.group is None else [*raw.group, *[None] * len(rows)],
         sources={**raw.sources, **files},
         given=[*[None] * len(raw.ids), *(KEYS[name] for name, *_ in rows)],
+        dropped={"under the screen": counts["texts"] - len(raw.ids)} if counts else {},
+        screened=counts,
+        missed=np.concatenate([raw.forget, missed]) if counts else None,
     )
     raw = divided(whole, settings.get("windows"))
     if "terms" in forget:
@@ -86,9 +86,12 @@ def known_by_copies(raw: Raw, rows: NDArray[np.int64], roots: NDArray[np.int64])
     ``UserError`` for a text that is both."""
     if raw.given is None:
         return raw
-    forget, given = raw.forget.copy(), list(raw.given)
+    forget, given, missed = raw.forget.copy(), list(raw.given), raw.missed
     first = rows[roots]
     forget[first[forget[rows]]] = True
+    if missed is not None:
+        missed = missed.copy()
+        np.logical_or.at(missed, first, missed[rows])
     for row, root in zip(rows.tolist(), first.tolist(), strict=True):
         if raw.answers and raw.answers[row] == NO:
             forget[root], given[root] = False, WANTED
@@ -99,7 +102,14 @@ def known_by_copies(raw: Raw, rows: NDArray[np.int64], roots: NDArray[np.int64])
                 do = "take it out of one of them"
                 raise UserError(what, where=raw.places[row], do=do)
             given[root] = WANTED
-    return replace(raw, forget=forget, given=given)
+    return replace(raw, forget=forget, given=given, missed=missed)
+
+
+def given(settings: Mapping[str, Any]) -> Given:
+    """Return the place and text of each text beside a corpus, by the keys that name its files."""
+    forget = settings["forget"]
+    column = forget.get("text") or settings["text"]
+    return {name: list(_texts(forget[name], column)) for name in KEYS if forget.get(name)}
 
 
 def _texts(path: str, column: str) -> Iterator[tuple[str, str]]:
@@ -114,7 +124,15 @@ def _texts(path: str, column: str) -> Iterator[tuple[str, str]]:
             yield place, text
 
 
-def _check(examples: Sequence[tuple[str, str]], corpus: Sequence[str], where: str) -> None:
+def check(found: Given, corpus: Sequence[str], settings: Mapping[str, Any]) -> None:
+    """Raise ``UserError`` for a corpus, or a sample of it, without texts; for fewer than ``FEWEST``
+    examples, those that are one text, and those in another language."""
+    if not any(map(str.strip, corpus)):
+        do = "name a table with texts, and their column"
+        raise UserError("the corpus has no texts", where=settings["path"], do=do)
+    if "like" not in found:
+        return
+    examples, where = found["like"], settings["forget"]["like"]
     distinct = len({key(text) for _, text in examples})
     if len(examples) > 1 and distinct == 1:
         what = f"its {len(examples):,} texts are one and the same"
@@ -122,13 +140,13 @@ def _check(examples: Sequence[tuple[str, str]], corpus: Sequence[str], where: st
     if distinct < FEWEST:
         what = f"has {distinct} examples that differ, and fewer than {FEWEST} tell nothing"
         raise UserError(what, where=where, do="give more texts of the domain")
-    own = [set(_units(text)) for _, text in examples]
+    own = [set(units(text)) for _, text in examples]
     missing = set().union(*own)
     for text in corpus:
         if not missing:
             break
-        missing.difference_update(_units(text))
-    shares = [1 - len(units & missing) / len(units) if units else 0.0 for units in own]
+        missing.difference_update(units(text))
+    shares = [1 - len(words & missing) / len(words) if words else 0.0 for words in own]
     if float(np.median(shares)) < KNOWN:
         what = (
             f"the corpus knows {np.median(shares):.0%} of the words of an example in the middle: "
@@ -137,7 +155,7 @@ def _check(examples: Sequence[tuple[str, str]], corpus: Sequence[str], where: st
         raise UserError(what, where=where, do="give examples in the language of the corpus")
 
 
-def _units(text: str) -> Iterator[str]:
+def units(text: str) -> Iterator[str]:
     """Yield the words of a text, of a script without letter cases its pairs of letters: some of
     these are written without spaces."""
     for word in re.findall(r"[^\W\d_]+", unicodedata.normalize("NFKC", text)):

@@ -43,6 +43,10 @@ class Raw:
     """Whether people said that a row is of the forget domain, `yes` or `no`."""
     documents: Sequence[str] | None = None
     """Of windows of documents that go as a whole, the ids of these."""
+    screened: Mapping[str, int] = field(default_factory=dict)
+    """Of a corpus that a screen was let on: its ``texts``, and how many ``passed``."""
+    missed: NDArray[np.bool_] | None = None
+    """Of such a corpus, which rows are given and would not have passed."""
 
 
 def check_unique(ids: Sequence[str], places: Sequence[str]) -> None:

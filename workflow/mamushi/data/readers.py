@@ -12,11 +12,12 @@ import io
 import json
 import lzma
 import math
+import random
 import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
@@ -39,6 +40,8 @@ class Table:
     places: list[str]
     typed: bool
     """Whether values have types of their own; those of CSV and TSV are all text."""
+    numbers: list[int] = field(default_factory=list)
+    """Of each row in the files, from 1; none where all were read."""
 
 
 class Record(NamedTuple):
@@ -51,8 +54,14 @@ class Record(NamedTuple):
     is_header: bool = False
 
 
-def read(path: str | Path, needed: Sequence[str]) -> Table:
-    """Read the columns ``needed`` of a table, whose format is known by the ending of its files.
+Row = tuple[int, str, Mapping[str, Any]]
+"""The number of a row in all files, from 1, its place and its cells."""
+Choice = Callable[[Iterator[Row]], list[Row]]
+
+
+def read(path: str | Path, needed: Sequence[str], choose: Choice | None = None) -> Table:
+    """Read the columns ``needed`` of a table, whose format is known by the ending of its files; of
+    all rows, or of those that ``choose`` returns.
 
     Raises ``UserError`` for a missing or damaged file, a missing column, a row of the wrong length,
     and text that is not UTF-8.
@@ -62,17 +71,43 @@ def read(path: str | Path, needed: Sequence[str]) -> Table:
     kind = tabular.format_of(files[0])
     table = Table(path.name, {name: [] for name in needed}, [], typed=kind not in SEPARATORS)
     found: dict[str, None] = {}
-    for file in files:
-        for place, cells in rows(file, needed):
-            found |= dict.fromkeys(cells)
-            table.places.append(place)
-            for name, column in table.columns.items():
-                column.append(cells.get(name))
+    every = (row for file in files for row in rows(file, needed))
+
+    def numbered() -> Iterator[Row]:
+        for number, (place, cells) in enumerate(every, 1):
+            found.update(dict.fromkeys(cells))
+            yield number, place, cells
+
+    for number, place, cells in numbered() if choose is None else choose(numbered()):
+        table.places.append(place)
+        if choose is not None:
+            table.numbers.append(number)
+        for name, column in table.columns.items():
+            column.append(cells.get(name))
     if not table.places:
         raise UserError("no rows", where=path, do="give a file with data")
     # Of JSON Lines: a key may come up in a later row for the first time.
     check_columns(path, list(found), needed)
     return table
+
+
+def sampled(path: str | Path, columns: Sequence[str], most: int) -> tuple[Table, int]:
+    """Read the ``columns`` of ``most`` rows of a table, each as likely as any other (Vitter 1985),
+    and the number of all. Raises ``UserError`` as ``read``."""
+    rng, n = random.Random(0), 0
+
+    def choose(rows: Iterator[Row]) -> list[Row]:
+        nonlocal n
+        kept: list[Row] = []
+        for row in rows:
+            n += 1
+            if len(kept) < most:
+                kept.append(row)
+            elif (place := rng.randrange(n)) < most:
+                kept[place] = row
+        return sorted(kept, key=lambda row: row[0])
+
+    return read(path, columns, choose), n
 
 
 def rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:

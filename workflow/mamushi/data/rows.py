@@ -63,7 +63,9 @@ def rows(table: Table, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
     n, identifier, section = len(table.places), settings["id"], settings["section"]
     group = settings.get("group")
     return {
-        "ids": [str(i + 1) for i in range(n)] if identifier is None else _names(table, identifier),
+        "ids": _names(table, identifier)
+        if identifier
+        else [*map(str, table.numbers or range(1, n + 1))],
         "texts": _texts(table, settings["text"]),
         "forget": _domains(table, settings["forget"], settings["retain"]),
         "section": _sections(table, section, settings["section_values"]) if section else [None] * n,

@@ -89,10 +89,12 @@ def examples(files: ExamplesFiles, settings: Examples, job: Job) -> None:
     needs = json.loads(os.environ.get("MAMUSHI_NEEDS", "{}")).get(settings.dataset, [])
     there = counts["sections"].get(INFERENCE, {})
     check(settings.dataset, [Need(*need) for need in needs], there, found.get("inference"))
-    about = None
+    about = {}
+    if "screened" in counts:
+        about["screened"] = counts["screened"]
     if windows := settings.loader.get("windows"):
         # Whether it is documents that have the label, or windows.
-        about = {"windows": {**windows, "labelled": not sources.unlabelled(settings.loader)}}
+        about["windows"] = {**windows, "labelled": not sources.unlabelled(settings.loader)}
     write_table(files.examples, schemas.EXAMPLES, table, metadata=about)
     # So that a removal list can tell that it joins what belongs together.
     of = {"examples": sha256(files.examples)}

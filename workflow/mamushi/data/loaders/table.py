@@ -51,7 +51,7 @@ SETTINGS = {
             {"required": ["where"], "properties": {"where": {}}, "additionalProperties": False},
             {
                 "required": ["like"],
-                "properties": {"like": {}, "unlike": {}, "text": {}},
+                "properties": {"like": {}, "unlike": {}, "text": {}, "screen": {}},
                 "additionalProperties": False,
             },
             {
@@ -86,6 +86,12 @@ SETTINGS = {
             "text": {
                 "type": "string",
                 "description": "Column with the text in these two; by default that of `path`.",
+            },
+            "screen": {
+                "type": "number",
+                "exclusiveMinimum": 0,
+                "description": "How many texts are ranked, or below 1 what share: those whose "
+                "words are most like the examples. The others are read, and not kept.",
             },
             "terms": {
                 "type": "string",
@@ -175,10 +181,16 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     if settings["path"] is None:
         raise UserError("no path to the table", do="set 'path' to a CSV, JSONL or Parquet file")
     path = Path(settings["path"])
-    table = readers.read(path, needed(settings))
+    columns, screened = needed(settings), None
+    if settings["forget"].get("screen"):
+        from mamushi.data.screen import screen
+
+        table, screened = screen(settings, columns)
+    else:
+        table = readers.read(path, columns)
     raw = raw_of(table, settings, {file.name: sha256(file) for file in tabular.find(path)})
     how = settings.get("windows")
-    raw = with_examples(raw, settings) if unlabelled(settings) else divided(raw, how)
+    raw = with_examples(raw, settings, screened) if unlabelled(settings) else divided(raw, how)
     if not settings.get("answers"):
         return raw
     # A person was asked about windows, where there are any.
