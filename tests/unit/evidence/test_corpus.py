@@ -12,7 +12,7 @@ import pytest
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
-from mamushi.data.like import ANSWERED, EXAMPLE, GIVEN, WANTED
+from mamushi.data.like import ANSWERED, EXAMPLE, GIVEN, MISSED, WANTED
 from mamushi.evidence.corpus import NO_SAMPLE, Corpus, corpus_manifest, read_corpus, said, words
 
 SEPARATES = {
@@ -151,6 +151,55 @@ def test_an_answer_overrules_a_hit() -> None:
     assert (corpus.certain == (asked & domain)).all()
     assert (corpus.posterior[asked] == domain[asked]).all()
     assert corpus.blocklist()["hits"] == (hits & ~asked).sum()  # type: ignore[index]
+
+
+def screened(seed: int) -> tuple[Corpus, float, np.ndarray[Any, Any]]:
+    """A corpus of 20,000 texts of which a screen that sees half of the score let 1,000 pass, what
+    share of the domain did, and which of those that did are of it."""
+    rng = np.random.default_rng(seed)
+    domain = np.r_[np.ones(100, dtype=bool), rng.random(20000) < 0.02, np.zeros(400, dtype=bool)]
+    looks = rng.normal(2 * domain, 1)
+    score = looks + rng.normal(1.5 * domain, 1)
+    inside = (np.arange(len(domain)) >= 100) & (np.arange(len(domain)) < 20100)
+    cut = np.sort(looks[inside])[-1000]
+    kept = ~inside | (looks >= cut)
+    recall = (looks[inside & domain] >= cut).mean()
+    ids = np.array([f"t{i:05}" for i in range(len(domain))], dtype=object)[kept]
+    examples = (np.arange(len(domain)) < 100)[kept]
+    wanted, missed = (np.arange(len(domain)) >= 20100)[kept], (looks < cut)[kept]
+    corpus = Corpus(ids, score[kept], examples, inside[kept], wanted, missed=missed)
+    return corpus, recall, domain[kept]
+
+
+def test_what_a_screen_missed_counts_against_a_list_and_not_for_the_share() -> None:
+    held: dict[str, list[bool]] = {"screen": [], "recall": [], "precision": [], "share": []}
+    for seed in range(60):
+        corpus, passed, domain = screened(seed)
+        within = corpus.order[:200]
+        precision, recall = corpus.holds(200)
+        true = {
+            "screen": passed,
+            "recall": passed * domain[within].sum() / domain[corpus.inside].sum(),
+            "precision": domain[within].mean(),
+            "share": domain[corpus.inside].mean(),
+        }
+        ends: tuple[Any, ...] = (corpus.screen_recall(), recall, precision, corpus.share())
+        for name, each in zip(held, ends, strict=True):
+            held[name].append((each["low"] or 0) <= true[name] <= each["high"])
+    for name, each in held.items():
+        assert np.mean(each) >= 0.93, name
+
+
+def test_a_table_says_what_a_screen_missed(tmp_path: Path) -> None:
+    corpus, _, _ = screened(0)
+    scores, examples = tables_of(corpus)
+    examples = examples.append_column(MISSED, pa.array(corpus.missed))
+    about = {"screened": {"texts": 20000, "passed": 1000}}
+    write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, examples, metadata=about)
+    again = read_corpus(scores, tmp_path / "examples.parquet", hits=False)
+    assert again.screen_recall() == corpus.screen_recall()
+    assert again.holds(200) == corpus.holds(200)
+    assert (again.holds(200)[1]["estimate"] or 1) < (again.screen_recall()["estimate"] or 0) < 1
 
 
 def test_a_list_of_certain_texts_is_of_the_domain() -> None:

@@ -178,10 +178,12 @@ def _corpus(about: Mapping[str, Any]) -> list[str]:
     by = f"{about['examples']:,} examples"
     if known:
         by = f"{known['hits']:,} hits of terms, perhaps {known['precision']:.0%} of the domain"
-    lines = [
-        f"  ranked    {about['n_forget']:,} {unit} of the corpus, by {by}",
-        f"  share     {said(share)} of them is of the domain",
-    ]
+    lines = [f"  ranked    {about['n_forget']:,} {unit} of the corpus, by {by}"]
+    if screen := about.get("screen"):
+        passed = f"{screen['passed']:,} of {screen['texts']:,} texts passed, and one like the"
+        chance = f"examples does with a chance of {said(screen['recall'])}"
+        lines.append(f"  screen    {passed} {chance}")
+    lines.append(f"  share     {said(share)} of them is of the domain")
     if share["reason"]:
         lines.append(f"            {share['reason']}")
     if about["certain"]:

@@ -26,7 +26,7 @@ from mamushi.artifacts.shards import ranked
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.data.groups import independent
 from mamushi.data.labels import group_codes
-from mamushi.data.like import ANSWERED, GIVEN, WANTED
+from mamushi.data.like import ANSWERED, GIVEN, MISSED, WANTED
 from mamushi.evidence.confounds import read_texts
 from mamushi.evidence.judgement import judge, separation, unit_of
 from mamushi.evidence.share import ERROR, Share, Tilt, count_bounds, share, upper_bound
@@ -52,7 +52,8 @@ class Corpus:
     corpus, and of ``wanted`` ones. An example inside is certain, unless the examples are ``hits``
     of a blocklist. What was ``asked`` about texts of the corpus made them examples or wanted: those
     are no fair sample, as they were drawn about the ends of lists, and stand for themselves alone.
-    """
+    Where a screen let the corpus pass, ``missed`` ones of those that are given would not have: what
+    the corpus has of their kind is like the others alone."""
 
     ids: NDArray[np.object_]
     score: Doubles
@@ -63,20 +64,26 @@ class Corpus:
     asked: Mask | bool = False
     groups: NDArray[np.int64] | None = None
     """Codes of texts that are not independent, such as windows of a document; None of others."""
+    missed: Mask | bool = False
 
     def _alone(self, *parts: Mask) -> list[float]:
         groups = self.groups
         return [independent(None if groups is None else groups[part]) for part in parts]
 
     @property
-    def sample(self) -> Mask:
+    def drawn(self) -> Mask:
         """Which texts are a fair sample of the domain, (n,)."""
         return self.examples & np.logical_not(self.asked)
 
     @property
+    def sample(self) -> Mask:
+        """Which of these are like what the corpus has of the domain, (n,)."""
+        return self.drawn & np.logical_not(self.missed)
+
+    @property
     def others(self) -> Mask:
-        """Which texts are a fair sample of what is not of the domain, (n,)."""
-        return self.wanted & np.logical_not(self.asked)
+        """Which texts are a fair sample of what the corpus has that is not of the domain, (n,)."""
+        return self.wanted & np.logical_not(self.asked) & np.logical_not(self.missed)
 
     @property
     def whole(self) -> Mask:
@@ -196,13 +203,16 @@ class Corpus:
         cut = self.score[self.order[k - 1]]
         above = self.score[self.sample] >= cut
         hits = int(above.sum()) if k > certain else 0
-        n1, sure = len(above), min(k, certain) / k
+        sure = min(k, certain) / k
         # What the share counts at the cut is not counted twice.
         counted = self.certain & self.rest & (self.score >= cut) & (k > certain)
         known = min(k, certain) - int(counted.sum())
-        caught = hits / n1, *count_bounds(hits, n1, ERROR / 2)
-        if k <= certain:
-            caught = (0.0, 0.0, 0.0)
+
+        def chance(n: int) -> tuple[float, float, float]:
+            return (hits / n, *count_bounds(hits, n, ERROR / 2)) if k > certain else (0.0, 0.0, 0.0)
+
+        # Of the texts of the domain that are in the corpus, and of all that a screen read.
+        caught, recall = chance(len(above)), chance(int(self.drawn.sum()))
         found = self.of_rest
         low = found.low or 0.0
         of_list = [
@@ -219,12 +229,19 @@ class Corpus:
         precision: Interval = dict(zip(names, of_list, strict=True))
         if found.low is None:
             precision |= {"low": sure or None}
-        return precision, dict(zip(names, caught, strict=True))
+        return precision, dict(zip(names, recall, strict=True))
+
+    def screen_recall(self) -> Interval:
+        """Return the chance of a text like the examples to pass the screen, at 95%."""
+        passed, n = int(self.sample.sum()), int(self.drawn.sum())
+        low, high = count_bounds(passed, n)
+        return {"estimate": passed / n, "low": low, "high": high}
 
 
 def read_corpus(scores: pa.Table, examples: Path, *, hits: bool) -> Corpus:
     """Return it from the table ``scores`` and the table ``examples`` that it was made from."""
-    known = ranked(examples, GIVEN, ANSWERED, "group")
+    more = [MISSED] if "screened" in read_metadata(examples) else []
+    known = ranked(examples, GIVEN, ANSWERED, "group", *more)
     given = known[GIVEN]
     answered = np.asarray(known[ANSWERED].is_valid())
     return Corpus(
@@ -236,6 +253,7 @@ def read_corpus(scores: pa.Table, examples: Path, *, hits: bool) -> Corpus:
         wanted=np.asarray(pc.fill_null(pc.equal(given, WANTED), fill_value=False)),
         hits=hits,
         groups=group_codes(known["group"]),
+        missed=np.asarray(known[MISSED]) if more else False,
     )
 
 
@@ -255,8 +273,11 @@ def manifest_of(
     corpus = read_corpus(scored, examples, hits=hits)
     copies = read_table(duplicates, schemas.DUPLICATES)
     separates = separation(scored, again, texts)
+    screened = read_metadata(examples).get("screened")
+    of_screen = screened and {**screened, "recall": corpus.screen_recall()}
     unit = unit_of(read_metadata(scores))
-    return corpus_manifest(corpus, table, copies, beta, separates, listed, compared, unit)
+    known = corpus_manifest(corpus, table, copies, beta, separates, listed, compared, unit)
+    return {**known, "screen": of_screen}
 
 
 def corpus_manifest(
