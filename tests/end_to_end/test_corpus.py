@@ -98,6 +98,24 @@ def test_its_lists_are_like_any_other(ranked: Path) -> None:
     assert read_json(made(ranked, paths.MANIFEST, beta="0.02"))["removed"] == 7
 
 
+def test_a_screen_lets_those_pass_that_are_ranked(
+    ranked: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("screened")
+    data = [str(ranked / "corpus.jsonl"), "--text", "body"]
+    beside = ["--like", str(ranked / "unwanted.jsonl"), "--like-text", "words", "--screen", "100"]
+    model = ["--model", str(ranked / "ours"), "--id", "id", "--budgets", "0.3"]
+    said = mamushi(folder, "rank", *data, *beside, *model, "--cores", "1").stdout
+    assert "100 of 400 texts passed, and one like the examples does with a chance of " in said
+    about = read_json(made(folder, paths.MANIFEST, beta="0.30"))
+    assert (about["screen"]["texts"], about["screen"]["passed"]) == (400, 100)
+    assert about["recall"]["estimate"] <= about["screen"]["recall"]["estimate"]
+    listed = paths.REMOVAL.format(**CELL, beta="0.30")
+    ids = set(pq.read_table(folder / listed)["id"].to_pylist())
+    assert len(ids & {f"c{i}" for i in range(0, 400, 10)}) >= 20
+    assert "is what its manifest says" in mamushi(folder, "verify", listed).stdout
+
+
 def test_a_changed_list_is_noticed(ranked: Path) -> None:
     path = made(ranked, paths.MANIFEST, beta="0.05")
     kept = path.read_bytes()

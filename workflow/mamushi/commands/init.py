@@ -43,7 +43,7 @@ BESIDE = ("like", "unlike", "terms")
 """In the place of --forget, by name: files beside a table in which nobody marked the domain."""
 MARKED = "examples of the unwanted domain, which no column of DATA marks"
 SETTINGS = ("embeddings", "retain", "id", "label", "budgets", "selectors", "windows", "cut")
-CHOSEN = (*NEEDED, *BESIDE, *SETTINGS)
+CHOSEN = (*NEEDED, *BESIDE, "screen", *SETTINGS)
 """What the configuration is written from, by name."""
 
 
@@ -64,13 +64,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         ("like", "FILE", f"in its place: a table of {MARKED}"),
         ("unlike", "FILE", "beside --like or --terms: a table of texts that are wanted"),
         ("like-text", "COL", "column with the text in these two (default: that of --text)"),
+        ("screen", "N", "rank N texts alone, or below 1 a share: those most like the examples"),
         ("terms", "FILE", "in its place: a blocklist, a term or /regular expression/ a line"),
         ("model", "MODEL", model),
         ("embeddings", "FILE", "in place of a model: a Parquet file with ids and their vectors"),
         ("id", "COL", "column with an id (default: row numbers)"),
         ("label", "FILE", "people's answers, of mamushi audit --merge, that overrule the table"),
     ):
-        parser.add_argument(f"--{option}", metavar=metavar, help=about)
+        kind = float if option == "screen" else str
+        parser.add_argument(f"--{option}", metavar=metavar, type=kind, help=about)
     shares = "shares of the forget texts to list (default: 0.1 0.2 0.3), or of such a corpus (0.01 "
     shares += "0.05 0.1)"
     parser.add_argument("--budgets", nargs="+", type=float, metavar="SHARE", help=shares)
@@ -151,8 +153,11 @@ def write(args: argparse.Namespace) -> None:
         raise UserError("--unlike without --like", do="give examples of what is unwanted as well")
     if args.cut and args.windows is None:
         raise UserError("--cut without --windows", do="give --windows WORDS as well")
+    if args.screen is not None and not args.like:
+        raise UserError("--screen without --like", do="give examples, which it goes by")
     case = _case(args, path, columns)
-    case |= _describe(yaml.safe_load(TEXT.format_map(case)), columns, args.budgets)
+    describe = _describe if args.screen is None else _describe_screen
+    case |= describe(yaml.safe_load(TEXT.format_map(case)), columns, args.budgets)
     text = TEXT.format_map(case)
     there = args.out.read_bytes().decode("utf-8", "replace") if args.out.exists() else None
     if there == text:
@@ -307,12 +312,14 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
     }
 
 
-def _marks(args: argparse.Namespace) -> dict[str, str]:
+def _marks(args: argparse.Namespace) -> dict[str, Any]:
     """Return what marks the forget domain."""
     if args.forget is not None:
         return {"where": args.forget}
     files = {name: getattr(args, name) for name in BESIDE if getattr(args, name)}
-    found = {name: _absolute(file) for name, file in files.items()}
+    found: dict[str, Any] = {name: _absolute(file) for name, file in files.items()}
+    if (most := args.screen) is not None:
+        found["screen"] = int(most) if most.is_integer() else most
     return found | ({"text": args.like_text} if args.like_text else {})
 
 
@@ -400,6 +407,26 @@ def _describe(
         "n_forget": marked,
         "others": others,
     }
+
+
+def _describe_screen(
+    config: dict[str, Any], columns: list[str], chosen: list[float] | None
+) -> dict[str, Any]:
+    """Do the same of a corpus that has a screen, which only the run reads: that takes long."""
+    from mamushi.configuration.complete import ConfigError, complete
+
+    (dataset,), (model,) = (config[name].values() for name in ("datasets", "models"))
+    try:
+        complete(config)
+    except ConfigError as error:
+        raise UserError(error.lines[0]) from None
+    most = dataset["forget"]["screen"]
+    ranked = f"{most:,} texts" if most >= 1 else f"{most:.2%} of the texts"
+    print(
+        f"{dataset['path']}: {len(columns)} columns\n  ranked: the {ranked} most like the examples"
+    )
+    print(_describe_model(model))
+    return {"rows": "all", "ranked": ranked, "n_forget": "examples", "others": "nobody marked it"}
 
 
 def settle_budgets(
