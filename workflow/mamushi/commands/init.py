@@ -422,9 +422,8 @@ def _describe_screen(
         raise UserError(error.lines[0]) from None
     most = dataset["forget"]["screen"]
     ranked = f"{most:,} texts" if most >= 1 else f"{most:.2%} of the texts"
-    print(
-        f"{dataset['path']}: {len(columns)} columns\n  ranked: the {ranked} most like the examples"
-    )
+    print(f"{dataset['path']}: {len(columns)} columns")
+    print(f"  ranked: the {ranked} most like the examples")
     print(_describe_model(model))
     return {"rows": "all", "ranked": ranked, "n_forget": "examples", "others": "nobody marked it"}
 
