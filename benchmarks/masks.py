@@ -23,6 +23,7 @@ Reported are means over seeds with 95% t intervals, and the same of differences 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -34,7 +35,6 @@ import pyarrow.parquet as pq
 import torch
 from accelerate import Accelerator
 from cells import EXECUTION, Cell, arguments
-from mamushi.unlearning.relapse import relapse
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
@@ -54,6 +54,7 @@ from mamushi.running.progress import Progress
 from mamushi.running.threads import one_for_arithmetic
 from mamushi.selection.selectors.token_unigram import SETTINGS, log_ratio
 from mamushi.selection.unigram import counts, vocabulary
+from mamushi.unlearning.relearning import choose, relearn
 from report import Report
 
 Doubles = NDArray[np.float64]
@@ -155,19 +156,28 @@ class Asked:
         return float(self.ratio[known].mean())
 
     def relearned(self, model: PreTrainedModel, accelerator: Accelerator) -> Row:
-        """The held-out forget NLL after fine-tuning on a few texts."""
-        cell, found = self.cell, {}
-        every = relapse(
-            model,
-            {name: cell.texts("inference", name) for name in (FORGET, RETAIN)},
-            subset(self.held, np.arange(0, len(self.held), EVERY)),
-            RELEARNING,
-            seed=cell.seed,
-            accelerator=accelerator,
-            batch_tokens=EXECUTION["batch_tokens"],
-        )
-        for how, step, nll in zip(*(every[n] for n in list(every)[:3]), strict=True):
-            found[f"{how.replace(' ', '_')}_{step}"] = nll
+        """The held-out forget NLL after fine-tuning on a few texts of each domain."""
+        cell = self.cell
+        found: Row = {}
+        start = [(each, each.detach().clone()) for each in model.parameters() if each.requires_grad]
+        held = subset(self.held, np.arange(0, len(self.held), EVERY))
+        for name in (FORGET, RETAIN):
+            texts = cell.texts("inference", name)
+            few = subset(texts, choose(texts, int(RELEARNING["examples"]), cell.seed))
+            curve = relearn(
+                model,
+                few,
+                held,
+                RELEARNING,
+                seed=cell.seed,
+                accelerator=accelerator,
+                batch_tokens=EXECUTION["batch_tokens"],
+            )
+            for step, perplexity in zip(curve["step"], curve["ppl_forget"], strict=True):
+                found[f"relearn_{name}_{step}"] = math.log(perplexity)
+            with torch.no_grad():
+                for parameter, value in start:
+                    parameter.copy_(value)
         return found
 
 
