@@ -49,7 +49,8 @@ def write_corpus(root: Path) -> Path:
         name: dict(zip(("estimate", "low", "high"), ends, strict=True)) for name, *ends in shares
     }
     about = path.with_suffix(".json")
-    write_json(about, read_json(about) | known)
+    screen = {"texts": 5_000, "passed": 100}
+    write_json(about, read_json(about) | known | {"screen": screen})
     domain, score = domains(np.arange(102) == 100), np.linspace(5, -5, 102)
     columns = {
         **{"id": ids, "domain": domain, "score": score, "fold": pa.nulls(102, pa.int16())},

@@ -87,6 +87,7 @@ def test_of_a_corpus_the_strata_come_from_its_posteriors(
         (row["likely"] for row in found["strata"]), reverse=True
     )
     assert "before, 15% [11%, 20%] of the corpus is of the domain; of the list:\n" in said
+    assert "  recall and share are of the 100 texts that passed the screen, of 5,000\n" in said
     assert "  60% [40%, 80%] of it is of the domain, and a text like the examples is in it" in said
     told = {each["id"]: "yes" if int(each["id"][1:]) < 18 else "no" for each in found["sample"]}
     command("audit", "--merge", write_answers("ana", answers=told))

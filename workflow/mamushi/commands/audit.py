@@ -116,6 +116,7 @@ def _draw(args: argparse.Namespace) -> None:
         "list": {name: str(each) for name, each in where.items() if name != "root"},
         **{"ids_sha256": digest(listed.ids), "texts_sha256": digest(texts)},
         **{"question": args.question, "seed": args.seed},
+        "screen": (listed.manifest or {}).get("screen"),
         "strata": [
             {"texts_of": PARTS[of], "texts": size, "drawn": n, "probability": n / size}
             | {"listed": of == 0, "likely": round(p, 6)}
@@ -161,10 +162,17 @@ def _say(found: Any, given: Any, parts: Sequence[int], known: Mapping[str, Any])
     if "share" in known:
         print(f"before, {said(known['share'])} of the corpus is of the domain; of the list:")
         print(f"  {words(known['precision'], known['recall'])}")
+    _say_of_screen(known.get("screen"))
     wide = auditing.expected(found, drawn)
     ends = (f"{name} {100 * wide[name]:.1f}" for name in ("precision", "recall"))
     print(f"{drawn:,} answers: 95% intervals of {', '.join(ends)} points up and down, to expect")
     print(f"{auditing.answers_for(found, HALF):,} answers: {100 * HALF:.0f} points for both")
+
+
+def _say_of_screen(screen: Mapping[str, Any] | None) -> None:
+    if screen:
+        passed = f"the {screen['passed']:,} texts that passed the screen"
+        print(f"  recall and share are of {passed}, of {screen['texts']:,}")
 
 
 def _merge(folder: Path, files: Sequence[Path]) -> None:
@@ -190,6 +198,7 @@ def _merge(folder: Path, files: Sequence[Path]) -> None:
     for name, each in told.items():
         means = auditing.QUANTITIES[name]
         print(f"  {name:<10}{each.value:.3f} [{each.low:.3f}, {each.high:.3f}]   {means}")
+    _say_of_screen(audit["screen"])
     for pair in pairs:
         print(f"  {_agreement(pair)}")
     labels = {

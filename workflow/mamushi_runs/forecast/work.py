@@ -211,6 +211,9 @@ class Volumes:
             with contextlib.suppress(OSError):
                 total = sum(os.stat(path).st_size for path in files(definition)) / BYTES_OF_A_TEXT
         total = total or UNKNOWN_TEXTS
+        if definition["kind"] == "table" and (passed := definition["forget"].get("screen")):
+            # What a screen leaves out is not embedded.
+            total = min(total, passed if passed >= 1 else passed * total)
         forget = known.get("forget", UNKNOWN_FORGET)
         shares = dict(zip(DOMAINS, (forget, 1 - forget), strict=True))
         most = definition["limit"]

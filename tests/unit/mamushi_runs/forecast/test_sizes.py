@@ -145,3 +145,21 @@ def test_a_number_in_a_name_is_a_size(source: str, billions: float, tmp_path: Pa
     assert "in its name" in found.source
     assert 0 < found.trained(PAPER) < found.parameters
     assert found.layers * found.block <= found.parameters
+
+
+@pytest.mark.parametrize(
+    ("screen", "texts"), [(None, 2_000), (300, 300), (0.1, 200), (9_000, 2_000)]
+)
+def test_what_a_screen_leaves_out_is_not_counted(
+    screen: float | None, texts: float, tmp_path: Path
+) -> None:
+    table = tmp_path / "corpus.jsonl"
+    table.write_bytes(b" " * int(2_000 * work.BYTES_OF_A_TEXT))
+    examples = tmp_path / "unwanted.jsonl"
+    examples.write_bytes(b" ")
+    forget = {"like": str(examples), **({} if screen is None else {"screen": screen})}
+    limit = {"forget": None, "retain": None, "total": None, "every_section": None}
+    dataset = {"kind": "table", "path": str(table), "forget": forget, "limit": limit}
+    dataset |= {"sections": {"inference": 1.0}}
+    volumes = work.Volumes({"datasets": {"mine": dataset}}, tmp_path)
+    assert volumes.all_texts("mine") == pytest.approx(texts, rel=0.02)
