@@ -41,9 +41,9 @@ def diagnostics(scores: list[str], selectors: list[str], settings: object = CELL
 def test_the_command_of_a_rule_has_each_file_where_its_role_says() -> None:
     places = {"input": "{input.NAME}", "output": "{output.NAME}", "params": "{params.NAME}"}
     assert stage.command("frontier", places) == (
-        "python -m mamushi frontier --examples {input.examples} --scores {input.scores} "
-        "--selectors {params.selectors} --ratio {input.ratio} --refits {input.refits} "
-        "--calibrated {input.calibrated} --out {output.out}"
+        "python -m mamushi frontier --scores {input.scores} --selectors {params.selectors} "
+        "--ratio {input.ratio} --refits {input.refits} --calibrated {input.calibrated} "
+        "--out {output.out}"
     )
     assert stage.command("half-gap", {**places, "out_folder": "tables"}) == (
         "python -m mamushi half-gap --out-folder tables"
