@@ -15,7 +15,7 @@ from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evaluation.curves import sad_table
 from mamushi.evaluation.summary import sad_summary
-from mamushi.figures.style import LABELS, MARKS, SEEDS, SPARE, marks
+from mamushi.figures.style import MARKS, SEEDS, SPARE, marks
 from mamushi.registry import plugins
 from mamushi.stages.figure import shown
 from tests.support.captions import CONFIG
@@ -77,7 +77,6 @@ def test_every_plug_in_has_a_look_of_its_own_and_spare_ones_come_in_order() -> N
     colours, markers = zip(*MARKS.values(), *SPARE, strict=True)
     assert len(set(colours)) == len(set(markers)) == len(colours)
     assert set(plugins("selector")) <= set(MARKS)
-    assert {"retraining", *plugins("unlearner")} <= set(LABELS)
     found = marks(["mine", "random", "yours"])
     assert [found[name]["color"] for name in ("mine", "yours")] == [SPARE[0][0], SPARE[1][0]]
 

@@ -28,8 +28,8 @@ from mamushi.evaluation.crossing import (
 from mamushi.evaluation.curves import Grid, Perplexity, read_arm
 from mamushi.evaluation.paired import known, t_quantile
 from mamushi.evaluation.sad import Floats
+from mamushi.evaluation.summary import BASELINE
 
-BASELINE = "random"
 BAND_STEPS = 1000  # Budgets at which the band around a mean curve is worked out.
 
 HALF_GAPS: Mapping[tuple[str, str], float] = {

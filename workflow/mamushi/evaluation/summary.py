@@ -5,7 +5,7 @@ and model, at all measured budgets for SAD, once for the area; Holm's correction
 comparisons that are chosen by looking, as that with the best other selector is.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -17,7 +17,7 @@ from mamushi.artifacts.domains import DOMAINS
 from mamushi.evaluation.paired import LEVEL, holm, interval, known, p_value, seeds_range
 from mamushi.evaluation.sad import Floats, area, sad, standard_error
 
-Curve = list[dict[str, Any]]  # Rows of ``sad`` of one seed and selector, by increasing beta.
+Curve = list[Mapping[str, Any]]  # Rows of one seed and selector, by increasing beta.
 Values = Mapping[str, Floats]  # Of each selector the value in each seed (seeds,).
 MEASURED = ("ppl_forget", "ppl_retain", "sad", "log_sad")
 BASELINE = "random"
@@ -31,7 +31,7 @@ def sad_summary(table: pa.Table) -> pa.Table:
     null where random was not run. SAD is a sum of absolute values, which noise moves up near 0; the
     signed distances of each domain have no such bias, and tell a worse retain domain from a better.
     """
-    curves = curves_of(table)
+    curves = curves_of(table.to_pylist())
     rows = []
     for (dataset, model, selector), seeds in curves.items():
         whole_areas = areas(seeds)
@@ -63,10 +63,10 @@ def gold_sad(curves: list[Curve]) -> float | None:
     return float(sad(*pairs).mean())
 
 
-def curves_of(table: pa.Table) -> dict[tuple[str, str, str], list[Curve]]:
-    """Return the curves by dataset, model and selector, one per seed; in the table's order."""
+def curves_of(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], list[Curve]]:
+    """Return the curves by dataset, model and selector, one per seed; in the order of the rows."""
     found: dict[tuple[str, str, str], dict[int, Curve]] = {}
-    for row in table.to_pylist():
+    for row in rows:
         seeds = found.setdefault((row["dataset"], row["model"], row["selector"]), {})
         seeds.setdefault(row["seed"], []).append(row)
     return {
@@ -99,7 +99,7 @@ def sad_differences(table: pa.Table) -> pa.Table:
     A row per selector other than random, for each measured budget and the area (``beta`` is null),
     against random and against the best of the others. With one seed all numbers are null.
     """
-    curves = curves_of(table)
+    curves = curves_of(table.to_pylist())
     rows: list[dict[str, Any]] = []
     for dataset, model in dict.fromkeys(key[:2] for key in curves):
         own = {key[2]: seeds for key, seeds in curves.items() if key[:2] == (dataset, model)}

@@ -27,13 +27,10 @@ from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.crossing import first_crossing
 from mamushi.evaluation.sad import Floats
+from mamushi.evaluation.summary import BASELINE, Curve, curves_of
 from mamushi.evidence.predicted import HALF_WIDTH, budget
 
 Row = Mapping[str, Any]
-Curve = list[Row]
-"""The rows of one seed by increasing beta."""
-Key = tuple[str, str, str]
-"""Dataset, model and selector."""
 
 TARGETS: Mapping[str, tuple[str, float]] = {
     "removal": ("gain", 1.0),
@@ -41,7 +38,6 @@ TARGETS: Mapping[str, tuple[str, float]] = {
 }
 """Target -> the column that decides it, and 1 where that has to rise to it, -1 where to fall."""
 
-BASELINE = "random"
 OF_TOKENS = "it ranks tokens"
 """The reason why a selector has no budget of texts."""
 WIDEST = 0.6
@@ -148,7 +144,7 @@ def advice(
     targets = list(targets)
     for target, value in targets:
         check_target(target, value)
-    frontiers, expected = curves(frontier), curves(foreseen)
+    frontiers, expected = curves_of(frontier), curves_of(foreseen)
     rows: list[dict[str, Any]] = []
     for key in dict.fromkeys([*frontiers, *expected]):
         seeds = frontiers.get(key)
@@ -190,18 +186,6 @@ def _span(found: Row, chance: Row, value: float) -> dict[str, float]:
         return {}
     ends = [one[f"budget_{end}"] for one in (found, chance) for end in ("low", "high")]
     return {"_low": min(value, *ends), "_high": max(value, *ends)}
-
-
-def curves(rows: Iterable[Row]) -> dict[Key, list[Curve]]:
-    """Sort rows of ``frontier`` or ``predicted`` into curves by increasing beta, one per seed."""
-    found: dict[Key, dict[int, Curve]] = {}
-    for row in rows:
-        seeds = found.setdefault((row["dataset"], row["model"], row["selector"]), {})
-        seeds.setdefault(row["seed"], []).append(row)
-    return {
-        key: [sorted(curve, key=lambda row: float(row["beta"])) for curve in seeds.values()]
-        for key, seeds in found.items()
-    }
 
 
 def predicted(seeds: Sequence[Curve], target: str, value: float) -> dict[str, Any]:

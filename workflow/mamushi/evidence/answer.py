@@ -12,8 +12,8 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import read_table
 from mamushi.errors import UserError
+from mamushi.evaluation.summary import BASELINE
 from mamushi.evidence.advice import (
-    BASELINE,
     ROUNDING,
     Row,
     advice,

@@ -49,9 +49,6 @@ MARKS = {name: (colour, marker) for name, (_, colour, marker) in SELECTORS.items
 SPARE = (("#6699CC", "8"), ("#AA4499", "H"), ("#999933", "4"), ("#661100", "1"), ("#888888", "2"))
 """For selectors of one's own, in the order of the grid."""
 LABELS = {name: text for name, (text, _, _) in SELECTORS.items()} | {
-    "retraining": "Retraining",
-    "neggrad_plus": "NegGrad+",
-    "salun": "SalUn",
     "jigsaw": "Jigsaw",
     "newsgroups": "20 Newsgroups",
     "synthetic": "Synthetic",
@@ -59,7 +56,7 @@ LABELS = {name: text for name, (text, _, _) in SELECTORS.items()} | {
     "qwen-2.5-7b": "Qwen-2.5-7B",
     "gemma-2-2b": "Gemma-2-2B",
 }
-"""What people call a selector, unlearner, dataset or model; others have their own name."""
+"""What people call a selector, dataset or model; others have their own name."""
 OURS = "mamushi"
 BUDGET = "deletion budget β"
 SEEDS = "band: one standard error of the mean over the seeds to either side"
