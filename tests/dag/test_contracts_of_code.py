@@ -163,7 +163,7 @@ REACHED_BY = {
     "data.expression.parse": "dataset/table",
     "data.mixture.log_density_ratio": "dataset/synthetic",
     "data.raw.Raw": LOADERS,
-    "data.readers.read": "dataset/jigsaw dataset/table unlearn",
+    "data.readers.read": "dataset/jigsaw dataset/table examples unlearn",
     "lm.embed.pool": "embed embed_layers",
     "lm.generate.log_likelihoods": "judge",
     "lm.perplexity.perplexity_table": ("evaluate retrain unlearn questions/relearn"),

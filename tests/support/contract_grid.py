@@ -85,7 +85,7 @@ CONFIG: dict[str, Any] = {
 }
 
 RAW = (
-    *("agreed.txt", "mine.csv", "mine2.csv", "20news-bydate.tar.gz", "other.tar.gz"),
+    *("agreed.txt", "merged.json", "mine.csv", "mine2.csv", "20news-bydate.tar.gz", "other.tar.gz"),
     *(f"jigsaw/{name}.csv" for name in ("train", "test", "test_labels")),
     *(f"jigsaw2/{name}.csv" for name in ("train", "test", "test_labels")),
     *(

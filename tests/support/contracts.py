@@ -168,6 +168,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "datasets.mine.windows": [
             {"words": 5, "overlap": 1, "paragraphs": "line", "action": "cut"}
         ],
+        "datasets.mine.answers": ["raw/merged.json"],
         "datasets.mine.planted": [{"texts": 2, "repeats": [1, 3]}],
         "datasets.mine.sections": [
             {"contamination": 0.5, "inference": 0.3, "evaluation": 0.2},

@@ -142,7 +142,7 @@ def stages(folder: Path, selector: str) -> None:
     written = [at(paths.MANIFEST, selector=selector, beta=paths.beta(beta)) for beta in BUDGETS]
     read = ("scores", "calibrated", "stability", "duplicates")
     run("manifests", *read, f"out={' '.join(written)}", selector=selector)
-    read = "examples", "scores", f"selectors={selector}", "ratio", "calibrated"
+    read = "scores", f"selectors={selector}", "ratio", "calibrated"
     refits = f"refits={at(paths.REFITS, selector=ratio)}"
     run("frontier", *read, refits, f"out={at(paths.FRONTIER)}")
 

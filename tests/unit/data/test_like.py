@@ -15,6 +15,7 @@ from mamushi.data.like import ANSWERED, GIVEN, MISSED
 from mamushi.data.loaders.table import load
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
+from tests.support.corpora import write_texts as write
 
 WORDS = ["the", "engine", "of", "a", "car", "needs", "oil", "and", "its", "brakes", "fluid", "new"]
 
@@ -25,11 +26,6 @@ LISTS = {"budgets": [0.1], "selectors": ["mamushi_lr"]}
 def texts(n: int, seed: int, word: str = "") -> list[str]:
     rng = np.random.default_rng(seed)
     return [" ".join([*rng.choice(WORDS, 12), word, str(i)]).strip() for i in range(n)]
-
-
-def write(path: Path, rows: list[str], column: str = "body") -> str:
-    path.write_text("".join(json.dumps({column: row}) + "\n" for row in rows), encoding="utf-8")
-    return str(path)
 
 
 def loaded(

@@ -10,7 +10,7 @@ import pytest
 from mamushi.data import readers, screen
 from mamushi.data.screen import FOLDS, Screen, fit
 from mamushi.evidence.share import count_bounds
-from tests.unit.data.test_like import write
+from tests.support.corpora import write_texts as write
 
 RNG = np.random.default_rng(0)
 

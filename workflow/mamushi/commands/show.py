@@ -177,7 +177,8 @@ def _corpus(about: Mapping[str, Any]) -> list[str]:
     known, share, unit = about["blocklist"], about["share"], unit_of(about)
     by = f"{about['examples']:,} examples"
     if known:
-        by = f"{known['hits']:,} hits of terms, perhaps {known['precision']:.0%} of the domain"
+        low = f"{known['precision_low']:.0%} of them of the domain"
+        by = f"{known['hits']:,} hits of terms, at least {low}"
     lines = [f"  ranked    {about['n_forget']:,} {unit} of the corpus, by {by}"]
     if screen := about.get("screen"):
         passed = f"{screen['passed']:,} of {screen['texts']:,} texts passed, and one like the"
