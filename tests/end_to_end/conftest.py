@@ -1,11 +1,13 @@
-"""The demo at its smallest, run once for all that looks at what it leaves."""
+"""The demo at its smallest, run once for all that looks at what it leaves; a browser for pages."""
 
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.browser import Browser
 from tests.support.demo import Ran, science, weights
 from tests.support.workflow import command, run, warmed
 
@@ -33,3 +35,10 @@ def demo(ran: Ran) -> Path:
     """A folder in which the demo's three targets have run. A test leaves it as it finds it, or
     with more in it."""
     return ran.folder
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    started = Browser(tmp_path_factory.mktemp("profile"))
+    yield started
+    started.close()

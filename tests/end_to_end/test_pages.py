@@ -3,7 +3,6 @@ window's edge, every control within reach of the keyboard."""
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -30,13 +29,6 @@ nav {{ width: 20%; min-width: 15rem; }} .prose {{ max-width: 32rem; }}
 </div></div></div></div></body></html>"""
 """The report's front page among what Snakemake puts around it."""
 LONG = "a" * 300
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    started = Browser(tmp_path_factory.mktemp("profile"))
-    yield started
-    started.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """Read a sample of texts, and learn a list's precision and recall.
 
 With LIST: draws the texts and writes a page that opens offline, on which people answer yes, no or
-unsure by key. How certain so many answers will be is told before. With --merge: joins the files
+unsure by key. How certain so many answers will be is said before. With --merge: joins the files
 that the page saved, says how far people agree, and gives precision, recall and the share of the
 domain before and after, with 95% intervals. mamushi rank --label takes the answers as labels.
 """
@@ -20,7 +20,7 @@ GROUP = "decide"
 SIZE, LEAST = 300, 20
 """Texts to read: some that a person reads in an hour, and the fewest that say anything."""
 HALF = 0.05
-"""Half the width of intervals of which is told how many answers give them."""
+"""Half the width of the intervals of which is said how many answers give them."""
 PARTS = ("listed", "kept", "retain")
 """What there is to draw from: retain texts are labelled ones that nobody ranked for removal."""
 SHOWN = 5
@@ -192,10 +192,10 @@ def _merge(folder: Path, files: Sequence[Path]) -> None:
         raise UserError(what, where=folder, do="answer more texts")
     columns = (np.array([row[key] for row in strata]) for key in ("texts", "listed", "likely"))
     found = auditing.Strata(*columns)
-    told = auditing.estimates(found, answers, np.random.default_rng(audit["seed"]))
+    estimates = auditing.estimates(found, answers, np.random.default_rng(audit["seed"]))
     pairs, unsure = annotators.agreement(people), int(answers.unsure.sum())
     print(f"{len(merged):,} of {len(sample):,} texts, {unsure:,} of them unsure")
-    for name, each in told.items():
+    for name, each in estimates.items():
         means = auditing.QUANTITIES[name]
         print(f"  {name:<10}{each.value:.3f} [{each.low:.3f}, {each.high:.3f}]   {means}")
     _say_of_screen(audit["screen"])
@@ -208,7 +208,7 @@ def _merge(folder: Path, files: Sequence[Path]) -> None:
         for name in (each["id"], *each["copies"])
     }
     out = folder / "merged.json"
-    about = {"annotators": [*people], "agreement": pairs, "estimates": told, "unsure": unsure}
+    about = {"annotators": [*people], "agreement": pairs, "estimates": estimates, "unsure": unsure}
     write_json(out, about | {"labels": labels})
     print(f"{out}: the answers as labels, for mamushi rank --label {out}")
 
@@ -218,7 +218,7 @@ def _agreement(pair: Mapping[str, Any]) -> str:
     if not pair["texts"]:
         return f"{names} have no text in common"
     of_chance = "none, since both always say one word" if kappa is None else f"{kappa:.2f}"
-    told = f"{names} agree on {pair['agree']:.1%} of {pair['texts']:,} texts; "
-    told += f"Cohen's kappa {of_chance}"
+    line = f"{names} agree on {pair['agree']:.1%} of {pair['texts']:,} texts; "
+    line += f"Cohen's kappa {of_chance}"
     differ = ", ".join(map(repr, pair["differ"][:SHOWN]))
-    return told + (f"; they differ on {differ}" if differ else "")
+    return line + (f"; they differ on {differ}" if differ else "")

@@ -191,13 +191,13 @@ def expected(found: Strata, answers: int) -> dict[str, float]:
     """Return half the width to expect of each interval after so many ``answers``."""
     read = allocate(found, answers).astype(np.float64)
     said = Answers(read, read * found.likely, np.zeros(len(read)))
-    told = estimates(found, said, np.random.default_rng(0), draws=DRAWS // 5)
-    return {name: (each.high - each.low) / 2 for name, each in told.items()}
+    wide = estimates(found, said, np.random.default_rng(0), draws=DRAWS // 5)
+    return {name: (each.high - each.low) / 2 for name, each in wide.items()}
 
 
 def answers_for(found: Strata, half: float) -> int:
     """Return how many answers give intervals of precision and recall of ``half`` of their width, as
-    far as can be told before; at most all texts."""
+    far as is known before; at most all texts."""
     total = int(found.sizes.sum())
 
     def enough(answers: int) -> bool:

@@ -462,10 +462,8 @@ def _check_stability(named: Manifest, scores: pa.Table, run: Run) -> dict[str, A
     _, about = stability(*rankings(scores, again), [named.beta])
     wanted = {"rankings": about["rankings"], **about["budgets"][paths.beta(named.beta)]}
     _check("stability", named.stability, wanted, run.manifest)
-    ids = scores["id"].to_pylist()
-    return separation(
-        scores, again, read_texts(run.at(paths.EXAMPLES), run.at(paths.DUPLICATES), ids)
-    )
+    texts = read_texts(run.at(paths.EXAMPLES), run.at(paths.DUPLICATES), scores["id"].to_pylist())
+    return separation(scores, again, texts)
 
 
 def _refits(run: Run, made: Mapping[str, Any], selector: str) -> Path | None:
