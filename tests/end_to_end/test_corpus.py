@@ -7,12 +7,16 @@ import re
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.artifacts import paths
+from mamushi import rank
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, write_json
 from mamushi.artifacts.provenance import fingerprint
+from mamushi.artifacts.tables import read_metadata, read_table
+from mamushi.errors import UserError
 from mamushi.lm import tiny
 from tests.support.lab import SHAPE, WORDS
 from tests.support.workflow import mamushi
@@ -97,6 +101,34 @@ def test_its_lists_are_like_any_other(ranked: Path) -> None:
     mamushi(ranked, "list", "--likely", "--cores", "1")
     mamushi(ranked, "list", "--texts", "7", "--cores", "1")
     assert read_json(made(ranked, paths.MANIFEST, beta="0.02"))["removed"] == 7
+
+
+def test_a_corpus_in_memory_is_ranked_as_one_in_files(ranked: Path) -> None:
+    """Scores, posteriors, lists and what is said of them, to the last bit."""
+    frame, like, unlike = (
+        pd.read_json(ranked / f"{name}.jsonl", lines=True)
+        for name in ("corpus", "unwanted", "wanted")
+    )
+    beside = {"like": like["words"], "unlike": unlike["words"].tolist()}
+    found = rank(frame, text="body", id="id", model=ranked / "ours", **beside)
+    table = read_table(made(ranked, paths.POSTERIOR), schemas.POSTERIOR)
+    assert found.scores.equals(table)
+    about = read_metadata(made(ranked, paths.POSTERIOR))
+    assert found.share == about["share"]
+    assert len(found.lists[found.likely].ids) == about["likely"]
+    for beta in (0.01, 0.05, 0.1, found.likely):
+        own = found.lists[beta]
+        written = paths.beta(beta)
+        listed = read_table(made(ranked, paths.REMOVAL, beta=written), schemas.REMOVALS)
+        assert own.table.to_pylist() == listed.to_pylist()
+        manifest = read_json(made(ranked, paths.MANIFEST, beta=written))
+        assert json.loads(json.dumps(dict(own.manifest))) == {n: manifest[n] for n in own.manifest}
+    gone = found.apply(frame, found.likely)
+    assert not {"c5", "c17", "c18"} & {*gone["id"]}
+    shown = found._repr_html_()
+    assert "Lists of 399 texts of the corpus" in shown and "of the corpus is of the domain" in shown
+    with pytest.raises(UserError, match="advise: nobody marked the domain in the corpus"):
+        _ = found.advice
 
 
 def test_a_screen_lets_those_pass_that_are_ranked(

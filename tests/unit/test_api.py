@@ -268,6 +268,17 @@ def with_cell(column: str, value: Any) -> list[dict[str, Any]]:
     return [ROWS[0] | {column: value}, *ROWS[1:]]
 
 
+LIKE = [f"an engine with wheel and brake {i}" for i in range(30)]
+FOREIGN = [f"ein motor mit bremse und rad {i}" for i in range(30)]
+
+
+def by(like: list[Any], **more: Any) -> dict[str, Any]:
+    """What ranks the rows as a corpus, with a vector for each that is given beside it."""
+    given = {"forget": None, "retain": None, "like": like, **more}
+    texts = VECTORS[: len(like) + len(more.get("unlike", ()))]
+    return {"embeddings": np.concatenate([VECTORS, texts]), **given}
+
+
 REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no table": (3, {}, "the frame: int is no table that is known; give a pandas DataFrame"),
     "splits": (DatasetDict(train=Dataset.from_list(ROWS)), {}, "has several splits; give one"),
@@ -330,6 +341,26 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "budget": (FRAME, {"budgets": [2]}, "grid.budgets"),
     "small budget": (FRAME, {"budgets": [0.001]}, "grid.budgets: 0.001 takes at least 1000"),
     "seed": (FRAME, {"seed": -1}, "grid.seeds"),
+    "nothing marked": (FRAME, {"forget": None}, "nothing to mark the unwanted texts; give one of"),
+    "marked twice": (FRAME, {"like": LIKE}, "forget and like to mark the unwanted texts; give one"),
+    "like and terms": (FRAME, by(LIKE, terms=["engine"]), "like and terms to mark the unwanted"),
+    "wanted beside": (FRAME, {"unlike": ["a river"]}, "unlike beside forget; give the texts to"),
+    "wanted alone": (FRAME, by([], unlike=["a river"]), "nothing to mark the unwanted texts; give"),
+    "kept by a mark": (FRAME, by(LIKE, retain="source == 'ours'"), "use forget.unlike"),
+    "few examples": (FRAME, by(LIKE[:10]), "like.parquet: has 10 examples that differ"),
+    "one example": (FRAME, by(LIKE[:1] * 30), "its 30 texts are one and the same"),
+    "other language": (FRAME, by(FOREIGN), "they share no language"),
+    "empty example": (FRAME, by([*LIKE, " "]), "like, row 31: ' ' is no text; give"),
+    "no example": (FRAME, by([*LIKE, None]), "like, row 31: None is no text; give"),
+    "hits nothing": (FRAME, by([], terms=["moon"]), "terms.txt: hits 0 of 90 texts"),
+    "bad term": (FRAME, by([], terms=["/(/"]), "terms.txt, line 1: '/(/': missing"),
+    "vectors of the frame": (
+        FRAME,
+        by(LIKE, embeddings=VECTORS),
+        "is no array of 90 rows of the frame and 30 of like and unlike",
+    ),
+    "vectors in a column": (FRAME, by(LIKE, embeddings="vector"), "is no array of 90 rows of the"),
+    "ranks no corpus": (FRAME, by(LIKE, selector="random"), "name one that scores every text"),
 }
 
 
@@ -348,6 +379,18 @@ def test_what_cannot_be_ranked_is_one_line_and_nothing_is_computed(
     (line,) = str(refused.value).splitlines()
     assert said in line, line
     assert refused.value._render_traceback_() == [f"mamushi: {line}"]
+
+
+def test_a_corpus_in_memory_goes_by_the_vectors_of_its_examples() -> None:
+    """Those behind the frame's are of the examples, and then of the wanted texts."""
+    ours, theirs = (VECTORS[FRAME["source"] == kind][:25] for kind in WORDS)
+    given = QUICK | by(LIKE[:25], unlike=[f"a river {i}" for i in range(25)], budgets=())
+    for first, second, kind in ((theirs, ours, "theirs"), (ours, theirs, "ours")):
+        vectors = np.concatenate([VECTORS, first, second])
+        found = mamushi.rank(FRAME, **{**given, "selector": None, "embeddings": vectors})
+        assert {0.05, 0.1, found.likely} <= {*found.lists}
+        kinds = FRAME.set_index("name")["source"][found.lists[found.likely].ids]
+        assert (kinds == kind).mean() > 0.65
 
 
 LINEAR = {"selectors": "linear"}

@@ -18,18 +18,21 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import yaml
 from numpy.typing import NDArray
 
-from mamushi.artifacts import schemas
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.domains import INFERENCE
 from mamushi.artifacts.tables import write_table
 from mamushi.commands import advise, init
 from mamushi.configuration.complete import ConfigError, complete
 from mamushi.configuration.sections import Execution
-from mamushi.configuration.sources import is_gguf
+from mamushi.configuration.sources import is_gguf, unlabelled
 from mamushi.data.examples import build
-from mamushi.data.frames import WHERE, Frame, mark, names_of, vectors
+from mamushi.data.frames import WHERE, Frame, in_files, mark, names_of, vectors
 from mamushi.data.labels import labels_of
+from mamushi.data.like import KEYS, with_examples
 from mamushi.data.loaders.table import raw_of
 from mamushi.data.raw import Raw, check_unique
 from mamushi.data.rows import needed
@@ -38,6 +41,7 @@ from mamushi.errors import UserError
 from mamushi.evidence import advice, bootstrap
 from mamushi.evidence.calibration import Scores, ratio_of
 from mamushi.evidence.confounds import texts_of
+from mamushi.evidence.corpus import NO_GOLD, corpus_manifest, corpus_of, said
 from mamushi.evidence.frontier import ranking_of
 from mamushi.evidence.judgement import ADVICE, separation
 from mamushi.evidence.manifest import Calibrated, Ranked, calibrate, manifest
@@ -49,7 +53,7 @@ from mamushi.running.stage import Job
 from mamushi.running.threads import as_in_a_command
 from mamushi.selection.pool import Pool, pool_of, read_pool, scored_of, table_of
 from mamushi.selection.refits import Refit, refits
-from mamushi.selection.removals import budget_of, removals
+from mamushi.selection.removals import budget_of, removals, share_of
 from mamushi.stages import _settings, embed, models
 from mamushi.stages.analyses import frontier_budgets
 
@@ -61,13 +65,16 @@ def rank(
     frame: Any,
     *,
     text: str,
-    forget: Any,
+    forget: Any = None,
     retain: Any = None,
+    like: Sequence[str] = (),
+    unlike: Sequence[str] = (),
+    terms: Sequence[str] = (),
     id: str | None = None,
     group: str | None = None,
     embeddings: Any = None,
     model: str | Path | None = None,
-    selector: str | Mapping[str, Any] = "mamushi",
+    selector: str | Mapping[str, Any] | None = None,
     budgets: float | Sequence[float] = (),
     seed: int = 0,
     quick: bool = False,
@@ -81,8 +88,14 @@ def rank(
     ``retain`` in the same way those to keep (default: all others). Either ``embeddings``, an array
     (n, width) or the name of a column of vectors, or ``model``, a folder, GGUF file or id on the
     hub of the model that was trained on the texts. ``selector`` is a name, or settings with its
-    ``kind``; ``budgets`` are shares of the forget texts (default: 0.1, 0.2, 0.3). ``quick`` does
-    without the refits, which say how certain the lists are.
+    ``kind`` (default: mamushi); ``budgets`` are shares of the forget texts (default: 0.1, 0.2,
+    0.3). ``quick`` does without the refits, which say how certain the lists are.
+
+    Where nothing marks the unwanted texts, the frame is a corpus, and all of it is ranked: by
+    examples of them, ``like``, or by the hits of ``terms``, each a word or a /regular expression/;
+    ``unlike`` are texts that are wanted. ``embeddings`` then has the vectors of these behind those
+    of the frame: (n + like + unlike, width). The default selector is that of `mamushi rank --like`,
+    and the default ``budgets`` are 0.01, 0.05 and 0.1 of the corpus.
 
     Raises ``UserError``, in one line and before anything is computed, for what cannot be ranked.
     """
@@ -93,9 +106,26 @@ def rank(
         if one is not None:
             table[domain], found = mark(given, one, domain)
             marks |= {} if found is None else {table[domain]["column"]: found}
-    embedded = None if embeddings is None else vectors(given, embeddings)
-    config = _config(table, model, embedded is not None, selector, seed, quick)
-    cell = _read(given, marks, embedded, config, np.atleast_1d(budgets).tolist())
+    beside = {"like": like, "unlike": unlike, "terms": terms}
+    beside = {name: each for name, each in beside.items() if len(each)}
+    marking = [*([] if forget is None else ["forget"]), *(beside.keys() - {"unlike"})]
+    if len(marking) != 1:
+        what = f"{' and '.join(sorted(marking)) or 'nothing'} to mark the unwanted texts"
+        raise UserError(what, do="give one of forget, like and terms")
+    if forget is not None and beside:
+        raise UserError("unlike beside forget", do="give the texts to keep in retain")
+    more = sum(len(beside.get(name, ())) for name in KEYS)
+    embedded = None if embeddings is None else vectors(given, embeddings, more)
+    with tempfile.TemporaryDirectory(prefix="mamushi-") as folder:
+        files = in_files(Path(folder), text, beside)
+        table["forget"] = table.get("forget", files)
+        config = _config(table, model, embedded is not None, selector, seed, quick)
+        try:
+            cell = _read(given, marks, embedded, config, np.atleast_1d(budgets).tolist())
+        except UserError as error:
+            # What was given in memory lies in files of its name.
+            where = error.where and str(error.where).replace(f"{folder}/", "")
+            raise UserError(error.what, where=where, do=error.do) from None
     with as_in_a_command():
         return cell.ranking(*config["grid"]["selectors"])
 
@@ -117,6 +147,10 @@ def _read(
             place = columns.places[texts.index(None)]
             raise UserError("there is no text", where=place, do="drop the row, or fill it with ''")
         raw = raw_of(columns, settings)
+        names = names_of(columns, settings["id"])
+        if unlabelled(settings):
+            raw = with_examples(raw, settings)
+            names = [*raw.ids]
         init.refuse_numbers(raw.texts, settings)
         how = settings["sections"], settings["limit"], full["data"]
         examples, duplicates, counts = build(raw, *how)
@@ -129,7 +163,7 @@ def _read(
     else:
         ids, read = examples["id"].to_pylist(), counts["read"]
         known = {*ids, *duplicates["id"].to_pylist()}
-        parts = iter([(names_of(columns, settings["id"]), embedded)])
+        parts = iter([(names, embedded)])
         pool = pool_of(examples, aligned(parts, ids, known, read - len(known), "embeddings"))
     return _Cell(full, config["grid"]["seeds"][0], raw, examples, duplicates, pool, len(given))
 
@@ -138,7 +172,7 @@ def _config(
     table: Mapping[str, Any],
     model: str | Path | None,
     embedded: bool,
-    selector: str | Mapping[str, Any],
+    selector: str | Mapping[str, Any] | None,
     seed: int,
     quick: bool,
 ) -> dict[str, Any]:
@@ -147,6 +181,10 @@ def _config(
     if embedded == (model is not None):
         what = "both embeddings and a model" if embedded else "neither embeddings nor a model"
         raise UserError(what, do="give one of them")
+    if selector is None and unlabelled(table):
+        ((kind, settings),) = init.EXAMPLES.items()
+        selector = {"kind": kind, **settings}
+    selector = selector or "mamushi"
     own = {} if isinstance(selector, str) else dict(selector)
     name = str(own.get("kind")) if own else str(selector)
     literals = plugin("selector", name).literals
@@ -241,10 +279,14 @@ class Advice:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The forget texts of a frame in the order in which to remove them, and what that is worth.
+    """The forget texts of a frame, or a corpus, in the order in which to remove them, and what that
+    is worth.
 
-    ``scores`` is the table of all ranked texts, ``lists`` has the lists by budget, and ``verdict``
-    says how well the ranking tells the domains apart.
+    ``scores`` is the table of all ranked texts (of a corpus the table ``posterior``), ``lists`` has
+    the lists by budget, and ``verdict`` says how well the ranking tells the domains apart. Of a
+    corpus ``share`` says what share of it is of the domain (``estimate``, ``low``, ``high`` at 95%,
+    and a ``reason`` where an end is not known), and ``likely`` is the budget of all texts that are
+    more likely than not of the domain; None where these are none or all.
     """
 
     selector: str
@@ -252,6 +294,8 @@ class Ranking:
     lists: Mapping[float, RemovalList]
     verdict: str
     _cell: _Cell = field(repr=False)
+    share: Mapping[str, Any] | None = None
+    likely: float | None = None
 
     def __repr__(self) -> str:
         return f"Ranking by {self.selector}: {self.verdict}"
@@ -264,7 +308,9 @@ class Ranking:
     def advise(self, **target: float) -> Advice:
         """Return how much to remove for one target: ``removal``, the share of what removing all
         does; or ``preservation``, the harm that the retain domain may keep, in nats per text.
-        Raises ``UserError`` for another one."""
+        Raises ``UserError`` for another one, and for a corpus."""
+        if self.share is not None:
+            raise UserError(NO_GOLD, where="advise", do="take the list at `likely`, or a budget")
         if len(target) != 1:
             do = f"give one of {', '.join(advice.TARGETS)}"
             raise UserError(f"{len(target)} targets", where="advise", do=do)
@@ -314,7 +360,10 @@ class Ranking:
         for row in rows:
             row["text"] = excerpt(self._cell.texts[row["id"]])
             row["stays"] = row["rank"] > len(last.ids)
-        return render("cell", ranking=self, total=len(table), shown=rows, words=ADVICE)
+        share = self.share and f"{said(self.share)} of the corpus is of the domain"
+        known: dict[str, Any] = {"ranking": self, "total": len(table), "shown": rows}
+        known |= {"share": share, "of": "texts of the corpus" if share else "forget texts"}
+        return render("cell", words=ADVICE, **known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,6 +418,8 @@ class _Cell:
 
     def ranking(self, selector: str) -> Ranking:
         """Return the ranking of a selector with its lists."""
+        if self.raw.given is not None:
+            return self.of_corpus(selector)
         scores, again = self.scored(selector)
         budgets = self.config["grid"]["budgets"]
         _, stable = stability(*rankings(scores, again), budgets)
@@ -380,11 +431,36 @@ class _Cell:
         for beta in budgets:
             k, top = budget_of(beta, scores), Ranked.at(beta, selector, stable, compared, by_chance)
             about = manifest(scores, self.calibrated, self.duplicates, k, top, {"beta": beta})
-            judged, table = about["judgement"], removals(scores, self.duplicates, k)
-            ids, copies = (table[name].to_pylist() for name in ("id", "copies"))
-            known = ids, [*chain(*copies)], judged["act"], about["verdict"], table, about
-            lists[beta] = RemovalList(beta, *known)
-        return Ranking(selector, scores, lists, judged["ranking"], self)
+            lists[beta] = self.listed(scores, beta, about)
+        return Ranking(selector, scores, lists, about["judgement"]["ranking"], self)
+
+    def of_corpus(self, selector: str) -> Ranking:
+        """Return the ranking of a corpus that nobody labelled, by its examples."""
+        scores, again = self.scored(selector)
+        known = self.examples.filter(pc.equal(self.examples["section"], INFERENCE))
+        of = corpus_of(scores, known, hits="terms" in self.config["datasets"][DATASET]["forget"])
+        table, budgets, likely = of.table(scores), [*self.config["grid"]["budgets"]], None
+        with contextlib.suppress(UserError):
+            likely = float(share_of(of.likely, len(of.order)))
+            budgets = sorted({*budgets, likely})
+        _, stable = stability(*rankings(table, again), budgets)
+        texts = texts_of(labels_of(self.examples), self.duplicates, scores["id"].to_pylist())
+        separates = separation(scores, again, texts)
+        lists = {}
+        for beta in budgets:
+            listed = {"rankings": stable["rankings"], **stable["budgets"][paths.beta(beta)]}
+            how = separates, listed, _settings.comparison(self.config, selector)
+            about = corpus_manifest(of, table, self.duplicates, beta, *how) | {"beta": beta}
+            lists[beta] = self.listed(table, beta, about)
+        said = about["judgement"]["ranking"]
+        return Ranking(selector, table, lists, said, self, about["share"], likely)
+
+    def listed(self, scores: pa.Table, beta: float, about: Mapping[str, Any]) -> RemovalList:
+        """Return the list at a budget, of which ``about`` is the manifest."""
+        table = removals(scores, self.duplicates, budget_of(beta, scores))
+        ids, copies = (table[name].to_pylist() for name in ("id", "copies"))
+        known = ids, [*chain(*copies)], about["judgement"]["act"], about["verdict"], table, about
+        return RemovalList(beta, *known)
 
     @cached_property
     def frontier(self) -> list[dict[str, Any]]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.data.readers import Table, check_columns, name_of
@@ -174,17 +176,40 @@ def mark(frame: Frame, given: Any, name: str) -> tuple[dict[str, Any], list[bool
     return {"column": f"{MARKS}: {name}", "values": [True]}, [value == 1 for value in found]
 
 
-def vectors(frame: Frame, given: Any) -> NDArray[np.float32]:
-    """Return vectors (n, width), an array or the name of a column, in the order of the rows. Raises
-    ``UserError`` for another shape, and for what holds no numbers."""
+def in_files(folder: Path, text: str, beside: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Write texts and terms that are given beside a corpus, by name, to files, and return these as
+    a configuration has them. Raises ``UserError`` for what is no text, or empty."""
+    found = {}
+    for name, given in beside.items():
+        texts = cells(given, name)
+        for row, one in enumerate(texts, start=1):
+            if not (isinstance(one, str) and one.strip()):
+                what, do = f"{one!r:.60} is no text", "give a list of texts, none of them empty"
+                raise UserError(what, where=f"{name}, row {row}", do=do)
+        found[name] = str(folder / f"{name}{'.txt' if name == 'terms' else '.parquet'}")
+        if name == "terms":
+            Path(found[name]).write_text("\n".join(texts), encoding="utf-8")
+        else:
+            pq.write_table(pa.table({text: texts}), found[name])
+    return found
+
+
+def vectors(frame: Frame, given: Any, more: int = 0) -> NDArray[np.float32]:
+    """Return vectors (n, width), an array or the name of a column, in the order of the rows; of an
+    array also those of ``more`` texts behind them. Raises ``UserError`` for another shape, and for
+    what holds no numbers."""
     where = "embeddings"
+    if more and (isinstance(given, str) or len(given) != len(frame) + more):
+        what = f"is no array of {len(frame):,} rows of the frame and {more:,} of like and unlike"
+        raise UserError(what, where=where, do="give the vectors of these behind those of the frame")
     try:
         if isinstance(given, str):
             where = f"column {given!r}"
             column = frame.column(given)
             found = _flat(column) if isinstance(column, pa.ChunkedArray) else np.array([*column])
         else:
-            frame.aligned(given, where)
+            if not more:
+                frame.aligned(given, where)
             found = np.asarray(given)
     except (TypeError, ValueError, RuntimeError) as error:
         do = "give numbers (texts, width), as a NumPy array or a column of lists of one length"

@@ -241,19 +241,23 @@ class Corpus:
 def read_corpus(scores: pa.Table, examples: Path, *, hits: bool) -> Corpus:
     """Return it from the table ``scores`` and the table ``examples`` that it was made from."""
     more = [MISSED] if "screened" in read_metadata(examples) else []
-    known = ranked(examples, GIVEN, ANSWERED, "group", *more)
-    given = known[GIVEN]
-    answered = np.asarray(known[ANSWERED].is_valid())
+    return corpus_of(scores, ranked(examples, GIVEN, ANSWERED, "group", *more), hits=hits)
+
+
+def corpus_of(scores: pa.Table, known: Mapping[str, Any], *, hits: bool) -> Corpus:
+    """Return it from the table ``scores`` and what is ``known`` of its texts, by columns of the
+    examples table."""
+    given, missed = known[GIVEN], MISSED in known
     return Corpus(
         ids=np.array(scores["id"].to_pylist(), dtype=object),
         score=np.asarray(scores["score"].to_numpy(), dtype=np.float64),
         examples=np.asarray(pc.equal(scores["domain"], FORGET)),
         inside=np.asarray(given.is_null()),
-        asked=answered,
+        asked=np.asarray(known[ANSWERED].is_valid()),
         wanted=np.asarray(pc.fill_null(pc.equal(given, WANTED), fill_value=False)),
         hits=hits,
         groups=group_codes(known["group"]),
-        missed=np.asarray(known[MISSED]) if more else False,
+        missed=np.asarray(known[MISSED]) if missed else False,
     )
 
 
