@@ -166,6 +166,8 @@ def test_a_corpus_with_a_screen_is_left_to_the_run(
         given = yaml.safe_load(out.read_text(encoding="utf-8"))
         assert given["datasets"]["texts"]["forget"] == {"like": str(like), "screen": written}
         complete(given)
+    started(*words, "--screen", "20", "--windows", "50", "--cut")
+    assert "ranked: the 20 documents most like the examples" in capsys.readouterr().out
 
 
 def test_vectors_budgets_and_selectors_of_ones_own(

@@ -153,39 +153,46 @@ def test_an_answer_overrules_a_hit() -> None:
     assert corpus.blocklist()["hits"] == (hits & ~asked).sum()  # type: ignore[index]
 
 
-def screened(seed: int) -> tuple[Corpus, float, np.ndarray[Any, Any]]:
-    """A corpus of 20,000 texts of which a screen that sees half of the score let 1,000 pass, what
-    share of the domain did, and which of those that did are of it."""
+def screened(seed: int, windows: int = 1) -> tuple[Corpus, float, np.ndarray[Any, Any]]:
+    """A corpus of 20,000 texts, or windows of documents, of which a screen that sees half of the
+    score let 1,000 pass, what share of the domain did, and which of those that did are of it."""
     rng = np.random.default_rng(seed)
     domain = np.r_[np.ones(100, dtype=bool), rng.random(20000) < 0.02, np.zeros(400, dtype=bool)]
     looks = rng.normal(2 * domain, 1)
     score = looks + rng.normal(1.5 * domain, 1)
     inside = (np.arange(len(domain)) >= 100) & (np.arange(len(domain)) < 20100)
-    cut = np.sort(looks[inside])[-1000]
-    kept = ~inside | (looks >= cut)
-    recall = (looks[inside & domain] >= cut).mean()
+    best = looks.copy()
+    best[inside] = looks[inside].reshape(-1, windows).max(axis=1).repeat(windows)
+    cut = np.sort(best[inside])[-1000]
+    kept = ~inside | (best >= cut)
+    recall = (best[inside & domain] >= cut).mean()
     ids = np.array([f"t{i:05}" for i in range(len(domain))], dtype=object)[kept]
     examples = (np.arange(len(domain)) < 100)[kept]
     wanted, missed = (np.arange(len(domain)) >= 20100)[kept], (looks < cut)[kept]
+    groups = np.where(inside, 10**6 + np.arange(len(domain)) // windows, np.arange(len(domain)))
     corpus = Corpus(ids, score[kept], examples, inside[kept], wanted, missed=missed)
+    if windows > 1:
+        corpus = replace(corpus, divided=True, groups=groups[kept])
     return corpus, recall, domain[kept]
 
 
-def test_what_a_screen_missed_counts_against_a_list_and_not_for_the_share() -> None:
+@pytest.mark.parametrize("windows", [1, 10])
+def test_what_a_screen_missed_counts_against_a_list_and_not_for_the_share(windows: int) -> None:
     held: dict[str, list[bool]] = {"screen": [], "recall": [], "precision": [], "share": []}
     for seed in range(60):
-        corpus, passed, domain = screened(seed)
-        within = corpus.order[:200]
-        precision, recall = corpus.holds(200)
-        true = {
-            "screen": passed,
-            "recall": passed * domain[within].sum() / domain[corpus.inside].sum(),
-            "precision": domain[within].mean(),
-            "share": domain[corpus.inside].mean(),
-        }
-        ends: tuple[Any, ...] = (corpus.screen_recall(), recall, precision, corpus.share())
-        for name, each in zip(held, ends, strict=True):
-            held[name].append((each["low"] or 0) <= true[name] <= each["high"])
+        corpus, passed, domain = screened(seed, windows)
+        for k in (50, 200):
+            precision, recall = corpus.holds(k)
+            within = corpus.order[:k]
+            true = {
+                "screen": passed,
+                "recall": passed * domain[within].sum() / domain[corpus.inside].sum(),
+                "precision": domain[within].mean(),
+                "share": domain[corpus.inside].mean(),
+            }
+            ends: tuple[Any, ...] = (corpus.screen_recall(), recall, precision, corpus.share())
+            for name, each in zip(held, ends, strict=True):
+                held[name].append((each["low"] or 0) <= true[name] <= each["high"])
     for name, each in held.items():
         assert np.mean(each) >= 0.93, name
 

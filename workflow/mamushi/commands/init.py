@@ -420,8 +420,8 @@ def _describe_screen(
         complete(config)
     except ConfigError as error:
         raise UserError(error.lines[0]) from None
-    most = dataset["forget"]["screen"]
-    ranked = f"{most:,} texts" if most >= 1 else f"{most:.2%} of the texts"
+    most, of = dataset["forget"]["screen"], "documents" if dataset.get("windows") else "texts"
+    ranked = f"{most:,} {of}" if most >= 1 else f"{most:.2%} of the {of}"
     print(f"{dataset['path']}: {len(columns)} columns")
     print(f"  ranked: the {ranked} most like the examples")
     print(_describe_model(model))

@@ -181,7 +181,8 @@ def _corpus(about: Mapping[str, Any]) -> list[str]:
         by = f"{known['hits']:,} hits of terms, at least {low}"
     lines = [f"  ranked    {about['n_forget']:,} {unit} of the corpus, by {by}"]
     if screen := about.get("screen"):
-        passed = f"{screen['passed']:,} of {screen['texts']:,} texts passed, and one like the"
+        what, one = ("texts", "one") if unit == "texts" else ("documents", "one with a window")
+        passed = f"{screen['passed']:,} of {screen['texts']:,} {what} passed, and {one} like the"
         chance = f"examples does with a chance of {said(screen['recall'])}"
         lines.append(f"  screen    {passed} {chance}")
     lines.append(f"  share     {said(share)} of them is of the domain")

@@ -420,8 +420,6 @@ def _check_windows(full: Config) -> Iterator[str]:
             continue
         if dataset["kind"] != "table":
             yield f"{at}: the documents of a table are divided; leave windows out"
-        elif dataset["forget"].get("screen"):
-            yield f"{at}: a screen reads whole documents; leave windows or forget.screen out"
         if dataset.get("answers") and windows["action"] == "remove" and not unlabelled(dataset):
             yield f"{at}.action: 'remove' is not allowed with answers, which are of windows; cut"
         if windows["overlap"] >= windows["words"]:

@@ -2,6 +2,7 @@
 
 A logistic regression on hashed words (tf-idf) tells the examples of the domain from a sample of the
 corpus. The texts that score highest by it are embedded and ranked; of the others nothing is kept.
+A document that is divided into windows scores as the best of these.
 
 The examples, a sample of the domain, say what is missed: each passes where it is among the highest
 by a fit without it and its copies. A sample of the texts beneath says less: a thousand without one
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from mamushi.data import like, readers
 from mamushi.data.duplicates import find_duplicates
 from mamushi.data.readers import Row, Table
+from mamushi.data.windows import parts
 from mamushi.errors import UserError
 
 Scores = NDArray[np.float32]
@@ -38,11 +40,13 @@ BLOCK = 8192
 class Screen:
     """Scores texts by the ``weights`` (FEATURES, 1 + FOLDS) of their words, times their ``rarity``:
     first those by all examples, then those by all but a fold, which ``fold`` (m,) has of each. Of a
-    corpus the highest of all these scores are kept, ``best`` (passed, 1 + FOLDS)."""
+    corpus the highest of all these scores are kept, ``best`` (passed, 1 + FOLDS). Documents are
+    divided by ``windows``, if that is not None."""
 
     weights: Scores
     rarity: TfidfTransformer
     fold: NDArray[np.int64]
+    windows: Mapping[str, Any] | None = None
     best: Scores = field(default_factory=lambda: np.empty((0, 1 + FOLDS), np.float32))
 
     def scores(self, texts: Iterable[Any]) -> Scores:
@@ -59,7 +63,9 @@ class Screen:
         kept: list[Row] = []
         own = np.empty(0, np.float32)
         while block := list(islice(rows, BLOCK)):
-            scores = self.scores(cells.get(column) for _, _, cells in block)
+            divided = [_windows(cells.get(column), self.windows) for _, _, cells in block]
+            first = np.cumsum([0, *map(len, divided[:-1])])
+            scores = np.maximum.reduceat(self.scores(chain.from_iterable(divided)), first)
             self.best = np.concatenate([self.best, scores])
             kept, own = kept + block, np.concatenate([own, scores[:, 0]])
             if len(own) > 2 * most:
@@ -89,7 +95,10 @@ def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[Table, 
     sample = [cell if isinstance(cell, str) else "" for cell in rows.columns[column]]
     like.check(given, sample, settings)
     examples, wanted = ([text for _, text in given.get(name, ())] for name in like.KEYS)
-    screen, most = fit(examples, sample), settings["forget"]["screen"]
+    windows, draw = settings.get("windows"), np.random.default_rng(0)
+    # An example is a passage, which is told from passages.
+    sample = [str(draw.choice(_windows(text, windows))) for text in sample]
+    screen, most = fit(examples, sample, windows), settings["forget"]["screen"]
     # Below 1 it is a share.
     most = int(min(n, most if most >= 1 else np.ceil(most * n)))
     table = readers.read(path, columns, lambda rows: screen.through(rows, column, most))
@@ -100,7 +109,9 @@ def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[Table, 
     return table, ({"texts": n, "passed": len(table.places)}, ~passes)
 
 
-def fit(examples: Sequence[str], sample: Sequence[str]) -> Screen:
+def fit(
+    examples: Sequence[str], sample: Sequence[str], windows: Mapping[str, Any] | None = None
+) -> Screen:
     """Fit a screen to the examples against a ``sample`` of the corpus, of which some may be of the
     domain as well."""
     from scipy.sparse import vstack
@@ -126,7 +137,14 @@ def fit(examples: Sequence[str], sample: Sequence[str]) -> Screen:
     weights = np.zeros((FEATURES, 1 + FOLDS), np.float32)
     fits = [one, *(fold != number for number in range(FOLDS))]
     weights[there] = np.stack([fitted(rows) for rows in fits], axis=1)
-    return Screen(weights, rarity, fold)
+    return Screen(weights, rarity, fold, windows)
+
+
+def _windows(text: Any, how: Mapping[str, Any] | None) -> list[Any]:
+    """Return the windows of a document; what is not divided, or no text, as it is."""
+    if how is None or not isinstance(text, str):
+        return [text]
+    return [text[start:stop] for start, stop in parts(text, how)]
 
 
 def _counts(texts: Iterable[Any]) -> Any:

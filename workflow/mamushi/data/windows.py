@@ -40,6 +40,13 @@ def spans(text: str, words: int, overlap: int, paragraphs: str | None) -> Iterat
             yield own[further * i // count], own[behind]
 
 
+def parts(text: str, how: Mapping[str, Any]) -> list[Span]:
+    """Return the windows of a text by the settings ``windows`` of a dataset; of one without words
+    the whole."""
+    found = spans(text, how["words"], how["overlap"], how["paragraphs"])
+    return [*found] or [(0, len(text))]
+
+
 def document_of(window: str) -> str:
     """Return the id of the document of a window."""
     return window.rpartition("#")[0]
@@ -57,11 +64,11 @@ def divided(raw: Raw, how: Mapping[str, Any] | None) -> Raw:
     if how is None:
         return raw
     check_unique(raw.ids, raw.places)
-    parts, rows, ids, texts = (how["words"], how["overlap"], how["paragraphs"]), [], [], []
+    rows, ids, texts = [], [], []
     for row, text in enumerate(raw.texts):
         example = raw.given is not None and raw.forget[row]
         # An empty text is left to be counted as one.
-        for start, stop in [*([] if example else spans(text, *parts))] or [(0, len(text))]:
+        for start, stop in [(0, len(text))] if example else parts(text, how):
             rows.append(row)
             ids.append(f"{raw.ids[row]}#{start}-{stop}")
             texts.append(text[start:stop])
@@ -83,6 +90,7 @@ def divided(raw: Raw, how: Mapping[str, Any] | None) -> Raw:
         group=[one or name for one, name in zip(of(group), of(raw.ids), strict=True)],
         given=None if raw.given is None else of(raw.given),
         documents=of(raw.ids) if whole else None,
+        missed=None if raw.missed is None else raw.missed[rows],
     )
 
 

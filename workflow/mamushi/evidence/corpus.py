@@ -53,7 +53,8 @@ class Corpus:
     of a blocklist. What was ``asked`` about texts of the corpus made them examples or wanted: those
     are no fair sample, as they were drawn about the ends of lists, and stand for themselves alone.
     Where a screen let the corpus pass, ``missed`` ones of those that are given would not have: what
-    the corpus has of their kind is like the others alone."""
+    the corpus has of their kind is like the others alone. But windows of ``divided`` documents pass
+    with a document, also those that alone would not."""
 
     ids: NDArray[np.object_]
     score: Doubles
@@ -65,6 +66,7 @@ class Corpus:
     groups: NDArray[np.int64] | None = None
     """Codes of texts that are not independent, such as windows of a document; None of others."""
     missed: Mask | bool = False
+    divided: bool = False
 
     def _alone(self, *parts: Mask) -> list[float]:
         groups = self.groups
@@ -76,9 +78,15 @@ class Corpus:
         return self.examples & np.logical_not(self.asked)
 
     @property
-    def sample(self) -> Mask:
-        """Which of these are like what the corpus has of the domain, (n,)."""
+    def passing(self) -> Mask:
+        """Which of these would pass the screen, (n,)."""
         return self.drawn & np.logical_not(self.missed)
+
+    @property
+    def sample(self) -> Mask:
+        """Which of them are like what the corpus has of the domain, (n,), or less than that like
+        it: then the share is bounded all the same."""
+        return self.drawn if self.divided else self.passing
 
     @property
     def others(self) -> Mask:
@@ -201,18 +209,20 @@ class Corpus:
             nothing: Interval = {"estimate": None, "low": None, "high": None}
             return {**nothing, "estimate": at}, nothing
         cut = self.score[self.order[k - 1]]
-        above = self.score[self.sample] >= cut
-        hits = int(above.sum()) if k > certain else 0
+        above, passing = self.score >= cut, self.passing
         sure = min(k, certain) / k
         # What the share counts at the cut is not counted twice.
-        counted = self.certain & self.rest & (self.score >= cut) & (k > certain)
+        counted = self.certain & self.rest & above & (k > certain)
         known = min(k, certain) - int(counted.sum())
 
-        def chance(n: int) -> tuple[float, float, float]:
+        def chance(of: Mask, among: Mask) -> tuple[float, float, float]:
+            hits, n = int((of & above).sum()), int(among.sum())
             return (hits / n, *count_bounds(hits, n, ERROR / 2)) if k > certain else (0.0, 0.0, 0.0)
 
-        # Of the texts of the domain that are in the corpus, and of all that a screen read.
-        caught, recall = chance(len(above)), chance(int(self.drawn.sum()))
+        # Of the texts of the domain that are in the corpus, and of all that a screen read. What
+        # passes with a document is between what would pass alone and what is drawn.
+        caught = (*chance(self.sample, self.sample)[:2], chance(passing, passing)[2])
+        recall = (*chance(passing, self.drawn)[:2], chance(self.sample, self.drawn)[2])
         found = self.of_rest
         low = found.low or 0.0
         of_list = [
@@ -232,16 +242,18 @@ class Corpus:
         return precision, dict(zip(names, recall, strict=True))
 
     def screen_recall(self) -> Interval:
-        """Return the chance of a text like the examples to pass the screen, at 95%."""
-        passed, n = int(self.sample.sum()), int(self.drawn.sum())
+        """Return the chance of a text like the examples to pass the screen, at 95%; of a window the
+        least chance, since another one of its document may do."""
+        passed, n = int(self.passing.sum()), int(self.drawn.sum())
         low, high = count_bounds(passed, n)
-        return {"estimate": passed / n, "low": low, "high": high}
+        return {"estimate": passed / n, "low": low, "high": 1.0 if self.divided else high}
 
 
 def read_corpus(scores: pa.Table, examples: Path, *, hits: bool) -> Corpus:
     """Return it from the table ``scores`` and the table ``examples`` that it was made from."""
-    more = [MISSED] if "screened" in read_metadata(examples) else []
-    return corpus_of(scores, ranked(examples, GIVEN, ANSWERED, "group", *more), hits=hits)
+    about = read_metadata(examples)
+    known = ranked(examples, GIVEN, ANSWERED, "group", *([MISSED] if "screened" in about else []))
+    return replace(corpus_of(scores, known, hits=hits), divided="windows" in about)
 
 
 def corpus_of(scores: pa.Table, known: Mapping[str, Any], *, hits: bool) -> Corpus:
