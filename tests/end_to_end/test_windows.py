@@ -17,6 +17,8 @@ from tests.support.workflow import mamushi
 CELL = {"dataset": "long", "model": "ours", "seed": "0"}
 QUICK = "--cores 1 --config 'selectors={mamushi_lr: {solver: newton-cholesky}}'"
 DOCUMENTS, OTHERS = 60, 5
+TELLING = {"d2": "zebra quartz fjord", "d4": "oxbow tundra lynx", "d6": "maple agate heron"}
+"""Words that end the unwanted paragraph of a document, and one of the next, which has none."""
 
 
 def paragraph(rng: random.Random, source: str) -> str:
@@ -28,7 +30,9 @@ def documents() -> dict[str, tuple[str, str]]:
     rng, found = random.Random(0), {}
     for i in range(DOCUMENTS):
         parts = [paragraph(rng, "ours") for _ in range(OTHERS)]
-        unwanted = "" if i % 2 else paragraph(rng, "theirs") + " \U0001f600"
+        words = TELLING.get(f"d{i - i % 2}", "")
+        unwanted = "" if i % 2 else f"{paragraph(rng, 'theirs')} {words} \U0001f600"
+        parts[0] += f" {words}" * (i % 2)
         if unwanted:
             # Behind what is read of a whole text, and so never where the ending of a file is.
             parts.insert(rng.randrange(OTHERS), unwanted)
@@ -92,6 +96,22 @@ def test_the_list_of_windows_is_verified(lab: Path) -> None:
     assert mamushi(lab, "verify", str(listed)).stdout.endswith(
         "the list is what its manifest says\n"
     )
+
+
+def test_windows_that_restate_one_are_cut_as_well(lab: Path) -> None:
+    (listed,) = lab.glob("results/runs/long/ours/seed0/removals/mamushi_lr/beta0.1*.parquet")
+    command("close", listed, "--out", lab / "close.parquet")
+    out = lab / "without.jsonl"
+    given = ("--data", lab / "long.jsonl", "--close", lab / "close.parquet")
+    command("apply", listed, *given, "--out", out)
+    left = {row["id"]: row["body"] for row in map(json.loads, out.open(encoding="utf-8"))}
+    gone = {name for name in TELLING if TELLING[name] not in left[name]}
+    assert gone
+    restating = {f"d{int(name[1:]) + 1}": words for name, words in TELLING.items()}
+    cut = {name for name, (whole, own) in documents().items() if not own and whole != left[name]}
+    assert cut == {name for name, words in restating.items() if words not in left[name]}
+    assert cut == {f"d{int(name[1:]) + 1}" for name in gone}
+    assert read_json(lab / "without.jsonl.receipt.json")["ids"]["close_found"] == len(cut)
 
 
 def test_windows_of_whole_documents_take_these_out(lab: Path) -> None:

@@ -269,6 +269,7 @@ def test_a_list_of_the_program_takes_its_copies_along(
         "close": 0,
         "found": 4,
         "copies_found": 2,
+        "close_found": 0,
         "not_found": ["c99"],
     }
     assert receipt["cross_posts"] == ["c1", "c8"]

@@ -180,8 +180,6 @@ def test_a_list_of_windows_away_from_its_run_says_so(tmp_path: Path) -> None:
 def test_windows_to_cut_are_no_texts_for_a_ledger_or_an_export(tmp_path: Path) -> None:
     data = tmp_path / "data.csv"
     data.write_text("id,text\na,b\n", encoding="utf-8")
-    with pytest.raises(UserError, match="is of windows, and texts are searched whole"):
-        command("close", listed(data), "--out", tmp_path / "close.parquet")
     for words in (("ledger", "add", listed(data)), ("export", listed(data), "--to", "jsonl")):
         out = ["--out", tmp_path / "out"] if words[0] == "export" else []
         with pytest.raises(UserError, match="lists windows of texts, and no texts"):

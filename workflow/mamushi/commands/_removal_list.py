@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256
-from mamushi.artifacts.tables import read_table
+from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.configuration.sources import unlabelled
 from mamushi.data.readers import columns
 from mamushi.data.rewriting import tables
@@ -38,6 +38,8 @@ class RemovalList:
     windows: Mapping[str, Mapping[Span, str | None]] = field(default_factory=dict)
     """Of a list of windows to cut: by document, the characters of each and what stands there, None
     of a near copy, of which that is not kept."""
+    close: frozenset[str] = frozenset()
+    """Those that restate a listed one, and their copies."""
 
     @property
     def copied(self) -> set[str]:
@@ -52,18 +54,29 @@ class RemovalList:
             raise UserError("lists windows of texts, and no texts", where=self.path, do=do)
         return {*self.ids} | self.copied
 
-    def all_copies(self) -> tuple[Path, dict[str, list[str]]]:
-        """Return where the texts of its run are, and the copies of each, also of those that stay.
-        Raises ``UserError`` for a list away from its run."""
+    @property
+    def whole(self) -> bool:
+        """Return whether it is of windows whose documents go."""
+        return bool((self.loader.get("windows") or {}).get("action") == "remove")
+
+    @property
+    def labelled(self) -> bool:
+        """Return whether it is of windows whose documents go since they have the label."""
+        return self.whole and not unlabelled(self.loader)
+
+    def all_copies(self) -> tuple[Path, Callable[[str], list[str]]]:
+        """Return where the texts of its run are, and what gives the copies of one, also of one that
+        stays. Raises ``UserError`` for a list away from its run."""
         if self.examples is None:
             do = "give results/runs/.../removals/SELECTOR/betaB.parquet"
             what = "no run lies around it, whose texts could be searched"
             raise UserError(what, where=self.path, do=do)
         found: dict[str, list[str]] = {}
-        duplicates = self.examples.with_name(Path(paths.DUPLICATES).name)
-        for row in read_table(duplicates, schemas.DUPLICATES).to_pylist():
-            found.setdefault(row["kept_id"], []).append(row["id"])
-        return self.examples, found
+        # Of documents with labels the first window is kept for all windows of a copy.
+        of = document_of if self.labelled else str
+        for row in _duplicates(self.examples):
+            found.setdefault(of(row["kept_id"] or ""), []).append(row["id"])
+        return self.examples, lambda name: found.get(of(name), [])
 
     @property
     def loader(self) -> Mapping[str, Any]:
@@ -154,8 +167,7 @@ def read(path: Path) -> RemovalList:
     if not (divided := found.loader.get("windows")):
         return found
     if divided["action"] == "cut":
-        near = {row["id"] for row in gone if row["reason"] == "near"}
-        return replace(found, windows=_windows(found, examples, near))
+        return replace(found, windows=_windows(copies, examples, gone))
     # Of a document in which the list ends the whole goes; where windows have labels of their own, a
     # document goes for each that is listed.
     documents: dict[str, list[str]] = {document_of(name): [] for name in ids}
@@ -168,15 +180,42 @@ def read(path: Path) -> RemovalList:
     return replace(found, ids=[*documents], copies=documents, cross_posts=stay)
 
 
+def with_close(listed: RemovalList, path: Path) -> RemovalList:
+    """Return a list with the close texts that ``mamushi close`` found. Raises ``UserError`` for
+    those of another list."""
+    rows = read_table(path, schemas.CLOSE).to_pylist()
+    if read_metadata(path)["list_sha256"] != sha256(listed.path):
+        do = f"make it with mamushi close {listed.path}"
+        raise UserError("is of another list", where=path, do=do)
+    of = document_of if listed.whole else str
+    close = {of(name) for row in rows for name in (row["id"], *row["copies"])}
+    windows = {name: {**each} for name, each in listed.windows.items()}
+    if windows and listed.examples is not None:
+        copies = {row["id"]: row["copies"] for row in rows}
+        found = _windows(copies, listed.examples, _duplicates(listed.examples))
+        for name, each in found.items():
+            windows.setdefault(name, {}).update(each)
+    # A copy may stand in a document that goes anyway.
+    close -= {*listed.ids, *listed.copied}
+    return replace(listed, close=frozenset(close), windows=windows)
+
+
+def _duplicates(examples: Path) -> list[dict[str, Any]]:
+    where = examples.with_name(Path(paths.DUPLICATES).name)
+    return list(read_table(where, schemas.DUPLICATES).to_pylist())
+
+
 def _windows(
-    listed: RemovalList, examples: Path, near: set[str]
+    copies: Mapping[str, Sequence[str]], examples: Path, gone: Sequence[Mapping[str, Any]]
 ) -> dict[str, dict[Span, str | None]]:
-    """Return what is cut of which document. Raises ``UserError`` without the texts."""
+    """Return what is cut of which document, for windows with their copies. Raises ``UserError``
+    without the texts."""
+    near = {row["id"] for row in gone if row["reason"] == "near"}
     table = read_table(examples, schemas.EXAMPLES, ["id", "text"])
     texts = dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
     found: dict[str, dict[Span, str | None]] = {}
-    for name in listed.ids:
-        for window in (name, *listed.copies[name]):
+    for name, several in copies.items():
+        for window in (name, *several):
             text = None if window in near else texts[name]
             found.setdefault(document_of(window), {})[span_of(window)] = text
     return found

@@ -28,15 +28,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="what to write")
     column = "column with the ids (default: the ranked dataset's; else `id`, else row numbers)"
     parser.add_argument("--id", metavar="COLUMN", help=column)
-    close = "what `mamushi close LIST` wrote: texts that restate a removed one go as well"
+    close = "what `mamushi close LIST` wrote: what restates a removed text goes as well"
     parser.add_argument("--close", type=Path, metavar="FILE", help=close)
 
 
 def run(args: argparse.Namespace) -> None:
     """Write the table and its receipt.
 
-    Raises ``UserError`` as ``_removal_list.read`` and ``rewriting.rewrite``, and for close texts of
-    another list.
+    Raises ``UserError`` as ``_removal_list.read``, ``_removal_list.with_close`` and
+    ``rewriting.rewrite``.
     """
     from mamushi.artifacts.files import write_json
     from mamushi.commands import _removal_list
@@ -47,9 +47,10 @@ def run(args: argparse.Namespace) -> None:
     receipt = args.out.with_name(f"{args.out.name}.receipt.json")
     refuse_existing(receipt)
     listed = _removal_list.read(args.list)
-    close = _close(args.close, args.list) if args.close else set()
+    if args.close:
+        listed = _removal_list.with_close(listed, args.close)
     column = listed.column(args.id, args.data)
-    if listed.windows and not args.close:
+    if listed.windows:
         near = any(None in each.values() for each in listed.windows.values())
         if near and not listed.was_ranked(args.data):
             what = "was changed since it was ranked, and near copies are to be cut from it"
@@ -57,17 +58,19 @@ def run(args: argparse.Namespace) -> None:
         text, windows = listed.loader["text"], listed.windows
         removal = Removal(windows, column, text=text, windows=windows)
     else:
-        removal = Removal(listed.all | close, column)
+        removal = Removal(listed.all | listed.close, column)
     rewrite(args.data, args.out, removal)
-    done = _receipt(args, listed, removal, close)
+    done = _receipt(args, listed, removal)
     write_json(receipt, done)
     copies, missing = done["ids"]["copies_found"], done["ids"]["not_found"]
-    also = f", {len(removal.found & close):,} as close texts" if args.close else ""
+    close = f"{done['ids']['close_found']:,}"
     rows = f"{removal.removed:,} of {removal.read:,} rows removed"
     if listed.windows:
-        print("{characters:,} characters cut from {rows:,} rows".format(**removal.cut))
+        also = f", with {close} close windows" if args.close else ""
+        print("{characters:,} characters cut from {rows:,} rows".format(**removal.cut) + also)
         print(f"{rows}, of which nothing would be left")
     else:
+        also = f", {close} as close texts" if args.close else ""
         print(f"{rows}, {copies:,} of them as copies{also}")
     if missing:
         print(f"{len(missing):,} ids of the list are not there, the first is {missing[0]!r}")
@@ -76,23 +79,7 @@ def run(args: argparse.Namespace) -> None:
     print(args.out)
 
 
-def _close(path: Path, of: Path) -> set[str]:
-    """Return the ids of close texts, with their copies, of the list ``of``. Raises ``UserError``
-    for those of another one."""
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.files import sha256
-    from mamushi.artifacts.tables import read_metadata, read_table
-    from mamushi.errors import UserError
-
-    rows = read_table(path, schemas.CLOSE).to_pylist()
-    if read_metadata(path)["list_sha256"] != sha256(of):
-        raise UserError("is of another list", where=path, do=f"make it with mamushi close {of}")
-    return {name for row in rows for name in (row["id"], *row["copies"])}
-
-
-def _receipt(
-    args: argparse.Namespace, listed: RemovalList, removal: Removal, close: set[str]
-) -> dict[str, Any]:
+def _receipt(args: argparse.Namespace, listed: RemovalList, removal: Removal) -> dict[str, Any]:
     """Return what was done, with digests."""
     from mamushi.artifacts.files import sha256
     from mamushi.artifacts.provenance import versions
@@ -103,8 +90,7 @@ def _receipt(
         return sha256(path) if path.is_file() else {p.name: sha256(p) for p in tables(path)}
 
     about, of = listed.manifest or {}, document_of if listed.windows else str
-    also = close - listed.all if close else set()
-    ids = [*listed.windows] or [*listed.ids, *sorted(listed.copied), *sorted(also)]
+    ids = [*listed.windows] or [*listed.ids, *sorted(listed.copied), *sorted(listed.close)]
     return {
         "list": {"path": str(args.list), "sha256": sha256(args.list)},
         "of": {name: about.get(name) for name in ("dataset", "model", "seed", "selector", "beta")},
@@ -121,9 +107,10 @@ def _receipt(
         "ids": {
             "listed": len(listed.ids),
             "copies": len(listed.copied),
-            "close": len(also),
+            "close": len(listed.close),
             "found": len(removal.found),
             "copies_found": sum(of(name) in removal.found for name in listed.copied),
+            "close_found": sum(of(name) in removal.found for name in listed.close),
             "not_found": [name for name in ids if name not in removal.found],
         },
         # They stood in both domains, and so are in no list.

@@ -99,7 +99,7 @@ def _draw(args: argparse.Namespace) -> None:
     from mamushi.selection.removals import digest
 
     listed = _removal_list.read(args.list)
-    if (listed.loader.get("windows") or {}).get("action") == "remove":
+    if listed.whole:
         do = "set windows.action to cut, and audit what is listed then"
         raise UserError("lists documents, and windows were ranked", where=args.list, do=do)
     examples, copies = listed.all_copies()
@@ -125,7 +125,7 @@ def _draw(args: argparse.Namespace) -> None:
             )
         ],
         "sample": [
-            {"id": name, "stratum": int(codes[row]), "copies": copies.get(name, [])}
+            {"id": name, "stratum": int(codes[row]), "copies": copies(name)}
             for row, name in zip(drawn, names, strict=True)
         ],
     }
