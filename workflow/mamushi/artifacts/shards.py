@@ -78,7 +78,7 @@ def join_shards(
     """Put the ``shards`` of a table of vectors together: byte by byte what one job would have
     written. Raises ``UserError`` as ``read_shards``."""
     blocks = read_shards(shards, len(texts["id"]), origin)
-    about = {name: told for name, told in read_metadata(shards[0]).items() if name != "shard"}
+    about = {name: value for name, value in read_metadata(shards[0]).items() if name != "shard"}
     with writing(path, kind, metadata=about) as write:
         for place, vectors in enumerate(blocks):
             names = {name: of.slice(place * BLOCK, BLOCK) for name, of in texts.items()}

@@ -111,11 +111,11 @@ def _table(
     head = ["selector", "remove", "share", "95% interval", "retraining may need"]
     cells = [_cells(row, wholes[row["selector"]], root, seed) for row in rows]
     lines = [[*head, "list"], *cells] if rows else []
-    told = [column for column in zip(*lines, strict=True) if {*column[1:]} != {UNKNOWN}]
-    widths = [max(map(len, column)) for column in told]
+    columns = [column for column in zip(*lines, strict=True) if {*column[1:]} != {UNKNOWN}]
+    widths = [max(map(len, column)) for column in columns]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in zip(*told, strict=True)
+        for line in zip(*columns, strict=True)
     ]
 
 

@@ -163,9 +163,9 @@ def _cell(
         given = "" if root == paths.RESULTS else f" --root {root}"
         lines.append(f"  how many  mamushi advise --removal 0.5{given}")
     half = advised(root, cell).get(best)
-    taken = take(lists[best], first_budget(half) if half else None)
-    if _to_act_on(taken):
-        lines.append(f"  remove    mamushi apply {taken['path']} {table(root, cell)}")
+    manifest = take(lists[best], first_budget(half) if half else None)
+    if _to_act_on(manifest):
+        lines.append(f"  remove    mamushi apply {manifest['path']} {table(root, cell)}")
     return lines
 
 

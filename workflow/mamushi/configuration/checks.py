@@ -131,9 +131,9 @@ def check_names(full: Config) -> Iterator[str]:
     for where, axes in named.items():
         for what in known:
             # What others take over from the grid is told of there.
-            told = full["grid"].get(what, ()) if where != "grid" else ()
+            in_grid = full["grid"].get(what, ()) if where != "grid" else ()
             for place, name in enumerate(axes.get(what, ())):
-                if name in told:
+                if name in in_grid:
                     continue
                 yield from undefined(f"{where}.{what}[{place}]", what, name)
     yield from undefined("removal.ratio", "selectors", full["removal"]["ratio"])
@@ -309,8 +309,8 @@ def _check_derived(full: Config) -> Iterator[str]:
             asked["removal.ratio"] = full["removal"]["ratio"]
         for at, name in asked.items():
             for dataset in axes["datasets"] if name in needy else ():
-                told = where != "grid" and name in full["grid"]["selectors"]
-                if told and dataset in full["grid"]["datasets"]:
+                in_grid = where != "grid" and name in full["grid"]["selectors"]
+                if in_grid and dataset in full["grid"]["datasets"]:
                     continue
                 if full["datasets"][dataset]["kind"] not in knowing:
                     yield (
@@ -341,8 +341,8 @@ def _check_unlabelled(full: Config) -> Iterator[str]:
         here = [name for name in corpora if name in axes["datasets"] and not measured]
         for place, name in enumerate(axes["selectors"] if here else ()):
             # What others take over from the grid is told of there.
-            told = where != "grid" and name in full["grid"]["selectors"]
-            if not told and (of_tokens(full, name) or not _scores_both(full, name)):
+            in_grid = where != "grid" and name in full["grid"]["selectors"]
+            if not in_grid and (of_tokens(full, name) or not _scores_both(full, name)):
                 yield (
                     f"{where}.selectors[{place}]: {name!r} is not allowed with the dataset "
                     f"{here[0]!r}, in which nobody marked the domain; name one that scores every "

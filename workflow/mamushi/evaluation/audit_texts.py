@@ -232,6 +232,6 @@ def _compare_with_gold(
         row["start"] = compared(start, start).model.value
     row["at_fault"] = not found.gold.low <= CHANCE[measure] <= found.gold.high
     low, high = found.difference.low, found.difference.high
-    told = "more than" if low > 0 else "less than" if high < 0 else "not told from"
-    row["verdict"] = f"{told} gold"
+    relation = "more than" if low > 0 else "less than" if high < 0 else "not told from"
+    row["verdict"] = f"{relation} gold"
     return row

@@ -95,8 +95,8 @@ def compared(
     if share:
         ends = {"beta0": before[:, rows], "gold": cohort.gold[:, rows]}
     found = contrast(after[:, rows], before[:, rows], cohort.tokens[rows], own, **ends)
-    told = [known(each) for each in (found.estimate, found.low, found.high)]
-    return [None] * 3 if share and None in told else told
+    estimates = [known(each) for each in (found.estimate, found.low, found.high)]
+    return [None] * 3 if share and None in estimates else estimates
 
 
 class Ranked:

@@ -53,15 +53,15 @@ def answer(
     selector = leading(of_texts or lists)[0]
     how_many = advised(root, cell).get(selector)
     budget = first_budget(how_many) if how_many else None
-    taken = take(lists[selector], budget)
-    count, whole, unit = size(taken)
+    about = take(lists[selector], budget)
+    count, whole, unit = size(about)
     bought = _bought(root, cell, selector)
     page = paths.under("", paths.RANKING, **cell)
     return {
         "cell": cell,
         "selector": selector,
-        "take": taken,
-        "reasons": reasons(taken["judgement"]),
+        "take": about,
+        "reasons": reasons(about["judgement"]),
         "size": f"{count:,} of {whole:,} {unit}",
         "whole": whole,
         "unit": unit,
@@ -73,9 +73,9 @@ def answer(
         "asked": units_at(budget, whole) if budget else None,
         "shares": [each["beta"] for each in lists[selector]],
         "bought": bought,
-        "bought_at": take(bought[selector], taken["beta"]) if bought else None,
+        "bought_at": take(bought[selector], about["beta"]) if bought else None,
         "next": [
-            *steps(root, cell, taken, budget, named),
+            *steps(root, cell, about, budget, named),
             *(_masking(root, cell, each) for each in masks[:1] if of_texts),
             *([ASK] if how_many else []),
         ],
@@ -123,13 +123,13 @@ def take(found: Sequence[Manifest], budget: float | None) -> Manifest:
 
 def reasons(judged: Mapping[str, Any]) -> list[str]:
     """Return what speaks for and against a list, a thought each; of a comparison, why it is one."""
-    told = [judged["ranking"], *([] if judged["act"] == COMPARISON else [judged["list"]])]
-    return [reason for words in told for reason in words.split("; ")]
+    parts = [judged["ranking"], *([] if judged["act"] == COMPARISON else [judged["list"]])]
+    return [reason for words in parts for reason in words.split("; ")]
 
 
-def steps(root: Path, cell: Cell, taken: Manifest, budget: float | None, named: str) -> list[Step]:
+def steps(root: Path, cell: Cell, about: Manifest, budget: float | None, named: str) -> list[Step]:
     """Return what to do next, and what to do for the list of a ``budget`` that was estimated."""
-    act = taken["judgement"]["act"]
+    act = about["judgement"]["act"]
     found: list[Step] = []
     if act == COMPARISON:
         found.append(("Rank with a selector that looks at the texts, such as mamushi.", None))
@@ -138,14 +138,14 @@ def steps(root: Path, cell: Cell, taken: Manifest, budget: float | None, named: 
     else:
         if act == UNKNOWN:
             found.append(("Read the list first: nothing is known of its worth.", None))
-        if "removed" not in taken:
-            return [*found, _masking(root, cell, taken)]
-        apply = f"mamushi apply {_quoted(root, taken)} {table(root, cell)}"
+        if "removed" not in about:
+            return [*found, _masking(root, cell, about)]
+        apply = f"mamushi apply {_quoted(root, about)} {table(root, cell)}"
         found.append(("Write your table without these texts and their copies:", apply))
-        asked = units_at(budget, taken["n_forget"]) if budget else taken["removed"]
-        if asked != taken["removed"]:
-            beta = share_of(asked, taken["n_forget"])
-            make = f"mamushi list --budget {beta} --selector {taken['selector']}{named}"
+        asked = units_at(budget, about["n_forget"]) if budget else about["removed"]
+        if asked != about["removed"]:
+            beta = share_of(asked, about["n_forget"])
+            make = f"mamushi list --budget {beta} --selector {about['selector']}{named}"
             found.append(
                 (f"Or first make the list that the estimate asks for, {asked:,} texts:", make)
             )

@@ -364,10 +364,10 @@ def stability(files: StabilityFiles, settings: Stability, job: Job) -> None:
     scores = read_table(files.scores, schemas.SCORES)
     again = read_refits(files.refits)
     ranked = read_table(files.ranked or files.scores, schemas.SCORES)
-    columns, told = stability(*rankings(ranked, again), settings.budgets)
+    columns, metadata = stability(*rankings(ranked, again), settings.budgets)
     texts = read_texts(files.examples, files.duplicates, scores["id"].to_pylist())
-    told |= {"provenance": job.origin, "separation": separation(scores, again, texts)}
-    write_table(files.out, schemas.STABILITY, columns, metadata=told)
+    metadata |= {"provenance": job.origin, "separation": separation(scores, again, texts)}
+    write_table(files.out, schemas.STABILITY, columns, metadata=metadata)
 
 
 class Manifests(SelectorSettings, Cell):

@@ -84,8 +84,8 @@ def _rank(args: argparse.Namespace, cells: Iterable[Mapping[str, str]]) -> int:
     models, datasets = (config.get(name) or {} for name in ("models", "datasets"))
     # What is measured against gold is not of a corpus that nobody labelled.
     corpora = [cell for cell in cells if unlabelled(datasets.get(cell["dataset"], {}))]
-    told = (figure,) if corpora else (paths.FRONTIER, figure)
-    wanted = [*lists, *(pattern.format(**cell) for cell in cells for pattern in told)]
+    evidence = (figure,) if corpora else (paths.FRONTIER, figure)
+    wanted = [*lists, *(pattern.format(**cell) for cell in cells for pattern in evidence)]
     wanted += [
         paths.PREDICTED.format(**cell)
         for cell in cells

@@ -213,11 +213,11 @@ def forecast(
         found = forecaster.of(job)
         remote = graph.cluster and not job.uses.get(CORES)
         wall, cpu = OWN[bool(remote)]
-        own, taken = own + cpu, found.wall + wall
-        chain.append(taken + max((chain[before] for before in job.needs), default=0.0))
+        own, seconds = own + cpu, found.wall + wall
+        chain.append(seconds + max((chain[before] for before in job.needs), default=0.0))
         for name, limit in graph.limits.items():
             # A job that asks for more than there is takes all there is.
-            busy[name] += taken * min(job.uses.get(name, 0.0) / limit, 1.0)
+            busy[name] += seconds * min(job.uses.get(name, 0.0) / limit, 1.0)
         end, kept = end + found.written, kept + found.work.kept
         checkpoint = max(checkpoint, found.work.state)
         # A tiny model makes do without a GPU on a machine that counts none.
