@@ -208,6 +208,7 @@ def test_an_audit_is_fed_back_into_the_ranking(ranked: Path, tmp_path: Path) -> 
     mamushi(folder, "audit", "--merge", "answers-ana.json")
     merged = read_json(folder / "audit/merged.json")
     before = {*pq.read_table(folder / list_)["id"].to_pylist()}
+    mamushi(folder, "list", "--texts", "7", "--cores", "1")
     true = {"precision": len(before & unwanted) / len(before), "before": 42 / 399}
     for name, share in true.items():
         _, low, high = merged["estimates"][name]
@@ -222,6 +223,11 @@ def test_an_audit_is_fed_back_into_the_ranking(ranked: Path, tmp_path: Path) -> 
     first = {row["id"] for row in rows if row["rank"] and row["rank"] <= len(certain)}
     assert first == certain
     after = {*pq.read_table(folder / list_)["id"].to_pylist()}
+    # A list that nobody asks for again is of the ranking before.
+    old = paths.REMOVAL.format(**CELL, beta="0.02")
+    assert f"\n{old}: is of an earlier ranking, and not to be acted on\n" in done
+    refused = mamushi(folder, "apply", old, "--data", "corpus.jsonl", "--out", "x", check=False)
+    assert f"error: {old}: is of an earlier ranking than the one that is there" in refused.stderr
     came, went = len(after - before), len(before - after)
     assert f"{list_}: {came} texts came into the list, {went} left it\n" in done
     assert "is what its manifest says" in mamushi(folder, "verify", list_).stdout

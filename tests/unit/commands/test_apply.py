@@ -19,10 +19,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256
+from mamushi.artifacts.tables import read_table, write_table
 from mamushi.data import readers
 from mamushi.errors import UserError
-from tests.support.removal_files import command, removal_list
+from tests.support.removal_files import CELL, command, removal_list
 
 BOM = b"\xef\xbb\xbf"
 GONE = ["3", "5", "10"]
@@ -287,6 +289,23 @@ def test_a_list_that_is_not_its_manifests_is_refused(tmp_path: Path) -> None:
     manifest.write_text(json.dumps(read_json(manifest) | {"ids_sha256": "0" * 64}))
     with pytest.raises(UserError, match="is not the list of the manifest beside it"):
         command("apply", made, "--data", data, "--out", tmp_path / "clean.csv")
+
+
+def test_a_list_of_an_earlier_ranking_is_refused_but_stays_in_a_ledger(tmp_path: Path) -> None:
+    data = comments(tmp_path)
+    made = removal_list(tmp_path / "results", {"c2": []}, data=data)
+    scores = paths.under(tmp_path / "results", paths.SCORES, **CELL, selector="mamushi")
+    scores.parent.mkdir(parents=True)
+    scores.write_bytes(b"as ranked")
+    origin = {"provenance": {"inputs": {"scores": sha256(scores)}}}
+    write_table(made, schemas.REMOVALS, read_table(made, schemas.REMOVALS), metadata=origin)
+    command("apply", made, "--data", data, "--out", tmp_path / "clean.csv")
+    scores.write_bytes(b"ranked again")
+    again = "is of an earlier ranking .*mamushi list --budget 0.50 --selector mamushi"
+    with pytest.raises(UserError, match=again):
+        command("apply", made, "--data", data, "--out", tmp_path / "again.csv")
+    command("ledger", "add", made, "--ledger", tmp_path / "ledger")
+    command("ledger", "verify", "--ledger", tmp_path / "ledger")
 
 
 def test_row_numbers_are_those_of_the_file_that_was_ranked(tmp_path: Path) -> None:

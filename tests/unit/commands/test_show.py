@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from mamushi.artifacts import paths
-from mamushi.artifacts.files import write_json
+from mamushi.artifacts.files import read_json, sha256, write_json
 from mamushi.cli import main
+from mamushi.evidence.start import write
 from tests.support.ranked_files import BOUND, CELL, CHANCE, STRONG, WEAK, judgement, write_ranked
 
 
@@ -88,6 +89,27 @@ def test_masked_tokens_and_the_command_that_hands_them_over(
         worth,
         f"  hand over mamushi export {made[0]} --to labels --out masked.jsonl",
     ]
+
+
+def test_a_list_of_an_earlier_ranking_is_named_and_not_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_ranked(tmp_path)
+    scores = paths.under(tmp_path, paths.SCORES, **CELL, selector="mamushi")
+    for beta, made_from in (("0.10", "0" * 64), ("0.50", sha256(scores))):
+        path = paths.under(tmp_path, paths.MANIFEST, **CELL, selector="mamushi", beta=beta)
+        origin = {"provenance": {"inputs": {"scores": made_from}}}
+        write_json(path, read_json(path) | origin)
+    assert main(["show", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    old = paths.under(tmp_path, paths.REMOVAL, **CELL, selector="mamushi", beta="0.10")
+    assert said.endswith(f"\n\n{old}: is of an earlier ranking, and not to be acted on\n")
+    assert said.count(str(old)) == 1 and "mamushi apply" in said
+    # The start page advises the other one as well.
+    page = write(tmp_path)
+    assert page is not None
+    html = page.read_text(encoding="utf-8")
+    assert html.count("of an earlier ranking") == 1 and "beta0.10.parquet --data" not in html
 
 
 def test_where_nothing_was_ranked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

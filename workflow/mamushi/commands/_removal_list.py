@@ -122,11 +122,12 @@ class RemovalList:
         return "id" if "id" in columns(data) else None
 
 
-def read(path: Path) -> RemovalList:
+def read(path: Path, *, earlier: bool = False) -> RemovalList:
     """Read the list, or of an entry of a ledger all that is removed up to it.
 
-    Raises ``UserError`` as ``read_ids``, for a list that is not its manifest's, and for an entry
-    that is not as it was written, or one before it.
+    Raises ``UserError`` as ``read_ids``, for a list that is not its manifest's, for one of an
+    ``earlier`` ranking, unless that is allowed, and for an entry that is not as it was written, or
+    one before it.
     """
     if path.suffix == ".json":
         state = ledger.state_at(path)
@@ -150,6 +151,8 @@ def read(path: Path) -> RemovalList:
             do = "give the list where it lies in its run"
             raise UserError("lists windows, and their texts are in its run", where=path, do=do)
         return RemovalList(path, ids, copies, manifest=about)
+    if not earlier:
+        _refuse_earlier(path, where)
     card, duplicates, examples = (
         paths.under(pattern=pattern, **where)
         for pattern in (paths.DATA_CARD, paths.DUPLICATES, paths.EXAMPLES)
@@ -178,6 +181,16 @@ def read(path: Path) -> RemovalList:
             documents[of].append(own)
     stay = sorted({document_of(name) for name in found.cross_posts})
     return replace(found, ids=[*documents], copies=documents, cross_posts=stay)
+
+
+def _refuse_earlier(path: Path, where: Mapping[str, str]) -> None:
+    from mamushi.evidence.ranking import is_earlier
+
+    names = {name: value for name, value in where.items() if name != "root"}
+    inputs = read_metadata(path).get("provenance", {}).get("inputs", {})
+    if is_earlier(Path(where["root"]), names, inputs):
+        do = "make it again: mamushi list --budget {beta} --selector {selector}".format(**names)
+        raise UserError("is of an earlier ranking than the one that is there", where=path, do=do)
 
 
 def with_close(listed: RemovalList, path: Path) -> RemovalList:

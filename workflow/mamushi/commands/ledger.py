@@ -59,7 +59,7 @@ def add(args: argparse.Namespace) -> int:
         "models": args.model,
     }
     measured = []
-    read = [_removal_list.read(path) for path in args.lists]
+    read = [_removal_list.read(path, earlier=True) for path in args.lists]
     for listed in read:
         results = ledger.base(folder) / paths.RESULTS
         if where := paths.wildcards(paths.REMOVAL, listed.path.absolute()):
@@ -100,7 +100,7 @@ def verify(args: argparse.Namespace) -> int:
     from mamushi.evidence import ledger
 
     def again(lists: Sequence[Path]) -> tuple[list[str], Mapping[str, Any] | None]:
-        return _ids([_removal_list.read(path) for path in lists])
+        return _ids([_removal_list.read(path, earlier=True) for path in lists])
 
     if differences := list(ledger.differences(args.ledger, again)):
         print("\n".join(map(str, differences)))

@@ -39,6 +39,7 @@ def show(root: Path, *, texts: bool = True, tokens: bool = True) -> int:
     Return 0, for other commands."""
     from mamushi.artifacts import paths
     from mamushi.errors import UserError
+    from mamushi.evidence.ranking import is_earlier
 
     pattern = dict.fromkeys(("dataset", "model", "seed", "selector", "beta"), "*")
     found = sorted(root.glob(str(paths.under("", paths.MANIFEST, **pattern))))
@@ -47,13 +48,19 @@ def show(root: Path, *, texts: bool = True, tokens: bool = True) -> int:
         do = "make them with mamushi rank, or with mamushi run removals"
         raise UserError("no removal list in it", where=root, do=do)
     cells: dict[tuple[str, str, int], dict[str, list[dict[str, Any]]]] = {}
+    earlier = []
     for path in found:
         about = _judged(path)
+        if is_earlier(root, about, about.get("provenance", {}).get("inputs", {})):
+            earlier.append(f"{about['path']}: is of an earlier ranking, and not to be acted on")
+            continue
         cell = (about["dataset"], about["model"], about["seed"])
         cells.setdefault(cell, {}).setdefault(about["selector"], []).append(about)
     shown = ["\n".join(_cell(root, *cell, cells[cell], texts)) for cell in sorted(cells)]
     if spans and (tokens or not found):
         shown.append("\n".join(_masked(spans)))
+    if earlier:
+        shown.append("\n".join(earlier))
     print("\n\n".join(shown))
     return 0
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.artifacts import paths, schemas
+from mamushi.artifacts import digests, paths, schemas
 from mamushi.artifacts.tables import read_groups, read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.masking import mask
@@ -61,6 +61,13 @@ def ranking_at(root: Path, names: Mapping[str, str | int]) -> Path:
     """Return where the ranking of a selector lies: that of a corpus, or of forget texts."""
     corpus = paths.under(root, paths.POSTERIOR, **names)
     return corpus if corpus.is_file() else paths.under(root, paths.SCORES, **names)
+
+
+def is_earlier(root: Path, names: Mapping[str, str | int], inputs: Mapping[str, Any]) -> bool:
+    """Return whether a list with these digests of its ``inputs`` is of an earlier ranking than the
+    one of its selector that is there. Budgets that nobody asks for again are not made again."""
+    ranking, was = ranking_at(root, names), inputs.get("posterior", inputs.get("scores"))
+    return was is not None and ranking.is_file() and digests.of(ranking) != was
 
 
 def read_ranking(path: str | Path, refits: str | Path | None = None, **known: Any) -> Ranking:

@@ -14,7 +14,7 @@ from mamushi.artifacts.files import atomic, read_json
 from mamushi.errors import UserError
 from mamushi.evidence.answer import answer
 from mamushi.evidence.judgement import ADVICE, COMPARISON, leading, unit_of
-from mamushi.evidence.ranking import render
+from mamushi.evidence.ranking import is_earlier, render
 from mamushi.registry import plugins
 
 FEW = 3
@@ -80,7 +80,10 @@ def _cell(root: Path, cell: dict[str, str]) -> dict[str, Any] | None:
         if names := paths.wildcards(pattern, root / path):
             found = _manifest(root / path.with_suffix(".json"))
             size, advice = ("list", "")
-            if found:
+            inputs = (found or {}).get("provenance", {}).get("inputs", {})
+            if is_earlier(root, {**cell, "selector": names["selector"]}, inputs):
+                advice = "of an earlier ranking"
+            elif found:
                 found |= {"path": path, "beta": float(names["beta"])}
                 manifests.setdefault(names["selector"], []).append(found)
                 masked = f"{found['masked']:,} tokens" if "masked" in found else None
