@@ -15,6 +15,10 @@ texts that stay, were not planted, and are found. ``found_null`` are those of as
 words were dealt out anew among the texts of a domain: these have the domain's words, and restate
 nothing. The same for a threshold on the cosine of texts' vectors by latent semantic analysis, which
 finds as many in the null texts.
+
+Then the same texts in documents of ten: ``documents`` are searched whole, for removed texts, and
+``windows`` are theirs, of 100 words at most and within a paragraph, for windows of removed texts. A
+text is found with one of its windows, and ``found_unplanted`` counts texts, or documents.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from mamushi.data.duplicates import find_duplicates
+from mamushi.data.windows import spans
 from mamushi.evidence.close import close
 from mamushi.registry import load, plugin
 from report import Report, arguments
@@ -39,6 +44,8 @@ KINDS = ("order", "quote", "reworded_30", "reworded_50")
 WORDS = (40, 400)
 """Of the texts: those that are shorter say too little to be planted."""
 DIMENSIONS, NULL_RATE = 200, 0.005
+PARTS, WINDOW = 10, 100
+"""Texts of a document, and words of a window."""
 
 
 def read(kind: str, path: str) -> tuple[list[str], NDArray[np.bool_]]:
@@ -92,6 +99,7 @@ def measure(report: Report, kind: str, path: str) -> None:
     shown(report, f"{kind}_lexical", by_kept, origin, len(stays))
     null = dealt([texts[row] for row in stays], forget[stays], rng)
     report.value(f"{kind}_lexical_found_null", len(close(ours, null)))
+    in_documents(report, kind, ours, kept, origin)
 
     def vectors(these: list[str]) -> NDArray[np.float64]:
         x = svd.transform(vectorizer.transform(these))
@@ -113,6 +121,39 @@ def shown(report: Report, by: str, found: dict[int, int], origin: list[int], sta
     for kind, own in zip(KINDS, right.reshape(len(KINDS), PLANTED), strict=True):
         report.value(f"{by}_found_{kind}", float(own.mean()))
     report.value(f"{by}_found_unplanted", sum(k < stays for k in found))
+
+
+def in_documents(
+    report: Report, kind: str, ours: list[str], kept: list[str], origin: list[int]
+) -> None:
+    """Report what is found where what stays are documents, the first of which have a text that was
+    planted, each one, and these are searched whole or in windows."""
+    stays = len(kept) - len(origin)
+    rng = np.random.default_rng(SEED)
+    parts = [[*rows] for rows in np.array_split(rng.permutation(stays), stays // PARTS)]
+    for row, of in enumerate(parts[: len(origin)]):
+        of.insert(int(rng.integers(PARTS + 1)), stays + row)
+    found = close(ours, ["\n\n".join(kept[row] for row in of) for of in parts])
+    # By the text that was planted in a document, or the document, beginning with 0.
+    names = [*range(stays, len(kept)), *range(len(parts) - len(origin))]
+    shown(report, f"{kind}_documents", {names[f.kept]: f.removed for f in found}, origin, stays)
+
+    (of_removed, gone), (of_kept, there) = windows(ours), windows(kept)
+    best: dict[int, int] = {}
+    for each in close(gone, there):
+        best.setdefault(of_kept[each.kept], of_removed[each.removed])
+    report.value(f"{kind}_windows_kept", len(there))
+    shown(report, f"{kind}_windows", best, origin, stays)
+
+
+def windows(texts: list[str]) -> tuple[list[int], list[str]]:
+    """The windows of texts, and of which text each is."""
+    rows, found = [], []
+    for row, text in enumerate(texts):
+        for start, stop in spans(text, WINDOW, 0, "blank_line"):
+            rows.append(row)
+            found.append(text[start:stop].strip())
+    return rows, found
 
 
 class Nearest:
