@@ -119,7 +119,7 @@ def by_examples(examples: list[str], texts: list[str], groups: NDArray[np.int64]
     """Return the scores of the windows of a corpus by examples, as `mamushi rank --like` does."""
     apart = np.concatenate([-1 - np.arange(len(examples)), groups])
     pool = pool_of([*examples, *texts], apart < 0, apart)
-    return scored(pool, **init.EXAMPLES["mamushi_lr"])[0][len(examples) :]
+    return scored(pool, **init.HITS["mamushi_lr"])[0][len(examples) :]
 
 
 def scored(pool: Pool, **settings: float | str) -> tuple[Doubles, NDArray[np.int16]]:

@@ -149,7 +149,7 @@ def test_moving_a_definition_changes_nothing(definition: str) -> None:
 # What changes the stages that reach it ------------------------------------------------------------
 
 WORDS = "selector/auto selector/lexical"
-LINEAR = f"{WORDS} selector/linear"
+LINEAR = f"{WORDS} selector/linear selector/mamushi_words"
 CROSS_FITTED = f"selector/lr_maha selector/mamushi selector/mamushi_lr {LINEAR}"
 LOADERS = "dataset/jigsaw dataset/newsgroups dataset/synthetic dataset/table"
 FIGURES = (

@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -23,7 +24,8 @@ from tests.support.workflow import mamushi
 
 RANK = ["rank", "corpus.jsonl", "--text", "body", "--id", "id", "--model", "ours", "--cores", "1"]
 RANK += ["--like", "unwanted.jsonl", "--unlike", "wanted.jsonl", "--like-text", "words"]
-CELL = {"dataset": "corpus", "model": "ours", "seed": 0, "selector": "mamushi_lr"}
+CELL = {"dataset": "corpus", "model": "ours", "seed": 0, "selector": "mamushi_words"}
+BY_TERMS = {**CELL, "selector": "mamushi_lr"}
 
 
 def write(path: Path, rows: list[dict[str, str]]) -> None:
@@ -53,8 +55,8 @@ def ranked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def made(ranked: Path, pattern: str, **more: str) -> Path:
-    return ranked / pattern.format(**CELL, **more)
+def made(ranked: Path, pattern: str, **more: Any) -> Path:
+    return ranked / pattern.format(**{**CELL, **more})
 
 
 def test_what_is_planted_comes_first(ranked: Path) -> None:
@@ -165,11 +167,11 @@ def test_a_blocklist_finds_what_it_does_not_name(
     unwanted = {f"c{i}" for i in range(400) if i % 10 == 0 or i in (5, 17, 18)}
     assert hits - unwanted and unwanted - hits
     assert f"by {len(hits - {'c18'}):,} hits of terms, at least " in said
-    listed = paths.REMOVAL.format(**CELL, beta="0.10")
+    listed = paths.REMOVAL.format(**BY_TERMS, beta="0.10")
     ids = set(pq.read_table(folder / listed)["id"].to_pylist())
     assert len(ids & unwanted) > 0.8 * len(ids)
     assert ids & unwanted - hits
-    known = read_json(made(folder, paths.MANIFEST, beta="0.10"))["blocklist"]
+    known = read_json(made(folder, paths.MANIFEST, **BY_TERMS, beta="0.10"))["blocklist"]
     assert known["precision_low"] <= len(hits & unwanted) / len(hits), known
     assert "is what its manifest says" in mamushi(folder, "verify", listed).stdout
 

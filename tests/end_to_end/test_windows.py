@@ -156,7 +156,7 @@ def test_examples_find_windows_in_a_corpus_without_labels(lab: Path, passed: int
         assert part in said
     (listed,) = [
         path
-        for path in folder.glob("results/runs/long/ours/seed0/removals/mamushi_lr/*.parquet")
+        for path in folder.glob("results/runs/long/ours/seed0/removals/mamushi_words/*.parquet")
         if path.stem not in ("beta0.01", "beta0.05", "beta0.10")
     ]
     share = read_json(listed.with_suffix(".json"))["share"]

@@ -181,10 +181,10 @@ def _config(
     if embedded == (model is not None):
         what = "both embeddings and a model" if embedded else "neither embeddings nor a model"
         raise UserError(what, do="give one of them")
-    if selector is None and unlabelled(table):
-        ((kind, settings),) = init.EXAMPLES.items()
+    if selector is None and "terms" in table["forget"]:
+        ((kind, settings),) = init.HITS.items()
         selector = {"kind": kind, **settings}
-    selector = selector or "mamushi"
+    selector = selector or (init.EXAMPLES if unlabelled(table) else "mamushi")
     own = {} if isinstance(selector, str) else dict(selector)
     name = str(own.get("kind")) if own else str(selector)
     literals = plugin("selector", name).literals

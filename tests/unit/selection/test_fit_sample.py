@@ -13,6 +13,7 @@ FEW = {
     "mamushi_lr": {},
     "linear": {"depths": [1]},
     "lexical": {},
+    "mamushi_words": {},
     "auto": {"depths": [1], "lexical": False, "repeats": 1, "inner_networks": 1},
 }
 

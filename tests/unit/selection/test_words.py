@@ -73,7 +73,35 @@ def test_lexical_is_scikit_learns_vectorizers(pool: Pool) -> None:
         assert found.scores[held] == pytest.approx(wanted, abs=2e-2)
 
 
-@pytest.mark.parametrize("name", ["linear", "lexical"])
+def test_words_and_embeddings_are_the_sum_of_scikit_learns_pipelines(pool: Pool) -> None:
+    found = run("mamushi_words", pool)
+    texts, x = np.asarray(pool.texts), pool.embeddings.astype(np.float64)
+    for held in folds(found):
+        how = {"class_weight": "balanced", "solver": "newton-cg", "tol": 1e-9}
+        models = (
+            (make_pipeline(StandardScaler(), LogisticRegression(C=1 / (~held).sum(), **how)), x),
+            (make_pipeline(TfidfVectorizer(sublinear_tf=True), LogisticRegression(**how)), texts),
+        )
+        logits = [
+            m.fit(of[~held], pool.forget[~held]).decision_function(of[held]) for m, of in models
+        ]
+        wanted = sum((one - one.mean()) / one.std() for one in logits)
+        assert found.scores[held] == pytest.approx(wanted, abs=5e-3)
+
+
+def test_words_and_embeddings_find_more_than_either() -> None:
+    pool = worded(600, words=0.7, last=1.2)
+    alone = {
+        name: run(name, pool, **how).details["auc"]
+        for name, how in (
+            ("mamushi_lr", {"solver": "newton-cholesky", "alpha": 1.0}),
+            ("lexical", {}),
+        )
+    }
+    assert run("mamushi_words", pool).details["auc"] > max(alone.values()) + 0.01
+
+
+@pytest.mark.parametrize("name", ["linear", "lexical", "mamushi_words"])
 def test_a_label_has_no_part_in_its_own_score(
     name: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

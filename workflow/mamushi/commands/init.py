@@ -21,9 +21,9 @@ BUDGETS = (0.1, 0.2, 0.3)
 """Shares of the forget texts; those that so few texts make nothing of are left out."""
 OF_CORPUS = (0.01, 0.05, 0.1)
 """The same of a corpus that nobody labelled."""
-EXAMPLES = {"mamushi_lr": {"solver": "newton-cholesky", "alpha": 1.0}}
-"""How such a corpus is ranked: few examples, and texts of their domain among those that are taken
-for the rest, need a strong penalty (benchmarks/positive.py)."""
+EXAMPLES, HITS = "mamushi_words", {"mamushi_lr": {"solver": "newton-cholesky", "alpha": 1.0}}
+"""How a corpus is ranked by examples, and by hits of terms, whose words find the same hits again:
+few texts, and some of their kind among the rest, need a strong penalty (benchmarks/positive.py)."""
 TOKENS = "token_unigram"
 """How tokens are ranked beside the texts: without a training."""
 REFITS = {"whole": 2, "halves": 1}
@@ -77,7 +77,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     shares += "0.05 0.1)"
     parser.add_argument("--budgets", nargs="+", type=float, metavar="SHARE", help=shares)
     names = f"how to rank: mamushi_lr is quick (default: mamushi and, of tokens, {TOKENS}; of such "
-    names += "a corpus mamushi_lr)"
+    names += f"a corpus {EXAMPLES} by examples and mamushi_lr by terms)"
     parser.add_argument("--selectors", nargs="+", metavar="NAME", help=names)
     held = "share of the texts to hold out, to measure on what a removal buys (default: 0)"
     parser.add_argument("--evaluation", type=_share, default=0.0, metavar="SHARE", help=held)
@@ -277,7 +277,8 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
     needed = [args.text, *([args.id] if args.id else ()), *(n for names in marks for n in names)]
     check_columns(path, columns, needed)
     corpus = args.forget is None
-    usual = [*EXAMPLES] if corpus else ["mamushi", *([] if args.embeddings else [TOKENS])]
+    labelled = ["mamushi", *([] if args.embeddings else [TOKENS])]
+    usual = labelled if not corpus else [*HITS] if args.terms else [EXAMPLES]
     held = args.evaluation
     divided = {"words": args.windows, "action": "cut" if args.cut else "remove"}
     shares = {"inference": round(1 - held, 6)} | ({"evaluation": held} if held else {})
@@ -295,7 +296,7 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
         "selectors": _yaml(args.selectors or usual),
         "more": "auto beside mamushi tries other layers and the words as well"
         + ("" if args.embeddings or corpus else f"; {TOKENS} ranks tokens, in the place of texts"),
-        "defined": f"selectors: {_yaml(EXAMPLES)}\n\n" if corpus and not args.selectors else "",
+        "defined": f"selectors: {_yaml(HITS)}\n\n" if args.terms and not args.selectors else "",
         "path": _yaml(str(path)),
         "text": _yaml(args.text),
         "id": _yaml(args.id) if args.id else "null # row numbers, from 1",
@@ -423,8 +424,7 @@ def _describe_screen(
     most, of = dataset["forget"]["screen"], "documents" if dataset.get("windows") else "texts"
     ranked = f"{most:,} {of}" if most >= 1 else f"{most:.2%} of the {of}"
     print(f"{dataset['path']}: {len(columns)} columns")
-    print(f"  ranked: the {ranked} most like the examples")
-    print(_describe_model(model))
+    print(f"  ranked: the {ranked} most like the examples", _describe_model(model), sep="\n")
     return {"rows": "all", "ranked": ranked, "n_forget": "examples", "others": "nobody marked it"}
 
 

@@ -38,6 +38,7 @@ SELECTORS: dict[str, tuple[str, str, Any]] = {
     "auto": ("Auto", "#4477AA", (6, 1, 0)),
     "linear": ("Layers (LR)", "#A6611A", (5, 1, 0)),
     "lexical": ("Words (LR)", "#228833", (3, 1, 0)),
+    "mamushi_words": ("Mamushi (words)", "#DDAA33", (8, 1, 0)),
     "anti_mamushi": ("Anti-Mamushi", "#882255", ">"),
     "oracle": ("Oracle", "#000000", "*"),
     "greedy_unigram": ("Greedy set", "#994455", (7, 1, 0)),

@@ -18,6 +18,7 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from mamushi.data.like import units
 from mamushi.errors import UserError
 from mamushi.selection.crossfit import Fit, Task
 from mamushi.selection.pool import Pool
@@ -138,6 +139,16 @@ def ngrams(pool: Pool) -> list[sparse.csr_matrix]:
         )
         found.append(hashed.transform(pool.texts.tolist()))
     return found
+
+
+def words(pool: Pool) -> sparse.csr_matrix:
+    """Count the hashed words in each text: (n, 2^BITS), float32."""
+    if pool.texts is None:
+        raise ValueError("a pool without texts")
+    hashed = HashingVectorizer(
+        analyzer=units, n_features=2**BITS, alternate_sign=False, norm=None, dtype=np.float32
+    )
+    return hashed.transform(pool.texts.tolist())
 
 
 def estimate_ngrams(task: Task, counts: Sequence[sparse.csr_matrix], prior: float) -> Fit:
