@@ -69,7 +69,7 @@ def ranking(cell: Cell, examples: int, folder: Path) -> list[str]:
     if done.returncode:
         raise RuntimeError(done.stdout + done.stderr)
     (found,) = folder.glob(
-        paths.POSTERIOR.format(dataset="*", model="*", seed="*", selector="mamushi_lr")
+        paths.POSTERIOR.format(dataset="*", model="*", seed="*", selector="mamushi_words")
     )
     ranked = [
         row for row in pq.read_table(found, columns=["id", "rank"]).to_pylist() if row["rank"]
