@@ -6,9 +6,9 @@ Each of five newsgroups is the domain, 100 of its posts are examples, and all ot
 corpus. Reported is the precision of a list of as many texts as the corpus has of the domain, which
 is its recall as well, and the recall of a list twice as long: of all texts (``all``), of those that
 pass a screen (``5%``, and so on), and by the words of the screen alone. ``_passed`` is the share of
-the domain that passes. Texts are ranked by words and embeddings, and ``_vectors`` by these alone.
-Of lists behind a screen ``_covers`` is the share of draws in which the intervals of precision and
-recall hold, with 100 texts that are wanted.
+the domain that passes. Texts are ranked by words and embeddings, and ``_vectors`` by these alone;
+behind a screen the words are what it says of them. ``_covers`` is the share of lists, also of half
+the length, in which the intervals of precision and recall hold; 100 texts are known to be wanted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from groups import GROUPS, posts, vectors
 from numpy.typing import NDArray
-from positive import WANTED, Doubles, Mask, Source, both, components, logistic
+from positive import WANTED, Doubles, Source, both, components, logistic
 from sklearn.feature_extraction.text import CountVectorizer
 
 from mamushi.artifacts.files import atomic
@@ -75,20 +75,28 @@ def of_draw(source: Source, texts: list[str], seed: int) -> dict[str, float]:
         found[name] = float(hit[:there].sum() / there)
         found[f"{name}_twice"] = float(hit[: 2 * there].sum() / there)
 
-    def ranked(name: str, inside: NDArray[np.int64], missed: Mask | bool = False) -> None:
+    def ranked(name: str, inside: NDArray[np.int64], margin: Doubles | None = None) -> None:
         rows = np.concatenate([*given, inside])
         place, here = np.arange(len(rows)), EXAMPLES + WANTED
         label = place < EXAMPLES
         vectors = logistic(source.x[rows], label, seed)
-        score = both(source, rows, label, seed)
+        if margin is None:
+            score = both(source, rows, label, seed)
+        else:
+            score = sum((each - each.mean()) / each.std() for each in (vectors, margin))
         listed(name, inside, score[here:])
         listed(f"{name}_vectors", inside, vectors[here:])
         ids = np.array([f"{row:06}" for row in place], dtype=object)
         known = (label, place >= here, (place >= EXAMPLES) & (place < here))
-        of = Corpus(ids, score, *known, missed=missed)
-        caught = source.forget[rows[of.order[:there]]].sum() / there
-        held = [(each["low"] or 0) <= caught <= each["high"] for each in of.holds(there)]
-        found.update(zip((f"{name}_precision_covers", f"{name}_recall_covers"), held, strict=True))
+        of = Corpus(ids, score, *known, missed=False if margin is None else margin < 0)
+        ends: dict[str, list[bool]] = {"precision": [], "recall": []}
+        for k in (there // 2, there):
+            caught = int(source.forget[rows[of.order[:k]]].sum())
+            for (kind, held), each, of_all in zip(
+                ends.items(), of.holds(k), (k, there), strict=True
+            ):
+                held.append((each["low"] or 0) <= caught / of_all <= (each["high"] or 0))
+                found[f"{name}_{kind}_covers"] = float(np.mean(held))
 
     ranked("all", corpus)
     listed("words", corpus, fitted.scores(texts[row] for row in corpus)[:, 0])
@@ -96,8 +104,7 @@ def of_draw(source: Source, texts: list[str], seed: int) -> dict[str, float]:
         each = ((int(row), "", {"text": texts[row]}) for row in corpus)
         screen = replace(fitted)
         rows = np.array([n for n, *_ in screen.through(each, "text", round(share * len(corpus)))])
-        passes = screen.passes(examples, wanted)
-        ranked(f"{share:.0%}", rows, np.concatenate([~passes, np.zeros(len(rows), dtype=bool)]))
+        ranked(f"{share:.0%}", rows, screen.margins(examples, [*wanted, *(texts[r] for r in rows)]))
         found[f"{share:.0%}_passed"] = float(source.forget[rows].sum() / there)
     return found
 

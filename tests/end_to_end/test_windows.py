@@ -140,8 +140,9 @@ def test_examples_find_windows_in_a_corpus_without_labels(lab: Path, passed: int
     """Also behind a screen, which lets documents pass for one of their windows."""
     rng, folder = random.Random(1), lab / f"unlabelled{passed}"
     folder.mkdir()
-    for name, kind, n in (("unwanted", "theirs", 60), ("wanted", "ours", 60)):
-        lines = (json.dumps({"body": paragraph(rng, kind)}) + "\n" for _ in range(n))
+    # As what is planted: what the corpus alone has tells it from the examples.
+    for name, kind, end in (("unwanted", "theirs", " \U0001f600"), ("wanted", "ours", "")):
+        lines = (json.dumps({"body": paragraph(rng, kind) + end}) + "\n" for _ in range(60))
         (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
     given = [lab / "long.jsonl", "--text", "body", "--id", "id", "--like", "unwanted.jsonl"]
     given += ["--unlike", "wanted.jsonl", "--model", lab / "ours", "--windows", "100", "--cut"]

@@ -12,7 +12,7 @@ import pytest
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import write_table
-from mamushi.data.like import ANSWERED, EXAMPLE, GIVEN, MISSED, WANTED
+from mamushi.data.like import ANSWERED, EXAMPLE, GIVEN, SCREEN, WANTED
 from mamushi.evidence.corpus import NO_SAMPLE, Corpus, corpus_manifest, read_corpus, said, words
 
 SEPARATES = {
@@ -200,7 +200,7 @@ def test_what_a_screen_missed_counts_against_a_list_and_not_for_the_share(window
 def test_a_table_says_what_a_screen_missed(tmp_path: Path) -> None:
     corpus, _, _ = screened(0)
     scores, examples = tables_of(corpus)
-    examples = examples.append_column(MISSED, pa.array(corpus.missed))
+    examples = examples.append_column(SCREEN, pa.array(np.where(corpus.missed, -0.5, 0.5)))
     about = {"screened": {"texts": 20000, "passed": 1000}}
     write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, examples, metadata=about)
     again = read_corpus(scores, tmp_path / "examples.parquet", hits=False)

@@ -1,5 +1,6 @@
 """Rankings by layers and by words, against scikit-learn's pipelines."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,16 @@ def test_words_and_embeddings_are_the_sum_of_scikit_learns_pipelines(pool: Pool)
         ]
         wanted = sum((one - one.mean()) / one.std() for one in logits)
         assert found.scores[held] == pytest.approx(wanted, abs=5e-3)
+
+
+def test_behind_a_screen_the_words_are_what_it_says_of_them(pool: Pool) -> None:
+    margin = np.random.default_rng(1).normal(size=len(pool.ids))
+    found = run("mamushi_words", replace(pool, texts=None, screen=margin))
+    vectors = run("mamushi_lr", pool, solver="newton-cholesky", alpha=1.0)
+    for held in folds(found):
+        one, two = vectors.scores[held], margin[held]
+        wanted = (one - one.mean()) / one.std() + (two - two.mean()) / two.std()
+        assert found.scores[held] == pytest.approx(wanted)
 
 
 def test_words_and_embeddings_find_more_than_either() -> None:

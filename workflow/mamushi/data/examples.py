@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mamushi.artifacts.provenance import versions
 from mamushi.artifacts.tables import FORGET, INFERENCE, RETAIN, SECTIONS
 from mamushi.data.duplicates import Duplicates
-from mamushi.data.like import ANSWERED, GIVEN, MISSED, known_by_copies
+from mamushi.data.like import ANSWERED, GIVEN, SCREEN, known_by_copies
 from mamushi.data.raw import Raw, check_unique
 from mamushi.data.sections import joined, limited, plant, split
 from mamushi.data.windows import find_copies
@@ -185,8 +185,8 @@ def _table(raw: Raw, rows: NDArray[np.int64], texts: Objects, section: Objects) 
     if raw.given is not None:
         for name, known in ((GIVEN, raw.given), (ANSWERED, raw.answers or [None] * len(raw.ids))):
             columns[name] = pa.array(of(known), pa.string())
-    if raw.missed is not None:
-        columns[MISSED] = of(raw.missed)
+    if raw.margin is not None:
+        columns[SCREEN] = of(raw.margin)
     return pa.table(columns | {f"label_{n}": pa.array(of(c)) for n, c in raw.labels.items()})
 
 

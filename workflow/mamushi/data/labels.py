@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import FORGET, read_table
+from mamushi.data.like import SCREEN
 from mamushi.errors import UserError
 
 
@@ -44,7 +45,9 @@ def read_labels(examples: str | Path, ids: Sequence[str], *, do: str) -> Labelle
 
 def labels_of(table: pa.Table) -> Labelled:
     """Return what a table ``examples`` knows of its texts."""
-    labels = [name for name in table.column_names if name not in schemas.EXAMPLES.schema.names]
+    # What a screen says is no label that came with a text.
+    others = {*schemas.EXAMPLES.schema.names, SCREEN}
+    labels = [name for name in table.column_names if name not in others]
     return Labelled(
         forget=np.asarray(pc.equal(table["domain"], FORGET).to_numpy(), dtype=np.bool_),
         words=_values(pc.list_value_length(pc.utf8_split_whitespace(table["text"]))),

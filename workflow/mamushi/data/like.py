@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,9 @@ EXAMPLE, WANTED = "example", "wanted"
 GIVEN, ANSWERED = "label_given", "label_answered"
 """Columns of the examples table: what a text is known to be that is not of the corpus or is wanted,
 and what people said of one of the corpus."""
-MISSED = "label_screened_out"
-"""Column of the examples table: whether a text that is given would not pass the screen."""
+SCREEN = "label_screen"
+"""Column of the examples table: by how much a text is above the lowest one that a screen let pass,
+by a fit without it."""
 KEYS = {"like": EXAMPLE, "unlike": WANTED}
 """Keys of a dataset's ``forget`` that name tables, and what their texts are."""
 FEWEST = 20
@@ -39,9 +40,10 @@ KNOWN = 0.5
 """Of the words of an example, what the corpus must know, of at least half of the examples."""
 PATTERN = re.compile(r"/(.*)/")
 Given = dict[str, list[tuple[str, str]]]
-Screened = tuple[Mapping[str, int], NDArray[np.bool_]]
-"""How many ``texts`` a corpus has, and how many ``passed`` a screen; and which of the texts beside
-it (n,), the examples and then those that are wanted, would not."""
+Margins = Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]
+Screened = tuple[Mapping[str, int], Margins]
+"""How many ``texts`` a corpus has, and how many ``passed`` a screen; and what gives the column
+``SCREEN`` of the examples and then of others."""
 
 
 def with_examples(raw: Raw, settings: Mapping[str, Any], screened: Screened | None = None) -> Raw:
@@ -49,7 +51,7 @@ def with_examples(raw: Raw, settings: Mapping[str, Any], screened: Screened | No
     the examples behind them, and what is wanted. Raises ``UserError`` as ``check``, and for a
     blocklist that hits nothing or most texts."""
     forget, found = settings["forget"], given(settings)
-    counts, missed = screened or ({}, np.zeros(0, dtype=bool))
+    counts, margins = screened or ({}, None)
     if not counts:
         check(found, raw.texts, settings)
     files = {f"{name} {Path(path).name}": sha256(path) for name, path in beside(settings).items()}
@@ -69,14 +71,23 @@ def with_examples(raw: Raw, settings: Mapping[str, Any], screened: Screened | No
         given=[*[None] * len(raw.ids), *(KEYS[name] for name, *_ in rows)],
         dropped={"under the screen": counts["texts"] - len(raw.ids)} if counts else {},
         screened=counts,
-        missed=np.concatenate([raw.forget, missed]) if counts else None,
     )
     raw = divided(whole, settings.get("windows"))
+    if margins is not None:
+        raw = replace(raw, margin=_margins(raw, margins))
     if "terms" in forget:
         of = zip(raw.texts, raw.given or (), strict=True)
         corpus = [text for text, given in of if given is None]
         raw.forget[: len(corpus)] = _hits(corpus, forget["terms"])
     return raw
+
+
+def _margins(raw: Raw, margins: Margins) -> NDArray[np.float64]:
+    found, rows = np.zeros(len(raw.texts)), range(len(raw.texts))
+    examples, others = ([row for row in rows if raw.forget[row] == of] for of in (True, False))
+    texts = ([raw.texts[row] for row in part] for part in (examples, others))
+    found[[*examples, *others]] = margins(*texts)
+    return found
 
 
 def known_by_copies(raw: Raw, rows: NDArray[np.int64], roots: NDArray[np.int64]) -> Raw:
@@ -86,12 +97,13 @@ def known_by_copies(raw: Raw, rows: NDArray[np.int64], roots: NDArray[np.int64])
     ``UserError`` for a text that is both."""
     if raw.given is None:
         return raw
-    forget, given, missed = raw.forget.copy(), list(raw.given), raw.missed
+    forget, given, margin = raw.forget.copy(), list(raw.given), raw.margin
     first = rows[roots]
     forget[first[forget[rows]]] = True
-    if missed is not None:
-        missed = missed.copy()
-        np.logical_or.at(missed, first, missed[rows])
+    if margin is not None:
+        # A fit that saw a copy of a text has seen the text.
+        margin = margin.copy()
+        np.minimum.at(margin, first, margin[rows])
     for row, root in zip(rows.tolist(), first.tolist(), strict=True):
         if raw.answers and raw.answers[row] == NO:
             forget[root], given[root] = False, WANTED
@@ -102,7 +114,7 @@ def known_by_copies(raw: Raw, rows: NDArray[np.int64], roots: NDArray[np.int64])
                 do = "take it out of one of them"
                 raise UserError(what, where=raw.places[row], do=do)
             given[root] = WANTED
-    return replace(raw, forget=forget, given=given, missed=missed)
+    return replace(raw, forget=forget, given=given, margin=margin)
 
 
 def given(settings: Mapping[str, Any]) -> Given:

@@ -45,8 +45,8 @@ class Raw:
     """Of windows of documents that go as a whole, the ids of these."""
     screened: Mapping[str, int] = field(default_factory=dict)
     """Of a corpus that a screen was let on: its ``texts``, and how many ``passed``."""
-    missed: NDArray[np.bool_] | None = None
-    """Of such a corpus, which rows are given and would not have passed."""
+    margin: NDArray[np.float64] | None = None
+    """Of such a corpus, by how much a row is above the lowest one that passed."""
 
 
 def check_unique(ids: Sequence[str], places: Sequence[str]) -> None:

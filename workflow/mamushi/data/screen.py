@@ -78,12 +78,13 @@ class Screen:
         order = np.sort(np.argsort(-own, kind="stable")[:most])
         return [kept[place] for place in order.tolist()], own[order]
 
-    def passes(self, examples: Sequence[str], wanted: Sequence[str] = ()) -> NDArray[np.bool_]:
-        """Return which examples the fits without them would let through, and then which ``wanted``
-        texts would pass, to which nothing was fitted."""
-        column = np.concatenate([1 + self.fold, np.zeros(len(wanted), np.int64)])
-        scores = self.scores([*examples, *wanted])[np.arange(len(column)), column]
-        return np.asarray(scores >= self.best.min(axis=0)[column])
+    def margins(self, examples: Sequence[str], others: Sequence[str] = ()) -> NDArray[np.float64]:
+        """Return by how much the examples are above what passes, by the fits without them, and then
+        ``others``, to which nothing was fitted; a text without words as the lowest one."""
+        column = np.concatenate([1 + self.fold, np.zeros(len(others), np.int64)])
+        scores = self.scores([*examples, *others])[np.arange(len(column)), column]
+        found = scores.astype(np.float64) - self.best.min(axis=0)[column]
+        return np.nan_to_num(found, nan=0.0, neginf=found[np.isfinite(found)].min(initial=0.0))
 
 
 def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[Table, like.Screened]:
@@ -94,7 +95,7 @@ def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[Table, 
     rows, n = readers.sampled(path, [column], SAMPLE)
     sample = [cell if isinstance(cell, str) else "" for cell in rows.columns[column]]
     like.check(given, sample, settings)
-    examples, wanted = ([text for _, text in given.get(name, ())] for name in like.KEYS)
+    examples = [text for _, text in given["like"]]
     windows, draw = settings.get("windows"), np.random.default_rng(0)
     # An example is a passage, which is told from passages.
     sample = [str(draw.choice(_windows(text, windows))) for text in sample]
@@ -102,11 +103,10 @@ def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[Table, 
     # Below 1 it is a share.
     most = int(min(n, most if most >= 1 else np.ceil(most * n)))
     table = readers.read(path, columns, lambda rows: screen.through(rows, column, most))
-    passes = screen.passes(examples, wanted)
-    if (m := int(passes[: len(examples)].sum())) < like.FEWEST:
+    if (m := int((screen.margins(examples) >= 0).sum())) < like.FEWEST:
         what = f"lets {m} of {len(examples)} examples through among {most:,} of {n:,} texts"
         raise UserError(what, where="screen", do=f"let through more; {like.FEWEST} have to pass")
-    return table, ({"texts": n, "passed": len(table.places)}, ~passes)
+    return table, ({"texts": n, "passed": len(table.places)}, screen.margins)
 
 
 def fit(

@@ -90,7 +90,6 @@ def divided(raw: Raw, how: Mapping[str, Any] | None) -> Raw:
         group=[one or name for one, name in zip(of(group), of(raw.ids), strict=True)],
         given=None if raw.given is None else of(raw.given),
         documents=of(raw.ids) if whole else None,
-        missed=None if raw.missed is None else raw.missed[rows],
     )
 
 

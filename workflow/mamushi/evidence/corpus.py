@@ -26,7 +26,7 @@ from mamushi.artifacts.shards import ranked
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.data.groups import independent
 from mamushi.data.labels import group_codes
-from mamushi.data.like import ANSWERED, GIVEN, MISSED, WANTED
+from mamushi.data.like import ANSWERED, GIVEN, SCREEN, WANTED
 from mamushi.evidence.confounds import read_texts
 from mamushi.evidence.judgement import judge, separation, unit_of
 from mamushi.evidence.share import ERROR, Share, Tilt, count_bounds, share, upper_bound
@@ -252,14 +252,14 @@ class Corpus:
 def read_corpus(scores: pa.Table, examples: Path, *, hits: bool) -> Corpus:
     """Return it from the table ``scores`` and the table ``examples`` that it was made from."""
     about = read_metadata(examples)
-    known = ranked(examples, GIVEN, ANSWERED, "group", *([MISSED] if "screened" in about else []))
+    known = ranked(examples, GIVEN, ANSWERED, "group", *([SCREEN] if "screened" in about else []))
     return replace(corpus_of(scores, known, hits=hits), divided="windows" in about)
 
 
 def corpus_of(scores: pa.Table, known: Mapping[str, Any], *, hits: bool) -> Corpus:
     """Return it from the table ``scores`` and what is ``known`` of its texts, by columns of the
     examples table."""
-    given, missed = known[GIVEN], MISSED in known
+    given = known[GIVEN]
     return Corpus(
         ids=np.array(scores["id"].to_pylist(), dtype=object),
         score=np.asarray(scores["score"].to_numpy(), dtype=np.float64),
@@ -269,7 +269,7 @@ def corpus_of(scores: pa.Table, known: Mapping[str, Any], *, hits: bool) -> Corp
         wanted=np.asarray(pc.fill_null(pc.equal(given, WANTED), fill_value=False)),
         hits=hits,
         groups=group_codes(known["group"]),
-        missed=np.asarray(known[MISSED]) if missed else False,
+        missed=np.asarray(known[SCREEN]) < 0 if SCREEN in known else False,
     )
 
 

@@ -18,6 +18,7 @@ from mamushi.artifacts.domains import CONTAMINATION, INFERENCE
 from mamushi.artifacts.shards import ranked
 from mamushi.artifacts.tables import DOMAINS, FORGET, RETAIN, read_metadata, read_table
 from mamushi.data.labels import group_codes
+from mamushi.data.like import SCREEN
 from mamushi.data.windows import document_of
 from mamushi.errors import UserError
 from mamushi.lm.tokens import TokenSet, read_tokens, subset
@@ -25,7 +26,7 @@ from mamushi.lm.tokens import TokenSet, read_tokens, subset
 Doubles = NDArray[np.float64]
 Strings = NDArray[np.object_]
 
-COLUMNS = ("ids", "forget", "embeddings", "truth", "texts", "groups", "documents")
+COLUMNS = ("ids", "forget", "embeddings", "truth", "texts", "screen", "groups", "documents")
 MAPPED = 2**30  # Bytes from which a matrix lies in a file that is mapped into memory.
 BLOCK_BYTES = 2 * 2**20
 """Of a block of embeddings in float64, which so stays in a processor's cache."""
@@ -59,6 +60,7 @@ class Pool:
     ``documents`` (n,) are codes of the documents that the examples are windows of and have the
     labels of, else None, and ``whole`` says that documents are removed, not windows. ``tokens`` are
     those of the texts, and ``others`` those of the contamination section, as trainings cut them.
+    ``screen`` (n,) is what a screen said of the words of each, by a fit without it.
     """
 
     ids: Strings
@@ -74,6 +76,7 @@ class Pool:
     whole: bool = False
     tokens: TokenSet | None = None
     others: TokenSet | None = None
+    screen: Doubles | None = None
 
     def at(self, depth: float) -> NDArray[np.float16]:
         """Return embeddings (n, d) after this share of the model's blocks; 1: those of all
@@ -139,7 +142,9 @@ def read_pool(
     """
     table = read_table(embeddings, schemas.EMBEDDINGS, ["id", "domain"])
     ids, domain = (np.array(table[name].to_pylist(), dtype=object) for name in ("id", "domain"))
-    listed = ranked(Path(examples), "log_density_ratio", "group", *(["text"] if texts else []))
+    about = read_metadata(examples)
+    more = [*(["text"] if texts else []), *([SCREEN] if texts and "screened" in about else [])]
+    listed = ranked(Path(examples), "log_density_ratio", "group", *more)
     groups = group_codes(listed.pop("group"))
     columns = {name: column.to_pylist() for name, column in listed.items()}
     place = {key: row for row, key in enumerate(columns["id"])}
@@ -158,7 +163,7 @@ def read_pool(
     # In the order of the embeddings, which another program may have made.
     rows = [place[key] for key in ids]
     own = others = None
-    divided = read_metadata(examples).get("windows") or {"labelled": False}
+    divided = about.get("windows") or {"labelled": False}
     if tokens is not None and max_length is not None:
         sections = (INFERENCE, CONTAMINATION)
         own, others = (read_tokens(tokens, examples, each, max_length) for each in sections)
@@ -176,6 +181,7 @@ def read_pool(
         whole=divided["labelled"] and divided["action"] == "remove",
         tokens=own,
         others=others,
+        screen=np.array(columns[SCREEN], np.float64)[rows] if SCREEN in more else None,
     )
     for name, count in zip(DOMAINS, (pool.forget.sum(), (~pool.forget).sum()), strict=True):
         if not count:

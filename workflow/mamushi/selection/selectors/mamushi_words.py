@@ -8,9 +8,11 @@ and each is estimated by a logistic regression. Their scales are those of their 
 is brought to mean 0 and standard deviation 1 over what a fold scores, which takes no label. An
 embedding is of a text's beginning, its words are all there. For a ranking by few examples, which
 this is for, `auto` has no examples to weigh its members by.
+
+Behind a screen its logit is that of the words. Another fit would have among the rest what each
+example drew in by words that it alone has, and score it too low when it is held out.
 """
 
-from functools import partial
 from typing import Any
 
 from mamushi.selection.crossfit import FIT_SAMPLE, FOLDS, Fit, Task, cross_fit
@@ -44,12 +46,14 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     Raises ``UserError`` when a domain has too few examples for the folds, and when a logistic
     regression does not converge.
     """
-    counts = [words(pool)]
-    by_embedding = partial(estimate_exactly, alpha=settings["alpha"])
-    by_words = partial(estimate_ngrams, counts=counts, prior=settings["prior"])
+    screen, counts = pool.screen, [] if pool.screen is not None else [words(pool)]
 
     def estimate(task: Task) -> Fit:
-        logits = [of(task)[0] for of in (by_embedding, by_words)]
+        logits = [estimate_exactly(task, settings["alpha"])[0]]
+        if screen is None:
+            logits.append(estimate_ngrams(task, counts, settings["prior"])[0])
+        else:
+            logits.append(screen[task.held])
         return sum((one - one.mean()) / (one.std() or 1.0) for one in logits), {}
 
     return cross_fit(
