@@ -36,6 +36,7 @@ FITS = {
     "mamushi_lr": (5e-5, 2e-7),
     "linear": (0.0, 1e-7),
     "lexical": (7e-4, 0.0),
+    "mamushi_words": (5e-5, 0.0),
     "auto": (4e-3, 2.4e-6),
 }
 """Seconds of a selector with five folds, by text and by value of the embeddings: measured on texts
@@ -150,13 +151,14 @@ def score_seconds(settings: Mapping[str, Any], texts: float, forget: float, widt
         trained = fitted * (1 - mlp["validation"]) * epochs
         seconds += 3 + products * (trained + texts / folds * networks / 3) / CPU["mlp"]
     fits = folds * settings.get("seeds_averaged", 1)
+    sgd = settings.get("solver", "sgd") == "sgd"
+    if not sgd or kind == "mamushi_words":
+        seconds += NEWTON * fits * fitted * width**2 / CPU["double"]
     if kind == "lr_maha":
         seconds += 3 * values * width * (settings.get("folds") or 1) / CPU["double"]
-    elif settings.get("solver") == "newton-cholesky":
-        seconds += NEWTON * fits * fitted * width**2 / CPU["double"]
     elif kind == "kcenter":
         seconds += forget**2 * (2 * width / CPU["mlp"] + 3e-8)
-    else:
+    elif sgd:
         by_text, by_value = FITS.get(kind, (0.0, 0.0))
         whole = fitted / (1 - 1 / folds)
         times = settings.get("repeats", 1) * fits / 5

@@ -84,6 +84,7 @@ def test_a_shard_is_its_share_of_the_work_and_what_joins_them_none(
         ("mamushi", 6_000, 2304, 18.0),
         ("mamushi_lr", 6_000, 2304, 7.7),
         ("lexical", 4_000, 256, 3.3),
+        ("mamushi_words", 20_000, 64, 1.6),
         ("lr_maha", 80_000, 2304, 25.2),
         ("kcenter", 80_000, 2304, 7.2),
         ("random", 80_000, 2304, 2.5),
