@@ -40,19 +40,22 @@ def tasks(pool: Pool, fit_sample: int | None, seed: int = 0) -> list[Task]:
     return sorted(found, key=lambda task: int(task.held[0]))
 
 
-def test_a_sample_has_both_domains_in_proportion_and_another_draw_by_seed(pool: Pool) -> None:
-    whole, sampled = tasks(pool, None), tasks(pool, 100)
-    share = 100 / len(whole[0].train)
+@pytest.mark.parametrize(("most", "rare"), [(100, False), (200, True)])
+def test_a_sample_has_a_rare_domain_whole_or_both_in_proportion(
+    pool: Pool, most: int, rare: bool
+) -> None:
+    whole, sampled = tasks(pool, None), tasks(pool, most)
+    share = most / len(whole[0].train)
     for all_of, some in zip(whole, sampled, strict=True):
         assert set(some.train) < set(all_of.train)
-        assert len(some.train) == pytest.approx(100, abs=1)
-        for domain in (pool.forget, ~pool.forget):
-            asked = share * domain[all_of.train].sum()
-            assert domain[some.train].sum() == pytest.approx(asked, abs=1)
+        assert len(some.train) == pytest.approx(most, abs=1)
+        there = pool.forget[all_of.train].sum()
+        asked = there if rare else share * there
+        assert pool.forget[some.train].sum() == pytest.approx(asked, abs=1)
         # All are scored, and standardised by all.
         assert np.array_equal(some.held, all_of.held)
         assert np.array_equal(some.mean, all_of.mean)
-    assert not np.array_equal(tasks(pool, 100, seed=1)[0].train, sampled[0].train)
+    assert not np.array_equal(tasks(pool, most, seed=1)[0].train, sampled[0].train)
     for all_of, some in zip(whole, tasks(pool, 410), strict=True):
         assert np.array_equal(some.train, all_of.train)
 

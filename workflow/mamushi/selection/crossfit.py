@@ -34,8 +34,9 @@ FIT_SAMPLE: dict[str, Any] = {
     "type": ["integer", "null"],
     "minimum": 1000,
     "default": 200000,
-    "description": "Most examples that an estimator is fitted on, drawn in each fold with both "
-    "domains in proportion; all are scored. null: all of the other folds.",
+    "description": "Most examples that an estimator is fitted on, drawn in each fold: all of a "
+    "domain that is at most half of them, else both in proportion; all are scored. null: all of "
+    "the other folds.",
 }
 
 
@@ -108,8 +109,8 @@ def cross_fit_together(
     ``estimate`` is given the tasks of all folds and gives the fit of each, in their order. More
     ``repeats`` than one are cross-fittings with folds of their own, over which logits are averaged:
     by ``average``, else ``averaged``. Folds and statistics of folds are the first repeat's. Of more
-    training examples than ``fit_sample`` a task has so many, drawn by its seed with the domains in
-    proportion, and the statistics of all. Of windows of documents see ``with_best_windows``.
+    training examples than ``fit_sample`` a task has so many, drawn by its seed, and the statistics
+    of all. Of windows of documents see ``with_best_windows``.
 
     ``details`` has the pooled and the per-fold AUC, per fold the offset of its logits from the
     pooled ones (offsets that differ reorder ranks), and in ``fits`` what the estimator says of the
@@ -187,7 +188,7 @@ def _tasks(
         train = np.flatnonzero(used & (fold != i))
         if fit_sample is not None and len(train) > fit_sample:
             rng = np.random.default_rng(derive_seed(seed, SAMPLE, i, *draw))
-            train = train[held_out(pool.forget[train], fit_sample / len(train), rng)[1]]
+            train = train[_drawn(pool.forget[train], fit_sample, rng)]
         task = Task(
             pool.embeddings,
             pool.forget,
@@ -199,6 +200,16 @@ def _tasks(
             pool.groups,
         )
         yield task if pool.documents is None else with_best_windows(task, pool.documents)
+
+
+def _drawn(forget: NDArray[np.bool_], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw ``most`` of the examples. Classes are balanced by their weights, so that none of a rare
+    domain has to go, as the examples of one beside a large corpus."""
+    rare = np.flatnonzero(forget if 2 * forget.sum() < len(forget) else ~forget)
+    if 2 * len(rare) > most:
+        return held_out(forget, most / len(forget), rng)[1]
+    others = np.setdiff1d(np.arange(len(forget)), rare)
+    return np.sort(np.concatenate([rare, rng.permutation(others)[: most - len(rare)]]))
 
 
 def with_best_windows(task: Task, documents: NDArray[np.int64]) -> Task:
