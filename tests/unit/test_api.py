@@ -279,6 +279,7 @@ def by(like: list[Any], **more: Any) -> dict[str, Any]:
     return {"embeddings": np.concatenate([VECTORS, texts]), **given}
 
 
+NONE = {"forget": None, "retain": None, "embeddings": None, "model": "ours"}
 REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no table": (3, {}, "the frame: int is no table that is known; give a pandas DataFrame"),
     "splits": (DatasetDict(train=Dataset.from_list(ROWS)), {}, "has several splits; give one"),
@@ -349,6 +350,11 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "kept by a mark": (FRAME, by(LIKE, retain="source == 'ours'"), "use forget.unlike"),
     "few examples": (FRAME, by(LIKE[:10]), "like.parquet: has 10 examples that differ"),
     "one example": (FRAME, by(LIKE[:1] * 30), "its 30 texts are one and the same"),
+    "no list": (
+        FRAME,
+        {**NONE, "like": "unwanted.jsonl"},
+        "like: 'unwanted.jsonl' is one text; giv",
+    ),
     "other language": (FRAME, by(FOREIGN), "they share no language"),
     "empty example": (FRAME, by([*LIKE, " "]), "like, row 31: ' ' is no text; give"),
     "no example": (FRAME, by([*LIKE, None]), "like, row 31: None is no text; give"),

@@ -181,6 +181,8 @@ def in_files(folder: Path, text: str, beside: Mapping[str, Sequence[str]]) -> di
     a configuration has them. Raises ``UserError`` for what is no text, or empty."""
     found = {}
     for name, given in beside.items():
+        if isinstance(given, str):
+            raise UserError(f"{given!r:.60} is one text", where=name, do="give a list of texts")
         texts = cells(given, name)
         for row, one in enumerate(texts, start=1):
             if not (isinstance(one, str) and one.strip()):
