@@ -268,6 +268,7 @@ def with_cell(column: str, value: Any) -> list[dict[str, Any]]:
     return [ROWS[0] | {column: value}, *ROWS[1:]]
 
 
+VECTORS_ALONE = {"kind": "mamushi_lr", "solver": "newton-cholesky", "alpha": 1.0}
 LIKE = [f"an engine with wheel and brake {i}" for i in range(30)]
 FOREIGN = [f"ein motor mit bremse und rad {i}" for i in range(30)]
 
@@ -393,7 +394,7 @@ def test_a_corpus_in_memory_goes_by_the_vectors_of_its_examples() -> None:
     given = QUICK | by(LIKE[:25], unlike=[f"a river {i}" for i in range(25)], budgets=())
     for first, second, kind in ((theirs, ours, "theirs"), (ours, theirs, "ours")):
         vectors = np.concatenate([VECTORS, first, second])
-        found = mamushi.rank(FRAME, **{**given, "selector": None, "embeddings": vectors})
+        found = mamushi.rank(FRAME, **{**given, "selector": VECTORS_ALONE, "embeddings": vectors})
         assert {0.05, 0.1, found.likely} <= {*found.lists}
         kinds = FRAME.set_index("name")["source"][found.lists[found.likely].ids]
         assert (kinds == kind).mean() > 0.65

@@ -106,14 +106,7 @@ def rank(
         if one is not None:
             table[domain], found = mark(given, one, domain)
             marks |= {} if found is None else {table[domain]["column"]: found}
-    beside = {"like": like, "unlike": unlike, "terms": terms}
-    beside = {name: each for name, each in beside.items() if len(each)}
-    marking = [*([] if forget is None else ["forget"]), *(beside.keys() - {"unlike"})]
-    if len(marking) != 1:
-        what = f"{' and '.join(sorted(marking)) or 'nothing'} to mark the unwanted texts"
-        raise UserError(what, do="give one of forget, like and terms")
-    if forget is not None and beside:
-        raise UserError("unlike beside forget", do="give the texts to keep in retain")
+    beside = _beside(forget is not None, {"like": like, "unlike": unlike, "terms": terms})
     more = sum(len(beside.get(name, ())) for name in KEYS)
     embedded = None if embeddings is None else vectors(given, embeddings, more)
     with tempfile.TemporaryDirectory(prefix="mamushi-") as folder:
@@ -128,6 +121,18 @@ def rank(
             raise UserError(error.what, where=where, do=error.do) from None
     with as_in_a_command():
         return cell.ranking(*config["grid"]["selectors"])
+
+
+def _beside(marked: bool, given: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """Return what is given in the place of marks. Raises ``UserError`` for both, and none."""
+    found = {name: each for name, each in given.items() if len(each)}
+    marking = [*(["forget"] if marked else []), *(found.keys() - {"unlike"})]
+    if len(marking) != 1:
+        what = f"{' and '.join(sorted(marking)) or 'nothing'} to mark the unwanted texts"
+        raise UserError(what, do="give one of forget, like and terms")
+    if marked and found:
+        raise UserError("unlike beside forget", do="give the texts to keep in retain")
+    return found
 
 
 def _read(

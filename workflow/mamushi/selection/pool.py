@@ -2,7 +2,7 @@
 
 import errno
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -147,21 +147,8 @@ def read_pool(
     listed = ranked(Path(examples), "log_density_ratio", "group", *more)
     groups = group_codes(listed.pop("group"))
     columns = {name: column.to_pylist() for name, column in listed.items()}
-    place = {key: row for row, key in enumerate(columns["id"])}
-    there = dict(zip(ids, domain, strict=True))
-    if len(there) < len(ids):
-        raise UserError("an id occurs twice", where=embeddings, do="delete it and embed again")
-    wanted = dict(zip(columns["id"], columns["domain"], strict=True))
-    if there != wanted:
-        odd = min(key for key in there.keys() | wanted.keys() if there.get(key) != wanted.get(key))
-        raise UserError(
-            f"example {odd!r} is {there.get(odd, 'absent')} here and {wanted.get(odd, 'absent')} "
-            f"in the inference section of {examples}",
-            where=embeddings,
-            do="delete the embeddings and embed again",
-        )
     # In the order of the embeddings, which another program may have made.
-    rows = [place[key] for key in ids]
+    rows = _rows(ids, domain, columns, embeddings, examples)
     own = others = None
     divided = about.get("windows") or {"labelled": False}
     if tokens is not None and max_length is not None:
@@ -189,6 +176,30 @@ def read_pool(
             do = "a selection needs both domains in the inference section"
             raise UserError(problem, where=embeddings, do=do)
     return pool
+
+
+def _rows(
+    ids: Strings,
+    domain: Strings,
+    columns: Mapping[str, Sequence[Any]],
+    embeddings: str | Path,
+    examples: str | Path,
+) -> list[int]:
+    """Return the rows of the table ``examples`` that the embeddings are of."""
+    place = {key: row for row, key in enumerate(columns["id"])}
+    there = dict(zip(ids, domain, strict=True))
+    if len(there) < len(ids):
+        raise UserError("an id occurs twice", where=embeddings, do="delete it and embed again")
+    wanted = dict(zip(columns["id"], columns["domain"], strict=True))
+    if there != wanted:
+        odd = min(key for key in there.keys() | wanted.keys() if there.get(key) != wanted.get(key))
+        raise UserError(
+            f"example {odd!r} is {there.get(odd, 'absent')} here and {wanted.get(odd, 'absent')} "
+            f"in the inference section of {examples}",
+            where=embeddings,
+            do="delete the embeddings and embed again",
+        )
+    return [place[key] for key in ids]
 
 
 def _documents(ids: Strings) -> NDArray[np.int64]:
