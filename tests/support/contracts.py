@@ -98,9 +98,9 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "effects 1, evidence_tables 1, figure_diagnostics 4, figure_discrimination 4, "
     "figure_subspaces 4, figure_variance 4, qualitative 1, ranking 4, runtime 4, subgroups 1, "
     "tables 1": {"grid.seeds": [[1]]},
-    "effects 1, figure_frontier 1, manifests 34, remove 24, retrain 24, stability 34, subgroups 1, "
+    "effects 1, figure_frontier 1, manifests 35, remove 24, retrain 24, stability 35, subgroups 1, "
     "tables 1, token_manifests 2": {"grid.budgets": [[0.2, 0.4, 0.95]]},
-    "effects 1, figure_frontier 1, stability 34, subgroups 1, tables 1, token_manifests 2": {
+    "effects 1, figure_frontier 1, stability 35, subgroups 1, tables 1, token_manifests 2": {
         "grid.budgets": [[0.4]]
     },
     "confounds 8, diagnostics 8, effects 1, frontier 8, manifests 8, predict 8, ranking 4, "
@@ -109,25 +109,26 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     },
     "confounds 8, diagnostics 8, effects 1, frontier 8, predict 8, ranking 4, runtime 4, "
     "subgroups 1, tables 1": {"grid.selectors": [["random"]]},
-    "embed_layers 1, manifests 8, refits 8, remove 8, retrain 10, score 8, spans 2, stability 8, "
+    "embed_layers 1, manifests 9, refits 9, remove 9, retrain 11, score 9, spans 2, stability 9, "
     "study_tables 1, token_manifests 2, token_scores 2": {
         "studies.selectors.datasets": [["mine", "made"]],
         "studies.selectors.models": [["tiny", "ours"]],
         "studies.selectors.seeds": [[0, 1]],
     },
-    "manifests 34, remove 8, retrain 10, spans 2, stability 34, study_tables 1, "
+    "manifests 35, remove 9, retrain 11, spans 2, stability 35, study_tables 1, "
     "token_manifests 2": {"studies.selectors.budgets": [[0.4, 0.6]]},
     "manifests 1, refits 1, remove 1, retrain 1, score 1, stability 1, study_tables 1": {
         "studies.selectors.selectors": [
             [
                 *("lr_maha", "mamushi_lr", "linear", "lexical", "aside", "auto", "again"),
-                *("token_unigram", "token_random", "greedy_unigram", "vmf"),
+                *("token_unigram", "token_random", "greedy_unigram", "mamushi_words", "vmf"),
             ]
         ],
     },
     "refits 1, score 1": {
         "selectors.again.kind": ["mamushi_lr"],
         **settings("selectors", "mamushi_lr", "linear", "lexical", "auto", "greedy_unigram"),
+        **settings("selectors", "mamushi_words"),
         "selectors.mamushi_lr.solver": ["newton-cholesky"],
         "selectors.lr_maha.covariance": ["sample"],
         "selectors.lr_maha.folds": [3],
@@ -230,7 +231,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "beta0 10, contaminate 6, evaluate 1, generate 3, gold 10, retrain 25, "
     "retrain_and_probe 1, unlearn 5, unlearn_and_probe 1, unlearn_list 3, "
     "unlearn_whole 3": {"training.precision": ["fp32"]},
-    "gold 10, retrain 58, retrain_and_probe 2": {"training.steps": ["matched"]},
+    "gold 10, retrain 59, retrain_and_probe 2": {"training.steps": ["matched"]},
     "beta0 6, contaminate 6, gold 6, retrain 2": {
         f"models.tiny.training.{key}": [value]
         for key, value in {**OTHER_TRAINING, "method": "lora"}.items()
@@ -240,7 +241,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     "beta0 6, contaminate 6, generate 1, gold 6, retrain 2": {
         "models.tiny.training.precision": ["fp32"]
     },
-    "gold 6, retrain 35, retrain_and_probe 1": {"models.tiny.training.steps": ["matched"]},
+    "gold 6, retrain 36, retrain_and_probe 1": {"models.tiny.training.steps": ["matched"]},
     "beta0 4, gold 4, retrain 23, retrain_and_probe 1": {
         "models.ours.training.learning_rate": [1e-4],
         "models.ours.training.trained_blocks": [2],
@@ -258,7 +259,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     },
     "embed 10": {"embedding.layer": [2]},
     "embed_layers 1": {"embedding.depths": [[0.25, 0.5, 0.75, 0.9]]},
-    "evaluate 21, relearn 2, retrain 58, retrain_and_probe 2, unlearn 10, "
+    "evaluate 21, relearn 2, retrain 59, retrain_and_probe 2, unlearn 10, "
     "unlearn_and_probe 2, unlearn_list 6, unlearn_whole 6": {"evaluation.max_length": [64]},
     "effects 1": {"evaluation.retain_margin": [0.05]},
     "evaluate 1, refine 6, unlearn 12, unlearn_list 6, unlearn_whole 6": {
@@ -322,8 +323,8 @@ ROWS: dict[str, dict[str, list[Any]]] = {
     },
     "frontier 8, predict 8": {"evidence.budgets": [[0.5]]},
     "calibrate 10": {"evidence.resamples": [10]},
-    "refits 28": {"evidence.refits.halves": [0]},
-    "refits 28, token_manifests 2": {"evidence.refits.whole": [2]},
+    "refits 29": {"evidence.refits.halves": [0]},
+    "refits 29, token_manifests 2": {"evidence.refits.whole": [2]},
     "geometry 8": {"evidence.components": [10]},
     "evidence_tables 1": {
         "evidence.targets": [[{"target": "removal", "value": 0.6}]],
