@@ -346,7 +346,7 @@ def _check_unlabelled(full: Config) -> Iterator[str]:
                 yield (
                     f"{where}.selectors[{place}]: {name!r} is not allowed with the dataset "
                     f"{here[0]!r}, in which nobody marked the domain; name one that scores every "
-                    "text, such as mamushi_lr"
+                    "text, such as mamushi_words"
                 )
 
 
