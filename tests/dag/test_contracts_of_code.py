@@ -287,7 +287,7 @@ RUNS_AGAIN = {
     # Definitions, and all jobs that a change of them runs again.
     "lm.perplexity.perplexity_table": (
         "effects 1, evaluate 21, figure_sad 1, figure_study 2, half_gap 1, judge 2, probes 1, "
-        "refine 6, relearn 2, retrain 58, retrain_and_probe 2, study_tables 2, subgroups 1, "
+        "refine 6, relearn 2, retrain 59, retrain_and_probe 2, study_tables 2, subgroups 1, "
         "tables 1, unlearn 10, unlearn_and_probe 2, unlearn_list 6, unlearn_whole 6"
     ),
     "selection.selectors.lr_maha.score": (
