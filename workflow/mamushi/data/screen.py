@@ -83,8 +83,9 @@ class Screen:
         ``others``, to which nothing was fitted; a text without words as the lowest one."""
         column = np.concatenate([1 + self.fold, np.zeros(len(others), np.int64)])
         scores = self.scores([*examples, *others])[np.arange(len(column)), column]
-        found = scores.astype(np.float64) - self.best.min(axis=0)[column]
-        return np.nan_to_num(found, nan=0.0, neginf=found[np.isfinite(found)].min(initial=0.0))
+        lowest = np.where(np.isfinite(self.best), self.best, np.inf).min(axis=0)
+        found = scores.astype(np.float64) - lowest[column]
+        return np.maximum(found, found[np.isfinite(found)].min(initial=0.0))
 
 
 def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[Table, like.Screened]:
