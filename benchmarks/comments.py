@@ -13,11 +13,9 @@ import csv
 from pathlib import Path
 
 import numpy as np
-from groups import SHORTEST, vectors
-from positive import SHARES, WANTED, Source, components, of_setting
-from sklearn.feature_extraction.text import CountVectorizer
+from groups import SHORTEST, embedder, read
+from positive import SHARES, WANTED, Source, of_setting
 
-from mamushi.artifacts.files import atomic
 from mamushi.running.threads import one_for_arithmetic
 from report import Report, arguments
 
@@ -41,24 +39,20 @@ def comments(path: Path) -> tuple[list[str], np.ndarray]:
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("table", type=Path)
-    parser.add_argument("base", type=Path, help="the card of the model that embeds")
-    parser.add_argument("--vectors", type=Path, default=Path("comments.npy"))
+    embedder(parser, "comments.npy")
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--compared", type=int, default=5, help="draws for the other rankings")
     args = parser.parse_args()
     one_for_arithmetic()
     report = Report("comments", threads=1)
     texts, toxic = comments(args.table)
-    if not args.vectors.is_file():
-        with atomic(args.vectors) as part, part.open("wb") as file:
-            np.save(file, vectors(texts, args.base), allow_pickle=False)
-    x = components(np.load(args.vectors, allow_pickle=False).astype(np.float64))
-    words = CountVectorizer(min_df=2).fit_transform(texts).tocsr()
+    x, words = read(texts, args)
+    source = Source(x, toxic, words)
     report.value("comments", len(texts))
     report.value("toxic", int(toxic.sum()))
     for n1 in SIZES:
         for a in SHARES:
-            of_setting(report, f"jigsaw_{n1}_{a:.0%}", Source(x, toxic, words), CORPUS, n1, a, args)
+            of_setting(report, f"jigsaw_{n1}_{a:.0%}", source, CORPUS, n1, a, args)
     report.write(args.results)
 
 

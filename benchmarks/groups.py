@@ -10,10 +10,12 @@ the vectors are kept in ``--vectors`` for the next time. What is reported is tha
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import numpy as np
 from positive import WANTED, Source, components, of_setting
+from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
 from mamushi.artifacts.files import atomic
@@ -61,22 +63,32 @@ def vectors(texts: list[str], base: Path) -> np.ndarray:
     return found[0]
 
 
+def embedder(parser: ArgumentParser, kept: str) -> None:
+    """Add what ``read`` takes."""
+    parser.add_argument("base", type=Path, help="the card of the model that embeds")
+    parser.add_argument("--vectors", type=Path, default=Path(kept))
+
+
+def read(texts: list[str], args: Namespace) -> tuple[np.ndarray, sparse.csr_matrix]:
+    """Return components of the texts, whose vectors are made once, and their words."""
+    if not args.vectors.is_file():
+        with atomic(args.vectors) as part, part.open("wb") as file:
+            np.save(file, vectors(texts, args.base), allow_pickle=False)
+    x = components(np.load(args.vectors, allow_pickle=False).astype(np.float64))
+    return x, CountVectorizer(min_df=2).fit_transform(texts).tocsr()
+
+
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("archive")
-    parser.add_argument("base", type=Path, help="the card of the model that embeds")
-    parser.add_argument("--vectors", type=Path, default=Path("posts.npy"))
+    embedder(parser, "posts.npy")
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--compared", type=int, default=5, help="draws for the other rankings")
     args = parser.parse_args()
     one_for_arithmetic()
     report = Report("groups", threads=1)
     texts, groups = posts(args.archive)
-    if not args.vectors.is_file():
-        with atomic(args.vectors) as part, part.open("wb") as file:
-            np.save(file, vectors(texts, args.base), allow_pickle=False)
-    x = components(np.load(args.vectors, allow_pickle=False).astype(np.float64))
-    words = CountVectorizer(min_df=2).fit_transform(texts).tocsr()
+    x, words = read(texts, args)
     report.value("posts", len(texts))
     for group in GROUPS:
         source = Source(x, np.array(groups) == group, words)

@@ -14,15 +14,12 @@ the length, in which the intervals of precision and recall hold; 100 texts are k
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-from groups import GROUPS, posts, vectors
+from groups import GROUPS, embedder, posts, read
 from numpy.typing import NDArray
-from positive import WANTED, Doubles, Source, both, components, logistic
-from sklearn.feature_extraction.text import CountVectorizer
+from positive import WANTED, Doubles, Source, both, logistic
 
-from mamushi.artifacts.files import atomic
 from mamushi.data.screen import fit
 from mamushi.evidence.corpus import Corpus
 from mamushi.running.threads import one_for_arithmetic
@@ -34,18 +31,13 @@ EXAMPLES, PASSED, SAMPLE = 100, (0.05, 0.1, 0.2), 5000
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("archive")
-    parser.add_argument("base", type=Path, help="the card of the model that embeds")
-    parser.add_argument("--vectors", type=Path, default=Path("posts.npy"))
+    embedder(parser, "posts.npy")
     parser.add_argument("--draws", type=int, default=10)
     args = parser.parse_args()
     one_for_arithmetic()
     report = Report("screened", threads=1)
     texts, groups = posts(args.archive)
-    if not args.vectors.is_file():
-        with atomic(args.vectors) as part, part.open("wb") as file:
-            np.save(file, vectors(texts, args.base), allow_pickle=False)
-    x = components(np.load(args.vectors, allow_pickle=False).astype(np.float64))
-    words = CountVectorizer(min_df=2).fit_transform(texts).tocsr()
+    x, words = read(texts, args)
     found: dict[str, list[float]] = {}
     for group in GROUPS:
         source = Source(x, np.array(groups) == group, words)
