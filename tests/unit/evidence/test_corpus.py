@@ -108,6 +108,13 @@ def test_precision_and_recall_hold_what_a_list_holds(certain: int, wanted: int) 
     assert np.mean(held["recall"]) >= 0.93
 
 
+def test_what_is_expected_of_a_list_is_at_least_what_is_known_of_it() -> None:
+    """Also where examples score higher than the corpus' texts of their domain."""
+    corpus, _ = made(0.1, wanted=300)
+    precision, _ = replace(corpus, score=corpus.score + 3 * corpus.examples).holds(200)
+    assert 0.1 < precision["low"] <= precision["estimate"] <= precision["high"]
+
+
 def audited(corpus: Corpus, domain: Any, seed: int) -> Corpus:
     """The same with the answers about 100 texts of the first 200, and 60 of all others."""
     rng, asked = np.random.default_rng(seed), np.zeros(len(domain), dtype=bool)

@@ -235,6 +235,9 @@ class Corpus:
             (alone,) = self._alone(self.others)
             most = count_bounds(same.sum() * alone, len(same) * alone, ERROR / 2)[1]
             of_list[1] = max(of_list[1], 1 - (1 - low) * rest * (k > certain) * most / k)
+            # Examples from elsewhere bound nothing from above, and mislead the guess of the share.
+            of_list[2] = of_list[2] if of_list[1] <= of_list[2] else 1.0
+            of_list[0] = max(of_list[:2])
         names = ("estimate", "low", "high")
         precision: Interval = dict(zip(names, of_list, strict=True))
         if found.low is None:
