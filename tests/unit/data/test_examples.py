@@ -170,7 +170,7 @@ def test_stage_tells_too_few_texts_for_the_settings_before_anything_is_trained(
     [
         (None, "no such file"),
         (b"id,body,toxic\n1,a,1\n2,b,0\n", "no column 'text'"),
-        (b"id,text,toxic\n1,a,nan\n2,b,0\n", "column 'toxic' is nan"),
+        (b"id,text,toxic\n1,a,\n2,b,0\n", "column 'toxic' is empty"),
     ],
 )
 def test_stage_tells_bad_input_in_one_line_and_writes_nothing(

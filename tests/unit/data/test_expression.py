@@ -131,12 +131,6 @@ def test_a_value_that_does_not_fit_is_told_with_its_row(text: str, reason: str) 
         parse(text).holds(ROW, "data.csv, row 7")
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_non_finite_column_is_told(value: float) -> None:
-    with pytest.raises(UserError, match=r"row 7: .*column 'toxic' is"):
-        parse("toxic > 0.5").holds({"toxic": value}, "row 7")
-
-
 NUMBERS = st.integers(-50, 50)
 
 

@@ -4,40 +4,29 @@ Names are columns; any other one stands in backquotes: ```my label` == 1``. Ther
 lists, comparisons, ``in``, ``is null``, ``and or not`` and ``+ - * / // %`` on numbers, and nothing
 else: a node of the syntax tree that is not among these is refused, so nothing in it can call,
 import, or take unbounded time. An empty cell is a mistake where the result hangs on it, unless it
-is asked for with ``is null``: nobody has said what it means.
+is asked for with ``is null``: nobody has said what it means. NaN is a number, which is null, unlike
+any other, and neither above nor below one, as in pandas.
 """
 
 from __future__ import annotations
 
 import ast
+import datetime
 import math
 import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
+from mamushi.data.numbers import Constant, Half, Number, Single, calculated, negative, together
 from mamushi.errors import UserError
 
 Row = Mapping[str, Any]
 Value = Callable[[Row], Any]
+Test = Callable[[Any, Any], bool]
 
-OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.In: lambda item, many: item in many,
-    ast.NotIn: lambda item, many: item not in many,
-}
 COLUMNS = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`([^`]+)`""")
 """Text, in which no column is looked for, and columns in backquotes."""
 PLACEHOLDER = "_column{}_"
@@ -64,8 +53,7 @@ class Expression:
         """Return whether it is true of a row; ``empty`` where that hangs on an empty cell.
 
         Raises ``UserError`` where a value is not what the operation needs (text against a number,
-        an empty cell when ``empty`` is None, a non-finite value) or where the result is neither
-        true nor false.
+        an empty cell when ``empty`` is None) or where the result is neither true nor false.
         """
         do = "check the expression"
         try:
@@ -75,7 +63,7 @@ class Expression:
                 return empty
             what = f"{error}, and {self.text!r} hangs on it"
             do = "give every row a value, or say what an empty cell means, as in 'x is null or ...'"
-        except (Mismatch, TypeError, ZeroDivisionError, OverflowError) as error:
+        except (Mismatch, TypeError, ArithmeticError) as error:
             what = f"cannot evaluate {self.text!r} ({error})"
         raise UserError(what, where=place, do=do)
 
@@ -93,8 +81,9 @@ def parse(text: str) -> Expression:
         return name
 
     try:
-        readable = ast.parse(COLUMNS.sub(named, text.strip()), mode="eval")
-        value = _compile(readable.body, names, quoted)
+        readable = COLUMNS.sub(named, text.strip())
+        source = Source(names, quoted, readable.encode().splitlines())
+        value = _compile(ast.parse(readable, mode="eval").body, source)
     except SyntaxError as error:
         do = "write it as in 'toxic == 1 or `my group` in [3, 4]'"
         raise UserError(f"expression {text!r}: {error.msg}", do=do) from None
@@ -108,18 +97,42 @@ def _cell(value: Any) -> Any:
     return None if isinstance(value, str) and not value.strip() else value
 
 
-def _compile(node: ast.expr, names: dict[str, None], quoted: Mapping[str, str]) -> Value:
-    """Return a function of the row that gives the node's value. Adds its columns to ``names``."""
+@dataclass(frozen=True)
+class Source:
+    """What is known of an expression while it is compiled: the columns that it ``names``, those of
+    them that are ``quoted``, by what stands for them, and its ``lines``, as Python reads it."""
+
+    names: dict[str, None]
+    quoted: Mapping[str, str]
+    lines: list[bytes]
+
+    def column(self, name: str) -> str:
+        """Return the column of a name, which is one that the expression reads from now on."""
+        column = self.quoted.get(name, name)
+        self.names[column] = None
+        return column
+
+    def constant(self, node: ast.Constant, number: int | float) -> Constant:
+        """Return a number with the digits that are written, of which a double has 17."""
+        line = self.lines[node.lineno - 1]
+        return Constant.written(number, line[node.col_offset : node.end_col_offset].decode())
+
+
+def _compile(node: ast.expr, source: Source) -> Value:
+    """Return a function of the row that gives the node's value. Adds its columns to the names of
+    the ``source``."""
 
     def inner(part: ast.expr) -> Value:
-        return _compile(part, names, quoted)
+        return _compile(part, source)
 
     match node:
-        case ast.Constant(value=str() | int() | float() as constant):
+        case ast.Constant(value=str() | bool() as constant):
             return lambda row: constant
+        case ast.Constant(value=int() | float() as written):
+            number = source.constant(node, written)
+            return lambda row: number
         case ast.Name(id=name):
-            column = quoted.get(name, name)
-            names[column] = None
+            column = source.column(name)
             return lambda row: _value(row, column)
         case ast.List(elts=items) | ast.Tuple(elts=items):
             members = [*map(inner, items)]
@@ -132,28 +145,25 @@ def _compile(node: ast.expr, names: dict[str, None], quoted: Mapping[str, str]) 
             return lambda row: not _truth(negated(row))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             signed = inner(operand)
-            return lambda row: -_number(signed(row))
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
-            apply, first, second = OPERATORS[type(op)], inner(left), inner(right)
-            return lambda row: apply(_number(first(row)), _number(second(row)))
+            return lambda row: negative(_number(signed(row)))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
+            apply, first, second = ARITHMETIC[type(op)], inner(left), inner(right)
+            return lambda row: calculated(apply, _number(first(row)), _number(second(row)))
         case ast.Compare(
             left=ast.Name(id=name),
             ops=[ast.Is() | ast.IsNot() as op],
             comparators=[ast.Name(id="null")],
         ):
-            asked = quoted.get(name, name)
-            names[asked] = None
-            return lambda row: (_cell(row[asked]) is None) is isinstance(op, ast.Is)
+            asked = source.column(name)
+            return lambda row: _is_null(row[asked]) is isinstance(op, ast.Is)
         case ast.Compare(left=left, ops=ops, comparators=rights) if all(
-            type(op) in OPERATORS for op in ops
+            type(op) in COMPARISONS for op in ops
         ):
-            sides, tests = (
-                [inner(part) for part in (left, *rights)],
-                [OPERATORS[type(o)] for o in ops],
-            )
+            sides = [inner(part) for part in (left, *rights)]
+            tests = [COMPARISONS[type(op)] for op in ops]
             return lambda row: _compare([side(row) for side in sides], tests)
     shown = ast.unparse(node)
-    for name, column in quoted.items():
+    for name, column in source.quoted.items():
         shown = shown.replace(name, f"`{column}`")
     do = "use columns, constants, comparisons, and/or/not, in, is null, and + - * / // %"
     raise UserError(f"{shown!r} is not allowed in an expression", do=do)
@@ -163,9 +173,14 @@ def _value(row: Row, column: str) -> Any:
     value = _cell(row[column])
     if value is None:
         raise Empty(f"column {column!r} is empty")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise Mismatch(f"column {column!r} is {value}")
-    return value
+    # Of decimals, NaN refuses to be compared.
+    return math.nan if isinstance(value, Decimal) and value.is_nan() else value
+
+
+def _is_null(value: Any) -> bool:
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return _cell(value) is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _decided(row: Row, terms: list[Value], every: bool) -> bool:
@@ -183,16 +198,64 @@ def _decided(row: Row, terms: list[Value], every: bool) -> bool:
     return every
 
 
-def _compare(values: list[Any], tests: list[Callable[[Any, Any], bool]]) -> bool:
-    for left, test, right in zip(values, tests, values[1:], strict=False):
-        for other in right if isinstance(right, list) else [right]:
-            # `"1" == 1` is just false in Python; here it is a mistake that would go unnoticed.
-            if isinstance(left, str) != isinstance(other, str):
-                do = "a column's name stands plainly or in backquotes"
-                raise Mismatch(f"{left!r} against {other!r}: one is text, the other is not; {do}")
-        if not test(left, right):
-            return False
-    return True
+def _compare(values: list[Any], tests: list[Test]) -> bool:
+    return all(
+        test(left, right) for left, test, right in zip(values, tests, values[1:], strict=False)
+    )
+
+
+def _single(compare: Callable[[Any, Any], bool]) -> Test:
+    """Return a comparison of one value with another, which have to be of one kind."""
+
+    def compared(left: Any, right: Any) -> bool:
+        kind = KINDS.get(type(left)) or _kind(left)
+        other = KINDS.get(type(right)) or _kind(right)
+        if kind == other == NUMBER:
+            return compare(*together(left, right))
+        if kind == other == TEXT:
+            return compare(left, right)
+        return compare(*_of_one_kind(left, right, kind, other))
+
+    return compared
+
+
+def _among(item: Any, many: Any) -> bool:
+    """Return whether a text has another in it, or a list a value."""
+    if isinstance(item, str) and isinstance(many, str):
+        return item in many
+    if not isinstance(many, list | tuple):
+        raise Mismatch(f"{many!r:.60} is neither text with text in it nor a list")
+    # Each is compared: one of another kind is a mistake wherever it stands.
+    return any([_EQUAL(item, other) for other in many if other is not None])
+
+
+def _kind(value: Any) -> str:
+    names = (KINDS[of] for of in type(value).__mro__ if of in KINDS)
+    return next(names, f"of the type {type(value).__name__}")
+
+
+def _of_one_kind(left: Any, right: Any, kind: str, other: str) -> tuple[Any, Any]:
+    """Return what is neither numbers nor texts as it is compared: a date or a time with a text that
+    says one. In Python `"1" == 1` is just false; here it is a mistake that would go unnoticed."""
+    shown = f"{left!r:.60} against {right!r:.60}"
+    if (of := {kind, other} - {TEXT}) in ({DATE}, {TIME}):
+        read = (datetime.date if of == {DATE} else datetime.datetime).fromisoformat
+        try:
+            left = read(left) if kind == TEXT else left
+            right = read(right) if other == TEXT else right
+        except ValueError:
+            what = f"{shown}: one is {min(of)}, and the text is none"
+            raise Mismatch(f"{what}; write it as in '2026-01-31'") from None
+    elif LIST in (kind, other):
+        raise Mismatch(f"{shown}: a list is asked for a value with 'in'")
+    elif TEXT in (kind, other):
+        do = "a column's name stands plainly or in backquotes"
+        raise Mismatch(f"{shown}: one is text, the other is not; {do}")
+    elif kind != other:
+        raise Mismatch(f"{shown}: one is {kind}, the other {other}")
+    if isinstance(left, datetime.datetime) and (left.tzinfo is None) != (right.tzinfo is None):
+        raise Mismatch(f"{shown}: only one of them has a time zone")
+    return left, right
 
 
 def _truth(value: Any) -> bool:
@@ -201,8 +264,34 @@ def _truth(value: Any) -> bool:
     return value
 
 
-def _number(value: Any) -> Any:
+def _number(value: Any) -> Number:
     # Text and lists are out: `"a" * 10**9` must not be possible.
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, Number):
         raise Mismatch(f"{value!r} is not a number")
     return value
+
+
+NUMBER, TEXT, LIST, DATE, TIME = "a number", "text", "a list", "a date", "a time"
+KINDS: dict[type, str] = {
+    **dict.fromkeys((bool, int, float, Half, Single, Decimal, Constant), NUMBER),
+    **{str: TEXT, list: LIST, tuple: LIST, datetime.date: DATE, datetime.datetime: TIME},
+}
+_EQUAL = _single(operator.eq)
+ARITHMETIC: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+COMPARISONS: dict[type[ast.AST], Test] = {
+    ast.Eq: _EQUAL,
+    ast.NotEq: _single(operator.ne),
+    ast.Lt: _single(operator.lt),
+    ast.LtE: _single(operator.le),
+    ast.Gt: _single(operator.gt),
+    ast.GtE: _single(operator.ge),
+    ast.In: _among,
+    ast.NotIn: lambda item, many: not _among(item, many),
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mamushi.data import numbers
 from mamushi.data.readers import Table, check_columns, name_of
 from mamushi.errors import UserError
 
@@ -119,24 +121,36 @@ def _part(column: Any, kept: NDArray[np.bool_]) -> Any:
 
 
 def cells(column: Any, where: str) -> list[Any]:
-    """Return the values of a column as those of Python, None where one is missing. Raises
-    ``UserError`` for a column that has no values of one type."""
+    """Return the values of a column as those of Python, None where one is missing. NaN is missing,
+    too, but in a column of numbers, where it is one. Raises ``UserError`` for a column that has no
+    values of one type."""
     if isinstance(column, list | tuple):
-        return [_plain(value) for value in column]
+        values = [_plain(value) for value in column]
+        if all(value is None or isinstance(value, int | float | Decimal) for value in values):
+            return values
+        return [None if _is_nan(value) else value for value in values]
     try:
         if not isinstance(column, pa.ChunkedArray | pa.Array):
-            column = pa.array(column, from_pandas=True)
-        return list(column.to_pylist())
+            of_floats = getattr(getattr(column, "dtype", None), "kind", "") == "f"
+            column = pa.array(column, from_pandas=not of_floats)
+        return numbers.cells(column)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         do = "give its cells one type: numbers, booleans or text"
         raise UserError(f"cannot be read ({error})", where=where, do=do) from None
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, np.float16 | np.float32):
+        return (numbers.Half if isinstance(value, np.float16) else numbers.Single)(value)
+    if isinstance(value, np.longdouble):
+        return float(value)
     if isinstance(value, np.generic):
         value = value.item()
-    missing = type(value).__name__ in ("NAType", "NaTType") or value != value
-    return None if missing else value
+    return None if type(value).__name__ in ("NAType", "NaTType") else value
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float | Decimal) and value != value
 
 
 def names_of(table: Table, id: str | None) -> list[str]:
@@ -160,7 +174,8 @@ def mark(frame: Frame, given: Any, name: str) -> tuple[dict[str, Any], list[bool
             do = "give a column of 0 and 1, an expression such as 'toxic >= 0.5', or an array (n,)"
             raise UserError(f"{given!r:.40} marks no rows", where=where, do=do)
         frame.aligned(given, where)
-    found = cells(frame.column(given) if isinstance(given, str) else given, where)
+    column = frame.column(given) if isinstance(given, str) else given
+    found: list[Any] = [None if _is_nan(value) else value for value in cells(column, where)]
     if None in found:
         what, do = f"row {found.index(None) + 1} has no value", "say in an expression what it means"
         raise UserError(what, where=where, do=f"{do}, as in {name}='toxic is null or toxic == 1'")

@@ -126,12 +126,11 @@ def _where(table: Table, text: str, empty: bool | None) -> list[bool]:
 
 def infer(column: Sequence[str]) -> list[Any]:
     """Return text cells of a CSV column as numbers or booleans, where all that are not empty can
-    be; empty cells are then None."""
+    be; empty cells are then None. Whole numbers keep all of their digits."""
     booleans = {"true": True, "false": False}
     converters: tuple[Callable[[str], Any], ...] = (
         lambda cell: booleans[cell.strip().lower()],
-        int,
-        float,
+        _number,
     )
     for convert in converters:
         try:
@@ -139,6 +138,15 @@ def infer(column: Sequence[str]) -> list[Any]:
         except (KeyError, ValueError):
             continue
     return list(column)
+
+
+def _number(cell: str) -> int | float:
+    if "_" in cell:
+        raise ValueError("a name, though a number in Python")
+    try:
+        return int(cell)
+    except ValueError:
+        return float(cell)
 
 
 def _spells(cell: str, value: Any) -> bool:
