@@ -12,7 +12,7 @@ from mamushi.errors import UserError
 
 FORMATS = {
     **{".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"},
-    **{".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow"},
+    **{".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"},
 }
 """Ending -> format."""
 LINES = ("csv", "tsv", "jsonl")
@@ -33,6 +33,11 @@ def format_of(path: Path) -> str | None:
         found = FORMATS.get(Path(path.stem).suffix.lower())
         return found if found in LINES else None
     return FORMATS.get(ending)
+
+
+def packing_of(path: Path) -> str:
+    """Return the ending that says how a file is packed; empty where none does."""
+    return path.suffix.lower() if path.suffix.lower() in PACKED else ""
 
 
 def no_file(path: Path) -> str:

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Container
+from typing import Literal
 
 PLAIN = re.compile(".", re.DOTALL)
 """A character as it is, as"""
@@ -17,6 +18,7 @@ ESCAPED = re.compile(
 DOUBLED = re.compile('""|.', re.DOTALL)
 """as a quoted cell of CSV has it."""
 SPACE = re.compile(r"[ \t\r\n]*")
+BOM = "\ufeff"
 
 
 def without(text: str, gone: Container[int], character: re.Pattern[str] = PLAIN) -> str:
@@ -27,7 +29,8 @@ def without(text: str, gone: Container[int], character: re.Pattern[str] = PLAIN)
 
 def of_line(line: str, column: str, gone: Container[int]) -> str:
     """Return an object of JSON, a line, with characters of one of its strings cut out."""
-    decoder, start, stop = json.JSONDecoder(), 0, 0
+    # Of what is passed over an integer may be longer than Python reads.
+    decoder, start, stop = json.JSONDecoder(parse_int=str), 0, 0
     at = line.index("{") + 1
     while line[at := _behind(line, at)] != "}":
         name, at = decoder.raw_decode(line, at)
@@ -41,28 +44,39 @@ def of_line(line: str, column: str, gone: Container[int]) -> str:
     return line[:start] + without(line[start:stop], gone, ESCAPED) + line[stop:]
 
 
-def of_row(row: str, separator: str, place: int, gone: Container[int]) -> str:
-    """Return a row of CSV with characters of its cell number ``place``, from 0, cut out."""
-    cell = re.compile(f'"(?:[^"]|"")*"|[^{re.escape(separator)}\\r\\n]*')
-    start, stop = 0, -1
+def of_row(
+    row: str, separator: str, place: int, gone: Container[int], *, quote: bool = True
+) -> str:
+    """Return a row of CSV with characters of its cell number ``place``, from 0, cut out. Without
+    ``quote``, a `"` is a character as any other."""
+    plain = f"[^{re.escape(separator)}\\r\\n]*"
+    cell = re.compile(f'"(?:[^"]|"")*"|{plain}' if quote else plain)
+    # A byte-order mark is no part of the first cell.
+    start, stop = 0, len(row) - len(row.lstrip(BOM)) - 1
     for _ in range(place + 1):
         start = stop + 1
         stop = cell.match(row, start).end()  # type: ignore[union-attr]
-    if row.startswith('"', start):
+    if quote and row.startswith('"', start):
         start, stop = start + 1, stop - 1
         left = without(row[start:stop], gone, DOUBLED)
     else:
         left = without(row[start:stop], gone)
-        if left.startswith('"'):
+        if quote and left.startswith('"'):
             # It would be read as a quote that opens the cell.
             left = '"{}"'.format(left.replace('"', '""'))
     return row[:start] + left + row[stop:]
 
 
-def place_of(header: bytes, separator: str, column: str) -> int:
+def place_of(header: bytes, separator: str, column: str, *, quote: bool = True) -> int:
     """Return the number of a column, from 0, in a header of CSV."""
-    text = header.decode("utf-8-sig", "surrogateescape")
-    return next(csv.reader(io.StringIO(text, newline=""), delimiter=separator)).index(column)
+    text = header.decode("utf-8", "surrogateescape").lstrip(BOM)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, quoting=quotes(quote))
+    return next(rows).index(column)
+
+
+def quotes(quote: bool) -> Literal[0, 3]:
+    """Return how the parser of CSV takes a `"`: as the end of a cell, or as any other character."""
+    return csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
 
 
 def _behind(line: str, at: int) -> int:

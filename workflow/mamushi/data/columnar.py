@@ -1,0 +1,133 @@
+"""Parquet files, Arrow streams and Arrow files, opened once and read a piece at a time."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from mamushi.artifacts import tabular
+from mamushi.data import numbers
+from mamushi.data.opening import held, named
+from mamushi.errors import UserError
+
+ARROW_FILE = b"ARROW1"
+
+
+@contextlib.contextmanager
+def opened_columns(
+    path: Path, digests: dict[str, str] | None = None
+) -> Iterator[tuple[Any, Callable[[list[str] | None], Iterator[Any]]]]:
+    """Open a Parquet file, an Arrow file or an Arrow stream: its schema, and a function that reads
+    its row groups or record batches one by one as tables, with some columns or all (None).
+
+    Raises ``UserError`` for a damaged file and what cannot be read, also while it is read;
+    ``digests`` as of ``opening.opened``.
+    """
+    import pyarrow as pa
+
+    with held(path, digests) as handle:
+        if tabular.format_of(path) == "parquet":
+            source = opened_parquet(path, handle)
+            pieces = source.num_row_groups
+            schema = source.schema_arrow
+
+            def piece(number: int, names: list[str] | None) -> Any:
+                return source.read_row_group(number, columns=names)
+
+        else:
+            source = opened_arrow(path, handle)
+            schema = source.schema
+            pieces = getattr(source, "num_record_batches", None)
+
+            def piece(number: int, names: list[str] | None) -> Any:
+                batch = source.get_batch(number) if pieces else source.read_next_batch()
+                table = pa.Table.from_batches([batch])
+                return table if names is None else table.select(names)
+
+        def tables(names: list[str] | None) -> Iterator[Any]:
+            number = 0
+            while pieces is None or number < pieces:
+                with told(path):
+                    try:
+                        table = piece(number, names)
+                    except StopIteration:
+                        return
+                yield table
+                number += 1
+
+        yield schema, tables
+
+
+@contextlib.contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Turn what a library says of a file into a ``UserError``: what it cannot do is no damage."""
+    import pyarrow as pa
+
+    parquet = tabular.format_of(path) == "parquet"
+    try:
+        yield
+    except NotImplementedError as error:
+        what = f"holds what cannot be read here ({error})"
+        raise UserError(what, where=path, do="write that column as numbers or text") from None
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # The file system's, perhaps of what is written meanwhile.
+        if "encrypt" in str(error).lower():
+            do = "write it without encryption"
+            raise UserError(f"is encrypted ({error})", where=path, do=do) from None
+        what = f"damaged {'Parquet' if parquet else 'Arrow'} ({error})"
+        raise UserError(what, where=path, do="make it again") from None
+
+
+def opened_parquet(path: Path, handle: Any, metadata: Any = None) -> Any:
+    """Return the reader of an open Parquet file; with ``metadata`` in the place of its own."""
+    import pyarrow.parquet as pq
+
+    _check_head(path, handle, (b"PAR1",), "a Parquet file")
+    with told(path):
+        # A file by itself: the names of folders above it are no columns.
+        return pq.ParquetFile(handle, metadata=metadata)
+
+
+def opened_arrow(path: Path, handle: Any) -> Any:
+    """Return the reader of an open Arrow file, or of an open stream."""
+    import pyarrow as pa
+
+    head = _check_head(path, handle, (ARROW_FILE, b"\xff\xff\xff\xff"), "an Arrow stream or file")
+    with told(path):
+        if head.startswith(ARROW_FILE):
+            return pa.ipc.open_file(handle)
+        return pa.ipc.open_stream(handle)
+
+
+def _check_head(path: Path, handle: Any, magics: tuple[bytes, ...], wanted: str) -> bytes:
+    """Return the first bytes of a file. Raises ``UserError`` for one that begins as another one."""
+    handle.seek(0)
+    head = bytes(handle.read(512))
+    handle.seek(0)
+    if not head:
+        raise UserError("is empty", where=path, do="make it again")
+    if head.startswith(magics):
+        return head
+    if other := named(head):
+        raise UserError(f"is {other[0]}, not {wanted}", where=path, do=other[1])
+    # Streams of before 2019 begin with the length of their schema.
+    if tabular.format_of(path) == "arrow" and 0 < int.from_bytes(head[:4], "little") < 1 << 24:
+        return head
+    if any(magic.startswith(head[: len(magic)]) for magic in magics):
+        raise UserError("is cut short", where=path, do="make it again")
+    what = f"is not {wanted}: it begins with {head[:16]!r}"
+    raise UserError(what, where=path, do="name it by what it is, or make it again")
+
+
+def values(column: Any, name: str, path: Path) -> list[Any]:
+    """Return the cells of an Arrow column."""
+    import pyarrow as pa
+
+    try:
+        return numbers.cells(column)
+    except (ValueError, OverflowError, NotImplementedError, pa.ArrowException) as error:
+        what = f"column {name!r} holds {column.type} that cannot be read ({error})"
+        raise UserError(what, where=path, do="write it as numbers or UTF-8 text") from None

@@ -1,0 +1,305 @@
+"""Records of CSV, TSV and JSON Lines, plain or packed, with their bytes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from mamushi.artifacts import tabular
+from mamushi.data import quoting
+from mamushi.data.cutting import BOM, quotes
+from mamushi.data.opening import opened
+from mamushi.errors import UserError
+
+SEPARATORS = {"csv": ",", "tsv": "\t"}
+NAMES = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
+BLANK = b" \t\r\n\x0b\x0c" + BOM.encode()
+"""Bytes of a line of JSON Lines in which nothing is."""
+EXCEL = re.compile(r'"?sep=(.)"?,*\s*', re.IGNORECASE)
+"""A first line that tells Excel the separator."""
+EXACT = 2.0**53
+"""From here on not every integer is a float."""
+DIGITS = 4000
+"""Digits of an integer that Python reads without being asked to, at least."""
+
+
+class Record(NamedTuple):
+    """A header, blank line or row of CSV, TSV or JSON Lines."""
+
+    raw: bytes
+    cells: dict[str, Any] | None
+    """By column; None for a blank line."""
+    place: str
+    is_header: bool = False
+
+
+def records(
+    path: Path,
+    needed: Sequence[str],
+    *,
+    strict: bool = True,
+    quote: bool = True,
+    digests: dict[str, str] | None = None,
+) -> Iterator[Record]:
+    """Iterate over each header, blank line and row of a CSV, TSV or JSON Lines file, packed or not.
+
+    Their bytes, one after the other, are the file's. Without ``strict``, a row of CSV may hold
+    bytes that are not UTF-8; without ``quote``, a `"` in it is a character as any other. Raises
+    ``UserError`` as ``readers.read``; ``digests`` as of ``opened``.
+    """
+    separator = SEPARATORS.get(tabular.format_of(path) or "")
+    with opened(path, digests) as handle:
+        if separator is None:
+            yield from _json_lines(path, handle, needed)
+        else:
+            yield from _Delimited(path, separator, needed, strict, quote).records(handle)
+
+
+def counted(path: Path, like: Path, *, quote: bool) -> tuple[int, str]:
+    """Return the number of rows of a file that was written in the format of ``like``, and its
+    SHA-256: both of one reading, which looks for nothing but where rows end."""
+    separator, digests = SEPARATORS.get(tabular.format_of(like) or ""), dict[str, str]()
+    with opened(path, digests, like=like) as handle:
+        if separator is None:
+            rows = sum(1 for line in handle if line.strip(BLANK))
+        else:
+            text = io.TextIOWrapper(handle, "utf-8", errors="surrogateescape", newline="")
+            lines = (line.lstrip(BOM) for line in text)
+            reader = csv.reader(lines, delimiter=separator, strict=True, quoting=quotes(quote))
+            rows = max(sum(1 for cells in reader if cells) - 1, 0)
+    return rows, digests[path.name]
+
+
+def shown(path: Path) -> str:
+    """Return the name of a file for messages and tables: what is not UTF-8 in it is escaped."""
+    return os.fsencode(path.name).decode("utf-8", "backslashreplace")
+
+
+def check_columns(path: str | Path, found: list[str], needed: Sequence[str]) -> None:
+    """Raise ``UserError`` that names the first needed column that is not there, or twice."""
+    if needed and not found:
+        raise UserError("is empty", where=path, do="give a file with a header and rows")
+    for name in needed:
+        if found.count(name) > 1:
+            what = f"column {name!r} is there {found.count(name)} times"
+            raise UserError(what, where=path, do="give every column a name of its own")
+        if name not in found:
+            have = ", ".join(map(repr, found))
+            raise UserError(f"no column {name!r}", where=path, do=f"it has {have}")
+
+
+def check_text(value: str, place: str) -> None:
+    """Raise ``UserError`` when ``value`` holds a code point that UTF-8 cannot express, or a NUL,
+    which no text has in it that was written or read as it should be."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(value[error.start]):04x}"
+        what = f"holds {half}, half of a character (a lone surrogate), which is no text"
+        raise UserError(what, where=place, do="write the whole character or none") from None
+    if "\0" in value:
+        do = "look for damage, or save the file as UTF-8"
+        raise UserError("holds a NUL character", where=place, do=do)
+
+
+# CSV and TSV --------------------------------------------------------------------------------------
+
+
+class _Delimited:
+    """The rows of one CSV or TSV file."""
+
+    def __init__(
+        self, path: Path, separator: str, needed: Sequence[str], strict: bool, quote: bool
+    ) -> None:
+        self.path, self.separator, self.needed = path, separator, needed
+        self.strict, self.quote = strict, quote
+        self.file, self.lines = shown(path), list[str]()
+        """The lines of the row that is read."""
+        self.header: list[str] = []
+        self.earlier: list[list[str]] = []
+        self.hint = "look for a missing quote or a truncated file"
+        if quote:
+            self.hint += ', or read " as any other character with --quote none'
+
+    def _lines_of_row(self, text: io.TextIOWrapper) -> Iterator[str]:
+        """Iterate over the lines, which the parser takes until a row is whole."""
+        for line in text:
+            first = not self.lines
+            self.lines.append(line)
+            # A byte-order mark may stand in front of any row where files were joined.
+            yield line.lstrip(BOM) if first and line[0] == BOM else line
+
+    def records(self, handle: IO[bytes]) -> Iterator[Record]:
+        # What is not UTF-8 becomes surrogates here, and the same bytes again when it is written.
+        text = io.TextIOWrapper(handle, "utf-8", errors="surrogateescape", newline="")
+        # No limit on the length of a field: that of a text is `data.max_characters`.
+        csv.field_size_limit(sys.maxsize)
+        reader = csv.reader(
+            self._lines_of_row(text),
+            delimiter=self.separator,
+            strict=True,
+            quoting=quotes(self.quote),
+        )
+        number, place = 0, f"{self.file}, header"
+        try:
+            for cells in reader:
+                row = "".join(self.lines)
+                raw = row.encode("utf-8", "surrogateescape")
+                if not cells:
+                    self.lines.clear()
+                    yield Record(raw, None, place)
+                    continue
+                if self.header:
+                    number += 1
+                    place = f"{self.file}, row {number} (line {reader.line_num})"
+                    self._check_row(cells, place, number, reader.line_num)
+                if self.strict and not (row.isascii() and "\0" not in row):
+                    self._check_text(row, place)
+                self.lines.clear()
+                if self.header:
+                    yield Record(raw, dict(zip(self.header, cells, strict=True)), place)
+                else:
+                    self._check_header(row, cells)
+                    self.header = cells
+                    yield Record(raw, dict.fromkeys(cells), place, is_header=True)
+        except csv.Error as error:
+            what = f"not well-formed from here on ({error})"
+            raise UserError(what, where=place, do=self.hint) from None
+        if not self.header:
+            check_columns(self.path, self.header, self.needed)
+
+    def _check_row(self, cells: list[str], place: str, number: int, last: int) -> None:
+        if len(cells) != len(self.header):
+            what = f"{len(cells)} fields where the header has {len(self.header)}"
+            raise UserError(what, where=place, do=self.hint)
+        if len(self.lines) > 1:
+            inside = quoting.swallowed(self.lines, cells, self.separator, self.earlier)
+            if inside is not None:
+                first = last - len(self.lines) + 1
+                what = (
+                    f"a quoted cell, of lines {first} to {last}, holds what looks like a whole row "
+                    f"(line {first + inside})"
+                )
+                do = 'close the quote or double it, or read " as any other character with '
+                where = f"{self.file}, row {number}"
+                raise UserError(what, where=where, do=f"{do}--quote none")
+        if number <= quoting.EARLIER:
+            self.earlier.append(cells)
+
+    def _check_header(self, row: str, cells: list[str]) -> None:
+        line = row.lstrip(BOM)
+        if told := EXCEL.fullmatch(line):
+            what = f"begins with a line for Excel ({line.strip()!r}), not with a header"
+            other = f", and separate by {NAMES[self.separator]}" * (told[1] != self.separator)
+            raise UserError(what, where=self.path, do=f"take that line out{other}")
+        if len(cells) == 1 and list(self.needed) != cells:
+            other = max(NAMES, key=line.count)
+            if line.count(other):
+                what = f"its header is separated by {NAMES[other]}, not by {NAMES[self.separator]}"
+                named = ", or name it .tsv" if other == "\t" else ""
+                named = ", or name it .csv" if other == "," else named
+                do = f"save it with {NAMES[self.separator]}{named}"
+                raise UserError(what, where=self.path, do=do)
+        check_columns(self.path, cells, self.needed)
+
+    def _check_text(self, row: str, place: str) -> None:
+        try:
+            row.encode("utf-8")
+        except UnicodeEncodeError:
+            raise UserError("not valid UTF-8", where=place, do="save the file as UTF-8") from None
+        check_text(row, place)
+
+
+# JSON Lines ---------------------------------------------------------------------------------------
+
+
+class _Doubled(dict[str, Any]):
+    """An object of JSON that has a key twice."""
+
+    twice: frozenset[str] = frozenset()
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    cells = dict(pairs)
+    if len(cells) == len(pairs):
+        return cells
+    doubled, times = _Doubled(cells), Counter(name for name, _ in pairs)
+    doubled.twice = frozenset(name for name in times if times[name] > 1)
+    return doubled
+
+
+def _integer(digits: str) -> int | Decimal:
+    # Python refuses to read longer ones.
+    return int(digits) if len(digits) <= DIGITS else Decimal(digits)
+
+
+OBJECTS = json.JSONDecoder(object_pairs_hook=_object)
+EXACTLY = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=Decimal)
+LONG = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer)
+
+
+def _json_lines(path: Path, handle: IO[bytes], needed: Sequence[str]) -> Iterator[Record]:
+    file = shown(path)
+    for number, line in enumerate(handle, 1):
+        place = f"{file}, row {number}"
+        if not line.strip():
+            yield Record(line, None, place)
+            continue
+        try:
+            text = line.decode("utf-8").lstrip(BOM).strip(" \t\r\n")
+            if not text:
+                yield Record(line, None, place)
+                continue
+            row = _parsed(text)
+        except UnicodeDecodeError:
+            raise UserError("not valid UTF-8", where=place, do="save the file as UTF-8") from None
+        except (ValueError, ArithmeticError, RecursionError) as error:
+            what, do = f"not valid JSON ({error})", "one object a line"
+            if b"\r" in line.strip():
+                what, do = "its lines end in CR alone", "save it with LF or CR LF"
+            raise UserError(what, where=place, do=do) from None
+        if not isinstance(row, dict):
+            raise UserError("not a JSON object", where=place, do="one object a line")
+        if isinstance(row, _Doubled) and (twice := row.twice.intersection(needed)):
+            what = f"key {min(twice)!r} is there more than once"
+            raise UserError(what, where=place, do="give every key of an object once")
+        for name in needed:
+            if isinstance(value := row.get(name), float) and not -EXACT < value < EXACT:
+                row[name] = _exact(value, text, name)
+        yield Record(line, row, place)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return OBJECTS.decode(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        return LONG.decode(text)
+
+
+def _exact(value: float, text: str, name: str) -> Any:
+    """Return a large number as it is written where the float is another one: as an integer where it
+    is one, so that an id is not taken for its neighbour."""
+    try:
+        written = EXACTLY.decode(text)[name]
+    except ArithmeticError:
+        # Of more digits in its exponent than anything has.
+        return value
+    if not isinstance(written, Decimal) or not written.is_finite():
+        return value
+    plain = int(written.as_tuple().exponent) <= 0
+    if not plain and written == Decimal(repr(value)):
+        return value
+    if written == written.to_integral_value() and written.adjusted() < DIGITS:
+        return int(written)
+    return written

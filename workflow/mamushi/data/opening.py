@@ -1,0 +1,214 @@
+"""One opening of a file: its bytes, unpacked, and the digest of just these.
+
+A file that is written meanwhile is refused, and one that is not what its name says is called what
+it is, by its first bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import io
+import lzma
+import os
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, cast
+
+from mamushi.artifacts import tabular
+from mamushi.errors import UserError
+
+CHUNK = 1 << 20
+PACKERS = {
+    b"\x1f\x8b": "gz",
+    b"\x28\xb5\x2f\xfd": "zst",
+    b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",
+}
+"""First bytes -> ending, of what can be unpacked here."""
+BY_NAME = "name it by what it is"
+FOREIGN: tuple[tuple[bytes, str, str], ...] = (
+    (b"PAR1", "a Parquet file", f"{BY_NAME}, .parquet"),
+    (b"PARE", "an encrypted Parquet file", "write it without encryption"),
+    (b"ARROW1", "an Arrow file", f"{BY_NAME}, .arrow"),
+    (b"\xff\xff\xff\xff", "an Arrow stream", f"{BY_NAME}, .arrow"),
+    (b"FEA1", "a Feather file of version 1", "write it as Parquet"),
+    (b"\xff\xfe\0\0", "UTF-32 text", "save it as UTF-8"),
+    (b"\0\0\xfe\xff", "UTF-32 text", "save it as UTF-8"),
+    (b"\xff\xfe", "UTF-16 text", "save it as UTF-8"),
+    (b"\xfe\xff", "UTF-16 text", "save it as UTF-8"),
+    (b"BZh", "a bzip2 file", "unpack it"),
+    (b"\xfd7zXZ\0", "an xz file", "unpack it"),
+    (b"\x04\x22\x4d\x18", "an LZ4 file", "unpack it"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", "unpack it"),
+    (b"Rar!\x1a\x07", "a RAR archive", "unpack it"),
+    (b"SQLite format 3\0", "an SQLite database", "export its table as CSV"),
+    (b"\x89HDF\r\n", "an HDF5 file", "write it as Parquet"),
+    (b"Obj\x01", "an Avro file", "write it as Parquet"),
+    (b"ORC", "an ORC file", "write it as Parquet"),
+    (b"\xd0\xcf\x11\xe0", "an Excel workbook", "save it as CSV"),
+    (b"%PDF-", "a PDF file", "give a table"),
+    (b"version https://git-lfs.github.com/", "a pointer of Git LFS", "fetch it: git lfs pull"),
+)
+"""First bytes -> what begins so, and what to do where a table of text was expected."""
+
+
+def named(head: bytes) -> tuple[str, str] | None:
+    """Return what a file is that begins so, and what to do about it; None for what may be text."""
+    for magic, ending in PACKERS.items():
+        if head.startswith(magic):
+            also = " (or an Excel workbook)" if ending == "zip" else ""
+            return f"{_packed(ending)}{also}", f"name it so, with .{ending} at the end"
+    for magic, what, do in FOREIGN:
+        # `ORC` may begin a text as well.
+        if head.startswith(magic) and (magic != b"ORC" or b"\0" in head[:64]):
+            return what, do
+    if head[257:262] == b"ustar":
+        return "a tar archive", "unpack it"
+    start = head[:256]
+    if len(start) > 3 and not start.strip(b"\0"):
+        return "nothing but NUL bytes at its start", "look for damage, or make it again"
+    if len(start) > 7 and 0 in start:
+        pairs = start[: len(start) // 2 * 2]
+        # Of UTF-16 without a byte-order mark, as far as it is ASCII, each second byte.
+        if b"\0" not in pairs[::2].strip(b"\0") and not pairs[1::2].strip(b"\0"):
+            return "UTF-16 text", "save it as UTF-8"
+        if not pairs[::2].strip(b"\0") and pairs[1::2].strip(b"\0"):
+            return "UTF-16 text", "save it as UTF-8"
+    if start.lstrip()[:14].lower().startswith((b"<!doctype html", b"<html")):
+        return "a page of HTML", "look into it for an error of the site, and download it again"
+    return None
+
+
+@contextlib.contextmanager
+def opened(
+    path: Path, digests: dict[str, str] | None = None, *, like: Path | None = None
+) -> Iterator[IO[bytes]]:
+    """Open a file for reading bytes, unpacked; of a zip archive, the one file in it. How it is
+    packed is told by its ending, or by that of ``like``.
+
+    With ``digests`` it is read to its end, and its SHA-256 noted there under its name: of the same
+    bytes, whatever lies at the path by then. Raises ``UserError`` for a file that is damaged or
+    another one than its name says, and that was written to meanwhile.
+    """
+    packing = tabular.packing_of(like or path)
+    try:
+        with contextlib.ExitStack() as files:
+            raw = files.enter_context(path.open("rb", buffering=0))
+            before = os.fstat(raw.fileno())
+            digest = None
+            if digests is not None and packing != ".zip":
+                digest = hashlib.sha256()
+            stream = _Digested(raw, digest)
+            source = io.BufferedReader(stream, CHUNK)
+            _check_packing(path, source.peek(4), packing)
+            handle = _unpacked(path, packing, source, files)
+            if other := named(handle.peek(512)):  # type: ignore[attr-defined]
+                inside = f" (in {packing[1:]})" if packing else ""
+                raise UserError(f"is {other[0]}{inside}", where=path, do=other[1])
+            yield handle
+            if digests is not None:
+                # Whoever read may have closed what lies above it.
+                while digest and stream.readinto(bytearray(CHUNK)):
+                    pass
+                digests[path.name] = digest.hexdigest() if digest else _digest(raw)
+            check_unchanged(path, raw, before)
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError) as error:
+        if not packing or (isinstance(error, OSError) and error.errno is not None):
+            raise  # The file system's; that of a damaged stream has no number.
+        what = f"truncated or damaged {packing[1:]} ({error})"
+        raise UserError(what, where=path, do="download or make it again") from None
+
+
+@contextlib.contextmanager
+def held(path: Path, digests: dict[str, str] | None = None) -> Iterator[IO[bytes]]:
+    """Open a file to read any part of it. ``digests`` and errors as of ``opened``."""
+    with path.open("rb") as handle:
+        before = os.fstat(handle.fileno())
+        yield handle
+        if digests is not None:
+            digests[path.name] = _digest(handle)
+        check_unchanged(path, handle, before)
+
+
+def check_unchanged(path: Path, handle: Any, before: os.stat_result) -> None:
+    """Raise ``UserError`` where an open file was written to since its status was ``before``."""
+    now = os.fstat(handle.fileno())
+    if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+        do = "run the same command again when nothing writes to it"
+        raise UserError("has changed while it was read", where=path, do=do)
+
+
+class _Digested(io.RawIOBase):
+    """A file's bytes in their order, digested as they are read."""
+
+    def __init__(self, raw: Any, digest: Any) -> None:
+        self._raw, self._digest = raw, digest
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._digest is None
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if self._digest is not None:
+            raise io.UnsupportedOperation("seek")
+        return int(self._raw.seek(offset, whence))
+
+    def readinto(self, buffer: Any) -> int:
+        size = int(self._raw.readinto(buffer))
+        if self._digest is not None:
+            self._digest.update(memoryview(buffer)[:size])
+        return size
+
+
+def _packed(ending: str) -> str:
+    return {"gz": "a gzip file", "zst": "a Zstandard file", "zip": "a zip archive"}[ending]
+
+
+def _check_packing(path: Path, head: bytes, packing: str) -> None:
+    """Raise ``UserError`` for a file whose first bytes are not those of its ending."""
+    wanted = [magic for magic, ending in PACKERS.items() if f".{ending}" == packing]
+    if not wanted or not head:
+        return
+    # Less than that is one cut short, and Zstandard may begin with frames to be skipped.
+    if any(head.startswith(magic[: len(head)]) for magic in wanted):
+        return
+    if packing == ".zst" and head[0] & 0xF0 == 0x50 and head[1:4] == b"\x2a\x4d\x18":
+        return
+    other = named(head)
+    what = f"is {other[0] if other else 'not packed'}, not {_packed(packing[1:])}"
+    raise UserError(what, where=path, do=f"{BY_NAME}, or make it again")
+
+
+def _unpacked(path: Path, packing: str, source: Any, files: Any) -> IO[bytes]:
+    if packing == ".gz":
+        return cast(IO[bytes], files.enter_context(gzip.GzipFile(fileobj=source)))
+    if packing == ".zst":
+        import pyarrow as pa
+
+        stream = pa.CompressedInputStream(pa.PythonFile(source, mode="r"), "zstd")
+        return io.BufferedReader(files.enter_context(stream))
+    if packing != ".zip":
+        return cast(IO[bytes], source)
+    try:
+        archive = files.enter_context(zipfile.ZipFile(source))
+        inside = (m for m in archive.infolist() if "__MACOSX" not in m.filename)
+        members = [member for member in inside if not member.is_dir()]
+        if len(members) != 1:
+            raise UserError(f"holds {len(members)} files", where=path, do="zip one file alone")
+        return cast(IO[bytes], files.enter_context(archive.open(members[0])))
+    except RuntimeError as error:
+        # Encrypted, or by a method that is not known.
+        what = f"packed in a way that cannot be read here ({error})"
+        raise UserError(what, where=path, do="unpack it") from None
+
+
+def _digest(handle: Any) -> str:
+    """Return the SHA-256 of an open file, all of it."""
+    handle.seek(0)
+    return hashlib.file_digest(handle, "sha256").hexdigest()

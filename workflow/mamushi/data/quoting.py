@@ -1,0 +1,154 @@
+"""Whether a quoted cell of CSV or TSV has swallowed rows.
+
+A `"` that opens a cell by chance, as the first character of a sentence does, closes at the next one
+lines below, and all rows between become one. Texts with line ends of their own are common, and have
+separators in them too, so the lines of such a row are taken for rows only where they have the
+columns of the table and look like its rows: as many cells in each, and where the row itself has an
+id or a number, one alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+INTEGER = re.compile(r"-?(?:0|[1-9]\d*)")
+NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
+THOUSAND = re.compile(r"\d{3}(?!\d)")
+LONGEST = 80
+"""Characters of an id, at most."""
+EARLIER, ENOUGH = 200, 8
+"""Rows that tell which values a column has, at most and at least."""
+
+
+def swallowed(
+    lines: Sequence[str], cells: Sequence[str], separator: str, earlier: Sequence[Sequence[str]]
+) -> int | None:
+    """Return which of the ``lines`` of one row looks like a row of its own, from 0; None where none
+    does. ``earlier``: rows before it."""
+    n = len(cells)
+    if n < 2 or len(lines) < 2:
+        return None
+    inner = [
+        (place, split(line, separator) if line.count(separator) >= n - 1 else [])
+        for place, line in enumerate(lines)
+        if place and line.strip()
+    ]
+    whole = [(place, row) for place, row in inner if len(row) == n]
+    if not whole:
+        return None
+    first, others = split(lines[0], separator), [row for _, row in whole]
+    prose = separator == "," and n == 2 and any(map(_prose, others))
+    if len(whole) == len(inner) and not prose:
+        if len(first) == n and _all_rows([first, *others], separator, earlier):
+            return whole[0][0]
+        if _counts_on(cells[0], [row[0] for row in others]):
+            return whole[0][0]
+    before = _before(cells)
+    for place, row in whole:
+        # What stands behind the quote in the last line is the row's own in any case.
+        behind = range(len(before) + 1, n if place < len(lines) - 1 else 0)
+        if not (prose and _prose(row)) and _like(row, before, behind, earlier):
+            return place
+    return None
+
+
+def split(line: str, separator: str) -> list[str]:
+    """Return the cells of a line by itself: a quote that does not close in it is a character."""
+    return [found.strip('"') for found in _cell(separator).findall(line.rstrip("\r\n"))]
+
+
+@lru_cache
+def _cell(separator: str) -> re.Pattern[str]:
+    end = f"(?={re.escape(separator)}|$)"
+    cell = f'"(?:[^"]|"")*"{end}|[^{re.escape(separator)}]*{end}'
+    return re.compile(f"(?:^|(?<={re.escape(separator)}))(?:{cell})")
+
+
+def _before(cells: Sequence[str]) -> list[str]:
+    """Return the cells of a row in front of that which holds line ends."""
+    place = next((at for at, cell in enumerate(cells) if "\n" in cell or "\r" in cell), 0)
+    return list(cells[:place])
+
+
+def _prose(row: Sequence[str]) -> bool:
+    """Return whether a comma in two cells is one of prose, or of a number of thousands."""
+    return row[1][:1] == " " or bool(THOUSAND.match(row[1]))
+
+
+def _all_rows(rows: list[list[str]], separator: str, earlier: Sequence[Sequence[str]]) -> bool:
+    """Return whether lines that have as many cells each are rows: hardly a text has so many tabs in
+    every line; of commas more must agree."""
+    if (
+        separator == "\t"
+        and all(row[0].strip() for row in rows)
+        and (len(rows[0]) > 2 or not any(" " in row[0].strip() for row in rows))
+    ):
+        return True
+    columns = enumerate(zip(*rows, strict=True))
+    return any(_one_kind(at, column, earlier) for at, column in columns)
+
+
+def _one_kind(at: int, column: Sequence[str], earlier: Sequence[Sequence[str]]) -> bool:
+    """Return whether the cells of a column are of the few values that it has, or, where nothing is
+    known of it, short numbers of one length."""
+    if len(earlier) < ENOUGH:
+        short = len({len(cell) for cell in column}) == 1 and len(column) > 1
+        return short and all(map(INTEGER.fullmatch, column))
+    return _few(at, earlier) and {row[at] for row in earlier}.issuperset(column)
+
+
+def _few(at: int, earlier: Sequence[Sequence[str]]) -> bool:
+    """Return whether a column has few values, none of them empty, as that of a label has."""
+    known = {row[at] for row in earlier}
+    return len(earlier) >= ENOUGH and len(known) <= len(earlier) // 4 and "" not in known
+
+
+def _like(
+    row: Sequence[str], before: Sequence[str], behind: range, earlier: Sequence[Sequence[str]]
+) -> bool:
+    """Return whether a line has an id like that in front of the text, or two cells of the values
+    that their columns have."""
+    agreeing = sum(_one_kind(at, [row[at]], earlier) for at in behind)
+    for at, other in enumerate(before):
+        if _alike(row[at], other):
+            return True
+        if _few(at, earlier):
+            agreeing += _one_kind(at, [row[at]], earlier)
+        else:
+            agreeing += bool(INTEGER.fullmatch(row[at]) and INTEGER.fullmatch(other))
+    return agreeing > 1
+
+
+def _alike(one: str, other: str) -> bool:
+    """Return whether two cells are ids of one making: with a letter or mark and a digit, and of the
+    same pattern, or long and of one length."""
+    if not (0 < len(one) <= LONGEST and 0 < len(other) <= LONGEST):
+        return False
+    if any(cell.isspace() for cell in one + other):
+        return False
+    if not (re.search(r"\d", one) and re.search(r"\d", other)):
+        return False
+    if one.isdigit() and other.isdigit():
+        return len(one) == len(other) and len(one) > 4
+    if NUMBER.fullmatch(one) or NUMBER.fullmatch(other):
+        return False
+    return _pattern(one) == _pattern(other) or (
+        len(one) == len(other) > 7 and _marks(one) == _marks(other)
+    )
+
+
+def _pattern(cell: str) -> str:
+    return re.sub(r"\d+", "0", cell)
+
+
+def _marks(cell: str) -> list[tuple[int, str]]:
+    return [(at, mark) for at, mark in enumerate(cell) if not mark.isalnum()]
+
+
+def _counts_on(start: str, others: Sequence[str]) -> bool:
+    """Return whether the first cells of the lines count on from that of the row."""
+    if not (start.isdigit() and len(start) < 19 and start.isascii()):
+        return False
+    return list(others) == [str(int(start) + step) for step in range(1, len(others) + 1)]

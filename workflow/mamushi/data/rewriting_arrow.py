@@ -1,0 +1,253 @@
+"""An Arrow stream or an Arrow file written again as what it was: schema, record batches and their
+metadata, and compression of their buffers."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from mamushi.data import cutting
+from mamushi.data.columnar import ARROW_FILE, opened_arrow, told, values
+from mamushi.data.lines import check_columns, shown
+from mamushi.data.matching import Removal
+from mamushi.data.opening import held
+from mamushi.errors import UserError
+
+SCHEMA, RECORD_BATCH = 1, 3
+"""Kinds of messages."""
+CODECS = {0: "lz4", 1: "zstd"}
+VERSIONS = {3: pa.ipc.MetadataVersion.V4, 4: pa.ipc.MetadataVersion.V5}
+CONTINUED = b"\xff\xff\xff\xff"
+"""How a message begins, but in streams of before 2019."""
+FOOT = 4 + len(ARROW_FILE)
+"""Bytes behind the footer of an Arrow file: its length and the magic."""
+
+
+def write(path: Path, out: Path, removal: Removal, digests: dict[str, str]) -> tuple[int, str]:
+    """Write ``path`` to ``out`` without what ``removal`` takes; ``digests`` gets what was read.
+    Return the rows that are in it by what was written, and its SHA-256."""
+    with held(path, digests) as handle:
+        is_file = handle.read(len(ARROW_FILE)) == ARROW_FILE
+        options = _options(path, handle, is_file)
+        source = opened_arrow(path, handle)
+        schema = source.schema
+        check_columns(path, schema.names, removal.columns)
+        about = getattr(source, "metadata", None) if is_file else None
+        more = {"metadata": about} if about else {}
+        with out.open("wb") as sink:
+            start = pa.ipc.new_file if is_file else pa.ipc.new_stream
+            with refused(path), start(sink, schema, options=options, **more) as writer:
+                row = 0
+                for batch, metadata in _batches(path, source, is_file):
+                    table = pa.Table.from_batches([batch])
+                    left = without(table, table, removal, path, row)
+                    row += len(table)
+                    if len(left):
+                        # In one record batch, as it was read.
+                        writer.write_batch(_one(left), custom_metadata=metadata)
+    return _counted(out, is_file)
+
+
+def _batches(path: Path, source: Any, is_file: bool) -> Iterator[tuple[Any, Any]]:
+    numbers = iter(range(source.num_record_batches)) if is_file else None
+    while True:
+        with told(path):
+            try:
+                if numbers is None:
+                    read = source.read_next_batch_with_custom_metadata()
+                else:
+                    read = source.get_batch_with_custom_metadata(next(numbers))
+            except StopIteration:
+                return
+        yield read.batch, read.custom_metadata
+
+
+def _one(table: pa.Table) -> pa.RecordBatch:
+    columns = [pa.concat_arrays(column.chunks) for column in table.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+
+def _counted(path: Path, is_file: bool) -> tuple[int, str]:
+    """Return the rows of a file that was written, and its SHA-256."""
+    with path.open("rb") as handle:
+        digest = hashlib.file_digest(handle, "sha256").hexdigest()
+        handle.seek(0)
+        if not is_file:
+            return sum(len(batch) for batch in pa.ipc.open_stream(handle)), digest
+        with pa.ipc.open_file(handle) as source:
+            numbers = range(source.num_record_batches)
+            return sum(len(source.get_batch(number)) for number in numbers), digest
+
+
+# What both Arrow and Parquet need ----------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def refused(path: Path) -> Iterator[None]:
+    """Turn what a library says that it cannot write into a ``UserError``."""
+    try:
+        yield
+    except pa.ArrowException as error:
+        what = f"cannot be written again as it is ({error})"
+        do = "leave that column out, or write it as numbers or text"
+        raise UserError(what, where=path, do=do) from None
+
+
+def without(table: pa.Table, named: pa.Table, removal: Removal, path: Path, row: int) -> pa.Table:
+    """Return a table without the rows that go, and with the texts that are cut. ``named``: the
+    columns that ``removal`` reads, as those who rank read them; ``row``: rows before it."""
+    columns = {name: values(named[name], name, path) for name in removal.columns}
+    found = zip(*columns.values(), strict=True) if columns else iter([()] * len(table))
+    file, gone = shown(path), list[set[int] | None]()
+    for number, cells in enumerate(found, row + 1):
+        place = f"{file}, row {number}"
+        gone.append(removal.of(dict(zip(columns, cells, strict=True)), place))
+    if any(gone):
+        at = table.column_names.index(removal.text)
+        texts = zip(columns[str(removal.text)], gone, strict=True)
+        left = [cutting.without(text, places) if places else text for text, places in texts]
+        field = table.schema.field(at)
+        try:
+            table = table.set_column(at, field, pa.array(left, field.type))
+        except (pa.ArrowException, TypeError) as error:
+            what = f"column {field.name!r} of {field.type} cannot be cut ({error})"
+            raise UserError(what, where=path, do="write it as text") from None
+    return kept(table, [places is not None for places in gone])
+
+
+def kept(table: pa.Table, stay: Sequence[bool]) -> pa.Table:
+    """Return the rows of a table that stay."""
+    if all(stay):
+        return table
+    mask, runs, at = pa.array(stay, pa.bool_()), list[tuple[int, int]](), 0
+    for staying, run in groupby(stay):
+        length = len(list(run))
+        runs += [(at, length)] if staying else []
+        at += length
+    columns = []
+    for column in table.columns:
+        try:
+            columns.append(column.filter(mask))
+        except NotImplementedError:
+            # Every type can be cut into runs, though not each can be filtered.
+            slices = [chunk for run in runs for chunk in column.slice(*run).chunks]
+            whole = pa.concat_arrays(slices) if slices else column.slice(0, 0).combine_chunks()
+            columns.append(pa.chunked_array([_compact(whole)], column.type))
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def _compact(array: Any) -> Any:
+    """Return an array of views with the values that they show alone: that of a run keeps the text
+    of all rows, also of those that go."""
+    kind = array.type.storage_type if isinstance(array.type, pa.BaseExtensionType) else array.type
+    if not _has_views(kind):
+        return array
+    if isinstance(array.type, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(array.type, _compact(array.storage))
+    return pa.array(array.to_pylist(), array.type)
+
+
+def _has_views(kind: pa.DataType) -> bool:
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return True
+    return any(_has_views(kind.field(at).type) for at in range(kind.num_fields))
+
+
+# Messages of Arrow, which are FlatBuffers --------------------------------------------------------
+
+
+def _options(path: Path, handle: Any, is_file: bool) -> pa.ipc.IpcWriteOptions:
+    """Return the options by which the messages of an open file were written. Raises ``UserError``
+    for one in the byte order of another machine."""
+    options: dict[str, Any] = {"emit_dictionary_deltas": True}
+    try:
+        order, first = (_file if is_file else _stream)(handle)
+        if first is not None:
+            prefix, content = first
+            options["use_legacy_format"] = prefix != CONTINUED
+            root = _root(content)
+            options["metadata_version"] = VERSIONS[_byte(content, root, 0)]
+            if compression := _table(content, _table(content, root, 2), 3):
+                options["compression"] = CODECS[_byte(content, compression, 0)]
+    except (IndexError, KeyError, ValueError) as error:
+        what = f"damaged Arrow ({error!r})"
+        raise UserError(what, where=path, do="make it again") from None
+    if order:
+        do = "write it on a machine of little-endian byte order"
+        raise UserError("is big-endian Arrow", where=path, do=do)
+    handle.seek(0)
+    return pa.ipc.IpcWriteOptions(**options)
+
+
+Message = tuple[bytes, bytes]
+"""How a message begins, and what it says of its body."""
+
+
+def _file(handle: Any) -> tuple[int, Message | None]:
+    """Return the byte order in an Arrow file, 0 for little-endian, and its first record batch."""
+    size = handle.seek(0, 2)
+    handle.seek(max(size - FOOT, 0))
+    length = int.from_bytes(handle.read(4), "little")
+    handle.seek(max(size - FOOT - length, 0))
+    footer = handle.read(length)
+    root = _root(footer)
+    blocks = _table(footer, root, 3)
+    order = _byte(footer, _table(footer, root, 1), 0)
+    if not blocks or not int.from_bytes(footer[blocks : blocks + 4], "little"):
+        return order, None
+    handle.seek(int.from_bytes(footer[blocks + 4 : blocks + 12], "little"))
+    return order, _message(handle)
+
+
+def _stream(handle: Any) -> tuple[int, Message | None]:
+    """Return the byte order in an Arrow stream, 0 for little-endian, and its first record batch."""
+    handle.seek(0)
+    order = 0
+    while message := _message(handle):
+        content = message[1]
+        root = _root(content)
+        kind = _byte(content, root, 1)
+        if kind == RECORD_BATCH:
+            return order, message
+        if kind == SCHEMA:
+            order = _byte(content, _table(content, root, 2), 0)
+        at = _field(content, root, 3)
+        handle.seek(int.from_bytes(content[at : at + 8], "little") if at else 0, 1)
+    return order, None
+
+
+def _message(handle: Any) -> Message | None:
+    prefix = handle.read(4)
+    length = int.from_bytes(handle.read(4) if prefix == CONTINUED else prefix, "little")
+    content = handle.read(length)
+    return (prefix, content) if length and len(content) == length else None
+
+
+def _root(content: bytes) -> int:
+    return int.from_bytes(content[:4], "little")
+
+
+def _field(content: bytes, table: int, number: int) -> int:
+    """Return where a field of a table stands; 0 where it has its default."""
+    about = table - int.from_bytes(content[table : table + 4], "little", signed=True)
+    entry = 4 + 2 * number
+    if entry >= int.from_bytes(content[about : about + 2], "little"):
+        return 0
+    offset = int.from_bytes(content[about + entry : about + entry + 2], "little")
+    return table + offset if offset else 0
+
+
+def _byte(content: bytes, table: int, number: int) -> int:
+    at = _field(content, table, number)
+    return content[at] if at else 0
+
+
+def _table(content: bytes, table: int, number: int) -> int:
+    at = _field(content, table, number)
+    return at + int.from_bytes(content[at : at + 4], "little") if at else 0
