@@ -6,6 +6,7 @@ Known by their names, so that what a rule reads can be declared without opening 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from mamushi.errors import UserError
@@ -19,11 +20,36 @@ LINES = ("csv", "tsv", "jsonl")
 """Formats that may be packed."""
 PACKED = (".zip", ".gz", ".zst")
 KNOWN = (
-    "known are .csv, .tsv, .jsonl (each also with .zip, .gz or .zst), .parquet, .arrow, and a "
-    "folder of such files or a pattern such as train-*.parquet"
+    "known are .csv, .tsv, .jsonl (each also with .zip, .gz or .zst), .parquet, .arrow, .feather, "
+    "and a folder of such files or a pattern such as train-*.parquet"
 )
 STATE, SPLITS = "state.json", "dataset_dict.json"
 """Files of `datasets` beside those of a data set, and above those of several splits."""
+CACHES = ("cache-", "tmp")
+"""How the caches of `datasets` begin, which hold rows that were made of the others."""
+DOCUMENTS = (
+    *(".md", ".rst", ".html", ".htm", ".pdf", ".tex", ".bib", ".cff", ".png", ".jpg", ".jpeg"),
+    *(".svg", ".gif", ".webp", ".py", ".ipynb", ".sh", ".yaml", ".yml", ".toml", ".ini"),
+    *(".cfg", ".sha256", ".md5", ".crc", ".asc", ".sig"),
+)
+"""Endings of files that are about a table,"""
+PAPERS = (
+    *("readme", "license", "licence", "copying", "notice", "citation", "changelog", "changes"),
+    *("authors", "contributors", "source", "sources", "datasheet", "makefile", "dockerfile"),
+    *("requirements", "checksums", "sha256sums", "md5sums"),
+)
+"""names of those with the ending .txt or none,"""
+DESCRIPTIONS = (
+    *("dataset_info", "dataset_infos", "dataset_dict", "state", "croissant"),
+    *("dataset-metadata", "schema", "config"),
+)
+"""and of those of JSON."""
+RECEIPT = ".receipt.json"
+LAKES = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
+"""Folders by which programs tell which files of a table count."""
+UNKNOWN = "of an unknown ending"
+SHOWN = 4
+"""Names in a message."""
 
 
 def format_of(path: Path) -> str | None:
@@ -44,7 +70,7 @@ def no_file(path: Path) -> str:
     """Return what is at a path at which no file is. What can be read but once is none: files are
     read again, for their digests."""
     if not path.exists():
-        return "no such file"
+        return f"no such file{' (it is a link to nothing)' * path.is_symlink()}"
     return "is a folder" if path.is_dir() else "is no file but a pipe or a device"
 
 
@@ -52,7 +78,8 @@ def find(path: str | Path) -> list[Path]:
     """Return the files of a table in the order of its rows, by a path or a pattern with ``*``.
 
     Raises ``UserError`` for a path where nothing is, an ending that is not known, and a folder
-    without a table, with several formats or several splits.
+    without a table, with several formats or several splits, or with what is not read of it and may
+    hold rows.
     """
     path = Path(path)
     if path.is_file():
@@ -60,41 +87,146 @@ def find(path: str | Path) -> list[Path]:
             what = f"cannot tell the format from the ending {path.suffix!r}"
             raise UserError(what, where=path, do=KNOWN)
         return [path]
-    if "*" in path.name and path.parent.is_dir():
-        found = sorted(path.parent.glob(path.name))
-        if all(map(Path.is_file, found)) and len({format_of(each) for each in found}) == 1:
-            return found
+    if "*" in path.name and path.parent.is_dir() and not path.is_dir():
+        found = sorted(each for each in path.parent.glob(path.name) if each.name[0] != ".")
+        if not found:
+            what = "no such file: nothing matches this pattern"
+            raise UserError(what, where=path, do="check the path")
+        if others := [f"{each.name} ({no})" for each in found if (no := _not_read(each))]:
+            do = "give a pattern of tables alone"
+            raise UserError(f"matches what cannot be read: {_list(others)}", where=path, do=do)
+        return _one_table(path, found)
     if not path.is_dir():
         raise UserError(no_file(path), where=path, do="check the path")
     if (path / SPLITS).is_file():
         raise UserError("has several splits", where=path, do="name the folder of one of them")
-    if (path / STATE).is_file():
-        return _saved(path)
-    found = sorted(
-        each
-        for each in path.iterdir()
-        if each.is_file() and each.name[0] not in "._" and format_of(each) is not None
-    )
-    formats = sorted({str(format_of(each)) for each in found})
+    saved = (path / STATE).is_file()
+    found = _saved(path) if saved else sorted(each for each in path.iterdir() if is_part(each))
+    others = [
+        f"{each.name} ({no})"
+        for each in sorted(path.iterdir())
+        if each not in found and (no := _beside(each, saved=saved))
+    ]
     if not found:
-        raise UserError("no table in this folder", where=path, do=KNOWN)
+        # What is there has another ending, or lies deeper.
+        deeper = [about for about in others if not about.endswith(f"({UNKNOWN})")]
+        what = f"no table in this folder{', but ' * bool(deeper)}{_list(deeper)}"
+        raise UserError(what, where=path, do=KNOWN)
+    if others:
+        what = f"holds what is not read with it: {_list(others)}"
+        do = "take that out of the folder, or give the files themselves or a pattern for them"
+        raise UserError(what, where=path, do=do)
+    return found if saved else _one_table(path, found)
+
+
+def is_part(path: Path) -> bool:
+    """Return whether what lies in a folder is a file of its table."""
+    return path.name[0] not in "._" and format_of(path) is not None and path.is_file()
+
+
+def _one_table(path: Path, found: list[Path]) -> list[Path]:
+    """Return files that are the shards of one table. Raises ``UserError`` where they are not."""
+    formats = sorted({str(format_of(each)) for each in found})
     if len(formats) > 1:
         raise UserError(
             f"files of several formats ({', '.join(formats)})",
             where=path,
             do="give a folder with the files of one table alone",
         )
+    stems: dict[str, str] = {}
+    for each in found:
+        stem = each.stem if packing_of(each) else each.name
+        if stem in stems:
+            what = f"has the same file twice, as {stems[stem]} and {each.name}"
+            raise UserError(what, where=path, do="take one of them out of the folder")
+        stems[stem] = each.name
     return found
+
+
+def _list(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def _not_read(path: Path) -> str | None:
+    """Return why what a pattern matches is no table; None of one that is."""
+    if not path.exists():
+        return "a link to nothing"
+    if path.is_dir():
+        return "a folder"
+    if not path.is_file():
+        return "a pipe or a device"
+    return None if format_of(path) else UNKNOWN
+
+
+def _beside(path: Path, *, saved: bool) -> str | None:
+    """Return why what lies beside the files of a table is not read though it may hold rows; None
+    of what holds none by its name. ``saved``: whether `datasets` wrote the folder."""
+    name = path.name
+    if path.is_dir():
+        if name in LAKES:
+            return f"which makes it a table of {LAKES[name]}, whose files may be outdated"
+        if name[0] in "._":
+            return None
+        return "a folder with tables" if _holds_tables(path) else None
+    # What other programs write there: caches, checksums, marks of a job that has ended.
+    if name[0] == "." or (name[0] == "_" and format_of(path) is None):
+        return None
+    if saved and name.startswith(CACHES) and path.suffix == ".arrow":
+        return None
+    if reason := (_not_read(path) if not path.is_file() else None):
+        return reason
+    if format_of(path) is not None:
+        if saved:
+            return f"which {STATE} does not list"
+        return "a table with a name that begins with _, as of what is no data"
+    return None if _is_about(path) else UNKNOWN
+
+
+def _is_about(path: Path) -> bool:
+    """Return whether a file beside a table is about it, by its name."""
+    stem, ending = path.name.split(".")[0].lower(), path.suffix.lower()
+    if path.name.endswith(RECEIPT) or ending in DOCUMENTS:
+        return True
+    if ending == ".json":
+        return stem in DESCRIPTIONS
+    return ending in ("", ".txt") and stem.split("-")[0].split("_")[0] in PAPERS
+
+
+def _holds_tables(folder: Path) -> bool:
+    """Return whether anything in a folder, at any depth, may hold rows."""
+    for above, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name[0] != "."]
+        if any(_may_hold_rows(Path(above, name)) for name in names if name[0] != "."):
+            return True
+    return False
+
+
+def _may_hold_rows(path: Path) -> bool:
+    """Return whether a file in a folder beside a table is one itself, by its name: packed in any
+    way, unfinished, or without an ending."""
+    endings = {ending.lower() for ending in path.suffixes}
+    known = bool(endings.intersection(FORMATS) or endings.intersection((".json", ".txt")))
+    return (known or not endings) and not _is_about(path)
 
 
 def _saved(path: Path) -> list[Path]:
     """Return the files of a folder that ``Dataset.save_to_disk`` wrote, as it lists them."""
     try:
         state = json.loads((path / STATE).read_text(encoding="utf-8"))
-        found = [path / str(each["filename"]) for each in state["_data_files"]]
-    except (OSError, ValueError, LookupError, TypeError):
+        names = [str(each["filename"]) for each in state["_data_files"]]
+        chosen = state.get("_indices_data_files")
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         raise UserError("damaged", where=path / STATE, do="save the data set again") from None
+    if chosen:
+        what = "lists rows by their indices (_indices_data_files), in an old way"
+        do = "open it with `datasets`, and save it again"
+        raise UserError(what, where=path / STATE, do=do)
+    if len({*names}) < len(names) or any(Path(name).name != name for name in names):
+        what = "lists a file twice, or one outside its folder"
+        raise UserError(what, where=path / STATE, do="save the data set again")
+    found = [path / name for name in names]
     for each in found:
         if not each.is_file():
-            raise UserError("no such file", where=each, do="save the data set again")
+            raise UserError(no_file(each), where=each, do="save the data set again")
     return found

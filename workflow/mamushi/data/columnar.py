@@ -77,7 +77,8 @@ def told(path: Path) -> Iterator[None]:
         if "encrypt" in str(error).lower():
             do = "write it without encryption"
             raise UserError(f"is encrypted ({error})", where=path, do=do) from None
-        what = f"damaged {'Parquet' if parquet else 'Arrow'} ({error})"
+        wanted = "a Parquet file" if parquet else "an Arrow stream or file"
+        what = f"damaged or not {wanted} ({error})"
         raise UserError(what, where=path, do="make it again") from None
 
 
@@ -107,9 +108,7 @@ def _check_head(path: Path, handle: Any, magics: tuple[bytes, ...], wanted: str)
     handle.seek(0)
     head = bytes(handle.read(512))
     handle.seek(0)
-    if not head:
-        raise UserError("is empty", where=path, do="make it again")
-    if head.startswith(magics):
+    if not head or head.startswith(magics):
         return head
     if other := named(head):
         raise UserError(f"is {other[0]}, not {wanted}", where=path, do=other[1])
@@ -117,7 +116,7 @@ def _check_head(path: Path, handle: Any, magics: tuple[bytes, ...], wanted: str)
     if tabular.format_of(path) == "arrow" and 0 < int.from_bytes(head[:4], "little") < 1 << 24:
         return head
     if any(magic.startswith(head[: len(magic)]) for magic in magics):
-        raise UserError("is cut short", where=path, do="make it again")
+        return head  # Cut short.
     what = f"is not {wanted}: it begins with {head[:16]!r}"
     raise UserError(what, where=path, do="name it by what it is, or make it again")
 

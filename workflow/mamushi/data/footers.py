@@ -64,7 +64,7 @@ def read(handle: Any, where: object) -> Struct:
         handle.seek(size - 8 - length)
         return _Reader(handle.read(length)).struct()
     except (ValueError, IndexError, struct.error, RecursionError) as error:
-        what = f"damaged Parquet (its footer cannot be read: {error})"
+        what = f"damaged or not a Parquet file (its footer cannot be read: {error})"
         raise UserError(what, where=where, do="make it again") from None
 
 

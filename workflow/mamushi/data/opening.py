@@ -181,7 +181,8 @@ def _check_packing(path: Path, head: bytes, packing: str) -> None:
     if packing == ".zst" and head[0] & 0xF0 == 0x50 and head[1:4] == b"\x2a\x4d\x18":
         return
     other = named(head)
-    what = f"is {other[0] if other else 'not packed'}, not {_packed(packing[1:])}"
+    wanted_one = _packed(packing[1:])
+    what = f"is {other[0]}, not {wanted_one}" if other else f"is not {wanted_one}, as it is named"
     raise UserError(what, where=path, do=f"{BY_NAME}, or make it again")
 
 

@@ -176,7 +176,7 @@ def _options(path: Path, handle: Any, is_file: bool) -> pa.ipc.IpcWriteOptions:
             if compression := _table(content, _table(content, root, 2), 3):
                 options["compression"] = CODECS[_byte(content, compression, 0)]
     except (IndexError, KeyError, ValueError) as error:
-        what = f"damaged Arrow ({error!r})"
+        what = f"damaged or not an Arrow stream or file ({error!r})"
         raise UserError(what, where=path, do="make it again") from None
     if order:
         do = "write it on a machine of little-endian byte order"

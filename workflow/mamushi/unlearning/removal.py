@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,19 +13,17 @@ from numpy.typing import NDArray
 from mamushi.artifacts import paths, schemas, tabular
 from mamushi.artifacts.tables import read_table
 from mamushi.data import readers
+from mamushi.data.opening import opened
 from mamushi.errors import UserError
-
-TABLES = (".parquet", ".pq", ".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".zip")
-"""Endings of files with a column ``id``; any other file has an id a line."""
 
 
 def read_ids(path: str | Path) -> list[str]:
     """Read the ids of a removal list, in its order.
 
-    A Parquet, CSV, TSV or JSON Lines file has them in its column ``id``, and its other columns do
-    not matter; any other file is plain text with an id a line, where blank lines and space around
-    an id do not count. Raises ``UserError`` for a file that is missing, damaged or empty, has no
-    such column, a row without an id, or an id that is there twice. Numbers are named as the loader
+    A table, of any format that is known and packed or not, has them in its column ``id``, and its
+    other columns do not matter; any other file is plain text with an id a line, where blank lines
+    and space around an id do not count. Raises ``UserError`` for a file that is missing, damaged or
+    empty, has no such column, a row without an id, or an id that is there twice. Numbers are named as the loader
     of tables names them: 7 is "7".
     """
     path = Path(path)
@@ -33,7 +32,7 @@ def read_ids(path: str | Path) -> list[str]:
     if paths.wildcards(paths.REMOVAL, path):
         # Of this program, and so never read damaged.
         found = read_table(path, schemas.REMOVALS, ["id"])["id"].to_pylist()
-    elif path.suffix.lower() in TABLES:
+    elif tabular.format_of(path) or tabular.packing_of(path):
         table = readers.read(path, ["id"])
         found = [_text(*cell) for cell in zip(table.columns["id"], table.places, strict=True)]
     else:
@@ -77,8 +76,10 @@ def _text(value: Any, place: str) -> str:
 
 
 def _lines(path: Path) -> list[str]:
+    with opened(path) as handle:
+        content = handle.read()
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = content.decode("utf-8").lstrip("\ufeff")
     except UnicodeDecodeError:
         raise UserError("not valid UTF-8", where=path, do="save the file as UTF-8") from None
-    return [line.strip() for line in text.split("\n") if line.strip()]
+    return [line.strip() for line in re.split(r"\r\n?|\n", text) if line.strip()]
