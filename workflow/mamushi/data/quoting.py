@@ -12,9 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 INTEGER = re.compile(r"-?(?:0|[1-9]\d*)")
 NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
+DECIMAL = re.compile(r"-?\d+\.\d+")
+ENDS = re.compile(r"(?:^|\W)\d{1,3}$")
 THOUSAND = re.compile(r"\d{3}(?!\d)")
 LONGEST = 80
 """Characters of an id, at most."""
@@ -39,7 +42,7 @@ def swallowed(
     if not whole:
         return None
     first, others = split(lines[0], separator), [row for _, row in whole]
-    prose = separator == "," and n == 2 and any(map(_prose, others))
+    prose = separator == "," and n == 2 and any(map(_prose, [first[:2], *others]))
     if len(whole) == len(inner) and not prose:
         if len(first) == n and _all_rows([first, *others], separator, earlier):
             return whole[0][0]
@@ -74,7 +77,11 @@ def _before(cells: Sequence[str]) -> list[str]:
 
 def _prose(row: Sequence[str]) -> bool:
     """Return whether a comma in two cells is one of prose, or of a number of thousands."""
-    return row[1][:1] == " " or bool(THOUSAND.match(row[1]))
+    return len(row) > 1 and (row[1][:1] == " " or _thousands(row))
+
+
+def _thousands(row: Sequence[str]) -> bool:
+    return any(ENDS.search(one) and THOUSAND.match(other) for one, other in pairwise(row))
 
 
 def _all_rows(rows: list[list[str]], separator: str, earlier: Sequence[Sequence[str]]) -> bool:
@@ -86,17 +93,25 @@ def _all_rows(rows: list[list[str]], separator: str, earlier: Sequence[Sequence[
         and (len(rows[0]) > 2 or not any(" " in row[0].strip() for row in rows))
     ):
         return True
+    if separator == "," and any(map(_thousands, rows)):
+        return False
     columns = enumerate(zip(*rows, strict=True))
     return any(_one_kind(at, column, earlier) for at, column in columns)
 
 
 def _one_kind(at: int, column: Sequence[str], earlier: Sequence[Sequence[str]]) -> bool:
-    """Return whether the cells of a column are of the few values that it has, or, where nothing is
-    known of it, short numbers of one length."""
+    """Return whether the cells of a column are of the few values that it has, or numbers as all
+    that it has; where nothing is known of it, short ones of one length."""
+    if len(column) > 1 and all(map(DECIMAL.fullmatch, column)):
+        return True
     if len(earlier) < ENOUGH:
         short = len({len(cell) for cell in column}) == 1 and len(column) > 1
         return short and all(map(INTEGER.fullmatch, column))
-    return _few(at, earlier) and {row[at] for row in earlier}.issuperset(column)
+    if _few(at, earlier):
+        return {row[at] for row in earlier}.issuperset(column)
+    # Many numbers, as of votes. The last line has that of the row in any case.
+    known = [*column, *(row[at] for row in earlier)]
+    return len(column) > 1 and all(map(INTEGER.fullmatch, known))
 
 
 def _few(at: int, earlier: Sequence[Sequence[str]]) -> bool:

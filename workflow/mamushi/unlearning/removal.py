@@ -23,8 +23,8 @@ def read_ids(path: str | Path) -> list[str]:
     A table, of any format that is known and packed or not, has them in its column ``id``, and its
     other columns do not matter; any other file is plain text with an id a line, where blank lines
     and space around an id do not count. Raises ``UserError`` for a file that is missing, damaged or
-    empty, has no such column, a row without an id, or an id that is there twice. Numbers are named as the loader
-    of tables names them: 7 is "7".
+    empty, has no such column, a row without an id, or an id that is there twice. Numbers are named
+    as the loader of tables names them: 7 is "7".
     """
     path = Path(path)
     if not path.is_file():
