@@ -22,10 +22,15 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from transformers import AttentionInterface, PreTrainedModel
 
+from mamushi.lm import rotary
+
 NAME = "documents"  # of this attention, as a model's configuration has it
 MODELS = frozenset({"gemma", "gemma2", "llama", "mistral", "qwen2", "qwen3"})
 """Types of models of the transformers library that are known, by test, to hand ``documents`` on and
 to mix tokens by attention alone; others may have convolutions or recurrences besides."""
+UNKNOWN = (
+    f"only models of the types {', '.join(sorted(MODELS))} are known to keep texts in one row apart"
+)
 GROUPS = 4  # at most: each costs calls of its own in every block
 CALLS = {"cpu": 2e5, "cuda": 2e9}
 """What the calls of one more group cost, in products of a query's and a key's element."""
@@ -140,16 +145,17 @@ def supports(model: PreTrainedModel) -> bool:
     ahead = getattr(config, "use_bidirectional_attention", False)
     causal = getattr(config, "is_causal", True) and not ahead
     drops = getattr(config, "attention_dropout", 0.0)
-    return _supports(str(config.model_type), bool(library and causal and not drops))
+    if rotary.changing(model):
+        return _supports(str(config.model_type), False, "its positions depend on a text's length")
+    return _supports(str(config.model_type), bool(library and causal and not drops), UNKNOWN)
 
 
 @cache
-def _supports(kind: str, causal: bool) -> bool:
-    if kind in MODELS and causal:
+def _supports(kind: str, known: bool, otherwise: str) -> bool:
+    if kind in MODELS and known:
         return True
     print(
-        f"{kind}: texts are padded to the longest of a batch, since only models of the types "
-        f"{', '.join(sorted(MODELS))} are known to keep texts in one row apart",
+        f"{kind}: texts are padded to the longest of a batch, since {otherwise}",
         file=sys.stderr,
         flush=True,
     )

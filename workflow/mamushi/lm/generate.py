@@ -17,6 +17,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from mamushi.errors import UserError
 from mamushi.lm.loading import padding
 from mamushi.lm.perplexity import token_nll
+from mamushi.lm.rotary import by_text
 from mamushi.lm.sharding import call_gathered
 from mamushi.lm.tokens import TokenSet, encode, offsets_of
 from mamushi.running.progress import Progress
@@ -118,7 +119,7 @@ def generate(
     own, model.generation_config = model.generation_config, config
     model.eval()
     try:
-        with accelerator.autocast():
+        with accelerator.autocast(), by_text(model):
             said = call_gathered(model, partial(model.generate, ids, **options))
     finally:
         model.generation_config = own

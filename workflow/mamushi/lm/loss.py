@@ -17,6 +17,7 @@ from transformers import PreTrainedModel
 
 from mamushi.lm.attention import sharing_rows, supports
 from mamushi.lm.batches import Batch
+from mamushi.lm.rotary import by_text
 from mamushi.lm.sharding import call_gathered
 
 ROWS = 2048  # predicted tokens whose logits are held at once
@@ -31,7 +32,8 @@ def run(module: nn.Module, model: PreTrainedModel, batch: Batch, **more: Any) ->
 
 def _run(module: nn.Module, model: PreTrainedModel, batch: Batch, **more: Any) -> Any:
     if batch.documents is None:
-        return module(input_ids=batch.ids, attention_mask=batch.mask, **more)
+        with by_text(model, batch.lengths):
+            return module(input_ids=batch.ids, attention_mask=batch.mask, **more)
     more |= {"documents": batch.documents, "use_cache": False}
     with sharing_rows(model):
         return module(input_ids=batch.ids, position_ids=batch.positions, **more)

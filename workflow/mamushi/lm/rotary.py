@@ -1,0 +1,127 @@
+"""Rotary positions whose frequencies depend on how long the input is: each text gets its own.
+
+Models for long contexts (dynamic NTK scaling; longrope, of Phi-3) turn queries and keys by other
+angles once an input is longer than those of their first pretraining. transformers reads that length
+off the whole batch, and keeps what dynamic scaling last used for the next one. Here it is read off
+each text, so that neither a neighbour nor an earlier batch changes a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+STEADY = frozenset({"default", "linear", "llama3", "proportional", "yarn"})
+"""Kinds of scaling that are the same for inputs of any length. Any other is taken to depend on it,
+which is exact for one that does not as well, and only slower."""
+
+_known: WeakKeyDictionary[nn.Module, list[nn.Module]] = WeakKeyDictionary()
+
+
+def changing(model: PreTrainedModel) -> list[nn.Module]:
+    """Return the modules of a model that compute rotary positions by the length of the input."""
+    if model not in _known:
+        _known[model] = [module for module in model.modules() if _kinds(module) - STEADY]
+    return _known[model]
+
+
+def _kinds(module: nn.Module) -> set[str]:
+    kind = getattr(module, "rope_type", None)
+    kinds = kind.values() if isinstance(kind, dict) else [kind]
+    return {name for name in kinds if isinstance(name, str)}
+
+
+@contextmanager
+def by_text(model: PreTrainedModel, lengths: NDArray[np.int64] | None = None) -> Iterator[None]:
+    """Within the block, passes of the model see each row of padded texts as long as ``lengths``
+    (texts,) has it, in tokens; without, all rows as long as they are. None keeps frequencies of an
+    earlier pass, nor leaves any."""
+    modules = changing(model)
+    for module in modules:
+        module.forward = partial(_forward, module, module.forward, lengths)
+    try:
+        yield
+    finally:
+        for module in modules:
+            # What is left is the method of its class.
+            del module.forward
+            _forget(module)
+
+
+def _forward(
+    module: nn.Module,
+    plain: Callable[..., Any],
+    lengths: NDArray[np.int64] | None,
+    x: Tensor,
+    position_ids: Tensor,
+    *args: Any,
+    **more: Any,
+) -> Any:
+    """Compute cosines and sines (texts, tokens, size) of ``position_ids``, (texts or 1, tokens)."""
+
+    def computed(positions: Tensor) -> Any:
+        _forget(module)
+        return plain(x, positions, *args, **more)
+
+    if lengths is None:
+        return computed(position_ids)
+    classes = _classes(module, lengths)
+    whole: list[Tensor] = []
+    single = False
+    for name in np.unique(classes):
+        rows = torch.from_numpy(np.flatnonzero(classes == name)).to(x.device)
+        # Padding, whose values nobody reads, must not make a text longer than it is.
+        last = max(1, int(lengths[classes == name].max())) - 1
+        given = position_ids.clamp(max=last)
+        part = computed(given if len(given) == 1 else given[rows])
+        single = isinstance(part, Tensor)
+        parts = [part] if single else part
+        if not whole:
+            whole = [value.new_empty(len(lengths), *value.shape[1:]) for value in parts]
+        for values, value in zip(whole, parts, strict=True):
+            values[rows] = value
+    return whole[0] if single else tuple(whole)
+
+
+def _classes(module: nn.Module, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a number (texts,) that is equal for texts whose frequencies are."""
+    limits = _limits(module)
+    classes = np.where(lengths <= min(limits), 0, lengths)
+    # Two sets of frequencies, and none beyond.
+    if len(limits) == 1 and _kinds(module) - STEADY == {"longrope"}:
+        classes = np.minimum(classes, 1)
+    return classes
+
+
+def _limits(module: Any) -> set[int]:
+    """Return the lengths, in tokens, up to which frequencies are those of short inputs."""
+    parameters = module.config.rope_parameters
+    nested = [value for value in parameters.values() if isinstance(value, dict)]
+    named = [value.get("original_max_position_embeddings") for value in nested or [parameters]]
+    # Dynamic scaling goes by the model's positions, whatever else its settings name.
+    if _kinds(module) - STEADY != {"longrope"}:
+        named.append(getattr(module, "original_max_seq_len", 0))
+    return {int(limit) for limit in named if limit is not None} or {0}
+
+
+def _forget(module: Any) -> None:
+    """Put back the frequencies with which the module was made."""
+    # Of some versions of transformers they are buffers, of others plain attributes.
+    for name, original in [*module.named_buffers(recurse=False), *vars(module).items()]:
+        if name.endswith("original_inv_freq"):
+            prefix = name.removesuffix("original_inv_freq")
+            there = getattr(module, f"{prefix}inv_freq").device
+            # A copy: transformers writes into the buffer.
+            fresh = original.to(there, copy=True)
+            module.register_buffer(f"{prefix}inv_freq", fresh, persistent=False)
+            if hasattr(module, f"{prefix}max_seq_len_cached"):
+                setattr(module, f"{prefix}max_seq_len_cached", module.original_max_seq_len)
