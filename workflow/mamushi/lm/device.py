@@ -15,6 +15,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from accelerate.utils import InitProcessGroupKwargs
+from torch import nn
 from transformers import PreTrainedModel
 
 # The libraries live to the end, and are as many objects as a quarter of a second is spent on each
@@ -23,6 +24,8 @@ gc.freeze()
 
 NONE = "does not have a deterministic implementation"
 """How PyTorch says that it has no deterministic kernel."""
+NORMS = (nn.LayerNorm, nn.GroupNorm)
+"""Modules whose kernel computes from input and parameters of one dtype."""
 WAIT = timedelta(hours=2)
 """For another process, before it counts as lost."""
 
@@ -93,13 +96,30 @@ def deterministic(strict: bool) -> Iterator[None]:
         torch.use_deterministic_algorithms(before, warn_only=warned)
 
 
-def place(model: PreTrainedModel, precision: str, device: torch.device) -> PreTrainedModel:
-    """Move a model to its device with frozen weights in ``precision`` and trained ones in fp32,
-    since small steps vanish in bf16. A model that is only evaluated is placed the same way, by
-    ``requires_grad``, so that its numbers equal those at the end of its training."""
+def dtypes(model: nn.Module, precision: str) -> Iterator[tuple[nn.Parameter, torch.dtype]]:
+    """Give each parameter with the dtype in which it lies: frozen ones in ``precision``, trained
+    ones in fp32, since small steps vanish in bf16.
+
+    Those of layer norms are always in fp32: they are small, and beside trained weights their input
+    is in fp32, which PyTorch's kernel on the CPU takes with no other parameters.
+    """
     frozen = torch.bfloat16 if precision == "bf16" else torch.float32
+    norms = {
+        id(parameter)
+        for module in model.modules()
+        if isinstance(module, NORMS)
+        for parameter in module.parameters(recurse=False)
+    }
     for parameter in model.parameters():
-        dtype = torch.float32 if parameter.requires_grad else frozen
+        whole = parameter.requires_grad or id(parameter) in norms
+        yield parameter, torch.float32 if whole else frozen
+
+
+def place(model: PreTrainedModel, precision: str, device: torch.device) -> PreTrainedModel:
+    """Move a model to its device in the dtypes of ``dtypes``. A model that is only evaluated is
+    placed the same way, by ``requires_grad``, so that its numbers equal those at the end of its
+    training."""
+    for parameter, dtype in dtypes(model, precision):
         parameter.data = parameter.data.to(device=device, dtype=dtype)
     # Buffers (rotary frequencies) stay in fp32: positions would lose precision in bf16.
     for buffer in model.buffers():

@@ -178,11 +178,11 @@ def open_placed(
         parameters.freeze(model, training)
     names = {name for name, p in model.named_parameters() if p.requires_grad}
     also(model)
-    frozen = torch.bfloat16 if precision == "bf16" else torch.float32
+    for parameter, dtype in device.dtypes(model, precision):
+        parameter.data = parameter.data.to(dtype)
     # Adapters, which are in no file, have been drawn.
     drawn: dict[str, torch.Tensor] = {}
     for name, parameter in model.named_parameters():
-        parameter.data = parameter.data.to(torch.float32 if parameter.requires_grad else frozen)
         parameter.requires_grad_(name in names)
         if not parameter.is_meta:
             drawn[name] = parameter.detach().clone()
