@@ -9,12 +9,14 @@ from typing import Any
 
 import torch
 from gguf import GGUFReader
-from transformers import AutoTokenizer, PreTrainedModel
+from tokenizers.processors import TemplateProcessing
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from mamushi.artifacts import digests
 from mamushi.errors import UserError
 from mamushi.lm.folders import brief, read_model, reading
+from mamushi.lm.tokens import frame
 
 
 def open_gguf(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dict[str, Any]]:
@@ -30,12 +32,25 @@ def open_gguf(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dic
             model = read_model(Path(folder), path, **options)
             tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file="model.gguf")
     if not about["bos"]:
-        # Named for other uses: SmolLM2's opens a turn of a conversation, not a text.
-        tokenizer.bos_token = None
+        drop_bos(tokenizer)
     # Dequantized as they are, the weights are nobody's but the model's: it is saved as any other.
     model.hf_quantizer = None
     del model.config.quantization_config
     return model, tokenizer, about
+
+
+def drop_bos(tokenizer: PreTrainedTokenizerFast) -> None:
+    """Let nothing stand before a text, whatever the tokenizer names or puts there: SmolLM2's BOS
+    opens a turn of a conversation, not a text."""
+    tokenizer.bos_token = None
+    before, behind = frame(tokenizer)
+    if before:
+        # transformers gives a tokenizer of this kind a template of its own.
+        names = tokenizer.convert_ids_to_tokens(behind)
+        single = " ".join(["$A", *names])
+        tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+            single=single, pair=f"{single} $B:1", special_tokens=[*zip(names, behind, strict=True)]
+        )
 
 
 def describe(path: Path) -> dict[str, Any]:

@@ -156,7 +156,12 @@ def read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
         )
     transformers_logging.set_verbosity_error()
     with reading("the tokenizer", folder, "save the model's tokenizer again"):
-        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    settings = folder / "tokenizer_config.json"
+    if settings.is_file() and "add_bos_token" in (stated := read_json(settings)):
+        # transformers drops it beside a tokenizer.json, whose template then has the word.
+        tokenizer.init_kwargs["add_bos_token"] = stated["add_bos_token"]
+    return tokenizer
 
 
 def read_model(folder: Path, where: Path | None = None, **options: Any) -> PreTrainedModel:

@@ -28,7 +28,7 @@ def prompt_tokens(tokenizer: PreTrainedTokenizerBase, prompt: str) -> list[int]:
     template, where it has one, what a user says; else plain text after the BOS, if there is one.
     Raises ``UserError`` when the template refuses it or no token comes out."""
     if tokenizer.chat_template is None:
-        (ids,) = encode(tokenizer, [prompt])
+        (ids,) = encode(tokenizer, [prompt], ended=False)
     else:
         try:
             ids = tokenizer.apply_chat_template(

@@ -25,6 +25,7 @@ from mamushi.artifacts.files import read_json
 from mamushi.errors import UserError
 from mamushi.lm import device, folders, parameters, sharding
 from mamushi.lm.storage import load_trained, writing_safetensors
+from mamushi.lm.tokens import first_token
 
 
 def inspect(name: str, source: str, *, revision: str | None, contaminated: bool) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def inspect(name: str, source: str, *, revision: str | None, contaminated: bool)
         "vocabulary_size": embedding.weight.shape[0],
         "max_positions": getattr(text, "max_position_embeddings", None),
         "tied": head is not None and head.weight is embedding.weight,
-        "bos_token_id": tokenizer.bos_token_id,
+        "bos_token_id": first_token(tokenizer),
         "pad_token_id": padding(tokenizer),
         "eos_token_id": tokenizer.eos_token_id,
         "parameters": parameters.count(model).all,

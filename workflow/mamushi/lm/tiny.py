@@ -129,7 +129,7 @@ def pack(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], length: int) 
     """Cut one stream of the first ``length`` tokens of each text and an EOS into rows, int64 (rows,
     length); the last, incomplete one is dropped. Raises ``UserError`` for less than one row."""
     end = [tokenizer.eos_token_id]
-    pieces = (chain(ids, end) for ids in encode(tokenizer, texts, length))
+    pieces = (chain(ids, end) for ids in encode(tokenizer, texts, length, ended=False))
     stream = np.fromiter(chain.from_iterable(pieces), np.int64)
     if stream.size < length:
         raise UserError(

@@ -1,7 +1,8 @@
 """The token cache: every text of a dataset as token ids of one model, made once.
 
-A text is [BOS] + its own tokens. The BOS is there once where the tokenizer defines one: a text that
-spells a special token is plain text, and neither doubles the BOS nor steers the model.
+A text is what the model's tokenizer makes of it: [BOS] + its own tokens, for most. The BOS is there
+once where the tokenizer puts or names one: a text that spells a special token is plain text, and
+neither doubles the BOS nor steers the model.
 """
 
 from __future__ import annotations
@@ -27,28 +28,85 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 """First token, and the one behind the last."""
 BATCH = 2048
+PROBES = ("a", "the 7 cats", "!")
+"""Texts that show what a tokenizer puts around any text."""
 GROUP, MOST = 2**20, 2**30
 """Texts and tokens of a row group, at most: Arrow counts those of an array by 31 bits."""
 
 
 def encode(
-    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int | None = None
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str],
+    max_length: int | None = None,
+    *,
+    ended: bool = True,
 ) -> Iterator[list[int]]:
-    """Give the token ids of each text: the BOS, if the tokenizer defines one, and the text's own
-    tokens, at most ``max_length`` in all."""
-    bos = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
-    room = None if max_length is None else max_length - len(bos)
+    """Give the token ids of each text: what the tokenizer puts before and behind it (see
+    ``frame``), and between those the text's own tokens; of all these the first ``max_length``.
+
+    A text that is not ``ended``, such as a prompt, has nothing behind it. Raises ``UserError`` as
+    ``frame``.
+    """
+    before, behind = frame(tokenizer)
     batches = iter(texts)
     while batch := list(islice(batches, BATCH)):
-        encoded = tokenizer(
-            batch,
-            add_special_tokens=False,
-            split_special_tokens=True,
-            return_attention_mask=False,
-            verbose=False,
-        )["input_ids"]
-        for ids in encoded:
-            yield bos + ids[:room]
+        for ids in _ids(tokenizer, batch, special=False):
+            yield (before + ids + (behind if ended else []))[:max_length]
+
+
+def frame(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
+    """Return the token ids that stand before and behind every text: those that the tokenizer itself
+    puts there, be they named in its settings or not.
+
+    One that puts nothing there and names a BOS has that before a text all the same, so that its
+    first token is predicted as well, unless its settings say ``add_bos_token: false``. Raises
+    ``UserError`` for a tokenizer whose own tokens for a text depend on whether it adds any.
+    """
+    possible: set[tuple[tuple[int, ...], tuple[int, ...]]] | None = None
+    plain, whole = (_ids(tokenizer, PROBES, special=special) for special in (False, True))
+    for body, ids in zip(plain, whole, strict=True):
+        places = range(len(ids) - len(body) + 1)
+        cuts = {
+            (tuple(ids[:at]), tuple(ids[at + len(body) :]))
+            for at in places
+            if ids[at : at + len(body)] == body
+        }
+        possible = cuts if possible is None else possible & cuts
+    if not possible:
+        raise UserError(
+            "the tokenizer gives a text other tokens of its own when it puts special ones around "
+            f"it (those of {PROBES[0]!r} are {plain[0]}, or {whole[0]})",
+            where="tokenizer",
+            do="use the tokenizer that belongs to the model",
+        )
+    before, behind = max(possible, key=lambda cut: len(cut[0]))
+    bos = tokenizer.bos_token_id
+    if not before and not behind and bos is not None and not _declined(tokenizer):
+        return [bos], []
+    return [*before], [*behind]
+
+
+def first_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """Return the token with which every text begins, its BOS; None where there is no such token."""
+    before = frame(tokenizer)[0]
+    return before[0] if before else None
+
+
+def _declined(tokenizer: PreTrainedTokenizerBase) -> bool:
+    return tokenizer.init_kwargs.get("add_bos_token") is False
+
+
+def _ids(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], *, special: bool
+) -> list[list[int]]:
+    found: list[list[int]] = tokenizer(
+        list(texts),
+        add_special_tokens=special,
+        split_special_tokens=True,
+        return_attention_mask=False,
+        verbose=False,
+    )["input_ids"]
+    return found
 
 
 def write_tokens(
@@ -99,7 +157,7 @@ def write_tokens(
         group=min(GROUP, max(1, MOST // max_length)),
         metadata={
             "max_length": max_length,
-            "bos_token_id": tokenizer.bos_token_id,
+            "bos_token_id": first_token(tokenizer),
             "texts": len(length),
             "tokens": int(length.sum()),
             "provenance": dict(provenance),
