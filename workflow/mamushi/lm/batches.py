@@ -17,6 +17,7 @@ from mamushi.artifacts.shards import BLOCK
 from mamushi.errors import UserError
 from mamushi.lm import sharding
 from mamushi.lm.attention import Documents, supports, to_device
+from mamushi.lm.exactness import require_exact
 from mamushi.lm.tokens import TokenSet
 from mamushi.running.progress import Progress
 
@@ -97,6 +98,7 @@ def model_batches(
     batch, and whether the pass counts: with ``split``, processes share a model's, as
     ``sharding.split``."""
     model.eval()
+    require_exact(model, accelerator)
     shared = supports(model)
     parts = list(batches(texts.lengths, batch_tokens, shared=shared))
     mine = sharding.split(parts, accelerator) if split else ((rows, True) for rows in parts)

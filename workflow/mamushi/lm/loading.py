@@ -24,8 +24,13 @@ from mamushi.artifacts import digests
 from mamushi.artifacts.files import read_json
 from mamushi.errors import UserError
 from mamushi.lm import device, folders, parameters, sharding
+from mamushi.lm.exactness import require_exact_here
 from mamushi.lm.storage import load_trained, writing_safetensors
 from mamushi.lm.tokens import first_token
+
+SMALL = 2**29
+"""Parameters up to which a model is tried on the CPU, before any GPU is asked for: as many as most
+encoders have. Larger models are tried where they are first used."""
 
 
 def inspect(name: str, source: str, *, revision: str | None, contaminated: bool) -> dict[str, Any]:
@@ -33,7 +38,7 @@ def inspect(name: str, source: str, *, revision: str | None, contaminated: bool)
 
     ``source`` is a folder or a hub id; a hub model is downloaded to the hub's cache here, so that
     later jobs need no network. Raises ``UserError`` for what is missing, damaged, no causal
-    language model or not finite.
+    language model, not finite, or looks ahead in a text.
     """
     where = f"models.{name}.source"
     folder, commit = folders.fetch(source, revision, where)
@@ -44,6 +49,8 @@ def inspect(name: str, source: str, *, revision: str | None, contaminated: bool)
     for path in weights:
         if path.suffix == ".safetensors":
             folders.check_finite(path)
+    if parameters.count(model).all <= SMALL:
+        require_exact_here(folders.read_model(folder, dtype=torch.float32))
     text = model.config.get_text_config(decoder=True)
     head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
     described = sorted(p for pattern in folders.DESCRIPTIONS for p in folder.glob(pattern))

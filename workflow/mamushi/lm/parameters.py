@@ -45,6 +45,15 @@ def decoder_blocks(model: PreTrainedModel) -> tuple[str, nn.ModuleList]:
     return min(lists, key=lambda found: found[0].count("."))
 
 
+def body(model: PreTrainedModel) -> nn.Module:
+    """Return the part of a model that gives hidden states, without the head."""
+    inner: nn.Module = model.base_model
+    if inner is not model:
+        return inner
+    # Llama 4 goes by the name that its body has beside a vision model.
+    return next((m for m in model.children() if isinstance(m, PreTrainedModel)), inner)
+
+
 def trained_names(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[str]:
     """Return the names of the parameters to train, in the order of ``model.named_parameters()``.
 
