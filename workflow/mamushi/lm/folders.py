@@ -184,7 +184,15 @@ def read_model(folder: Path, where: Path | None = None, **options: Any) -> PreTr
     if missing := sorted(report["missing_keys"]):
         problem = f"the weights lack {len(missing)} tensors, the first is {missing[0]}"
         raise UserError(problem, where=where, do=AGAIN)
+    steady(model)
     return model
+
+
+def steady(model: PreTrainedModel) -> None:
+    """Let no pass of the model change its weights: measured in eval mode, RWKV divides them in
+    place, so that what is stored after that would be other weights than those that were trained."""
+    if getattr(model.config, "rescale_every", 0):
+        model.config.rescale_every = 0
 
 
 @contextmanager

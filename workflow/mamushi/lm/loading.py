@@ -211,6 +211,7 @@ def _empty(folder: Path) -> PreTrainedModel:
     config = AutoConfig.from_pretrained(folder, local_files_only=True)
     with init_empty_weights(include_buffers=False):
         model = AutoModelForCausalLM.from_config(config)
+    folders.steady(model)
     model.config.use_cache = False
     return model.eval().requires_grad_(False)
 
