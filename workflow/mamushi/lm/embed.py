@@ -15,6 +15,7 @@ from mamushi.lm import sharding
 from mamushi.lm.attention import to_device
 from mamushi.lm.batches import Batch, fetched, model_batches
 from mamushi.lm.loss import run
+from mamushi.lm.parameters import body
 from mamushi.lm.tokens import TokenSet
 
 
@@ -45,6 +46,21 @@ def at_depth(depth: float, blocks: int) -> int:
     return max(1, round(depth * blocks))
 
 
+def _width(states: Sequence[torch.Tensor]) -> int:
+    """Return how wide hidden states are. Raises ``UserError`` where they are not a vector a token,
+    or not of one width."""
+    shapes = sorted({tuple(state.shape[2:]) for state in states})
+    # OPT-350m projects its final state from 1,024 to 512; hyper-connections run several streams.
+    if len(shapes) > 1 or len(shapes[0]) != 1:
+        kinds = " and ".join(" x ".join(map(str, shape)) for shape in shapes)
+        raise UserError(
+            f"the states of these layers are {kinds} numbers a token, and not vectors of one width",
+            where="embedding",
+            do="ask for the last layer alone (embedding.layer: -1)",
+        )
+    return int(shapes[0][0])
+
+
 @torch.no_grad()
 def embed(
     model: PreTrainedModel,
@@ -62,32 +78,39 @@ def embed(
     block, and -1 the final one, after the final norm. Raises ``UserError`` for a layer that the
     model does not have, and for values that float16 cannot hold.
     """
-    blocks = int(model.config.num_hidden_layers)
+    blocks = int(model.config.get_text_config(decoder=True).num_hidden_layers)
     for layer in layers:
         if not -blocks - 1 <= layer <= blocks:
             raise UserError(
                 f"embedding.layer: {layer} is not a layer of a model with {blocks} blocks",
                 do=f"give a number from {-blocks - 1} to {blocks}",
             )
-    final = all(layer in (-1, blocks) for layer in layers)
+    final = {-1, blocks}
+    inner, width = not final.issuperset(layers), 0
 
     def pooled() -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
+        nonlocal width
         passes = model_batches(model, texts, batch_tokens, accelerator, "embed", split=True)
         for rows, batch, counts in passes:
             with accelerator.autocast():
-                output = run(model.base_model, model, batch, output_hidden_states=not final)
-            states = (
-                output.last_hidden_state if final else output.hidden_states[layer]
+                output = run(body(model), model, batch, output_hidden_states=inner)
+            states = [
+                output.last_hidden_state if layer in final else output.hidden_states[layer]
                 for layer in layers
-            )
+            ]
+            width = _width(states)
             if counts:
                 vectors = [pool(state, batch, pooling, skip_first=skip_first) for state in states]
                 yield rows, torch.stack(vectors)
 
-    shape = (len(layers), len(texts), int(model.config.hidden_size))
-    vectors = np.zeros(shape, dtype=np.float16)
+    vectors = np.zeros((len(layers), len(texts), 0), dtype=np.float16)
     for rows, found in fetched(pooled()):
+        if not vectors.size:
+            vectors = np.zeros((len(layers), len(texts), width), dtype=np.float16)
         vectors[:, rows] = found
+    if not vectors.size:
+        # Of several processes, one may have had nothing to do.
+        vectors = np.zeros((len(layers), len(texts), width), dtype=np.float16)
     vectors = sharding.all_reduce(vectors, accelerator)
     if not np.isfinite(vectors).all():
         row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=(0, 2)))[0])
