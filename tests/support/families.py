@@ -1,0 +1,351 @@
+"""Tiny random models of many families of decoders, made from nothing but their configurations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+VOCABULARY = 64
+ORIGINAL = 8
+"""Positions of the models whose rotary frequencies change for longer texts."""
+
+Options = dict[str, Any]
+WIDE: Options = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+BLOCKS: Options = {**WIDE, "intermediate_size": 32, "max_position_embeddings": 64}
+GROUPED: Options = {**BLOCKS, "num_key_value_heads": 1, "head_dim": 8}
+EXPERTS: Options = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
+LOCAL: Options = {"num_local_experts": 4, "num_experts_per_tok": 2}
+GPT: Options = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 64}
+STILL: Options = dict.fromkeys(
+    [
+        *("attn_pdrop", "embd_pdrop", "resid_pdrop", "dropout", "attention_dropout"),
+        *("activation_dropout", "layerdrop", "residual_dropout", "hidden_dropout_prob"),
+        "attention_probs_dropout_prob",
+    ],
+    0.0,
+)
+"""Without the dropout that these families have by default."""
+STATE: Options = {"hidden_size": 16, "num_hidden_layers": 2, "state_size": 4}
+MAMBA2: Options = {"mamba_n_heads": 4, "mamba_d_head": 8, "mamba_d_state": 4, "mamba_n_groups": 1}
+
+
+def rope(kind: str, **more: Any) -> Options:
+    return {"rope_parameters": {"rope_type": kind, "rope_theta": 10000.0, **more}}
+
+
+LONGROPE = {
+    **rope(
+        "longrope",
+        short_factor=[1.0] * 4,
+        long_factor=[3.0, 4.0, 5.0, 6.0],
+        original_max_position_embeddings=ORIGINAL,
+        factor=8.0,
+    ),
+    "original_max_position_embeddings": ORIGINAL,
+}
+LLAMA3 = rope(
+    "llama3",
+    factor=4.0,
+    low_freq_factor=1.0,
+    high_freq_factor=4.0,
+    original_max_position_embeddings=16,
+)
+# Types of transformers' configurations, with what makes them tiny. Sliding windows are shorter than
+# the texts of the tests; no dropout, so that gradients can be compared.
+FAMILIES: dict[str, tuple[str, Options]] = {
+    "gpt2": ("gpt2", {**GPT, **STILL}),
+    "gpt_bigcode": ("gpt_bigcode", {**GPT, **STILL}),
+    "gpt_neo": (
+        "gpt_neo",
+        {
+            "hidden_size": 16,
+            "num_layers": 2,
+            "num_heads": 2,
+            "max_position_embeddings": 64,
+            "attention_types": [[["global", "local"], 1]],
+            "window_size": 4,
+        },
+    ),
+    "gpt_neox": ("gpt_neox", BLOCKS),
+    "gptj": ("gptj", {**GPT, "rotary_dim": 4}),
+    "codegen": ("codegen", {**GPT, "n_head": 4, "rotary_dim": 4}),
+    "opt": ("opt", {**WIDE, "ffn_dim": 32, "max_position_embeddings": 64, **STILL}),
+    "opt projected": (
+        "opt",
+        {
+            **WIDE,
+            "ffn_dim": 32,
+            "max_position_embeddings": 64,
+            **STILL,
+            "word_embed_proj_dim": 8,
+            "do_layer_norm_before": False,
+        },
+    ),
+    "bloom": ("bloom", {"hidden_size": 16, "n_layer": 2, "n_head": 2}),
+    "falcon": ("falcon", {**WIDE, "alibi": False}),
+    "falcon alibi": ("falcon", {**WIDE, "alibi": True}),
+    "mpt": ("mpt", {"d_model": 16, "n_layers": 2, "n_heads": 2, "max_seq_len": 64}),
+    "phi": ("phi", {**BLOCKS, "partial_rotary_factor": 0.5, "qk_layernorm": True}),
+    "phi3": ("phi3", BLOCKS),
+    "phi3 longrope": ("phi3", {**BLOCKS, **LONGROPE}),
+    "phimoe": ("phimoe", {**GROUPED, **LOCAL, "router_jitter_noise": 0.0}),
+    "phimoe longrope": (
+        "phimoe",
+        {
+            **GROUPED,
+            **LOCAL,
+            "router_jitter_noise": 0.0,
+            **LONGROPE,
+            "rope_parameters": {
+                **LONGROPE["rope_parameters"],
+                "short_mscale": 1.2,
+                "long_mscale": 1.5,
+            },
+        },
+    ),
+    "llama": ("llama", GROUPED),
+    "llama dynamic": (
+        "llama",
+        {**GROUPED, "max_position_embeddings": ORIGINAL, **rope("dynamic", factor=4.0)},
+    ),
+    "llama longrope": ("llama", {**GROUPED, **LONGROPE}),
+    "llama linear": ("llama", {**GROUPED, **rope("linear", factor=2.0)}),
+    "llama yarn": (
+        "llama",
+        {**GROUPED, **rope("yarn", factor=4.0, original_max_position_embeddings=16)},
+    ),
+    "llama llama3": ("llama", {**GROUPED, **LLAMA3}),
+    "mistral": ("mistral", {**GROUPED, "sliding_window": 4}),
+    "ministral": (
+        "ministral",
+        {**GROUPED, "sliding_window": 4, "layer_types": ["sliding_attention", "full_attention"]},
+    ),
+    "mixtral": ("mixtral", {**GROUPED, **LOCAL}),
+    "olmo": ("olmo", BLOCKS),
+    "olmo2": ("olmo2", BLOCKS),
+    "olmo3": ("olmo3", {**BLOCKS, "sliding_window": 4}),
+    "olmoe": ("olmoe", {**BLOCKS, "num_experts": 4, "num_experts_per_tok": 2}),
+    "qwen2": ("qwen2", {**GROUPED, "tie_word_embeddings": True}),
+    "qwen2 window": (
+        "qwen2",
+        {**GROUPED, "use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1},
+    ),
+    "qwen2_moe": (
+        "qwen2_moe",
+        {**GROUPED, **EXPERTS, "shared_expert_intermediate_size": 16, "decoder_sparse_step": 1},
+    ),
+    "qwen3": ("qwen3", GROUPED),
+    "qwen3_moe": ("qwen3_moe", {**GROUPED, **EXPERTS, "decoder_sparse_step": 1}),
+    "qwen3_next": (
+        "qwen3_next",
+        {
+            **GROUPED,
+            **EXPERTS,
+            "shared_expert_intermediate_size": 16,
+            "layer_types": ["linear_attention", "full_attention"],
+            "linear_num_key_heads": 2,
+            "linear_num_value_heads": 2,
+            "linear_key_head_dim": 8,
+            "linear_value_head_dim": 8,
+        },
+    ),
+    "gemma": ("gemma", GROUPED),
+    "gemma2": ("gemma2", {**GROUPED, "sliding_window": 4, "query_pre_attn_scalar": 8}),
+    "gemma3_text": (
+        "gemma3_text",
+        {
+            **GROUPED,
+            "sliding_window": 4,
+            "query_pre_attn_scalar": 8,
+            "layer_types": ["sliding_attention", "full_attention"],
+        },
+    ),
+    "gemma3_text dynamic": (
+        "gemma3_text",
+        {
+            **GROUPED,
+            "sliding_window": 4,
+            "query_pre_attn_scalar": 8,
+            "max_position_embeddings": ORIGINAL,
+            "layer_types": ["sliding_attention", "full_attention"],
+            "rope_parameters": {
+                "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+                "full_attention": {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 4.0},
+            },
+        },
+    ),
+    "granite": (
+        "granite",
+        {
+            **BLOCKS,
+            "logits_scaling": 4.0,
+            "embedding_multiplier": 3.0,
+            "residual_multiplier": 0.5,
+            "attention_multiplier": 0.2,
+        },
+    ),
+    "granitemoe": ("granitemoe", {**BLOCKS, **LOCAL, "logits_scaling": 4.0}),
+    "granitemoehybrid": (
+        "granitemoehybrid",
+        {**BLOCKS, **LOCAL, **MAMBA2, "layer_types": ["mamba", "attention"]},
+    ),
+    "cohere": ("cohere", {**BLOCKS, "logit_scale": 0.25, "use_qk_norm": True}),
+    "cohere2": (
+        "cohere2",
+        {
+            **BLOCKS,
+            "logit_scale": 0.25,
+            "sliding_window": 4,
+            "layer_types": ["sliding_attention", "full_attention"],
+        },
+    ),
+    "stablelm": ("stablelm", {**BLOCKS, "num_key_value_heads": 2, "qk_layernorm": True}),
+    "starcoder2": ("starcoder2", {**GROUPED, "sliding_window": 4}),
+    "persimmon": ("persimmon", BLOCKS),
+    "xglm": (
+        "xglm",
+        {"d_model": 16, "num_layers": 2, "attention_heads": 2, "ffn_dim": 32, **STILL},
+    ),
+    "biogpt": ("biogpt", {**BLOCKS, **STILL}),
+    "smollm3": ("smollm3", {**GROUPED, "no_rope_layers": [1, 0]}),
+    "gpt_oss": (
+        "gpt_oss",
+        {
+            **GROUPED,
+            **LOCAL,
+            "sliding_window": 4,
+            "layer_types": ["sliding_attention", "full_attention"],
+            **rope("default"),
+        },
+    ),
+    "mamba": ("mamba", STATE),
+    "falcon_mamba": ("falcon_mamba", STATE),
+    "mamba2": ("mamba2", {**STATE, "num_heads": 4, "head_dim": 8, "n_groups": 1, "chunk_size": 4}),
+    "rwkv": (
+        "rwkv",
+        {**STATE, "attention_hidden_size": 16, "context_length": 64, "rescale_every": 1},
+    ),
+    "recurrent_gemma": (
+        "recurrent_gemma",
+        {
+            **WIDE,
+            "intermediate_size": 32,
+            "lru_width": 16,
+            "attention_window_size": 4,
+            "block_types": ["recurrent", "attention"],
+        },
+    ),
+    "nemotron": ("nemotron", GROUPED),
+    "glm": ("glm", GROUPED),
+    "glm4": ("glm4", GROUPED),
+    "ernie4_5": ("ernie4_5", GROUPED),
+    "helium": ("helium", GROUPED),
+    "bamba": ("bamba", {**BLOCKS, "num_key_value_heads": 1, **MAMBA2, "attn_layer_indices": [1]}),
+    "jamba": (
+        "jamba",
+        {
+            **BLOCKS,
+            "num_key_value_heads": 1,
+            "attn_layer_period": 2,
+            "attn_layer_offset": 1,
+            "expert_layer_period": 2,
+            "expert_layer_offset": 1,
+            "num_experts": 4,
+            "use_mamba_kernels": False,
+            "mamba_d_state": 4,
+        },
+    ),
+    "falcon_h1": (
+        "falcon_h1",
+        {
+            **BLOCKS,
+            "num_key_value_heads": 1,
+            **MAMBA2,
+            "mamba_d_ssm": 32,
+            "lm_head_multiplier": 2.0,
+        },
+    ),
+    "zamba2": (
+        "zamba2",
+        {
+            **BLOCKS,
+            "layers_block_type": ["mamba", "hybrid"],
+            "mamba_ngroups": 1,
+            "n_mamba_heads": 4,
+            "mamba_d_state": 4,
+            "num_mem_blocks": 1,
+            "adapter_rank": 4,
+        },
+    ),
+    "lfm2": ("lfm2", {**GROUPED, "layer_types": ["conv", "full_attention"]}),
+    "deepseek_v3": (
+        "deepseek_v3",
+        {
+            **BLOCKS,
+            "moe_intermediate_size": 16,
+            "n_routed_experts": 4,
+            "n_group": 1,
+            "topk_group": 1,
+            "num_experts_per_tok": 2,
+            "first_k_dense_replace": 1,
+            "kv_lora_rank": 8,
+            "q_lora_rank": 8,
+            "qk_rope_head_dim": 4,
+            "qk_nope_head_dim": 4,
+            "v_head_dim": 8,
+        },
+    ),
+    "minimax": (
+        "minimax",
+        {**GROUPED, **LOCAL, "layer_types": ["linear_attention", "full_attention"]},
+    ),
+    "nemotron_h": (
+        "nemotron_h",
+        {
+            **BLOCKS,
+            "layers_block_type": ["mamba", "attention"],
+            "mamba_num_heads": 4,
+            "mamba_head_dim": 8,
+            "ssm_state_size": 4,
+            "n_groups": 1,
+            "num_key_value_heads": 1,
+            "head_dim": 8,
+        },
+    ),
+    "exaone4": ("exaone4", {**GROUPED, "sliding_window": 4, "sliding_window_pattern": 2}),
+    "apertus": ("apertus", GROUPED),
+    "seed_oss": ("seed_oss", {**GROUPED, **STILL}),
+    "modernbert-decoder": ("modernbert-decoder", {**BLOCKS, "local_attention": 4}),
+    "llama4_text": (
+        "llama4_text",
+        {
+            **GROUPED,
+            **LOCAL,
+            "intermediate_size_mlp": 32,
+            "attention_chunk_size": 4,
+            "layer_types": ["chunked_attention", "full_attention"],
+        },
+    ),
+}
+
+
+def tiny(family: str, seed: int = 0) -> PreTrainedModel:
+    """A fresh tiny model of a family in fp32, in eval mode."""
+    kind, options = FAMILIES[family]
+    return of_kind(kind, options, seed)
+
+
+def of_kind(kind: str, options: Options, seed: int = 0) -> PreTrainedModel:
+    """The same of any type of the library, its weights so large that logits are far from
+    uniform."""
+    special = {"vocab_size": VOCABULARY, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    config = AutoConfig.for_model(kind, **{**special, **options})
+    torch.manual_seed(seed)
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim > 1 and parameter.is_floating_point():
+                parameter.normal_(0, 0.2)
+    return model

@@ -1,0 +1,259 @@
+"""Many families of decoders against the plainest computation: one text, one pass of transformers.
+
+No batch, order or neighbour may change a result, of a measurement, an embedding or a training.
+"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from mamushi.artifacts.files import write_json
+from mamushi.errors import UserError
+from mamushi.lm import device, loading, storage
+from mamushi.lm.batches import examples_of_step
+from mamushi.lm.embed import embed
+from mamushi.lm.generate import generate
+from mamushi.lm.perplexity import text_nll
+from mamushi.lm.tiny import FAMILIES as FAMILIES_OF_TOKENIZERS
+from mamushi.lm.tiny import train_tokenizer
+from mamushi.lm.tokens import TokenSet, offsets_of, subset
+from mamushi.lm.training import finetune, gradient, mean_nll, prepared
+from tests.support.families import (
+    EXPERTS,
+    FAMILIES,
+    GROUPED,
+    LOCAL,
+    VOCABULARY,
+    WIDE,
+    of_kind,
+    tiny,
+)
+from tests.support.models import TRAINING
+
+# On both sides of ``ORIGINAL``, beyond all windows, and in an order that is none of lengths.
+LENGTHS = np.array([3, 20, 6, 1, 14, 8, 9, 2])
+ORDER, OTHER = np.arange(8), np.array([6, 0, 5, 3, 1, 7, 2, 4])
+BATCHES = ((OTHER, 1), (ORDER, 40), (OTHER, 400))
+"""Order of the texts, and tokens of a batch: a text each, a few, and all."""
+CPU = torch.device("cpu")
+HOW = {"trained_blocks": 1, "learning_rate": 1e-3, "epochs": 1.0}
+FP32 = 1e-5
+HALF = 2.0**-11
+"""Of a number, what float16 rounds away."""
+BF16 = 0.05
+
+
+def texts() -> TokenSet:
+    flat = np.random.default_rng(0).integers(3, VOCABULARY, LENGTHS.sum()).astype(np.int32)
+    names = np.array([f"t{i}" for i in range(len(LENGTHS))])
+    domains = np.array(["forget", "retain"] * (len(LENGTHS) // 2))
+    return TokenSet(names, domains, flat, offsets_of(LENGTHS))
+
+
+TEXTS = texts()
+
+
+def ids_of(row: int) -> Tensor:
+    return torch.from_numpy(TEXTS[row].astype(np.int64))[None]
+
+
+def plain(model: PreTrainedModel, row: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Sum of the NLL of one text, and its mean state at the first and the final layer, by one pass
+    of a model that has read nothing before."""
+    ids = ids_of(row)
+    output = copy.deepcopy(model)(input_ids=ids, output_hidden_states=True)
+    odds = torch.log_softmax(output.logits[0].double(), -1)
+    nll = -odds[:-1].gather(1, ids[0, 1:, None]).sum()
+    first, final = (output.hidden_states[layer][0].mean(0) for layer in (1, -1))
+    return nll, first, final
+
+
+@torch.no_grad()
+def plainly(model: PreTrainedModel) -> tuple[NDArray[np.float64], dict[int, NDArray[np.float32]]]:
+    """The same of each text: (texts,), and by layer (texts, width)."""
+    nll, first, final = zip(*(plain(model, row) for row in range(len(TEXTS))), strict=True)
+    return torch.stack(nll).numpy(), {
+        1: np.stack([state.numpy() for state in first]),
+        -1: np.stack([state.numpy() for state in final]),
+    }
+
+
+def measured(
+    model: PreTrainedModel, batch: int, rows: NDArray[np.int64] = ORDER, precision: str = "fp32"
+) -> tuple[NDArray[np.float64], dict[int, NDArray[np.float16]]]:
+    """The same by the package, in this order."""
+    accelerator, some = device.accelerator(precision), subset(TEXTS, rows)
+    nll = text_nll(model, some, batch, accelerator).nll
+    how = {"pooling": "mean", "skip_first": False, "batch_tokens": batch}
+    vectors = {
+        layer: embed(model, some, layers=[layer], accelerator=accelerator, **how)[0]
+        for layer in (1, -1)
+    }
+    return nll, vectors
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_batch_gives_what_an_unbatched_pass_gives(family: str) -> None:
+    model = tiny(family)
+    nll, vectors = plainly(model)
+    for rows, batch in BATCHES:
+        found, states = measured(model, batch, rows)
+        np.testing.assert_allclose(found, nll[rows], rtol=FP32, atol=FP32)
+        for layer, expected in vectors.items():
+            np.testing.assert_allclose(states[layer], expected[rows], rtol=HALF, atol=FP32)
+    # Nor does anything stay behind in the model.
+    with torch.no_grad():
+        assert [float(plain(model, row)[0]) for row in (1, 2)] == [nll[1], nll[2]]
+
+
+def unbatched_gradients(model: PreTrainedModel, rows: NDArray[np.int64]) -> dict[str, Tensor]:
+    """Of the mean NLL over the predicted tokens of these texts, one text after another."""
+    predicted = int((LENGTHS[rows] - 1).sum())
+    total = {name: torch.zeros_like(p) for name, p in model.named_parameters()}
+    for row in rows:
+        alone = copy.deepcopy(model)
+        logits = alone(input_ids=ids_of(row)).logits[0, :-1]
+        loss = torch.nn.functional.cross_entropy(logits, ids_of(row)[0, 1:], reduction="sum")
+        if LENGTHS[row] > 1:
+            (loss / predicted).backward()
+        for name, parameter in alone.named_parameters():
+            if parameter.grad is not None:
+                total[name] += parameter.grad
+    return total
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_step_has_the_gradient_of_its_texts_one_by_one(family: str) -> None:
+    model, accelerator = tiny(family).train(), device.accelerator("fp32")
+    settings = TRAINING | {"batch_size": 6, "micro_batch_size": 4}
+    expected = unbatched_gradients(model, examples_of_step(0, len(TEXTS), 6, 0))
+    objective = mean_nll(model, TEXTS, settings, 0, accelerator)
+    trained = list(model.parameters())
+    gradient(objective, prepared(objective, accelerator), objective.step(0), accelerator, trained)
+    largest = max(float(value.abs().max()) for value in expected.values())
+    for name, parameter in model.named_parameters():
+        found = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        apart = float((found - expected[name]).abs().max())
+        scale = float(expected[name].abs().max())
+        assert apart <= 1e-4 * scale + 1e-6 * largest, name
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_trained_in_fp32_stored_and_measured_in_bf16(family: str, tmp_path: Path) -> None:
+    tiny(family).save_pretrained(tmp_path)
+    card, tensors = tmp_path / "card.json", tmp_path / "trained.safetensors"
+    write_json(card, {"source": ".", "revision": None, "digests": {}})
+    settings, accelerator = TRAINING | HOW, device.accelerator("bf16")
+
+    def opened(trained: Path | None, precision: str = "bf16") -> PreTrainedModel:
+        return loading.open_placed(card, trained, settings, precision, accelerator)
+
+    model = opened(None)
+    log = finetune(model, TEXTS, settings, seed=0, accelerator=accelerator)
+    assert len(log) == 2
+    nll, vectors = measured(model, 400, precision="bf16")
+    storage.save_trained(tensors, model, {})
+    again, states = measured(opened(tensors), 400, precision="bf16")
+    np.testing.assert_array_equal(again, nll)
+    for layer, expected in vectors.items():
+        np.testing.assert_array_equal(states[layer], expected)
+    # Rounded, and no other model: by itself each text as in a batch, and as in fp32.
+    exact, _ = plainly(opened(tensors, "fp32"))
+    for batch in (1, 40):
+        found = text_nll(model, TEXTS, batch, accelerator).nll
+        np.testing.assert_allclose(found, exact, rtol=BF16, atol=BF16)
+
+
+# --- positions by length ----------------------------------------------------------------------
+
+
+def test_a_text_of_six_tokens_is_the_same_beside_one_of_fourteen() -> None:
+    """Phi-3, whose longrope has other frequencies for inputs of more than 8 tokens."""
+    model = tiny("phi3 longrope")
+    flat = np.random.default_rng(0).integers(5, VOCABULARY, 20).astype(np.int32)
+    pair = TokenSet(np.array(["short", "long"]), TEXTS.domains[:2], flat, np.array([0, 6, 20]))
+    accelerator = device.accelerator("fp32")
+    alone, beside = (text_nll(model, pair, batch, accelerator).nll for batch in (8, 64))
+    np.testing.assert_allclose(beside, alone, rtol=FP32)
+    # It would not be, by a plain padded pass.
+    ids = torch.zeros(2, 14, dtype=torch.int64)
+    ids[0, :6], ids[1] = torch.from_numpy(flat[:6]), torch.from_numpy(flat[6:])
+    with torch.no_grad():
+        logits = model(input_ids=ids).logits[0, :5].double()
+    padded = -torch.log_softmax(logits, -1).gather(1, ids[0, 1:6, None]).sum()
+    assert abs(float(padded) - alone[0]) > 0.01
+
+
+@pytest.mark.parametrize("family", ["llama dynamic", "llama longrope"])
+def test_what_is_generated_does_not_depend_on_an_earlier_prompt(family: str) -> None:
+    nothing: Any = SimpleNamespace(eos_token_id=None, pad_token_id=0)
+
+    def said(model: PreTrainedModel, row: int) -> list[list[int]]:
+        given = TEXTS[row][None]
+        return generate(model, nothing, given, 12, device.accelerator("fp32"))
+
+    model = tiny(family)
+    assert len({len(said(model, row)[0]) for row in (1, 6, 2)}) == 1
+    # Of 20 tokens, then of 9 and of 6.
+    for row in (6, 2):
+        said(model, 1)
+        assert said(model, row) == said(tiny(family), row)
+
+
+# --- models that no batch is exact for --------------------------------------------------------
+
+
+ENCODERS: dict[str, dict[str, Any]] = {
+    "bert": WIDE | {"intermediate_size": 32},
+    "roberta": WIDE | {"intermediate_size": 32, "max_position_embeddings": 64},
+    "xlnet": {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 32},
+    "xlm": {"emb_dim": 16, "n_layers": 2, "n_heads": 2},
+}
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_model_that_looks_ahead_is_refused(kind: str, precision: str) -> None:
+    model = of_kind(kind, ENCODERS[kind])
+    accelerator = device.accelerator(precision)
+    device.place(model, precision, CPU)
+    with pytest.raises(UserError, match=r"\(\w+\) makes of a text depends on what stands behind"):
+        text_nll(model, TEXTS, 64, accelerator)
+    with pytest.raises(UserError, match="choose a decoder"):
+        finetune(model, TEXTS, TRAINING, seed=0, accelerator=accelerator)
+
+
+def test_an_encoder_that_is_made_to_look_back_is_not() -> None:
+    model = of_kind("bert", ENCODERS["bert"] | {"is_decoder": True})
+    nll, _ = plainly(model)
+    np.testing.assert_allclose(measured(model, 400)[0], nll, rtol=FP32, atol=FP32)
+
+
+def test_a_small_model_that_looks_ahead_is_refused_before_any_gpu(tmp_path: Path) -> None:
+    family = FAMILIES_OF_TOKENIZERS["llama"]
+    tokenizer = train_tokenizer(family, ["the cat sat on the mat"], 280)
+    tokenizer.save_pretrained(tmp_path)
+    of_kind("bert", ENCODERS["bert"] | {"vocab_size": 280}).save_pretrained(tmp_path)
+    with pytest.raises(UserError, match="no batch is exact; choose a decoder"):
+        loading.inspect("m", str(tmp_path), revision=None, contaminated=False)
+
+
+def test_layers_of_other_widths_are_refused_by_name() -> None:
+    how = {"pooling": "mean", "skip_first": False, "batch_tokens": 64}
+    accelerator = device.accelerator("fp32")
+    with pytest.raises(UserError, match="these layers are 8 and 16 numbers a token"):
+        embed(tiny("opt projected"), TEXTS, layers=[1, -1], accelerator=accelerator, **how)
+    streams = of_kind("deepseek_v4", GROUPED | EXPERTS | LOCAL)
+    with pytest.raises(UserError, match=r"these layers are \d+ x 16 numbers a token"):
+        embed(streams, TEXTS, layers=[1], accelerator=accelerator, **how)
+    assert embed(streams, TEXTS, layers=[-1], accelerator=accelerator, **how).shape == (1, 8, 16)
