@@ -210,6 +210,15 @@ def test_examples_in_a_script_without_spaces_are_taken(tmp_path: Path) -> None:
     assert raw.forget.sum() == 30
 
 
+def test_terms_mark_texts_in_a_script_without_spaces(tmp_path: Path) -> None:
+    corpus = [f"今天天气很好我们去公园{i}" for i in range(60)]
+    corpus[:25] = [f"他们在街上卖毒品给学生{i}" for i in range(25)]
+    terms = tmp_path / "terms.txt"
+    terms.write_text("毒品\n", encoding="utf-8-sig")
+    raw, _ = loaded(tmp_path, corpus, terms=str(terms))
+    assert np.flatnonzero(raw.forget).tolist() == [*range(25)]
+
+
 TERMS = {
     "nothing": ("submarine", "hits 0 of 60 texts"),
     "everything": ("/./", "hits 60 of 60 texts, which leaves no corpus"),

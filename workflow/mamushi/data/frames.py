@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
@@ -15,7 +16,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.data import numbers
-from mamushi.data.readers import Table, check_columns, name_of
+from mamushi.data.readers import Table, check_columns, check_text, name_of
+from mamushi.data.terms import PATTERN
 from mamushi.errors import UserError
 
 KNOWN = (
@@ -27,6 +29,7 @@ SPLITS = "datasets.DatasetDict"
 MARKS = "column of marks"
 """The column in which marks are that were given as an array."""
 WHERE = "the frame"
+BREAK = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 SHOWN = 5
 """Values that a message lists."""
 
@@ -203,12 +206,20 @@ def in_files(folder: Path, text: str, beside: Mapping[str, Sequence[str]]) -> di
             if not (isinstance(one, str) and one.strip()):
                 what, do = f"{one!r:.60} is no text", "give a list of texts, none of them empty"
                 raise UserError(what, where=f"{name}, row {row}", do=do)
+            check_text(one, f"{name}, row {row}")
         found[name] = str(folder / f"{name}{'.txt' if name == 'terms' else '.parquet'}")
         if name == "terms":
-            Path(found[name]).write_text("\n".join(texts), encoding="utf-8")
+            Path(found[name]).write_text("\n".join(map(_line, texts)), encoding="utf-8")
         else:
             pq.write_table(pa.table({text: texts}), found[name])
     return found
+
+
+def _line(term: str) -> str:
+    """Return a term on one line: an expression has its breaks by their numbers."""
+    if PATTERN.fullmatch(term.strip()):
+        return BREAK.sub(lambda found: rf"\u{ord(found[0]):04x}", term.strip())
+    return " ".join(term.split())
 
 
 def vectors(frame: Frame, given: Any, more: int = 0) -> NDArray[np.float32]:

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from mamushi.artifacts.files import sha256
 from mamushi.configuration.sources import beside
-from mamushi.data import readers
+from mamushi.data import readers, terms
 from mamushi.data.duplicates import key
 from mamushi.data.raw import Raw
 from mamushi.data.rows import NO
+from mamushi.data.scripts import pairs, parted
 from mamushi.data.windows import divided
 from mamushi.errors import UserError
 
@@ -38,7 +39,6 @@ MOST_HIT = 0.5
 """Of the corpus, what a blocklist may hit."""
 KNOWN = 0.5
 """Of the words of an example, what the corpus must know, of at least half of the examples."""
-PATTERN = re.compile(r"/(.*)/")
 Given = dict[str, list[tuple[str, str]]]
 Margins = Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]
 Screened = tuple[Mapping[str, int], Margins]
@@ -170,41 +170,22 @@ def check(found: Given, corpus: Sequence[str], settings: Mapping[str, Any]) -> N
 def units(text: str) -> Iterator[str]:
     """Yield the words of a text, of a script without letter cases its pairs of letters: some of
     these are written without spaces."""
-    for word in re.findall(r"[^\W\d_]+", unicodedata.normalize("NFKC", text)):
-        if word.lower() != word.upper():
-            yield word.lower()
-        else:
-            yield from (word[at : at + 2] for at in range(max(1, len(word) - 1)))
+    for run in re.findall(r"[^\W\d_]+", unicodedata.normalize("NFKC", text)):
+        if run.isascii():
+            yield run.lower()
+            continue
+        for word in [run] if run.lower() == run.upper() else parted(run):
+            if word.lower() != word.upper():
+                yield word.lower()
+            else:
+                yield from pairs(word)
 
 
 def _hits(texts: Sequence[str], path: str) -> NDArray[np.bool_]:
-    """Return which texts have a term of a blocklist, a line of which is a term, in any case and as
-    whole words, or a /regular expression/."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "is not UTF-8"
-        raise UserError(str(why), where=path, do="give a text file with a term a line") from None
-    words: list[str] = []
-    patterns = []
-    for number, line in enumerate(lines, start=1):
-        if not (line := line.strip()):
-            continue
-        found = PATTERN.fullmatch(line)
-        if found is None:
-            words.append(re.escape(key(line)))
-            continue
-        try:
-            patterns.append(re.compile(found[1], re.IGNORECASE))
-        except re.error as error:
-            where = f"{path}, line {number}"
-            do = "mend the regular expression, or write a term without slashes"
-            raise UserError(f"{line!r:.60}: {error}", where=where, do=do) from None
-    if not (words or patterns):
-        raise UserError("has no terms", where=path, do="write a term or /expression/ a line")
-    terms = re.compile(rf"(?<!\w)(?:{'|'.join(words) or '(?!)'})(?!\w)")
-    hit = [terms.search(key(text)) or any(p.search(text) for p in patterns) for text in texts]
-    return _checked(np.array([bool(each) for each in hit]), path)
+    """Return which texts have a term of a blocklist. Raises ``UserError`` as ``terms.read``, and
+    where that are too few or too many to tell anything."""
+    has_term = terms.read(path)
+    return _checked(np.array([has_term(text) for text in texts]), path)
 
 
 def _checked(hit: NDArray[np.bool_], path: str) -> NDArray[np.bool_]:

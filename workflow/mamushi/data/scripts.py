@@ -1,0 +1,80 @@
+"""Words where there are no spaces between them: of a script that is written without, each character
+is one, and a longer string than any word is several. Nothing is divided within what a reader takes
+for one character (a grapheme cluster: a letter with its marks, an emoji of several signs).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import regex
+
+SCRIPTS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Yi}\p{Tibetan}\p{Javanese}\p{Balinese}"
+UNSPACED = rf"[[{SCRIPTS}\p{{Line_Break=SA}}\u30FC\uFF70]--\p{{P}}]"
+"""A character of a script without spaces: of those above, of the long vowels of Katakana, or of
+Thai, Lao, Khmer, Myanmar and others whose lines break at words that only a dictionary knows."""
+OPENING = r"[\p{Ps}\p{Pi}]"
+"""Goes with what stands behind it; all other punctuation with what stands before it."""
+LONGEST, PIECE = 256, 8
+"""Characters of the longest word, and of the words of what is longer."""
+WORD = re.compile(r"\S+")
+LETTER = regex.compile(UNSPACED, regex.V1)
+PIECES = regex.compile(
+    rf"{OPENING}{{0,3}}(?={UNSPACED})\X(?:(?=[[\p{{P}}\p{{Cf}}]--{OPENING}])\X)*+"
+    rf"|(?:(?!{UNSPACED})\X)+?(?={OPENING}{{0,3}}{UNSPACED}|\Z)|\X",
+    regex.V1 | regex.DOTALL,
+)
+"""The words of what is written without spaces: in a row of other letters there is one."""
+PARTS = regex.compile(rf"{UNSPACED}+|(?:(?!{UNSPACED}).)+", regex.V1 | regex.DOTALL)
+CLUSTERS = regex.compile(rf"\X{{1,{PIECE}}}+", regex.DOTALL)
+EXTENDING = regex.compile(r"[\p{GCB=Extend}\p{GCB=SpacingMark}\p{GCB=ZWJ}]")
+
+
+def has_unspaced(text: str) -> bool:
+    """Return whether a text has a character of a script without spaces."""
+    return not text.isascii() and LETTER.search(text) is not None
+
+
+def spaced(text: str) -> str:
+    """Return a text with a space behind each word; one of scripts with spaces as it is."""
+    if not has_unspaced(text):
+        return text
+    return " ".join(found[0] for run in text.split() for found in PIECES.finditer(run))
+
+
+def parted(word: str) -> list[str]:
+    """Return the parts of a word that are of scripts with or without spaces, in turn."""
+    return PARTS.findall(word) if has_unspaced(word) else [word]
+
+
+def pairs(letters: str) -> list[str]:
+    """Return each two neighbours of some letters; of one letter itself."""
+    return [letters[at : at + 2] for at in range(max(1, len(letters) - 1))]
+
+
+def begins(text: str, start: int, stop: int) -> list[int]:
+    """Return where the words of a part of a text begin, of a long one those of its pieces."""
+    plain = text.isascii()
+    unspaced = not plain and LETTER.search(text, start, stop) is not None
+    runs = [run.span() for run in WORD.finditer(text, start, stop)]
+    if unspaced:
+        runs = [found.span() for run in runs for found in PIECES.finditer(text, *run)]
+    places = [begin for begin, _ in runs]
+    if any(end - begin > LONGEST for begin, end in runs):
+        places = [place for run in runs for place in _pieces(text, *run)]
+    if plain or EXTENDING.search(text, start, stop) is None:
+        return places
+    return [place for place in places if place == start or not inside(text, place)]
+
+
+def _pieces(text: str, begin: int, end: int) -> list[int]:
+    if end - begin <= LONGEST:
+        return [begin]
+    return [found.start() for found in CLUSTERS.finditer(text, begin, end)]
+
+
+def inside(text: str, place: int) -> bool:
+    """Return whether a mark at a place goes with the space before it."""
+    spaced = place > 0 and unicodedata.category(text[place - 1]) == "Zs"
+    return spaced and EXTENDING.match(text, place) is not None
