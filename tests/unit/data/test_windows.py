@@ -47,6 +47,12 @@ def test_windows_end_with_a_paragraph_and_are_of_about_the_same_length() -> None
     assert TEXT[stop:].startswith("Four")
 
 
+def test_a_paragraph_ends_at_any_break_of_its_kind() -> None:
+    text = "a b\r\n\r\nc\u2029d\u2028\u2028e\r\nf\u2028g"
+    assert parts(text, 9, 0, "blank_line") == [["a", "b"], ["c"], ["d"], ["e", "f", "g"]]
+    assert parts(text, 9, 0, "line") == [["a", "b"], ["c"], ["d"], ["e"], ["f"], ["g"]]
+
+
 @pytest.mark.parametrize(("words", "overlap"), [(2, 1), (4, 3), (5, 2), (100, 99)])
 @pytest.mark.parametrize("n", [1, 2, 4, 5, 6, 17])
 def test_windows_share_words_and_none_is_too_long(n: int, words: int, overlap: int) -> None:

@@ -64,3 +64,16 @@ def test_a_text_that_restates_several_is_shown_beside_the_one_it_restates_most_o
 
 def test_texts_without_words_are_close_to_nothing() -> None:
     assert close([], ["a b c"]) == close(["..."], ["!!", ""]) == close(["a"], []) == []
+
+
+def test_texts_in_a_script_without_spaces_are_told_by_pairs_of_letters() -> None:
+    letters = [chr(code) for code in range(0x4E00, 0x4E00 + 800)]
+
+    def written(length: int = 60) -> str:
+        return "".join(RNG.choice(letters) for _ in range(length))
+
+    removed, others = [written() for _ in range(20)], [written() for _ in range(300)]
+    quoted = f"{written(40)}，{removed[4][:40]}。{written(40)}"
+    in_parts = f"{removed[9][30:]}，{removed[9][:30]}"
+    pairs = close(removed, [*others, quoted, in_parts])
+    assert {each.kept: each.removed for each in pairs} == {300: 4, 301: 9}

@@ -3,7 +3,8 @@ from both, and near-duplicates within each class are collapsed to a single copy"
 preparation).
 
 Two texts are exact duplicates when their keys agree (NFKC, lower case, white space folded), and
-near duplicates when the Jaccard similarity of their sets of word shingles reaches a threshold t.
+near duplicates when the Jaccard similarity of their sets of word shingles reaches a threshold t (in
+scripts without spaces, each character is a word).
 Clusters are the connected components. All similar pairs are found, by a prefix filter (Chaudhuri et
 al. 2006; Bayardo et al. 2007): of shingles sorted by rising frequency, two sets of similarity t
 share one of the |x| - ceil(t |x|) + 1 first of x, and likewise of y. A pair whose first shared
@@ -14,7 +15,7 @@ et al. 2008). Keys and shingles are computed a block at a time, twice, and not k
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -24,6 +25,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+from mamushi.data.scripts import spaced
 
 ROWS, CHARACTERS = 4096, 2**24
 """Limits of a block."""
@@ -86,7 +89,8 @@ def key(text: str) -> str:
 
 
 def shingles(text: str, words: int) -> frozenset[str]:
-    """Return the sets of ``words`` consecutive words of a key; a shorter one is one shingle."""
+    """Return the sets of ``words`` consecutive words of a spaced key; a shorter one is one
+    shingle."""
     parts = text.split()
     if len(parts) < words:
         return frozenset([text])
@@ -110,7 +114,7 @@ def find_duplicates(
     clusters.parent = same_key.copy()
     if threshold is not None:
         unique = np.flatnonzero(same_key == index)
-        for a, b in near_pairs(Keys(texts, unique), threshold, words):
+        for a, b in near_pairs(Keys(texts, unique, spaced), threshold, words):
             clusters.union(unique[a], unique[b])
     roots = clusters.find(index)
     has_forget = np.bincount(roots, weights=forget, minlength=len(texts)) > 0
@@ -124,19 +128,21 @@ def find_duplicates(
 
 
 class Keys:
-    """The keys of the texts at ``rows``, computed when they are asked for."""
+    """The keys of the texts at ``rows``, computed when they are asked for, and ``changed``."""
 
-    def __init__(self, texts: Sequence[str], rows: Places) -> None:
-        self.texts, self.rows = texts, rows
+    def __init__(
+        self, texts: Sequence[str], rows: Places, changed: Callable[[str], str] = str
+    ) -> None:
+        self.texts, self.rows, self.changed = texts, rows, changed
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __iter__(self) -> Iterator[str]:
-        return (key(self.texts[row]) for row in self.rows.tolist())
+        return (self.changed(key(self.texts[row])) for row in self.rows.tolist())
 
     def __getitem__(self, at: int) -> str:
-        return key(self.texts[self.rows[at]])
+        return self.changed(key(self.texts[self.rows[at]]))
 
 
 def first_of_key(keys: Keys) -> Places:

@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 
 from mamushi.data.duplicates import Duplicates, find_duplicates
 from mamushi.data.raw import Raw, check_unique
+from mamushi.data.scripts import begins, inside
 
-WORD = re.compile(r"\S+")
-BREAKS = {"blank_line": re.compile(r"\n\s*\n\s*"), "line": re.compile(r"\n\s*")}
+BREAKS = {
+    "blank_line": re.compile(r"(?:[\n\u2028]\s*[\n\u2028]|\u2029)\s*"),
+    "line": re.compile(r"[\n\u2028\u2029]\s*"),
+}
 """What stands between two paragraphs."""
 Span = tuple[int, int]
 
@@ -26,17 +29,20 @@ def spans(text: str, words: int, overlap: int, paragraphs: str | None) -> Iterat
 
     No window goes over the end of a paragraph. One of more than ``words`` is divided into as few
     windows as can be, all of about the same length, each of which shares ``overlap`` words with the
-    next. White space belongs to what stands before it, so that none is left of what is cut.
+    next. White space belongs to what stands before it, so that none is left of what is cut. Of
+    scripts without spaces, and of a string longer than any word, the words are those of
+    ``scripts``.
     """
     edges = [0, len(text)]
     if paragraphs is not None:
-        edges[1:1] = [found.end() for found in BREAKS[paragraphs].finditer(text)]
+        ends = (found.end() for found in BREAKS[paragraphs].finditer(text))
+        edges[1:1] = [end for end in ends if text.isascii() or not inside(text, end)]
     for start, stop in pairwise(edges):
-        begins = [found.start() for found in WORD.finditer(text, start, stop)]
-        further, own = max(len(begins) - overlap, 0), [*begins, stop]
-        count = max(1, -(-further // (words - overlap))) if begins else 0
+        places = begins(text, start, stop)
+        further, own = max(len(places) - overlap, 0), [*places, stop]
+        count = max(1, -(-further // (words - overlap))) if places else 0
         for i in range(count):
-            behind = min(further * (i + 1) // count + overlap, len(begins))
+            behind = min(further * (i + 1) // count + overlap, len(places))
             yield own[further * i // count], own[behind]
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mamushi.data.duplicates import key
+from mamushi.data.scripts import has_unspaced, pairs, parted
 
 WINDOW = 24
 SHARE, EVIDENCE = 0.5, 5.0
@@ -48,7 +49,7 @@ def close(removed: Sequence[str], kept: Sequence[str]) -> list[Close]:
     their places."""
     from sklearn.feature_extraction.text import CountVectorizer
 
-    texts = [re.findall(r"\w+", key(text)) for text in (*removed, *kept)]
+    texts = [_words(text) for text in (*removed, *kept)]
     counter = CountVectorizer(analyzer=lambda words: words, binary=True, dtype=np.float64)
     if not any(texts):
         return []
@@ -75,6 +76,16 @@ def close(removed: Sequence[str], kept: Sequence[str]) -> list[Close]:
             if found.kept not in best or found.share > best[found.kept].share:
                 best[found.kept] = found
     return sorted(best.values(), key=lambda each: (-each.share, each.kept))
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text, and of scripts without spaces each two letters: one tells little
+    and a sentence is seldom restated."""
+    found = re.findall(r"\w+", key(text))
+    if not has_unspaced(text):
+        return found
+    parts = (part for word in found for part in parted(word))
+    return [unit for part in parts for unit in (pairs(part) if has_unspaced(part) else [part])]
 
 
 def _begins(length: int, size: int, step: int) -> range:

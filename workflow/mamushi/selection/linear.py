@@ -19,6 +19,7 @@ from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mamushi.data.like import units
+from mamushi.data.scripts import spaced
 from mamushi.errors import UserError
 from mamushi.selection.crossfit import Fit, Task
 from mamushi.selection.pool import Pool
@@ -133,12 +134,18 @@ def ngrams(pool: Pool) -> list[sparse.csr_matrix]:
             n_features=2**BITS,
             alternate_sign=False,
             norm=None,
+            preprocessor=_readable if analyzer == "word" else None,
             # A word of one letter is a word.
             token_pattern=r"(?u)\b\w+\b" if analyzer == "word" else None,
             dtype=np.float32,
         )
         found.append(hashed.transform(pool.texts.tolist()))
     return found
+
+
+def _readable(text: str) -> str:
+    """Return a text in small letters, with a space behind each word."""
+    return spaced(text.lower())
 
 
 def words(pool: Pool) -> sparse.csr_matrix:

@@ -1,0 +1,162 @@
+"""Words of scripts without spaces, and what is never divided."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import regex
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mamushi.data.duplicates import find_duplicates
+from mamushi.data.like import units
+from mamushi.data.scripts import LONGEST, PIECE, begins, pairs, parted, spaced
+from mamushi.data.windows import spans
+from mamushi.selection.linear import ngrams
+from mamushi.selection.pool import Pool
+
+CHINESE = "汽车需要机油和刹车液，每几年更换一次。发动机的皮带也要检查！"
+THAI = "รถยนต์ต้องการน้ำมันเครื่องและน้ำมันเบรก"
+SIGNS = [
+    *(
+        "汉",
+        "字",
+        "か",
+        "ガ",
+        "ー",
+        "。",
+        "「",
+        "」",
+        "ท",
+        "ี",
+        "่",
+        "น",
+        "้",
+        "ำ",
+        "ក",
+        "្",
+        "ខ",
+        "མ",
+        "་",
+    ),
+    *(
+        "a",
+        "é",
+        "e\u0301",
+        "\u0301",
+        "한",
+        "\u1112",
+        "\u1161",
+        "б",
+        "क",
+        "्",
+        "ि",
+        "5",
+        "_",
+        "(",
+        ".",
+    ),
+    *(
+        "👩",
+        "\u200d",
+        "🏽",
+        "\ufe0f",
+        "🇯",
+        "🇵",
+        "\u200b",
+        " ",
+        "\u3000",
+        "\n",
+        "\r\n",
+        "\u2028",
+        "ab ",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("你好，世界。", "你 好， 世 界。"),
+        ("用GPU-2训练「模型」3次 now", "用 GPU-2 训 练 「模 型」 3 次 now"),
+        ("毒品abc毒品", "毒 品 abc 毒 品"),
+        ("スーパーで", "ス ー パ ー で"),
+        ("น้ำดี", "น้ำ ดี"),
+        ("བོད་སྐད་", "བོ ད་ སྐ ད་"),
+        ("한국어와 漢字", "한국어와 漢 字"),
+        ("don't «split» this", "don't «split» this"),
+        ("русский  עברית العربية हिन्दी", "русский  עברית العربية हिन्दी"),
+    ],
+)
+def test_each_character_of_a_script_without_spaces_is_a_word(text: str, words: str) -> None:
+    assert spaced(text) == words
+    assert [text[at] for at in begins(text, 0, len(text))] == [w[0] for w in words.split()]
+
+
+def test_parts_and_pairs_of_a_word() -> None:
+    assert parted("毒品abc毒") == ["毒品", "abc", "毒"] and parted("слово") == ["слово"]
+    assert pairs("毒品店") == ["毒品", "品店"] and pairs("毒") == ["毒"]
+    assert [*units("毒品ABC毒 Слово 13")] == ["毒品", "abc", "毒", "слово"]
+
+
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from(SIGNS), max_size=40).map("".join), st.integers(1, 4))
+def test_no_window_ends_within_a_character(text: str, words: int) -> None:
+    clusters = {0, len(text)} | {found.start() for found in regex.finditer(r"\X", text)}
+    for paragraphs in ("blank_line", "line", None):
+        found = [*spans(text, words, 0, paragraphs)]
+        assert {place for span in found for place in span} <= clusters | {
+            len(text) - len(text.lstrip())
+        }
+        assert all(before[1] == after[0] for before, after in pairwise(found))
+        assert "".join(text[a:b] for a, b in found) == (text[found[0][0] :] if found else "")
+    assert "".join(spaced(text).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize("text", [CHINESE * 20, THAI * 20, "か" * 500, f"see {CHINESE * 20} here"])
+def test_a_document_without_spaces_is_many_windows(text: str) -> None:
+    found = [text[a:b] for a, b in spans(text, 50, 0, "blank_line")]
+    assert "".join(found) == text
+    assert len(found) >= len(text) // 110
+    assert max(map(len, found)) <= 110
+
+
+@pytest.mark.parametrize("sign", ["a", "é", "/", "👩\u200d🔬"])
+def test_a_string_longer_than_any_word_is_divided(sign: str) -> None:
+    short, long = sign * (LONGEST // len(sign)), sign * 10_000
+    assert [*spans(f"one {short} two", 3, 0, None)] == [(0, len(short) + 8)]
+    found = [*spans(f"one {long} two", 100, 0, None)]
+    assert len(found) >= 10_000 // (PIECE * 100)
+    assert all((stop - start) <= 100 * PIECE * len(sign) for start, stop in found)
+    assert all((place - 4) % len(sign) == 0 for place, _ in found[1:])
+
+
+@pytest.mark.parametrize("text", [CHINESE, THAI, "機械の部品を洗う時は油を使わずに水を使うこと"])
+def test_near_copies_without_spaces_are_found(text: str) -> None:
+    rng = np.random.default_rng(0)
+    letters = sorted(set(spaced(text).split()))
+    others = ["".join(rng.choice(letters, 120)) for _ in range(30)]
+    # One more sign in the middle, other punctuation at the end.
+    near = [f"{it[:50]}{letters[0]}{it[50:]}!" for it in others[:10]]
+    every = [*others, *near]
+    found = find_duplicates(every, np.ones(len(every), bool), threshold=0.9, words=3)
+    assert np.flatnonzero(found.near).tolist() == [*range(30, 40)]
+    assert found.roots[30:].tolist() == [*range(10)]
+
+
+def test_words_of_a_ranking_are_characters_and_their_pairs() -> None:
+    texts = ["毒品abc和水", "水和abc毒品", "Abc and water"]
+    pool = Pool(
+        np.array(["a", "b", "c"], dtype=object),
+        np.array([True, False, False]),
+        np.zeros((3, 1), np.float16),
+        texts=np.array(texts, dtype=object),
+    )
+    counts = ngrams(pool)[0]
+    # Five words and their four pairs; in another order one pair is the same.
+    assert np.asarray(counts.sum(axis=1)).ravel().tolist() == [9, 9, 5]
+    shared = counts[0].multiply(counts[1])
+    assert shared.nnz == 5 + 1
+    assert counts[0].multiply(counts[2]).nnz == 1
