@@ -14,38 +14,21 @@ from mamushi.errors import UserError
 MAGIC = b"PAR1"
 VERSION, SCHEMA, ROW_GROUPS, METADATA, ENCRYPTION = 1, 2, 4, 5, 8
 """Fields of a file,"""
-TYPE, LENGTH, REPETITION, NAME, CHILDREN, CONVERTED, SCALE, PRECISION, LOGICAL = (
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    8,
-    10,
-)
+TYPE, LENGTH, REPETITION, NAME, CHILDREN = 1, 2, 3, 4, 5
+CONVERTED, SCALE, PRECISION, LOGICAL = 6, 7, 8, 10
 """of an element of its schema,"""
 COLUMNS, SORTING = 1, 4
 """of a row group,"""
 ABOUT = 3
 """of a column's chunk,"""
-PATH, PAGES = 3, 13
+PATH, OFFSET = 3, 9
 """of what is said of it,"""
 PAGE, DATA_PAGE_2 = 1, 3
-"""and of its kinds of pages."""
-_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT, _UUID = (
-    1,
-    2,
-    3,
-    7,
-    8,
-    9,
-    10,
-    11,
-    12,
-    13,
-)
+"""and of the header of a page, with what is there of one in the second version."""
+LONGEST = 1 << 16
+"""Bytes of a page's header, which holds statistics, at most."""
+_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY = 1, 2, 3, 7, 8
+_LIST, _SET, _MAP, _STRUCT, _UUID = 9, 10, 11, 12, 13
 _INTEGERS = (4, 5, 6)
 
 Struct = dict[int, tuple[int, Any]]
@@ -83,6 +66,17 @@ def replace(handle: Any, footer: Struct) -> None:
     handle.seek(start)
     handle.truncate()
     handle.write(encoded(footer))
+
+
+def page(handle: Any, column: Struct) -> int | None:
+    """Return the kind of the first page of data of a column's chunk; None where it cannot be told.
+    What the footer says of its kinds of pages is the same of both versions in many files."""
+    handle.seek(value(column, OFFSET) or 0)
+    try:
+        kind = value(_Reader(handle.read(LONGEST)).struct(), PAGE)
+    except (ValueError, IndexError, RecursionError):
+        return None
+    return kind if isinstance(kind, int) else None
 
 
 def value(of: Struct, field: int) -> Any:

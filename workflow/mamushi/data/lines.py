@@ -26,6 +26,7 @@ BLANK = b" \t\r\n\x0b\x0c" + BOM.encode()
 """Bytes of a line of JSON Lines in which nothing is."""
 EXCEL = re.compile(r'"?sep=(.)"?,*\s*', re.IGNORECASE)
 """A first line that tells Excel the separator."""
+AS_PLAIN = ', or read " as any other character with --quote none'
 EXACT = 2.0**53
 """From here on not every integer is a float."""
 DIGITS = 4000
@@ -128,7 +129,7 @@ class _Delimited:
         self.earlier: list[list[str]] = []
         self.hint = "look for a missing quote or a truncated file"
         if quote:
-            self.hint += ', or read " as any other character with --quote none'
+            self.hint += AS_PLAIN
 
     def _lines_of_row(self, text: io.TextIOWrapper) -> Iterator[str]:
         """Iterate over the lines, which the parser takes until a row is whole."""
@@ -164,11 +165,12 @@ class _Delimited:
                     self._check_row(cells, place, number, reader.line_num)
                 if self.strict and not (row.isascii() and "\0" not in row):
                     self._check_text(row, place)
-                self.lines.clear()
                 if self.header:
+                    self.lines.clear()
                     yield Record(raw, dict(zip(self.header, cells, strict=True)), place)
                 else:
-                    self._check_header(row, cells)
+                    self._check_header(row, cells, reader.line_num)
+                    self.lines.clear()
                     self.header = cells
                     yield Record(raw, dict.fromkeys(cells), place, is_header=True)
         except csv.Error as error:
@@ -189,13 +191,12 @@ class _Delimited:
                     f"a quoted cell, of lines {first} to {last}, holds what looks like a whole row "
                     f"(line {first + inside})"
                 )
-                do = 'close the quote or double it, or read " as any other character with '
-                where = f"{self.file}, row {number}"
-                raise UserError(what, where=where, do=f"{do}--quote none")
+                do = f"close the quote or double it{AS_PLAIN}"
+                raise UserError(what, where=f"{self.file}, row {number}", do=do)
         if number <= quoting.EARLIER:
             self.earlier.append(cells)
 
-    def _check_header(self, row: str, cells: list[str]) -> None:
+    def _check_header(self, row: str, cells: list[str], last: int) -> None:
         line = row.lstrip(BOM)
         if told := EXCEL.fullmatch(line):
             what = f"begins with a line for Excel ({line.strip()!r}), not with a header"
@@ -209,6 +210,10 @@ class _Delimited:
                 named = ", or name it .csv" if other == "," else named
                 do = f"save it with {NAMES[self.separator]}{named}"
                 raise UserError(what, where=self.path, do=do)
+        widths = [len(quoting.split(part, self.separator)) for part in self.lines if part.strip()]
+        if len(widths) > 1 < len(cells) and {*widths} == {len(cells)}:
+            what = f"a quoted name in its header, of lines 1 to {last}, holds whole rows"
+            raise UserError(what, where=self.path, do=self.hint)
         check_columns(self.path, cells, self.needed)
 
     def _check_text(self, row: str, place: str) -> None:

@@ -133,30 +133,55 @@ def kept(table: pa.Table, stay: Sequence[bool]) -> pa.Table:
     columns = []
     for column in table.columns:
         try:
-            columns.append(column.filter(mask))
+            left = column.filter(mask)
         except NotImplementedError:
             # Every type can be cut into runs, though not each can be filtered.
             slices = [chunk for run in runs for chunk in column.slice(*run).chunks]
-            whole = pa.concat_arrays(slices) if slices else column.slice(0, 0).combine_chunks()
-            columns.append(pa.chunked_array([_compact(whole)], column.type))
+            left = pa.chunked_array([pa.concat_arrays(slices)] if slices else [], column.type)
+        columns.append(pa.chunked_array([_compact(each) for each in left.chunks], column.type))
     return pa.Table.from_arrays(columns, schema=table.schema)
 
 
 def _compact(array: Any) -> Any:
-    """Return an array of views with the values that they show alone: that of a run keeps the text
-    of all rows, also of those that go."""
-    kind = array.type.storage_type if isinstance(array.type, pa.BaseExtensionType) else array.type
-    if not _has_views(kind):
+    """Return an array of views with the values that they show alone: with less rows it keeps the
+    text of all of them, also of those that go."""
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(kind, _compact(array.storage))
+    if pa.types.is_run_end_encoded(kind):
+        return pa.RunEndEncodedArray.from_arrays(array.run_ends, _compact(array.values), kind)
+    if (plain := _without_views(kind)) == kind:
         return array
-    if isinstance(array.type, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(array.type, _compact(array.storage))
-    return pa.array(array.to_pylist(), array.type)
+    try:
+        return array.cast(plain).cast(kind)
+    except pa.ArrowException:
+        return pa.array(array.to_pylist(), kind)
 
 
-def _has_views(kind: pa.DataType) -> bool:
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-        return True
-    return any(_has_views(kind.field(at).type) for at in range(kind.num_fields))
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """Return a type with plain text and bytes in the place of views."""
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_struct(kind):
+        fields = [kind.field(at) for at in range(kind.num_fields)]
+        return pa.struct([field.with_type(_without_views(field.type)) for field in fields])
+    for is_one, make in (
+        (pa.types.is_list, pa.list_),
+        (pa.types.is_large_list, pa.large_list),
+        (pa.types.is_fixed_size_list, lambda value: pa.list_(value, kind.list_size)),
+        (pa.types.is_list_view, pa.list_),
+        (pa.types.is_large_list_view, pa.large_list),
+    ):
+        if is_one(kind):
+            field = kind.value_field
+            return make(field.with_type(_without_views(field.type)))
+    if pa.types.is_map(kind):
+        key, item = kind.key_field, kind.item_field
+        key, item = (each.with_type(_without_views(each.type)) for each in (key, item))
+        return pa.map_(key, item, kind.keys_sorted)
+    return kind
 
 
 # Messages of Arrow, which are FlatBuffers --------------------------------------------------------

@@ -45,6 +45,8 @@ GROUPS = {"converted": (1, 2, 3), "logical": (2, 3)}
 CODECS = {0: "none", 1: "snappy", 2: "gzip", 4: "brotli", 5: "lz4", 6: "zstd", 7: "lz4"}
 CODEC, STATISTICS, DICTIONARY, BLOOM, OFFSETS = 4, 12, 11, 14, 4
 """Fields of what is said of a column's chunk, the last of the chunk itself."""
+VALUES, NULLS, BOUNDS = 5, 3, (1, 2, 5, 6)
+"""The number of values, and in statistics that of nulls, the least and the greatest."""
 
 
 def write(path: Path, out: Path, removal: Removal, digests: dict[str, str]) -> tuple[int, str]:
@@ -88,10 +90,11 @@ def _stored(
     unordered = {at for at, leaf in enumerate(leaves) if leaf.logical_type.type not in ORDERED}
     # The order of integers with a sign is that of what they mean.
     bare = {at for at, leaf in enumerate(leaves) if _is_integer(leaf)} | unordered
+    pages = _first_page(handle, footer)
     for _ in range(2):
         source = _reader(path, handle, _plain(footer, bare))
         for version in dict.fromkeys((about.format_version, "2.6")):
-            options = _options(footer, leaves, unordered, version)
+            options = _options(footer, leaves, unordered, version, pages)
             tried, written = _tried(source.schema_arrow, options)
             odd = _first_odd(footer, written)
             others = {at for at in _others(leaves, tried) if at not in bare}
@@ -103,6 +106,12 @@ def _stored(
     what = f"column {odd!r} is stored in a way that is not written today"
     do = "write the table again with another program, or leave that column out"
     raise UserError(what, where=path, do=do)
+
+
+def _first_page(handle: Any, footer: Struct) -> int | None:
+    groups = footers.value(footer, footers.ROW_GROUPS)
+    chunks = footers.value(groups[0], footers.COLUMNS) if groups else ()
+    return footers.page(handle, footers.value(chunks[0], footers.ABOUT)) if chunks else None
 
 
 def _is_integer(leaf: Any) -> bool:
@@ -130,10 +139,10 @@ def _plain(footer: Struct, bare: set[int]) -> Struct:
 
 
 def _options(
-    footer: Struct, leaves: list[Any], unordered: set[int], version: str
+    footer: Struct, leaves: list[Any], unordered: set[int], version: str, pages: int | None
 ) -> dict[str, Any]:
     """Return the options by which the file was written, as far as it tells; those of columns by the
-    number of the leaf."""
+    number of the leaf. ``pages``: the kind of its first page."""
     options: dict[str, Any] = {
         "use_deprecated_int96_timestamps": any(leaf.physical_type == INT96 for leaf in leaves),
         "store_schema": False,
@@ -143,26 +152,27 @@ def _options(
         return options
     chunks = footers.value(groups[0], footers.COLUMNS)
     about = [footers.value(chunk, footers.ABOUT) for chunk in chunks]
-    pages = [
-        footers.value(kind, footers.PAGE)
-        for column in about
-        for kind in footers.value(column, footers.PAGES) or ()
-    ]
-
-    def among(field: int, without: set[int]) -> dict[int, bool]:
-        return {at: at not in without and field in column for at, column in enumerate(about)}
-
     return options | {
-        "data_page_version": "2.0" if footers.DATA_PAGE_2 in pages else "1.0",
+        "data_page_version": "2.0" if pages == footers.DATA_PAGE_2 else "1.0",
         "write_page_index": any(OFFSETS in chunk for chunk in chunks),
         "compression": {
             at: CODECS.get(footers.value(column, CODEC), "snappy")
             for at, column in enumerate(about)
         },
-        "use_dictionary": among(DICTIONARY, set()),
-        "write_statistics": among(STATISTICS, unordered),
-        "bloom": among(BLOOM, set()),
+        "use_dictionary": {at: DICTIONARY in column for at, column in enumerate(about)},
+        "write_statistics": {
+            at: at not in unordered and _has_bounds(column) for at, column in enumerate(about)
+        },
+        "bloom": {at: BLOOM in column for at, column in enumerate(about)},
     }
+
+
+def _has_bounds(column: Struct) -> bool:
+    """Return whether the statistics of a column tell more than how many nulls it has, or it has
+    nothing else."""
+    statistics = footers.value(column, STATISTICS) or {}
+    whole = footers.value(statistics, NULLS) == footers.value(column, VALUES)
+    return bool(statistics) and (whole or any(field in statistics for field in BOUNDS))
 
 
 def _by_name(options: dict[str, Any], names: list[str]) -> dict[str, Any]:
