@@ -5,12 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mamushi.data.duplicates import find_duplicates
+from mamushi.data.labels import labels_of
 from mamushi.data.like import units
 from mamushi.data.scripts import LONGEST, PIECE, begins, pairs, parted, spaced
 from mamushi.data.windows import spans
@@ -160,3 +162,9 @@ def test_words_of_a_ranking_are_characters_and_their_pairs() -> None:
     shared = counts[0].multiply(counts[1])
     assert shared.nnz == 5 + 1
     assert counts[0].multiply(counts[2]).nnz == 1
+
+
+def test_the_length_of_a_text_is_in_characters_where_these_are_words() -> None:
+    texts = ["a b c", "你好，世界 abc", "é è", "ไทย"]
+    columns = {"text": texts, "domain": ["forget"] * 4, "group": ["g"] * 4}
+    assert labels_of(pa.table(columns)).words.tolist() == [3, 5, 2, 3]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import FORGET, read_table
 from mamushi.data.like import SCREEN
+from mamushi.data.scripts import has_unspaced, spaced
 from mamushi.errors import UserError
 
 
@@ -50,7 +51,7 @@ def labels_of(table: pa.Table) -> Labelled:
     labels = [name for name in table.column_names if name not in others]
     return Labelled(
         forget=np.asarray(pc.equal(table["domain"], FORGET).to_numpy(), dtype=np.bool_),
-        words=_values(pc.list_value_length(pc.utf8_split_whitespace(table["text"]))),
+        words=_words(table["text"]),
         labels={name: _values(table[name]) for name in labels},
         groups=group_codes(table["group"]),
     )
@@ -64,6 +65,17 @@ def group_codes(column: pa.ChunkedArray | pa.Array) -> NDArray[np.int64] | None:
     alone = codes < 0
     codes[alone] = codes.max(initial=-1) + 1 + np.arange(alone.sum())
     return codes if len(np.unique(codes)) < len(codes) else None
+
+
+def _words(texts: pa.ChunkedArray) -> NDArray[np.float64]:
+    """Return how many words each text has: of scripts without spaces, characters."""
+    counts = np.array(_values(pc.list_value_length(pc.utf8_split_whitespace(texts))))
+    others = pc.invert(pc.string_is_ascii(texts))
+    rows = np.flatnonzero(others.to_numpy())
+    for row, text in zip(rows.tolist(), texts.filter(others).to_pylist(), strict=True):
+        if has_unspaced(text):
+            counts[row] = len(spaced(text).split())
+    return counts
 
 
 def _values(column: pa.ChunkedArray) -> NDArray[Any]:
