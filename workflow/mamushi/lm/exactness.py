@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
+from mamushi.lm.attention import supports
 from mamushi.lm.folders import brief
 from mamushi.lm.parameters import body
 from mamushi.lm.rotary import by_text
@@ -35,8 +36,9 @@ _exact: WeakSet[nn.Module] = WeakSet()
 
 def require_exact(model: PreTrainedModel, accelerator: Accelerator) -> None:
     """Raise ``UserError`` for a model whose states of a text depend on what stands behind it, be
-    that padding or other tokens. Tried once for each model; all processes have to call."""
-    if model in _exact:
+    that padding or other tokens. Tried once for each model, unless its texts can share a row, which
+    says as much; all processes have to call."""
+    if model in _exact or supports(model):
         return
     _try(model, accelerator.device, accelerator.autocast())
     _exact.add(model)
