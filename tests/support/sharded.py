@@ -1,18 +1,32 @@
 """What a model does that may be cut over processes, to compare with one that is whole."""
 
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import torch
+from accelerate import Accelerator
+from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from mamushi.lm import device, sharding
+from mamushi.lm import device, loading, sharding
 from mamushi.lm.generate import generate
 from mamushi.lm.perplexity import text_nll
+from mamushi.lm.training import finetune
 from mamushi.unlearning.relearning import relearn
-from tests.support.models import ADAPTERS, model, token_set
+from tests.support.models import ADAPTERS, TRAINING, model, token_set
 from tests.support.training import train
+
+
+def trained_nll(folder: Path, accelerator: Accelerator) -> NDArray[np.float64]:
+    """NLL of texts under the model of a folder after two steps of training, opened from its
+    files."""
+    settings = TRAINING | {"trained_blocks": 1, "learning_rate": 1e-3}
+    card = folder / "card.json"
+    opened = loading.open_placed(card, None, settings, "bf16", accelerator)
+    finetune(opened, token_set(8), settings, total=2, seed=0, accelerator=accelerator)
+    return text_nll(opened, token_set(9), 20, accelerator).nll
 
 
 def halves() -> dict[str, list[float]]:

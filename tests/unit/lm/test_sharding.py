@@ -8,13 +8,15 @@ import torch
 from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
+from mamushi.artifacts.files import write_json
 from mamushi.lm import device
 from mamushi.lm.embed import embed
 from mamushi.lm.perplexity import text_nll
+from tests.support.families import tiny
 from tests.support.gradients import step_gradients
 from tests.support.models import FAMILIES, model, token_set
 from tests.support.processes import in_two_processes
-from tests.support.sharded import halves, left, relearned
+from tests.support.sharded import halves, left, relearned, trained_nll
 from tests.support.training import train
 from tests.support.unlearning import of_batch, weights
 
@@ -50,6 +52,34 @@ def test_processes_have_the_loss_and_gradients_of_one(processes: int, tmp_path: 
             assert found.keys() == expected.keys()
             for name, gradient in expected.items():
                 torch.testing.assert_close(found[name], gradient, rtol=1e-10, atol=1e-12)
+
+
+FROM_FILES = """
+import sys
+from pathlib import Path
+import numpy as np
+from mamushi.lm import device
+from tests.support.sharded import trained_nll
+
+folder = Path(sys.argv[1])
+accelerator = device.accelerator("bf16")
+for family in ("gpt2", "qwen2"):
+    nll = trained_nll(folder / family, accelerator)
+    if accelerator.is_main_process:
+        np.save(folder / f"{family}.npy", nll)
+"""
+"""Two processes open models, each its rows of the files, train them and measure."""
+
+
+def test_two_processes_open_a_tied_model_with_layer_norms_as_one(tmp_path: Path) -> None:
+    for family in ("gpt2", "qwen2"):
+        tiny(family).save_pretrained(tmp_path / family)
+        card = {"source": ".", "revision": None, "digests": {}}
+        write_json(tmp_path / family / "card.json", card)
+    in_two_processes(tmp_path, FROM_FILES, tmp_path)
+    for family in ("gpt2", "qwen2"):
+        alone = trained_nll(tmp_path / family, device.accelerator("bf16"))
+        np.testing.assert_allclose(np.load(tmp_path / f"{family}.npy"), alone, rtol=5e-3, atol=5e-3)
 
 
 STOPPED = """

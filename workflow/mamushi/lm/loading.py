@@ -212,6 +212,8 @@ def _empty(folder: Path) -> PreTrainedModel:
     with init_empty_weights(include_buffers=False):
         model = AutoModelForCausalLM.from_config(config)
     folders.steady(model)
+    # On the meta device, each name was given a tensor of its own.
+    model.tie_weights()
     model.config.use_cache = False
     return model.eval().requires_grad_(False)
 
