@@ -229,8 +229,8 @@ def only_pickle(folder: Path) -> None:
 
 def change_config(**changes) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
-        config = read_json(folder / "config.json")
-        write_json(folder / "config.json", {**config, **changes})
+        path = folder / "config.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
     return change
 
