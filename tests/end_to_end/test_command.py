@@ -132,7 +132,7 @@ def read_ids(root: Path) -> dict[Path, set[str]]:
     return {path: {*pq.read_table(path)["id"].to_pylist()} for path in lists}
 
 
-READS = {"advise", "apply", "ledger", "list", "report", "verify"}
+READS = {"advise", "apply", "list", "report", "verify"}
 """Commands that take what was ranked."""
 
 

@@ -15,6 +15,7 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.tables import write_table
 from mamushi.configuration import arms
 from mamushi.configuration.grid import cells
+from tests.support.score_files import unknown_texts
 
 AXES: dict[str, Any] = {
     "datasets": ["alpha"],
@@ -79,7 +80,7 @@ def write_all(root: Path, axes: Mapping[str, Any] = AXES) -> None:
                     write_model(root, name, cell, arms.unlearned(name, selector, beta))
                 ids = sorted(removed(cell["seed"]))
                 columns = {"id": ids, "score": [0.0] * len(ids), "rank": range(len(ids))}
-                columns["copies"] = [[] for _ in ids]
+                columns |= unknown_texts(len(ids))
                 write_table(
                     paths.under(root, paths.REMOVAL, **cell, **listed), schemas.REMOVALS, columns
                 )

@@ -10,7 +10,7 @@ import pyarrow as pa
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, write_json
 from mamushi.artifacts.tables import write_table
-from tests.support.removal_files import CELL, removal_list
+from tests.support.removal_files import CELL, link, removal_list
 from tests.support.score_files import domains, write_examples, write_scores
 
 FORGET, RETAIN, LISTED = 60, 240, 30
@@ -35,7 +35,7 @@ def write_audited(
     write_scores(paths.under(root, paths.SCORES, **where), ids, domain, score)
     text = [(texts or {}).get(i, f"words of {name}") for i, name in enumerate(ids)]
     write_examples(paths.under(root, paths.EXAMPLES, **where), ids, domain, text=text)
-    return path
+    return link(path)
 
 
 def write_corpus(root: Path) -> Path:
@@ -60,4 +60,4 @@ def write_corpus(root: Path) -> Path:
     where: dict[str, Any] = {**CELL, "selector": "mamushi"}
     write_table(paths.under(root, paths.POSTERIOR, **where), schemas.POSTERIOR, columns)
     write_examples(paths.under(root, paths.EXAMPLES, **where), ids, domain)
-    return path
+    return link(path)

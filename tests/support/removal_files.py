@@ -3,15 +3,21 @@
 import argparse
 import importlib
 from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import sha256, write_json
-from mamushi.artifacts.tables import write_table
+from mamushi.artifacts.digests import of_text
+from mamushi.artifacts.files import read_json, sha256, write_json
+from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.data import readers
+from mamushi.data.windows import document_of, span_of
+from mamushi.errors import UserError
 from mamushi.selection.removals import digest
+from tests.support.score_files import write_examples
 
 CELL = {"dataset": "comments", "model": "ours", "seed": 0}
 
@@ -32,48 +38,105 @@ def removal_list(
     text: str = "text",
     column: str | None = "id",
     cross_posts: Sequence[str] = (),
+    windows: Mapping[str, Any] | None = None,
+    texts: Mapping[str, str] | None = None,
 ) -> Path:
-    """A list with these ids, each with its copies, its manifest, and the dataset's files."""
+    """A list with these ids, each with its copies, its manifest, and the dataset's files. Their
+    texts are those of the table, or ``texts`` by id; of ``windows``, what stands there."""
     where: dict[str, Any] = {**CELL, "selector": "mamushi", "beta": "0.50"}
     path = paths.under(root, paths.REMOVAL, **where)
+    known = texts_of(data, column, text) if texts is None else texts
+    if windows is not None:
+        windows = {"words": 9, "overlap": 0, "labelled": True, **windows}
+    names = (*copies, *(copy for several in copies.values() for copy in several))
+    sums = {name: of_text(known.get(name, "")) for name in names}
+    if windows:
+        cuts = {name: known[document_of(name)][slice(*span_of(name))] for name in names}
+        sums = {name: of_text(text) for name, text in cuts.items()}
     ids = list(copies)
     columns = {
         "id": pa.array(ids, pa.string()),
         "score": [float(-i) for i in range(len(ids))],
         "rank": list(range(1, len(ids) + 1)),
         "copies": pa.array([list(each) for each in copies.values()], pa.list_(pa.string())),
+        "text_sha256": pa.array([sums[name] for name in ids], pa.string()),
+        "copies_sha256": pa.array(
+            [[sums[copy] for copy in several] for several in copies.values()],
+            pa.list_(pa.string()),
+        ),
     }
-    write_table(path, schemas.REMOVALS, columns, metadata={})
+    kind = {"kind": "table", "column": column, "text": text, "windows": windows}
+    write_table(path, schemas.REMOVALS, columns, metadata={"rows": kind})
+    write_json(path.with_suffix(".json"), manifest(copies, cross_posts))
+    gone = [(copy, kept, "exact") for kept, several in copies.items() for copy in several]
+    gone += [(name, None, "cross_post") for name in cross_posts]
+    sums |= dict.fromkeys(cross_posts, of_text(""))
+    write_duplicates(root, [(*row, sums[row[0]]) for row in gone])
+    write_examples(paths.under(root, paths.EXAMPLES, **where), ids, ["forget"] * len(ids))
+    link(path)
+    loader = {"path": str(data), "text": text, "id": column}
+    files = sorted(data.rglob("*")) if data.is_dir() else [data]
+    inputs = {file.name: sha256(file) for file in files if file.is_file()}
+    examples = sha256(paths.under(root, paths.EXAMPLES, **where))
+    settings = {"kind": "table", "loader": loader}
+    card = {"settings": settings, "inputs": inputs, "examples": examples}
+    write_json(paths.under(root, paths.DATA_CARD, **where), card)
+    return path
+
+
+def texts_of(data: Path, column: str | None, text: str) -> dict[str, str]:
+    """The texts of a table by id."""
+    try:
+        table = readers.read(data, [text, *([column] if column else [])])
+    except UserError:
+        # Of commands that read no table.
+        return {}
+    names = map(readers.name_of, table.columns[column]) if column else map(str, count(1))
+    pairs = zip(names, table.columns[text], strict=column is not None)
+    return {str(name): str(value or "") for name, value in pairs}
+
+
+def write_duplicates(root: Path, rows: Sequence[tuple[str, str | None, str, str]]) -> None:
+    """The table of a dataset: id, what was kept for it, why, and the digest of its text."""
+    schema = schemas.DUPLICATES.schema
+    columns = zip(*rows, strict=True) if rows else [[] for _ in schema]
+    table = {
+        name: pa.array(list(column), pa.string())
+        for name, column in zip(schema.names, columns, strict=True)
+    }
+    path = paths.under(root, paths.DUPLICATES, **CELL)
+    write_table(path, schemas.DUPLICATES, table, metadata={"examples": "0" * 64})
+
+
+def link(path: Path) -> Path:
+    """Say in a list that it was made from the examples and duplicates that lie in its run."""
+    where = paths.wildcards(paths.REMOVAL, path.absolute())
+    assert where is not None
+    files = {"examples": paths.EXAMPLES, "duplicates": paths.DUPLICATES}
+    inputs = {name: sha256(paths.under(pattern=files[name], **where)) for name in files}
+    about = read_metadata(path)
+    about["provenance"] = {"inputs": {**about.get("provenance", {}).get("inputs", {}), **inputs}}
+    write_table(path, schemas.REMOVALS, read_table(path, schemas.REMOVALS), metadata=about)
+    card = paths.under(pattern=paths.DATA_CARD, **where)
+    if card.is_file():
+        write_json(card, {**read_json(card), "examples": inputs["examples"]})
+    return path
+
+
+def manifest(copies: Mapping[str, Sequence[str]], cross_posts: Sequence[str]) -> dict[str, Any]:
     expected = {"removal": 1.5, "preservation": 0.25}
-    manifest = {
+    return {
         **CELL,
         "selector": "mamushi",
         "beta": 0.5,
-        "removed": len(ids),
-        "n_forget": 2 * len(ids),
+        "removed": len(copies),
+        "n_forget": 2 * len(copies),
         "n_retain": 9,
         "copies": sum(map(len, copies.values())),
         "cross_posts": len(cross_posts),
-        "ids_sha256": digest(ids),
+        "ids_sha256": digest(list(copies)),
         "verdict": "act on it: strong separation, AUC 0.96 [0.94, 0.98]",
         "stability": {"expected_overlap": 0.9},
         "expected": {"unit": "nats", "withheld": None, "at_this_budget": expected},
         "provenance": {"versions": {"mamushi": "0.4.0"}, "inputs": {"examples": "0" * 64}},
     }
-    write_json(path.with_suffix(".json"), manifest)
-    gone = [(copy, kept) for kept, found in copies.items() for copy in found]
-    duplicates = {
-        "id": pa.array([copy for copy, _ in gone] + list(cross_posts), pa.string()),
-        "kept_id": pa.array([kept for _, kept in gone] + [None] * len(cross_posts), pa.string()),
-        "reason": pa.array(["exact"] * len(gone) + ["cross_post"] * len(cross_posts), pa.string()),
-    }
-    of = {"examples": "0" * 64}
-    write_table(
-        paths.under(root, paths.DUPLICATES, **where), schemas.DUPLICATES, duplicates, metadata=of
-    )
-    loader = {"path": str(data), "text": text, "id": column}
-    files = sorted(data.rglob("*")) if data.is_dir() else [data]
-    inputs = {file.name: sha256(file) for file in files if file.is_file()}
-    card = {"settings": {"kind": "table", "loader": loader}, "inputs": inputs}
-    write_json(paths.under(root, paths.DATA_CARD, **where), card)
-    return path

@@ -23,6 +23,16 @@ def ranks_of(score: Any) -> np.ndarray:
     return rank
 
 
+ROWS = {"kind": "table", "column": "id", "text": "text", "windows": None}
+"""What the ids of a list are, as its metadata say."""
+
+
+def unknown_texts(count: int) -> dict[str, Any]:
+    """Columns of a list of so many texts, without copies, of whose texts nothing is asked."""
+    none = pa.array([[] for _ in range(count)], pa.list_(pa.string()))
+    return {"copies": none, "copies_sha256": none, "text_sha256": [""] * count}
+
+
 def write_examples(path: Path, ids: Sequence[str], domain: Sequence[str], **more: Any) -> None:
     """Texts of the inference section: their ids, but for what is in ``more``."""
     n = len(ids)

@@ -1,9 +1,9 @@
 """A results folder with something of every kind that the start page links."""
 
-import json
 from base64 import b64decode
 from pathlib import Path
 
+from mamushi.artifacts.files import write_json
 from tests.support.judged_files import judged
 
 CELL = "runs/d/m/seed0"
@@ -37,4 +37,4 @@ def write_results(root: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(PIXEL if path.suffix == ".png" else b"made up\n")
     manifest = {"beta": 0.1, "removed": 1200, "n_forget": 12000, "n_retain": 2, **judged()}
-    (root / CELL / "removals/s/beta0.10.json").write_text(json.dumps(manifest))
+    write_json(root / CELL / "removals/s/beta0.10.json", manifest)

@@ -138,9 +138,10 @@ def stages(folder: Path, selector: str) -> None:
     run("stability", "examples", "duplicates", "scores", "refits", out)
     for beta in BUDGETS:
         named = {"selector": selector, "beta": paths.beta(beta)}
-        run("remove", "scores", "duplicates", f"out={at(paths.REMOVAL, **named)}", beta=beta)
+        files = "examples", "scores", "duplicates", f"out={at(paths.REMOVAL, **named)}"
+        run("remove", *files, beta=beta)
     written = [at(paths.MANIFEST, selector=selector, beta=paths.beta(beta)) for beta in BUDGETS]
-    read = ("scores", "calibrated", "stability", "duplicates")
+    read = ("examples", "scores", "calibrated", "stability", "duplicates")
     run("manifests", *read, f"out={' '.join(written)}", selector=selector)
     read = "scores", f"selectors={selector}", "ratio", "calibrated"
     refits = f"refits={at(paths.REFITS, selector=ratio)}"

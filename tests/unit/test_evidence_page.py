@@ -20,6 +20,7 @@ from mamushi.configuration import arms
 from mamushi.errors import UserError
 from mamushi.evaluation.paired import holm
 from tests.support.grid_files import write_perplexity
+from tests.support.score_files import unknown_texts
 
 ROOT = Path(__file__).parents[2]
 ARCHIVE = ROOT / "benchmarks" / "archive"
@@ -99,7 +100,7 @@ def write_scores(
         listed = np.array(ids)[np.argsort(-score[:RANKED])[: int(float(beta) * RANKED)]]
         columns = {"id": listed, "score": [0.0] * len(listed), "rank": range(len(listed))}
         path = paths.under(root, paths.REMOVAL, **cell, selector=selector, beta=beta)
-        write_table(path, schemas.REMOVALS, {**columns, "copies": [[]] * len(listed)})
+        write_table(path, schemas.REMOVALS, {**columns, **unknown_texts(len(listed))})
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,7 @@ from mamushi.running.stage import Job
 from mamushi.running.threads import as_in_a_command
 from mamushi.selection.pool import Pool, pool_of, read_pool, scored_of, table_of
 from mamushi.selection.refits import Refit, refits
-from mamushi.selection.removals import budget_of, removals, share_of
+from mamushi.selection.removals import budget_of, removals, share_of, text_digests
 from mamushi.stages import _settings, embed, models
 from mamushi.stages.analyses import frontier_budgets
 
@@ -329,15 +329,16 @@ class Ranking:
         by, reason = ("retraining", None) if known else ("frontier", row["reason"])
         return Advice(row["target"], row["value"], by, texts, budget, low, high, reason)
 
-    def apply(self, frame: Any, budget: float) -> Any:
+    def apply(self, frame: Any, budget: float, *, missing_ids: bool = False) -> Any:
         """Return the frame without the texts of the list at a budget, and without their copies.
 
-        Raises ``UserError`` for another budget than those of ``lists``, and where a row that would
-        go is not the text that was ranked.
+        Raises ``UserError`` for another budget than those of ``lists``, where a row that would go
+        is not the text that was ranked, and where the frame lacks listed ids, unless these may be
+        missing (``missing_ids``).
         """
-        if budget not in self.lists:
+        if not isinstance(budget, int | float) or budget not in self.lists:
             do = f"there are {', '.join(map(str, self.lists))}; rank with others in budgets"
-            raise UserError(f"no list at {budget!r}", where="budget", do=do)
+            raise UserError(f"no list at {budget!r:.60}", where="budget", do=do)
         given, ranked = Frame(frame), self._cell
         settings = ranked.config["datasets"][DATASET]
         if settings["id"] is None and len(given) != ranked.rows:
@@ -353,6 +354,11 @@ class Ranking:
             if texts[row] != ranked.texts[names[row]]:
                 what = f"has another text than the one that was ranked as {names[row]!r}"
                 raise UserError(what, where=read.places[row], do="give the frame that was ranked")
+        if missing := sorted(gone - {names[row] for row in rows}):
+            what = f"lacks {len(missing):,} of {len(gone):,} listed ids, as {missing[0]!r}"
+            if not missing_ids or not rows:
+                do = "give the frame that was ranked, or missing_ids=True if they are gone"
+                raise UserError(what, where=WHERE, do=do)
         kept = np.ones(len(given), dtype=np.bool_)
         kept[rows] = False
         return given.keep(kept)
@@ -463,6 +469,9 @@ class _Cell:
     def listed(self, scores: pa.Table, beta: float, about: Mapping[str, Any]) -> RemovalList:
         """Return the list at a budget, of which ``about`` is the manifest."""
         table = removals(scores, self.duplicates, budget_of(beta, scores))
+        texts = text_digests([self.examples], table["id"].to_pylist())
+        table = table.append_column("text_sha256", pa.array(texts, pa.string()))
+        table = table.select(schemas.REMOVALS.schema.names)
         ids, copies = (table[name].to_pylist() for name in ("id", "copies"))
         known = ids, [*chain(*copies)], about["judgement"]["act"], about["verdict"], table, about
         return RemovalList(beta, *known)

@@ -12,6 +12,7 @@ import ast
 import contextlib
 import errno
 import importlib
+import io
 import os
 import re
 import signal
@@ -42,6 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit code: 0, or what a command for people says; 2 after a
     user's mistake told in one line, or 128 and the number of the signal that ended it."""
     began = time.monotonic()
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal may not know a character, and path names have bytes that are none.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if argv is None else argv)
     name, module, given = _find_command(words)
     # A call from Python stays in its process.

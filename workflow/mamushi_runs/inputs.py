@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.artifacts import paths
+from mamushi.artifacts.files import read_json
 from mamushi.configuration import arms, counts, questions
+from mamushi.errors import UserError
 from mamushi.stages import _settings as settings
 from mamushi_runs import internals
 
@@ -90,10 +92,9 @@ def remade(config: Config, dataset: str, needs: Any) -> bool:
     configuration takes of their texts (``needs``) is held against their counts: raises
     ``UserError`` where it is more."""
     try:
-        with open(paths.DATA_CARD.format(dataset=dataset), encoding="utf-8") as file:
-            card = json.load(file)
-            before = card["settings"]
-    except (OSError, ValueError, LookupError, TypeError):
+        card = read_json(paths.DATA_CARD.format(dataset=dataset))
+        before = card["settings"]
+    except (OSError, UserError, LookupError):
         return False
     now = json.loads(settings.as_json(settings.of("examples", config, dataset=dataset)))
     changed = {key for key in {*before, *now} if before.get(key) != now.get(key)}

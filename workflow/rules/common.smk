@@ -8,6 +8,7 @@ from snakemake.exceptions import IncompleteCheckpointException, WorkflowError
 from snakemake.logging import logger
 
 from mamushi.artifacts import paths
+from mamushi.artifacts.files import read_json
 from mamushi.configuration import arms, counts, grid, layers, questions
 from mamushi.configuration.complete import complete
 from mamushi.configuration.sources import files, is_gguf, unlabelled

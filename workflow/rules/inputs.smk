@@ -78,8 +78,8 @@ def refined_sweeps():
     """All sweeps at the budgets that their checkpoints chose."""
     found = []
     for pair in grid.sweeps(config):
-        with checkpoints.refine.get(**pair).output[0].open() as handle:
-            found += grid.curve(config, pair, json.load(handle)["budgets"])
+        sweep = read_json(checkpoints.refine.get(**pair).output[0])
+        found += grid.curve(config, pair, sweep["budgets"])
     return found
 
 

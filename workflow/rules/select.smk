@@ -68,6 +68,7 @@ rule posterior:
 # The product: the ids to remove at a budget, and the copies of their texts.
 rule remove:
     input:
+        examples=made(paths.EXAMPLES),
         scores=ranking_of,
         duplicates=made(paths.DUPLICATES),
     output:
@@ -158,6 +159,7 @@ rule stability:
 # of its outputs have to be asked for: with one that is missing, no change of the job is looked for.
 rule manifests:
     input:
+        examples=made(paths.EXAMPLES),
         scores=paths.SCORES,
         calibrated=paths.CALIBRATED,
         stability=paths.STABILITY,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -208,7 +207,7 @@ def test_answers_that_are_not_to_this_audit_are_refused(made: Path) -> None:
     assert not Path("audit/merged.json").exists()
     changed = audit()
     changed["strata"][0]["texts"] += 1
-    Path("audit/audit.json").write_text(json.dumps(changed), encoding="utf-8")
+    write_json("audit/audit.json", changed)
     with pytest.raises(UserError, match="answers another audit"):
         command("audit", "--merge", good)
 

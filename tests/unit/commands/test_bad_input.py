@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from mamushi.artifacts.files import write_json
 from mamushi.cli import commands, main
 from tests.support.removal_files import removal_list
 from tests.support.workflow import ROOT
@@ -141,7 +142,7 @@ def fill(folder: Path) -> None:
         "noid.csv": text.replace("c2,", ",", 1),
         **{"names.csv": "name\nc1\n", "other.csv": "id,text\nx,y\n", "binary.txt": b"\xff\xfe"},
         **{"textual.json": "words", "listed.json": "[]", "foreign.json": "{}"},
-        **{"labels.json": '{"labels": {"x": "no"}}', "foreign/audit.json": "{}"},
+        "labels.json": '{"labels": {"x": "no"}}',
         "gridless.yaml": "training: {epochs: 1}\n",
         "cut.gguf": b"GGUF\3\0\0\0\5\0\0\0\0\0\0\0\x20\0\0\0\0\0\0\0cut",
         **{"old.gguf": b"GGUF\1\0\0\0", "none.gguf": b"", "cut.csv.zip": b"PK\3\4" + bytes(99)},
@@ -150,7 +151,7 @@ def fill(folder: Path) -> None:
         **{"model/config.json": "{}", "textual/config.json": "{", "listed/config.json": "[]"},
         **{"pickled/config.json": "{}", "pickled/pytorch_model.bin": b"\x80\4N."},
         "bert/config.json": json.dumps({"model_type": "bert", "architectures": ["BertModel"]}),
-        **{"cutledger/000001.json": '{"entry": 1', "frontier/runs/d/m/seed0/frontier.parquet": ""},
+        "frontier/runs/d/m/seed0/frontier.parquet": "",
     }
     words = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
     tokenizer = {"version": "1.0", "added_tokens": [], "model": words}
@@ -209,6 +210,7 @@ def fill(folder: Path) -> None:
     Path("cut.parquet").write_bytes(Path("vectors.parquet").read_bytes()[:-30])
     ranked = removal_list(Path("results"), {"c1": ["c3"], "c5": []}, data=folder / "d.csv")
     shutil.copy(ranked.with_suffix(".json"), "moved.json")
+    write_json("foreign/audit.json", {})
     shutil.copy(ranked.with_suffix(".json"), "manifest.json")
     pq.write_table(pq.read_table(ranked).slice(0, 1), "moved.parquet")
 
@@ -271,6 +273,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("d.csv").write_text("\n".join([*ROWS, ""]), encoding="utf-8")
     ranked = removal_list(Path("results"), {"c1": ["c3"], "c5": []}, data=tmp_path / "d.csv")
     shutil.copy(ranked.with_suffix(".json"), "moved.json")
+    write_json("foreign/audit.json", {})
     return tmp_path
 
 

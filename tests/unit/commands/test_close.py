@@ -11,12 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json, write_json
+from mamushi.artifacts.digests import of_text
+from mamushi.artifacts.files import read_json
 from mamushi.artifacts.tables import write_table
 from mamushi.data.like import GIVEN
-from mamushi.data.windows import spans
+from mamushi.data.windows import document_of, span_of, spans
 from mamushi.errors import UserError
-from tests.support.removal_files import CELL, command, removal_list
+from tests.support.removal_files import CELL, command, link, removal_list, write_duplicates
 
 SAID = " ".join(f"telling{i}" for i in range(30))
 PLAIN = [" ".join(f"plain{row}of{i}" for i in range(30)) for row in range(40)]
@@ -48,9 +49,8 @@ def listed(tmp_path: Path) -> Path:
         GIVEN: ["example" if name == GIVEN_TEXT else None for name in TEXTS],
     }
     write_table(paths.under(tmp_path, paths.EXAMPLES, **CELL), schemas.EXAMPLES, columns)
-    duplicates = {"id": ["turned again"], "kept_id": ["turned"], "reason": ["exact"]}
-    write_table(paths.under(tmp_path, paths.DUPLICATES, **CELL), schemas.DUPLICATES, duplicates)
-    return path
+    write_duplicates(tmp_path, [("turned again", "turned", "exact", of_text("x"))])
+    return link(path)
 
 
 def test_close_texts_of_both_domains_are_listed_but_none_that_is_held_out_or_given(
@@ -123,11 +123,8 @@ def list_of_windows(
     whole = {name: "\n\n".join(each) for name, each in long.items()}
     rows = [{"id": n, "text": text} for n, text in whole.items() if n != GIVEN_TEXT]
     data.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    path = removal_list(folder, copies, data=data)
-    card = paths.under(folder, paths.DATA_CARD, **CELL)
-    about = read_json(card)
-    about["settings"]["loader"] |= {"forget": how.pop("forget", "x == 1"), "windows": how}
-    write_json(card, about)
+    about = {"labelled": how.pop("labelled", True), **how}
+    path = removal_list(folder, copies, data=data, windows=about, texts=whole)
     columns: dict[str, Any] = {name: [] for name in ("id", "text", "domain", "section", GIVEN)}
     for name, text in whole.items():
         for start, stop in spans(text, how.get("words", 100), how.get("overlap", 0), "blank_line"):
@@ -139,9 +136,10 @@ def list_of_windows(
     columns |= {name: [None] * len(columns["id"]) for name in ("log_density_ratio", "group")}
     write_table(paths.under(folder, paths.EXAMPLES, **CELL), schemas.EXAMPLES, columns)
     kept, reasons = zip(*duplicates.values(), strict=True) if duplicates else ((), ())
-    known = {"id": [*duplicates], "kept_id": [*kept], "reason": [*reasons]}
-    write_table(paths.under(folder, paths.DUPLICATES, **CELL), schemas.DUPLICATES, known)
-    return path
+    cuts = [whole[document_of(name)][slice(*span_of(name))] for name in duplicates]
+    rows = zip(duplicates, kept, reasons, map(of_text, cuts), strict=True)
+    write_duplicates(folder, [*rows])
+    return link(path)
 
 
 def closed(folder: Path, listed: Path) -> tuple[dict[str, list[str]], dict[str, str]]:
@@ -181,14 +179,7 @@ def test_a_close_window_is_cut_where_it_is_the_text_that_was_ranked_alone(tmp_pa
     words = ("--data", data, "--out", tmp_path / "out.jsonl", "--close", close)
     whole = data.read_text(encoding="utf-8")
     data.write_text(whole.replace(f"{SAID} more", f"{SAID} else"), encoding="utf-8")
-    with pytest.raises(UserError, match="the text of 'quotes' is another one now"):
-        command("apply", listed, *words)
-    # Of a near copy it is not known what stood there.
-    duplicates = {window("nearly", 1): (window("quotes", 1), "near")}
-    listed = list_of_windows(tmp_path / "near", {window("a", 1): []}, duplicates, action="cut")
-    command("close", listed, "--out", close.with_name("near.parquet"))
-    words = (*words[:-1], close.with_name("near.parquet"))
-    with pytest.raises(UserError, match="near copies are to be cut from it"):
+    with pytest.raises(UserError, match="the text of 'quotes' is not the one that was ranked"):
         command("apply", listed, *words)
 
 
@@ -237,9 +228,8 @@ def test_without_labels_documents_go_that_restate_a_listed_window(
     """And not those that restate another window of its document."""
     quote, own = window("quotes", 1), window("a", 1)
     duplicates = {window("copies", 0): (quote, "exact"), window("plain10", 0): (own, "exact")}
-    forget = {"like": "examples.jsonl"}
     copies = {own: [window("plain10", 0)]}
-    listed = list_of_windows(tmp_path, copies, duplicates, action="remove", forget=forget)
+    listed = list_of_windows(tmp_path, copies, duplicates, action="remove", labelled=False)
     found, left = closed(tmp_path, listed)
     assert found == {quote: [window("copies", 0)], window("nearly", 1): []}
     gone = {"a", "plain10", "quotes", "copies", "nearly"}

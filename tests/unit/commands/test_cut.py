@@ -12,16 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json, write_json
-from mamushi.artifacts.tables import write_table
+from mamushi.artifacts.files import read_json
 from mamushi.commands import _removal_list
 from mamushi.data import cutting
-from mamushi.data.windows import document_of, span_of
 from mamushi.errors import UserError
-from tests.support.removal_files import CELL, command, removal_list
+from tests.support.removal_files import command, link, removal_list, write_duplicates
 
-WHERE: dict[str, Any] = {**CELL}
 UNWANTED = 'Buy "it", \\now\\ é\U0001f600, Buy.\r\n\r\n'
 TEXTS = {
     "a": f"First, a\tline.\n\n{UNWANTED}Last \U0001f600.",
@@ -44,23 +40,19 @@ def windows() -> dict[str, list[str]]:
     }
 
 
-def listed(data: Path, action: str = "cut", ids: Mapping[str, list[str]] | None = None) -> Path:
+def listed(
+    data: Path,
+    action: str = "cut",
+    ids: Mapping[str, list[str]] | None = None,
+    texts: Mapping[str, str] = TEXTS,
+    **more: Any,
+) -> Path:
     """A list in a run of the table with windows."""
-    root = data.parent / "results"
-    found = removal_list(root, windows() if ids is None else ids, data=data)
-    card = paths.under(root, paths.DATA_CARD, **WHERE)
-    about = read_json(card)
-    about["settings"]["loader"]["windows"] = {"words": 9, "overlap": 0, "action": action}
-    write_json(card, about)
-    names = [*(windows() if ids is None else ids)]
-    columns: dict[str, Any] = {name: ["forget"] * len(names) for name in ("domain", "section")}
-    columns["id"] = names
-    cuts = [(TEXTS[document_of(name)], span_of(name)) for name in names]
-    columns["text"] = [text[start:stop].strip() for text, (start, stop) in cuts]
-    columns["log_density_ratio"] = pa.nulls(len(names), pa.float64())
-    columns["group"] = pa.nulls(len(names), pa.string())
-    write_table(paths.under(root, paths.EXAMPLES, **WHERE), schemas.EXAMPLES, columns)
-    return found
+    about = {"action": action, "labelled": more.pop("labelled", True)}
+    given = windows() if ids is None else ids
+    return removal_list(
+        data.parent / "results", given, data=data, windows=about, texts=texts, **more
+    )
 
 
 def cut(data: Path, out: str, *words: str) -> Path:
@@ -76,7 +68,7 @@ def test_of_json_lines_only_the_bytes_of_a_window_go(tmp_path: Path, ascii_only:
             if name not in texts:
                 continue
             text = json.dumps(texts[name], ensure_ascii=ascii_only).replace("/", "\\/")
-            first = f'{{"text": "other",  "no": [{{"text": "}}"}}, 1.50], "id": "{name}" '
+            first = f'{{"texts": "other",  "no": [{{"text": "}}"}}, 1.50], "id": "{name}" '
             rows.append(f'{first}, "text" :{text}, "z": null}}\r\n')
         return b"\xef\xbb\xbf" + "".join(rows).encode()
 
@@ -140,19 +132,11 @@ def test_of_parquet_the_schema_and_all_other_columns_stay(
 
 def test_windows_are_cut_from_rows_by_their_numbers(tmp_path: Path) -> None:
     data = tmp_path / "data.csv"
-    data.write_text('text\n"say buy it now please"\n', encoding="utf-8")
+    data.write_text('text\n"say buy it now please"\nno\n', encoding="utf-8")
     ids: dict[str, list[str]] = {"1#4-15": []}
-    TEXTS["1"] = "say buy it now please"
-    try:
-        found = listed(data, ids=ids)
-    finally:
-        del TEXTS["1"]
-    card = paths.under(tmp_path / "results", paths.DATA_CARD, **WHERE)
-    about = read_json(card)
-    about["settings"]["loader"]["id"] = None
-    write_json(card, about)
+    found = listed(data, ids=ids, texts={"1": "say buy it now please"}, column=None)
     command("apply", found, "--data", data, "--out", tmp_path / "clean.csv")
-    assert (tmp_path / "clean.csv").read_text("utf-8") == 'text\n"say please"\n'
+    assert (tmp_path / "clean.csv").read_text("utf-8") == 'text\n"say please"\nno\n'
 
 
 def test_a_text_that_is_another_one_now_is_one_line_and_nothing_is_written(tmp_path: Path) -> None:
@@ -160,92 +144,78 @@ def test_a_text_that_is_another_one_now_is_one_line_and_nothing_is_written(tmp_p
     rows = [{"id": name, "text": text} for name, text in TEXTS.items()]
     rows[0]["text"] = "A word more. " + rows[0]["text"]
     data.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    with pytest.raises(UserError, match=r"row 1: the text of 'a' is another one now"):
-        cut(data, "clean.jsonl")
+    for words in ((), ("--changed-texts",)):
+        with pytest.raises(UserError, match=r"row 1: the text of 'a' is not the one that was ran"):
+            cut(data, "clean.jsonl", *words)
     assert not (tmp_path / "clean.jsonl").exists()
 
 
-def test_a_list_of_windows_away_from_its_run_says_so(tmp_path: Path) -> None:
-    data = tmp_path / "data.csv"
-    data.write_text("id,text\n", encoding="utf-8")
-    found = listed(data)
-    about = read_json(found.with_suffix(".json")) | {"windows": {"words": 9}}
-    copy = tmp_path / "copy.parquet"
-    copy.write_bytes(found.read_bytes())
-    write_json(copy.with_suffix(".json"), about)
-    with pytest.raises(UserError, match="lists windows, and their texts are in its run"):
-        _removal_list.read(copy)
+def test_a_list_of_windows_stands_alone_where_they_are_cut(tmp_path: Path) -> None:
+    data, copy = tmp_path / "data.jsonl", tmp_path / "copy.parquet"
+    rows = [{"id": name, "text": text} for name, text in TEXTS.items()]
+    data.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    copy.write_bytes(listed(data).read_bytes())
+    command("apply", copy, "--data", data, "--out", tmp_path / "away.jsonl")
+    assert (tmp_path / "away.jsonl").read_bytes() == cut(data, "clean.jsonl").read_bytes()
+    # Which documents go for a window is known by their copies, which lie in the run.
+    copy.write_bytes(listed(data, "remove").read_bytes())
+    with pytest.raises(UserError, match="no run lies around it"):
+        command("apply", copy, "--data", data, "--out", tmp_path / "more.jsonl")
 
 
-def test_windows_to_cut_are_no_texts_for_a_ledger_or_an_export(tmp_path: Path) -> None:
+def test_windows_to_cut_are_no_texts_for_an_export(tmp_path: Path) -> None:
     data = tmp_path / "data.csv"
     data.write_text("id,text\na,b\n", encoding="utf-8")
-    for words in (("ledger", "add", listed(data)), ("export", listed(data), "--to", "jsonl")):
-        out = ["--out", tmp_path / "out"] if words[0] == "export" else []
-        with pytest.raises(UserError, match="lists windows of texts, and no texts"):
-            command(*words, *out)
+    with pytest.raises(UserError, match="lists windows of texts, and no texts"):
+        command("export", listed(data), "--to", "jsonl", "--out", tmp_path / "out")
 
 
 def test_of_windows_to_remove_whole_documents_go_with_their_copies(tmp_path: Path) -> None:
     data = tmp_path / "data.csv"
-    data.write_text("id,text\na,x\nb,y\nc,z\n", encoding="utf-8")
-    found = listed(data, "remove", {"a#14-20": [], "a#0-14": ["c#0-9"]})
+    texts = {"a": "one and two and three", "b": "none", "c": "one and tw"}
+    rows = "".join(f"{name},{text}\n" for name, text in texts.items())
+    data.write_text(f"id,text\n{rows}", encoding="utf-8")
+    found = listed(data, "remove", {"a#14-20": [], "a#0-9": ["c#0-9"]}, texts)
     assert _removal_list.read(found).all == {"a", "c"}
     command("apply", found, "--data", data, "--out", tmp_path / "clean.csv")
-    assert (tmp_path / "clean.csv").read_text("utf-8") == "id,text\nb,y\n"
+    assert (tmp_path / "clean.csv").read_text("utf-8") == "id,text\nb,none\n"
+    # What the document goes for has to stand where it was.
+    data.write_text(f"id,text\n{rows.replace('two and', 'too and')}", encoding="utf-8")
+    command("apply", found, "--data", data, "--out", tmp_path / "same.csv")
+    data.write_text(f"id,text\n{rows.replace('three', 'throe')}", encoding="utf-8")
+    with pytest.raises(UserError, match="the text of 'a' is not the one that was ranked"):
+        command("apply", found, "--data", data, "--out", tmp_path / "other.csv")
 
 
 def test_where_windows_have_labels_a_document_goes_for_one_that_is_listed(tmp_path: Path) -> None:
     """And a copy of another of its windows takes no document along."""
     data = tmp_path / "data.csv"
     data.write_text("id,text\na,x\nb,y\nc,z\n", encoding="utf-8")
-    found = listed(data, "remove", {"a#0-14": ["c#0-9"]})
-    known = {"id": ["b#0-4", "c#0-9"], "kept_id": ["a#14-20", "a#0-14"], "reason": ["exact"] * 2}
-    where = paths.under(tmp_path / "results", paths.DUPLICATES, **WHERE)
-    write_table(where, schemas.DUPLICATES, known, metadata={"examples": "0" * 64})
-    assert _removal_list.read(found).all == {"a", "b", "c"}
-    card = paths.under(tmp_path / "results", paths.DATA_CARD, **WHERE)
-    about = read_json(card)
-    about["settings"]["loader"]["forget"] = {"like": "examples.jsonl"}
-    write_json(card, about)
-    assert _removal_list.read(found).all == {"a", "c"}
+    texts = {name: "one and two and three" for name in "abc"}
+    copies = [("b#0-4", "a#14-20", "exact", "0"), ("c#0-9", "a#0-14", "exact", "0")]
+    for labelled, gone in ((True, {"a", "b", "c"}), (False, {"a", "c"})):
+        found = listed(data, "remove", {"a#0-14": ["c#0-9"]}, texts, labelled=labelled)
+        write_duplicates(tmp_path / "results", copies)
+        assert _removal_list.read(link(found)).all == gone
 
 
-def test_near_copies_are_cut_from_the_table_that_was_ranked_alone(tmp_path: Path) -> None:
+def test_near_copies_are_cut_where_they_are_what_was_ranked(tmp_path: Path) -> None:
     data = tmp_path / "data.csv"
-    data.write_text('id,text\na,"say buy it now, please"\nb,buy it how? no\n', encoding="utf-8")
-    TEXTS["a"], kept = "say buy it now, please", TEXTS["a"]
-    try:
-        found = listed(data, ids={"a#4-16": ["b#0-12"]})
-    finally:
-        TEXTS["a"] = kept
-    known = {"id": ["b#0-12"], "kept_id": ["a#4-16"], "reason": ["near"]}
-    where = paths.under(tmp_path / "results", paths.DUPLICATES, **WHERE)
-    write_table(where, schemas.DUPLICATES, known, metadata={"examples": "0" * 64})
-    other = tmp_path / "other.csv"
-    other.write_text(data.read_text("utf-8") + "c,\n", encoding="utf-8")
-    with pytest.raises(UserError, match="near copies are to be cut from it"):
-        command("apply", found, "--data", other, "--out", tmp_path / "clean.csv")
+    texts = {"a": "say buy it now, please", "b": "buy it how? no"}
+    whole = f'id,text\na,"{texts["a"]}"\nb,{texts["b"]}\n'
+    data.write_text(whole, encoding="utf-8")
+    found = listed(data, ids={"a#4-16": ["b#0-12"]}, texts=texts)
+    data.write_text(whole.replace("how", "now") + "c,\n", encoding="utf-8")
+    with pytest.raises(UserError, match="the text of 'b' is not the one that was ranked"):
+        command("apply", found, "--data", data, "--out", tmp_path / "clean.csv")
+    data.write_text(whole + "c,\n", encoding="utf-8")
     command("apply", found, "--data", data, "--out", tmp_path / "clean.csv")
-    assert (tmp_path / "clean.csv").read_text("utf-8") == 'id,text\na,"say please"\nb,no\n'
-
-
-def test_row_numbers_are_of_the_ranked_table_whatever_lay_beside_it(tmp_path: Path) -> None:
-    """Examples of the domain are read too, and are no part of the table."""
-    data = tmp_path / "data.csv"
-    data.write_text("text\na\nb\n", encoding="utf-8")
-    found = removal_list(tmp_path / "results", {"2": []}, data=data, column=None)
-    card = paths.under(tmp_path / "results", paths.DATA_CARD, **WHERE)
-    about = read_json(card)
-    about["inputs"]["like examples.jsonl"] = "0" * 64
-    write_json(card, about)
-    command("apply", found, "--data", data, "--out", tmp_path / "clean.csv")
-    assert (tmp_path / "clean.csv").read_text("utf-8") == "text\na\n"
+    assert (tmp_path / "clean.csv").read_text("utf-8") == 'id,text\na,"say please"\nb,no\nc,\n'
 
 
 def test_an_audit_is_of_windows_where_they_are_cut_alone(tmp_path: Path) -> None:
     data = tmp_path / "data.csv"
     data.write_text("id,text\na,x\n", encoding="utf-8")
-    found = listed(data, "remove", {"a#0-14": []})
+    found = listed(data, "remove", {"a#0-14": []}, {"a": "x"})
     with pytest.raises(UserError, match="lists documents, and windows were ranked"):
         command("audit", found, "--out", tmp_path / "audit")

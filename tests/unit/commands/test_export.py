@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import write_table
+from mamushi.artifacts.digests import of_text
+from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.errors import UserError
-from tests.support.removal_files import CELL, command, removal_list
+from tests.support.removal_files import CELL, command, link, removal_list
+from tests.support.score_files import write_examples
 
 GONE = {"c2": ["c5"], "c4": []}
 ROWS = [{"key": f"c{i}", "body": f"text {i}\nü"} for i in range(1, 9)]
@@ -38,7 +40,7 @@ def test_ids_come_back(listed: Path, tmp_path: Path) -> None:
     # And are a list themselves.
     clean = tmp_path / "clean.jsonl"
     data = tmp_path / "comments.jsonl"
-    command("apply", out, "--data", data, "--id", "key", "--out", clean)
+    command("apply", out, "--data", data, "--out", clean)
     assert lines(clean) == RETAIN
 
 
@@ -54,25 +56,48 @@ def test_load_dataset_reads_its_splits(listed: Path, tmp_path: Path) -> None:
         assert found.to_list() == wanted
 
 
+@pytest.mark.parametrize("name", ["a\nb", " a", "a\rb", "a\x85b ", "\ufeffa"])
+def test_ids_that_a_line_cannot_hold_are_refused(name: str, tmp_path: Path) -> None:
+    data, out = tmp_path / "comments.jsonl", tmp_path / "ids.txt"
+    rows = [{"id": name, "text": "one"}, {"id": "b", "text": "two"}]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    made = removal_list(tmp_path / "results", {name: []}, data=data)
+    with pytest.raises(UserError, match="has a line end or white space, which plain text cannot"):
+        command("export", made, "--to", "ids", "--out", out)
+    assert not [*tmp_path.glob("ids*")]
+    # The list itself can.
+    command("apply", made, "--data", data, "--out", tmp_path / "clean.jsonl")
+    assert lines(tmp_path / "clean.jsonl") == rows[1:]
+
+
+def test_a_table_that_has_changed_is_not_exported(listed: Path, tmp_path: Path) -> None:
+    data = tmp_path / "comments.jsonl"
+    words = ("export", listed, "--to", "jsonl", "--out", tmp_path / "out")
+    # A text that stays.
+    data.write_text(data.read_text(encoding="utf-8").replace("text 1", "another"), encoding="utf-8")
+    with pytest.raises(UserError, match=r"has changed since it was ranked; .*--changed-texts"):
+        command(*words)
+    assert not (tmp_path / "out").exists()
+    command(*words, "--data", data)
+    assert "another" in (tmp_path / "out/retain.jsonl").read_text(encoding="utf-8")
+
+
 def test_texts_of_another_loader_are_the_ranked_examples(tmp_path: Path) -> None:
     listed = removal_list(tmp_path / "results", {"a": []}, data=tmp_path / "no")
-    card = paths.under(tmp_path / "results", paths.DATA_CARD, **CELL)
-    made = {"settings": {"kind": "newsgroups", "loader": {"path": "x.tar.gz"}}, "inputs": {}}
-    card.write_text(json.dumps(made))
-    rows = [("a", "inference"), ("b", "inference"), ("c", "evaluation"), ("d", "contamination")]
-    columns = {
-        "id": [name for name, _ in rows],
-        "text": [f"text {name}" for name, _ in rows],
-        "domain": ["forget"] * 4,
-        "section": [section for _, section in rows],
-        "log_density_ratio": [None] * 4,
-        "group": [None] * 4,
-    }
-    import pyarrow as pa
-
-    table = pa.table(columns).cast(schemas.EXAMPLES.schema)
-    write_table(paths.under(tmp_path / "results", paths.EXAMPLES, **CELL), schemas.EXAMPLES, table)
-    command("export", listed, "--to", "jsonl", "--out", tmp_path / "out")
+    about = read_metadata(listed)
+    about["rows"] = {"kind": "newsgroups", "column": "id", "text": None, "windows": None}
+    table = read_table(listed, schemas.REMOVALS).to_pylist()
+    table[0]["text_sha256"] = of_text("text a")
+    write_table(listed, schemas.REMOVALS, table, metadata=about)
+    names = ["a", "b", "c", "d"]
+    write_examples(
+        paths.under(tmp_path / "results", paths.EXAMPLES, **CELL),
+        names,
+        ["forget"] * 4,
+        text=[f"text {name}" for name in names],
+        section=["inference", "inference", "evaluation", "contamination"],
+    )
+    command("export", link(listed), "--to", "jsonl", "--out", tmp_path / "out")
     assert lines(tmp_path / "out/forget.jsonl") == [{"id": "a", "text": "text a"}]
     assert lines(tmp_path / "out/retain.jsonl") == [{"id": "b", "text": "text b"}]
 
@@ -93,9 +118,10 @@ def test_what_cannot_be_exported_is_one_line_and_writes_nothing(
         ([listed, "--to", "ids"], "nothing says what to write"),
         ([listed, *out], "nothing says as what; give --to: ids,"),
         ([plain, "--to", "jsonl", *out], "no run lies around it"),
-        ([plain, "--to", "jsonl", "--data", data, *out], "none of its 1 ids is there"),
+        ([plain, "--to", "jsonl", "--data", data, *out], "no column 'id'; it has 'key', 'body'"),
+        ([listed, "--to", "ids", "--out", tmp_path / "ids.csv"], "is the name of a table"),
         ([listed, "--to", "jsonl", "--out", tmp_path / "there"], "exists already"),
-        ([listed, "--to", "jsonl", "--data", other, *out], "column 'body' is 7, not text"),
+        ([listed, "--to", "jsonl", "--data", other, *out], "the text of 'c2' is not the one that"),
     ):
         with pytest.raises(UserError) as raised:
             command("export", *words)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mamushi.artifacts import schemas
+from mamushi.artifacts.digests import of_text
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.configuration.counts import Need
@@ -29,11 +30,11 @@ def test_every_step_is_counted() -> None:
     raw = raw_of(texts, forget, dropped={"unlabelled": 4})
     table, duplicates, counts = build(raw, {"inference": 1.0}, {"forget": 2, "retain": None}, DATA)
     # Of the four forget texts that are kept, the limit leaves two; it leaves the copies alone.
+    gone = {"id1": ("id0", "exact", "ONE"), "id6": ("id5", "near", long + " tail")}
+    gone |= {"id3": (None, "cross_post", "both"), "id4": (None, "cross_post", "Both")}
     assert duplicates.to_pylist() == [
-        {"id": "id1", "kept_id": "id0", "reason": "exact"},
-        {"id": "id3", "kept_id": None, "reason": "cross_post"},
-        {"id": "id4", "kept_id": None, "reason": "cross_post"},
-        {"id": "id6", "kept_id": "id5", "reason": "near"},
+        {"id": name, "kept_id": kept, "reason": reason, "text_sha256": of_text(text)}
+        for name, (kept, reason, text) in sorted(gone.items())
     ]
     assert counts["read"] == 14 and counts["left_out"] == {"unlabelled": 4}
     dropped = {s["step"]: (s["dropped"]["forget"], s["dropped"]["retain"]) for s in counts["steps"]}

@@ -14,6 +14,7 @@ from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.data.labels import Labelled
 from mamushi.evaluation.subgroups import groups
+from tests.support.score_files import unknown_texts
 
 GRID = {
     "datasets": ["d"], "models": ["m"], "seeds": [0, 1], "budgets": [0.5], "selectors": ["vmf"],
@@ -90,7 +91,7 @@ def root(tmp_path: Path) -> Path:
         names = [f"r{i:02d}" for i in [*range(18 - 3 * seed), *range(30, 32 + 3 * seed)]]
         listed = {"id": names, "score": np.zeros(20), "rank": np.arange(20) + 1}
         at = paths.under(folder, paths.REMOVAL, **run, selector="vmf", beta="0.50")
-        write_table(at, schemas.REMOVALS, {**listed, "copies": [[] for _ in names]})
+        write_table(at, schemas.REMOVALS, {**listed, **unknown_texts(20)})
     return folder
 
 

@@ -205,6 +205,7 @@ def write_inputs(root: Path, ids: list[str], scored: list[str]) -> list[str]:
         "id": [f"copy{i}" for i in range(len(kept))],
         "kept_id": pa.array(kept, pa.string()),
         "reason": ["exact"] * len(kept),
+        "text_sha256": [""] * len(kept),
     }
     write_table(root / "duplicates.parquet", schemas.DUPLICATES, duplicates)
     # In the other order than the examples.

@@ -256,7 +256,12 @@ def test_hits_of_a_blocklist_are_not_taken_at_their_word() -> None:
 def manifest_of(corpus: Corpus, k: int) -> dict[str, Any]:
     table = corpus.table(tables_of(corpus)[0])
     copies = pa.table(
-        {"id": ["copy"], "kept_id": [corpus.ids[corpus.order[0]]], "reason": ["exact"]}
+        {
+            "id": ["copy"],
+            "kept_id": [corpus.ids[corpus.order[0]]],
+            "reason": ["exact"],
+            "text_sha256": [""],
+        }
     )
     return corpus_manifest(corpus, table, copies, k / len(corpus.order), SEPARATES, LISTED)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from html import unescape
@@ -11,6 +10,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from mamushi.artifacts.files import write_json
 from mamushi.evidence.start import write
 from mamushi_runs import hooks
 from tests.support.judged_files import WORDS, judged
@@ -51,7 +51,7 @@ def test_each_list_has_its_own_verdict_and_comparisons_look_like_it(tmp_path: Pa
     drawn.parent.mkdir()
     drawn.with_suffix(".parquet").touch()
     counts = {"beta": 0.1, "removed": 3, "n_forget": 9, "n_retain": 9}
-    drawn.write_text(json.dumps({**counts, **by_chance}))
+    write_json(drawn, {**counts, **by_chance})
     page = written(tmp_path)
     assert "<h3>d, m, seed 0</h3>" in page
     assert f"<li><b>s</b>: {WORDS}</li>" in page
@@ -78,7 +78,7 @@ def test_masks_stand_beside_the_lists(tmp_path: Path) -> None:
     masked.parent.mkdir(parents=True)
     masked.with_suffix(".parquet").touch()
     about = {"masked": 1200, "tokens": 9000, "n_forget": 9, "n_retain": 9, **judged("take")}
-    masked.write_text(json.dumps({**about, "expected": {"by": None}}))
+    write_json(masked, {**about, "expected": {"by": None}})
     page = written(tmp_path)
     assert f'<a href="{CELL}/spans/words/beta0.10.parquet">1,200 tokens</a>' in page
     assert f"<li><b>words</b>: {WORDS}</li>" in page

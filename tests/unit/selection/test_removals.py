@@ -31,7 +31,7 @@ from mamushi.selection.metrics import spearman
 from mamushi.selection.removals import count, removals
 from tests.support import divergences
 from tests.support.divergences import preservation_by_importance
-from tests.support.score_files import ranks_of, write_embeddings, write_examples
+from tests.support.score_files import ROWS, ranks_of, write_embeddings, write_examples
 
 PI1 = 0.2
 P1 = np.array([0.05, 0.15, 0.25, 0.3, 0.25])
@@ -117,11 +117,13 @@ def top(**more):
 
 def dropped(*rows):
     """A table of duplicates, of (id, kept_id, reason)."""
-    columns = zip(*rows, strict=True) if rows else ([], [], [])
+    columns = zip(*((*row, f"text of {row[0]}") for row in rows), strict=True)
     return pa.table(
         {
             name: pa.array(column, pa.string())
-            for name, column in zip(schemas.DUPLICATES.schema.names, columns, strict=True)
+            for name, column in zip(
+                schemas.DUPLICATES.schema.names, columns if rows else [()] * 4, strict=True
+            )
         }
     )
 
@@ -159,6 +161,7 @@ def test_copies_go_with_the_example_that_they_were_collapsed_into():
     found = removals(table, duplicates, 3)
     assert found["id"].to_pylist() == [first, second, third]
     assert found["copies"].to_pylist() == [["a", "z"], [], ["b"]]
+    assert found["copies_sha256"].to_pylist() == [["text of a", "text of z"], [], ["text of b"]]
     for k, copies in ((0, 0), (1, 2), (2, 2), (3, 3), (40, 4)):
         told = manifest(table, ratio_of(table), duplicates, k, top(), {})
         assert (told["removed"], told["copies"], told["cross_posts"]) == (k, copies, 2)
@@ -258,7 +261,7 @@ def world(tmp_path):
         tmp_path / "duplicates.parquet",
         schemas.DUPLICATES,
         dropped(*((f"copy of {i}", i, "near") for i in ids), ("both", None, "cross_post")),
-        metadata={"examples": sha256(tmp_path / "examples.parquet")},
+        metadata={"examples": sha256(tmp_path / "examples.parquet"), "rows": ROWS},
     )
     return tmp_path
 
@@ -310,6 +313,7 @@ def remove(folder, selector, beta, ratio="mamushi", kind=None, **settings):
     }
     made = folder / f"{selector}.parquet"
     both = ["--scores", made, "--duplicates", folder / "duplicates.parquet"]
+    both += ["--examples", folder / "examples.parquet"]
     budget = json.dumps({"beta": beta})
     stable = folder / "stability.parquet"
     scores = read_table(made, schemas.SCORES)
@@ -401,10 +405,10 @@ def test_scores_of_other_embeddings_are_refused(world, capsys):
     write_table(world / "examples.parquet", schemas.EXAMPLES, examples)
     assert score(world, "lr_cos") == 0
     assert remove(world, "lr_cos", 0.5) == 2
-    assert "duplicates.parquet: was made with other examples than" in capsys.readouterr().err
+    assert "duplicates.parquet: is of other examples than" in capsys.readouterr().err
     assert not (world / "beta.parquet").exists()
     duplicates = read_table(world / "duplicates.parquet", schemas.DUPLICATES)
-    about = {"examples": sha256(world / "examples.parquet")}
+    about = {"examples": sha256(world / "examples.parquet"), "rows": ROWS}
     write_table(world / "duplicates.parquet", schemas.DUPLICATES, duplicates, metadata=about)
     assert remove(world, "lr_cos", 0.5, ratio="oracle") == 2
     assert "oracle_calibrated.parquet: was made from other examples than" in (

@@ -12,6 +12,7 @@ from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from tests.support.models import PARTS, TRAINING
+from tests.support.score_files import unknown_texts
 from tests.support.stage_files import EXECUTION, FILES, unlearning, write_start
 
 TRAINS = {"trained_blocks": 2, "max_length": 12, "evaluation": {"max_length": 16}, "seed": 0}
@@ -39,7 +40,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("asking")
     write_start(root)
     removed = {"id": ["if0", "if1"], "rank": pa.array([1, 2], pa.int64()), "score": [2.0, 1.0]}
-    removed["copies"] = pa.array([[], []], pa.list_(pa.string()))
+    removed |= unknown_texts(2)
     write_table(root / "removal.parquet", schemas.REMOVALS, removed)
     return root
 

@@ -23,7 +23,7 @@ def made(tmp_path: Path) -> Path:
     """Examples, one copy of one of them, and a card of two rows more than these."""
     given = examples()
     write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, given)
-    copies = {"id": ["copy"], "kept_id": [given["id"][0]], "reason": ["exact"]}
+    copies = {"id": ["copy"], "kept_id": [given["id"][0]], "reason": ["exact"], "text_sha256": [""]}
     write_table(tmp_path / "duplicates.parquet", schemas.DUPLICATES, copies)
     write_json(tmp_path / "data.json", {"counts": {"read": len(given["id"]) + 3}})
     return tmp_path

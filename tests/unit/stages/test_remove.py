@@ -2,12 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mamushi.artifacts import schemas
+from mamushi.artifacts.files import sha256
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
+from tests.support.score_files import ROWS, write_examples
 
 
 @pytest.mark.parametrize(("beta", "removed"), [(0.3, 0), (0.34, 1)])
@@ -15,18 +18,23 @@ def test_a_budget_of_less_than_one_text(
     beta: float, removed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scores, duplicates, out = (tmp_path / f"{name}.parquet" for name in ("scores", "dup", "out"))
-    columns = {
+    columns: dict[str, Any] = {
         "id": ["a", "b", "c", "d"],
         "domain": ["forget"] * 3 + ["retain"],
         "score": [3.0, 2.0, 1.0, 0.0],
         "rank": [1, 2, 3, None],
         "fold": [None] * 4,
     }
-    made = {"provenance": {"inputs": {"examples": "digest"}}}
-    write_table(scores, schemas.SCORES, columns, metadata=made)
-    none: dict[str, list[str]] = {"id": [], "kept_id": [], "reason": []}
-    write_table(duplicates, schemas.DUPLICATES, none, metadata={"examples": "digest"})
+    examples = tmp_path / "examples.parquet"
+    write_examples(examples, columns["id"], columns["domain"])
+    made = sha256(examples)
+    origin = {"provenance": {"inputs": {"examples": made}}}
+    write_table(scores, schemas.SCORES, columns, metadata=origin)
+    none: dict[str, list[str]] = {name: [] for name in schemas.DUPLICATES.schema.names}
+    about = {"examples": made, "rows": ROWS}
+    write_table(duplicates, schemas.DUPLICATES, none, metadata=about)
     words = [f"--scores={scores}", f"--duplicates={duplicates}", f"--out={out}"]
+    words += [f"--examples={examples}"]
     settings = json.dumps({"beta": beta, "code": "digest"})
     assert main(["remove", *words, f"--settings={settings}"]) == 0
     assert len(read_table(out, schemas.REMOVALS)) == removed

@@ -17,6 +17,7 @@ from mamushi.configuration import arms
 from mamushi.lm import training
 from mamushi.lm.batches import examples_of_step
 from tests.support.models import TRAINING
+from tests.support.score_files import unknown_texts
 from tests.support.stage_files import EXECUTION, FILES, write_base
 
 CELL = {"dataset": "d", "model": "m", "seed": 0}
@@ -64,7 +65,7 @@ def words(
         "id": removed,
         "rank": pa.array(range(1, count + 1), pa.int64()),
         "score": [float(count - row) for row in range(count)],
-        "copies": pa.array([[] for _ in removed], pa.list_(pa.string())),
+        **unknown_texts(count),
     }
     write_table(listed, schemas.REMOVALS, table, metadata={"selector": selector, "beta": beta})
     written = {

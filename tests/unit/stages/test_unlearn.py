@@ -18,6 +18,7 @@ from mamushi.errors import UserError
 from mamushi.lm import loading, parameters
 from mamushi.unlearning.removal import read_ids
 from tests.support.models import PARTS
+from tests.support.score_files import unknown_texts
 from tests.support.stage_files import (
     EXECUTION,
     FILES,
@@ -233,7 +234,7 @@ def test_every_format_gives_the_same_ids(tmp_path: Path) -> None:
         "id": IDS,
         "score": [3.0, 2.0, 1.0],
         "rank": [1, 2, 3],
-        "copies": pa.array([[], ["x"], []], pa.list_(pa.string())),
+        **unknown_texts(3),
     }
     write_table(tmp_path / "removals.parquet", schemas.REMOVALS, removals)
     (tmp_path / "list.csv").write_text("other,id\n" + "".join(f"1,{i}\n" for i in IDS))

@@ -1,4 +1,4 @@
-"""SHA-256 digests of files, each read once for as long as it does not change.
+"""SHA-256 digests of texts, and of files, each read once for as long as it does not change.
 
 As git does for its index, a file is known again by path, size, times, inode and device. Among them
 is the time of a status change, which nobody sets back. Digests are kept in a file in ``results``,
@@ -8,6 +8,7 @@ for the next command.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import time
@@ -43,6 +44,13 @@ def of(path: str | os.PathLike[str]) -> str:
         _known()[key] = digest
         _keep(key, digest)
     return digest
+
+
+def of_text(text: str) -> str:
+    """Return the digest by which a text is known again: the first 16 hexadecimal digits of the
+    SHA-256 of its UTF-8, without the white space around it, as it is ranked."""
+    # Bytes that are no UTF-8, and lone surrogates, are texts that nobody ranked.
+    return hashlib.sha256(text.strip().encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def _key(path: str | os.PathLike[str]) -> str:

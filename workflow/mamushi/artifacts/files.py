@@ -8,7 +8,9 @@ import glob
 import hashlib
 import json
 import os
+import shutil
 import socket
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,7 +35,7 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     part = part_of(target)
     with writable(target):
-        _sweep(target)
+        sweep(target)
         part.touch()
     try:
         yield part
@@ -82,13 +84,17 @@ def part_of(target: Path) -> Path:
     return target.with_name(f".{target.name}.{socket.gethostname()}-{os.getpid()}.part")
 
 
-def _sweep(target: Path) -> None:
-    """Remove parts of ``target`` that processes of this host left behind when they were killed."""
+def sweep(target: Path) -> None:
+    """Remove parts of ``target``, files or folders, that processes of this host left behind when
+    they were killed."""
     prefix = f".{target.name}.{socket.gethostname()}-"
     for part in target.parent.glob(f"{glob.escape(prefix)}*.part"):
         pid = part.name[len(prefix) : -len(".part")]
         if pid.isdigit() and not _alive(int(pid)):
-            part.unlink(missing_ok=True)
+            if part.is_dir() and not part.is_symlink():
+                shutil.rmtree(part, ignore_errors=True)
+            else:
+                part.unlink(missing_ok=True)
 
 
 def _alive(pid: int) -> bool:
@@ -120,19 +126,43 @@ def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
         raise UserError("is a folder", where=path, do="give a file") from None
 
 
+SEAL = "crc32"
+"""The key of a JSON file that holds the checksum of all others."""
+
+
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
-    """Write ``value`` as indented JSON with sorted keys, whole or not at all."""
+    """Write ``value`` as indented JSON with sorted keys, whole or not at all; an object with a
+    checksum of its content, which ``read_json`` asks for."""
+    if isinstance(value, dict):
+        value = {**value, SEAL: _checksum(value)}
+    text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
     with atomic(path) as part:
-        part.write_text(
-            json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n",
-            encoding="utf-8",
-        )
+        # Path names may have bytes that are no UTF-8: they become escapes, which JSON knows.
+        part.write_bytes(f"{text}\n".encode(errors="backslashreplace"))
 
 
-def read_json(path: str | os.PathLike[str]) -> Any:
-    """Read a JSON file. Raises ``UserError`` when it is missing, a folder or damaged."""
+def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a JSON file of this program. Raises ``UserError`` when it is missing, a folder, damaged
+    or changed, or has no checksum."""
+    value = read_plain_json(path)
+    if not isinstance(value, dict) or value.pop(SEAL, None) != _checksum(value):
+        what = "damaged, changed by hand, or written by an earlier version (its checksum differs)"
+        raise UserError(what, where=path, do="delete it and run again")
+    return value
+
+
+def read_plain_json(path: str | os.PathLike[str]) -> Any:
+    """Read a JSON file of another program. Raises ``UserError`` when it is missing, a folder or
+    damaged."""
     try:
         with _reading(path):
-            return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            return json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    # Also an integer of more digits than Python reads.
+    except (ValueError, RecursionError) as error:
         raise UserError(f"not valid JSON ({error})", where=path, do="make it again") from None
+
+
+def _checksum(value: Any) -> str:
+    # As it is read: the keys of a mapping are then text.
+    content = json.loads(json.dumps(value))
+    return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"

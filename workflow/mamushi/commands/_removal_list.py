@@ -1,196 +1,346 @@
-"""A removal list, as commands for people take it: of this program, or plain ids."""
+"""A removal list, as commands for people take it: of this program, or plain ids.
+
+A list of this program stands alone: its metadata say what its ids are, and it has the digest of
+every text that goes. Nothing about it is taken from files that happen to lie around it; what is
+read from its run has to have the digest that the list recorded.
+"""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Mapping, Sequence
+import argparse
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts import paths, schemas
+from mamushi.artifacts import digests, paths, schemas
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_metadata, read_table
-from mamushi.configuration.sources import unlabelled
-from mamushi.data.readers import columns
-from mamushi.data.rewriting import tables
+from mamushi.data import readers
+from mamushi.data.matching import Removal
 from mamushi.data.windows import Span, document_of, span_of
 from mamushi.errors import UserError
-from mamushi.evidence import ledger
 from mamushi.selection.removals import digest
 from mamushi.unlearning.removal import read_ids
+
+Windows = dict[str, dict[Span, str]]
+"""By document, the digest of each window by its characters there."""
+OURS = {"id", "score", "rank", "copies"}
+"""Columns by which a removal list of this program is known."""
+SIDECAR = ".manifest.json"
+"""Ending of what lies beside exported ids and says what they are."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which rows of a table are the listed ones."""
+    column = "column with the ids (default: the ranked dataset's; of a list of your own `id`)"
+    parser.add_argument("--id", metavar="COLUMN", help=column)
+    rows = "the ids are numbers of rows, from 1, in the order of the files"
+    parser.add_argument("--rows", action="store_true", help=rows)
+    text = "column with the texts, which are compared with those that were ranked (default: as "
+    parser.add_argument("--text", metavar="COLUMN", help=text + "ranked)")
+    quote = 'of CSV and TSV: whether `"` holds cells together (default: as ranked, else double)'
+    parser.add_argument("--quote", choices=("double", "none"), help=quote)
+    changed = "go by the ids also where the texts are others now, or cannot be compared"
+    parser.add_argument("--changed-texts", action="store_true", help=changed)
+    missing = "go on where the table lacks some of the listed ids"
+    parser.add_argument("--missing-ids", action="store_true", help=missing)
 
 
 @dataclass(frozen=True)
 class RemovalList:
-    """What a list says, and what lies beside it."""
+    """What a list says, and what is read of its run."""
 
     path: Path
     ids: list[str]
     copies: Mapping[str, list[str]] = field(default_factory=dict)
     """Those that go with a listed id."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """The digest of each text that goes, by id, as far as it is known."""
+    rows: Mapping[str, Any] | None = None
+    """What the ids are, as the stage `examples` says it; None of plain ids."""
+    made_from: Mapping[str, str] = field(default_factory=dict)
+    """Digests of what it was made from: `examples`, `duplicates`, and the ranking."""
+    place: Mapping[str, str] | None = None
+    """Its wildcards and the folder of results, where it lies in a run."""
     cross_posts: list[str] = field(default_factory=list)
     """Texts of the dataset that stood in both domains: in no list."""
     manifest: Mapping[str, Any] | None = None
-    card: Mapping[str, Any] | None = None
-    """What the dataset was made from."""
-    examples: Path | None = None
-    windows: Mapping[str, Mapping[Span, str | None]] = field(default_factory=dict)
-    """Of a list of windows to cut: by document, the characters of each and what stands there, None
-    of a near copy, of which that is not kept."""
+    windows: Mapping[str, Mapping[Span, str]] = field(default_factory=dict)
+    """Of a list of windows, those of each document that are cut or that it goes for."""
     close: frozenset[str] = frozenset()
     """Those that restate a listed one, and their copies."""
 
     @property
-    def copied(self) -> set[str]:
-        """Return the ids of all copies."""
-        return {copy for each in self.copies.values() for copy in each}
+    def divided(self) -> Mapping[str, Any]:
+        """Return how documents were divided into windows; nothing where they were not."""
+        return (self.rows or {}).get("windows") or {}
 
     @property
-    def all(self) -> set[str]:
-        """Return the ids of texts with their copies. Raises ``UserError`` for windows to cut."""
-        if self.windows:
-            do = "cut them with mamushi apply"
-            raise UserError("lists windows of texts, and no texts", where=self.path, do=do)
-        return {*self.ids} | self.copied
+    def cuts(self) -> bool:
+        """Return whether windows are cut out of their documents."""
+        return self.divided.get("action") == "cut"
 
     @property
     def whole(self) -> bool:
         """Return whether it is of windows whose documents go."""
-        return bool((self.loader.get("windows") or {}).get("action") == "remove")
+        return self.divided.get("action") == "remove"
 
     @property
     def labelled(self) -> bool:
         """Return whether it is of windows whose documents go since they have the label."""
-        return self.whole and not unlabelled(self.loader)
+        return self.whole and bool(self.divided["labelled"])
 
-    def all_copies(self) -> tuple[Path, Callable[[str], list[str]]]:
-        """Return where the texts of its run are, and what gives the copies of one, also of one that
-        stays. Raises ``UserError`` for a list away from its run."""
-        if self.examples is None:
+    @property
+    def copied(self) -> set[str]:
+        """Return the ids of all copies."""
+        return {copy for copies in self.copies.values() for copy in copies}
+
+    @property
+    def all(self) -> set[str]:
+        """Return the ids of texts with their copies. Raises ``UserError`` for windows to cut."""
+        if self.cuts:
+            do = "cut them with mamushi apply"
+            raise UserError("lists windows of texts, and no texts", where=self.path, do=do)
+        return {*self.ids} | self.copied
+
+    def of_run(self, name: str) -> Path:
+        """Return a table of its run: `examples` or `duplicates`. Raises ``UserError`` for a list
+        away from its run, and for a file that is not the one that it was made from."""
+        pattern = {"examples": paths.EXAMPLES, "duplicates": paths.DUPLICATES}[name]
+        path = None if self.place is None else paths.under(pattern=pattern, **self.place)
+        if path is None or not path.is_file():
             do = "give results/runs/.../removals/SELECTOR/betaB.parquet"
             what = "no run lies around it, whose texts could be searched"
             raise UserError(what, where=self.path, do=do)
-        found: dict[str, list[str]] = {}
+        if digests.of(path) != self.made_from.get(name):
+            do = "put the file of this run back, or rank again"
+            raise UserError(f"is of another run than {self.path}", where=path, do=do)
+        return path
+
+    def card(self) -> Mapping[str, Any]:
+        """Return the card of its dataset. Raises ``UserError`` as ``of_run``, and for one that is
+        damaged or another dataset's."""
+        if self.place is None:
+            raise UserError("no run lies around it", where=self.path, do="give --data")
+        path = paths.under(pattern=paths.DATA_CARD, **self.place)
+        card = read_json(path)
+        if card.get("examples") != self.made_from.get("examples"):
+            do = "put the card of this run back, rank again, or give --data"
+            raise UserError(f"is of another run than {self.path}", where=path, do=do)
+        return card
+
+    def all_copies(self) -> tuple[Path, Callable[[str], list[str]]]:
+        """Return where the texts of its run are, and what gives the copies of one, also of one that
+        stays. Raises ``UserError`` as ``of_run``."""
+        examples = self.of_run("examples")
+        copies: dict[str, list[str]] = {}
         # Of documents with labels the first window is kept for all windows of a copy.
         of = document_of if self.labelled else str
-        for row in _duplicates(self.examples):
-            found.setdefault(of(row["kept_id"] or ""), []).append(row["id"])
-        return self.examples, lambda name: found.get(of(name), [])
+        for row in self.duplicates():
+            copies.setdefault(of(row["kept_id"] or ""), []).append(row["id"])
+        return examples, lambda name: copies.get(of(name), [])
 
-    @property
-    def loader(self) -> Mapping[str, Any]:
-        """Return the settings of the table that the dataset was made from; none of another
-        loader's."""
-        settings = self.card["settings"] if self.card else {}
-        return dict(settings["loader"]) if settings.get("kind") == "table" else {}
+    def duplicates(self) -> list[dict[str, Any]]:
+        """Return the rows of its table `duplicates`. Raises ``UserError`` as ``of_run``."""
+        return list(read_table(self.of_run("duplicates"), schemas.DUPLICATES).to_pylist())
 
-    @property
-    def named_by(self) -> dict[str, Any] | None:
-        """Return what the ids are: of a column, the numbers of the rows of some files, or a
-        loader's; None of plain ids."""
-        if not self.card or (kind := self.card["settings"]["kind"]) is None:
-            return None
-        named: dict[str, Any] = {"loader": kind}
-        if kind == "table":
-            column = self.loader["id"]
-            named |= (
-                {"rows_of": dict(self.card["inputs"])} if column is None else {"column": column}
-            )
-        return named
+    def column(self, args: argparse.Namespace, data: Path) -> str | None:
+        """Return the column of ``data`` with the ids, or None for the numbers of its rows.
 
-    def was_ranked(self, data: Path) -> bool:
-        """Return whether it is the table that the dataset was made from."""
-        inputs = self.card["inputs"].values() if self.card else ()
-        return {sha256(path) for path in tables(data)} <= {*inputs}
-
-    def column(self, given: str | None, data: Path) -> str | None:
-        """Return the column of ``data`` with the ids, or None for row numbers.
-
-        It is the given one, or that of the dataset; of a plain list ``id``, where there is such a
-        column. Raises ``UserError`` where the ids are the row numbers of another file.
+        It is the one that was asked for, or that of the dataset; of plain ids ``id``. Never are ids
+        taken for numbers of rows where nobody said so. Raises ``UserError`` where there is no such
+        column.
         """
-        if given is not None:
-            return given
-        if self.loader:
-            name: str | None = self.loader["id"]
-            if name is None and not self.was_ranked(data):
-                what = "is not the file that was ranked, and the list has the numbers of its rows"
-                do = "give that file, or rank again with a column of ids"
-                raise UserError(what, where=data, do=do)
-            return name
-        return "id" if "id" in columns(data) else None
+        if args.rows and args.id is not None:
+            raise UserError("both --id and --rows", do="give one of them")
+        if args.rows:
+            _check_numbers(self)
+            return None
+        if args.id is not None:
+            return str(args.id)
+        ranked = "id" if self.rows is None else self.rows["column"]
+        if ranked is None:
+            return None
+        there = readers.columns(data, quote=self.quote(args))
+        if not there:
+            readers.check_columns(data, there, [ranked])
+        if ranked not in there:
+            known = "" if self.rows is None else ", by which it was ranked"
+            what = f"no column {ranked!r}{known}; it has {', '.join(map(repr, there))}"
+            do = "name the column with the ids in --id, or say --rows if they are numbers of rows"
+            raise UserError(what, where=data, do=do)
+        return str(ranked)
+
+    def text(self, args: argparse.Namespace, data: Path) -> str | None:
+        """Return the column of ``data`` whose texts are compared with those that were ranked; None
+        where they cannot be, or need not. Raises ``UserError`` where there is no such column."""
+        if args.text is not None:
+            return str(args.text)
+        known = None if self.rows is None else self.rows["text"]
+        if known is None or (args.changed_texts and not self.cuts):
+            return None
+        if known not in (there := readers.columns(data, quote=self.quote(args))):
+            what = f"no column {known!r} with the texts that were ranked"
+            what += f"; it has {', '.join(map(repr, there))}"
+            do = "name it in --text, or say --changed-texts to go by the ids alone"
+            raise UserError(what, where=data, do=do)
+        return str(known)
+
+    def quote(self, args: argparse.Namespace) -> bool:
+        """Return whether quotes hold cells of CSV and TSV together: as asked for, or as they were
+        read for the ranking."""
+        said = args.quote or (self.rows or {}).get("quote") or "double"
+        return bool(said == "double")
+
+    def removal(self, args: argparse.Namespace, data: Path) -> Removal:
+        """Return which rows of ``data`` go by the options. Raises ``UserError`` as ``column`` and
+        ``text``, and where numbers of rows could be those of another table."""
+        column, text = self.column(args, data), self.text(args, data)
+        if column is None and text is None and not args.rows:
+            what = "the list has the numbers of rows, and their texts are not to be compared"
+            do = "say --rows as well if the numbers are those of this table"
+            raise UserError(what, where=data, do=do)
+        return Removal(
+            {*self.windows} if self.cuts else {*self.ids} | self.copied | self.close,
+            column,
+            text,
+            texts={} if self.divided else self.texts,
+            windows=self.windows,
+            cuts=self.cuts,
+            changed_texts=args.changed_texts,
+            missing_ids=args.missing_ids,
+        )
 
 
-def read(path: Path, *, earlier: bool = False) -> RemovalList:
-    """Read the list, or of an entry of a ledger all that is removed up to it.
+def _check_numbers(listed: RemovalList) -> None:
+    """Raise ``UserError`` for an id that is no number of a row."""
+    for name in (document_of(name) if listed.divided else name for name in listed.ids):
+        if not (name.isascii() and name.isdigit() and name[0] != "0"):
+            what = f"{name!r} is no number of a row: they count from 1"
+            raise UserError(what, where=listed.path, do="name the column with the ids in --id")
 
-    Raises ``UserError`` as ``read_ids``, for a list that is not its manifest's, for one of an
-    ``earlier`` ranking, unless that is allowed, and for an entry that is not as it was written, or
-    one before it.
-    """
+
+def read(path: Path) -> RemovalList:
+    """Read a list. Raises ``UserError`` as ``read_ids``, for what is no list, for one that is not
+    its manifest's, and for one of an earlier ranking than the one in its run."""
     if path.suffix == ".json":
-        state = ledger.state_at(path)
-        named_by = state.named_by or {}
-        settings = {"kind": named_by.get("loader"), "loader": {"id": named_by.get("column")}}
-        made_from = {"settings": settings, "inputs": named_by.get("rows_of", {})}
-        return RemovalList(path, sorted(state.ids), card=made_from)
-    ids = read_ids(path)
-    where = paths.wildcards(paths.REMOVAL, path.absolute())
-    about = _manifest(path.with_suffix(".json"), beside_a_copy=where is None)
-    if about is not None and about["ids_sha256"] != digest(ids):
-        do = "make it again with mamushi run removals, or give it without its manifest"
-        raise UserError("is not the list of the manifest beside it", where=path, do=do)
-    if about is None and where is None:
-        return RemovalList(path, ids)
-    table = read_table(path, schemas.REMOVALS)
-    copies = dict(zip(table["id"].to_pylist(), table["copies"].to_pylist(), strict=True))
-    if where is None:
-        # A copy, away from its run.
-        if about is not None and about.get("windows"):
-            do = "give the list where it lies in its run"
-            raise UserError("lists windows, and their texts are in its run", where=path, do=do)
-        return RemovalList(path, ids, copies, manifest=about)
-    if not earlier:
-        _refuse_earlier(path, where)
-    card, duplicates, examples = (
-        paths.under(pattern=pattern, **where)
-        for pattern in (paths.DATA_CARD, paths.DUPLICATES, paths.EXAMPLES)
+        raise UserError("is no list", where=path, do="give the .parquet that it is about")
+    names = _columns_of(path)
+    if names is None or not names >= OURS:
+        return _plain(path, names or set())
+    if path.suffix.lower() not in (".parquet", ".pq"):
+        what = "is a removal list in another format, of which copies would stay"
+        raise UserError(what, where=path, do="give the .parquet that the run has made")
+    table, about = read_table(path, schemas.REMOVALS), read_metadata(path)
+    if "rows" not in about:
+        do = "delete it and run again"
+        raise UserError("does not say what its ids are", where=path, do=do)
+    place = paths.wildcards(paths.REMOVAL, path.absolute())
+    ids, copies, own, others = (
+        table[name].to_pylist() for name in ("id", "copies", "text_sha256", "copies_sha256")
     )
-    gone = read_table(duplicates, schemas.DUPLICATES).to_pylist() if duplicates.is_file() else []
-    found = RemovalList(
+    texts = dict(zip(ids, own, strict=True))
+    for names_, sums in zip(copies, others, strict=True):
+        texts.update(zip(names_, sums, strict=True))
+    listed = RemovalList(
         path,
         ids,
-        copies=copies,
-        cross_posts=[row["id"] for row in gone if row["reason"] == "cross_post"],
-        manifest=about,
-        card=read_json(card) if card.is_file() else None,
-        examples=examples if examples.is_file() else None,
+        copies=dict(zip(ids, copies, strict=True)),
+        texts=texts,
+        rows=about["rows"],
+        made_from=about.get("provenance", {}).get("inputs", {}),
+        place=place,
+        manifest=_manifest(path.with_suffix(".json"), ids),
     )
-    if not (divided := found.loader.get("windows")):
-        return found
-    if divided["action"] == "cut":
-        return replace(found, windows=_windows(copies, examples, gone))
+    if place is not None:
+        _refuse_earlier(listed)
+    return _of_windows(listed) if listed.divided else _with_cross_posts(listed)
+
+
+def _columns_of(path: Path) -> set[str] | None:
+    """Return the columns of a file that is a table; None of another. Raises ``UserError`` for a
+    ranking, which names all texts."""
+    from mamushi.artifacts import tabular
+
+    if not path.is_file() or tabular.format_of(path) is None:
+        return None
+    names = {*readers.columns(path)}
+    if {"id", "rank", "fold"} <= names or {"id", "rank", "frequency"} <= names:
+        do = "give removals/SELECTOR/betaB.parquet, or make one with mamushi list"
+        raise UserError("is a ranking of all texts, and no list", where=path, do=do)
+    return names
+
+
+def _plain(path: Path, names: set[str]) -> RemovalList:
+    """Return a list of plain ids, with what lies beside those that this program exported."""
+    if "kept_id" in names or {"id", "domain", "section"} <= names:
+        do = "give removals/SELECTOR/betaB.parquet"
+        raise UserError("is a table of a dataset, and no list", where=path, do=do)
+    ids = read_ids(path)
+    beside = path.with_name(path.name + SIDECAR)
+    if not beside.is_file():
+        return RemovalList(path, ids)
+    about = read_json(beside)
+    if about.get("ids_sha256") != digest(ids):
+        do = "export it again, or remove the manifest of another list"
+        raise UserError(f"is not the list of {beside.name} beside it", where=path, do=do)
+    known = about["text_sha256"]
+    texts = dict(zip(ids, known, strict=True)) if known else {}
+    return RemovalList(path, ids, texts=texts, rows=about["rows"])
+
+
+def _with_cross_posts(listed: RemovalList) -> RemovalList:
+    """Return a list with the texts that stand in both domains, where it lies in its run."""
+    if listed.place is None:
+        return listed
+    rows = listed.duplicates()
+    return replace(listed, cross_posts=[r["id"] for r in rows if r["reason"] == "cross_post"])
+
+
+def _of_windows(listed: RemovalList) -> RemovalList:
+    """Return a list of windows: those that are cut, or the documents that go for them."""
+    if listed.cuts:
+        windows = _windows(listed.texts.items())
+        return replace(_with_cross_posts(listed), windows=windows)
     # Of a document in which the list ends the whole goes; where windows have labels of their own, a
     # document goes for each that is listed.
-    documents: dict[str, list[str]] = {document_of(name): [] for name in ids}
-    known = copies if unlabelled(found.loader) else documents
-    for row in gone:
-        of, own = document_of(row["kept_id"] or ""), document_of(row["id"])
-        if own not in documents and (row["kept_id"] in known or of in known):
-            documents[of].append(own)
-    stay = sorted({document_of(name) for name in found.cross_posts})
-    return replace(found, ids=[*documents], copies=documents, cross_posts=stay)
+    documents: dict[str, list[str]] = {document_of(name): [] for name in listed.ids}
+    known: Mapping[str, Any] = documents if listed.labelled else listed.copies
+    texts, stay = {**listed.texts}, set()
+    for row in listed.duplicates():
+        of, document = document_of(row["kept_id"] or ""), document_of(row["id"])
+        if row["reason"] == "cross_post":
+            stay.add(document)
+        if document not in documents and (row["kept_id"] in known or of in known):
+            documents[of].append(document)
+            texts[row["id"]] = row["text_sha256"]
+    for several in documents.values():
+        several[:] = dict.fromkeys(several)
+    return replace(
+        listed,
+        ids=[*documents],
+        copies=documents,
+        cross_posts=sorted(stay),
+        windows=_windows(texts.items()),
+    )
 
 
-def _refuse_earlier(path: Path, where: Mapping[str, str]) -> None:
+def _windows(texts: Iterable[tuple[str, str]]) -> Windows:
+    found: Windows = {}
+    for window, text in texts:
+        found.setdefault(document_of(window), {})[span_of(window)] = text
+    return found
+
+
+def _refuse_earlier(listed: RemovalList) -> None:
     from mamushi.evidence.ranking import is_earlier
 
-    names = {name: value for name, value in where.items() if name != "root"}
-    inputs = read_metadata(path).get("provenance", {}).get("inputs", {})
-    if is_earlier(Path(where["root"]), names, inputs):
+    names = {name: value for name, value in (listed.place or {}).items() if name != "root"}
+    if is_earlier(Path((listed.place or {})["root"]), names, listed.made_from):
         do = "make it again: mamushi list --budget {beta} --selector {selector}".format(**names)
-        raise UserError("is of an earlier ranking than the one that is there", where=path, do=do)
+        what = "is of an earlier ranking than the one that is there"
+        raise UserError(what, where=listed.path, do=do)
 
 
 def with_close(listed: RemovalList, path: Path) -> RemovalList:
@@ -200,47 +350,28 @@ def with_close(listed: RemovalList, path: Path) -> RemovalList:
     if read_metadata(path)["list_sha256"] != sha256(listed.path):
         do = f"make it with mamushi close {listed.path}"
         raise UserError("is of another list", where=path, do=do)
+    texts = {row["id"]: row["text_sha256"] for row in rows}
+    for row in rows:
+        texts.update(zip(row["copies"], row["copies_sha256"], strict=True))
     of = document_of if listed.whole else str
-    close = {of(name) for row in rows for name in (row["id"], *row["copies"])}
-    windows = {name: {**each} for name, each in listed.windows.items()}
-    if windows and listed.examples is not None:
-        copies = {row["id"]: row["copies"] for row in rows}
-        found = _windows(copies, listed.examples, _duplicates(listed.examples))
-        for name, each in found.items():
-            windows.setdefault(name, {}).update(each)
     # A copy may stand in a document that goes anyway.
-    close -= {*listed.ids, *listed.copied}
-    return replace(listed, close=frozenset(close), windows=windows)
+    close = {of(name) for name in texts} - {*listed.ids, *listed.copied}
+    windows = {name: {**spans} for name, spans in listed.windows.items()}
+    if listed.divided:
+        for name, spans in _windows(texts.items()).items():
+            if listed.cuts or name in close:
+                windows.setdefault(name, {}).update(spans)
+    known = listed.texts if listed.divided else {**listed.texts, **texts}
+    return replace(listed, close=frozenset(close), windows=windows, texts=known)
 
 
-def _duplicates(examples: Path) -> list[dict[str, Any]]:
-    where = examples.with_name(Path(paths.DUPLICATES).name)
-    return list(read_table(where, schemas.DUPLICATES).to_pylist())
-
-
-def _windows(
-    copies: Mapping[str, Sequence[str]], examples: Path, gone: Sequence[Mapping[str, Any]]
-) -> dict[str, dict[Span, str | None]]:
-    """Return what is cut of which document, for windows with their copies. Raises ``UserError``
-    without the texts."""
-    near = {row["id"] for row in gone if row["reason"] == "near"}
-    table = read_table(examples, schemas.EXAMPLES, ["id", "text"])
-    texts = dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
-    found: dict[str, dict[Span, str | None]] = {}
-    for name, several in copies.items():
-        for window in (name, *several):
-            text = None if window in near else texts[name]
-            found.setdefault(document_of(window), {})[span_of(window)] = text
-    return found
-
-
-def _manifest(path: Path, *, beside_a_copy: bool) -> Mapping[str, Any] | None:
-    """Return the manifest of a list, None without one. Beside a copy that is away from its run, a
-    file of that name may be another one's."""
+def _manifest(path: Path, ids: Sequence[str]) -> Mapping[str, Any] | None:
+    """Return the manifest beside a list, None without one. Raises ``UserError`` for a damaged one,
+    and for that of another list."""
     if not path.is_file():
         return None
-    with contextlib.suppress(*[UserError] * beside_a_copy):
-        found: Mapping[str, Any] = read_json(path)
-        if not beside_a_copy or (isinstance(found, dict) and "ids_sha256" in found):
-            return found
-    return None
+    manifest = read_json(path)
+    if manifest.get("ids_sha256") != digest(ids):
+        do = "make both again with mamushi run removals, or take the other list's manifest away"
+        raise UserError("is of another list than the one beside it", where=path, do=do)
+    return manifest

@@ -31,6 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` as ``_removal_list.read``, and for a list without its run."""
     from mamushi.artifacts import schemas
+    from mamushi.artifacts.digests import of_text
     from mamushi.artifacts.domains import EVALUATION
     from mamushi.artifacts.files import sha256
     from mamushi.artifacts.tables import read_table, write_table
@@ -47,6 +48,7 @@ def run(args: argparse.Namespace) -> None:
     examples, copies = listed.all_copies()
     texts = read_table(examples, schemas.EXAMPLES).to_pylist()
     of = document_of if listed.whole else str
+    digests = {row["id"]: row["text_sha256"] for row in listed.duplicates()}
     gone = {*listed.ids, *listed.copied}
     # Without labels a document goes for a listed window, and its other windows are not unwanted.
     sought = gone if listed.labelled else {*read_ids(args.list)}
@@ -60,7 +62,9 @@ def run(args: argparse.Namespace) -> None:
         {
             "id": kept[each.kept]["id"],
             "domain": kept[each.kept]["domain"],
-            "copies": sorted(copies(kept[each.kept]["id"])),
+            "copies": (also := sorted(copies(kept[each.kept]["id"]))),
+            "text_sha256": of_text(kept[each.kept]["text"]),
+            "copies_sha256": [digests[name] for name in also],
             "removed": removed[each.removed]["id"],
             "share": each.share,
             "words": each.words,
@@ -68,7 +72,7 @@ def run(args: argparse.Namespace) -> None:
         for each in found
     ]
     write_table(args.out, schemas.CLOSE, rows, metadata={"list_sha256": sha256(args.list)})
-    unit = "windows" if listed.loader.get("windows") else "texts"
+    unit = "windows" if listed.divided else "texts"
     print(f"{len(found):,} of the {len(kept):,} {unit} that stay restate a removed one")
     for each in found[:FIRST]:
         ends = (removed[each.removed], kept[each.kept])

@@ -10,10 +10,12 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mamushi.commands import _model_folder as model
+from mamushi.errors import UserError
 
 if TYPE_CHECKING:
     from mamushi.commands._removal_list import RemovalList
@@ -45,22 +47,21 @@ configs:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
+    from mamushi.commands import _removal_list
+
     parser.epilog = "formats:\n" + "\n".join(f"  {n:<12}{about}" for n, about in FORMATS.items())
     parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a removal list")
     parser.add_argument("--to", choices=FORMATS, metavar="FORMAT", help=", ".join(FORMATS))
     parser.add_argument("--data", type=Path, help="the table (default: the one that was ranked)")
-    parser.add_argument("--id", metavar="COLUMN", help="column with the ids (default: as ranked)")
-    parser.add_argument("--text", metavar="COLUMN", help="the text's column (default: as ranked)")
+    _removal_list.arguments(parser)
     model.arguments(parser.add_argument_group("a model"), required=False)
 
 
 def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` for options that do not go together, for a bad list, and for a table
     that is not the list's."""
-    from mamushi.artifacts.files import atomic
     from mamushi.commands import _removal_list, _token_labels
     from mamushi.data.rewriting import refuse_existing, whole_folder
-    from mamushi.errors import UserError
 
     if args.out is None:
         raise UserError("nothing says what to write", do="give --out")
@@ -80,17 +81,44 @@ def run(args: argparse.Namespace) -> None:
     listed = _removal_list.read(args.list)
     if args.to == "jsonl":
         with whole_folder(args.out) as folder:
-            _write_splits(folder, _rows(listed, args))
+            _write_splits(folder, _rows(listed, args, listed.quote(args)))
     else:
-        with atomic(args.out) as part:
-            part.write_text(_ids(listed), encoding="utf-8")
+        _write_ids(listed, args.out)
     print(args.out)
 
 
-def _ids(listed: RemovalList) -> str:
-    # Ids hold no line end: whoever reads a list of them splits it there.
-    ids = (each for name in listed.ids for each in (name, *listed.copies.get(name, [])))
-    return "".join(f"{name}\n" for name in ids)
+def _write_ids(listed: RemovalList, out: Path) -> None:
+    """Write ids to a text file, and beside it what they are, as `apply` reads it. Raises
+    ``UserError`` for ids that such a file cannot hold."""
+    from mamushi.artifacts import tabular
+    from mamushi.artifacts.files import atomic, write_json
+    from mamushi.commands._removal_list import SIDECAR
+    from mamushi.data.rewriting import refuse_existing
+    from mamushi.selection.removals import digest
+    from mamushi.unlearning.removal import read_ids
+
+    if tabular.format_of(out) is not None:
+        raise UserError("is the name of a table", where=out, do="end it in .txt")
+    beside = out.with_name(out.name + SIDECAR)
+    refuse_existing(beside)
+    ids = [each for name in listed.ids for each in (name, *listed.copies.get(name, []))]
+    if listed.cuts:
+        do = "give the list itself to mamushi apply"
+        raise UserError("lists windows to cut", where=listed.path, do=do)
+    # Of a document that goes for its windows, the whole text is not known.
+    rows = {**(listed.rows or {}), "windows": None} | ({"text": None} if listed.whole else {})
+    texts = [] if listed.whole else [listed.texts[name] for name in ids if name in listed.texts]
+    about = {"rows": rows, "ids_sha256": digest(ids), "text_sha256": texts}
+    with atomic(out) as part:
+        part.write_text("".join(f"{name}\n" for name in ids), encoding="utf-8", newline="\n")
+        # Whoever reads ids splits them at line ends, and drops the white space around them.
+        if (back := read_ids(part)) != ids:
+            wrong = next(name for name, read in zip_longest(ids, back) if name != read)
+            what = f"the id {wrong!r} has a line end or white space, which plain text cannot hold"
+            raise UserError(what, where=listed.path, do="give the list itself to mamushi apply")
+        # Of ids whose kind nobody knows nothing can be told.
+        if listed.rows is not None:
+            write_json(beside, about)
 
 
 def _write_splits(folder: Path, rows: Iterator[tuple[str, str, bool]]) -> None:
@@ -105,37 +133,56 @@ def _write_splits(folder: Path, rows: Iterator[tuple[str, str, bool]]) -> None:
     (folder / "README.md").write_text(README, encoding="utf-8")
 
 
-def _rows(listed: RemovalList, args: argparse.Namespace) -> Iterator[tuple[str, str, bool]]:
+def _rows(
+    listed: RemovalList, args: argparse.Namespace, quote: bool
+) -> Iterator[tuple[str, str, bool]]:
     """Iterate over id and text of each row of the given table, of that which was ranked, or of its
     ranked examples where it has another loader, and whether the row is on the list.
 
-    Raises ``UserError`` for a missing column, a text that is not text, and a table in which nothing
-    of the list is.
+    Raises ``UserError`` for a table that is not, or no longer, the one that was ranked.
     """
     from mamushi.artifacts.domains import INFERENCE
     from mamushi.data import readers
-    from mamushi.data.rewriting import Removal, tables
-    from mamushi.errors import UserError
+    from mamushi.data.matching import Removal
+    from mamushi.data.rewriting import tables
 
-    column = args.text or listed.loader.get("text", "text")
-    needed = [column]
-    if data := args.data or listed.loader.get("path"):
-        data = Path(data)
-        removal = Removal(listed.all, listed.column(args.id, data))
-    elif listed.examples is None:
+    lists = listed.all
+    needed: list[str] = []
+    if args.data is not None or (listed.rows or {}).get("kind") == "table":
+        data = args.data or _ranked(listed, args)
+        removal = listed.removal(args, data)
+        column = removal.text or args.text or (listed.rows or {}).get("text") or "text"
+    elif listed.rows is None:
         raise UserError("no run lies around it", where=listed.path, do="give --data")
     else:
-        data, removal = listed.examples, Removal(listed.all, "id")
-        needed.append("section")
+        data, column = listed.of_run("examples"), "text"
+        removal = Removal(lists, "id", "text", texts=listed.texts, missing_ids=True)
+        needed = ["section"]
     for file in tables(data):
-        for place, cells in readers.rows(file, [*needed, *removal.columns]):
-            name = cells.get(removal.column or "")
-            gone = removal.takes(name)
-            if "section" in needed and cells["section"] != INFERENCE:
+        for place, cells in readers.rows(file, [*needed, column, *removal.columns], quote=quote):
+            gone = removal.of(cells, place) is None
+            if needed and cells["section"] != INFERENCE:
                 continue
             # Null counts as empty.
             if not isinstance(text := cells.get(column) or "", str):
-                what = f"column {column!r} is {text!r}, not text"
+                what = f"column {column!r} is {text!r:.60}, not text"
                 raise UserError(what, where=place, do="name the text column with --text")
-            yield str(name if removal.column else removal.read), text, gone
+            name = cells.get(removal.column) if removal.column else removal.read
+            yield str(name), text, gone
     removal.check(data)
+
+
+def _ranked(listed: RemovalList, args: argparse.Namespace) -> Path:
+    """Return the table that was ranked. Raises ``UserError`` where it is another one now, since
+    also texts that stay are written from it."""
+    from mamushi.artifacts.files import sha256
+    from mamushi.data.rewriting import tables
+
+    card = listed.card()
+    data = Path(card["settings"]["loader"]["path"])
+    known = {*card["inputs"].values()}
+    for file in () if args.changed_texts else tables(data):
+        if sha256(file) not in known:
+            do = "put the ranked table back, give it with --data, or say --changed-texts"
+            raise UserError("has changed since it was ranked", where=file, do=do)
+    return data

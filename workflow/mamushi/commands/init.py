@@ -42,7 +42,10 @@ NEEDED = {
 BESIDE = ("like", "unlike", "terms")
 """In the place of --forget, by name: files beside a table in which nobody marked the domain."""
 MARKED = "examples of the unwanted domain, which no column of DATA marks"
-SETTINGS = ("embeddings", "retain", "id", "label", "budgets", "selectors", "windows", "cut")
+SETTINGS = (
+    *("embeddings", "retain", "id", "label", "quote"),
+    *("budgets", "selectors", "windows", "cut"),
+)
 CHOSEN = (*NEEDED, *BESIDE, "screen", *SETTINGS)
 """What the configuration is written from, by name."""
 
@@ -85,6 +88,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--windows", type=int, metavar="WORDS", help=words)
     cut = "cut windows out of their documents, which stay, in the place of whole documents"
     parser.add_argument("--cut", action="store_true", default=None, help=cut)
+    quote = 'none: `"` in CSV and TSV is a character as any other, and each line is a row'
+    parser.add_argument("--quote", choices=("none",), help=quote)
     out, default = "configuration to write (default: mine.yaml)", Path("mine.yaml")
     parser.add_argument("--out", type=Path, default=default, metavar="FILE", help=out)
     force = "write over another configuration of that name"
@@ -135,8 +140,7 @@ def write(args: argparse.Namespace) -> None:
 
     machine.without_pandas()
 
-    if args.out.is_dir():
-        raise UserError("is a folder", where=args.out, do="name a file in --out")
+    _check_out(args)
     known = ""
     for name, (option, means) in NEEDED.items():
         instead = {"model": args.embeddings, "forget": args.like or args.terms}.get(name)
@@ -144,7 +148,7 @@ def write(args: argparse.Namespace) -> None:
             raise UserError(f"{option} is missing", do=f"give {means}{known}")
         if name == "data":
             path = Path(args.data).expanduser().absolute()
-            columns = readers.columns(path)
+            columns = readers.columns(path, quote=args.quote is None)
             known = f"; the columns are {', '.join(map(repr, columns))}"
     for one, other, do in TWICE:
         if getattr(args, one) and getattr(args, other):
@@ -171,6 +175,21 @@ def write(args: argparse.Namespace) -> None:
     print(f"{args.out}: written")
 
 
+def _check_out(args: argparse.Namespace) -> None:
+    """Raise ``UserError`` where the configuration would not be one, or take a user's file away."""
+    if args.out.is_dir():
+        raise UserError("is a folder", where=args.out, do="name a file in --out")
+    if args.out.suffix.lower() not in (".yaml", ".yml"):
+        do = "end it in .yaml; the table without the listed rows is written by mamushi apply"
+        raise UserError("is no name of a configuration", where=args.out, do=do)
+    beside = ("data", "like", "unlike", "terms", "model", "embeddings", "label")
+    for name in beside if args.out.exists() else ():
+        path = Path(getattr(args, name) or "")
+        if path.is_file() and path.samefile(args.out):
+            what = f"is what {'DATA' if name == 'data' else f'--{name}'} names"
+            raise UserError(what, where=args.out, do="name another file in --out")
+
+
 TEXT = """\
 # Written by `mamushi init`. It stands alone: what is left out has its default.
 # All keys: the page Keys of `make docs`
@@ -195,7 +214,7 @@ evidence:
     kind: table
     path: {path} # {rows}
     text: {text}
-    id: {id}
+    id: {id}{quote}
     forget: {forget} # {n_forget}
     retain: {retain} # {others}{answers}
     sections: {sections}{windows}
@@ -300,6 +319,7 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
         "path": _yaml(str(path)),
         "text": _yaml(args.text),
         "id": _yaml(args.id) if args.id else "null # row numbers, from 1",
+        "quote": "\n    quote: none # each line is a row" if args.quote else "",
         "forget": _yaml(_marks(args)),
         "retain": _yaml(None if args.retain is None else {"where": args.retain}),
         "answers": f"\n    answers: {_yaml(_absolute(args.label))}" if args.label else "",

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mamushi.artifacts.digests import of_text
 from mamushi.artifacts.provenance import versions
 from mamushi.artifacts.tables import FORGET, INFERENCE, RETAIN, SECTIONS
 from mamushi.data.duplicates import Duplicates
@@ -83,7 +84,8 @@ def build(
     # Made before sections and limits, which leave rows out of the experiment, not out of the
     # training data from which copies are to be removed.
     outside = [raw.given is not None and raw.given[row] is not None for row in rows.tolist()]
-    duplicates = _copies(np.array(raw.ids, dtype=object)[rows], found, np.array(outside))
+    ids = np.array(raw.ids, dtype=object)[rows]
+    duplicates = _copies(ids, texts[rows], found, np.array(outside))
     left.drop("exact_duplicates", rows[found.exact])
     left.drop("near_duplicates", rows[found.near])
     crossed = "after duplicates and cross-posts were dropped"
@@ -140,7 +142,9 @@ def _in_sections(
     return rows, section
 
 
-def _copies(ids: Objects, found: Duplicates, outside: NDArray[np.bool_]) -> pa.Table:
+def _copies(
+    ids: Objects, texts: Objects, found: Duplicates, outside: NDArray[np.bool_]
+) -> pa.Table:
     """Return the table of duplicates: each with the text that was kept for it, and why it went;
     but for examples that stand ``outside`` the corpus."""
     originals = ids[found.roots]
@@ -148,7 +152,8 @@ def _copies(ids: Objects, found: Duplicates, outside: NDArray[np.bool_]) -> pa.T
     reasons = np.select([found.exact, found.near], ["exact", "near"], "cross_post")
     columns = {"id": ids, "kept_id": originals, "reason": reasons}
     gone = ~(found.kept | outside)
-    return pa.table({n: pa.array(c[gone].tolist(), pa.string()) for n, c in columns.items()})
+    table = {n: pa.array(c[gone].tolist(), pa.string()) for n, c in columns.items()}
+    return pa.table({**table, "text_sha256": pa.array([*map(of_text, texts[gone])], pa.string())})
 
 
 def _clean(raw: Raw, max_characters: int) -> Objects:
@@ -190,14 +195,18 @@ def _table(raw: Raw, rows: NDArray[np.int64], texts: Objects, section: Objects) 
     return pa.table(columns | {f"label_{n}": pa.array(of(c)) for n, c in raw.labels.items()})
 
 
-def card(settings: Mapping[str, Any], raw: Raw, counts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the examples were made from, and how: for ``card.json``."""
+def card(
+    settings: Mapping[str, Any], raw: Raw, counts: Mapping[str, Any], examples: str
+) -> dict[str, Any]:
+    """Return what the ``examples``, a table of that digest, were made from, and how: for
+    ``card.json``."""
     return {
         "dataset": settings["dataset"],
         "settings": dict(settings),
         "inputs": dict(raw.sources),
         "versions": versions(),
         "counts": dict(counts),
+        "examples": examples,
     }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mamushi.artifacts.files import read_json
+from mamushi.artifacts.files import read_plain_json
 from mamushi.artifacts.provenance import fingerprint
 from mamushi.data.rows import NO, YES
 from mamushi.errors import UserError
@@ -34,7 +34,7 @@ def read_answers(files: Sequence[Path], audit: Mapping[str, Any]) -> dict[str, R
     """
     found: dict[str, Responses] = {}
     for path in files:
-        given = read_json(path)
+        given = read_plain_json(path)
         about = given if isinstance(given, dict) else {}
         who, answers = about.get("annotator"), about.get("answers")
         if not isinstance(who, str) or not who or not isinstance(answers, dict):

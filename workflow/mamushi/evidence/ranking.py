@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.artifacts import digests, paths, schemas
-from mamushi.artifacts.tables import read_groups, read_table
+from mamushi.artifacts.tables import read_groups, read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.masking import mask
 from mamushi.evidence.stability import rankings
@@ -65,9 +65,14 @@ def ranking_at(root: Path, names: Mapping[str, str | int]) -> Path:
 
 def is_earlier(root: Path, names: Mapping[str, str | int], inputs: Mapping[str, Any]) -> bool:
     """Return whether a list with these digests of its ``inputs`` is of an earlier ranking than the
-    one of its selector that is there. Budgets that nobody asks for again are not made again."""
+    one of its selector that is there. Budgets that nobody asks for again are not made again.
+    Raises ``UserError`` for a damaged ranking."""
     ranking, was = ranking_at(root, names), inputs.get("posterior", inputs.get("scores"))
-    return was is not None and ranking.is_file() and digests.of(ranking) != was
+    if was is None or not ranking.is_file() or digests.of(ranking) == was:
+        return False
+    # Of one that is damaged nothing follows for the list: it is said by reading it.
+    read_metadata(ranking)
+    return True
 
 
 def read_ranking(path: str | Path, refits: str | Path | None = None, **known: Any) -> Ranking:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.provenance import versions
-from mamushi.artifacts.tables import read_metadata, read_table
+from mamushi.artifacts.tables import read_groups, read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.evidence.calibration import read_ratio
 from mamushi.evidence.confounds import read_texts
@@ -43,7 +43,7 @@ from mamushi.selection.documents import scored_by
 from mamushi.selection.metrics import spearman
 from mamushi.selection.pool import Scored, read_pool, table_of
 from mamushi.selection.refits import WHOLE, read_refits
-from mamushi.selection.removals import budget_of, removals
+from mamushi.selection.removals import budget_of, removals, text_digests
 
 Doubles = NDArray[np.float64]
 
@@ -189,8 +189,10 @@ def verify(path: Path) -> Run:
     k = budget_of(named.beta, table)
     found, wanted = read_table(removed, schemas.REMOVALS), removals(table, duplicates, k)
     _check("number of examples", len(found), len(wanted), removed)
-    for name in ("id", "rank", "score", "copies"):
+    for name in ("id", "rank", "score", "copies", "copies_sha256"):
         _check_column(name, found, wanted[name].to_pylist(), removed)
+    examples = read_groups(run.at(paths.EXAMPLES), schemas.EXAMPLES, ["id", "text"])
+    _check_column("text_sha256", found, text_digests(examples, found["id"].to_pylist()), removed)
     if corpus:
         refits = _refits(run, content, run.cell["selector"])
         about = manifest_of(run.at, refits, run.beta, written.get("compared"))

@@ -2,12 +2,13 @@
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mamushi.artifacts.digests import of_text
 from mamushi.errors import UserError
 
 
@@ -44,19 +45,39 @@ def share_of(k: int, n1: int) -> str:
 def removals(scores: pa.Table, duplicates: pa.Table, k: int) -> pa.Table:
     """List the first ``k`` forget examples by rank, in that order, as the table ``removals``.
 
-    Each comes with the ids of its copies in ``duplicates``: to remove a text is to remove them too.
+    Each comes with the ids of its copies in ``duplicates``, and the digests of their texts: to
+    remove a text is to remove them too.
     """
     first = scores.filter(pc.less_equal(scores["rank"], k)).select(["id", "score", "rank"])
     first = first.sort_by("rank")
     copies: dict[str, list[str]] = {name: [] for name in first["id"].to_pylist()}
+    texts: dict[str, list[str]] = {name: [] for name in copies}
     collapsed = duplicates.filter(pc.is_in(duplicates["kept_id"], first["id"]))
-    columns = (collapsed[name].to_pylist() for name in ("kept_id", "id"))
-    for kept, copy in sorted(zip(*columns, strict=True)):
+    columns = (collapsed[name].to_pylist() for name in ("kept_id", "id", "text_sha256"))
+    for kept, copy, text in sorted(zip(*columns, strict=True)):
         copies[kept].append(copy)
-    lists = pa.array(list(copies.values()), pa.list_(pa.string()))
-    return first.append_column("copies", lists)
+        texts[kept].append(text)
+    for name, column in (("copies", copies), ("copies_sha256", texts)):
+        lists = pa.array(list(column.values()), pa.list_(pa.string()))
+        first = first.append_column(name, lists)
+    return first
+
+
+def text_digests(examples: Iterable[pa.Table], ids: Sequence[str]) -> list[str]:
+    """Return the digests of the texts ``ids``, in their order, from parts of the table
+    ``examples``. Raises ``UserError`` for an id that it lacks."""
+    digests: dict[str, str] = {}
+    asked = pa.array(ids, pa.string())
+    for group in examples:
+        part = group.filter(pc.is_in(group["id"], asked))
+        texts = map(of_text, part["text"].to_pylist())
+        digests.update(zip(part["id"].to_pylist(), texts, strict=True))
+    if missing := [name for name in ids if name not in digests]:
+        raise UserError(f"the examples lack {missing[0]!r}, which is ranked", do="run again")
+    return [digests[name] for name in ids]
 
 
 def digest(ids: Sequence[str]) -> str:
-    """Return the SHA-256 of the ids in order of removal, each followed by a newline."""
+    """Return the SHA-256 of ids, or digests of texts, in order of removal, each followed by a
+    newline."""
     return hashlib.sha256("".join(f"{i}\n" for i in ids).encode()).hexdigest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def loader_settings(config: Config, dataset: str) -> dict[str, Any]:
     found = {key: definition[key] for key in plugin("dataset", definition["kind"]).settings}
     found["windows"] = definition.get("windows")
     # Null in these is what was made before there were the keys.
-    later = ("group", "forget", "answers", "windows")
+    later = ("group", "forget", "answers", "windows", "quote")
     return {key: value for key, value in found.items() if key not in later or value is not None}
 
 
@@ -78,6 +79,7 @@ def examples(files: ExamplesFiles, settings: Examples, job: Job) -> None:
             settings.planted,
             drop_duplicates=settings.drop_duplicates,
         )
+        _check_unchanged(settings.inputs, raw.sources)
     except UserError as error:
         raise UserError(str(error), where=f"dataset {settings.dataset}") from None
     for name, n in counts["sections"].items():
@@ -96,10 +98,37 @@ def examples(files: ExamplesFiles, settings: Examples, job: Job) -> None:
         # Whether it is documents that have the label, or windows.
         about["windows"] = {**windows, "labelled": not sources.unlabelled(settings.loader)}
     write_table(files.examples, schemas.EXAMPLES, table, metadata=about)
-    # So that a removal list can tell that it joins what belongs together.
-    of = {"examples": sha256(files.examples)}
+    # So that a removal list can tell that it joins what belongs together, and what its ids are.
+    made = sha256(files.examples)
+    of = {"examples": made, "rows": _rows_of(settings)}
     write_table(files.duplicates, schemas.DUPLICATES, copies, metadata=of)
-    write_json(files.card, card(job.origin["settings"], raw, counts))
+    write_json(files.card, card(job.origin["settings"], raw, counts, made))
+
+
+def _check_unchanged(began: Mapping[str, str], read: Mapping[str, str]) -> None:
+    """Raise ``UserError`` where a file that was ``read`` is another one than when the run
+    ``began``: its digests would be of what nobody ranked."""
+    for name, known in began.items():
+        # What lies beside a table is called by its role as well, as `like examples.jsonl`.
+        digests = [sha for full, sha in read.items() if full == name or full.endswith(f" {name}")]
+        if digests and known not in digests:
+            raise UserError("has changed since this run began", where=name, do="run again")
+
+
+def _rows_of(settings: Examples) -> dict[str, Any]:
+    """Return what the ids of a dataset are: of the loader ``table`` the ``column``, null for the
+    numbers of rows from 1, that with the ``text``, and how documents are divided. What another
+    loader reads has its ids in a column ``id``, if anywhere, and other texts than are ranked."""
+    if settings.kind != "table":
+        return {"kind": settings.kind, "column": "id", "text": None, "windows": None}
+    loader = settings.loader
+    windows = loader.get("windows")
+    if windows:
+        windows = {**windows, "labelled": not sources.unlabelled(loader)}
+    return {
+        **{"kind": "table", "column": loader["id"], "text": loader["text"], "windows": windows},
+        **({"quote": loader["quote"]} if loader.get("quote") else {}),
+    }
 
 
 class ImportEmbeddings(Settings):

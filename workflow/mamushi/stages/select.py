@@ -127,7 +127,7 @@ def refits(files: RankedFiles, settings: Refits, job: Job) -> None:
     write_table(files.out, schemas.REFITS, table, metadata={"provenance": job.origin})
 
 
-def _share(beta: str) -> float:
+def share_asked(beta: str) -> float:
     return float(beta)
 
 
@@ -168,30 +168,39 @@ def posterior(files: PosteriorFiles, settings: Posterior, job: Job) -> None:
 class Remove(Settings):
     """These depend on what they read and the budget alone."""
 
-    beta: float = setting(_share)
+    beta: float = setting(share_asked)
 
 
 class ListFiles(Files):
+    examples: Path = reads("the examples table")
     scores: Path = reads("scores to rank by")
     duplicates: Path = reads("the dataset's duplicates table")
     out: Path = writes("the table to write")
 
 
 def remove(files: ListFiles, settings: Remove, job: Job) -> None:
-    """List the examples to remove at one budget: the top of a ranking, with all their copies."""
+    """List the examples to remove at one budget: the top of a ranking, with all their copies.
+
+    A list stands alone: it says what its ids are, and has the digest of every text that goes.
+    Raises ``UserError`` for files of several runs.
+    """
+    import pyarrow as pa
+
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_metadata, read_table, write_table
-    from mamushi.selection.removals import budget_of, removals
+    from mamushi.artifacts.tables import read_groups, read_metadata, read_table, write_table
+    from mamushi.selection.removals import budget_of, removals, text_digests
 
     scores = read_table(files.scores, schemas.SCORES)
     duplicates = read_table(files.duplicates, schemas.DUPLICATES)
-    examples = read_metadata(files.scores)["provenance"]["inputs"]["examples"]
-    if read_metadata(files.duplicates)["examples"] != examples:
-        raise UserError(
-            f"was made with other examples than {files.scores}",
-            where=files.duplicates,
-            do="make the examples and the scores again",
-        )
+    of_copies = read_metadata(files.duplicates)
+    ranked = read_metadata(files.scores)["provenance"]["inputs"]["examples"]
+    for path, known in (
+        (files.duplicates, of_copies["examples"]),
+        (files.examples, job.origin["inputs"]["examples"]),
+    ):
+        if known != ranked:
+            what, do = f"is of other examples than {files.scores}", "rank again"
+            raise UserError(what, where=path, do=do)
     k = budget_of(settings.beta, scores)
     if k == 0:
         # The budgets of the grid are refused where the texts are counted; between two of a sweep
@@ -200,7 +209,11 @@ def remove(files: ListFiles, settings: Remove, job: Job) -> None:
         said = f"a budget of {settings.beta:g} is less than one of {n1} forget texts"
         print(f"{files.out}: {said}: the list is empty", file=sys.stderr)
     table = removals(scores, duplicates, k)
-    write_table(files.out, schemas.REMOVALS, table, metadata={"provenance": job.origin})
+    examples = read_groups(files.examples, schemas.EXAMPLES, ["id", "text"])
+    texts = text_digests(examples, table["id"].to_pylist())
+    table = table.append_column("text_sha256", pa.array(texts, pa.string()))
+    about = {"provenance": job.origin, "rows": of_copies["rows"]}
+    write_table(files.out, schemas.REMOVALS, table, metadata=about)
 
 
 class TokenScores(Score):
@@ -250,7 +263,7 @@ def _token_pool(files: TextFiles, max_length: int) -> TokenPool:
 class Spans(Settings):
     """These depend on what they read and the budget alone."""
 
-    beta: float = setting(_share)
+    beta: float = setting(share_asked)
 
 
 class SpansFiles(Files):
@@ -368,114 +381,3 @@ def stability(files: StabilityFiles, settings: Stability, job: Job) -> None:
     texts = read_texts(files.examples, files.duplicates, scores["id"].to_pylist())
     metadata |= {"provenance": job.origin, "separation": separation(scores, again, texts)}
     write_table(files.out, schemas.STABILITY, columns, metadata=metadata)
-
-
-class Manifests(SelectorSettings, Cell):
-    """A selector, why it is there for comparison alone, if so, and the budgets."""
-
-    compared: str | None = setting(comparison, default=None)
-    budgets: list[float] = setting(grid.budgets)
-
-
-class ManifestsFiles(Files):
-    scores: Path = reads("scores to rank by")
-    calibrated: Path = reads("the calibrated log-density ratio")
-    stability: Path = reads("how often each text is listed by the scores' refits")
-    duplicates: Path = reads("the dataset's duplicates table")
-    out: list[Path] = writes("manifests (JSON), one a budget")
-
-
-def manifests(files: ManifestsFiles, settings: Manifests, job: Job) -> None:
-    """Write the manifest of a selector's removal list at every budget.
-
-    A manifest says what the list was made from (digests of data, model, embeddings and scores,
-    which the scores carry along; settings; versions), the digest of the list itself, and the
-    removal and preservation to expect of it, predicted from the scores of a selector that estimates
-    the log-density ratio, how much of it a second run would list, and what follows for this list.
-    It is apart from the list, because these estimates change no list: another one must not retrain
-    anything.
-    """
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.files import write_json
-    from mamushi.artifacts.tables import read_metadata, read_table
-    from mamushi.evidence.manifest import Ranked, manifest, read_calibrated
-    from mamushi.selection.removals import budget_of
-
-    scores = read_table(files.scores, schemas.SCORES)
-    ratio = read_calibrated(files.calibrated)
-    duplicates = read_table(files.duplicates, schemas.DUPLICATES)
-    stable = read_metadata(files.stability)
-    ranked, estimated = read_metadata(files.scores), read_metadata(files.calibrated)
-    sources = ranked["provenance"]["inputs"]
-    for name in ("examples", "embeddings"):
-        if estimated["sources"][name] != sources[name]:
-            raise UserError(
-                f"was made from other {name} than {files.scores}",
-                where=files.calibrated,
-                do="delete both and score again",
-            )
-    embedded = ranked["embedded"]
-    origin = {
-        **job.origin,
-        "inputs": {**embedded["inputs"], **sources, **job.origin["inputs"]},
-        "embedding": embedded["settings"]["embedding"],
-    }
-    by_chance = bool(plugin("selector", settings.kind).literals.get("BY_CHANCE", False))
-    selector = {"selector": settings.selector, "kind": settings.kind, "settings": settings.settings}
-    for path, beta in zip(files.out, settings.budgets, strict=True):
-        top = Ranked.at(beta, settings.selector, stable, settings.compared, by_chance)
-        about = {**settings.cell, **selector, "beta": beta, "provenance": origin}
-        about |= {"conditions": ranked["conditions"], "stability": top.listed}
-        about |= {"windows": ranked["windows"]} if ranked.get("windows") else {}
-        k = budget_of(beta, scores)
-        write_json(path, manifest(scores, ratio, duplicates, k, top, about))
-
-
-class CorpusManifest(SelectorSettings, Cell):
-    """A selector, why it is there for comparison alone, if so, and the budget."""
-
-    beta: float = setting(_share)
-    compared: str | None = setting(comparison, default=None)
-
-
-class CorpusManifestFiles(Files):
-    examples: Path = reads("the examples table")
-    duplicates: Path = reads("the dataset's duplicates table")
-    scores: Path = reads("scores of the examples and of the corpus")
-    refits: Path | None = reads("their refits, if there are any", default=None)
-    posterior: Path = reads("the ranking of the corpus")
-    out: Path = writes("the manifest (JSON) to write")
-
-
-def corpus_manifest(files: CorpusManifestFiles, settings: CorpusManifest, job: Job) -> None:
-    """Write the manifest of a list of a corpus in which nobody marked the domain.
-
-    It says what `manifests` does of other lists; in the place of what a removal is expected to do
-    stands what share of the list is of the domain, and what share of the domain the list has.
-    """
-    from mamushi.artifacts import paths
-    from mamushi.artifacts.files import write_json
-    from mamushi.artifacts.tables import read_metadata
-    from mamushi.evidence.corpus import manifest_of
-
-    ranked, made = read_metadata(files.scores), read_metadata(files.posterior)
-    if made["provenance"]["inputs"]["scores"] != job.origin["inputs"]["scores"]:
-        do = "delete both and rank again"
-        what = f"was made from other scores than {files.scores}"
-        raise UserError(what, where=files.posterior, do=do)
-    embedded = ranked["embedded"]
-    sources = {**embedded["inputs"], **ranked["provenance"]["inputs"], **job.origin["inputs"]}
-    embedding = embedded["settings"]["embedding"]
-    named = {
-        **settings.cell,
-        **{"selector": settings.selector, "kind": settings.kind, "settings": settings.settings},
-        **{"beta": settings.beta, "conditions": ranked["conditions"]},
-        **({"windows": ranked["windows"]} if ranked.get("windows") else {}),
-        "provenance": {**job.origin, "inputs": sources, "embedding": embedding},
-    }
-    at = {
-        **{paths.EXAMPLES: files.examples, paths.DUPLICATES: files.duplicates},
-        **{paths.SCORES: files.scores, paths.POSTERIOR: files.posterior},
-    }
-    known = manifest_of(at.__getitem__, files.refits, settings.beta, settings.compared)
-    write_json(files.out, named | known)

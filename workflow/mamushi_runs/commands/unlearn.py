@@ -40,7 +40,6 @@ def run(args: argparse.Namespace) -> int:
     """Return the exit status of the workflow. Raises ``UserError`` for a list or a configuration
     that is not there, and for a configuration without a grid."""
     import re
-    import shlex
 
     import yaml
 
@@ -77,5 +76,4 @@ def run(args: argparse.Namespace) -> int:
             card = paths.MODEL_CARD.format(model=cell["model"])
             print(f"unlearned: {made}")
             print(f"as a model: mamushi export --model-card {card} --trained {made} --out FOLDER")
-        print(f"on record: mamushi ledger add {shlex.quote(str(args.list))}")
     return status

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import signal
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from mamushi.artifacts.files import write_json
 from mamushi.cli import main
 from mamushi.commands import init, show
 from mamushi_runs import workflow
@@ -93,7 +93,7 @@ def test_a_list_at_a_budget_of_one_s_own(
     configured(argparse.Namespace(out=Path("mine.yaml")))
     card = Path("results/data/newsgroups/card.json")
     card.parent.mkdir(parents=True)
-    card.write_text(json.dumps({"counts": {"sections": {"inference": {"forget": 1700}}}}))
+    write_json(card, {"counts": {"sections": {"inference": {"forget": 1700}}}})
     lists = "results/runs/newsgroups/gemma-2-2b/seed{}/removals/{}/beta{}.parquet"
     for words, selector, beta in (
         (["--budget", ".16"], "lr_cos", "0.16"),
@@ -276,8 +276,6 @@ def test_unlearn_adds_the_list_to_the_configuration(
     made = f"results/runs/newsgroups/gemma-2-2b/{arm}"
     said = capsys.readouterr().out
     assert f"unlearned: {made}" in said
-    # Which finds the model by the list: see test_ledger.
-    assert said.endswith("on record: mamushi ledger add 'agreed on.txt'\n")
 
 
 def test_a_target_that_is_not_there_is_one_line(

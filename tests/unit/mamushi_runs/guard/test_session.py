@@ -20,7 +20,17 @@ from mamushi_runs.guard import session
 from tests.support.slurm_commands import LIMIT, Commands
 
 ROOT = Path(__file__).parents[4]
+WRITE = """
+import json
+import sys
+
+from mamushi.artifacts.files import write_json
+
+write_json(sys.argv[1], {"settings": json.loads(sys.argv[2]), "inputs": {}, "versions": {}})
+"""
 SNAKEFILE = """
+import sys
+
 from mamushi_runs import hooks
 
 
@@ -35,10 +45,10 @@ rule first:
         card="first.json",
     params:
         settings='{"word": "%s"}' % config.get("word", "a"),
+        python=sys.executable,
     shell:
         "echo . >> ran; while test -e slow; do sleep 0.1; done;"
-        " printf '{{\\"settings\\": %s, \\"inputs\\": {{}}, \\"versions\\": {{}}}}'"
-        " {params.settings:q} > {output}"
+        " {params.python} write.py {output} {params.settings:q}"
 
 
 rule last:
@@ -89,6 +99,7 @@ WORK = 'name="${1##*_}"; touch "part$name"'
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "Snakefile").write_text(SNAKEFILE, encoding="utf-8")
+    (tmp_path / "run" / "write.py").write_text(WRITE, encoding="utf-8")
     return tmp_path / "run"
 
 
@@ -220,7 +231,7 @@ def test_an_input_that_changed_makes_what_was_finished_alone_again(tmp_path: Pat
     digest = files.sha256(tmp_path / "input")
     made = {"settings": {"word": "a"}, "inputs": {"input": digest}, "versions": {}}
     card = {"provenance": made}
-    (tmp_path / "card.json").write_text(json.dumps(card))
+    files.write_json(tmp_path / "card.json", card)
 
     class Job:
         output = (str(tmp_path / "card.json"), str(tmp_path / "none.csv"))

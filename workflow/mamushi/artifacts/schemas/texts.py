@@ -20,7 +20,8 @@ id string: Id of the text that was dropped.
 kept_id string?: Id of the text that was kept for it (a limit may have dropped that one later); null
     for a cross-post, of which none is kept.
 reason string: `exact` (equal once case and white space are folded), `near` (shares enough word
-    shingles) or `cross_post` (stands in both domains).""")
+    shingles) or `cross_post` (stands in both domains).
+text_sha256 string: Its text, as the first 16 hexadecimal digits of the SHA-256 of its UTF-8.""")
 
 TOKENS = table("""tokens: The texts as token ids of one model, in the order of the examples.
 id string
@@ -78,16 +79,21 @@ frequency float64: Share of the rankings (that of `scores`, and each whole refit
     text in their list at this budget: 1 is `surely`, between 0 and 1 a `toss-up`.""")
 
 REMOVALS = table("""removals: The removal list of one selector at one budget: the forget texts to
-remove, by rank. The manifest, a JSON file of the same name, says what to expect of it.
+remove, by rank. The metadata say what the ids are. The manifest, a JSON file of the same name, says
+what to expect of it.
 id string
 score float64: The selector's score of it.
 rank int64
-copies string[]: Ids of the texts that were collapsed into it and go with it, sorted.""")
+copies string[]: Ids of the texts that were collapsed into it and go with it, sorted.
+text_sha256 string: Its text, as the first 16 hexadecimal digits of the SHA-256 of its UTF-8.
+copies_sha256 string[]: The texts of the copies, in the same way.""")
 
 CLOSE = table("""close: The texts that stay and restate one of a removal list, the nearest first.
 The metadata have the digest of the list.
 id string, domain string
 copies string[]: Ids of the texts that were collapsed into it and go with it, sorted.
+text_sha256 string: Its text, as the first 16 hexadecimal digits of the SHA-256 of its UTF-8.
+copies_sha256 string[]: The texts of the copies, in the same way.
 removed string: Id of the listed text of which it restates most.
 share float64: Of the telling words of a window of that text, each weighed by the logarithm of how
     few texts have it, the part that stands in a window of this one.

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.artifacts import tabular
-from mamushi.artifacts.files import sha256
 from mamushi.configuration.sources import unlabelled
 from mamushi.data import readers
 from mamushi.data.like import with_examples
@@ -164,6 +162,12 @@ SETTINGS = {
         "description": "What people said of its texts: merged.json of mamushi audit. It overrules "
         "the columns and, in a corpus, the examples.",
     },
+    "quote": {
+        "enum": ["none", None],
+        "default": None,
+        "description": "Of CSV and TSV: none where `\"` is a character as any other, and a line a "
+        "row. Null: cells in double quotes may hold separators and line ends.",
+    },
     "labels": {
         "type": "array",
         "items": {"type": "string"},
@@ -187,8 +191,8 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
 
         table, screened = screen(settings, columns)
     else:
-        table = readers.read(path, columns)
-    raw = raw_of(table, settings, {file.name: sha256(file) for file in tabular.find(path)})
+        table = readers.read(path, columns, quote=settings.get("quote") is None)
+    raw = raw_of(table, settings, table.digests)
     how = settings.get("windows")
     raw = with_examples(raw, settings, screened) if unlabelled(settings) else divided(raw, how)
     if not settings.get("answers"):
