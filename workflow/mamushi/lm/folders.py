@@ -18,7 +18,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
-from mamushi.artifacts.files import DISK_FULL, read_json
+from mamushi.artifacts.files import DISK_FULL, read_plain_json
 from mamushi.errors import UserError
 
 INDEX, WEIGHTS = "model.safetensors.index.json", "model.safetensors"
@@ -82,7 +82,7 @@ def check_config(folder: Path) -> dict[str, Any]:
             where=folder,
             do="give the folder that save_pretrained wrote",
         )
-    config = read_json(path)
+    config = read_plain_json(path)
     if not isinstance(config, dict) or "model_type" not in config:
         raise UserError("names no model_type", where=path, do=AGAIN)
     classes = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
@@ -106,7 +106,8 @@ def check_weights(folder: Path) -> list[Path]:
     are none, one of the index is missing, or one is damaged."""
     index, single = folder / INDEX, folder / WEIGHTS
     if index.is_file():
-        files = sorted({folder / name for name in read_json(index).get("weight_map", {}).values()})
+        shards = read_plain_json(index).get("weight_map", {}).values()
+        files = sorted({folder / name for name in shards})
         for path in files:
             check_safetensors(path)
         return [index, *files]
@@ -158,7 +159,7 @@ def read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     with reading("the tokenizer", folder, "save the model's tokenizer again"):
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     settings = folder / "tokenizer_config.json"
-    if settings.is_file() and "add_bos_token" in (stated := read_json(settings)):
+    if settings.is_file() and "add_bos_token" in (stated := read_plain_json(settings)):
         # transformers drops it beside a tokenizer.json, whose template then has the word.
         tokenizer.init_kwargs["add_bos_token"] = stated["add_bos_token"]
     return tokenizer

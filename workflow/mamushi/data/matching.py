@@ -1,0 +1,126 @@
+"""Which rows of a table are those of a removal list: by their ids, and by the texts under them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mamushi.artifacts.digests import of_text
+from mamushi.data import cutting, readers
+from mamushi.data.windows import Span
+from mamushi.errors import UserError
+
+
+@dataclass
+class Removal:
+    """Which rows go, or what of their texts, and what became of them."""
+
+    ids: Collection[str]
+    column: str | None
+    """The column with the id; None: the number of the row, from 1."""
+    text: str | None = None
+    """The column with the text; None where texts are not compared."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """The digest of each text that was ranked, by id, as far as it is known."""
+    windows: Mapping[str, Mapping[Span, str]] = field(default_factory=dict)
+    """In their place the digests of windows, by document and the characters there,"""
+    cuts: bool = False
+    """which are cut out of the text, and the row stays."""
+    changed_texts: bool = False
+    """Whether a row goes also where its text is another one now."""
+    missing_ids: bool = False
+    """Whether ids may be missing."""
+    read: int = 0
+    removed: int = 0
+    unnamed: int = 0
+    """Rows without an id, which stay."""
+    found: set[str] = field(default_factory=set)
+    twice: str | None = None
+    """The first of the ids that several rows have."""
+    compared: int = 0
+    changed: int = 0
+    """Of the texts that go, those that were compared with what was ranked, and differ."""
+    cut: dict[str, int] = field(default_factory=lambda: {"rows": 0, "characters": 0})
+    """Rows of which something was cut and that stay, and the characters that were cut."""
+
+    def takes(self, value: Any) -> str | None:
+        """Return the id of the next row if it is listed, None of one that stays, and count it; its
+        cell in ``column`` is ``value``."""
+        self.read += 1
+        name = str(self.read) if self.column is None else readers.name_of(value)
+        self.unnamed += name is None
+        if name is None or name not in self.ids:
+            return None
+        self.removed += 1
+        if name in self.found:
+            self.twice = self.twice or name
+        self.found.add(name)
+        return name
+
+    def of(self, cells: Mapping[str, Any], place: object) -> set[int] | None:
+        """Return the places of characters that are cut out of the text of the next row, none of one
+        that stays as it is; None where the row goes. Raises ``UserError`` for a text that is not
+        the one that was ranked."""
+        name = self.takes(cells.get(self.column or ""))
+        if name is None:
+            return set()
+        if self.text is None:
+            return None
+        # Null counts as empty.
+        text = str(cells.get(self.text) or "")
+        self._compare(name, text, place)
+        if not self.cuts:
+            return None
+        gone = {at for span in self.windows[name] for at in range(*span)}
+        self.cut["characters"] += len(gone)
+        if not cutting.without(text, gone).strip():
+            return None
+        self.removed, self.cut["rows"] = self.removed - 1, self.cut["rows"] + 1
+        return gone
+
+    def _compare(self, name: str, text: str, place: object) -> None:
+        """Count a text of which is known what was ranked. Raises ``UserError`` for another one."""
+        if name in self.windows:
+            windows = self.windows[name].items()
+            same = all(of_text(text[slice(*span)]) == known for span, known in windows)
+        elif name in self.texts:
+            same = of_text(text) == self.texts[name]
+        else:
+            return
+        self.compared, self.changed = self.compared + 1, self.changed + (not same)
+        if same or (self.changed_texts and not self.cuts):
+            return
+        what = f"the text of {name!r} is not the one that was ranked"
+        do = "give the table that was ranked, or rank again"
+        if not self.cuts:
+            do += "; --changed-texts goes by the ids alone"
+        raise UserError(what, where=place, do=do)
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the columns that are read for it."""
+        return [name for name in (self.column, self.text) if name is not None]
+
+    def check(self, data: Path) -> None:
+        """Raise ``UserError`` where ids of the list are not there, one is there in several rows, or
+        no row would be left: it is a list of another table."""
+        where = "number of a row" if self.column is None else f"column {self.column!r}"
+        if not self.found:
+            what = f"none of its {len(self.ids)} ids is there ({where})"
+            do = "name the column with --id, or give the table that was ranked"
+            raise UserError(what, where=data, do=do)
+        if self.twice is not None:
+            what = f"several rows have the id {self.twice!r} of the list"
+            do = "give every row an id of its own, or name their column with --id"
+            raise UserError(what, where=data, do=do)
+        missing = [name for name in self.ids if name not in self.found]
+        if missing and not self.missing_ids:
+            what = f"{len(missing):,} of its {len(self.ids):,} ids are not there ({where}), as "
+            what += repr(min(missing))
+            do = "give the whole table that was ranked, or say --missing-ids if they are gone"
+            raise UserError(what, where=data, do=do)
+        if self.removed == self.read:
+            what = f"all of its {self.read:,} rows are listed, and nothing would be left"
+            raise UserError(what, where=data, do="give a list of some of them")
