@@ -22,7 +22,8 @@ from mamushi.errors import UserError
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 NAMES = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
-BLANK = b" \t\r\n\x0b\x0c" + BOM.encode()
+MARK = BOM.encode()
+BLANK = b" \t\r\n\x0b\x0c" + MARK
 """Bytes of a line of JSON Lines in which nothing is."""
 EXCEL = re.compile(r'"?sep=(.)"?,*\s*', re.IGNORECASE)
 """A first line that tells Excel the separator."""
@@ -126,7 +127,7 @@ class _Delimited:
         self.file, self.lines = shown(path), list[str]()
         """The lines of the row that is read."""
         self.header: list[str] = []
-        self.earlier: list[list[str]] = []
+        self.earlier = quoting.Earlier()
         self.hint = "look for a missing quote or a truncated file"
         if quote:
             self.hint += AS_PLAIN
@@ -194,7 +195,7 @@ class _Delimited:
                 do = f"close the quote or double it{AS_PLAIN}"
                 raise UserError(what, where=f"{self.file}, row {number}", do=do)
         if number <= quoting.EARLIER:
-            self.earlier.append(cells)
+            self.earlier.add(cells)
 
     def _check_header(self, row: str, cells: list[str], last: int) -> None:
         line = row.lstrip(BOM)
@@ -256,6 +257,10 @@ def _json_lines(path: Path, handle: IO[bytes], needed: Sequence[str]) -> Iterato
     file = shown(path)
     for number, line in enumerate(handle, 1):
         place = f"{file}, row {number}"
+        while number == 1 and line.startswith(MARK):
+            # It is the file's, and stays where its first row goes.
+            yield Record(MARK, None, place)
+            line = line[len(MARK) :]
         if not line.strip():
             yield Record(line, None, place)
             continue

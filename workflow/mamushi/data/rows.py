@@ -35,7 +35,8 @@ def check(config: Mapping[str, Any]) -> None:
             try:
                 columns = needed(settings)
                 if settings["path"] is not None:
-                    readers.check_header(settings["path"], columns)
+                    quote = settings.get("quote") is None
+                    readers.check_header(settings["path"], columns, quote=quote)
             except UserError as error:
                 lines.append(f"datasets.{name}: {error}")
     if lines:

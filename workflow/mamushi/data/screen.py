@@ -93,7 +93,8 @@ def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[Table, 
     twice. Raises ``UserError`` as ``readers.read`` and ``like.check``, and where few examples pass.
     """
     path, column, given = settings["path"], settings["text"], like.given(settings)
-    rows, n = readers.sampled(path, [column], SAMPLE)
+    quote = settings.get("quote") is None
+    rows, n = readers.sampled(path, [column], SAMPLE, quote=quote)
     sample = [cell if isinstance(cell, str) else "" for cell in rows.columns[column]]
     like.check(given, sample, settings)
     examples = [text for _, text in given["like"]]
@@ -103,7 +104,11 @@ def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[Table, 
     screen, most = fit(examples, sample, windows), settings["forget"]["screen"]
     # Below 1 it is a share.
     most = int(min(n, most if most >= 1 else np.ceil(most * n)))
-    table = readers.read(path, columns, lambda rows: screen.through(rows, column, most))
+    table = readers.read(
+        path, columns, lambda rows: screen.through(rows, column, most), quote=quote
+    )
+    if table.digests != rows.digests:
+        raise UserError("has changed while it was read", where=path, do="run again")
     if (m := int((screen.margins(examples) >= 0).sum())) < like.FEWEST:
         what = f"lets {m} of {len(examples)} examples through among {most:,} of {n:,} texts"
         raise UserError(what, where="screen", do=f"let through more; {like.FEWEST} have to pass")
