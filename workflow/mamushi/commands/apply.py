@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mamushi.commands import _row_options
+
 if TYPE_CHECKING:
     from mamushi.commands._removal_list import RemovalList
     from mamushi.data.matching import Removal
@@ -26,12 +28,10 @@ GROUP = "act"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    from mamushi.commands import _removal_list
-
     parser.add_argument("list", type=Path, metavar="LIST", help="what to remove")
     parser.add_argument("--data", required=True, type=Path, help="the table, a file or a folder")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="what to write")
-    _removal_list.arguments(parser)
+    _row_options.arguments(parser)
     close = "what `mamushi close LIST` wrote: what restates a removed text goes as well"
     parser.add_argument("--close", type=Path, metavar="FILE", help=close)
 

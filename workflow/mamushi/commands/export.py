@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mamushi.commands import _model_folder as model
+from mamushi.commands import _row_options
 from mamushi.errors import UserError
 
 if TYPE_CHECKING:
@@ -47,13 +48,11 @@ configs:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    from mamushi.commands import _removal_list
-
     parser.epilog = "formats:\n" + "\n".join(f"  {n:<12}{about}" for n, about in FORMATS.items())
     parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a removal list")
     parser.add_argument("--to", choices=FORMATS, metavar="FORMAT", help=", ".join(FORMATS))
     parser.add_argument("--data", type=Path, help="the table (default: the one that was ranked)")
-    _removal_list.arguments(parser)
+    _row_options.arguments(parser)
     model.arguments(parser.add_argument_group("a model"), required=False)
 
 

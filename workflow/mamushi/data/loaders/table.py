@@ -165,7 +165,7 @@ SETTINGS = {
     "quote": {
         "enum": ["none", None],
         "default": None,
-        "description": "Of CSV and TSV: none where `\"` is a character as any other, and a line a "
+        "description": 'Of CSV and TSV: none where `"` is a character as any other, and a line a '
         "row. Null: cells in double quotes may hold separators and line ends.",
     },
     "labels": {

@@ -1,0 +1,24 @@
+"""Options that say which rows of a table are the listed ones.
+
+Nothing heavy is imported: every help comes here.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which rows of a table are the listed ones."""
+    column = "column with the ids (default: the ranked dataset's; of a list of your own `id`)"
+    parser.add_argument("--id", metavar="COLUMN", help=column)
+    rows = "the ids are numbers of rows, from 1, in the order of the files"
+    parser.add_argument("--rows", action="store_true", help=rows)
+    text = "column with the texts, which are compared with those that were ranked (default: as "
+    parser.add_argument("--text", metavar="COLUMN", help=text + "ranked)")
+    quote = 'of CSV and TSV: whether `"` holds cells together (default: as ranked, else double)'
+    parser.add_argument("--quote", choices=("double", "none"), help=quote)
+    changed = "go by the ids also where the texts are others now, or cannot be compared"
+    parser.add_argument("--changed-texts", action="store_true", help=changed)
+    missing = "go on where the table lacks some of the listed ids"
+    parser.add_argument("--missing-ids", action="store_true", help=missing)
