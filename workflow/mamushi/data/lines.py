@@ -134,11 +134,11 @@ class _Delimited:
 
     def _lines_of_row(self, text: io.TextIOWrapper) -> Iterator[str]:
         """Iterate over the lines, which the parser takes until a row is whole."""
+        lines = self.lines
         for line in text:
-            first = not self.lines
-            self.lines.append(line)
+            lines.append(line)
             # A byte-order mark may stand in front of any row where files were joined.
-            yield line.lstrip(BOM) if first and line[0] == BOM else line
+            yield line.lstrip(BOM) if line[0] == BOM and len(lines) == 1 else line
 
     def records(self, handle: IO[bytes]) -> Iterator[Record]:
         # What is not UTF-8 becomes surrogates here, and the same bytes again when it is written.
@@ -152,27 +152,29 @@ class _Delimited:
             quoting=quotes(self.quote),
         )
         number, place = 0, f"{self.file}, header"
+        lines, strict, width = self.lines, self.strict, 0
         try:
             for cells in reader:
-                row = "".join(self.lines)
+                row = "".join(lines)
                 raw = row.encode("utf-8", "surrogateescape")
                 if not cells:
-                    self.lines.clear()
+                    lines.clear()
                     yield Record(raw, None, place)
                     continue
-                if self.header:
+                if width:
                     number += 1
                     place = f"{self.file}, row {number} (line {reader.line_num})"
-                    self._check_row(cells, place, number, reader.line_num)
-                if self.strict and not (row.isascii() and "\0" not in row):
+                    if len(cells) != width or len(lines) > 1 or number <= quoting.EARLIER:
+                        self._check_row(cells, place, number, reader.line_num)
+                if strict and not (row.isascii() and "\0" not in row):
                     self._check_text(row, place)
-                if self.header:
-                    self.lines.clear()
+                if width:
+                    lines.clear()
                     yield Record(raw, dict(zip(self.header, cells, strict=True)), place)
                 else:
                     self._check_header(row, cells, reader.line_num)
-                    self.lines.clear()
-                    self.header = cells
+                    lines.clear()
+                    self.header, width = cells, len(cells)
                     yield Record(raw, dict.fromkeys(cells), place, is_header=True)
         except csv.Error as error:
             what = f"not well-formed from here on ({error})"
@@ -194,8 +196,7 @@ class _Delimited:
                 )
                 do = f"close the quote or double it{AS_PLAIN}"
                 raise UserError(what, where=f"{self.file}, row {number}", do=do)
-        if number <= quoting.EARLIER:
-            self.earlier.add(cells)
+        self.earlier.add(cells)
 
     def _check_header(self, row: str, cells: list[str], last: int) -> None:
         line = row.lstrip(BOM)

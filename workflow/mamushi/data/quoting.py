@@ -25,25 +25,45 @@ EARLIER, ENOUGH = 200, 8
 """Rows that tell which values a column has, at most and at least."""
 
 
+class Earlier:
+    """The first rows of a table, which tell what values its columns have."""
+
+    def __init__(self) -> None:
+        self.rows: list[Sequence[str]] = []
+        self._values: dict[int, set[str]] = {}
+
+    def add(self, row: Sequence[str]) -> None:
+        if len(self.rows) < EARLIER:
+            self.rows.append(row)
+            self._values.clear()
+
+    def values(self, at: int) -> set[str]:
+        if at not in self._values:
+            self._values[at] = {row[at] for row in self.rows}
+        return self._values[at]
+
+
 def swallowed(
-    lines: Sequence[str], cells: Sequence[str], separator: str, earlier: Sequence[Sequence[str]]
+    lines: Sequence[str], cells: Sequence[str], separator: str, earlier: Earlier
 ) -> int | None:
     """Return which of the ``lines`` of one row looks like a row of its own, from 0; None where none
     does. ``earlier``: rows before it."""
     n = len(cells)
-    if n < 2 or len(lines) < 2:
+    if n < 2:
         return None
-    inner = [
-        (place, split(line, separator) if line.count(separator) >= n - 1 else [])
-        for place, line in enumerate(lines)
-        if place and line.strip()
+    # A line has as many cells as separators and one more, or less where quotes are in it.
+    wide = [
+        at
+        for at, line in enumerate(lines)
+        if at and ((count := line.count(separator)) == n - 1 or (count >= n and '"' in line))
     ]
-    whole = [(place, row) for place, row in inner if len(row) == n]
+    whole = [(at, row) for at in wide if len(row := split(lines[at], separator)) == n]
     if not whole:
         return None
+    inner = sum(1 for line in lines[1:] if line.strip())
     first, others = split(lines[0], separator), [row for _, row in whole]
     prose = separator == "," and n == 2 and any(map(_prose, [first[:2], *others]))
-    if len(whole) == len(inner) and not prose:
+    if len(whole) == inner and not prose:
         if len(first) == n and _all_rows([first, *others], separator, earlier):
             return whole[0][0]
         if _counts_on(cells[0], [row[0] for row in others]):
@@ -59,6 +79,8 @@ def swallowed(
 
 def split(line: str, separator: str) -> list[str]:
     """Return the cells of a line by itself: a quote that does not close in it is a character."""
+    if '"' not in line:
+        return line.rstrip("\r\n").split(separator)
     return [found.strip('"') for found in _cell(separator).findall(line.rstrip("\r\n"))]
 
 
@@ -84,7 +106,7 @@ def _thousands(row: Sequence[str]) -> bool:
     return any(ENDS.search(one) and THOUSAND.match(other) for one, other in pairwise(row))
 
 
-def _all_rows(rows: list[list[str]], separator: str, earlier: Sequence[Sequence[str]]) -> bool:
+def _all_rows(rows: list[list[str]], separator: str, earlier: Earlier) -> bool:
     """Return whether lines that have as many cells each are rows: hardly a text has so many tabs in
     every line; of commas more must agree."""
     if (
@@ -99,30 +121,28 @@ def _all_rows(rows: list[list[str]], separator: str, earlier: Sequence[Sequence[
     return any(_one_kind(at, column, earlier) for at, column in columns)
 
 
-def _one_kind(at: int, column: Sequence[str], earlier: Sequence[Sequence[str]]) -> bool:
+def _one_kind(at: int, column: Sequence[str], earlier: Earlier) -> bool:
     """Return whether the cells of a column are of the few values that it has, or numbers as all
     that it has; where nothing is known of it, short ones of one length."""
     if len(column) > 1 and all(map(DECIMAL.fullmatch, column)):
         return True
-    if len(earlier) < ENOUGH:
+    if len(earlier.rows) < ENOUGH:
         short = len({len(cell) for cell in column}) == 1 and len(column) > 1
         return short and all(map(INTEGER.fullmatch, column))
     if _few(at, earlier):
-        return {row[at] for row in earlier}.issuperset(column)
+        return earlier.values(at).issuperset(column)
     # Many numbers, as of votes. The last line has that of the row in any case.
-    known = [*column, *(row[at] for row in earlier)]
+    known = [*column, *earlier.values(at)]
     return len(column) > 1 and all(map(INTEGER.fullmatch, known))
 
 
-def _few(at: int, earlier: Sequence[Sequence[str]]) -> bool:
+def _few(at: int, earlier: Earlier) -> bool:
     """Return whether a column has few values, none of them empty, as that of a label has."""
-    known = {row[at] for row in earlier}
-    return len(earlier) >= ENOUGH and len(known) <= len(earlier) // 4 and "" not in known
+    known, n = earlier.values(at), len(earlier.rows)
+    return n >= ENOUGH and len(known) <= n // 4 and "" not in known
 
 
-def _like(
-    row: Sequence[str], before: Sequence[str], behind: range, earlier: Sequence[Sequence[str]]
-) -> bool:
+def _like(row: Sequence[str], before: Sequence[str], behind: range, earlier: Earlier) -> bool:
     """Return whether a line has an id like that in front of the text, or two cells of the values
     that their columns have."""
     agreeing = sum(_one_kind(at, [row[at]], earlier) for at in behind)
