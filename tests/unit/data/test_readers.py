@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import zipfile
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mamushi.artifacts.files import sha256
 from mamushi.data import readers
 from mamushi.errors import UserError
 
@@ -136,3 +139,74 @@ def test_a_column_that_parquet_has_twice_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="column 'text' is there 2 times"):
         readers.read(path, ["text"])
     assert readers.read(path, ["id"]).columns == {"id": ["b"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", b"\x1f\x8b\x08" + b"\0" * 20, r"is a gzip file; name it so, with \.gz at"),
+        ("a.csv", b"PK\x03\x04" + b"\0" * 20, r"is a zip archive \(or an Excel workbook\)"),
+        ("a.csv", b"\x28\xb5\x2f\xfd" * 5, "is a Zstandard file"),
+        ("a.csv", b"PAR1" * 5, "is a Parquet file; name it by what it is"),
+        ("a.csv", b"BZh9" * 5, "is a bzip2 file; unpack it"),
+        ("a.csv", "id,text\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
+        ("a.csv", "id,text\n".encode("utf-16-le"), "is UTF-16 text; save it as UTF-8"),
+        ("a.jsonl", '{"id": 1}\n'.encode("utf-16-be"), "is UTF-16 text; save it as UTF-8"),
+        ("a.csv", b"<!DOCTYPE html>\n<html>", "is a page of HTML"),
+        ("a.csv", b"version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS"),
+        ("a.csv.gz", b"id,text\n1,a\n", r"a\.csv\.gz: is not a gzip file, as it is named"),
+        ("a.csv.gz", b"PK\x03\x04" + b"\0" * 20, "is a zip archive .*, not a gzip file"),
+        ("a.csv.gz", gzip.compress(gzip.compress(b"id\n1\n")), r"is a gzip file \(in gz\)"),
+        ("a.csv", b"id;text\n1;a\n", "its header is separated by semicolons, not by commas"),
+        ("a.csv", b"id\ttext\n1\ta\n", r"separated by tabs, .*; save it with commas, or name it"),
+        ("a.tsv", b"id,text\n1,a\n", r"separated by commas, not by tabs.*, or name it \.csv"),
+        ("a.csv", b"sep=;\nid;text\n1;a\n", "begins with a line for Excel .* separate by commas"),
+        ("a.csv", b"sep=,\nid,text\n1,a\n", "a line for Excel .*; take that line out$"),
+        ("a.csv", b"id, text\n1,a\n", r"no column 'text'; it has 'id', ' text'"),
+        ("a.csv", b"id,text,text\n1,a,b\n", "column 'text' is there 2 times"),
+        ("a.csv", b"id,text\n1,a\0b\n", r"row 1 \(line 2\): holds a NUL character"),
+        ("a.csv", b'id,text\n1,"a" b\n', "not well-formed from here on .*--quote none"),
+        ("a.csv", b"id,text\n1,a\n\x1a", r"row 2 \(line 3\): 1 fields where the header has 2"),
+        ("a.jsonl", b'{"id": 1, "text": "a", "id": 2}\n', "row 1: key 'id' is there more than"),
+        ("a.jsonl", b'{"id": 1, "text": "a", "\\u0069d": 2}\n', "key 'id' is there more than once"),
+        ("a.jsonl", b'{"id": 1, "text": "a"}\r{"id": 2}\r', "its lines end in CR alone"),
+        ("a.jsonl", b'[{"id": 1, "text": "a"}]\n', "row 1: not a JSON object"),
+        ("a.jsonl", b'{"id":' * 100_000, "row 1: not valid JSON"),
+        ("a.jsonl", b'{"id": 1, "text": "a"} {"id": 2}\n', "row 1: not valid JSON"),
+    ],
+)
+def test_a_file_is_called_what_it_is(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        readers.read(path, ["id", "text"])
+
+
+def test_half_of_a_character_is_no_damage_of_the_file() -> None:
+    with pytest.raises(UserError, match=r"holds \\ud800, half of a character .*lone surrogate"):
+        readers.check_text("a\ud800", "a.jsonl, row 1")
+    readers.check_text("a\U0001f600", "a.jsonl, row 1")
+
+
+def test_a_key_that_is_there_twice_elsewhere_does_not_matter(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": 1, "x": 1, "x": 2, "y": {"id": 1, "id": 2}}\n')
+    assert readers.read(path, ["id"]).columns == {"id": [1]}
+
+
+def test_a_name_that_is_not_utf8_is_shown_with_escapes(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/d\xe9.csv"))
+    path.write_text("id\n1\n")
+    table = readers.read(path, ["id"])
+    assert table.file == r"d\xe9.csv" and table.places == [r"d\xe9.csv, row 1 (line 2)"]
+    assert [*table.digests] == [path.name]
+
+
+def test_digests_are_of_what_was_read_however_much_was_chosen(tmp_path: Path) -> None:
+    for number in range(2):
+        (tmp_path / f"{number}.csv").write_text("id\n" + "1\n" * 50_000)
+    table = readers.read(tmp_path, ["id"], lambda rows: [next(rows)])
+    assert table.columns == {"id": ["1"]}
+    assert table.digests == {path.name: sha256(path) for path in tmp_path.iterdir()}

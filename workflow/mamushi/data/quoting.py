@@ -62,7 +62,7 @@ def swallowed(
         return None
     inner = sum(1 for line in lines[1:] if line.strip())
     first, others = split(lines[0], separator), [row for _, row in whole]
-    prose = separator == "," and n == 2 and any(map(_prose, [first[:2], *others]))
+    prose = separator == "," and any(map(_prose, [first, *others]))
     if len(whole) == inner and not prose:
         if len(first) == n and _all_rows([first, *others], separator, earlier):
             return whole[0][0]
@@ -72,7 +72,7 @@ def swallowed(
     for place, row in whole:
         # What stands behind the quote in the last line is the row's own in any case.
         behind = range(len(before) + 1, n if place < len(lines) - 1 else 0)
-        if not (prose and _prose(row)) and _like(row, before, behind, earlier):
+        if not (n == 2 and prose and _prose(row)) and _like(row, before, behind, earlier):
             return place
     return None
 
@@ -98,8 +98,8 @@ def _before(cells: Sequence[str]) -> list[str]:
 
 
 def _prose(row: Sequence[str]) -> bool:
-    """Return whether a comma in two cells is one of prose, or of a number of thousands."""
-    return len(row) > 1 and (row[1][:1] == " " or _thousands(row))
+    """Return whether a comma between cells is one of prose, or of a number of thousands."""
+    return any(cell[:1] == " " for cell in row[1:]) or _thousands(row)
 
 
 def _thousands(row: Sequence[str]) -> bool:
@@ -115,8 +115,6 @@ def _all_rows(rows: list[list[str]], separator: str, earlier: Earlier) -> bool:
         and (len(rows[0]) > 2 or not any(" " in row[0].strip() for row in rows))
     ):
         return True
-    if separator == "," and any(map(_thousands, rows)):
-        return False
     columns = enumerate(zip(*rows, strict=True))
     return any(_one_kind(at, column, earlier) for at, column in columns)
 
