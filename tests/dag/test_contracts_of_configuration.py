@@ -242,7 +242,7 @@ def test_a_remade_dataset_is_compared_before_anything_runs_on_it(
     everything = snakemake.would_run(finished, targets=TARGETS, change=ANOTHER_TEXT)
 
     def needed(**changes: Any) -> dict[str, int]:
-        card.write_text(json.dumps({"settings": {**made, **changes}}), encoding="utf-8")
+        write_json(card, {"settings": {**made, **changes}})
         os.utime(card, (date, date))
         return snakemake.would_run(finished, targets=TARGETS)
 

@@ -181,7 +181,7 @@ def test_a_changed_list_is_noticed(ranked: Path) -> None:
     kept = path.read_bytes()
     about = read_json(path)
     about["precision"]["estimate"] = 0.123
-    path.write_text(json.dumps(about), encoding="utf-8")
+    write_json(path, about)
     done = mamushi(ranked, "verify", str(path.relative_to(ranked)), check=False)
     assert "precision.estimate is 0.123" in done.stderr
     path.write_bytes(kept)

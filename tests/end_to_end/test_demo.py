@@ -137,11 +137,11 @@ def test_advice_and_verification_from_the_command_line(demo: Path) -> None:
     path = paths.MANIFEST.format(**CELL, selector="mamushi", beta="0.30")
     accepted = mamushi("verify", path)
     assert accepted.returncode == 0, accepted.stderr
-    changed = json.loads((demo / path).read_text())
+    changed = read_json(demo / path)
     (demo / path).rename(demo / "kept.json")
     try:
         changed["provenance"]["settings"]["seed"] = 5
-        (demo / path).write_text(json.dumps(changed))
+        write_json(demo / path, changed)
         refused = mamushi("verify", path)
     finally:
         (demo / "kept.json").replace(demo / path)

@@ -75,7 +75,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     tokens = [{"token": EVIL, "score": 1.234, "forget": 1200, "retain": 0}]
     parts = [["<i>it</i> ", None], ["masked", "0.10"]]
     about = {"selector": "words", "verdict": "strong", "tokens": tokens}
-    shown.write_text(json.dumps({**about, "texts": [{"id": "f7", "parts": parts}]}))
+    write_json(shown, {**about, "texts": [{"id": "f7", "parts": parts}]})
     each += ["--stability", *[str(folder / "stable.parquet")] * len(SELECTORS)]
     each += ["--refitted", *SELECTORS, "--settings", json.dumps(settings)]
     bare = folder / "bare.html"

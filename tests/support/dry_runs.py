@@ -328,7 +328,10 @@ def _make_up(path: Path, date: int) -> None:
     """A file whose content is its own name; a sweep says which budgets were measured."""
     path.parent.mkdir(parents=True, exist_ok=True)
     sweep = path.parts[:2] == ("results", "sweeps")
-    path.write_text(json.dumps({"budgets": FINER}) if sweep else f"{path}\n", encoding="utf-8")
+    if sweep:
+        write_json(path, {"budgets": FINER})
+    else:
+        path.write_text(f"{path}\n", encoding="utf-8")
     os.utime(path, (date, date))
 
 

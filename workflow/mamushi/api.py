@@ -359,9 +359,10 @@ class Ranking:
             if not missing_ids or not rows:
                 do = "give the frame that was ranked, or missing_ids=True if they are gone"
                 raise UserError(what, where=WHERE, do=do)
-        kept = np.ones(len(given), dtype=np.bool_)
-        kept[rows] = False
-        return given.keep(kept)
+        if len(rows) == len(given):
+            what = "all of its rows are listed, and none would be left"
+            raise UserError(what, where=WHERE, do="give the frame that was ranked")
+        return given.keep(~np.isin(np.arange(len(given)), rows))
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the verdict, the lists, and texts with profanity masked."""

@@ -10,7 +10,7 @@ from datasets import load_dataset
 from transformers import DataCollatorForSeq2Seq
 
 from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import write_json
+from mamushi.artifacts.files import sha256, write_json
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.lm import tiny
@@ -78,6 +78,23 @@ def test_spans_are_those_of_their_manifest(run: Path, capsys: pytest.CaptureFixt
     assert "is no spans of a run" in capsys.readouterr().err
 
 
+def test_texts_and_tokens_are_those_of_the_run(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = run / "labels.jsonl"
+    for name in ("data/mine/examples.parquet", "data/mine/tokens/tiny.parquet"):
+        kept = (run / name).read_bytes()
+        write(run, {**TEXTS, "f": [1, 9, 9, 9]}, dict.fromkeys(TEXTS, "another"))
+        (run / name).with_name("other").write_bytes((run / name).read_bytes())
+        write(run, TEXTS, dict.fromkeys(TEXTS, "text"))
+        (run / name).write_bytes((run / name).with_name("other").read_bytes())
+        assert main(["export", str(spans(run)), "--to", "labels", "--out", str(out)]) == 2
+        assert f"{name}: is of another run than" in capsys.readouterr().err
+        assert not out.exists()
+        (run / name).write_bytes(kept)
+    assert main(["export", str(spans(run)), "--to", "labels", "--out", str(out)]) == 0
+
+
 def spans(run: Path) -> Path:
     return paths.under(run, paths.SPANS, **CELL)
 
@@ -95,7 +112,11 @@ def listed(root: Path, columns: dict[str, list[Any]], length: int) -> None:
     """Spans with the manifest that belongs to them."""
     write_table(spans(root), schemas.SPANS, columns)
     rows = read_table(spans(root), schemas.SPANS).to_pylist()
+    files = {"examples": paths.EXAMPLES, "tokens": paths.TOKENS, "model_card": paths.MODEL_CARD}
+    there = {name: paths.under(root, pattern, **CELL) for name, pattern in files.items()}
+    inputs = {name: sha256(path) for name, path in there.items() if path.is_file()}
     manifest = {"spans_sha256": digest(rows), "max_length": length}
+    manifest |= {"provenance": {"inputs": inputs}}
     write_json(paths.under(root, paths.SPANS_MANIFEST, **CELL), manifest)
 
 

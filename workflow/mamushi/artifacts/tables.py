@@ -27,6 +27,8 @@ QUOTE = '"'
 SPECIAL = re.compile(r'[",\r\n]')
 Columns = Any
 """A table, its columns by their names, or its rows."""
+SEALED = "mamushi.seal"
+"""The key of the metadata that all tables of this program have."""
 GROUP = 16384
 """Rows of a row group in a table of vectors."""
 
@@ -63,7 +65,7 @@ def writing(
 
     def write(columns: Columns) -> None:
         table = _as(kind, columns)
-        table = table.replace_schema_metadata({**about, "mamushi.seal": seal.SLOT})
+        table = table.replace_schema_metadata({**about, SEALED: seal.SLOT})
         if not opened:
             writer = pq.ParquetWriter(
                 part,

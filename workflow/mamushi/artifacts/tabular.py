@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 from mamushi.errors import UserError
@@ -48,6 +49,8 @@ RECEIPT = ".receipt.json"
 LAKES = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
 """Folders by which programs tell which files of a table count."""
 UNKNOWN = "of an unknown ending"
+URL = re.compile(r"(?:^|/)(?:[a-z0-9]{3,}|hf|s3|gs):/")
+"""How a URL is written, in which a path has one slash in the place of two."""
 SHOWN = 4
 """Names in a message."""
 
@@ -70,7 +73,13 @@ def no_file(path: Path) -> str:
     """Return what is at a path at which no file is. What can be read but once is none: files are
     read again, for their digests."""
     if not path.exists():
-        return f"no such file{' (it is a link to nothing)' * path.is_symlink()}"
+        if URL.search(str(path)):
+            return "is a URL, which is not read: it has to be downloaded first"
+        if path.is_symlink():
+            return "no such file (it is a link to nothing)"
+        # As the id of a data set is: `owner/name`.
+        of_hub = not path.suffix and path.parent.name and not path.parent.exists()
+        return "no such file" + " (a data set of the hub has to be downloaded first)" * bool(of_hub)
     return "is a folder" if path.is_dir() else "is no file but a pipe or a device"
 
 

@@ -8,25 +8,28 @@ read from its run has to have the digest that the list recorded.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts import digests, paths, schemas
+from mamushi.artifacts import digests, paths, schemas, tabular
 from mamushi.artifacts.files import read_json, sha256
-from mamushi.artifacts.tables import read_metadata, read_table
+from mamushi.artifacts.tables import SEALED, read_metadata, read_table
 from mamushi.data import readers
 from mamushi.data.matching import Removal
 from mamushi.data.windows import Span, document_of, span_of
 from mamushi.errors import UserError
 from mamushi.selection.removals import digest
-from mamushi.unlearning.removal import read_ids
+from mamushi.unlearning.removal import padded, read_ids
 
 Windows = dict[str, dict[Span, str]]
 """By document, the digest of each window by its characters there."""
 OURS = {"id", "score", "rank", "copies"}
 """Columns by which a removal list of this program is known."""
+AN_ID = re.compile(r"(?i:(?:^|[^a-z])(?:id|key|uuid|guid|index|idx|number|nr|no))$|[a-z]I[dD]$")
+"""How the name of a column ends that has ids."""
 SIDECAR = ".manifest.json"
 """Ending of what lies beside exported ids and says what they are."""
 
@@ -54,6 +57,8 @@ class RemovalList:
     """Of a list of windows, those of each document that are cut or that it goes for."""
     close: frozenset[str] = frozenset()
     """Those that restate a listed one, and their copies."""
+    padded: frozenset[str] = frozenset()
+    """Lines of plain text that have white space around an id."""
 
     @property
     def divided(self) -> Mapping[str, Any]:
@@ -156,6 +161,14 @@ class RemovalList:
             raise UserError(what, where=data, do=do)
         return str(ranked)
 
+    def _others(self, args: argparse.Namespace, data: Path) -> list[str]:
+        """Return columns of ``data`` beside ``id`` that plain ids may be of, by their names."""
+        if args.rows or args.id is not None or self.rows is not None:
+            return []
+        files = [readers.columns(file, quote=self.quote(args)) for file in tabular.find(data)]
+        names = [name for name in files[0] if name != "id" and AN_ID.search(name)]
+        return [name for name in names if all(there.count(name) == 1 for there in files)]
+
     def text(self, args: argparse.Namespace, data: Path) -> str | None:
         """Return the column of ``data`` whose texts are compared with those that were ranked; None
         where they cannot be, or need not. Raises ``UserError`` where there is no such column."""
@@ -194,6 +207,8 @@ class RemovalList:
             cuts=self.cuts,
             changed_texts=args.changed_texts,
             missing_ids=args.missing_ids,
+            others=self._others(args, data),
+            padded=self.padded,
         )
 
 
@@ -209,10 +224,11 @@ def read(path: Path) -> RemovalList:
     """Read a list. Raises ``UserError`` as ``read_ids``, for what is no list, for one that is not
     its manifest's, and for one of an earlier ranking than the one in its run."""
     if path.suffix == ".json":
-        raise UserError("is no list", where=path, do="give the .parquet that it is about")
+        do = "give the .parquet that it is about; ids of your own in JSON as JSON Lines with an id"
+        raise UserError("is no list", where=path, do=do)
     names = _columns_of(path)
     if names is None or not names >= OURS:
-        return _plain(path, names or set())
+        return _plain(path)
     if path.suffix.lower() not in (".parquet", ".pq"):
         what = "is a removal list in another format, of which copies would stay"
         raise UserError(what, where=path, do="give the .parquet that the run has made")
@@ -243,28 +259,31 @@ def read(path: Path) -> RemovalList:
 
 
 def _columns_of(path: Path) -> set[str] | None:
-    """Return the columns of a file that is a table; None of another. Raises ``UserError`` for a
-    ranking, which names all texts."""
-    from mamushi.artifacts import tabular
-
-    if not path.is_file() or tabular.format_of(path) is None:
+    """Return the columns of a file that is a table; None of another. Raises ``UserError`` for
+    another table of this program, most of which name all texts."""
+    if not path.is_file() or (form := tabular.format_of(path)) is None:
         return None
-    names = {*readers.columns(path)}
+    names, do = {*readers.columns(path)}, "give removals/SELECTOR/betaB.parquet"
+    if names >= OURS:
+        return names
     if {"id", "rank", "fold"} <= names or {"id", "rank", "frequency"} <= names:
-        do = "give removals/SELECTOR/betaB.parquet, or make one with mamushi list"
+        do += ", or make one with mamushi list"
         raise UserError("is a ranking of all texts, and no list", where=path, do=do)
+    if "kept_id" in names or {"id", "domain", "section"} <= names:
+        raise UserError("is a table of a dataset, and no list", where=path, do=do)
+    if form == "parquet":
+        with readers.opened_columns(path) as (schema, _):
+            if SEALED.encode() in (schema.metadata or {}):
+                raise UserError("is another table of a run, and no list", where=path, do=do)
     return names
 
 
-def _plain(path: Path, names: set[str]) -> RemovalList:
+def _plain(path: Path) -> RemovalList:
     """Return a list of plain ids, with what lies beside those that this program exported."""
-    if "kept_id" in names or {"id", "domain", "section"} <= names:
-        do = "give removals/SELECTOR/betaB.parquet"
-        raise UserError("is a table of a dataset, and no list", where=path, do=do)
     ids = read_ids(path)
     beside = path.with_name(path.name + SIDECAR)
     if not beside.is_file():
-        return RemovalList(path, ids)
+        return RemovalList(path, ids, padded=padded(path))
     about = read_json(beside)
     if about.get("ids_sha256") != digest(ids):
         do = "export it again, or remove the manifest of another list"

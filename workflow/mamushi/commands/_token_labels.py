@@ -25,7 +25,7 @@ def write(spans: Path, out: Path, *, cut: bool = False) -> None:
     not among them. Raises ``UserError`` for a file that is no run's spans, whose manifest or run is
     not there, or that is not the manifest's.
     """
-    from mamushi.artifacts import paths, schemas
+    from mamushi.artifacts import digests, paths, schemas
     from mamushi.artifacts.domains import INFERENCE
     from mamushi.artifacts.files import atomic, read_json
     from mamushi.artifacts.tables import read_table
@@ -48,6 +48,12 @@ def write(spans: Path, out: Path, *, cut: bool = False) -> None:
         paths.under(pattern=pattern, **where)
         for pattern in (paths.TOKENS, paths.EXAMPLES, paths.MODEL_CARD)
     )
+    made_from = about.get("provenance", {}).get("inputs", {})
+    read = {"examples": examples, "tokens": tokens} | ({"model_card": card} if cut else {})
+    for name, path in read.items():
+        if digests.of(path) != made_from.get(name):
+            do = "put the file of this run back, or run the workflow again"
+            raise UserError(f"is of another run than {spans}", where=path, do=do)
     texts = masked(read_tokens(tokens, examples, INFERENCE, about["max_length"]), found)
     lines = _cut(texts, found, card) if cut else _labels(texts)
     with atomic(out) as part, part.open("w", encoding="utf-8") as file:

@@ -63,6 +63,8 @@ def run(args: argparse.Namespace) -> None:
     done: dict[str, Any] = {}
 
     def record(written: Rewritten) -> None:
+        # Another command may have written there meanwhile.
+        refuse_existing(args.out)
         done.update({**asked, **_receipt(listed, removal, written)})
         write_json(receipt, done)
 

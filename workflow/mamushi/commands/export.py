@@ -120,7 +120,7 @@ def _write_ids(listed: RemovalList, out: Path) -> None:
             write_json(beside, about)
 
 
-def _write_splits(folder: Path, rows: Iterator[tuple[str, str, bool]]) -> None:
+def _write_splits(folder: Path, rows: Iterator[tuple[str | None, str, bool]]) -> None:
     with (
         (folder / "forget.jsonl").open("w", encoding="utf-8") as forget,
         (folder / "retain.jsonl").open("w", encoding="utf-8") as retain,
@@ -134,7 +134,7 @@ def _write_splits(folder: Path, rows: Iterator[tuple[str, str, bool]]) -> None:
 
 def _rows(
     listed: RemovalList, args: argparse.Namespace, quote: bool
-) -> Iterator[tuple[str, str, bool]]:
+) -> Iterator[tuple[str | None, str, bool]]:
     """Iterate over id and text of each row of the given table, of that which was ranked, or of its
     ranked examples where it has another loader, and whether the row is on the list.
 
@@ -167,7 +167,7 @@ def _rows(
                 what = f"column {column!r} is {text!r:.60}, not text"
                 raise UserError(what, where=place, do="name the text column with --text")
             name = cells.get(removal.column) if removal.column else removal.read
-            yield str(name), text, gone
+            yield readers.name_of(name), text, gone
     removal.check(data)
 
 

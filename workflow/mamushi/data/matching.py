@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,11 +32,17 @@ class Removal:
     """Whether a row goes also where its text is another one now."""
     missing_ids: bool = False
     """Whether ids may be missing."""
+    others: Sequence[str] = ()
+    """Columns that ids of which nobody said the column may be of as well."""
+    padded: Collection[str] = frozenset()
+    """Lines of a list in plain text with white space around an id, which was read without it."""
     read: int = 0
     removed: int = 0
     unnamed: int = 0
     """Rows without an id, which stay."""
     found: set[str] = field(default_factory=set)
+    elsewhere: dict[str, list[str]] = field(default_factory=dict)
+    """By column among ``others``, the listed ids in it, in rows that are not theirs."""
     twice: str | None = None
     """The first of the ids that several rows have."""
     compared: int = 0
@@ -45,13 +51,18 @@ class Removal:
     cut: dict[str, int] = field(default_factory=lambda: {"rows": 0, "characters": 0})
     """Rows of which something was cut and that stay, and the characters that were cut."""
 
-    def takes(self, value: Any) -> str | None:
+    def takes(self, value: Any, place: object) -> str | None:
         """Return the id of the next row if it is listed, None of one that stays, and count it; its
-        cell in ``column`` is ``value``."""
+        cell in ``column`` is ``value``. Raises ``UserError`` for a cell that is no one value, and
+        for an id that a list may mean by what it has with white space around it."""
         self.read += 1
-        name = str(self.read) if self.column is None else readers.name_of(value)
+        name = str(self.read) if self.column is None else readers.name_at(value, self.column, place)
         self.unnamed += name is None
         if name is None or name not in self.ids:
+            if name in self.padded:
+                what = f"the id {name!r} has white space around it, without which a list is read"
+                do = "give the list as a table with a column id"
+                raise UserError(what, where=place, do=do)
             return None
         self.removed += 1
         if name in self.found:
@@ -63,7 +74,11 @@ class Removal:
         """Return the places of characters that are cut out of the text of the next row, none of one
         that stays as it is; None where the row goes. Raises ``UserError`` for a text that is not
         the one that was ranked."""
-        name = self.takes(cells.get(self.column or ""))
+        name = self.takes(cells.get(self.column or ""), place)
+        for other in self.others:
+            also = readers.name_of(cells.get(other))
+            if also != name and also in self.ids:
+                self.elsewhere.setdefault(other, []).append(str(also))
         if name is None:
             return set()
         if self.text is None:
@@ -101,11 +116,11 @@ class Removal:
     @property
     def columns(self) -> list[str]:
         """Return the columns that are read for it."""
-        return [name for name in (self.column, self.text) if name is not None]
+        return [name for name in (self.column, self.text, *self.others) if name is not None]
 
     def check(self, data: Path) -> None:
-        """Raise ``UserError`` where ids of the list are not there, one is there in several rows, or
-        no row would be left: it is a list of another table."""
+        """Raise ``UserError`` where ids of the list are not there, one is there in several rows,
+        they may be of another column, or no row would be left: it is a list of another table."""
         where = "number of a row" if self.column is None else f"column {self.column!r}"
         if not self.found:
             what = f"none of its {len(self.ids)} ids is there ({where})"
@@ -115,6 +130,10 @@ class Removal:
             what = f"several rows have the id {self.twice!r} of the list"
             do = "give every row an id of its own, or name their column with --id"
             raise UserError(what, where=data, do=do)
+        for other, names in self.elsewhere.items():
+            if len(names) == len({*names}) and len(names) > len(self.ids) / 2:
+                what = f"its ids are in the columns {self.column!r} and {other!r}, of other rows"
+                raise UserError(what, where=data, do="say in --id which one is meant")
         missing = [name for name in self.ids if name not in self.found]
         if missing and not self.missing_ids:
             what = f"{len(missing):,} of its {len(self.ids):,} ids are not there ({where}), as "

@@ -30,6 +30,7 @@ __all__ = [
     "check_header",
     "check_text",
     "columns",
+    "name_at",
     "name_of",
     "opened",
     "opened_columns",
@@ -203,3 +204,12 @@ def name_of(value: Any) -> str | None:
         whole = value.adjusted() < LONGEST and value == value.to_integral_value()
         return str(int(value)) if whole else str(value)
     return str(value)
+
+
+def name_at(value: Any, column: str, place: object) -> str | None:
+    """Return a cell as a name, as ``name_of``. Raises ``UserError`` for one of several values, and
+    of bytes, which are no text."""
+    if isinstance(value, list | dict | bytes):
+        what = f"column {column!r} is {value!r:.60}, not one value"
+        raise UserError(what, where=place, do="name a column of numbers or text")
+    return name_of(value)

@@ -85,6 +85,9 @@ def rewrite(
     """
     files = tables(data)
     refuse_existing(out)
+    if data.is_dir() and out.resolve().is_relative_to(data.resolve()):
+        what = "lies in the folder of the data, which would hold it from then on"
+        raise UserError(what, where=out, do="name a place outside of it in --out")
     form, kept = ([tabular.format_of(p), tabular.packing_of(p)] for p in (data, out))
     if data.is_file() and form != kept:
         what = f"the endings of {data.name} and {out.name} differ"

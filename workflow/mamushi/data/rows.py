@@ -16,7 +16,7 @@ from mamushi.configuration.checks import datasets_used
 from mamushi.configuration.complete import ConfigError
 from mamushi.data import readers
 from mamushi.data.expression import parse
-from mamushi.data.readers import Table, check_text, name_of
+from mamushi.data.readers import Table, check_text, name_at, name_of
 from mamushi.errors import UserError
 
 YES, NO = "yes", "no"
@@ -169,10 +169,7 @@ def _names(table: Table, column: str, filled: bool = True) -> list[str]:
     if they are to be ``filled``, and at one that holds several values."""
     names = []
     for value, place in zip(table.columns[column], table.places, strict=True):
-        if isinstance(value, list | dict | bytes):
-            what = f"column {column!r} is {value!r:.60}, not one value"
-            raise UserError(what, where=place, do="name a column of numbers or text")
-        name = name_of(value)
+        name = name_at(value, column, place)
         if name is None and filled:
             what = f"column {column!r} is {value!r}"
             raise UserError(what, where=place, do="give every row a value")

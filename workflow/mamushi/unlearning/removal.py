@@ -16,15 +16,18 @@ from mamushi.data import readers
 from mamushi.data.opening import opened
 from mamushi.errors import UserError
 
+SPACE = " \t"
+"""What may stand around an id in plain text; other white space is its own."""
+
 
 def read_ids(path: str | Path) -> list[str]:
     """Read the ids of a removal list, in its order.
 
     A table, of any format that is known and packed or not, has them in its column ``id``, and its
     other columns do not matter; any other file is plain text with an id a line, where blank lines
-    and space around an id do not count. Raises ``UserError`` for a file that is missing, damaged or
-    empty, has no such column, a row without an id, or an id that is there twice. Numbers are named
-    as the loader of tables names them: 7 is "7".
+    and spaces and tabs around an id do not count. Raises ``UserError`` for a file that is missing,
+    damaged or empty, has no such column, a row without an id, or an id that is there twice. Numbers
+    are named as the loader of tables names them: 7 is "7".
     """
     path = Path(path)
     if not path.is_file():
@@ -36,7 +39,7 @@ def read_ids(path: str | Path) -> list[str]:
         table = readers.read(path, ["id"])
         found = [_text(*cell) for cell in zip(table.columns["id"], table.places, strict=True)]
     else:
-        found = _lines(path)
+        found = [line.strip(SPACE) for line in _lines(path)]
     if not found:
         raise UserError("names no id", where=path, do="give a list of at least one id")
     twice = [name for name, times in Counter(found).items() if times > 1]
@@ -47,6 +50,13 @@ def read_ids(path: str | Path) -> list[str]:
             do="give every id once",
         )
     return found
+
+
+def padded(path: Path) -> frozenset[str]:
+    """Return the lines of a list of plain text that have white space around an id."""
+    if tabular.format_of(path) or tabular.packing_of(path):
+        return frozenset()
+    return frozenset(line for line in _lines(path) if line != line.strip(SPACE))
 
 
 def chosen_rows(ids: NDArray[np.str_], wanted: list[str], where: object) -> NDArray[np.int64]:
@@ -69,7 +79,7 @@ def chosen_rows(ids: NDArray[np.str_], wanted: list[str], where: object) -> NDAr
 
 
 def _text(value: Any, place: str) -> str:
-    name = readers.name_of(value)
+    name = readers.name_at(value, "id", place)
     if name is None:
         raise UserError("there is no id", where=place, do="give every id")
     return name
@@ -82,4 +92,4 @@ def _lines(path: Path) -> list[str]:
         text = content.decode("utf-8").lstrip("\ufeff")
     except UnicodeDecodeError:
         raise UserError("not valid UTF-8", where=path, do="save the file as UTF-8") from None
-    return [line.strip() for line in re.split(r"\r\n?|\n", text) if line.strip()]
+    return [line for line in re.split(r"\r\n?|\n", text) if line.strip()]
