@@ -273,6 +273,9 @@ def test_a_folder_is_a_model(tmp_path: Path) -> None:
     at = f"models.gemma-2-2b.source: {str(tmp_path)!r} is not allowed; "
     (line,) = mistakes(config)
     assert line.startswith(f"{at}this folder holds no model (no config.json)")
+    (tmp_path / "adapter_config.json").touch()
+    (line,) = mistakes(config)
+    assert line.startswith(f"{at}this folder holds adapters (LoRA)")
     (tmp_path / "config.json").touch()
     (tmp_path / "pytorch_model.bin").touch()
     (line,) = mistakes(config)

@@ -101,6 +101,9 @@ def source_mistake(source: str) -> str | None:
 def _no_folder(path: Path) -> str | None:
     names = [each.name for each in path.iterdir()]
     if "config.json" not in names:
+        if "adapter_config.json" in names:
+            what = "this folder holds adapters (LoRA), and not the model that they belong to"
+            return f"{what}; merge them into it (merge_and_unload), and give what that saves"
         return "this folder holds no model (no config.json); give what save_pretrained wrote"
     pickled = [name for name in names if name.endswith(PICKLES)]
     if pickled and not any(name.endswith(".safetensors") for name in names):
