@@ -44,7 +44,7 @@ LONG = [b'{"id": 1, "x": %s}\n' % (b"9" * 5000), b'{"id": 2, "x": 1e999}\n']
         ("a.csv", True, [b"id,body\n", b'r1,5" disk\n', b'r2,a "b" c\n', b'r3,"\n"\n'], "r2"),
         ("a.csv", True, TWO_MARKS, "3"),
         ("a.csv", True, [b"id,text\r", b"1,a\r", b"2,b\r"], "1"),
-        ("a.jsonl", True, [BOM + BOM + b'{"id": 1}\n', b'{"id": 2}\n'], "1"),
+        ("a.jsonl", True, [BOM + BOM + b'{"id": 1}\n', b'{"id": 2}\n'], "2"),
         ("a.jsonl", True, LONG, "2"),
         ("a.jsonl", True, [b'{"id": 1, "x": "\\ud800"}\n', b'{"id": 2}\n'], "2"),
     ],

@@ -51,11 +51,15 @@ def swallowed(
     n = len(cells)
     if n < 2:
         return None
-    # A line has as many cells as separators and one more, or less where quotes are in it.
+    counts = [line.count(separator) for line in lines]
+    counts[0] = 0
+    if max(counts) < n - 1:
+        return None
+    # A line has as many cells as separators and one more, or less where two quotes are in it.
     wide = [
         at
-        for at, line in enumerate(lines)
-        if at and ((count := line.count(separator)) == n - 1 or (count >= n and '"' in line))
+        for at, count in enumerate(counts)
+        if at and (count == n - 1 or (count >= n and lines[at].count('"') > 1))
     ]
     whole = [(at, row) for at in wide if len(row := split(lines[at], separator)) == n]
     if not whole:
@@ -79,8 +83,8 @@ def swallowed(
 
 def split(line: str, separator: str) -> list[str]:
     """Return the cells of a line by itself: a quote that does not close in it is a character."""
-    if '"' not in line:
-        return line.rstrip("\r\n").split(separator)
+    if line.count('"') < 2:
+        return line.rstrip("\r\n").replace('"', "").split(separator)
     return [found.strip('"') for found in _cell(separator).findall(line.rstrip("\r\n"))]
 
 
