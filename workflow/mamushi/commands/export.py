@@ -166,7 +166,7 @@ def _rows(
             if not isinstance(text := cells.get(column) or "", str):
                 what = f"column {column!r} is {text!r:.60}, not text"
                 raise UserError(what, where=place, do="name the text column with --text")
-            name = cells.get(removal.column) if removal.column else removal.read
+            name = removal.read if removal.column is None else cells.get(removal.column)
             yield readers.name_of(name), text, gone
     removal.check(data)
 

@@ -1,0 +1,233 @@
+"""Each of the odd files, lists and folders by every way in: what leaves, what is ranked, what is
+exported, and what a frame of it has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mamushi.artifacts import schemas
+from mamushi.artifacts.files import read_json
+from mamushi.artifacts.tables import write_table
+from mamushi.cli import main
+from mamushi.data import readers, rewriting
+from mamushi.data.frames import Frame, names_of
+from mamushi.errors import UserError
+from tests.cases.odd_files import (
+    COLUMNS,
+    FIVE,
+    FOLDERS,
+    LINES,
+    LISTS,
+    REFUSED,
+    Columns,
+    Folder,
+    Lines,
+    List,
+    Refused,
+)
+
+CASES = (LINES, COLUMNS, REFUSED, LISTS, FOLDERS)
+
+
+def named(case: Any) -> str:
+    return f"{getattr(case, 'name', 'folder')}: {case.origin}".encode("unicode_escape").decode()
+
+
+def ids_file(folder: Path, ids: Sequence[str]) -> Path:
+    """A list as a table: plain text has no ids with white space around them."""
+    path = folder / "l.jsonl"
+    path.write_text("".join(json.dumps({"id": name}) + "\n" for name in ids), encoding="utf-8")
+    return path
+
+
+def apply(folder: Path, listed: Path, data: Path, *more: str) -> Path:
+    """Where the table without the listed rows is, with a receipt beside it."""
+    out = folder / "out" / data.name
+    assert main(["apply", str(listed), "--data", str(data), "--out", str(out), *more]) == 0
+    return out
+
+
+def refused(capsys: pytest.CaptureFixture[str], listed: Path, data: Path) -> str:
+    """The line that says why nothing was written."""
+    out = data.parent / "out" / data.name
+    assert main(["apply", str(listed), "--data", str(data), "--out", str(out)]) == 2
+    assert not [*data.parent.glob("out/*"), *data.parent.glob("out/.*")]
+    printed = capsys.readouterr()
+    assert not printed.out
+    (line,) = printed.err.splitlines()
+    return line
+
+
+def checked(folder: Path, data: Path, ids: Sequence[str], gone: Sequence[str], *more: str) -> None:
+    """What reads for a ranking has all ids; an export has each text on its side."""
+    column = more[1]
+    table = readers.read(data, [column], quote="none" not in more)
+    assert [readers.name_of(one) or "" for one in table.columns[column]] == [*ids]
+    splits = folder / "splits"
+    words = ["export", str(folder / "l.jsonl"), "--to", "jsonl", "--data", str(data), *more]
+    assert main([*words, "--out", str(splits)]) == 0
+    found = {
+        name: [json.loads(line)["id"] or "" for line in (splits / f"{name}.jsonl").open()]
+        for name in ("forget", "retain")
+    }
+    kept = [name for name in ids if name not in gone]
+    assert found == {"forget": [name for name in ids if name in gone], "retain": kept}
+
+
+def test_there_are_many_cases_and_each_is_another_one() -> None:
+    names = [named(case) for cases in CASES for case in cases]
+    assert len(names) >= 200
+    for cases in CASES:
+        told = [named(case) for case in cases]
+        assert len({*told}) == len(told)
+
+
+@pytest.mark.parametrize("odd", LINES, ids=named)
+def test_lines_keep_all_bytes_but_those_of_listed_rows(odd: Lines, tmp_path: Path) -> None:
+    data = tmp_path / odd.name
+    data.write_bytes(odd.pack(odd.without([])))
+    more = ("--id", odd.id, "--quote", odd.quote)
+    out = apply(tmp_path, ids_file(tmp_path, odd.gone), data, *more)
+    assert odd.unpack(out.read_bytes()) == odd.without(odd.gone)
+    counts = read_json(out.with_name(f"{out.name}.receipt.json"))["rows"]
+    assert (counts["read"], counts["on_the_list"]) == (len(odd.rows), len(odd.gone))
+    checked(tmp_path, data, [*odd.rows], odd.gone, *more)
+
+
+def table_of(path: Path) -> pa.Table:
+    if path.suffix in (".parquet", ".pq"):
+        return pq.ParquetFile(path).read()
+    with path.open("rb") as handle:
+        is_file = handle.read(6) == b"ARROW1"
+    with (pa.ipc.open_file if is_file else pa.ipc.open_stream)(str(path)) as source:
+        return source.read_all()
+
+
+@pytest.mark.parametrize("odd", COLUMNS, ids=named)
+def test_columns_keep_all_rows_but_the_listed(odd: Columns, tmp_path: Path) -> None:
+    data, gone = tmp_path / odd.name, [odd.ids[1]]
+    odd.write(data)
+    out = apply(tmp_path, ids_file(tmp_path, gone), data, "--id", "id")
+    was, left = table_of(data), table_of(out)
+    assert left.schema.equals(was.schema, check_metadata=True)
+    rows = was.to_pylist()
+    assert repr(left.to_pylist()) == repr([rows[0], *rows[2:]])
+    checked(tmp_path, data, odd.ids, gone, "--id", "id")
+    assert names_of(Frame(was).read(["id"], {}), "id") == [*odd.ids]
+
+
+@pytest.mark.parametrize("odd", REFUSED, ids=named)
+def test_what_cannot_be_right_is_refused_in_a_line(
+    odd: Refused, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / odd.name
+    if callable(odd.content):
+        odd.content(data)
+    else:
+        data.write_bytes(odd.content)
+    assert odd.says in refused(capsys, ids_file(tmp_path, odd.listed), data)
+    if odd.ranked:
+        with pytest.raises(UserError):
+            readers.read(data, ["id"])
+
+
+@pytest.mark.parametrize("odd", LISTS, ids=named)
+def test_a_list_means_what_it_says(
+    odd: List, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, listed = tmp_path / "a.csv", tmp_path / odd.name
+    data.write_bytes(FIVE)
+    listed.write_bytes(odd.content)
+    if isinstance(odd.means, str):
+        assert odd.means in refused(capsys, listed, data)
+        return
+    rows = FIVE.splitlines(keepends=True)
+    left = [row for row in rows if row.decode().partition(",")[0] not in odd.means]
+    assert apply(tmp_path, listed, data).read_bytes() == b"".join(left)
+
+
+@pytest.mark.parametrize("odd", FOLDERS, ids=named)
+def test_a_folder_is_read_whole_or_refused(
+    odd: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for name, content in odd.files.items():
+        (data / name).parent.mkdir(exist_ok=True)
+        if content is None:
+            (data / name).symlink_to("nothing")
+        else:
+            (data / name).write_bytes(content)
+    listed = ids_file(tmp_path, ["2"])
+    if isinstance(odd.left, str):
+        assert odd.left in refused(capsys, listed, data)
+        return
+    out = apply(tmp_path, listed, data)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == odd.left
+
+
+def test_a_list_of_plain_text_cannot_mean_an_id_with_spaces_around_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, listed = tmp_path / "a.csv", tmp_path / "l.txt"
+    data.write_bytes(b"id,text\na ,x\na,y\nb,z\n")
+    listed.write_text("a \n")
+    assert "the id 'a ' has white space around it" in refused(capsys, listed, data)
+    listed.write_text("a\n")
+    assert apply(tmp_path, listed, data).read_bytes() == b"id,text\na ,x\nb,z\n"
+    # A no-break space is a part of the id.
+    data.write_text("id,text\na\u00a0,x\na,y\n", encoding="utf-8")
+    listed.write_text("a\u00a0\n", encoding="utf-8")
+    out = apply(tmp_path / "more", listed, data)
+    assert out.read_bytes() == b"id,text\na,y\n"
+
+
+def test_nothing_is_written_into_the_folder_that_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "a.csv").write_bytes(FIVE)
+    listed = ids_file(tmp_path, ["2"])
+    assert main(["apply", str(listed), "--data", str(data), "--out", str(data / "clean")]) == 2
+    assert "lies in the folder of the data" in capsys.readouterr().err
+    assert [path.name for path in data.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.parametrize(
+    "kind", [schemas.CALIBRATED, schemas.CLOSE, schemas.POSTERIOR, schemas.REFITS, schemas.SPANS]
+)
+def test_no_other_table_of_a_run_is_a_list(
+    kind: schemas.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, listed = tmp_path / "a.csv", tmp_path / "l.parquet"
+    data.write_bytes(FIVE)
+    write_table(listed, kind, kind.schema.empty_table())
+    assert "and no list; give removals/SELECTOR/betaB.parquet" in refused(capsys, listed, data)
+
+
+def test_what_another_command_has_written_meanwhile_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, out = tmp_path / "a.csv", tmp_path / "out.csv"
+    data.write_bytes(FIVE)
+    write = rewriting._written
+
+    def slow(*args: Any) -> Any:
+        out.write_text("of another command")
+        out.with_name("out.csv.receipt.json").write_text("its receipt")
+        return write(*args)
+
+    monkeypatch.setattr(rewriting, "_written", slow)
+    listed = ids_file(tmp_path, ["2"])
+    assert main(["apply", str(listed), "--data", str(data), "--out", str(out)]) == 2
+    assert "out.csv: exists already" in capsys.readouterr().err
+    assert out.read_text() == "of another command"
+    assert out.with_name("out.csv.receipt.json").read_text() == "its receipt"
