@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from mamushi.artifacts import paths
+from mamushi.artifacts.files import write_json
 from mamushi.configuration.complete import complete, declared
 from mamushi.configuration.schema import Rule
 from mamushi.registry import plugin, plugins

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json, sha256
+from mamushi.artifacts.files import read_json, sha256, write_json
 from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
 from mamushi.configuration.arms import UNLEARNED, unlearned

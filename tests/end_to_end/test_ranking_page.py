@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mamushi.artifacts.files import write_json
 from mamushi.cli import main
 from mamushi.evidence import ranking
 from mamushi.selection.removals import count

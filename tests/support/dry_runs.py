@@ -329,6 +329,8 @@ def _make_up(path: Path, date: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     sweep = path.parts[:2] == ("results", "sweeps")
     if sweep:
+        from mamushi.artifacts.files import write_json
+
         write_json(path, {"budgets": FINER})
     else:
         path.write_text(f"{path}\n", encoding="utf-8")
