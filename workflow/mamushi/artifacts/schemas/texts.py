@@ -25,7 +25,7 @@ text_sha256 string: Its text, as the first 16 hexadecimal digits of the SHA-256 
 
 TOKENS = table("""tokens: The texts as token ids of one model, in the order of the examples.
 id string
-tokens int32[]: Its token ids, with BOS first where the tokenizer defines one, cut at
+tokens int32[]: Its token ids, as the tokenizer begins and ends a text, cut at
     `tokens.max_length`.""")
 
 EMBEDDINGS = table("""embeddings: The texts of the inference section as vectors of the contaminated
