@@ -186,6 +186,7 @@ ROWS: dict[str, dict[str, list[Any]]] = {
         "datasets.mine.section": ["part"],
         "datasets.mine.section_values": [{"train": "inference"}],
         "datasets.mine.labels": [["loud"]],
+        "datasets.mine.quote": ["none"],
         "datasets.jigsaw.path": ["raw/jigsaw2"],
         "datasets.jigsaw.forget": [["severe_toxic"]],
         "datasets.newsgroups.path": ["raw/other.tar.gz"],
