@@ -29,7 +29,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from mamushi.running.interruption import SIGNALS
 from mamushi.running.launch import SHARDS
@@ -76,6 +76,9 @@ def hand_over(line: socket.socket, words: Sequence[str]) -> int | None:
     message = json.dumps(asked).encode("utf-8", "surrogateescape")
 
     def passed_on(number: int, _: object) -> None:
+        if signal.SIGINT in caught:
+            # As the command does, which shows that it was told: see ``mamushi_runs.guard.stop``.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
         with contextlib.suppress(OSError):
             line.send(bytes([number]))
 
@@ -232,6 +235,8 @@ def _adopt(asked: dict[str, Any], files: Sequence[int]) -> None:
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
+    # Those of the server stand for what its files were: a pipe cannot be told where it is.
+    sys.stdout, sys.stderr = (_stream(number) for number in (1, 2))
     os.chdir(asked["folder"])
     os.environ.clear()
     os.environ.update(asked["environment"])
@@ -241,6 +246,12 @@ def _adopt(asked: dict[str, Any], files: Sequence[int]) -> None:
         signal.signal(number, signal.SIG_IGN if number in asked["ignored"] else default)
     for name in [each for each in sys.modules if each.partition(".")[0] == "mamushi"]:
         del sys.modules[name]
+
+
+def _stream(number: int) -> TextIO:
+    """Return a stream for a descriptor, which writes what is no UTF-8 as well."""
+    waits = 1 if number == 2 else -1
+    return open(*(number, "w", waits), encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
 def exit_with(run: Callable[[], int | None]) -> NoReturn:
