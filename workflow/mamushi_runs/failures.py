@@ -12,19 +12,29 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from mamushi_runs.guard import stop
+
 LOGGER = "snakemake.logging"
 SHOWN = 5
 """So many failed commands are told of one by one."""
+SILENT = "it said nothing"
 MISTAKE = re.compile(r"mamushi [\w-]+: error: ")
 """Begin of the last line of a command after a mistake of the user's: see ``mamushi.cli``."""
+ENDED = re.compile(r"mamushi [\w-]+: (interrupted|stopped by SIG)")
+"""Begin of the last line of a command that was asked to end."""
+
+
+def last_line(logs: Iterable[str]) -> tuple[str | None, str]:
+    """Return the first of these logs that is there, and its last line that has words."""
+    log = next((log for log in logs if Path(log).is_file()), None)
+    text = Path(log).read_text(encoding="utf-8", errors="replace") if log else ""
+    return log, ([line.strip() for line in text.split("\n") if line.strip()] or [SILENT])[-1]
 
 
 def failure(rule: str, logs: Iterable[str]) -> str:
     """Return a rule's failure by the last line in the first of its logs that is there: that line
     alone after a mistake, after which the same command would fail again."""
-    log = next((log for log in logs if Path(log).is_file()), None)
-    text = Path(log).read_text(encoding="utf-8", errors="replace") if log else ""
-    last = ([line.strip() for line in text.split("\n") if line.strip()] or ["it said nothing"])[-1]
+    log, last = last_line(logs)
     if MISTAKE.match(last):
         return last
     return f"{rule} failed: {last}" + (f"; see {log}" if log else "")
@@ -70,6 +80,9 @@ def summary() -> str | None:
         return None
     handler = _handlers.pop()
     logging.getLogger(LOGGER).removeHandler(handler)
+    if stop.asked():
+        # A job that was ended on request is no failure.
+        return None
     lines = list(dict.fromkeys(handler.of_job.values()))
     more = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
     return "\n".join(lines[:SHOWN] + more) or None

@@ -18,6 +18,9 @@ from collections.abc import Sequence
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
+from mamushi_runs import failures
+from mamushi_runs.guard import stop
+
 CLEAR = "\r\x1b[K"
 """Back to the begin of a terminal's line, which is emptied."""
 KNOWN = "At least one job did not complete successfully."
@@ -75,7 +78,10 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
             self._show()
         elif event == "job_error":
             self.jobs.pop(about.get("jobid", -1), None)
-            self._say(f"{about['rule_name']} failed")
+            # Ctrl-C may reach a job before this process.
+            ended = failures.ENDED.match(failures.last_line(about.get("log") or ())[1])
+            if not (ended or stop.asked()):
+                self._say(f"{about['rule_name']} failed")
         elif record.levelno >= logging.WARNING and event != "group_error":
             # Of a command that failed: all of its words, and that it failed.
             text = record.getMessage().strip()

@@ -19,8 +19,10 @@ from typing import Any
 from mamushi.artifacts.files import check_writable
 from mamushi.errors import UserError, extra
 from mamushi.registry import tree
+from mamushi.running.interruption import Stopped
+from mamushi.running.locks import Lock
 from mamushi_runs import targets
-from mamushi_runs.guard import session
+from mamushi_runs.guard import session, stop
 
 PACKAGES = Path(__file__).parents[1]
 MINE = Path("mine.yaml")
@@ -239,8 +241,8 @@ def run(
     report: Path | None = None,
 ) -> int:
     """Make these targets in the working folder, or a ``report`` on them; returns Snakemake's exit
-    status. Ctrl-C and SIGTERM reach Snakemake, which ends its jobs, and this waits for that. Raises
-    ``UserError`` for a profile or a configuration that is not there."""
+    status. Ctrl-C and SIGTERM reach Snakemake, which ends its jobs; this waits for that, and raises
+    ``Ended``. Raises ``UserError`` for a profile or a configuration that is not there."""
     try:
         more = shlex.split(args.snakemake_args)
     except ValueError as error:
@@ -253,8 +255,6 @@ def run(
         raise UserError("0 cores run no job", where="--cores", do="give 1 or more, or all")
     if report:
         check_writable(report)
-    if not is_dry(args):
-        session.forget_killed_run(Path.cwd())
     line = [
         *(sys.executable, "-m", "snakemake", "--snakefile", str(tree() / "Snakefile")),
         *("--profile", str(folder)),
@@ -264,15 +264,62 @@ def run(
         *(("--configfile", *map(str, configfiles)) if configfiles else ()),
         *(*more, "--", *wanted),
     ]
-    search = os.pathsep.join(filter(None, [str(PACKAGES), os.environ.get("PYTHONPATH")]))
-    process = subprocess.Popen(line, env={**os.environ, "PYTHONPATH": search})
-    before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    lock = None if is_dry(args) else session.take(Path.cwd())
+    status, received = -signal.SIGKILL, 0
     try:
-        while True:
-            try:
-                return process.wait()
-            except KeyboardInterrupt:
-                # The terminal has told Snakemake as well, which ends its jobs.
-                continue
+        status, received = _wait(line, lock)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        # After a signal it may have left its own lock: see ``session.take``.
+        if lock:
+            lock.sign_off() if status >= 0 else lock.release()
+    if received:
+        raise Ended(received)
+    return status if status >= 0 else 128 - status
+
+
+class Ended(Stopped):
+    """Snakemake and its jobs have ended, on a signal that the process got which waited for them."""
+
+    def __init__(self, number: int) -> None:
+        self.status = 128 + number
+        how = (
+            "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
+        )
+        BaseException.__init__(self, f"{how}; the same command goes on with what is there")
+
+
+def _wait(line: Sequence[str], lock: Lock | None) -> tuple[int, int]:
+    """Run Snakemake to its end. Return its exit status, and the signal that this process got, if
+    any, which reaches it as SIGTERM."""
+    search = os.pathsep.join(filter(None, [str(PACKAGES), os.environ.get("PYTHONPATH")]))
+    given, numbers = {**os.environ, "PYTHONPATH": search}, [signal.SIGTERM]
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        given[stop.STARTED] = "1"
+        numbers.append(signal.SIGINT)
+    # A copy, which no fork of this process closes.
+    held = [os.dup(lock.descriptor)] if lock else []
+    if held:
+        given[session.HELD] = str(held[0])
+    received: list[int] = []
+    process: list[subprocess.Popen[bytes]] = []
+
+    def pass_on(number: int, _: object) -> None:
+        received.append(number)
+        for each in process:
+            each.terminate()
+
+    before = {number: signal.signal(number, pass_on) for number in numbers}
+    try:
+        prepare = stop.with_parent()
+        options: dict[str, Any] = {"env": given, "pass_fds": held, "preexec_fn": prepare}
+        started = subprocess.Popen(line, **options)
+        process.append(started)
+        if received:
+            started.terminate()
+        status = started.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for descriptor in held:
+            os.close(descriptor)
+    return status, received[0] if received else 0

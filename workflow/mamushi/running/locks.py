@@ -58,6 +58,12 @@ class Lock:
             os.close(self.descriptor)
         self.descriptor = -1
 
+    def sign_off(self) -> None:
+        """Release it, and leave no name in the file: what a killed holder leaves is one."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(self.descriptor, 0)
+        self.release()
+
 
 def attempt(path: Path, stage: str) -> Lock | None:
     """Take the lock of this file, which is made where it is missing; None if another holds it.
@@ -82,6 +88,12 @@ def attempt(path: Path, stage: str) -> Lock | None:
                 opened.pop_all()
                 _sign(descriptor, stage)
                 return Lock(path, descriptor)
+
+
+def adopt(path: Path, descriptor: int, stage: str) -> Lock:
+    """Return a lock that this process has from the one that started it, and sign it."""
+    _sign(descriptor, stage)
+    return Lock(path, descriptor)
 
 
 def acquire(path: Path, stage: str, reason: str) -> Lock:

@@ -10,16 +10,15 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from mamushi.artifacts.files import writable
 from mamushi.errors import UserError
 from mamushi.running import locks
-from mamushi_runs.guard import squeue, unrecorded
+from mamushi_runs.guard import squeue, stop, unrecorded
 
 LOCK = Path(".snakemake") / "mamushi-main.json"
 """In the working directory: locked by its main process, and saying which that is."""
@@ -34,6 +33,10 @@ LOOK = 0.5
 SHOWN = 5
 """So many jobs are named one by one."""
 
+HELD = "MAMUSHI_RUN_LOCK"
+"""Descriptor of the lock, which a Snakemake that `mamushi` started has from that process: the run
+has it from before Snakemake's own lock to the end of the last of the two."""
+
 SAY = logging.getLogger("snakemake.logging").warning
 _held: list[contextlib.ExitStack] = []
 
@@ -46,7 +49,7 @@ def hold(folder: Path) -> locks.Lock | None:
     path = folder / LOCK
     path.parent.mkdir(exist_ok=True)
     try:
-        lock = locks.attempt(path, "run")
+        lock = _handed_over(path) or locks.attempt(path, "run")
     except OSError as error:
         if error.errno not in locks.UNSUPPORTED:
             raise
@@ -62,18 +65,30 @@ def hold(folder: Path) -> locks.Lock | None:
     return lock
 
 
-def forget_killed_run(folder: Path) -> None:
-    """Remove the lock of Snakemake that a killed run left in the folder, so that the same command
-    goes on. What it left in SLURM is looked for when the next one begins. Raises ``UserError``
-    where a run lives in it, and ``OSError`` where nothing can be written."""
-    with writable(folder / LOCK):
+def _handed_over(path: Path) -> locks.Lock | None:
+    """Return the lock of this file that the process before has taken for this one."""
+    with contextlib.suppress(OSError, ValueError):
+        descriptor = int(os.environ.pop(HELD, ""))
+        if os.path.samestat(os.fstat(descriptor), path.stat()):
+            os.set_inheritable(descriptor, False)
+            return locks.adopt(path, descriptor, "run")
+    return None
+
+
+def take(folder: Path) -> locks.Lock | None:
+    """Make this process the main one of the folder, as ``hold``, and remove the lock of Snakemake
+    that a killed run left, so that the same command goes on. What it left in SLURM is looked for
+    when the next one begins. Raises ``UserError`` where a run lives in it, and ``OSError`` where
+    nothing can be written."""
+    with writable(path := folder / LOCK):
         left = [*(folder / ".snakemake").glob("locks/*.lock")]
-    # Without ours it was another workflow's run.
-    if left and (folder / BEGUN).exists() and (lock := hold(folder)) is not None:
-        with lock:
-            for path in left:
-                path.unlink(missing_ok=True)
+    # Who ends by itself signs off. Without either it was another workflow's run.
+    killed = bool(locks.holder(path)) or (folder / BEGUN).exists()
+    if (lock := hold(folder)) is not None and left and killed:
+        for each in left:
+            each.unlink(missing_ok=True)
         SAY(f"{folder}: an earlier run was killed; going on from what it finished")
+    return lock
 
 
 def begin(workflow: Any) -> None:
@@ -82,9 +97,10 @@ def begin(workflow: Any) -> None:
     folder, slurm = Path.cwd(), _on_slurm(workflow)
     if workflow.resource_settings.cores == 0 and not slurm:
         raise UserError("0 cores run no job", where="--cores", do="give 1 or more, or all")
+    stop.listen(folder / STOPPED)
     with contextlib.ExitStack() as held:
         if (lock := hold(folder)) is not None:
-            held.enter_context(lock)
+            held.callback(lock.sign_off)
         refuse_left_jobs(folder, required=slurm)
         wait_for_orphans(folder)
         begun = folder / BEGUN
@@ -97,18 +113,10 @@ def begin(workflow: Any) -> None:
         _held.append(held.pop_all())
     if slurm:
         os.environ["PATH"] = os.pathsep.join([str(SUBMIT), os.environ["PATH"]])
-        # Not where Ctrl-C is ignored, as in a script's background.
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, _stop)
 
 
 def _on_slurm(workflow: Any) -> bool:
     return getattr(workflow.executor_plugin, "name", None) == "slurm"
-
-
-def _stop(*signalled: Any) -> NoReturn:
-    STOPPED.touch()
-    raise KeyboardInterrupt
 
 
 def end(workflow: Any, *, succeeded: bool) -> None:

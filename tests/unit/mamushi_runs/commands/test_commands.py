@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +42,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     found: list[list[str]] = []
 
     class Process:
-        def __init__(self, line: list[str], env: dict[str, str]) -> None:
+        def __init__(self, line: list[str], **options: Any) -> None:
             assert line[1:4] == ["-m", "snakemake", "--snakefile"]
             found.append(line[5:])
 
@@ -287,34 +285,6 @@ def test_a_target_that_is_not_there_is_one_line(
     line = capsys.readouterr().err
     said = "mamushi plan: error: no target 'removal'; did you mean 'removals'?"
     assert line.startswith(said) and line.count("\n") == 1
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_snakemake_first(
-    number: signal.Signals, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A stand-in for Snakemake takes a second to end; who started it is there until then."""
-    (folder / "snakemake.py").write_text(
-        "import pathlib, signal, sys, time\n"
-        "def end(*_):\n    time.sleep(1)\n    pathlib.Path('ended').touch()\n    sys.exit(1)\n"
-        "for each in (signal.SIGTERM, signal.SIGINT):\n    signal.signal(each, end)\n"
-        "pathlib.Path('begun').touch()\ntime.sleep(60)\n"
-    )
-    Path("mine.yaml").write_text(MINE, encoding="utf-8")
-    search = os.pathsep.join([str(folder), str(ROOT / "workflow")])
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mamushi", "rank"],
-        env={**os.environ, "PYTHONPATH": search, "PYTHONSAFEPATH": ""},
-        start_new_session=True,
-    )
-    while not (folder / "begun").exists():
-        time.sleep(0.05)
-        assert process.poll() is None
-    # Ctrl-C reaches all of a terminal's processes, `kill` only the one.
-    send = os.killpg if number == signal.SIGINT else os.kill
-    send(process.pid, number)
-    assert process.wait(30) == 1
-    assert (folder / "ended").exists()
 
 
 @pytest.mark.slow

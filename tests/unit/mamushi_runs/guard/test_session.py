@@ -160,7 +160,7 @@ def test_a_second_run_is_refused_whatever_became_of_the_lock(
     assert code != 0
     assert re.search(rf"another run works in this folder \(\S+ pid {living.pid}\)", said)
     with pytest.raises(UserError, match="another run works in this folder"):
-        session.forget_killed_run(folder)
+        session.take(folder)
     # One may look.
     assert run(folder, "--nolock", "--dry-run")[0] == 0
     assert runs(folder) == 1 and living.poll() is None
@@ -173,7 +173,8 @@ def test_after_a_kill_another_run_may_start(folder: Path, living: subprocess.Pop
     assert (folder / session.BEGUN).exists()
     # As `mamushi run` does: its user gives the same command again.
     assert [*folder.glob(".snakemake/locks/*.lock")]
-    session.forget_killed_run(folder)
+    with session.take(folder):
+        assert not [*folder.glob(".snakemake/locks/*.lock")]
     code, said = run(folder)
     assert code == 0, said
     assert runs(folder) == 2 and "finished without it" not in said
@@ -184,8 +185,10 @@ def test_the_lock_of_another_workflow_stays(tmp_path: Path) -> None:
     locks = tmp_path / ".snakemake" / "locks"
     locks.mkdir(parents=True)
     (locks / "0.output.lock").touch()
-    session.forget_killed_run(tmp_path)
-    assert [*locks.iterdir()]
+    for _ in range(2):
+        with session.take(tmp_path) as lock:
+            assert [*locks.iterdir()]
+            lock.sign_off()
 
 
 def test_what_was_finished_alone_is_taken_over(folder: Path, living: subprocess.Popen[str]) -> None:
