@@ -26,11 +26,12 @@ from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.domains import INFERENCE
 from mamushi.artifacts.tables import write_table
 from mamushi.commands import advise, init
+from mamushi.commands._embedder import find_model
 from mamushi.configuration.complete import ConfigError, complete
 from mamushi.configuration.sections import Execution
 from mamushi.configuration.sources import is_gguf, unlabelled
 from mamushi.data.examples import build
-from mamushi.data.frames import WHERE, Frame, in_files, mark, names_of, vectors
+from mamushi.data.frames import WHERE, Frame, examples_of, in_files, mark, names_of, vectors
 from mamushi.data.labels import labels_of
 from mamushi.data.like import KEYS, with_examples
 from mamushi.data.loaders.table import raw_of
@@ -106,7 +107,7 @@ def rank(
         if one is not None:
             table[domain], found = mark(given, one, domain)
             marks |= {} if found is None else {table[domain]["column"]: found}
-    beside = _beside(forget is not None, {"like": like, "unlike": unlike, "terms": terms})
+    beside = examples_of(forget is not None, {"like": like, "unlike": unlike, "terms": terms})
     more = sum(len(beside.get(name, ())) for name in KEYS)
     embedded = None if embeddings is None else vectors(given, embeddings, more)
     with tempfile.TemporaryDirectory(prefix="mamushi-") as folder:
@@ -121,18 +122,6 @@ def rank(
             raise UserError(error.what, where=where, do=error.do) from None
     with as_in_a_command():
         return cell.ranking(*config["grid"]["selectors"])
-
-
-def _beside(marked: bool, given: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """Return what is given in the place of marks. Raises ``UserError`` for both, and none."""
-    found = {name: each for name, each in given.items() if len(each)}
-    marking = [*(["forget"] if marked else []), *(found.keys() - {"unlike"})]
-    if len(marking) != 1:
-        what = f"{' and '.join(sorted(marking)) or 'nothing'} to mark the unwanted texts"
-        raise UserError(what, do="give one of forget, like and terms")
-    if marked and found:
-        raise UserError("unlike beside forget", do="give the texts to keep in retain")
-    return found
 
 
 def _read(
@@ -200,7 +189,7 @@ def _config(
         raise UserError(f"{name} reads the tokens of a model", where="selector", do=do)
     embedder: dict[str, Any] = {"embeddings": {"path": None}}
     if model is not None:
-        embedder = yaml.safe_load(f"source: {init.find_model(str(model))}")
+        embedder = yaml.safe_load(f"source: {find_model(str(model))}")
         embedder["contaminated"] = True
     return {
         "grid": {"datasets": [DATASET], "models": [MODEL], "seeds": [seed], "selectors": [name]},
@@ -354,11 +343,10 @@ class Ranking:
             if texts[row] != ranked.texts[names[row]]:
                 what = f"has another text than the one that was ranked as {names[row]!r}"
                 raise UserError(what, where=read.places[row], do="give the frame that was ranked")
-        if missing := sorted(gone - {names[row] for row in rows}):
+        if (missing := sorted(gone - {names[row] for row in rows})) and not (missing_ids and rows):
             what = f"lacks {len(missing):,} of {len(gone):,} listed ids, as {missing[0]!r}"
-            if not missing_ids or not rows:
-                do = "give the frame that was ranked, or missing_ids=True if they are gone"
-                raise UserError(what, where=WHERE, do=do)
+            do = "give the frame that was ranked, or missing_ids=True if they are gone"
+            raise UserError(what, where=WHERE, do=do)
         if len(rows) == len(given):
             what = "all of its rows are listed, and none would be left"
             raise UserError(what, where=WHERE, do="give the frame that was ranked")
@@ -470,9 +458,8 @@ class _Cell:
     def listed(self, scores: pa.Table, beta: float, about: Mapping[str, Any]) -> RemovalList:
         """Return the list at a budget, of which ``about`` is the manifest."""
         table = removals(scores, self.duplicates, budget_of(beta, scores))
-        texts = text_digests([self.examples], table["id"].to_pylist())
-        table = table.append_column("text_sha256", pa.array(texts, pa.string()))
-        table = table.select(schemas.REMOVALS.schema.names)
+        texts = pa.array(text_digests([self.examples], table["id"].to_pylist()), pa.string())
+        table = table.append_column("text_sha256", texts).select(schemas.REMOVALS.schema.names)
         ids, copies = (table[name].to_pylist() for name in ("id", "copies"))
         known = ids, [*chain(*copies)], about["judgement"]["act"], about["verdict"], table, about
         return RemovalList(beta, *known)

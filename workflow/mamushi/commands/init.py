@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mamushi.commands import _embedder
+from mamushi.commands._embedder import as_yaml, find_model
 from mamushi.errors import UserError
 
 GROUP = "start"
@@ -234,55 +236,6 @@ WINDOWS = "\n    windows: {} # a paragraph, or a part of one, is a text of its o
 """How documents are divided, as YAML."""
 
 
-def _find_vectors(given: str) -> str:
-    """Return where vectors lie, as YAML. Raises ``UserError`` for a file that has no columns of
-    ids and of lists, or several."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from mamushi.artifacts import tabular
-
-    path = Path(given).expanduser().absolute()
-    if not path.is_file():
-        raise UserError(tabular.no_file(path), where=given, do="check the path")
-    try:
-        schema = pq.read_schema(path)
-    except (pa.ArrowException, OSError) as error:
-        what = f"damaged or not a Parquet file ({str(error).splitlines()[0]})"
-        raise UserError(what, where=given, do="give a Parquet file of ids and vectors") from None
-    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    lists = [field.name for field in schema if any(kind(field.type) for kind in kinds)]
-    others = [name for name in schema.names if name not in lists]
-    found = {}
-    for key, default, there in (("id", "id", others), ("vector", "vector", lists)):
-        if default not in there and len(there) != 1:
-            what = f"no column {default!r}, and {len(there)} that could be it"
-            if default in schema.names:
-                what = f"column {default!r} holds {schema.field(default).type}"
-            do = f"name it {default!r}; the columns are {', '.join(map(repr, schema.names))}"
-            raise UserError(what, where=given, do=do)
-        found[key] = default if default in there else there[0]
-    return f"embeddings: {_yaml({'path': str(path), **found})}"
-
-
-def find_model(given: str) -> str:
-    """Return a model's source as YAML and, of one on the hub, its commit."""
-    from mamushi.configuration.sources import source_mistake
-
-    path = Path(given).expanduser()
-    mistake = source_mistake(str(path)) if path.exists() else None
-    if mistake:
-        raise UserError(mistake, where=given)
-    if path.is_dir() or (path.is_file() and given.lower().endswith(".gguf")):
-        return _yaml(str(path.absolute()))
-    if path.exists() or given.count("/") > 1 or given.endswith(".gguf") or given[0] in "./~":
-        raise UserError("no such model", where=given, do="give a model's folder or .gguf file")
-    from mamushi.lm import folders
-
-    commit = folders.fetch(given, None, "--model", weights=False)[1]
-    return _yaml(given) + (f"\n    revision: {_yaml(commit)}" if commit else "")
-
-
 def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str, Any]:
     """Return the values of the configuration."""
     from mamushi.data.expression import parse
@@ -308,24 +261,24 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
     )
     return {
         **{name: _next(Path(args.out.name), name) for name in ("removals", "evidence")},
-        "dataset": _yaml(_name(path.name, "texts")),
-        "model": _yaml(_name(Path(args.embeddings or args.model).name, "model")),
+        "dataset": as_yaml(_name(path.name, "texts")),
+        "model": as_yaml(_name(Path(args.embeddings or args.model).name, "model")),
         "budgets": args.budgets or [*(OF_CORPUS if corpus else BUDGETS)],
-        "refits": _yaml(REFITS),
-        "selectors": _yaml(args.selectors or usual),
+        "refits": as_yaml(REFITS),
+        "selectors": as_yaml(args.selectors or usual),
         "more": "auto beside mamushi tries other layers and the words as well"
         + ("" if args.embeddings or corpus else f"; {TOKENS} ranks tokens, in the place of texts"),
-        "defined": f"selectors: {_yaml(HITS)}\n\n" if args.terms and not args.selectors else "",
-        "path": _yaml(str(path)),
-        "text": _yaml(args.text),
-        "id": _yaml(args.id) if args.id else "null # row numbers, from 1",
+        "defined": f"selectors: {as_yaml(HITS)}\n\n" if args.terms and not args.selectors else "",
+        "path": as_yaml(str(path)),
+        "text": as_yaml(args.text),
+        "id": as_yaml(args.id) if args.id else "null # row numbers, from 1",
         "quote": "\n    quote: none # each line is a row" if args.quote else "",
-        "forget": _yaml(_marks(args)),
-        "retain": _yaml(None if args.retain is None else {"where": args.retain}),
-        "answers": f"\n    answers: {_yaml(_absolute(args.label))}" if args.label else "",
-        "sections": f"{_yaml(shares)} # {sections}",
-        "windows": WINDOWS.format(_yaml(divided)) if args.windows is not None else "",
-        "embedder": _find_vectors(args.embeddings)
+        "forget": as_yaml(_marks(args)),
+        "retain": as_yaml(None if args.retain is None else {"where": args.retain}),
+        "answers": f"\n    answers: {as_yaml(_absolute(args.label))}" if args.label else "",
+        "sections": f"{as_yaml(shares)} # {sections}",
+        "windows": WINDOWS.format(as_yaml(divided)) if args.windows is not None else "",
+        "embedder": _embedder.find_vectors(args.embeddings)
         if args.embeddings
         else SEEN.format(source=find_model(args.model)),
         # Counted later.
@@ -358,16 +311,6 @@ def _name(file: str, otherwise: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", stem.name).strip("-._") or otherwise
 
 
-def _yaml(value: Any) -> str:
-    """Return a value on one line of YAML."""
-    import yaml
-
-    line = yaml.safe_dump(
-        value, allow_unicode=True, default_flow_style=True, sort_keys=False, width=1 << 30
-    )
-    return line.removesuffix("\n").removesuffix("\n...")
-
-
 def _describe(
     config: dict[str, Any], columns: list[str], chosen: list[float] | None
 ) -> dict[str, Any]:
@@ -394,7 +337,7 @@ def _describe(
     except ConfigError as error:
         raise UserError(error.lines[0]) from None
     if "embeddings" in model:
-        _check_vectors(model["embeddings"], table, copies, found["read"])
+        _embedder.check_vectors(model["embeddings"], table, copies, found["read"])
     forget, divided = int(raw.forget.sum()), settings["windows"]
     of, unit = ("windows", "windows") if divided else ("rows", "texts")
     retain, neither = len(raw.ids) - forget, sum(raw.dropped.values())
@@ -418,7 +361,7 @@ def _describe(
     if raw.answers:
         domains += [f"answers: {raw.answers.count(YES):,} yes, {raw.answers.count(NO):,} no"]
     lines = [f"columns: {', '.join(map(repr, columns))}", *domains, f"ranked: {against}"]
-    about = _describe_model(model)
+    about = _embedder.describe_model(model)
     print(f"{settings['path']}: {rows:,} {of}, {len(columns)} columns")
     print(*(f"  {line}" for line in lines), about, sep="\n")
     return {
@@ -444,7 +387,9 @@ def _describe_screen(
     most, of = dataset["forget"]["screen"], "documents" if dataset.get("windows") else "texts"
     ranked = f"{most:,} {of}" if most >= 1 else f"{most:.2%} of the {of}"
     print(f"{dataset['path']}: {len(columns)} columns")
-    print(f"  ranked: the {ranked} most like the examples", _describe_model(model), sep="\n")
+    print(
+        f"  ranked: the {ranked} most like the examples", _embedder.describe_model(model), sep="\n"
+    )
     return {"rows": "all", "ranked": ranked, "n_forget": "examples", "others": "nobody marked it"}
 
 
@@ -480,41 +425,8 @@ def refuse_numbers(texts: Sequence[str], settings: Mapping[str, Any]) -> None:
         raise UserError(what, where=settings["path"], do=do)
 
 
-def _check_vectors(about: Mapping[str, str], texts: Any, copies: Any, read: int) -> None:
-    """Raise ``UserError`` as ``data.vectors`` for vectors that are not those of the texts."""
-    from mamushi.artifacts.domains import INFERENCE
-    from mamushi.data.vectors import aligned, parquet
-
-    path, rows = Path(about["path"]), texts.to_pylist()
-    ranked = [row["id"] for row in rows if row["section"] == INFERENCE]
-    known = {*(row["id"] for row in rows), *copies["id"].to_pylist()}
-    aligned(parquet(path, about["id"], about["vector"]), ranked, known, read - len(known), path)
-
-
 def _is_number(text: str) -> bool:
     with contextlib.suppress(ValueError):
         float(text)
         return True
     return not text.strip()
-
-
-def _describe_model(model: Mapping[str, Any]) -> str:
-    """Return what a model is. Raises ``UserError`` for one whose configuration, tokenizer or
-    weights cannot be read."""
-    if "embeddings" in model:
-        where, none = model["embeddings"]["path"], "no tokens are ranked, since it has no tokenizer"
-        return f"{where}: vectors made elsewhere; no model is run, and {none}"
-    source = model["source"]
-    if source.lower().endswith(".gguf"):
-        from mamushi.lm.dequantize import describe
-
-        about = describe(Path(source))
-        return f"{source}: {about['architecture']} in {about['quantization']}, a GGUF file"
-    from mamushi.lm import folders
-
-    folder, commit = folders.fetch(source, None, "--model", weights=False)
-    kind = str(folders.check_config(folder)["model_type"])
-    tokens = len(folders.read_tokenizer(folder))
-    if commit is None:
-        folders.check_weights(folder)
-    return f"{source}: {kind}, tokenizer with {tokens:,} tokens"

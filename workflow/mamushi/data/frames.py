@@ -194,6 +194,18 @@ def mark(frame: Frame, given: Any, name: str) -> tuple[dict[str, Any], list[bool
     return {"column": f"{MARKS}: {name}", "values": [True]}, [value == 1 for value in found]
 
 
+def examples_of(marked: bool, given: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """Return what is given in the place of marks. Raises ``UserError`` for both, and none."""
+    found = {name: each for name, each in given.items() if len(each)}
+    marking = [*(["forget"] if marked else []), *(found.keys() - {"unlike"})]
+    if len(marking) != 1:
+        what = f"{' and '.join(sorted(marking)) or 'nothing'} to mark the unwanted texts"
+        raise UserError(what, do="give one of forget, like and terms")
+    if marked and found:
+        raise UserError("unlike beside forget", do="give the texts to keep in retain")
+    return found
+
+
 def in_files(folder: Path, text: str, beside: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Write texts and terms that are given beside a corpus, by name, to files, and return these as
     a configuration has them. Raises ``UserError`` for what is no text, or empty."""

@@ -161,8 +161,7 @@ def verify(path: Path) -> Run:
     named = _read(content, path)
     place = paths.wildcards(paths.MANIFEST, path.resolve())
     if place is None:
-        do = "put it back beside its list"
-        raise UserError("lies in no results folder", where=path, do=do)
+        raise UserError("lies in no results folder", where=path, do="put it back beside its list")
     own = {"selector": named.selector, "beta": paths.beta(named.beta)}
     run = Run(path, Path(place.pop("root")), {**place, **own}, named.beta)
     inputs = named.provenance.inputs

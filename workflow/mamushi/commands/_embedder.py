@@ -1,0 +1,101 @@
+"""What embeds the texts of `init`: a model, or vectors that were made elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mamushi.errors import UserError
+
+
+def as_yaml(value: Any) -> str:
+    """Return a value on one line of YAML."""
+    import yaml
+
+    line = yaml.safe_dump(
+        value, allow_unicode=True, default_flow_style=True, sort_keys=False, width=1 << 30
+    )
+    return line.removesuffix("\n").removesuffix("\n...")
+
+
+def find_vectors(given: str) -> str:
+    """Return where vectors lie, as YAML. Raises ``UserError`` for a file that has no columns of
+    ids and of lists, or several."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from mamushi.artifacts import tabular
+
+    path = Path(given).expanduser().absolute()
+    if not path.is_file():
+        raise UserError(tabular.no_file(path), where=given, do="check the path")
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowException, OSError) as error:
+        what = f"damaged or not a Parquet file ({str(error).splitlines()[0]})"
+        raise UserError(what, where=given, do="give a Parquet file of ids and vectors") from None
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    lists = [field.name for field in schema if any(kind(field.type) for kind in kinds)]
+    others = [name for name in schema.names if name not in lists]
+    found = {}
+    for key, default, there in (("id", "id", others), ("vector", "vector", lists)):
+        if default not in there and len(there) != 1:
+            what = f"no column {default!r}, and {len(there)} that could be it"
+            if default in schema.names:
+                what = f"column {default!r} holds {schema.field(default).type}"
+            do = f"name it {default!r}; the columns are {', '.join(map(repr, schema.names))}"
+            raise UserError(what, where=given, do=do)
+        found[key] = default if default in there else there[0]
+    return f"embeddings: {as_yaml({'path': str(path), **found})}"
+
+
+def find_model(given: str) -> str:
+    """Return a model's source as YAML and, of one on the hub, its commit."""
+    from mamushi.configuration.sources import source_mistake
+
+    path = Path(given).expanduser()
+    mistake = source_mistake(str(path)) if path.exists() else None
+    if mistake:
+        raise UserError(mistake, where=given)
+    if path.is_dir() or (path.is_file() and given.lower().endswith(".gguf")):
+        return as_yaml(str(path.absolute()))
+    if path.exists() or given.count("/") > 1 or given.endswith(".gguf") or given[0] in "./~":
+        raise UserError("no such model", where=given, do="give a model's folder or .gguf file")
+    from mamushi.lm import folders
+
+    commit = folders.fetch(given, None, "--model", weights=False)[1]
+    return as_yaml(given) + (f"\n    revision: {as_yaml(commit)}" if commit else "")
+
+
+def check_vectors(about: Mapping[str, str], texts: Any, copies: Any, read: int) -> None:
+    """Raise ``UserError`` as ``data.vectors`` for vectors that are not those of the texts."""
+    from mamushi.artifacts.domains import INFERENCE
+    from mamushi.data.vectors import aligned, parquet
+
+    path, rows = Path(about["path"]), texts.to_pylist()
+    ranked = [row["id"] for row in rows if row["section"] == INFERENCE]
+    known = {*(row["id"] for row in rows), *copies["id"].to_pylist()}
+    aligned(parquet(path, about["id"], about["vector"]), ranked, known, read - len(known), path)
+
+
+def describe_model(model: Mapping[str, Any]) -> str:
+    """Return what a model is. Raises ``UserError`` for one whose configuration, tokenizer or
+    weights cannot be read."""
+    if "embeddings" in model:
+        where, none = model["embeddings"]["path"], "no tokens are ranked, since it has no tokenizer"
+        return f"{where}: vectors made elsewhere; no model is run, and {none}"
+    source = model["source"]
+    if source.lower().endswith(".gguf"):
+        from mamushi.lm.dequantize import describe
+
+        about = describe(Path(source))
+        return f"{source}: {about['architecture']} in {about['quantization']}, a GGUF file"
+    from mamushi.lm import folders
+
+    folder, commit = folders.fetch(source, None, "--model", weights=False)
+    kind = str(folders.check_config(folder)["model_type"])
+    tokens = len(folders.read_tokenizer(folder))
+    if commit is None:
+        folders.check_weights(folder)
+    return f"{source}: {kind}, tokenizer with {tokens:,} tokens"
