@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from safetensors import safe_open
 
-from mamushi.artifacts.files import read_json
+from mamushi.artifacts.files import read_plain_json
 from tests.support.workflow import NO_RESULTS
 
 DATASET, MODEL, UNLEARNER = "synthetic", "tiny", "neggrad_plus"
@@ -120,5 +120,5 @@ def _content(path: Path) -> bytes:
             values = [(name, str(t.dtype), t.shape, t.tobytes()) for name, t in tensors.items()]
             return repr((sorted((file.metadata() or {}).items()), values)).encode()
     if path.suffix == ".json":
-        return json.dumps(read_json(path), sort_keys=True).encode()
+        return json.dumps(read_plain_json(path), sort_keys=True).encode()
     return path.read_bytes()
