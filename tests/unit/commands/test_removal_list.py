@@ -1,0 +1,301 @@
+"""Which rows a list names, wherever it lies: by its ids, by the texts under them, and by nothing
+that happens to lie around it."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from mamushi.artifacts import paths, schemas
+from mamushi.artifacts.files import read_json, sha256, write_json
+from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.errors import UserError
+from tests.support.removal_files import CELL, command, removal_list
+from tests.support.score_files import write_scores
+
+
+def comments(folder: Path, *, column: str = "id") -> Path:
+    data = folder / "comments.csv"
+    rows = "".join(f"c{i},text {i}\n" for i in range(1, 9))
+    data.write_text(f"{column},text\n{rows}", encoding="utf-8")
+    return data
+
+
+def test_a_list_of_the_program_takes_its_copies_along(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = comments(tmp_path, column="key")
+    made = removal_list(
+        tmp_path / "results",
+        {"c2": ["c5", "c6"], "c4": [], "c99": []},
+        data=data,
+        column="key",
+        cross_posts=["c1", "c8"],
+    )
+    words = ("apply", made, "--data", data, "--out", tmp_path / "clean.csv")
+    with pytest.raises(UserError, match=r"1 of its 5 ids are not there \(column 'key'\), as 'c99'"):
+        command(*words)
+    assert not (tmp_path / "clean.csv").exists()
+    command(*words, "--missing-ids")
+    kept = (tmp_path / "clean.csv").read_text().split("\n")
+    assert kept == ["key,text", "c1,text 1", "c3,text 3", "c7,text 7", "c8,text 8", ""]
+    receipt = read_json(tmp_path / "clean.csv.receipt.json")
+    assert receipt["ids"] == {
+        "listed": 3,
+        "copies": 2,
+        "close": 0,
+        "found": 4,
+        "copies_found": 2,
+        "close_found": 0,
+        "not_found": ["c99"],
+    }
+    assert receipt["texts"] == {"compared": 4, "changed": 0}
+    assert receipt["cross_posts"] == ["c1", "c8"]
+    assert receipt["of"]["selector"] == "mamushi" and receipt["of"]["beta"] == 0.5
+    said = capsys.readouterr().out
+    assert "4 of 8 rows removed, 2 of them as copies" in said
+    assert "1 ids of the list are not there, the first is 'c99'" in said
+    assert "2 cross-posts stay" in said
+
+
+@pytest.mark.parametrize("column", ["key", None])
+def test_a_list_that_is_copied_away_from_its_run_removes_the_same(
+    column: str | None, tmp_path: Path
+) -> None:
+    data = comments(tmp_path, column="key")
+    ids = {"c2": ["c5"], "c4": []} if column else {"2": ["5"], "4": []}
+    made = removal_list(tmp_path / "results", ids, data=data, column=column)
+    away = tmp_path / "away" / "list.parquet"
+    away.parent.mkdir()
+    shutil.copy(made, away)
+    text = tmp_path / "ids.txt"
+    command("export", made, "--to", "ids", "--out", text)
+    for number, each in enumerate((made, away, text)):
+        out = tmp_path / f"clean{number}.csv"
+        command("apply", each, "--data", data, "--out", out)
+        kept = [f"c{i},text {i}" for i in (1, 3, 6, 7, 8)]
+        assert out.read_text().splitlines() == ["key,text", *kept]
+    # Without what lies beside them ids are of no column, and are no numbers of rows.
+    Path(f"{text}.manifest.json").unlink()
+    with pytest.raises(UserError, match=r"no column 'id'; it has 'key', 'text'; .*--rows"):
+        command("apply", text, "--data", data, "--out", tmp_path / "none.csv")
+
+
+CHANGED: dict[str, Callable[[list[str]], list[str]]] = {
+    "a text": lambda rows: [*rows[:1], rows[1].replace("text 2", "text two"), *rows[2:]],
+    "a case": lambda rows: [*rows[:1], rows[1].upper().replace("C", "c"), *rows[2:]],
+    "ids": lambda rows: [f"c{9 - i},text {i}" for i in range(1, 9)],
+    "a copy": lambda rows: [*rows[:4], "c5,other", *rows[5:]],
+}
+
+
+@pytest.mark.parametrize("change", CHANGED)
+def test_other_texts_under_the_same_ids_stay_unless_that_is_asked_for(
+    change: str, tmp_path: Path
+) -> None:
+    data, out = comments(tmp_path), tmp_path / "clean.csv"
+    made = removal_list(tmp_path / "results", {"c2": ["c5"], "c4": []}, data=data)
+    rows = CHANGED[change](data.read_text().splitlines()[1:])
+    data.write_text("\n".join(["id,text", *rows]))
+    with pytest.raises(UserError, match=r"is not the one that was ranked; .*--changed-texts"):
+        command("apply", made, "--data", data, "--out", out)
+    assert [path.name for path in tmp_path.glob("clean*")] == []
+    command("apply", made, "--data", data, "--out", out, "--changed-texts")
+    assert out.read_text().count("\n") == 5
+    # White space around a text is no part of what was ranked.
+    data.write_text("id,text\nc2,text 2 \nc5,  text 5\nc4,text 4\nc1,x\n")
+    command("apply", made, "--data", data, "--out", tmp_path / "same.csv")
+    assert (tmp_path / "same.csv").read_text() == "id,text\nc1,x\n"
+
+
+def test_texts_that_cannot_be_compared_are_one_line(tmp_path: Path) -> None:
+    data = comments(tmp_path)
+    made = removal_list(tmp_path / "results", {"c2": []}, data=data)
+    data.write_text("id,body\nc1,text 1\nc2,text 2\n")
+    words = ("apply", made, "--data", data, "--out")
+    with pytest.raises(UserError, match="no column 'text' with the texts that were ranked"):
+        command(*words, tmp_path / "none.csv")
+    for number, more in enumerate((("--text", "body"), ("--changed-texts",))):
+        out = tmp_path / f"{number}.csv"
+        command(*words, out, *more)
+        assert out.read_text() == "id,body\nc1,text 1\n"
+        assert read_json(f"{out}.receipt.json")["texts"]["compared"] == 1 - number
+
+
+def test_a_ranking_and_other_tables_are_no_lists(tmp_path: Path) -> None:
+    data = comments(tmp_path)
+    made = removal_list(tmp_path / "results", {"c2": []}, data=data)
+    scores = tmp_path / "scores.parquet"
+    write_scores(scores, ["c1", "c2"], ["forget", "retain"], [1.0, 0.0])
+    (tmp_path / "ranking.csv").write_text("id,domain,score,rank,fold\nc1,forget,1,1,0\n")
+    pq.write_table(pq.read_table(made), tmp_path / "again.parquet")
+    table = pq.read_table(made).select(["id", "score", "rank", "copies"]).to_pylist()
+    (tmp_path / "list.jsonl").write_text("\n".join(map(json.dumps, table)))
+    (tmp_path / "all.txt").write_text("\n".join(f"c{i}" for i in range(1, 9)))
+    for path, said in {
+        scores: "is a ranking of all texts, and no list",
+        tmp_path / "ranking.csv": "is a ranking of all texts, and no list",
+        tmp_path / "results/data/comments/examples.parquet": "is a table of a dataset, and no list",
+        made.with_suffix(".json"): "is no list; give the .parquet",
+        tmp_path / "again.parquet": "its checksum is another",
+        tmp_path / "list.jsonl": "is a removal list in another format",
+        tmp_path / "all.txt": "all of its 8 rows are listed, and nothing would be left",
+    }.items():
+        with pytest.raises(UserError, match=said):
+            command("apply", path, "--data", data, "--out", tmp_path / "clean.csv")
+    assert not (tmp_path / "clean.csv").exists()
+
+
+def test_a_list_that_is_not_its_manifests_is_refused(tmp_path: Path) -> None:
+    data = comments(tmp_path)
+    made = removal_list(tmp_path / "results", {"c2": []}, data=data)
+    manifest = made.with_suffix(".json")
+    write_json(manifest, read_json(manifest) | {"ids_sha256": "0" * 64})
+    with pytest.raises(UserError, match="is of another list than the one beside it"):
+        command("apply", made, "--data", data, "--out", tmp_path / "clean.csv")
+
+
+def test_a_list_of_an_earlier_ranking_is_refused(tmp_path: Path) -> None:
+    data = comments(tmp_path)
+    made = removal_list(tmp_path / "results", {"c2": []}, data=data)
+    scores = paths.under(tmp_path / "results", paths.SCORES, **CELL, selector="mamushi")
+    write_scores(scores, ["c2"], ["forget"], [1.0])
+    about = read_metadata(made)
+    about["provenance"]["inputs"]["scores"] = sha256(scores)
+    write_table(made, schemas.REMOVALS, read_table(made, schemas.REMOVALS), metadata=about)
+    command("apply", made, "--data", data, "--out", tmp_path / "clean.csv")
+    write_scores(scores, ["c2"], ["forget"], [2.0])
+    again = "is of an earlier ranking .*mamushi list --budget 0.50 --selector mamushi"
+    with pytest.raises(UserError, match=again):
+        command("apply", made, "--data", data, "--out", tmp_path / "again.csv")
+    # Of a damaged one it is not known.
+    scores.write_bytes(scores.read_bytes()[:-9])
+    with pytest.raises(UserError, match=r"mamushi.parquet: damaged"):
+        command("apply", made, "--data", data, "--out", tmp_path / "again.csv")
+
+
+def test_files_of_another_run_are_refused(tmp_path: Path) -> None:
+    data = comments(tmp_path)
+    made = removal_list(tmp_path / "results", {"c2": ["c5"]}, data=data)
+    other = removal_list(tmp_path / "other", {"c3": ["c6"]}, data=data)
+    for name in ("duplicates.parquet", "examples.parquet", "card.json"):
+        there, theirs = (
+            root / "data" / str(CELL["dataset"]) / name
+            for root in (tmp_path / "results", tmp_path / "other")
+        )
+        kept = there.read_bytes()
+        shutil.copy(theirs, there)
+        out = ("--out", tmp_path / "o")
+        does = {
+            "duplicates.parquet": ("apply", made, "--data", data, "--out", tmp_path / "o.csv"),
+            "examples.parquet": ("close", made, "--out", tmp_path / "o.parquet"),
+            "card.json": ("export", made, "--to", "jsonl", *out),
+        }[name]
+        with pytest.raises(UserError, match=f"{name}: is of another run than"):
+            command(*does)
+        there.write_bytes(kept)
+    assert other.is_file() and not [*tmp_path.glob("o.*")]
+
+
+def test_row_numbers_are_those_of_the_texts_that_were_ranked(tmp_path: Path) -> None:
+    data = comments(tmp_path, column="key")
+    made = removal_list(tmp_path / "results", {"2": ["8"]}, data=data, column=None)
+    command("apply", made, "--data", data, "--out", tmp_path / "clean.csv")
+    kept = (tmp_path / "clean.csv").read_text()
+    assert "c2," not in kept and "c8," not in kept and kept.count("\n") == 7
+    assert read_json(tmp_path / "clean.csv.receipt.json")["id"].startswith("the number of the row")
+    head, *rows = data.read_text().splitlines()
+    other = tmp_path / "other.csv"
+    other.write_text("\n".join([head, *reversed(rows)]))
+    words = ("apply", made, "--data", other, "--out", tmp_path / "none.csv")
+    with pytest.raises(UserError, match="the text of '2' is not the one that was ranked"):
+        command(*words)
+    with pytest.raises(UserError, match="say --rows as well if the numbers are those of this"):
+        command(*words, "--changed-texts")
+    command(*words, "--changed-texts", "--rows")
+
+
+def test_row_numbers_of_ones_own_are_taken_where_that_is_said(tmp_path: Path) -> None:
+    data, ids, out = comments(tmp_path), tmp_path / "rows.txt", tmp_path / "clean.csv"
+    words = ("apply", ids, "--data", data, "--out", out)
+    for text, more, said in (
+        ("2\n8\n", (), "none of its 2 ids is there .column 'id'."),
+        ("0\n7\n", ("--rows",), "'0' is no number of a row: they count from 1"),
+        ("02\n", ("--rows",), "'02' is no number of a row"),
+        ("2\n9\n", ("--rows",), "1 of its 2 ids are not there .number of a row., as '9'"),
+        ("2\n", ("--rows", "--id", "id"), "both --id and --rows"),
+    ):
+        ids.write_text(text)
+        with pytest.raises(UserError, match=said):
+            command(*words, *more)
+    ids.write_text("2\n8\n")
+    command(*words, "--rows")
+    assert out.read_text().splitlines()[1:] == [f"c{i},text {i}" for i in (1, 3, 4, 5, 6, 7)]
+
+
+def test_the_same_command_again_keeps_what_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, out = comments(tmp_path), tmp_path / "clean.csv"
+    made = removal_list(tmp_path / "results", {"c2": []}, data=data)
+    words = ("apply", made, "--data", data, "--out", out)
+    command(*words)
+    receipt = Path(f"{out}.receipt.json")
+    was = receipt.read_bytes()
+    capsys.readouterr()
+    command(*words)
+    assert "there already, by the same command" in capsys.readouterr().out
+    # Killed between receipt and table.
+    out.unlink()
+    command(*words)
+    assert receipt.read_bytes() == was and out.is_file()
+    out.write_text("something else")
+    with pytest.raises(UserError, match="exists already"):
+        command(*words)
+
+
+FLIPS = 400
+"""Bits that are flipped in each file, drawn by chance."""
+
+
+@pytest.mark.parametrize("windows", [None, {"action": "cut"}], ids=["texts", "windows"])
+def test_no_flipped_bit_removes_another_row(windows: dict[str, str] | None, tmp_path: Path) -> None:
+    """In any file that lies around a list, or in the list: the same rows go, or one line says why
+    none do."""
+    data = tmp_path / "comments.csv"
+    rows = [f"{9 - i},word {i} and more" for i in range(1, 9)]
+    data.write_text("\n".join(["key,body", *rows, ""]), encoding="utf-8")
+    names = ["3", "5", "1"] if windows is None else ["3#0-6", "5#0-6", "1#0-6"]
+    ids = {names[0]: [names[1]], names[2]: []}
+    root = tmp_path / "results"
+    about = dict(windows) if windows else None
+    made = removal_list(root, ids, data=data, text="body", column="key", windows=about)
+
+    def applied(name: str) -> bytes | None:
+        out = tmp_path / f"{name}.csv"
+        try:
+            command("apply", made, "--data", data, "--out", out)
+        except UserError:
+            assert not out.exists() and not Path(f"{out}.receipt.json").exists()
+            return None
+        return out.read_bytes()
+
+    right, refused, rng = applied("right"), 0, random.Random(0)
+    for path in (made, made.with_suffix(".json"), *sorted(root.glob("data/*/*"))):
+        kept = path.read_bytes()
+        for number in range(FLIPS // 8):
+            place = rng.randrange(len(kept) * 8)
+            changed = bytearray(kept)
+            changed[place // 8] ^= 1 << place % 8
+            path.write_bytes(changed)
+            found = applied(f"{path.stem}{number}")
+            assert found in (None, right), (path, place)
+            refused += found is None
+        path.write_bytes(kept)
+    assert refused > FLIPS // 8
