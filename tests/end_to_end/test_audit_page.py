@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mamushi.artifacts.files import read_json
 from mamushi.artifacts.provenance import fingerprint
 from mamushi.cli import main
 from tests.support.audited import write_audited
@@ -31,7 +32,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     made = write_audited(folder / "results", 2000, N - 2000, 500, texts=texts)
     words = ["--size", str(N), "--out", str(folder / "audit"), "--question", "Is it <b>so</b>?"]
     assert main(["audit", str(made), *words]) == 0
-    audit = json.loads((folder / "audit/audit.json").read_text())
+    audit = read_json(folder / "audit/audit.json")
     order = [each["id"] for each in audit["sample"]]
     return {"page": folder / "audit/audit.html", "order": order, "audit": fingerprint(audit)}
 

@@ -13,6 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from mamushi.artifacts.files import read_json
 from mamushi.artifacts.provenance import fingerprint
 from tests.support.lab import write_lab
 from tests.support.pages import commands
@@ -106,7 +107,7 @@ def test_the_transcript_of_an_audit_whose_answers_are_the_next_labels(tmp_path: 
     for command, shown in transcript(AUDIT):
         done = mamushi(tmp_path, *shlex.split(command)[1:])
         assert [*map(plain, done.stdout.splitlines())] == [*map(plain, shown)], done.stdout
-        audit = json.loads((tmp_path / "audit/audit.json").read_text("utf-8"))
+        audit = read_json(tmp_path / "audit/audit.json")
         ids = [each["id"] for each in audit["sample"]]
         told = {i: "yes" if (source[i] == "theirs") != (i[-1] == "7") else "no" for i in ids}
         differs = {ids[3]: "unsure", "c18": "no" if told["c18"] == "yes" else "yes"}
