@@ -241,8 +241,12 @@ def test_rows_are_numbered_from_1_and_copies_go_along() -> None:
             found.apply(other, 0.1)
     with pytest.raises(UserError, match=r"budget: no list at 0.2; there are 0.1, 0.25"):
         found.apply(FRAME, 0.2)
+    by_id = mamushi.rank(FRAME, **QUICK)
     with pytest.raises(UserError, match="is there twice"):
-        mamushi.rank(FRAME, **QUICK).apply(pd.concat([FRAME, FRAME], ignore_index=True), 0.1)
+        by_id.apply(pd.concat([FRAME, FRAME], ignore_index=True), 0.1)
+    listed = FRAME[FRAME[QUICK["id"]].isin(by_id.lists[0.1].ids + by_id.lists[0.1].copies)]
+    with pytest.raises(UserError, match="all of its rows are listed, and none would be left"):
+        by_id.apply(listed, 0.1)
 
 
 THEIRS = FRAME["source"] == "theirs"

@@ -15,6 +15,7 @@ import datetime
 import math
 import operator
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -83,7 +84,10 @@ def parse(text: str) -> Expression:
     try:
         readable = COLUMNS.sub(named, text.strip())
         source = Source(names, quoted, readable.encode().splitlines())
-        value = _compile(ast.parse(readable, mode="eval").body, source)
+        with warnings.catch_warnings(action="ignore"):
+            # Of what Python may refuse one day, as a path with backslashes.
+            tree = ast.parse(readable, mode="eval")
+        value = _compile(tree.body, source)
     except SyntaxError as error:
         do = "write it as in 'toxic == 1 or `my group` in [3, 4]'"
         raise UserError(f"expression {text!r}: {error.msg}", do=do) from None

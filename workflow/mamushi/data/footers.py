@@ -45,10 +45,23 @@ def read(handle: Any, where: object) -> Struct:
         if tail[4:] != MAGIC or length > size - 12:
             raise ValueError("it does not end as one does")
         handle.seek(size - 8 - length)
-        return _Reader(handle.read(length)).struct()
+        footer = _Reader(handle.read(length)).struct()
+        if ENCRYPTION not in footer and not _is_whole(footer):
+            raise ValueError("it does not describe all columns")
+        return footer
     except (ValueError, IndexError, struct.error, RecursionError) as error:
         what = f"damaged or not a Parquet file (its footer cannot be read: {error})"
         raise UserError(what, where=where, do="make it again") from None
+
+
+def _is_whole(footer: Struct) -> bool:
+    """Return whether a footer has what others read in it: a description of each chunk."""
+    try:
+        groups = value(footer, ROW_GROUPS) or ()
+        chunks = [chunk for group in groups for chunk in value(group, COLUMNS) or ()]
+        return bool(value(footer, SCHEMA)) and all(PATH in value(chunk, ABOUT) for chunk in chunks)
+    except (AttributeError, TypeError):
+        return False
 
 
 def encoded(footer: Struct) -> bytes:

@@ -7,6 +7,7 @@ it is, by its first bytes.
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import hashlib
 import io
@@ -117,8 +118,9 @@ def opened(
                 digests[path.name] = digest.hexdigest() if digest else _digest(raw)
             check_unchanged(path, raw, before)
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError) as error:
-        if not packing or (isinstance(error, OSError) and error.errno is not None):
-            raise  # The file system's; that of a damaged stream has no number.
+        # That of a damaged stream has no number, or that of a place before its start.
+        if not packing or (isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)):
+            raise  # The file system's.
         what = f"truncated or damaged {packing[1:]} ({error})"
         raise UserError(what, where=path, do="download or make it again") from None
 

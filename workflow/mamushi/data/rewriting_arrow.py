@@ -65,6 +65,7 @@ def _batches(path: Path, source: Any, is_file: bool) -> Iterator[tuple[Any, Any]
                     read = source.get_batch_with_custom_metadata(next(numbers))
             except StopIteration:
                 return
+            read.batch.validate(full=True)
         yield read.batch, read.custom_metadata
 
 

@@ -317,4 +317,6 @@ def _equal(one: Any, other: Any) -> bool:
 def _reader(path: Path, handle: Any, footer: Struct) -> Any:
     """Return the reader of an open file that takes another footer for its own."""
     content = footers.MAGIC + footers.encoded(footer)
-    return opened_parquet(path, handle, pq.read_metadata(pa.BufferReader(content)))
+    with told(path):
+        metadata = pq.read_metadata(pa.BufferReader(content))
+    return opened_parquet(path, handle, metadata)

@@ -1,0 +1,164 @@
+"""Damaged and random input: a line says what is wrong, and nothing is written; never a traceback.
+
+The odd files are changed by chance, as are the files of a list, and expressions are put together
+from their tokens. `MAMUSHI_FUZZ=20000` tries more than the test does by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from mamushi.cli import main
+from mamushi.data import readers
+from mamushi.data.expression import parse
+from mamushi.errors import UserError
+from tests.cases.odd_files import COLUMNS, FIVE, LINES
+from tests.support.removal_files import removal_list
+
+TRIES = int(os.environ.get("MAMUSHI_FUZZ", "300"))
+SEED = int(os.environ.get("MAMUSHI_FUZZ_SEED", "0"))
+TOKENS = (
+    *("toxic", "`my label`", "`", "group", "null", "is", "not", "and", "or", "in", "None", "True"),
+    *("1", "0.5", "1e999", "9" * 400, "0x1F", "1_000", "1j", "'a'", '"b"', "'", "b'a'", "f'{x}'"),
+    *("==", "!=", "<", ">=", "=", ":=", "+", "-", "*", "**", "/", "//", "%", "@", "|", "&", "~"),
+    *("(", ")", "[", "]", "{", "}", ",", ":", ".", "lambda", "if", "else", "for", "await", "\\"),
+    *("\n", "\t", "#", "\0", "ü", "漢", "\ud83d", "__import__('os')", "[1, 2]", "nan", "inf"),
+)
+CELLS = (0.5, "a", None, 3, True, Decimal("0.1"), Decimal("NaN"), float("inf"), [1], "", b"a", {})
+
+
+def changed(content: bytes, chance: random.Random) -> bytes:
+    """Bytes with a few of them flipped, cut off, put in, taken out, or said twice."""
+    found = bytearray(content)
+    for _ in range(chance.choice((1, 1, 1, 3, 9))):
+        at = chance.randrange(len(found) + 1)
+        match chance.randrange(6):
+            case 0 | 1 if at < len(found):
+                found[at] ^= 1 << chance.randrange(8)
+            case 2:
+                del found[at : at + chance.randrange(1, 9)]
+            case 3:
+                found[at:at] = chance.randbytes(chance.randrange(1, 5))
+            case 4:
+                found[at:at] = found[max(0, at - 30) : at]
+            case 5:
+                found[at:at] = chance.choice(
+                    (b'"', b",", b"\n", b"\r", b"\0", b"{", b"\xff", b"\\")
+                )
+    return bytes(found[: chance.randrange(len(found) + 1)] if not chance.randrange(9) else found)
+
+
+def sources(folder: Path) -> Iterator[tuple[str, bytes]]:
+    for lines in LINES:
+        # Not those whose names or rows are what is odd of them.
+        if len(lines.without([])) < 2000 and "\n" not in lines.name:
+            yield lines.name, lines.pack(lines.without([]))
+    for number, columns in enumerate(COLUMNS):
+        path = folder / f"{number}-{columns.name}"
+        columns.write(path)
+        yield columns.name, path.read_bytes()
+
+
+def attempt(do: Callable[[], object], count: Counter[str]) -> bool:
+    """Whether something went well; a line that says why not is right as well."""
+    try:
+        do()
+    except UserError as error:
+        assert error.what and "\n" not in str(error).replace(str(error.where), "")
+        count["refused"] += 1
+        return False
+    count["read"] += 1
+    return True
+
+
+def test_damaged_tables_are_read_or_refused_and_nothing_is_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chance, count = random.Random(SEED), Counter[str]()
+    (tmp_path / "made").mkdir()
+    known, work = [*sources(tmp_path / "made")], tmp_path / "work"
+    for _ in range(TRIES):
+        name, content = chance.choice(known)
+        work.mkdir()
+        data, listed, out = work / name, work / "l.txt", work / "out" / name
+        data.write_bytes(changed(content, chance))
+        listed.write_text(chance.choice("12ab"))
+        attempt(lambda data=data: readers.read(data, ["id", "text"]), count)  # type: ignore[misc]
+        status = main(["apply", str(listed), "--data", str(data), "--out", str(out)])
+        assert status in (0, 2), capsys.readouterr().err
+        assert status == 0 or not out.parent.exists() or not [*out.parent.iterdir()]
+        count[f"exit {status}"] += 1
+        shutil.rmtree(work)
+    print(count)
+    assert min(count.values()) > TRIES / 50 and len(count) == 4
+
+
+def test_damaged_lists_and_what_lies_beside_them_are_read_or_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, out = tmp_path / "a.csv", tmp_path / "out" / "a.csv"
+    data.write_bytes(FIVE)
+    made = removal_list(tmp_path / "results", {"2": ["4"], "3": []}, data=data)
+    ids = tmp_path / "ids.txt"
+    assert main(["export", str(made), "--to", "ids", "--out", str(ids)]) == 0
+    files = [*(tmp_path / "results").rglob("*.*"), ids, tmp_path / "ids.txt.manifest.json"]
+    right = b"id,text\n1,a\n5,e\n"
+    chance, count = random.Random(SEED), Counter[str]()
+    for _ in range(TRIES):
+        victim = chance.choice(files)
+        content = victim.read_bytes()
+        victim.write_bytes(changed(content, chance))
+        for listed in (made, ids):
+            status = main(["apply", str(listed), "--data", str(data), "--out", str(out)])
+            assert status in (0, 2), capsys.readouterr().err
+            count[f"exit {status}"] += 1
+            assert status == 2 or out.read_bytes() == right
+            with contextlib.suppress(FileNotFoundError):
+                shutil.rmtree(out.parent)
+        victim.write_bytes(content)
+    print(count)
+    assert min(count.values()) > TRIES / 50 and len(count) == 2
+
+
+def test_a_damaged_receipt_is_no_receipt_of_the_same_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, out, listed = tmp_path / "a.csv", tmp_path / "out.csv", tmp_path / "l.txt"
+    data.write_bytes(FIVE)
+    listed.write_text("2\n")
+    words = ["apply", str(listed), "--data", str(data), "--out", str(out)]
+    assert main(words) == 0
+    receipt = tmp_path / "out.csv.receipt.json"
+    content, written = receipt.read_bytes(), out.read_bytes()
+    chance, count = random.Random(SEED), Counter[str]()
+    for _ in range(TRIES):
+        receipt.write_bytes(damaged := changed(content, chance))
+        status = main(words)
+        count[f"exit {status}"] += 1
+        assert status in (0, 2), capsys.readouterr().err
+        assert (out.read_bytes(), receipt.read_bytes()) == (written, damaged)
+    assert count["exit 2"] > TRIES / 2
+
+
+def test_an_expression_is_evaluated_or_refused() -> None:
+    chance, count = random.Random(SEED), Counter[str]()
+    for _ in range(20 * TRIES):
+        tokens = chance.choices(TOKENS, k=chance.randrange(1, 9))
+        text = chance.choice(("", " ")).join(tokens)
+
+        def evaluated(text: str = text) -> None:
+            where = parse(text)
+            where.holds({name: chance.choice(CELLS) for name in where.names}, "row 1")
+
+        attempt(evaluated, count)
+    print(count)
+    assert min(count.values()) > TRIES / 50
