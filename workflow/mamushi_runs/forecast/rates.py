@@ -4,6 +4,7 @@ fast a processor is, and the sizes of public models and datasets."""
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,12 +32,12 @@ def known(name: str) -> str | None:
     """Return the table's key for a GPU as SLURM, a vendor or a person calls it; None where it has
     none."""
 
-    def letters(text: str) -> str:
-        return "".join(c for c in text.lower() if c.isalnum())
+    def pattern(key: str) -> str:
+        return "[^a-z0-9]*".join(c for c in key if c.isalnum())
 
-    # The longest first: an L40S is no L4.
+    # The longest first: an L40S is no L4. No digit stands behind it: an h1000 is no h100.
     keys = sorted(GPUS, key=len, reverse=True)
-    return next((key for key in keys if letters(key) in letters(name)), None)
+    return next((key for key in keys if re.search(rf"{pattern(key)}(?!\d)", name.lower())), None)
 
 
 def rate(name: str | None = None) -> Rate:

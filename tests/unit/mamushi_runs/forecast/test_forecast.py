@@ -106,6 +106,7 @@ def test_a_ranking_takes_what_its_size_says(
     [
         *[("h100", "h100"), ("NVIDIA H100 80GB HBM3", "h100"), ("nvidia_h100_pcie", "h100-pcie")],
         *[("L40S", "l40s"), ("RTX 4090", "rtx4090"), ("v100", None)],
+        *[("h1000", None), ("L40", None), ("gpu:h100:4", "h100"), ("A100-SXM4-40GB", "a100")],
     ],
 )
 def test_gpus_by_the_names_that_clusters_give_them(name: str, key: str | None) -> None:
