@@ -74,6 +74,11 @@ def listen(workflow: Any) -> None:
     logging.getLogger(LOGGER).addHandler(_handlers[0])
 
 
+def count() -> int:
+    """Return how many jobs of the run failed so far, whatever ended them, and not on request."""
+    return 0 if stop.asked() else sum(len(handler.of_job) for handler in _handlers)
+
+
 def summary() -> str | None:
     """Return a line for each command of a run that failed, each cause once; None without any."""
     if not _handlers:

@@ -19,6 +19,7 @@ from mamushi.configuration.grid import Config
 from mamushi.errors import UserError
 from mamushi.running import leases
 from mamushi.running.machine import processor_seconds
+from mamushi_runs import failures
 from mamushi_runs.forecast import rates, work
 from mamushi_runs.forecast.rates import CPU, Rate
 from mamushi_runs.forecast.sizes import LINK, exchange, needed, resident
@@ -315,10 +316,12 @@ def end(workflow: Any) -> str | None:
     if not _running:
         return None
     found, began = _running.pop()
-    done = sum(workflow.dag.finished(job) for job in workflow.dag.jobs if not job.is_norun)
-    failed = len(getattr(workflow.scheduler, "failed", ()))
+    dag = workflow.dag
+    # A checkpoint has added some since the forecast.
+    jobs = [job for job in dag.needrun_jobs(exclude_finished=False) if not job.is_norun]
+    done, failed = sum(map(dag.finished, jobs)), failures.count()
     return (
-        f"{done} of {found['jobs']} jobs done, {failed} failed, in "
+        f"{done} of {len(jobs)} jobs done, {failed} failed, in "
         f"{clock(time.monotonic() - began)} (forecast {clock(found['wall_seconds'])})."
     )
 
