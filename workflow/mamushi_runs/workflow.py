@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -106,6 +107,10 @@ def completed(
         return [*words]
     folder = profile(named or said.profile) if named or said.profile else None
     found = configured(configfiles or said.configfile, folder)
+    if not (found or folder or words or Path("config.yaml").is_file()):
+        # The paper's grid, which nobody asked for.
+        do = "write one with mamushi init, or name a target, --configfile or --profile"
+        raise UserError("no configuration mine.yaml in this folder", where=Path.cwd(), do=do)
     if found == [MINE] and folder is None:
         folder = profile(PROFILE)
     added = []
@@ -141,6 +146,15 @@ def profile(name: str) -> Path:
     known = sorted(path.name for path in ours.iterdir() if path.name != "default")
     do = f"name a folder, or one of {', '.join(known)}"
     raise UserError(f"no profile {name!r}", where="--profile", do=do)
+
+
+def check_cluster(profile: Path) -> None:
+    """Raise ``UserError`` for a profile of SLURM on a machine that has none of its commands."""
+    if settings(profile).get("executor") != "slurm":
+        return
+    if missing := [name for name in ("sbatch", "squeue", "scancel") if not shutil.which(name)]:
+        what = f"there is no SLURM on this machine: no {', no '.join(missing)} to be found"
+        raise UserError(what, where=profile, do="run it where SLURM is, or without --profile")
 
 
 def settings(profile: Path) -> dict[str, Any]:
@@ -248,6 +262,8 @@ def run(
     except ValueError as error:
         raise UserError(f"{error}", where="--snakemake-args", do="check its quotes") from None
     folder = profile(args.profile)
+    if not is_dry(args):
+        check_cluster(folder)
     check(configfiles, more)
     cores = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     cores.add_argument("-c", "--cores")
