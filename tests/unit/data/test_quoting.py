@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,12 @@ from mamushi.errors import UserError
 SENTENCES = ["The boat left.", "We will be back", "said nobody at all.", "and then we ate."]
 
 
+def told(number: int) -> dict[str, Any]:
+    """Cells of the row of a number."""
+    digest = hashlib.sha256(str(number).encode()).hexdigest()[:12]
+    return {"score": number / 7, "day": number % 28 + 1, "hash": digest}
+
+
 def swallowing(form: list[str], separator: str, before: int = 12) -> str:
     """Return a table in which a quote opens in one row and closes in the one after the next."""
     texts = [SENTENCES[0]] * before + [f'"{SENTENCES[1]}', SENTENCES[2], f'{SENTENCES[3]}"']
@@ -22,7 +30,7 @@ def swallowing(form: list[str], separator: str, before: int = 12) -> str:
     for number, text in enumerate([*texts, SENTENCES[0]], 1):
         label = "train" if number % 3 else "test"
         cells = [
-            each.format(n=number, text=text, label=number % 2, word=label, score=number / 7)
+            each.format(n=number, text=text, label=number % 2, word=label, **told(number))
             for each in form
         ]
         lines.append(separator.join(cells))
@@ -39,6 +47,10 @@ FORMS = (
     ["{label}", "{text}"],
     ["{n}", "{label}", "{text}"],
     ["{n}", "{text}", "{word}"],
+    # What tells is a column made all alike, behind the text or in front of it.
+    ["{text}", "2024-03-{day:02d}"],
+    ["{text}", "2024-03-{day:02d}", "u{n}"],
+    ["{text}", "{hash}"],
 )
 
 
@@ -88,7 +100,7 @@ def test_texts_with_line_ends_are_read(tmp_path: Path, form: list[str], separato
     writer.writerow(f"c{at}" for at in range(len(form)))
     texts = ["plain"] * 12 + TEXTS * 3
     for number, text in enumerate(texts, 17):
-        known = dict(n=number * 7 % 1000, label=number % 2, word="train", score=number / 7)
+        known = dict(n=number * 7 % 1000, label=number % 2, word="train", **told(number))
         writer.writerow(each.format(text=text, **known) for each in form)
     data.write_bytes(sink.getvalue().encode())
     name = f"c{form.index('{text}')}"

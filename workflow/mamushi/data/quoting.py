@@ -23,6 +23,8 @@ LONGEST = 80
 """Characters of an id, at most."""
 EARLIER, ENOUGH = 200, 8
 """Rows that tell which values a column has, at most and at least."""
+NEARLY = 0.9
+"""Share of the values of a column that have its form."""
 
 
 class Earlier:
@@ -31,16 +33,30 @@ class Earlier:
     def __init__(self) -> None:
         self.rows: list[Sequence[str]] = []
         self._values: dict[int, set[str]] = {}
+        self._forms: dict[int, str] = {}
 
     def add(self, row: Sequence[str]) -> None:
         if len(self.rows) < EARLIER:
             self.rows.append(row)
             self._values.clear()
+            self._forms.clear()
 
     def values(self, at: int) -> set[str]:
         if at not in self._values:
             self._values[at] = {row[at] for row in self.rows}
         return self._values[at]
+
+    def form(self, at: int) -> str:
+        """Return a cell like which nearly all of a column are made, such as a date or a hash; empty
+        where they are not, or are plain numbers."""
+        if at not in self._forms:
+            known, self._forms[at] = self.values(at), ""
+            if len(known) >= ENOUGH:
+                one = min(known, key=lambda cell: (not re.search(r"\d", cell), cell))
+                alike = sum(_alike(cell, one) for cell in known)
+                if not one.isdigit() and alike >= NEARLY * len(known):
+                    self._forms[at] = one
+        return self._forms[at]
 
 
 def swallowed(
@@ -131,6 +147,8 @@ def _one_kind(at: int, column: Sequence[str], earlier: Earlier) -> bool:
     if len(earlier.rows) < ENOUGH:
         short = len({len(cell) for cell in column}) == 1 and len(column) > 1
         return short and all(map(INTEGER.fullmatch, column))
+    if form := earlier.form(at):
+        return all(_alike(cell, form) for cell in column)
     if _few(at, earlier):
         return earlier.values(at).issuperset(column)
     # Many numbers, as of votes. The last line has that of the row in any case.
@@ -145,8 +163,10 @@ def _few(at: int, earlier: Earlier) -> bool:
 
 
 def _like(row: Sequence[str], before: Sequence[str], behind: range, earlier: Earlier) -> bool:
-    """Return whether a line has an id like that in front of the text, or two cells of the values
-    that their columns have."""
+    """Return whether a line has an id like that in front of the text, a cell made like all of its
+    column, or two of the values that their columns have."""
+    if any((form := earlier.form(at)) and _alike(row[at], form) for at in behind):
+        return True
     agreeing = sum(_one_kind(at, [row[at]], earlier) for at in behind)
     for at, other in enumerate(before):
         if _alike(row[at], other):
