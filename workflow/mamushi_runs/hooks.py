@@ -56,7 +56,7 @@ def end(workflow: Any, config: Mapping[str, Any], *, succeeded: bool) -> None:
     from mamushi_runs.guard import session
 
     _print(lambda: forecast.end(workflow))
-    _print(lambda: start_page(workflow.overwrite_configfiles))
+    _print(lambda: start_page(workflow.overwrite_configfiles, config))
     if succeeded and any(job.rule.name.endswith("manifests") for job in workflow.dag.jobs):
         _print(lambda: "Lists, what they are worth and the next step: mamushi show")
     session.end(workflow, succeeded=succeeded)
@@ -64,13 +64,16 @@ def end(workflow: Any, config: Mapping[str, Any], *, succeeded: bool) -> None:
     _print(failures.summary)
 
 
-def start_page(configfiles: Sequence[str | Path] = ()) -> str | None:
+def start_page(
+    configfiles: Sequence[str | Path] = (), config: Mapping[str, Any] | None = None
+) -> str | None:
     """Make the start page of what is there now, also after a failure, for a run with these
-    configurations. A rule would have to name its inputs beforehand, and know the targets."""
+    configurations, which are ``config`` together. A rule would have to name its inputs beforehand,
+    and know the targets."""
     from mamushi.evidence.start import write
     from mamushi_runs.workflow import beside_mine
 
-    page = write(Path("results"), beside_mine(configfiles))
+    page = write(Path("results"), beside_mine(configfiles), config)
     return None if page is None else f"Start page: {page}"
 
 

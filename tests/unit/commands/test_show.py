@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import paths
+from mamushi.artifacts import paths, schemas
 from mamushi.artifacts.files import read_json, sha256, write_json
+from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.evidence.start import write
-from tests.support.ranked_files import BOUND, CELL, CHANCE, STRONG, WEAK, judgement, write_ranked
+from tests.support.processes import mamushi
+from tests.support.ranked_files import (
+    BOUND,
+    CELL,
+    CHANCE,
+    STRONG,
+    WEAK,
+    frontier,
+    judgement,
+    write_frontiers,
+    write_ranked,
+)
 
 
 def test_lists_verdict_examples_and_what_is_next(
@@ -128,3 +143,82 @@ def test_a_list_of_another_version_is_named(
     assert main(["show", str(tmp_path)]) == 2
     said = capsys.readouterr().err
     assert f"{older}: was written by another version" in said and said.count("\n") == 1
+
+
+def test_a_damaged_ranking_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_ranked(tmp_path)
+    scores = paths.under(tmp_path, paths.SCORES, **CELL, selector="mamushi")
+    whole = scores.read_bytes()
+    scores.write_bytes(whole[: len(whole) // 2])
+    assert main(["show", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert str(scores) in said and "damaged" in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"PYTHONIOENCODING": "latin-1"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+)
+def test_a_terminal_without_a_character_shows_its_number(
+    tmp_path: Path, variables: dict[str, str]
+) -> None:
+    write_ranked(tmp_path)
+    process = mamushi(tmp_path, "show", str(tmp_path), **variables)
+    assert process.wait(60) == 0
+    said = (tmp_path / "said").read_bytes()
+    # The end of a text that is shown in part.
+    assert b"\\u2026" in said and b"Traceback" not in said
+
+
+def write_tokens(root: Path, most: int, stored: int, lengths: list[int]) -> None:
+    """The tokens of a ranking's texts, and vectors that were made of the first of them."""
+    examples = read_table(paths.under(root, paths.EXAMPLES, **CELL), schemas.EXAMPLES)
+    kept = [[1] * length for length in lengths] + [[1]] * (len(examples) - len(lengths))
+    table = {"id": examples["id"], "tokens": pa.array(kept, pa.list_(pa.int32()))}
+    at = paths.under(root, paths.TOKENS, **CELL)
+    write_table(at, schemas.TOKENS, table, metadata={"max_length": stored})
+    vectors = pa.array([[np.float16(1)]] * len(examples), pa.list_(pa.float16(), 1))
+    write_table(
+        paths.under(root, paths.EMBEDDINGS, **CELL),
+        schemas.EMBEDDINGS,
+        {"id": examples["id"], "domain": examples["domain"], "embedding": vectors},
+        metadata={"settings": {"embedding": {"max_length": most}}},
+    )
+
+
+def test_how_many_texts_were_cut_is_said_with_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_ranked(tmp_path)
+    write_tokens(tmp_path, 4, 8, [4, 5, 8])
+    assert main(["show", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert (
+        "  cut       2 of 50 texts are longer than 4 tokens and were ranked by their first" in said
+    )
+    assert "--windows WORDS" in said and "embedding.max_length" in said
+    page = write(tmp_path)
+    assert page is not None
+    assert "2 of 50 texts are longer than 4 tokens" in page.read_text(encoding="utf-8")
+    # Where no more is kept of a text, it may just fit.
+    write_tokens(tmp_path, 4, 4, [4, 4, 4, 3])
+    assert main(["show", str(tmp_path)]) == 0
+    assert "3 of 50 texts have as many as or more than 4 tokens" in capsys.readouterr().out
+    write_tokens(tmp_path, 8, 16, [4, 4])
+    assert main(["show", str(tmp_path)]) == 0
+    assert "  cut  " not in capsys.readouterr().out
+
+
+def test_a_list_that_is_too_short_says_which_one_to_make(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "results"
+    write_ranked(root)
+    rows = frontier("mamushi", 1.9, width=0.1)
+    write_frontiers(root, [{**row, "dataset": "texts", "model": "ours"} for row in rows])
+    assert main(["show", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"  longer    half of the effect takes about 1\d of 20: mamushi list", said)

@@ -236,3 +236,31 @@ def test_which_list_is_taken() -> None:
     assert [take(lists, budget)["beta"] for budget in (None, 0.05, 0.2, 0.21, 0.9)] == [
         0.1, 0.1, 0.2, 0.5, 0.5,
     ]  # fmt: skip
+
+
+def test_a_list_that_is_too_short_is_not_the_one_to_take(root: Path) -> None:
+    """The estimate asks for more than the longest list has: page and next step say the same."""
+    rows = [*frontier("mamushi", 1.9, width=0.1), *frontier("random", 1.0)]
+    write_frontiers(root, [{**row, **PAIR} for row in rows])
+    page = opened(root)
+    (said,) = (words for words in page.of("p") if "About" in words)
+    asked = said.split()[1]
+    verdict = page.of("div", "verdict")[0]
+    assert "The list to take" not in verdict
+    assert f"The largest list that is here, shorter than the {asked} texts that" in verdict
+    first, second = [
+        words for words in page.of("li") if "mamushi list" in words or "apply" in words
+    ]
+    assert first.startswith(f"First make the list that the estimate asks for, {asked} texts")
+    assert "fewer than half of the effect needs" in second
+
+
+def test_what_cannot_be_measured_offers_no_command_for_it(root: Path) -> None:
+    assert write(root, (), {"datasets": {}, "models": {}})
+    assert "mamushi plan" in (root / "index.html").read_text(encoding="utf-8")
+    vectors = {"embeddings": {"path": "v.parquet", "id": "id", "vector": "vector"}}
+    dataset = {"kind": "table", "forget": {"where": "a == 1"}, "sections": {"inference": 1.0}}
+    config = {"datasets": {"texts": dataset}, "models": {"ours": vectors}}
+    assert write(root, (), config)
+    said = (root / "index.html").read_text(encoding="utf-8")
+    assert "mamushi plan" not in said and "Not measured, and with this configuration" in said

@@ -144,6 +144,7 @@ def _cell(
     from mamushi.errors import UserError
     from mamushi.evidence.advice import first_budget
     from mamushi.evidence.answer import advised, table, take
+    from mamushi.evidence.cut import cut
     from mamushi.evidence.judgement import leading
     from mamushi.evidence.ranking import ranking_at, read_ranking
 
@@ -153,6 +154,8 @@ def _cell(
     ranked = f"{first['n_forget']:,} forget texts, against {first['n_retain']:,} to keep"
     lines = [f"{dataset}, {model}, seed {seed}"]
     lines += _corpus(first) if "share" in first else [f"  ranked    {ranked}"]
+    if partly := cut(root, cell):
+        lines.append(f"  cut       {partly}")
     for selector in (best, *others):
         lines += _ranking(selector, lists[selector], _list)
     if texts:
@@ -170,10 +173,26 @@ def _cell(
         given = "" if root == paths.RESULTS else f" --root {root}"
         lines.append(f"  how many  mamushi advise --removal 0.5{given}")
     half = advised(root, cell).get(best)
-    manifest = take(lists[best], first_budget(half) if half else None)
+    budget = first_budget(half) if half else None
+    manifest = take(lists[best], budget)
+    lines += _short(manifest, budget)
     if _to_act_on(manifest):
         lines.append(f"  remove    mamushi apply {manifest['path']} {table(root, cell)}")
     return lines
+
+
+def _short(manifest: Mapping[str, Any], budget: float | None) -> list[str]:
+    """Return what to make where the longest list has fewer texts than the estimate asks for."""
+    from mamushi.evidence.advice import units_at
+    from mamushi.selection.removals import share_of
+
+    whole = manifest["n_forget"]
+    if budget is None or not _to_act_on(manifest):
+        return []
+    if (asked := units_at(budget, whole)) <= manifest["removed"]:
+        return []
+    make = f"mamushi list --budget {share_of(asked, whole)} --selector {manifest['selector']}"
+    return [f"  longer    half of the effect takes about {asked:,} of {whole:,}: {make}"]
 
 
 def _corpus(about: Mapping[str, Any]) -> list[str]:

@@ -21,6 +21,7 @@ from mamushi.evidence.advice import (
     read_results,
     units_at,
 )
+from mamushi.evidence.cut import cut
 from mamushi.evidence.judgement import ADVICE, COMPARISON, REFUSE, UNKNOWN, leading, unit_of
 from mamushi.evidence.ranking import excerpt, glimpse, ranking_at, read_ranking, texts_of
 from mamushi.selection.removals import share_of
@@ -63,6 +64,7 @@ def answer(
         "take": about,
         "reasons": reasons(about["judgement"]),
         "size": f"{count:,} of {whole:,} {unit}",
+        "cut": cut(root, cell),
         "whole": whole,
         "unit": unit,
         "texts": _texts(root, {**cell, "selector": selector}, count) if of_texts else {},
@@ -70,7 +72,8 @@ def answer(
         "how_many": how_many,
         **_spans(how_many),
         "budget": budget,
-        "asked": units_at(budget, whole) if budget else None,
+        "asked": (asked := units_at(budget, whole) if budget else None),
+        "short": asked is not None and asked > count,
         "shares": [each["beta"] for each in lists[selector]],
         "bought": bought,
         "bought_at": take(bought[selector], about["beta"]) if bought else None,
@@ -140,15 +143,18 @@ def steps(root: Path, cell: Cell, about: Manifest, budget: float | None, named: 
             found.append(("Read the list first: nothing is known of its worth.", None))
         if "removed" not in about:
             return [*found, _masking(root, cell, about)]
-        apply = f"mamushi apply {_quoted(root, about)} {table(root, cell)}"
-        found.append(("Write your table without these texts and their copies:", apply))
         asked = units_at(budget, about["n_forget"]) if budget else about["removed"]
+        short = asked > about["removed"]
+        write = "Write your table without these texts and their copies:"
+        if short:
+            write = f"Or {write[0].lower()}{write[1:-1]}, fewer than half of the effect needs:"
+        found.append((write, f"mamushi apply {_quoted(root, about)} {table(root, cell)}"))
         if asked != about["removed"]:
             beta = share_of(asked, about["n_forget"])
             make = f"mamushi list --budget {beta} --selector {about['selector']}{named}"
-            found.append(
-                (f"Or first make the list that the estimate asks for, {asked:,} texts:", make)
-            )
+            words = f"make the list that the estimate asks for, {asked:,} texts:"
+            step = (f"First {words}" if short else f"Or first {words}", make)
+            found.insert(len(found) - short, step)
     return found
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import shlex
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mamushi.artifacts import paths
 from mamushi.artifacts.files import atomic, read_json
+from mamushi.configuration.grid import unmeasurable
 from mamushi.errors import UserError
 from mamushi.evidence.answer import answer
 from mamushi.evidence.judgement import ADVICE, COMPARISON, leading, unit_of
@@ -23,9 +24,12 @@ DOTS = 200 / 96
 """Dots of a figure for each pixel of the page, by which its words are as large as the page's."""
 
 
-def write(root: Path, configfiles: Sequence[str] = ()) -> Path | None:
+def write(
+    root: Path, configfiles: Sequence[str] = (), config: Mapping[str, Any] | None = None
+) -> Path | None:
     """Write the start page of the results folder ``root``; None where it has nothing to link. Its
-    commands name the ``configfiles``."""
+    commands name the ``configfiles``; by the complete ``config``, it offers no retraining where
+    none is possible."""
     named = " " + shlex.join(["--configfile", *configfiles]) if configfiles else ""
     found = [
         cell
@@ -38,7 +42,9 @@ def write(root: Path, configfiles: Sequence[str] = ()) -> Path | None:
     for each in cells:
         cell, judged = each["cell"], each["manifests"]
         if judged and (pair := (cell["dataset"], cell["model"])) not in answers:
-            answers[pair] = answer(root, cell, judged, named)
+            answers[pair] = answer(root, cell, judged, named) | {
+                "hindered": _hindered(config, cell)
+            }
     out = paths.under(root, paths.START)
     rows: dict[str, list[Any]] = {
         # Snakemake writes a report where it is told to: all examples of it, here.
@@ -61,6 +67,15 @@ def write(root: Path, configfiles: Sequence[str] = ()) -> Path | None:
         page = render("start", **about, rows=rows, advice=ADVICE)
         part.write_text(page, encoding="utf-8", newline="\n")
     return out
+
+
+def _hindered(config: Mapping[str, Any] | None, cell: Mapping[str, str]) -> str | None:
+    """Return why nothing can be retrained and measured for a cell; None where it can, or where the
+    configuration is of other cells."""
+    axes = (("datasets", "dataset"), ("models", "model"))
+    if config is None or any(cell[one] not in config.get(axis, {}) for axis, one in axes):
+        return None
+    return unmeasurable(config, cell["dataset"], cell["model"])
 
 
 def _cell(root: Path, cell: dict[str, str]) -> dict[str, Any] | None:

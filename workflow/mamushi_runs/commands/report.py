@@ -34,6 +34,6 @@ def run(args: argparse.Namespace) -> int:
     status = workflow.run(args.targets, configfiles, args, report=args.out)
     if status == 0 and not workflow.is_dry(args):
         # It links the report.
-        write(paths.RESULTS, workflow.beside_mine(configfiles))
+        write(paths.RESULTS, workflow.beside_mine(configfiles), workflow.check(configfiles, ()))
         print(args.out)
     return status
