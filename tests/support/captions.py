@@ -1,5 +1,6 @@
 """The report's captions as Snakemake renders them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -42,16 +43,18 @@ INCLUDES = {"sad.rst", "study.rst"}
 """Captions that include what the stage ``tables`` says of differences."""
 
 
-def rendered(name: str, config: dict[str, Any]) -> str:
-    """HTML of a caption; warnings of docutils are errors here."""
+TARGETS = ("sad.png", "sad_summary.csv", "advice.csv", "frontier.png", "half_gap.csv")
+
+
+def rendered(name: str, config: dict[str, Any], targets: Sequence[str] = TARGETS) -> str:
+    """HTML of a caption in a report on these ``targets``; warnings of docutils are errors here."""
     with TemporaryDirectory() as tables:
         (Path(tables) / "sad_differences.rst").write_text(VERDICT, encoding="utf-8")
-        return _rendered(name, config, f"{tables}/sad.parquet")
+        return _rendered(name, config, f"{tables}/sad.parquet", targets)
 
 
-def _rendered(name: str, config: dict[str, Any], sad: str) -> str:
+def _rendered(name: str, config: dict[str, Any], sad: str, targets: Sequence[str]) -> str:
     env = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
-    targets = ["sad.png", "sad_summary.csv", "advice.csv", "frontier.png", "half_gap.csv"]
     links = "".join(f"\n.. _{t}: #{t}" for t in [*targets, "Workflow", "Statistics"])
     text = env.from_string((REPORT / name).read_text(encoding="utf-8") + "\n" + links).render(
         snakemake=SimpleNamespace(

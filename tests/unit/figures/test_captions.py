@@ -74,6 +74,9 @@ def test_captions_follow_the_settings() -> None:
     assert "results['results/sad.png']" in front
     for words in ("108 retrained models", "llama architecture", revision, "contaminated", "3.5"):
         assert words in front
+    assert "retrained models" not in rendered(
+        "workflow.rst", CONFIG, ["advice.csv", "frontier.png"]
+    )
     assert "one standard error" in rendered("sad.rst", CONFIG)
     assert "no error to show" in rendered("sad.rst", CONFIG | CHANGES["one seed"])
     assert "turned round" in rendered("study.rst", CONFIG)
