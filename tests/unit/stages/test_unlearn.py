@@ -11,14 +11,18 @@ import pytest
 from safetensors.torch import load_file
 
 from mamushi.artifacts import schemas
+from mamushi.artifacts.domains import INFERENCE
 from mamushi.artifacts.files import read_json, sha256
 from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.lm import loading, parameters
+from mamushi.lm.tokens import read_tokens
+from mamushi.selection.removals import text_digests
+from mamushi.stages.unlearn import _selected
 from mamushi.unlearning.removal import read_ids
 from tests.support.models import PARTS
-from tests.support.score_files import unknown_texts
+from tests.support.score_files import unknown_texts, write_scores
 from tests.support.stage_files import (
     EXECUTION,
     FILES,
@@ -208,7 +212,8 @@ def test_a_budget_of_no_text_leaves_the_model_as_it_is(made: Path, tmp_path: Pat
         "id": pa.array([], pa.string()),
         "score": pa.array([], pa.float64()),
         "rank": pa.array([], pa.int64()),
-        "copies": pa.array([], pa.list_(pa.string())),
+        **unknown_texts(0),
+        "text_sha256": pa.array([], pa.string()),
     }
     write_table(tmp_path / "removals.parquet", schemas.REMOVALS, empty)
     out = tmp_path / "out"
@@ -225,6 +230,23 @@ def test_a_budget_of_no_text_leaves_the_model_as_it_is(made: Path, tmp_path: Pat
 # --- removal lists ----------------------------------------------------------------------------
 
 IDS = ["b", "a", "ü 1"]
+
+
+def test_a_ranking_and_a_list_of_other_texts_are_refused(made: Path, tmp_path: Path) -> None:
+    ids = ["if0", "if1"]
+    scores, listed = tmp_path / "scores.parquet", tmp_path / "list.parquet"
+    write_scores(scores, ids, ["forget"] * 2, [1.0, 0.0])
+    with pytest.raises(UserError, match="is a ranking of all texts, and no list"):
+        read_ids(scores)
+    columns = {"id": ids, "score": [2.0, 1.0], "rank": [1, 2], **unknown_texts(2)}
+    examples = made / "examples.parquet"
+    tokens = read_tokens(made / "tokens.parquet", examples, INFERENCE, 12, domains=["forget"])
+    right = text_digests([read_table(examples, schemas.EXAMPLES)], ids)
+    write_table(listed, schemas.REMOVALS, {**columns, "text_sha256": right})
+    assert [*_selected(tokens, listed, examples).ids] == ids
+    write_table(listed, schemas.REMOVALS, {**columns, "text_sha256": [right[0], right[0]]})
+    with pytest.raises(UserError, match="its text 'if1' is another one than in"):
+        _selected(tokens, listed, examples)
 
 
 def test_every_format_gives_the_same_ids(tmp_path: Path) -> None:
@@ -258,7 +280,7 @@ def test_every_format_gives_the_same_ids(tmp_path: Path) -> None:
         ("a.csv", "id,other\n,1\n", "there is no id"),
         ("a.jsonl", '{"id": null}\n', "there is no id"),
         ("a.jsonl", '{"id": "a"}\n{"other": "b"}\n', "row 2: there is no id"),
-        ("a.parquet", "nothing", "damaged or not a Parquet file"),
+        ("a.parquet", "nothing", "is not a Parquet file"),
     ],
 )
 def test_bad_lists_are_told(name: str, content: str, message: str, tmp_path: Path) -> None:

@@ -16,18 +16,16 @@ from typing import Any
 
 from mamushi.artifacts import digests, paths, schemas, tabular
 from mamushi.artifacts.files import read_json, sha256
-from mamushi.artifacts.tables import SEALED, read_metadata, read_table
+from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.data import readers
 from mamushi.data.matching import Removal
 from mamushi.data.windows import Span, document_of, span_of
 from mamushi.errors import UserError
 from mamushi.selection.removals import digest
-from mamushi.unlearning.removal import padded, read_ids
+from mamushi.unlearning.removal import OURS, columns_of, padded, read_ids
 
 Windows = dict[str, dict[Span, str]]
 """By document, the digest of each window by its characters there."""
-OURS = {"id", "score", "rank", "copies"}
-"""Columns by which a removal list of this program is known."""
 AN_ID = re.compile(r"(?i:(?:^|[^a-z])(?:id|key|uuid|guid|index|idx|number|nr|no))$|[a-z]I[dD]$")
 """How the name of a column ends that has ids."""
 SIDECAR = ".manifest.json"
@@ -226,7 +224,7 @@ def read(path: Path) -> RemovalList:
     if path.suffix == ".json":
         do = "give the .parquet that it is about; ids of your own in JSON as JSON Lines with an id"
         raise UserError("is no list", where=path, do=do)
-    names = _columns_of(path)
+    names = columns_of(path)
     if names is None or not names >= OURS:
         return _plain(path)
     if path.suffix.lower() not in (".parquet", ".pq"):
@@ -256,26 +254,6 @@ def read(path: Path) -> RemovalList:
     if place is not None:
         _refuse_earlier(listed)
     return _of_windows(listed) if listed.divided else _with_cross_posts(listed)
-
-
-def _columns_of(path: Path) -> set[str] | None:
-    """Return the columns of a file that is a table; None of another. Raises ``UserError`` for
-    another table of this program, most of which name all texts."""
-    if not path.is_file() or (form := tabular.format_of(path)) is None:
-        return None
-    names, do = {*readers.columns(path)}, "give removals/SELECTOR/betaB.parquet"
-    if names >= OURS:
-        return names
-    if {"id", "rank", "fold"} <= names or {"id", "rank", "frequency"} <= names:
-        do += ", or make one with mamushi list"
-        raise UserError("is a ranking of all texts, and no list", where=path, do=do)
-    if "kept_id" in names or {"id", "domain", "section"} <= names:
-        raise UserError("is a table of a dataset, and no list", where=path, do=do)
-    if form == "parquet":
-        with readers.opened_columns(path) as (schema, _):
-            if SEALED.encode() in (schema.metadata or {}):
-                raise UserError("is another table of a run, and no list", where=path, do=do)
-    return names
 
 
 def _plain(path: Path) -> RemovalList:

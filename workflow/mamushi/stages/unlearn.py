@@ -96,7 +96,7 @@ def unlearn(files: UnlearnFiles, settings: Unlearn, job: Job) -> None:
     require_domains(held_out)
     ranked = (files.tokens, files.examples, INFERENCE, settings.max_length)
     forget, retain = (read_tokens(*ranked, domains=[each]) for each in (FORGET, RETAIN))
-    selected = _selected(forget, files.removal)
+    selected = _selected(forget, files.removal, files.examples)
     tokenizer = open_tokenizer(files.model_card)
     model, accelerator = _models.opened(files, settings.start, settings, settings.seed)
     trunk = _trunk(files, settings, job, model, accelerator, [forget, retain, held_out])
@@ -137,7 +137,7 @@ def unlearn(files: UnlearnFiles, settings: Unlearn, job: Job) -> None:
     files.state.unlink(missing_ok=True)
 
 
-def _selected(forget: TokenSet, removal: Path | None) -> TokenSet:
+def _selected(forget: TokenSet, removal: Path | None, examples: Path) -> TokenSet:
     """Return the forget texts of the removal list in the order of the table, or all of them.
 
     So a list of all is the same whoever sorted it, and equal to no list. A budget that is less than
@@ -147,17 +147,26 @@ def _selected(forget: TokenSet, removal: Path | None) -> TokenSet:
     import numpy as np
 
     from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_table
+    from mamushi.artifacts.tables import read_groups, read_table
     from mamushi.errors import UserError
     from mamushi.lm.tokens import subset
-    from mamushi.unlearning.removal import chosen_rows, read_ids
+    from mamushi.selection.removals import text_digests
+    from mamushi.unlearning.removal import chosen_rows, read_ids, texts_of
 
     if removal is None:
         return forget
     with contextlib.suppress(UserError):
         if not len(read_table(removal, schemas.REMOVALS, ["id"])):
             return subset(forget, np.array([], dtype=np.int64))
-    return subset(forget, chosen_rows(forget.ids, read_ids(removal), removal))
+    ids = read_ids(removal)
+    rows = chosen_rows(forget.ids, ids, removal)
+    if known := texts_of(removal):
+        parts = read_groups(examples, schemas.EXAMPLES, ["id", "text"])
+        for name, text in zip(ids, text_digests(parts, ids), strict=True):
+            if known[name] != text:
+                what = f"its text {name!r} is another one than in {examples}"
+                raise UserError(what, where=removal, do="give a list of this dataset")
+    return subset(forget, rows)
 
 
 def _trunk(

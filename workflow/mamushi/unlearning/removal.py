@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mamushi.artifacts import paths, schemas, tabular
-from mamushi.artifacts.tables import read_table
+from mamushi.artifacts.tables import SEALED, read_table
 from mamushi.data import readers
 from mamushi.data.opening import opened
 from mamushi.errors import UserError
 
+OURS = {"id", "score", "rank", "copies"}
+"""Columns by which a removal list of this program is known."""
 SPACE = " \t"
 """What may stand around an id in plain text; other white space is its own."""
 
@@ -36,6 +38,7 @@ def read_ids(path: str | Path) -> list[str]:
         # Of this program, and so never read damaged.
         found = read_table(path, schemas.REMOVALS, ["id"])["id"].to_pylist()
     elif tabular.format_of(path) or tabular.packing_of(path):
+        columns_of(path)
         table = readers.read(path, ["id"])
         found = [_text(*cell) for cell in zip(table.columns["id"], table.places, strict=True)]
     else:
@@ -50,6 +53,35 @@ def read_ids(path: str | Path) -> list[str]:
             do="give every id once",
         )
     return found
+
+
+def columns_of(path: Path) -> set[str] | None:
+    """Return the columns of a file that is a table; None of another. Raises ``UserError`` for
+    another table of this program, most of which name all texts."""
+    if not path.is_file() or (form := tabular.format_of(path)) is None:
+        return None
+    names, do = {*readers.columns(path)}, "give removals/SELECTOR/betaB.parquet"
+    if names >= OURS:
+        return names
+    if {"id", "rank", "fold"} <= names or {"id", "rank", "frequency"} <= names:
+        do += ", or make one with mamushi list"
+        raise UserError("is a ranking of all texts, and no list", where=path, do=do)
+    if "kept_id" in names or {"id", "domain", "section"} <= names:
+        raise UserError("is a table of a dataset, and no list", where=path, do=do)
+    if form == "parquet":
+        with readers.opened_columns(path) as (schema, _):
+            if SEALED.encode() in (schema.metadata or {}):
+                raise UserError("is another table of a run, and no list", where=path, do=do)
+    return names
+
+
+def texts_of(path: Path) -> dict[str, str]:
+    """Return the digest of each listed text by its id, of a list of this program; nothing of
+    another. Raises ``UserError`` for a damaged list."""
+    if not (columns_of(path) or set()) >= OURS:
+        return {}
+    table = read_table(path, schemas.REMOVALS, ["id", "text_sha256"])
+    return dict(zip(*(table[name].to_pylist() for name in ("id", "text_sha256")), strict=True))
 
 
 def padded(path: Path) -> frozenset[str]:
