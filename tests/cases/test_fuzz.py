@@ -21,7 +21,7 @@ from mamushi.cli import main
 from mamushi.data import readers
 from mamushi.data.expression import parse
 from mamushi.errors import UserError
-from tests.cases.odd_files import COLUMNS, FIVE, LINES
+from tests.support.odd_files import COLUMNS, FIVE, LINES
 from tests.support.removal_files import removal_list
 
 TRIES = int(os.environ.get("MAMUSHI_FUZZ", "300"))

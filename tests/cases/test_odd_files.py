@@ -19,7 +19,7 @@ from mamushi.cli import main
 from mamushi.data import readers, rewriting
 from mamushi.data.frames import Frame, names_of
 from mamushi.errors import UserError
-from tests.cases.odd_files import (
+from tests.support.odd_files import (
     COLUMNS,
     FIVE,
     FOLDERS,

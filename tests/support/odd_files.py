@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-FILES = Path(__file__).parent / "files"
+FILES = Path(__file__).parents[1] / "cases" / "files"
 BOM = b"\xef\xbb\xbf"
 
 
