@@ -7,7 +7,9 @@ they are; of a job that fails, what ``failures`` says at the end of the run, and
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
+import os
 import re
 import shutil
 import sys
@@ -18,6 +20,7 @@ from collections.abc import Sequence
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
+from mamushi.artifacts.files import DISK_FULL
 from mamushi_runs import failures
 from mamushi_runs.guard import stop
 
@@ -25,6 +28,8 @@ CLEAR = "\r\x1b[K"
 """Back to the begin of a terminal's line, which is emptied."""
 KNOWN = "At least one job did not complete successfully."
 """An error that says no more than what was said."""
+HANDLE_ERROR = logging.Handler.handleError
+FULL = "no space left on the disk; free some and run the same command again"
 EVERY, SELDOM = 1.0, 30.0
 """Seconds between looks at the logs; and between lines about them where each stays."""
 COUNT = re.compile(r"^(.+: \d+/\d+ \w+), (\d+%), \S+ gone, (\S+) left", re.M)
@@ -59,6 +64,8 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         self.ended = threading.Event()
         self.writing = threading.Lock()
         self.looking: threading.Thread | None = None
+        self.full = False
+        self._answer_for_logs()
 
     def emit(self, record: logging.LogRecord) -> None:
         event, about = str(getattr(record, "event", "")), record.__dict__
@@ -88,8 +95,21 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
             if about.get("exception") != "RuleException" and KNOWN not in text:
                 self._say(_told(text))
 
+    def _answer_for_logs(self) -> None:
+        """Tell once of a full disk, for which each log would show the place in the program."""
+
+        def lost(log: logging.Handler, record: logging.LogRecord) -> None:
+            error = sys.exception()
+            if isinstance(error, OSError) and error.errno in DISK_FULL:
+                self._say(FULL)
+            else:
+                HANDLE_ERROR(log, record)
+
+        logging.Handler.handleError = lost  # type: ignore
+
     def close(self) -> None:
         self.ended.set()
+        logging.Handler.handleError = HANDLE_ERROR  # type: ignore
         super().close()
 
     def look(self) -> None:
@@ -126,6 +146,10 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
             self.shown, self.said = shown, time.monotonic()
 
     def _say(self, text: str) -> None:
+        if FULL in text or os.strerror(errno.ENOSPC) in text:
+            if self.full:
+                return
+            self.full, text = True, FULL
         with self.writing:
             print(f"{CLEAR * sys.stderr.isatty()}{text}", file=sys.stderr, flush=True)
             self.shown = ""

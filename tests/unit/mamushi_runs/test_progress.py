@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 from pathlib import Path
@@ -154,3 +155,18 @@ def test_a_count_within_another_one_is_of_the_whole(capsys: pytest.CaptureFixtur
     with Progress(2, "gold", "step", every=0.0, start=1) as alone:
         alone.advance()
     assert capsys.readouterr().err == "gold: 2/2 steps, 100%, 0:00:00 gone, 0:00:00 left\n"
+
+
+def test_a_full_disk_is_told_once_and_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each log that it loses would show a traceback, and Snakemake says it in its own words."""
+    made = handler()
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        log = logging.StreamHandler(full)
+        for _ in range(2):
+            log.handle(logging.LogRecord("a", logging.INFO, "", 0, "x", None, None))
+        with contextlib.suppress(OSError):
+            full.close()
+    event(made, "error", logging.ERROR, "Error recording ([Errno 28] No space left on device)")
+    assert capsys.readouterr().err == f"{progress.FULL}\n"
+    made.close()
+    assert logging.Handler.handleError is progress.HANDLE_ERROR
