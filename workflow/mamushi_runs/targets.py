@@ -45,4 +45,7 @@ def check_files(option: str, files: Iterable[str | Path]) -> None:
         if not file.is_file():
             beside = file.parent.iterdir() if file.parent.is_dir() else ()
             names = [str(file.parent / each.name) for each in beside if each.is_file()]
-            raise UserError(f"no file {str(file)!r}{suggestion(str(file), names)}", where=option)
+            what = f"no file {str(file)!r}{suggestion(str(file), names)}"
+            # An option that takes several takes what stands behind it, too.
+            do = "name targets before it" if option == "--configfile" and not file.suffix else None
+            raise UserError(what, where=option, do=do)

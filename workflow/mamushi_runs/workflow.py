@@ -4,6 +4,8 @@ progress in place of what it prints."""
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import itertools
 import json
 import os
@@ -131,6 +133,38 @@ def _spoken(options: argparse.ArgumentParser, words: Sequence[str]) -> argparse.
         raise UserError(str(error), where="options of Snakemake", do="give it a value") from None
 
 
+OURS = ("--configfile", "--configfiles", "--snakefile", "-s", "--directory", "-d", "--profile")
+"""Options of Snakemake in whose place stands one of these commands, or the folder it works in."""
+
+
+def _check_spoken(more: Sequence[str]) -> None:
+    """Raise ``UserError`` for what is no option of Snakemake, or one that these commands give it
+    themselves: a second one would make something else than they show."""
+    where = "--snakemake-args"
+    for word in more:
+        if (name := word.partition("=")[0]) in OURS:
+            do = "give it to mamushi itself, where it has that option"
+            if name in ("--directory", "-d"):
+                do = "start the command in that folder"
+            raise UserError(f"{name} is not for here", where=where, do=do)
+    if not more:
+        return
+    from snakemake import cli
+
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+            found = cli.get_argument_parser().parse_args([*more])
+    except SystemExit:
+        # Behind its usage, which is long.
+        last = (said.getvalue().strip().splitlines() or [""])[-1]
+        what = last.partition("error: ")[2] or "is no run"
+        raise UserError(what, where=where, do="see snakemake --help") from None
+    if found.targets:
+        what = f"{found.targets[0]!r} is no option of Snakemake"
+        raise UserError(what, where=where, do="name a target in mamushi run")
+
+
 def profile(name: str) -> Path:
     """Return the folder of a profile: of one's own, else one of the workflow's. Raises
     ``UserError`` without one, and where it needs a package that is not installed."""
@@ -243,6 +277,14 @@ def cells(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     ]
 
 
+def check_ending(target: Path, *endings: str) -> None:
+    """Raise ``UserError`` for a file to write that does not end as such files do: it may be one
+    that was meant to be read."""
+    if target.suffix.lower() not in endings:
+        what = f"does not end in {' or '.join(endings)}"
+        raise UserError(what, where=target, do="name another file")
+
+
 def is_dry(args: argparse.Namespace) -> bool:
     """Return whether nothing is to run."""
     return args.dry_run or "--dry-run" in args.snakemake_args.split()
@@ -261,6 +303,7 @@ def run(
         more = shlex.split(args.snakemake_args)
     except ValueError as error:
         raise UserError(f"{error}", where="--snakemake-args", do="check its quotes") from None
+    _check_spoken(more)
     folder = profile(args.profile)
     if not is_dry(args):
         check_cluster(folder)

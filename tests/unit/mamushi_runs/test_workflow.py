@@ -6,10 +6,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import yaml
 
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi_runs import workflow
+from mamushi_runs.commands import unlearn
 from tests.support.workflow import ROOT
 
 
@@ -50,3 +52,63 @@ def test_a_plan_of_nothing_that_was_asked_for_is_refused(
         assert workflow.completed(words, None, None)[-len(words) :] == words
     monkeypatch.chdir(ROOT)
     assert workflow.completed([], None, None)
+
+
+MINE = """grid: {datasets: [d], models: [m], seeds: [0], selectors: [mamushi_lr]}
+datasets: {d: {kind: table, path: there/d.csv}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "--snakemake-args=--bogus 3"], "unrecognized arguments: --bogus"),
+        (["run", "--snakemake-args=removals"], "'removals' is no option of Snakemake; name a targ"),
+        (["run", "--snakemake-args=--configfile=o.yaml"], "--configfile is not for here"),
+        (["run", "--snakemake-args=-d elsewhere"], "-d is not for here; start the command in that"),
+        (
+            ["run", "--configfile", "mine.yaml", "removals"],
+            "no file 'removals'; name targets befor",
+        ),
+        (["report", "--out", "mine.yaml"], "mine.yaml: does not end in .html or .zip"),
+        (["plan", "--json", "mine.yaml"], "mine.yaml: does not end in .json"),
+        (["rank", "mine.yaml"], "mine.yaml: is a configuration and no table"),
+    ],
+)
+def test_a_slip_of_the_hand_is_one_line_and_changes_nothing(
+    words: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text(MINE, encoding="utf-8")
+    assert main(words) == 2
+    line = capsys.readouterr().err
+    assert said in line and line.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
+    assert (tmp_path / "mine.yaml").read_text(encoding="utf-8") == MINE
+
+
+def test_a_file_that_unlearn_did_not_write_stays(tmp_path: Path) -> None:
+    section = {"datasets": ["d"], "lists": {"one": "one.txt"}}
+    added = tmp_path / "mine.unlearning.yaml"
+    unlearn._check_added(added, section)
+    added.write_text(yaml.safe_dump({"unlearning": section | {"lists": {}}}), encoding="utf-8")
+    unlearn._check_added(added, section)
+    for theirs in ({"unlearning": section, "grid": {}}, {"unlearning": {"target": 0.5}}):
+        added.write_text(yaml.safe_dump(theirs), encoding="utf-8")
+        with pytest.raises(UserError, match=r"unlearning.yaml: is not of mamushi unlearn"):
+            unlearn._check_added(added, section)
+
+
+def test_a_ranking_that_goes_on_says_of_what(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The configuration may have come from another folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text(MINE, encoding="utf-8")
+    monkeypatch.setattr(workflow, "run", lambda *_: 1)
+    assert main(["rank", "--quick"]) == 1
+    assert capsys.readouterr().out == "mine.yaml: ranks there/d.csv\n"

@@ -184,6 +184,9 @@ def _check_out(args: argparse.Namespace) -> None:
     if args.out.suffix.lower() not in (".yaml", ".yml"):
         do = "end it in .yaml; the table without the listed rows is written by mamushi apply"
         raise UserError("is no name of a configuration", where=args.out, do=do)
+    if str(args.data).lower().endswith((".yaml", ".yml")):
+        do = "give a table; mamushi rank without one goes on with the configuration of --out"
+        raise UserError("is a configuration and no table", where=args.data, do=do)
     beside = ("data", "like", "unlike", "terms", "model", "embeddings", "label")
     for name in beside if args.out.exists() else ():
         path = Path(getattr(args, name) or "")

@@ -46,6 +46,7 @@ def run(args: argparse.Namespace) -> int:
     if args.gpus is not None and args.gpus < 1:
         raise UserError(f"{args.gpus} is no number of GPUs", where="--gpus", do="give 1 or more")
     if args.json:
+        workflow.check_ending(args.json, ".json")
         check_writable(args.json)
     words = workflow.completed(args.snakemake, args.profile, args.configfile)
     with dry_run(words) as (planned, config, cluster):

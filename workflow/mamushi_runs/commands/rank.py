@@ -51,6 +51,12 @@ def run(args: argparse.Namespace) -> int:
         do = "change it there, or give DATA as well, and --force to write over it"
         what = f"is there already, and --{given[0]} says how to write it"
         raise UserError(what, where=args.out, do=do)
+    else:
+        # It may have come from another folder.
+        tables = (workflow.read(args.out).get("datasets") or {}).values()
+        of = [str(each["path"]) for each in tables if isinstance(each, dict) and "path" in each]
+        for table in of:
+            print(f"{args.out}: ranks {table}", flush=True)
     cells = workflow.cells(workflow.grid(args.out))
     before = _listed(cells)
     status = _rank(args, cells)

@@ -30,6 +30,7 @@ def run(args: argparse.Namespace) -> int:
     from mamushi.artifacts import paths
     from mamushi.evidence.start import write
 
+    workflow.check_ending(args.out, ".html", ".zip")
     configfiles = workflow.required(args)
     status = workflow.run(args.targets, configfiles, args, report=args.out)
     if status == 0 and not workflow.is_dry(args):

@@ -8,9 +8,11 @@ which the result is measured.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mamushi.errors import UserError
 from mamushi_runs import workflow
 
 GROUP = "act"
@@ -66,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
     ):
         require_lists(full)
     added = args.configfile.with_suffix(".unlearning.yaml")
+    _check_added(added, section)
     with atomic(added) as part:
         text = yaml.safe_dump({"unlearning": section}, sort_keys=False)
         part.write_text(text, encoding="utf-8", newline="\n")
@@ -77,3 +80,14 @@ def run(args: argparse.Namespace) -> int:
             print(f"unlearned: {made}")
             print(f"as a model: mamushi export --model-card {card} --trained {made} --out FOLDER")
     return status
+
+
+def _check_added(added: Path, section: Mapping[str, Any]) -> None:
+    """Raise ``UserError`` where a file that this command did not write stands in the way."""
+    if not added.exists():
+        return
+    there = workflow.read(added)
+    keys = there.get("unlearning")
+    if set(there) != {"unlearning"} or not isinstance(keys, dict) or set(keys) != set(section):
+        what, do = "is not of mamushi unlearn, which would write over it", "move it"
+        raise UserError(what, where=added, do=do)
