@@ -161,6 +161,12 @@ def _told(text: str) -> str:
     if found := re.match(asked, text):
         # Of a mistake that comes up when a target is asked for.
         return textwrap.dedent(found[1]).strip()
+    if "LockException" in text:
+        # Of one that `mamushi` did not start: else ``guard.session`` has said so before.
+        return (
+            "another Snakemake works in this folder, or was killed here: wait for it, or, if none "
+            "lives, give snakemake --unlock"
+        )
     first, *lines = text.split("\n")
     if not first.startswith("WorkflowError in ") or not lines:
         return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 from mamushi_runs import failures
+from mamushi_runs.forecast import forecast
+from mamushi_runs.guard import stop
 
 MISTAKE = "mamushi examples: error: data.csv, row 7: no text; give one"
 
@@ -73,3 +76,19 @@ def test_a_pack_with_a_mistake_in_it_is_not_tried_again(run: Run) -> None:
     jobs = [run.error(job, "examples", line) for job, line in enumerate(["fine", MISTAKE])]
     run.event("group_error", job_error_info=[*jobs, {**jobs[0], "rule_name": "retrain"}])
     assert [rule.restart_times for rule in run.rules.values()] == [0, 0]
+
+
+def test_the_count_of_a_run_is_of_all_its_jobs_and_of_all_that_failed(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint has added two jobs since the forecast, and one was ended from outside."""
+    jobs = [SimpleNamespace(is_norun=name == "all") for name in ("all", "a", "b", "c")]
+    dag = SimpleNamespace(
+        needrun_jobs=lambda exclude_finished: jobs, finished=lambda job: job is not jobs[3]
+    )
+    run.error(1, "refits")
+    forecast._running.append(({"jobs": 1, "wall_seconds": 3.0}, time.monotonic()))
+    said = forecast.end(SimpleNamespace(dag=dag, scheduler=SimpleNamespace(failed=set())))
+    assert said is not None and said.startswith("2 of 3 jobs done, 1 failed, in ")
+    monkeypatch.setattr(stop, "_asked", [0.0])
+    assert failures.count() == 0 and failures.summary() is None

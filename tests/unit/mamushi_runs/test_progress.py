@@ -170,3 +170,10 @@ def test_a_full_disk_is_told_once_and_in_one_line(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().err == f"{progress.FULL}\n"
     made.close()
     assert logging.Handler.handleError is progress.HANDLE_ERROR
+
+
+def test_a_lock_of_another_snakemake_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "LockException:\nError: Directory cannot be locked. Please make sure that no other ..."
+    event(handler(), "error", logging.ERROR, text)
+    said = capsys.readouterr().err
+    assert said.startswith("another Snakemake works in this folder") and said.count("\n") == 1
