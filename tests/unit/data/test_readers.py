@@ -28,6 +28,9 @@ def write_csv(path: Path, delimiter: str = ",") -> Path:
     return path
 
 
+TWICE_PACKED = gzip.compress(gzip.compress(b"id\n1\n", mtime=0), mtime=0)
+
+
 def zipped(path: Path, name: str | None = None) -> Path:
     target = path.with_name(path.name + ".zip")
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -156,7 +159,7 @@ def test_a_column_that_parquet_has_twice_is_named(tmp_path: Path) -> None:
         ("a.csv", b"version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS"),
         ("a.csv.gz", b"id,text\n1,a\n", r"a\.csv\.gz: is not a gzip file, as it is named"),
         ("a.csv.gz", b"PK\x03\x04" + b"\0" * 20, "is a zip archive .*, not a gzip file"),
-        ("a.csv.gz", gzip.compress(gzip.compress(b"id\n1\n", mtime=0), mtime=0), r"is a gzip file \(in gz\)"),
+        ("a.csv.gz", TWICE_PACKED, r"is a gzip file \(in gz\)"),
         ("a.csv", b"id;text\n1;a\n", "its header is separated by semicolons, not by commas"),
         ("a.csv", b"id\ttext\n1\ta\n", r"separated by tabs, .*; save it with commas, or name it"),
         ("a.tsv", b"id,text\n1,a\n", r"separated by commas, not by tabs.*, or name it \.csv"),
