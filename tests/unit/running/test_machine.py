@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from mamushi.artifacts.files import write_json
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.running import machine
@@ -24,7 +25,7 @@ def without_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def card(folder: Path, parameters: float) -> Path:
     path = folder / "card.json"
-    path.write_text(json.dumps({"parameters": int(parameters)}))
+    write_json(path, {"parameters": int(parameters)})
     return path
 
 

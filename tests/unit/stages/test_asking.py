@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from mamushi.artifacts import schemas
 from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
+from mamushi.selection.removals import text_digests
 from tests.support.models import PARTS, TRAINING
 from tests.support.score_files import unknown_texts
 from tests.support.stage_files import EXECUTION, FILES, unlearning, write_start
@@ -40,7 +41,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("asking")
     write_start(root)
     removed = {"id": ["if0", "if1"], "rank": pa.array([1, 2], pa.int64()), "score": [2.0, 1.0]}
-    removed |= unknown_texts(2)
+    texts = text_digests([read_table(root / "examples.parquet", schemas.EXAMPLES)], ["if0", "if1"])
+    removed |= {**unknown_texts(2), "text_sha256": texts}
     write_table(root / "removal.parquet", schemas.REMOVALS, removed)
     return root
 
