@@ -230,13 +230,9 @@ def test_rows_are_numbered_from_1_and_copies_go_along() -> None:
     left = found.apply(FRAME, 0.1)
     gone = {int(name) - 1 for name in [*own.ids, *own.copies]}
     assert left.index.tolist() == [i for i in range(N) if i not in gone]
-    for other, said in (
-        (
-            FRAME[:-1],
-            "the frame: has 89 rows, and 90 were ranked, by their numbers; give",
-        ),
-        (FRAME[::-1], "has another text than the one that was ranked as"),
-    ):
+    short = "the frame: has 89 rows, and 90 were ranked, by their numbers; give"
+    turned = "has another text than the one that was ranked as"
+    for other, said in ((FRAME[:-1], short), (FRAME[::-1], turned)):
         with pytest.raises(UserError, match=said):
             found.apply(other, 0.1)
     with pytest.raises(UserError, match=r"budget: no list at 0.2; there are 0.1, 0.25"):
@@ -244,6 +240,11 @@ def test_rows_are_numbered_from_1_and_copies_go_along() -> None:
     by_id = mamushi.rank(FRAME, **QUICK)
     with pytest.raises(UserError, match="is there twice"):
         by_id.apply(pd.concat([FRAME, FRAME], ignore_index=True), 0.1)
+    others = FRAME.assign(**{QUICK["id"]: [f"other {i}" for i in range(N)]})
+    with pytest.raises(UserError, match=r"the frame: lacks .* listed ids, as"):
+        by_id.apply(others, 0.1)
+    with pytest.raises(UserError, match="budget: no list at"):
+        by_id.apply(FRAME, by_id.lists[0.1].ids)
     listed = FRAME[FRAME[QUICK["id"]].isin(by_id.lists[0.1].ids + by_id.lists[0.1].copies)]
     with pytest.raises(UserError, match="all of its rows are listed, and none would be left"):
         by_id.apply(listed, 0.1)
