@@ -37,12 +37,12 @@ import torch
 from cells import EXECUTION, Cell, arguments, tuned
 from numpy.typing import NDArray
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.files import atomic
-from mamushi.artifacts.tables import EVALUATION, FORGET, RETAIN, read_table
 from mamushi.evaluation.paired import interval
 from mamushi.evaluation.sad import area, sad
 from mamushi.evidence.calibration import Scores
+from mamushi.io import schemas
+from mamushi.io.files import atomic
+from mamushi.io.tables import EVALUATION, FORGET, RETAIN, read_table
 from mamushi.lm import device, tokens
 from mamushi.lm.attention import supports
 from mamushi.lm.batches import collate, steps

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import FORGET, read_table
+from mamushi.io import schemas
+from mamushi.io.tables import FORGET, read_table
 from mamushi.registry import plugin
 from mamushi.running.progress import Progress
 from mamushi.running.threads import one_for_arithmetic

@@ -25,9 +25,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.files import read_json
-from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.data.sections import plant
 from mamushi.evaluation.attacks import (
@@ -40,6 +37,9 @@ from mamushi.evaluation.attacks import (
     per_token,
     simple_scores,
 )
+from mamushi.io import schemas
+from mamushi.io.files import read_json
+from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.running.threads import one_for_arithmetic
 from report import Report, arguments
 

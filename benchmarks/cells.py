@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 import report
-from mamushi.artifacts import schemas
-from mamushi.artifacts.files import read_json
-from mamushi.artifacts.tables import FORGET, RETAIN, read_table
+from mamushi.io import schemas
+from mamushi.io.files import read_json
+from mamushi.io.tables import FORGET, RETAIN, read_table
 from mamushi.lm import device
 from mamushi.lm.batches import steps
 from mamushi.lm.loading import open_model, open_trained

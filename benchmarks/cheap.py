@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from mamushi.artifacts.tables import FORGET
-from mamushi.configuration.sections import Data, Limit
+from mamushi.config.sections import Data, Limit
 from mamushi.data.examples import build
+from mamushi.io.tables import FORGET
 from mamushi.registry import load, plugin
 from mamushi.selection.pool import Pool
 

@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.files import atomic
-from mamushi.artifacts.tables import EVALUATION, FORGET, read_table
 from mamushi.evaluation.paired import interval
 from mamushi.evidence.close import close
+from mamushi.io import schemas
+from mamushi.io.files import atomic
+from mamushi.io.tables import EVALUATION, FORGET, read_table
 from mamushi.lm import device
 from mamushi.lm.batches import steps
 from mamushi.lm.loading import open_model, open_tokenizer

@@ -21,7 +21,7 @@ import numpy as np
 from archive import Run
 from claims import opened
 
-from mamushi.configuration.arms import Arm
+from mamushi.config.arms import Arm
 from mamushi.evaluation.effects import Budget
 from mamushi.evaluation.paired import seeds_needed, seeds_range
 from mamushi.evaluation.sad import Floats, sad

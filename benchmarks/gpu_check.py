@@ -32,8 +32,8 @@ from finetune import VARIANTS, measure
 from texts import FULL, TRAINED, drawn, operations_per_token
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 
-from mamushi.artifacts.files import write_json
 from mamushi.errors import UserError
+from mamushi.io.files import write_json
 from mamushi.lm import device as devices
 from mamushi.lm.batches import collate
 from mamushi.lm.loss import TokenLoss

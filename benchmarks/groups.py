@@ -18,9 +18,9 @@ from positive import WANTED, Source, components, of_setting
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
-from mamushi.artifacts.files import atomic
-from mamushi.artifacts.tables import FORGET, RETAIN
 from mamushi.data.loaders import newsgroups
+from mamushi.io.files import atomic
+from mamushi.io.tables import FORGET, RETAIN
 from mamushi.lm import device, embed
 from mamushi.lm.loading import open_model, open_tokenizer
 from mamushi.lm.tokens import TokenSet, encode, offsets_of

@@ -30,10 +30,10 @@ import pyarrow.parquet as pq
 from cells import EXECUTION, Cell, arguments, tuned
 from numpy.typing import NDArray
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import atomic
-from mamushi.artifacts.tables import EVALUATION, FORGET, RETAIN, read_table
 from mamushi.evaluation.paired import interval
+from mamushi.io import paths, schemas
+from mamushi.io.files import atomic
+from mamushi.io.tables import EVALUATION, FORGET, RETAIN, read_table
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import subset
 from mamushi.running.progress import Progress

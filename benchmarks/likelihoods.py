@@ -31,7 +31,7 @@ from cells import Cell, arguments, tuned
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from mamushi.artifacts.tables import EVALUATION, FORGET, RETAIN
+from mamushi.io.tables import EVALUATION, FORGET, RETAIN
 from mamushi.lm import device
 from mamushi.lm.batches import collate
 from mamushi.lm.loading import open_model

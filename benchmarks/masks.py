@@ -38,10 +38,10 @@ from cells import EXECUTION, Cell, arguments
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.files import atomic
-from mamushi.artifacts.tables import EVALUATION, FORGET, RETAIN, read_table
 from mamushi.evaluation.paired import interval
+from mamushi.io import schemas
+from mamushi.io.files import atomic
+from mamushi.io.tables import EVALUATION, FORGET, RETAIN, read_table
 from mamushi.lm import device, tokens
 from mamushi.lm.batches import steps
 from mamushi.lm.generate import ends, generate

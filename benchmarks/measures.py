@@ -12,7 +12,7 @@ from families import RANDOM, Claim, Family
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from mamushi.configuration import arms
+from mamushi.config import arms
 from mamushi.evaluation.crossed import NO_ERROR, NO_GAP, Effect, contrast, pooled_variance
 from mamushi.evaluation.crossing import first_crossing, recovery
 from mamushi.evaluation.half_gap import Curves, crossing

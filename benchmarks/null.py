@@ -14,8 +14,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import FORGET, INFERENCE, read_table
 from mamushi.evaluation.attacks import (
     ATTACKS,
     Scored,
@@ -27,6 +25,8 @@ from mamushi.evaluation.attacks import (
     tpr,
 )
 from mamushi.evaluation.cohort import Cohort
+from mamushi.io import paths, schemas
+from mamushi.io.tables import FORGET, INFERENCE, read_table
 from mamushi.running.threads import one_for_arithmetic
 from report import Report, arguments
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mamushi.artifacts import paths
-from mamushi.artifacts.tables import read_metadata
 from mamushi.evaluation.paired import interval
+from mamushi.io import paths
+from mamushi.io.tables import read_metadata
 from report import Report, arguments
 
 OURS = "mamushi"

@@ -30,11 +30,11 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.domains import FORGET, INFERENCE
-from mamushi.artifacts.tables import read_table
 from mamushi.evidence.corpus import Corpus
 from mamushi.evidence.share import PRIORS, Share, fitted, share, upper_bound
+from mamushi.io import paths, schemas
+from mamushi.io.domains import FORGET, INFERENCE
+from mamushi.io.tables import read_table
 from mamushi.selection.folds import stratified_folds
 from report import Report, arguments
 

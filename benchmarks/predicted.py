@@ -34,10 +34,10 @@ import numpy as np
 from archive import Run, read
 from numpy.typing import NDArray
 
-from mamushi.artifacts import paths
-from mamushi.artifacts.domains import EVALUATION, FORGET, INFERENCE
 from mamushi.evaluation.crossing import first_crossing
 from mamushi.evidence.predicted import HALF_WIDTH, Proxy, budget
+from mamushi.io import paths
+from mamushi.io.domains import EVALUATION, FORGET, INFERENCE
 from mamushi.lm.tokens import TokenSet, read_tokens
 from mamushi.registry import plugins
 from mamushi.running.threads import one_for_arithmetic

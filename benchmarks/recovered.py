@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from cells import arguments
 from numpy.typing import NDArray
 
-from mamushi.artifacts.tables import FORGET, RETAIN
 from mamushi.evaluation.paired import interval
+from mamushi.io.tables import FORGET, RETAIN
 from report import Report
 
 Doubles = NDArray[np.float64]

@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-from mamushi.artifacts.provenance import versions
+from mamushi.io.provenance import versions
 from mamushi.running.machine import cores, processor
 
 RESULTS = Path(__file__).parent / "results"

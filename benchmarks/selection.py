@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pools import by_embeddings, synthetic
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import write_table
+from mamushi.io import schemas
+from mamushi.io.tables import write_table
 from mamushi.registry import load, plugin
 from mamushi.selection.crossfit import Task, cross_fit, derive_seed
 from mamushi.selection.folds import stratified_folds

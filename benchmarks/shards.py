@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.files import write_json
-from mamushi.artifacts.shards import BLOCK
-from mamushi.artifacts.tables import read_metadata, write_table, writing
+from mamushi.io import schemas
+from mamushi.io.files import write_json
+from mamushi.io.shards import BLOCK
+from mamushi.io.tables import read_metadata, write_table, writing
 from mamushi.lm import loading, tiny
 from mamushi.registry import plugin
 from report import Report, arguments

@@ -24,7 +24,7 @@ from report import Report
 IMPORTS = {
     "torch": "torch",
     "transformers": "transformers.modeling_utils",
-    "tables": "mamushi.artifacts.tables",
+    "tables": "mamushi.io.tables",
     "selection": "mamushi.selection.pool",
     "training": "mamushi.lm.training",
     "unlearning": "mamushi.unlearning.loop",

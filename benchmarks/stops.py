@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.domains import CONTAMINATION, FORGET, INFERENCE
-from mamushi.artifacts.files import read_json
-from mamushi.artifacts.shards import ranked
-from mamushi.artifacts.tables import read_table
 from mamushi.data.labels import group_codes
 from mamushi.evaluation.paired import interval
+from mamushi.io import paths, schemas
+from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE
+from mamushi.io.files import read_json
+from mamushi.io.shards import ranked
+from mamushi.io.tables import read_table
 from mamushi.lm.tokens import TokenSet, read_tokens
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.selectors.token_unigram import log_ratio

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from mamushi.configuration.complete import declared
-from mamushi.configuration.schema import Rule, allowed, meaning
+from mamushi.config.complete import declared
+from mamushi.config.schema import Rule, allowed, meaning
 from mamushi.registry import plugins
 
 HEAD = """# Keys

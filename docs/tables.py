@@ -13,8 +13,8 @@ import pyarrow as pa
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.columns import Table, meaning
+from mamushi.io import paths, schemas
+from mamushi.io.columns import Table, meaning
 
 PAGE = "science/tables.md"
 NAMES = {"double": "float64", "halffloat": "float16", "bool": "boolean"}

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.files import sha256
-from mamushi.artifacts.tables import read_table, write_table
+from mamushi.io import schemas
+from mamushi.io.files import sha256
+from mamushi.io.tables import read_table, write_table
 from mamushi.registry import plugin
 from tests.support.models import TRAINING
 from tests.support.processes import mamushi

@@ -26,12 +26,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json
-from mamushi.artifacts.tables import read_table
 from mamushi.cli import main
 from mamushi.data import readers
 from mamushi.errors import UserError
+from mamushi.io import paths, schemas
+from mamushi.io.files import read_json
+from mamushi.io.tables import read_table
 from mamushi.registry import plugin
 from tests.support.examples import DATA, NO_LIMIT
 from tests.support.removal_files import command

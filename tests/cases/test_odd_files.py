@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.files import read_json
-from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
 from mamushi.data import readers, rewriting
 from mamushi.data.frames import Frame, names_of
 from mamushi.errors import UserError
+from mamushi.io import schemas
+from mamushi.io.files import read_json
+from mamushi.io.tables import write_table
 from tests.support.odd_files import (
     COLUMNS,
     FIVE,

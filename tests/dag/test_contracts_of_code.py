@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mamushi.configuration.questions import QUESTIONS
+from mamushi.config.questions import QUESTIONS
 from mamushi.registry import ENTRIES, FOLDERS, plugins
 from mamushi.running.identity import PACKAGE, Code, Module, Unit
 from mamushi.running.stage import stages
@@ -135,9 +135,9 @@ def moved(module: str, name: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     "definition",
     [
-        *("artifacts.paths.FRONTIER", "evidence.geometry.SAME_SPAN"),
+        *("io.paths.FRONTIER", "evidence.geometry.SAME_SPAN"),
         *("selection.pool.Scored", "evidence.frontier.Frontier", "selection.mlp.Split"),
-        *("selection.metrics.auc", "evaluation.sad.standard_error", "artifacts.files.atomic"),
+        *("selection.metrics.auc", "evaluation.sad.standard_error", "io.files.atomic"),
         *("lm.tokens.encode", "unlearning.relearning.choose"),
     ],
 )
@@ -158,8 +158,8 @@ FIGURES = (
 )
 REACHED_BY = {
     # Read from the code, not computed: definition -> the stages and plug-ins that reach it.
-    "artifacts.paths.CALIBRATION": "evidence",
-    "artifacts.paths.SCORES": "tables qualitative corpus_manifest figure/diagnostics",
+    "io.paths.CALIBRATION": "evidence",
+    "io.paths.SCORES": "tables qualitative corpus_manifest figure/diagnostics",
     "data.expression.parse": "dataset/table",
     "data.mixture.log_density_ratio": "dataset/synthetic",
     "data.raw.Raw": LOADERS,
@@ -210,7 +210,7 @@ REACHED_BY = {
     "figures.style.HOUSE": "figure",
     "figures.style.facets": "figure/frontier figure/sad",
     "figures.style.label": FIGURES,
-    "configuration.complete.complete": "",
+    "config.complete.complete": "",
     "cli.main": "",
     "errors.UserError": "",
     "running.progress.Progress": "",

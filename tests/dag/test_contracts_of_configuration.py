@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from mamushi.artifacts import paths
-from mamushi.artifacts.files import write_json
-from mamushi.configuration.complete import complete, declared
-from mamushi.configuration.schema import Rule
+from mamushi.config.complete import complete, declared
+from mamushi.config.schema import Rule
+from mamushi.io import paths
+from mamushi.io.files import write_json
 from mamushi.registry import plugin, plugins
 from mamushi.stages import _settings as settings
 from tests.support.contract_grid import CONFIG, TARGETS, changed, write_raw

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mamushi.configuration.complete import complete
+from mamushi.config.complete import complete
 from mamushi_runs.forecast import rates, work
 from mamushi_runs.forecast.forecast import GPU_START
 from mamushi_runs.forecast.work import Volumes

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mamushi.artifacts import paths
+from mamushi.io import paths
 from tests.support import contract_grid
 from tests.support.contract_grid import changed
 from tests.support.dry_runs import Snakemake

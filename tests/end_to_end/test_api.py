@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json
-from mamushi.artifacts.tables import read_table
+from mamushi.io import paths, schemas
+from mamushi.io.files import read_json
+from mamushi.io.tables import read_table
 from tests.support.lab import write_lab
 from tests.support.workflow import ROOT, environment, mamushi
 

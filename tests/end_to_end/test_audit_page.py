@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mamushi.artifacts.files import read_json
-from mamushi.artifacts.provenance import fingerprint
 from mamushi.cli import main
+from mamushi.io.files import read_json
+from mamushi.io.provenance import fingerprint
 from tests.support.audited import write_audited
 from tests.support.browser import CHROMIUM, WIDTHS, Browser
 

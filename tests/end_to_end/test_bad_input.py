@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import load_file, save_file
 
-from mamushi.artifacts import paths
-from mamushi.artifacts.seal import seal
+from mamushi.io import paths
+from mamushi.io.seal import seal
 from tests.support.disk import fill, small_disk
 from tests.support.workflow import command, run, warmed
 

@@ -13,8 +13,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.artifacts.files import read_json
-from mamushi.artifacts.provenance import fingerprint
+from mamushi.io.files import read_json
+from mamushi.io.provenance import fingerprint
 from tests.support.lab import write_lab
 from tests.support.pages import commands
 from tests.support.workflow import ROOT, SNAKEMAKE, mamushi, run, warmed

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from mamushi import rank
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json, write_json
-from mamushi.artifacts.provenance import fingerprint
-from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.errors import UserError
+from mamushi.io import paths, schemas
+from mamushi.io.files import read_json, write_json
+from mamushi.io.provenance import fingerprint
+from mamushi.io.tables import read_metadata, read_table
 from mamushi.lm import tiny
 from tests.support.lab import SHAPE, WORDS
 from tests.support.workflow import mamushi

@@ -12,12 +12,12 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json, sha256, write_json
-from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
-from mamushi.configuration.arms import UNLEARNED, unlearned
+from mamushi.config.arms import UNLEARNED, unlearned
 from mamushi.evaluation.crossing import first_crossing
+from mamushi.io import paths, schemas
+from mamushi.io.files import read_json, sha256, write_json
+from mamushi.io.tables import read_metadata, read_table
 from mamushi.stages._settings import EVIDENCE_TABLES
 from tests.support.demo import CELL, SELECTORS, Ran, science, weights
 from tests.support.dry_runs import Snakemake

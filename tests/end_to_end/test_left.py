@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import read_table
+from mamushi.io import paths, schemas
+from mamushi.io.tables import read_table
 from tests.support import small_grid
 from tests.support.small_grid import DATASET, MODEL, UNLEARNER
 from tests.support.workflow import run

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.artifacts.files import write_json
 from mamushi.cli import main
 from mamushi.evidence import ranking
+from mamushi.io.files import write_json
 from mamushi.selection.removals import count
 from tests.support.browser import CHROMIUM, Browser
 from tests.support.cells import CELLS

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.artifacts import paths
-from mamushi.artifacts.files import read_json
+from mamushi.io import paths
+from mamushi.io.files import read_json
 from tests.support.lab import WORDS, write_lab
 from tests.support.removal_files import command
 from tests.support.workflow import mamushi

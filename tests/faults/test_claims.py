@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mamushi.artifacts import paths
+from mamushi.io import paths
 from tests.support import small_grid as grid
 from tests.support.audit import Audit, output
 from tests.support.disk import fill, small_disk

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mamushi.artifacts import paths
+from mamushi.io import paths
 from tests.support import cluster
 from tests.support.demo import small as science
 

@@ -12,8 +12,8 @@ import pyarrow.parquet as parquet
 import pytest
 from safetensors.numpy import load_file
 
-from mamushi.artifacts import paths
-from mamushi.configuration import arms
+from mamushi.config import arms
+from mamushi.io import paths
 from tests.support import cluster
 from tests.support.demo import small as science
 from tests.support.rules import gpu_rules, rules

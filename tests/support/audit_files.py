@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import write_table
-from mamushi.configuration import arms
-from mamushi.configuration.grid import cells
+from mamushi.config import arms
+from mamushi.config.grid import cells
+from mamushi.io import paths, schemas
+from mamushi.io.tables import write_table
 from tests.support.score_files import unknown_texts
 
 AXES: dict[str, Any] = {

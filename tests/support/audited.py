@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json, write_json
-from mamushi.artifacts.tables import write_table
+from mamushi.io import paths, schemas
+from mamushi.io.files import read_json, write_json
+from mamushi.io.tables import write_table
 from tests.support.removal_files import CELL, link, removal_list
 from tests.support.score_files import domains, write_examples, write_scores
 

@@ -10,7 +10,7 @@ import yaml
 from docutils.core import publish_parts
 from jinja2 import Environment, StrictUndefined
 
-from mamushi.configuration.complete import complete
+from mamushi.config.complete import complete
 
 ROOT = Path(__file__).parents[2]
 REPORT = ROOT / "workflow" / "report"

@@ -138,7 +138,7 @@ def _serve(package: bool) -> None:
 
 def _load_package() -> None:
     """The package as the Snakefile imports it, with the digests of all its modules."""
-    from mamushi.configuration import complete as config
+    from mamushi.config import complete as config
     from mamushi.registry import FOLDERS, plugins
     from mamushi.running import identity
 
@@ -329,7 +329,7 @@ def _make_up(path: Path, date: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     sweep = path.parts[:2] == ("results", "sweeps")
     if sweep:
-        from mamushi.artifacts.files import write_json
+        from mamushi.io.files import write_json
 
         write_json(path, {"budgets": FINER})
     else:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import write_table
-from mamushi.configuration import arms
-from mamushi.configuration.grid import cells
+from mamushi.config import arms
+from mamushi.config.grid import cells
+from mamushi.io import paths, schemas
+from mamushi.io.tables import write_table
 
 GRID: dict[str, Any] = {
     "datasets": ["alpha", "beta"],

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import write_table
+from mamushi.io import schemas
+from mamushi.io.tables import write_table
 
 SEPARATION = {
     **{"auc": 0.93, "auc_low": 0.9, "auc_high": 0.95, "matched": 0.92, "matched_low": 0.89},

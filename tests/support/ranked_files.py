@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import write_json
-from mamushi.artifacts.tables import write_table
+from mamushi.io import paths, schemas
+from mamushi.io.files import write_json
+from mamushi.io.tables import write_table
 
 CELL = {"dataset": "texts", "model": "ours", "seed": 0}
 STRONG = "strong separation, AUC 0.93 [0.90, 0.95]"

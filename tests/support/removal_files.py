@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.digests import of_text
-from mamushi.artifacts.files import read_json, sha256, write_json
-from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.data import readers
 from mamushi.data.windows import document_of, span_of
 from mamushi.errors import UserError
+from mamushi.io import paths, schemas
+from mamushi.io.digests import of_text
+from mamushi.io.files import read_json, sha256, write_json
+from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.selection.removals import digest
 from tests.support.score_files import write_examples
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_metadata, read_table, write_table
+from mamushi.io import schemas
+from mamushi.io.tables import read_metadata, read_table, write_table
 
 Rows = list[dict[str, Any]]
 

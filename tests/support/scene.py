@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow.parquet as pq
 from safetensors import safe_open
 
-from mamushi.artifacts import paths
-from mamushi.configuration import arms
+from mamushi.config import arms
+from mamushi.io import paths
 from mamushi.running import locks
 from mamushi_runs.guard import session
 from tests.support import cluster

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import write_table
+from mamushi.io import schemas
+from mamushi.io.tables import write_table
 
 
 def domains(forget: Any) -> list[str]:

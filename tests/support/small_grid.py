@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from safetensors import safe_open
 
-from mamushi.artifacts.files import read_plain_json
+from mamushi.io.files import read_plain_json
 from tests.support.workflow import NO_RESULTS
 
 DATASET, MODEL, UNLEARNER = "synthetic", "tiny", "neggrad_plus"

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.files import write_json
-from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
+from mamushi.io import schemas
+from mamushi.io.files import write_json
+from mamushi.io.tables import read_table, write_table
 from mamushi.lm import loading, parameters, storage, tiny
 from mamushi.lm.tokens import write_tokens
 from mamushi.registry import plugin

@@ -3,7 +3,7 @@
 from base64 import b64decode
 from pathlib import Path
 
-from mamushi.artifacts.files import write_json
+from mamushi.io.files import write_json
 from tests.support.judged_files import judged
 
 CELL = "runs/d/m/seed0"

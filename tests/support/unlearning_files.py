@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts import paths
-from mamushi.artifacts.files import write_json
-from mamushi.configuration import arms
-from mamushi.configuration.grid import cells
+from mamushi.config import arms
+from mamushi.config.grid import cells
+from mamushi.io import paths
+from mamushi.io.files import write_json
 from tests.support.grid_files import write_perplexity
 
 AXES: dict[str, Any] = {

@@ -21,15 +21,15 @@ from datasets import Dataset, DatasetDict
 from threadpoolctl import threadpool_info
 
 import mamushi
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json
-from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.commands.init import REFITS
-from mamushi.configuration.complete import complete
+from mamushi.config.complete import complete
 from mamushi.errors import UserError
 from mamushi.evidence.advice import advice, read_frontier
 from mamushi.evidence.ranking import AROUND, FIRST
+from mamushi.io import paths, schemas
+from mamushi.io.files import read_json
+from mamushi.io.tables import read_table, write_table
 from mamushi.lm import tiny
 from mamushi.registry import load, plugin
 from mamushi.running.machine import sees_gpu

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import write_json
-from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
+from mamushi.io import paths, schemas
+from mamushi.io.files import write_json
+from mamushi.io.tables import write_table
 from tests.support.audit_files import AXES, write_all
 from tests.support.grid_files import write_perplexity
 

@@ -20,12 +20,12 @@ import yaml
 from markdown.extensions.toc import slugify
 
 from mamushi import cli, registry
-from mamushi.artifacts import paths
-from mamushi.artifacts.columns import SHARED
-from mamushi.configuration.complete import complete, declared
+from mamushi.config.complete import complete, declared
 from mamushi.evaluation.curves import sad_table
 from mamushi.evaluation.summary import sad_summary
 from mamushi.figures.style import HOUSE
+from mamushi.io import paths
+from mamushi.io.columns import SHARED
 from mamushi.selection.pool import Pool, rank
 from mamushi.unlearning.objective import Nll
 from tests.support.grid_files import GRID, write_results

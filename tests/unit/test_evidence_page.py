@@ -13,12 +13,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json, write_json
-from mamushi.artifacts.tables import write_table
-from mamushi.configuration import arms
+from mamushi.config import arms
 from mamushi.errors import UserError
 from mamushi.evaluation.paired import holm
+from mamushi.io import paths, schemas
+from mamushi.io.files import read_json, write_json
+from mamushi.io.tables import write_table
 from tests.support.grid_files import write_perplexity
 from tests.support.score_files import unknown_texts
 

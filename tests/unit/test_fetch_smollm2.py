@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mamushi.artifacts.files import sha256
+from mamushi.io.files import sha256
 from tests.support.workflow import ROOT
 
 CONTENT = b"GGUF\3\0\0\0" + bytes(range(256)) * 4000

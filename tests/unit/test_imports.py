@@ -10,7 +10,7 @@ import pytest
 from tests.support.imports import MODULES, directly
 
 LEVELS = (
-    *({"errors", "registry"}, {"artifacts"}, {"configuration", "running"}, {"data"}, {"lm"}),
+    *({"errors", "registry"}, {"io"}, {"config", "running"}, {"data"}, {"lm"}),
     *({"selection"}, {"unlearning"}, {"evaluation"}, {"evidence"}, {"figures"}, {"stages"}),
     *({"api", "commands", "cli"}, {"__main__"}),
 )

@@ -22,14 +22,11 @@ import pyarrow.compute as pc
 import yaml
 from numpy.typing import NDArray
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.domains import INFERENCE
-from mamushi.artifacts.tables import write_table
 from mamushi.commands import advise, init
 from mamushi.commands._embedder import find_model
-from mamushi.configuration.complete import ConfigError, complete
-from mamushi.configuration.sections import Execution
-from mamushi.configuration.sources import is_gguf, unlabelled
+from mamushi.config.complete import ConfigError, complete
+from mamushi.config.sections import Execution
+from mamushi.config.sources import is_gguf, unlabelled
 from mamushi.data.examples import build
 from mamushi.data.frames import WHERE, Frame, examples_of, in_files, mark, names_of, vectors
 from mamushi.data.labels import labels_of
@@ -49,6 +46,9 @@ from mamushi.evidence.manifest import Calibrated, Ranked, calibrate, manifest
 from mamushi.evidence.predicted import NoPrediction, Proxy, predictions
 from mamushi.evidence.ranking import excerpt, glimpse, render
 from mamushi.evidence.stability import rankings, stability
+from mamushi.io import paths, schemas
+from mamushi.io.domains import INFERENCE
+from mamushi.io.tables import write_table
 from mamushi.registry import load, plugin
 from mamushi.running.stage import Job
 from mamushi.running.threads import as_in_a_command

@@ -24,8 +24,8 @@ from types import ModuleType
 from typing import NoReturn
 
 import mamushi
-from mamushi.artifacts.files import DISK_FULL, REFUSED
 from mamushi.errors import UserError, suggestion
+from mamushi.io.files import DISK_FULL, REFUSED
 from mamushi.running import launch, leases, locks, machine, stage, warm
 from mamushi.running.interruption import Stopped
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts import paths
-from mamushi.artifacts.files import read_json
-from mamushi.configuration import arms, counts, questions
+from mamushi.config import arms, counts, questions
 from mamushi.errors import UserError
+from mamushi.io import paths
+from mamushi.io.files import read_json
 from mamushi.stages import _settings as settings
 from mamushi_runs import internals
 

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
-from mamushi.artifacts.files import DISK_FULL
+from mamushi.io.files import DISK_FULL
 from mamushi_runs import failures
 from mamushi_runs.guard import stop
 

@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mamushi.artifacts import paths
-from mamushi.configuration import grid
-from mamushi.configuration.questions import QUESTIONS
+from mamushi.config import grid
+from mamushi.config.questions import QUESTIONS
+from mamushi.io import paths
 from mamushi_runs.forecast import sizes, work
 from mamushi_runs.internals import inspected
 

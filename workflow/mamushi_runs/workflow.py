@@ -19,8 +19,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts.files import check_writable
 from mamushi.errors import UserError, extra
+from mamushi.io.files import check_writable
 from mamushi.registry import tree
 from mamushi.running.interruption import Stopped
 from mamushi.running.locks import Lock
@@ -233,8 +233,8 @@ def check(
     with options among its ``words`` or with a folder's own file, is left to it: None."""
     from snakemake.utils import update_config
 
-    from mamushi.configuration import layers
-    from mamushi.configuration.complete import complete
+    from mamushi.config import layers
+    from mamushi.config.complete import complete
     from mamushi.data import rows
 
     targets.check_files("--configfile", configfiles)

@@ -7,11 +7,11 @@ from pathlib import Path
 from snakemake.exceptions import IncompleteCheckpointException, WorkflowError
 from snakemake.logging import logger
 
-from mamushi.artifacts import paths
-from mamushi.artifacts.files import read_json
-from mamushi.configuration import arms, counts, grid, layers, questions
-from mamushi.configuration.complete import complete
-from mamushi.configuration.sources import files, is_gguf, unlabelled
+from mamushi.io import paths
+from mamushi.io.files import read_json
+from mamushi.config import arms, counts, grid, layers, questions
+from mamushi.config.complete import complete
+from mamushi.config.sources import files, is_gguf, unlabelled
 from mamushi.data import rows
 from mamushi.errors import UserError
 from mamushi.registry import plugin, plugins

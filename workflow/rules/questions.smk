@@ -1,5 +1,5 @@
 # Models that are kept are asked at any time: what they say, how fast they learn the domain, what they
-# make of single texts. A new question is a line in `configuration.questions`,
+# make of single texts. A new question is a line in `config.questions`,
 # its function in `stages._questions`, and the schemas of its tables.
 
 

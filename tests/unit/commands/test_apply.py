@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.artifacts.files import read_json, sha256
 from mamushi.data import readers
 from mamushi.errors import UserError
+from mamushi.io.files import read_json, sha256
 from tests.support.removal_files import command
 
 BOM = b"\xef\xbb\xbf"

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.files import read_json, write_json
-from mamushi.artifacts.provenance import fingerprint
-from mamushi.artifacts.tables import read_table, write_table
 from mamushi.errors import UserError
 from mamushi.evidence.annotators import agreement, merge
+from mamushi.io import schemas
+from mamushi.io.files import read_json, write_json
+from mamushi.io.provenance import fingerprint
+from mamushi.io.tables import read_table, write_table
 from tests.support.audited import FORGET, LISTED, RETAIN, write_audited, write_corpus
 from tests.support.removal_files import command
 

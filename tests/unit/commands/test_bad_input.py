@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from mamushi.artifacts.files import write_json
 from mamushi.cli import commands, main
+from mamushi.io.files import write_json
 from tests.support.removal_files import removal_list
 from tests.support.workflow import ROOT
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.digests import of_text
-from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.errors import UserError
+from mamushi.io import paths, schemas
+from mamushi.io.digests import of_text
+from mamushi.io.tables import read_metadata, read_table, write_table
 from tests.support.removal_files import CELL, command, link, removal_list
 from tests.support.score_files import write_examples
 

@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from mamushi.commands import init
-from mamushi.configuration.complete import complete, own_ratio
-from mamushi.configuration.sources import files
+from mamushi.config.complete import complete, own_ratio
+from mamushi.config.sources import files
 from mamushi.data import rows as looked_at
 from mamushi.errors import UserError
 from mamushi.lm import tiny

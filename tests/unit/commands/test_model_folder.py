@@ -6,8 +6,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from mamushi.artifacts.files import read_json, sha256, write_json
 from mamushi.cli import main
+from mamushi.io.files import read_json, sha256, write_json
 from mamushi.lm import loading, parameters, storage, tiny
 from tests.support.models import FAMILIES, PARTS, SIZES
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json, sha256, write_json
-from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.errors import UserError
+from mamushi.io import paths, schemas
+from mamushi.io.files import read_json, sha256, write_json
+from mamushi.io.tables import read_metadata, read_table, write_table
 from tests.support.removal_files import CELL, command, removal_list
 from tests.support.score_files import write_scores
 

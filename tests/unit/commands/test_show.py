@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json, sha256, write_json
-from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.evidence.start import write
+from mamushi.io import paths, schemas
+from mamushi.io.files import read_json, sha256, write_json
+from mamushi.io.tables import read_table, write_table
 from tests.support.processes import mamushi
 from tests.support.ranked_files import (
     BOUND,

@@ -9,10 +9,10 @@ import pytest
 from datasets import load_dataset
 from transformers import DataCollatorForSeq2Seq
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import sha256, write_json
-from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
+from mamushi.io import paths, schemas
+from mamushi.io.files import sha256, write_json
+from mamushi.io.tables import read_table, write_table
 from mamushi.lm import tiny
 from mamushi.lm.tokens import text_of
 from mamushi.selection.tokens import digest

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.digests import of_text
-from mamushi.artifacts.files import read_json, sha256
-from mamushi.artifacts.tables import read_metadata, read_table
-from mamushi.configuration.counts import Need
+from mamushi.config.counts import Need
 from mamushi.data.duplicates import key
 from mamushi.data.examples import build
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
+from mamushi.io import schemas
+from mamushi.io.digests import of_text
+from mamushi.io.files import read_json, sha256
+from mamushi.io.tables import read_metadata, read_table
 from mamushi.registry import load, plugin
 from tests.support.examples import DATA, NO_LIMIT, PAPER, UNUSED, raw_of, run, stage_settings
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mamushi.artifacts.files import read_json
-from mamushi.artifacts.schemas import EXAMPLES
-from mamushi.artifacts.tables import read_table
 from mamushi.data.examples import build
 from mamushi.data.loaders import newsgroups
 from mamushi.data.sections import split
 from mamushi.errors import UserError
+from mamushi.io.files import read_json
+from mamushi.io.schemas import EXAMPLES
+from mamushi.io.tables import read_table
 from mamushi.registry import load, plugin
 from mamushi.stages import data
 from tests.support.examples import DATA, NO_LIMIT, PAPER, UNUSED, raw_of, run, stage_settings

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.configuration.complete import complete
+from mamushi.config.complete import complete
 from mamushi.data.examples import build
 from mamushi.data.like import ANSWERED, GIVEN, SCREEN
 from mamushi.data.loaders.table import load

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_files
 
-from mamushi.artifacts.files import sha256
-from mamushi.configuration.complete import ConfigError, complete
+from mamushi.config.complete import ConfigError, complete
 from mamushi.data import rows
 from mamushi.data.examples import build
 from mamushi.data.loaders import jigsaw, newsgroups, table
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
+from mamushi.io.files import sha256
 from mamushi.registry import plugin, plugins
 from tests.support.newsgroups_archive import POSTS, archive
 

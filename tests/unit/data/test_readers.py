@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.artifacts.files import sha256
 from mamushi.data import readers
 from mamushi.errors import UserError
+from mamushi.io.files import sha256
 
 TEXTS = ['one, "quoted"', "two\nlines", "three", "ünï"]
 

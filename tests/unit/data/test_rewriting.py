@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.artifacts.files import part_of, sha256
 from mamushi.data import readers, rewriting
 from mamushi.data.matching import Removal
 from mamushi.data.rewriting import Rewritten, rewrite
 from mamushi.errors import UserError
+from mamushi.io.files import part_of, sha256
 
 BOM = b"\xef\xbb\xbf"
 

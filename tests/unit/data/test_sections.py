@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mamushi.artifacts import schemas
 from mamushi.data.sections import LABEL, apportion, limited, plant, split
 from mamushi.errors import UserError
+from mamushi.io import schemas
 
 PAPER = {"contamination": 0.4, "inference": 0.4, "evaluation": 0.2}
 NO_LIMIT = {"forget": None, "retain": None}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.configuration.sections import Data, Limit
+from mamushi.config.sections import Data, Limit
 from mamushi.data.examples import build
 from mamushi.data.raw import Raw
 from mamushi.data.windows import divided, document_of, span_of, spans

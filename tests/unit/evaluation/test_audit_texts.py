@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import read_table, write_table
 from mamushi.errors import UserError
 from mamushi.evaluation.attacks import ATTACKS
 from mamushi.evaluation.audit_texts import audit_texts
+from mamushi.io import paths, schemas
+from mamushi.io.tables import read_table, write_table
 from tests.support.audit_files import AXES, HELD, PLANTED, RANKED, write_all
 
 Rows = list[dict[str, Any]]

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from scipy.stats import ttest_rel
 
-from mamushi.artifacts import schemas
 from mamushi.evaluation import summary
 from mamushi.evaluation.summary import sad_differences, sad_summary, verdict
+from mamushi.io import schemas
 
 NAMES = ("random", "mamushi", "lr_cos")
 BUDGETS = (0.25, 0.5, 0.75)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import write_json
-from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.evaluation.crossed import Effect, pooled_variance
 from mamushi.evaluation.effects import NO, UNKNOWN, YES, non_inferior
+from mamushi.io import paths, schemas
+from mamushi.io.files import write_json
+from mamushi.io.tables import read_table, write_table
 
 N, MARGIN = 240, 0.02
 SHARE = {"random": 0.5, "random_2": 0.3, "ours": 0.8, "back": 0.1}

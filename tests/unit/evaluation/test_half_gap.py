@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from scipy.stats import ttest_1samp
 
-from mamushi.artifacts import schemas
 from mamushi.evaluation.half_gap import (
     Curves,
     crossing,
@@ -18,6 +17,7 @@ from mamushi.evaluation.half_gap import (
     saving_interval,
     unlearning_table,
 )
+from mamushi.io import schemas
 from tests.support.unlearning_files import AXES, N_FORGET, N_RETAIN, write_runs
 
 BETA = [0.0, 0.25, 0.5, 0.75, 1.0]

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.data.labels import Labelled
 from mamushi.evaluation.subgroups import groups
+from mamushi.io import paths, schemas
+from mamushi.io.tables import read_table, write_table
 from tests.support.score_files import unknown_texts
 
 GRID = {

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evaluation.curves import sad_table
 from mamushi.evaluation.quality import selection_table
 from mamushi.evaluation.summary import sad_summary
+from mamushi.io import paths, schemas
+from mamushi.io.tables import read_metadata, read_table
 from tests.support.grid_files import GRID, N_FORGET, write_perplexity, write_results
 
 ONE = GRID | {"datasets": ["alpha"], "models": ["small"]}

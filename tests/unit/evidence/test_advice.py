@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence.advice import advice, read_frontier
+from mamushi.io import paths, schemas
+from mamushi.io.tables import write_table
 from tests.support.ranked_files import frontier, write_frontiers
 
 

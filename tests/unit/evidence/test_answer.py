@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from mamushi import cli
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import write_json
-from mamushi.artifacts.tables import read_table, write_table
 from mamushi.evidence.answer import take
 from mamushi.evidence.start import write
+from mamushi.io import paths, schemas
+from mamushi.io.files import write_json
+from mamushi.io.tables import read_table, write_table
 from mamushi_runs import hooks
 from tests.support.judged_files import judged
 from tests.support.ranked_files import (

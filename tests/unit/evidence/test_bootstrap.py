@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from benchmarks.exact import Truth, exact
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.evidence.bootstrap import LEVELS, bands
 from mamushi.evidence.calibration import SLACK, Halves, Scores, platt
 from mamushi.evidence.frontier import Frontier, gain, ranking
+from mamushi.io import schemas
+from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.selection.refits import HALVES, WHOLE
 from tests.support import divergences
 from tests.support.divergences import preservation_by_importance

@@ -13,10 +13,10 @@ import pytest
 from scipy.stats import norm, spearmanr
 from sklearn.metrics import roc_auc_score
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
 from mamushi.evidence.confounds import STRATA, Texts, area, confounds, correlation, stratum
+from mamushi.io import schemas
+from mamushi.io.tables import read_table, write_table
 from tests.support.score_files import write_examples, write_scores
 
 CELL = {"dataset": "d", "model": "m", "seed": 0}

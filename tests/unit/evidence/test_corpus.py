@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import write_table
 from mamushi.data.like import ANSWERED, EXAMPLE, GIVEN, SCREEN, WANTED
 from mamushi.evidence.corpus import NO_SAMPLE, Corpus, corpus_manifest, read_corpus, said, words
+from mamushi.io import schemas
+from mamushi.io.tables import write_table
 
 SEPARATES = {
     **{"auc": 0.9, "auc_low": 0.85, "auc_high": 0.95, "follows": []},

@@ -11,14 +11,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import t
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
 from mamushi.evidence.bootstrap import bands, few_groups, resample
 from mamushi.evidence.calibration import Scores
 from mamushi.evidence.dependence import close_texts, spacings
 from mamushi.evidence.frontier import ranking
 from mamushi.evidence.verdict import auc_interval, share_bound
+from mamushi.io import schemas
+from mamushi.io.tables import read_metadata, read_table
 from mamushi.selection.metrics import NORMAL
 from tests.support.score_files import (
     domains,

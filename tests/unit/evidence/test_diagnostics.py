@@ -11,8 +11,6 @@ import pytest
 from scipy.stats import norm
 from sklearn.metrics import roc_curve
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
 from mamushi.evidence.diagnostics import (
     Scores,
@@ -24,6 +22,8 @@ from mamushi.evidence.diagnostics import (
 )
 from mamushi.evidence.geometry import geometry, summary
 from mamushi.evidence.tables import GEOMETRY, SCORES, paper_rows
+from mamushi.io import schemas
+from mamushi.io.tables import read_metadata, read_table
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool
 from tests.support.score_files import domains, write_scores

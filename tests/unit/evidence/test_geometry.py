@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence.geometry import (
@@ -22,6 +20,8 @@ from mamushi.evidence.geometry import (
     reaches,
     summary,
 )
+from mamushi.io import schemas
+from mamushi.io.tables import read_metadata, read_table
 from mamushi.selection import pool as pools
 from mamushi.selection.pool import Pool
 from tests.support.score_files import domains, write_embeddings

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import schemas
 from mamushi.evidence.confounds import Texts
 from mamushi.evidence.judgement import judge, separation
 from mamushi.evidence.verdict import auc_interval
+from mamushi.io import schemas
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Scored
 from mamushi.selection.refits import WHOLE

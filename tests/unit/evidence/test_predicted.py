@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts.domains import FORGET, RETAIN
 from mamushi.evidence.predicted import NoPrediction, Proxy, budget, predictions
+from mamushi.io.domains import FORGET, RETAIN
 from mamushi.lm.tokens import TokenSet, offsets_of
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.tokens import highest_spans

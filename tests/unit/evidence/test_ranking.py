@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evaluation.masking import mask
@@ -32,6 +30,8 @@ from mamushi.evidence.ranking import (
     read_ranking,
     texts_of,
 )
+from mamushi.io import paths, schemas
+from mamushi.io.tables import read_metadata, read_table
 from tests.support import score_files
 from tests.support.judged_files import WORDS, write_stability
 

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import schemas
 from mamushi.evidence.stability import rankings, stability
+from mamushi.io import schemas
 from mamushi.selection.pool import Scored
 
 IDS = ["a", "b", "r", "c", "d"]

@@ -10,8 +10,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from mamushi.artifacts.files import write_json
 from mamushi.evidence.start import write
+from mamushi.io.files import write_json
 from mamushi_runs import hooks
 from tests.support.judged_files import WORDS, judged
 from tests.support.start_files import CELL, MADE, write_results

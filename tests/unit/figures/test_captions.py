@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mamushi.artifacts import schemas
+from mamushi.io import schemas
 from mamushi.registry import plugins
 from mamushi.stages._settings import (
     EVIDENCE_TABLES,

@@ -11,11 +11,11 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
 from mamushi.evidence.diagnostics import calibration_error, fisher, reliability
 from mamushi.figures.style import COLOURS
+from mamushi.io import paths, schemas
+from mamushi.io.tables import write_table
 from mamushi.selection.metrics import auc
 from tests.support.figures import draw
 

@@ -13,10 +13,10 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
 from mamushi.figures.style import MARKS, NEUTRAL
+from mamushi.io import schemas
+from mamushi.io.tables import write_table
 from tests.support.figures import bands, draw, legend_texts
 
 BETAS = (0.0, 0.5, 1.0)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evaluation.curves import sad_table
 from mamushi.evaluation.summary import sad_summary
 from mamushi.figures.style import MARKS, SEEDS, SPARE, marks
+from mamushi.io import schemas
+from mamushi.io.tables import write_table
 from mamushi.registry import plugins
 from mamushi.stages.figure import shown
 from tests.support.captions import CONFIG

@@ -11,8 +11,8 @@ import pytest
 from tokenizers import Tokenizer, processors
 from transformers import AutoTokenizer
 
-from mamushi.artifacts.tables import read_metadata
 from mamushi.errors import UserError
+from mamushi.io.tables import read_metadata
 from mamushi.lm import loading, tokens
 from mamushi.lm.dequantize import drop_bos
 from mamushi.lm.folders import read_tokenizer

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from mamushi.artifacts.files import write_json
 from mamushi.errors import UserError
+from mamushi.io.files import write_json
 from mamushi.lm import device, loading, storage
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.embed import embed

@@ -12,10 +12,10 @@ from huggingface_hub import constants
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from mamushi.artifacts.files import read_json, sha256, write_json
-from mamushi.artifacts.tensors import trained_metadata
 from mamushi.cli import main
 from mamushi.errors import UserError
+from mamushi.io.files import read_json, sha256, write_json
+from mamushi.io.tensors import trained_metadata
 from mamushi.lm import loading, parameters, storage, tiny
 from tests.support.models import PARTS, SIZES
 

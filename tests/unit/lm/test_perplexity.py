@@ -8,8 +8,8 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from mamushi.artifacts.tables import FORGET, RETAIN
 from mamushi.errors import UserError
+from mamushi.io.tables import FORGET, RETAIN
 from mamushi.lm import device
 from mamushi.lm.embed import embed
 from mamushi.lm.perplexity import TextNll, perplexity_table, text_nll, token_nll

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
-from mamushi.artifacts.files import write_json
+from mamushi.io.files import write_json
 from mamushi.lm import device
 from mamushi.lm.embed import embed
 from mamushi.lm.perplexity import text_nll

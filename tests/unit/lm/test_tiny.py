@@ -8,10 +8,10 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_table
 from mamushi.cli import main
 from mamushi.errors import UserError
+from mamushi.io import schemas
+from mamushi.io.tables import read_table
 from mamushi.lm import loading, tiny
 from tests.support.models import SIZES
 from tests.support.stage_files import write_examples

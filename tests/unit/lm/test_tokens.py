@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.files import write_json
-from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
+from mamushi.io import schemas
+from mamushi.io.files import write_json
+from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.lm import loading, tiny, tokens
 from mamushi.lm.tokens import encode, read_tokens
 from tests.support.models import SIZES

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mamushi.artifacts import paths
+from mamushi.io import paths
 from mamushi_runs.resources import JobResources, counted
 from tests.support.captions import CONFIG
 

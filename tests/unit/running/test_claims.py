@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import sha256, write_json
-from mamushi.artifacts.tables import write_table
 from mamushi.cli import main
+from mamushi.io import paths, schemas
+from mamushi.io.files import sha256, write_json
+from mamushi.io.tables import write_table
 from mamushi.running import locks
 from mamushi.stages import models as computed
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.files import read_json
-from mamushi.artifacts.tables import read_table
 from mamushi.cli import main
+from mamushi.io import schemas
+from mamushi.io.files import read_json
+from mamushi.io.tables import read_table
 from mamushi.running import launch
 from tests.support.stage_files import (
     EXECUTION,

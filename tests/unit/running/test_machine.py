@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from mamushi.artifacts.files import write_json
 from mamushi.cli import main
 from mamushi.errors import UserError
+from mamushi.io.files import write_json
 from mamushi.running import machine
 from tests.support.workflow import ROOT, environment
 

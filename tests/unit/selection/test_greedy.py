@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from mamushi.artifacts.domains import FORGET, RETAIN
+from mamushi.io.domains import FORGET, RETAIN
 from mamushi.lm.tokens import TokenSet, offsets_of, subset
 from mamushi.selection.pool import Pool, rank
 from mamushi.selection.selectors import greedy_unigram

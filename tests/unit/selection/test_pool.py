@@ -8,10 +8,10 @@ from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.seal import seal
-from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
+from mamushi.io import schemas
+from mamushi.io.seal import seal
+from mamushi.io.tables import write_table
 from mamushi.selection import pool as pool_module
 from mamushi.selection.folds import held_out, stratified_folds
 from mamushi.selection.metrics import auc, average_ranks, quality, spearman

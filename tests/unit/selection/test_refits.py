@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.domains import FORGET, RETAIN
+from mamushi.io import schemas
+from mamushi.io.domains import FORGET, RETAIN
 from mamushi.lm.tokens import TokenSet
 from mamushi.registry import plugin, plugins
 from mamushi.selection import crossfit

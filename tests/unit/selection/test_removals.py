@@ -12,13 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.files import read_json, sha256
-from mamushi.artifacts.tables import (
-    read_metadata,
-    read_table,
-    write_table,
-)
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence import frontier
@@ -26,6 +19,13 @@ from mamushi.evidence.confounds import read_texts
 from mamushi.evidence.judgement import separation
 from mamushi.evidence.manifest import Calibrated, Ranked, manifest
 from mamushi.evidence.stability import rankings, stability
+from mamushi.io import schemas
+from mamushi.io.files import read_json, sha256
+from mamushi.io.tables import (
+    read_metadata,
+    read_table,
+    write_table,
+)
 from mamushi.registry import plugins
 from mamushi.selection.metrics import spearman
 from mamushi.selection.removals import count, removals

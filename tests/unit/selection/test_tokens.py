@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
+from mamushi.io import schemas
+from mamushi.io.tables import read_table, write_table
 from mamushi.lm.tokens import TokenSet
 from mamushi.selection.selectors import token_random, token_unigram
 from mamushi.selection.tokens import TokenPool, highest_spans

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from safetensors.torch import load_file
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
+from mamushi.io import schemas
+from mamushi.io.tables import read_table, write_table
 from mamushi.selection.removals import text_digests
 from tests.support.models import PARTS, TRAINING
 from tests.support.score_files import unknown_texts

@@ -9,8 +9,8 @@ import pytest
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from mamushi.artifacts.files import read_json, sha256
 from mamushi.cli import main
+from mamushi.io.files import read_json, sha256
 from mamushi.lm import device, loading
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, encode, offsets_of

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
+from mamushi.io import schemas
+from mamushi.io.tables import read_metadata, read_table
 from mamushi.selection.metrics import spearman
 from tests.support.stage_files import EXECUTION, FILES, write_base
 

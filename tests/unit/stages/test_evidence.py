@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import sha256
-from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
+from mamushi.io import paths, schemas
+from mamushi.io.files import sha256
+from mamushi.io.tables import read_metadata, read_table, write_table
 
 FILES = {
     "frontier": paths.FRONTIER,

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json
-from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.cli import main
-from mamushi.configuration import arms
+from mamushi.config import arms
+from mamushi.io import paths, schemas
+from mamushi.io.files import read_json
+from mamushi.io.tables import read_metadata, read_table
 from tests.support.grid_files import write_perplexity
 from tests.support.unlearning_files import AXES, heights, write_runs
 

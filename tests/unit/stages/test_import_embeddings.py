@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.artifacts import digests, schemas
-from mamushi.artifacts.files import write_json
-from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
+from mamushi.io import digests, schemas
+from mamushi.io.files import write_json
+from mamushi.io.tables import read_metadata, read_table, write_table
 from tests.support.stage_files import examples
 
 WIDTH = 6

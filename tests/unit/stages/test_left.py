@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.data.sections import LABEL
+from mamushi.io import schemas
+from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.lm import device, loading, parameters, storage, tiny
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import read_tokens

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.files import read_json
-from mamushi.artifacts.tables import EVALUATION, read_table
 from mamushi.cli import main
+from mamushi.io import schemas
+from mamushi.io.files import read_json
+from mamushi.io.tables import EVALUATION, read_table
 from mamushi.lm import device, folders, loading, parameters
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import read_tokens

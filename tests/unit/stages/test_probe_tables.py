@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
-from mamushi.configuration import arms
-from mamushi.configuration.grid import cells
+from mamushi.config import arms
+from mamushi.config.grid import cells
+from mamushi.io import paths, schemas
+from mamushi.io.tables import read_table, write_table
 from tests.support.grid_files import write_perplexity
 
 GRID: dict[str, Any] = {

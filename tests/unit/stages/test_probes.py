@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import write_json
-from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
-from mamushi.configuration import arms
+from mamushi.config import arms
 from mamushi.evaluation.texts import repetition
+from mamushi.io import paths, schemas
+from mamushi.io.files import write_json
+from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.lm import loading, storage, tiny
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import write_tokens

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.files import sha256
-from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
+from mamushi.io import schemas
+from mamushi.io.files import sha256
+from mamushi.io.tables import read_table, write_table
 from tests.support.score_files import ROWS, write_examples
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json
-from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
-from mamushi.configuration import arms
+from mamushi.config import arms
+from mamushi.io import paths, schemas
+from mamushi.io.files import read_json
+from mamushi.io.tables import read_table, write_table
 from mamushi.lm import training
 from mamushi.lm.batches import examples_of_step
 from tests.support.models import TRAINING

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_table
 from mamushi.cli import main
+from mamushi.io import schemas
+from mamushi.io.tables import read_table
 from tests.support.score_files import domains, write_scores
 
 N = 120

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.artifacts import schemas, shards
-from mamushi.artifacts.tables import INFERENCE, read_table
 from mamushi.cli import main
+from mamushi.io import schemas, shards
+from mamushi.io.tables import INFERENCE, read_table
 from mamushi.lm import batches
 from tests.support.stage_files import EXECUTION, FILES, refusal, write_base
 

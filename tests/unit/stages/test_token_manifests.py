@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.files import read_json
-from mamushi.artifacts.tables import read_table, write_table
 from mamushi.cli import main
+from mamushi.io import schemas
+from mamushi.io.files import read_json
+from mamushi.io.tables import read_table, write_table
 from mamushi.lm.loading import open_tokenizer
 from mamushi.lm.tokens import write_tokens
 from mamushi.selection.tokens import digest

@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import load_file
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.domains import INFERENCE
-from mamushi.artifacts.files import read_json, sha256
-from mamushi.artifacts.tables import read_metadata, read_table, write_table
 from mamushi.cli import main
 from mamushi.errors import UserError
+from mamushi.io import schemas
+from mamushi.io.domains import INFERENCE
+from mamushi.io.files import read_json, sha256
+from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.lm import loading, parameters
 from mamushi.lm.tokens import read_tokens
 from mamushi.selection.removals import text_digests

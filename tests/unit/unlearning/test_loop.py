@@ -12,9 +12,9 @@ import torch
 from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import write_table
 from mamushi.errors import UserError
+from mamushi.io import schemas
+from mamushi.io.tables import write_table
 from mamushi.lm import device
 from mamushi.unlearning import loop
 from mamushi.unlearning.loop import steps_of

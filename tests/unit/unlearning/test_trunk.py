@@ -15,13 +15,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.files import sha256, write_json
-from mamushi.artifacts.provenance import provenance
-from mamushi.artifacts.tables import write_table
-from mamushi.configuration.models import Trained
-from mamushi.configuration.sections import HeldOut
+from mamushi.config.models import Trained
+from mamushi.config.sections import HeldOut
 from mamushi.errors import UserError
+from mamushi.io import schemas
+from mamushi.io.files import sha256, write_json
+from mamushi.io.provenance import provenance
+from mamushi.io.tables import write_table
 from mamushi.lm import device
 from mamushi.lm.batches import collate
 from mamushi.lm.loss import TokenLoss

@@ -25,7 +25,7 @@ def find_vectors(given: str) -> str:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from mamushi.artifacts import tabular
+    from mamushi.io import tabular
 
     path = Path(given).expanduser().absolute()
     if not path.is_file():
@@ -52,7 +52,7 @@ def find_vectors(given: str) -> str:
 
 def find_model(given: str) -> str:
     """Return a model's source as YAML and, of one on the hub, its commit."""
-    from mamushi.configuration.sources import source_mistake
+    from mamushi.config.sources import source_mistake
 
     path = Path(given).expanduser()
     mistake = source_mistake(str(path)) if path.exists() else None
@@ -70,8 +70,8 @@ def find_model(given: str) -> str:
 
 def check_vectors(about: Mapping[str, str], texts: Any, copies: Any, read: int) -> None:
     """Raise ``UserError`` as ``data.vectors`` for vectors that are not those of the texts."""
-    from mamushi.artifacts.domains import INFERENCE
     from mamushi.data.vectors import aligned, parquet
+    from mamushi.io.domains import INFERENCE
 
     path, rows = Path(about["path"]), texts.to_pylist()
     ranked = [row["id"] for row in rows if row["section"] == INFERENCE]

@@ -28,9 +28,9 @@ def run(args: argparse.Namespace) -> None:
 
     import torch
 
-    from mamushi.artifacts.files import sha256, write_json
-    from mamushi.artifacts.provenance import versions
     from mamushi.data.rewriting import refuse_existing
+    from mamushi.io.files import sha256, write_json
+    from mamushi.io.provenance import versions
     from mamushi.lm.loading import open_model, open_tokenizer
     from mamushi.lm.parameters import merge_adapters
     from mamushi.lm.storage import overlay, writing_safetensors
@@ -66,9 +66,9 @@ def _check_order(card: Path, trained: list[Path]) -> None:
     Shapes alone would let the tensors of one model pass for those of another of its kind. Nor are
     tensors exported that a run kept and a later one, whose card lies beside them, did not.
     """
-    from mamushi.artifacts.files import read_json, sha256
-    from mamushi.artifacts.tensors import trained_metadata
     from mamushi.errors import UserError
+    from mamushi.io.files import read_json, sha256
+    from mamushi.io.tensors import trained_metadata
 
     model, before = sha256(card), None
     for path in trained:

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts import digests, paths, schemas, tabular
-from mamushi.artifacts.files import read_json, sha256
-from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.data import readers
 from mamushi.data.matching import Removal
 from mamushi.data.windows import Span, document_of, span_of
 from mamushi.errors import UserError
+from mamushi.io import digests, paths, schemas, tabular
+from mamushi.io.files import read_json, sha256
+from mamushi.io.tables import read_metadata, read_table
 from mamushi.selection.removals import digest
 from mamushi.unlearning.removal import OURS, columns_of, padded, read_ids
 

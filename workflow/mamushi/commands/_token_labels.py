@@ -25,10 +25,10 @@ def write(spans: Path, out: Path, *, cut: bool = False) -> None:
     not among them. Raises ``UserError`` for a file that is no run's spans, whose manifest or run is
     not there, or that is not the manifest's.
     """
-    from mamushi.artifacts import digests, paths, schemas
-    from mamushi.artifacts.domains import INFERENCE
-    from mamushi.artifacts.files import atomic, read_json
-    from mamushi.artifacts.tables import read_table
+    from mamushi.io import digests, paths, schemas
+    from mamushi.io.domains import INFERENCE
+    from mamushi.io.files import atomic, read_json
+    from mamushi.io.tables import read_table
     from mamushi.lm.tokens import masked, read_tokens
     from mamushi.selection.tokens import digest
 

@@ -123,8 +123,8 @@ UNKNOWN = "not known"
 
 
 def _cells(row: Mapping[str, Any], whole: int, root: Path, seed: int) -> list[str]:
-    from mamushi.artifacts import paths
     from mamushi.evidence.advice import first_budget, units_at
+    from mamushi.io import paths
     from mamushi.selection.removals import share_of
 
     budget, tokens = first_budget(row) or 0.0, _of_tokens(row)

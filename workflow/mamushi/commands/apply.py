@@ -42,9 +42,9 @@ def run(args: argparse.Namespace) -> None:
     Raises ``UserError`` as ``_removal_list.read``, ``_removal_list.with_close`` and
     ``rewriting.rewrite``.
     """
-    from mamushi.artifacts.files import write_json
     from mamushi.commands import _removal_list
     from mamushi.data.rewriting import refuse_existing, rewrite
+    from mamushi.io.files import write_json
 
     if not args.out.name:
         refuse_existing(args.out)
@@ -102,8 +102,8 @@ def _say(
 
 def _asked(args: argparse.Namespace, listed: RemovalList, removal: Removal) -> dict[str, Any]:
     """Return what was asked for, with the digest of the list."""
-    from mamushi.artifacts.files import sha256
-    from mamushi.artifacts.provenance import versions
+    from mamushi.io.files import sha256
+    from mamushi.io.provenance import versions
 
     about = listed.manifest or {}
     close = {"path": str(args.close), "sha256": sha256(args.close)} if args.close else None
@@ -118,8 +118,8 @@ def _asked(args: argparse.Namespace, listed: RemovalList, removal: Removal) -> d
 
 def _is_ours(receipt: Path) -> bool:
     """Return whether a receipt without its table is of a command that was killed between both."""
-    from mamushi.artifacts.files import read_json
     from mamushi.errors import UserError
+    from mamushi.io.files import read_json
 
     try:
         return {"list", "written", "rows"} <= read_json(receipt).keys()
@@ -130,9 +130,9 @@ def _is_ours(receipt: Path) -> bool:
 def _is_done(receipt: Path, asked: Mapping[str, Any], out: Path, data: Path) -> bool:
     """Return whether a receipt says that the same was asked for, and table and data are those that
     it is of."""
-    from mamushi.artifacts.files import read_json, sha256
     from mamushi.data.rewriting import tables
     from mamushi.errors import UserError
+    from mamushi.io.files import read_json, sha256
 
     try:
         done = read_json(receipt)

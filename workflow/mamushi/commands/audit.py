@@ -66,8 +66,8 @@ def _ranked(where: Mapping[str, Any], listed: Sequence[str]) -> tuple[list[str],
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from mamushi.artifacts import paths, schemas
-    from mamushi.artifacts.tables import FORGET, read_table
+    from mamushi.io import paths, schemas
+    from mamushi.io.tables import FORGET, read_table
 
     corpus = paths.under(pattern=paths.POSTERIOR, **where)
     if corpus.is_file():
@@ -91,11 +91,11 @@ def _draw(args: argparse.Namespace) -> None:
     """Write the audit and its page, and say what to expect."""
     import numpy as np
 
-    from mamushi.artifacts import paths
-    from mamushi.artifacts.files import atomic, read_json, write_json
-    from mamushi.artifacts.provenance import fingerprint
     from mamushi.commands import _removal_list
     from mamushi.evidence import auditing, ranking
+    from mamushi.io import paths
+    from mamushi.io.files import atomic, read_json, write_json
+    from mamushi.io.provenance import fingerprint
     from mamushi.selection.removals import digest
 
     listed = _removal_list.read(args.list)
@@ -179,8 +179,8 @@ def _merge(folder: Path, files: Sequence[Path]) -> None:
     """Say what the answers mean, and write them as one file."""
     import numpy as np
 
-    from mamushi.artifacts.files import read_json, write_json
     from mamushi.evidence import annotators, auditing
+    from mamushi.io.files import read_json, write_json
 
     audit = read_json(folder / "audit.json")
     people = annotators.read_answers(files, audit)

@@ -30,17 +30,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` as ``_removal_list.read``, and for a list without its run."""
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.digests import of_text
-    from mamushi.artifacts.domains import EVALUATION
-    from mamushi.artifacts.files import sha256
-    from mamushi.artifacts.tables import read_table, write_table
     from mamushi.commands import _removal_list
     from mamushi.data.like import GIVEN
     from mamushi.data.rewriting import refuse_existing
     from mamushi.data.windows import document_of
     from mamushi.evaluation.masking import mask
     from mamushi.evidence.close import close
+    from mamushi.io import schemas
+    from mamushi.io.digests import of_text
+    from mamushi.io.domains import EVALUATION
+    from mamushi.io.files import sha256
+    from mamushi.io.tables import read_table, write_table
     from mamushi.unlearning.removal import read_ids
 
     refuse_existing(args.out)

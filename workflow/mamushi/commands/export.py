@@ -89,10 +89,10 @@ def run(args: argparse.Namespace) -> None:
 def _write_ids(listed: RemovalList, out: Path) -> None:
     """Write ids to a text file, and beside it what they are, as `apply` reads it. Raises
     ``UserError`` for ids that such a file cannot hold."""
-    from mamushi.artifacts import tabular
-    from mamushi.artifacts.files import atomic, write_json
     from mamushi.commands._removal_list import SIDECAR
     from mamushi.data.rewriting import refuse_existing
+    from mamushi.io import tabular
+    from mamushi.io.files import atomic, write_json
     from mamushi.selection.removals import digest
     from mamushi.unlearning.removal import read_ids
 
@@ -140,10 +140,10 @@ def _rows(
 
     Raises ``UserError`` for a table that is not, or no longer, the one that was ranked.
     """
-    from mamushi.artifacts.domains import INFERENCE
     from mamushi.data import readers
     from mamushi.data.matching import Removal
     from mamushi.data.rewriting import tables
+    from mamushi.io.domains import INFERENCE
 
     lists = listed.all
     needed: list[str] = []
@@ -174,8 +174,8 @@ def _rows(
 def _ranked(listed: RemovalList, args: argparse.Namespace) -> Path:
     """Return the table that was ranked. Raises ``UserError`` where it is another one now, since
     also texts that stay are written from it."""
-    from mamushi.artifacts.files import sha256
     from mamushi.data.rewriting import tables
+    from mamushi.io.files import sha256
 
     card = listed.card()
     data = Path(card["settings"]["loader"]["path"])

@@ -136,8 +136,8 @@ def write(args: argparse.Namespace) -> None:
     """
     import yaml
 
-    from mamushi.artifacts.files import atomic
     from mamushi.data import readers
+    from mamushi.io.files import atomic
     from mamushi.running import machine
 
     machine.without_pandas()
@@ -306,7 +306,7 @@ def _absolute(file: str) -> str:
 
 def _name(file: str, otherwise: str) -> str:
     """Return a name for a configuration, from that of a file."""
-    from mamushi.artifacts.tabular import FORMATS, PACKED
+    from mamushi.io.tabular import FORMATS, PACKED
 
     stem = Path(file)
     while stem.suffix.lower() in (*FORMATS, *PACKED, ".gguf"):
@@ -319,11 +319,11 @@ def _describe(
 ) -> dict[str, Any]:
     """Print what the table and the model are; return counts and the budgets that suit them, if none
     were ``chosen``."""
-    from mamushi.artifacts.domains import INFERENCE
-    from mamushi.artifacts.tables import FORGET, RETAIN
-    from mamushi.configuration.complete import ConfigError, complete
+    from mamushi.config.complete import ConfigError, complete
     from mamushi.data.examples import build
     from mamushi.data.rows import NO, YES
+    from mamushi.io.domains import INFERENCE
+    from mamushi.io.tables import FORGET, RETAIN
     from mamushi.registry import load
 
     (dataset,), (model,) = config["datasets"], config["models"].values()
@@ -380,7 +380,7 @@ def _describe_screen(
     config: dict[str, Any], columns: list[str], chosen: list[float] | None
 ) -> dict[str, Any]:
     """Do the same of a corpus that has a screen, which only the run reads: that takes long."""
-    from mamushi.configuration.complete import ConfigError, complete
+    from mamushi.config.complete import ConfigError, complete
 
     (dataset,), (model,) = (config[name].values() for name in ("datasets", "models"))
     try:
@@ -404,9 +404,9 @@ def settle_budgets(
 ) -> dict[str, Any]:
     """Give a configuration the budgets that suit the texts ``found`` by ``build``, if none were
     ``chosen``, and return it completed. Raises ``ConfigError`` for too few texts."""
-    from mamushi.artifacts.domains import FORGET, INFERENCE
-    from mamushi.configuration import counts
-    from mamushi.configuration.complete import complete
+    from mamushi.config import counts
+    from mamushi.config.complete import complete
+    from mamushi.io.domains import FORGET, INFERENCE
 
     there = found["sections"][INFERENCE]
     usual, most = BUDGETS, there[FORGET]

@@ -28,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Raises ``UserError`` where no list is, and for one whose ranking is missing or damaged."""
-    from mamushi.artifacts import paths
+    from mamushi.io import paths
 
     inside = args.folder / paths.RESULTS
     return show(inside if inside.is_dir() else args.folder)
@@ -37,9 +37,9 @@ def run(args: argparse.Namespace) -> int:
 def show(root: Path, *, texts: bool = True, tokens: bool = True) -> int:
     """Print what was ranked in a results folder, with the first ``texts``, and masks of ``tokens``.
     Return 0, for other commands."""
-    from mamushi.artifacts import paths
     from mamushi.errors import UserError
     from mamushi.evidence.ranking import is_earlier
+    from mamushi.io import paths
 
     pattern = dict.fromkeys(("dataset", "model", "seed", "selector", "beta"), "*")
     found = sorted(root.glob(str(paths.under("", paths.MANIFEST, **pattern))))
@@ -122,8 +122,8 @@ def _ranking(
 def _judged(path: Path) -> dict[str, Any]:
     """Read a manifest, with the ``path`` of its list. Raises ``UserError`` for one without a
     judgement."""
-    from mamushi.artifacts.files import read_json
     from mamushi.errors import UserError
+    from mamushi.io.files import read_json
 
     about = read_json(path)
     if not isinstance(about, dict) or "judgement" not in about:
@@ -140,13 +140,13 @@ def _cell(
     lists: Mapping[str, Sequence[Mapping[str, Any]]],
     texts: bool,
 ) -> list[str]:
-    from mamushi.artifacts import paths
     from mamushi.errors import UserError
     from mamushi.evidence.advice import first_budget
     from mamushi.evidence.answer import advised, table, take
     from mamushi.evidence.cut import cut
     from mamushi.evidence.judgement import leading
     from mamushi.evidence.ranking import ranking_at, read_ranking
+    from mamushi.io import paths
 
     cell: dict[str, str | int] = {"dataset": dataset, "model": model, "seed": seed}
     best, *others = leading(lists)

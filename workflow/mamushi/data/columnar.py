@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts import tabular
 from mamushi.data import numbers
 from mamushi.data.opening import held, named
 from mamushi.errors import UserError
+from mamushi.io import tabular
 
 ARROW_FILE = b"ARROW1"
 

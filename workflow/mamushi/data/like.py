@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.artifacts.files import sha256
-from mamushi.configuration.sources import beside
+from mamushi.config.sources import beside
 from mamushi.data import readers, terms
 from mamushi.data.duplicates import key
 from mamushi.data.raw import Raw
@@ -22,6 +21,7 @@ from mamushi.data.rows import NO
 from mamushi.data.scripts import pairs, parted
 from mamushi.data.windows import divided
 from mamushi.errors import UserError
+from mamushi.io.files import sha256
 
 EXAMPLE, WANTED = "example", "wanted"
 GIVEN, ANSWERED = "label_given", "label_answered"

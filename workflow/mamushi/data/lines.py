@@ -14,11 +14,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from mamushi.artifacts import tabular
 from mamushi.data import quoting
 from mamushi.data.cutting import BOM, quotes
 from mamushi.data.opening import opened
 from mamushi.errors import UserError
+from mamushi.io import tabular
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 NAMES = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}

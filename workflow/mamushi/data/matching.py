@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts.digests import of_text
 from mamushi.data import cutting, readers
 from mamushi.data.windows import Span
 from mamushi.errors import UserError
+from mamushi.io.digests import of_text
 
 
 @dataclass

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
-from mamushi.artifacts import tabular
 from mamushi.errors import UserError
+from mamushi.io import tabular
 
 CHUNK = 1 << 20
 PACKERS = {

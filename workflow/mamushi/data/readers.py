@@ -14,11 +14,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts import tabular
 from mamushi.data.columnar import opened_columns, values
 from mamushi.data.lines import SEPARATORS, Record, check_columns, check_text, records, shown
 from mamushi.data.opening import opened
 from mamushi.errors import UserError
+from mamushi.io import tabular
 
 __all__ = [
     "SEPARATORS",

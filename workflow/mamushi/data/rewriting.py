@@ -23,12 +23,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from mamushi.artifacts import tabular
-from mamushi.artifacts.files import atomic, part_of, read_plain_json, sha256, sweep, writable
 from mamushi.data import cutting, readers, rewriting_arrow, rewriting_parquet
 from mamushi.data.lines import counted
 from mamushi.data.matching import Removal
 from mamushi.errors import UserError
+from mamushi.io import tabular
+from mamushi.io.files import atomic, part_of, read_plain_json, sha256, sweep, writable
 
 INFO = "dataset_info.json"
 """Beside ``tabular.STATE`` in a folder that ``datasets`` saved."""

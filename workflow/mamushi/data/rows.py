@@ -10,14 +10,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts.domains import SECTIONS
-from mamushi.artifacts.files import SEAL, read_json, read_plain_json
-from mamushi.configuration.checks import datasets_used
-from mamushi.configuration.complete import ConfigError
+from mamushi.config.checks import datasets_used
+from mamushi.config.complete import ConfigError
 from mamushi.data import readers
 from mamushi.data.expression import parse
 from mamushi.data.readers import Table, check_text, name_at, name_of
 from mamushi.errors import UserError
+from mamushi.io.domains import SECTIONS
+from mamushi.io.files import SEAL, read_json, read_plain_json
 
 YES, NO = "yes", "no"
 """What people answer who are asked whether a text is of the forget domain."""

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mamushi.artifacts.domains import CONTAMINATION, EVALUATION, FORGET, INFERENCE, SECTIONS
 from mamushi.data.groups import place_groups
 from mamushi.errors import UserError
+from mamushi.io.domains import CONTAMINATION, EVALUATION, FORGET, INFERENCE, SECTIONS
 
 TOLERANCE = 1e-9
 LABEL = "label_planted"

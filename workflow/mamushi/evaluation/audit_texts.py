@@ -15,8 +15,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import INFERENCE, read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.attacks import (
     ATTACKS,
@@ -37,6 +35,8 @@ from mamushi.evaluation.attacks import (
 )
 from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
 from mamushi.evaluation.sad import Floats
+from mamushi.io import paths, schemas
+from mamushi.io.tables import INFERENCE, read_table
 
 Row = dict[str, Any]
 Scores = Mapping[str, Floats]  # Scores (n,) of one model, by attack.

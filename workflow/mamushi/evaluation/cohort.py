@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import FORGET, read_table
-from mamushi.configuration import arms
+from mamushi.config import arms
 from mamushi.data.labels import Labelled, read_labels
 from mamushi.errors import UserError
 from mamushi.evaluation.sad import Floats
+from mamushi.io import paths, schemas
+from mamushi.io.tables import FORGET, read_table
 
 RETRAINING = "retraining"
 """What tables call training without the examples of a list, beside the names of unlearners."""

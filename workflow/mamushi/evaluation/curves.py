@@ -9,12 +9,12 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import FORGET, RETAIN, read_table
-from mamushi.configuration import arms
-from mamushi.configuration.grid import cells
+from mamushi.config import arms
+from mamushi.config.grid import cells
 from mamushi.errors import UserError
 from mamushi.evaluation.sad import sad
+from mamushi.io import paths, schemas
+from mamushi.io.tables import FORGET, RETAIN, read_table
 from mamushi.selection.removals import count
 
 Grid = Mapping[str, Any]

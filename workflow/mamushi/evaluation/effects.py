@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json
-from mamushi.configuration import arms
+from mamushi.config import arms
 from mamushi.evaluation.cohort import Cohort, cohorts
 from mamushi.evaluation.crossed import Effect, contrast, pooled_variance
 from mamushi.evaluation.paired import holm, known
 from mamushi.evaluation.sad import Floats
 from mamushi.evaluation.summary import BASELINE
+from mamushi.io import paths, schemas
+from mamushi.io.files import read_json
 
 YES, NO, UNKNOWN = "yes", "no", "cannot be told"
 Row = dict[str, Any]

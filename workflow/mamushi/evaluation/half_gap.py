@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json
-from mamushi.configuration import arms
-from mamushi.configuration.grid import cells
+from mamushi.config import arms
+from mamushi.config.grid import cells
 from mamushi.evaluation.cohort import RETRAINING
 from mamushi.evaluation.crossing import (
     first_crossing,
@@ -29,6 +27,8 @@ from mamushi.evaluation.curves import Grid, Perplexity, read_arm
 from mamushi.evaluation.paired import known, t_quantile
 from mamushi.evaluation.sad import Floats
 from mamushi.evaluation.summary import BASELINE
+from mamushi.io import paths, schemas
+from mamushi.io.files import read_json
 
 BAND_STEPS = 1000  # Budgets at which the band around a mean curve is worked out.
 

@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import read_table
-from mamushi.configuration.arms import Arm
-from mamushi.configuration.grid import cells
+from mamushi.config.arms import Arm
+from mamushi.config.grid import cells
 from mamushi.errors import UserError
 from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
 from mamushi.evaluation.curves import read_perplexity
@@ -22,6 +20,8 @@ from mamushi.evaluation.masking import mask
 from mamushi.evaluation.paired import interval, known, seeds_range
 from mamushi.evaluation.sad import Floats
 from mamushi.evaluation.texts import repetition
+from mamushi.io import paths, schemas
+from mamushi.io.tables import read_table
 
 Grid = Mapping[str, Any]
 """``datasets, models, seeds, selectors, unlearners, budgets`` of the models that are probed."""

@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import read_metadata
-from mamushi.configuration.grid import cells
+from mamushi.config.grid import cells
+from mamushi.io import paths, schemas
+from mamushi.io.tables import read_metadata
 
 
 def selection_table(grid: Mapping[str, Any], root: str | Path = "results") -> pa.Table:

@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import FORGET, INFERENCE, RETAIN, read_table
-from mamushi.configuration import arms
+from mamushi.config import arms
 from mamushi.data.labels import Labelled, read_labels
 from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
 from mamushi.evaluation.crossed import contrast
 from mamushi.evaluation.paired import known
 from mamushi.evaluation.sad import Floats
+from mamushi.io import paths, schemas
+from mamushi.io.tables import FORGET, INFERENCE, RETAIN, read_table
 
 VALUES = 20  # Most of a label, the most frequent first; numbers of more are cut in three.
 THIRDS = ("short", "medium", "long"), ("low", "middle", "high")

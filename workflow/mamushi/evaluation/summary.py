@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.domains import DOMAINS
 from mamushi.evaluation.paired import LEVEL, holm, interval, known, p_value, seeds_range
 from mamushi.evaluation.sad import Floats, area, sad, standard_error
+from mamushi.io import schemas
+from mamushi.io.domains import DOMAINS
 
 Curve = list[Mapping[str, Any]]  # Rows of one seed and selector, by increasing beta.
 Values = Mapping[str, Floats]  # Of each selector the value in each seed (seeds,).

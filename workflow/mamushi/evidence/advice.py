@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.crossing import first_crossing
 from mamushi.evaluation.sad import Floats
 from mamushi.evaluation.summary import BASELINE, Curve, curves_of
 from mamushi.evidence.predicted import HALF_WIDTH, budget
+from mamushi.io import paths, schemas
+from mamushi.io.tables import read_metadata, read_table
 
 Row = Mapping[str, Any]
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from mamushi.artifacts.files import read_plain_json
-from mamushi.artifacts.provenance import fingerprint
 from mamushi.data.rows import NO, YES
 from mamushi.errors import UserError
 from mamushi.evidence.auditing import Answers
+from mamushi.io.files import read_plain_json
+from mamushi.io.provenance import fingerprint
 
 UNSURE = "unsure"
 SAVED = "save them again, with the page's button"

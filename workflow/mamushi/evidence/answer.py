@@ -8,9 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json
-from mamushi.artifacts.tables import read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.summary import BASELINE
 from mamushi.evidence.advice import (
@@ -24,6 +21,9 @@ from mamushi.evidence.advice import (
 from mamushi.evidence.cut import cut
 from mamushi.evidence.judgement import ADVICE, COMPARISON, REFUSE, UNKNOWN, leading, unit_of
 from mamushi.evidence.ranking import excerpt, glimpse, ranking_at, read_ranking, texts_of
+from mamushi.io import paths, schemas
+from mamushi.io.files import read_json
+from mamushi.io.tables import read_table
 from mamushi.selection.removals import share_of
 
 Manifest = Mapping[str, Any]

@@ -31,9 +31,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import FORGET, read_table
 from mamushi.errors import UserError
+from mamushi.io import schemas
+from mamushi.io.tables import FORGET, read_table
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import Codes
 from mamushi.selection.refits import HALVES, WHOLE, Refit, of_table

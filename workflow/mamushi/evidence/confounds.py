@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import FORGET, RETAIN, read_table
 from mamushi.data.labels import Labelled, read_labels
+from mamushi.io import schemas
+from mamushi.io.tables import FORGET, RETAIN, read_table
 from mamushi.selection.metrics import (
     NORMAL,
     TWICE,

@@ -19,11 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.domains import FORGET
-from mamushi.artifacts.paths import beta as written
-from mamushi.artifacts.shards import ranked
-from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.data.groups import independent
 from mamushi.data.labels import group_codes
 from mamushi.data.like import ANSWERED, GIVEN, SCREEN, WANTED
@@ -31,6 +26,11 @@ from mamushi.evidence.confounds import read_texts
 from mamushi.evidence.judgement import judge, separation, unit_of
 from mamushi.evidence.share import ERROR, Share, Tilt, count_bounds, share, upper_bound
 from mamushi.evidence.stability import rankings, stability
+from mamushi.io import paths, schemas
+from mamushi.io.domains import FORGET
+from mamushi.io.paths import beta as written
+from mamushi.io.shards import ranked
+from mamushi.io.tables import read_metadata, read_table
 from mamushi.selection.refits import read_refits
 from mamushi.selection.removals import budget_of, digest, removals
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from mamushi.artifacts import paths
-from mamushi.artifacts.domains import INFERENCE
 from mamushi.errors import UserError
+from mamushi.io import paths
+from mamushi.io.domains import INFERENCE
 
 
 def cut(root: Path, cell: Mapping[str, str | int]) -> str | None:
@@ -15,8 +15,8 @@ def cut(root: Path, cell: Mapping[str, str | int]) -> str | None:
     None where none was, or no tokens are there."""
     import pyarrow.compute as pc
 
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_groups, read_metadata, read_table
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_groups, read_metadata, read_table
 
     tokens, examples, vectors = (
         paths.under(root, pattern, **cell)

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import FORGET, read_table
 from mamushi.evidence.manifest import Calibrated
 from mamushi.evidence.verdict import auc_interval
+from mamushi.io import schemas
+from mamushi.io.tables import FORGET, read_table
 from mamushi.selection.crossfit import middle
 from mamushi.selection.metrics import auc, average_ranks
 

@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.artifacts.tables import FORGET
+from mamushi.io.tables import FORGET
 
 Array = NDArray[np.floating[Any]]
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import DOMAINS, FORGET, RETAIN, read_table
 from mamushi.errors import UserError
+from mamushi.io import schemas
+from mamushi.io.tables import DOMAINS, FORGET, RETAIN, read_table
 from mamushi.selection import pool as pools
 from mamushi.selection.pool import Pool
 

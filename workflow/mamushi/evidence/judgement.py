@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.artifacts.tables import FORGET
 from mamushi.evidence.confounds import Texts, confounds
 from mamushi.evidence.verdict import STRONG, WEAK, auc_interval, strength
+from mamushi.io.tables import FORGET
 from mamushi.selection.refits import WHOLE, Refit
 
 TAKE, CHECK, REFUSE, COMPARISON, UNKNOWN = "take", "check", "refuse", "comparison", "unknown"

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.artifacts.domains import FORGET
 from mamushi.errors import UserError
 from mamushi.evaluation.crossing import first_crossing
+from mamushi.io.domains import FORGET
 from mamushi.lm.tokens import TokenSet
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.removals import count

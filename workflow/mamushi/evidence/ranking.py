@@ -22,11 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.artifacts import digests, paths, schemas
-from mamushi.artifacts.tables import read_groups, read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.evaluation.masking import mask
 from mamushi.evidence.stability import rankings
+from mamushi.io import digests, paths, schemas
+from mamushi.io.tables import read_groups, read_metadata, read_table
 from mamushi.selection.refits import of_table
 from mamushi.selection.removals import count
 

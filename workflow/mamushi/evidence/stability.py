@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.artifacts.domains import FORGET
-from mamushi.artifacts.paths import beta as written
+from mamushi.io.domains import FORGET
+from mamushi.io.paths import beta as written
 from mamushi.selection.metrics import spearman
 from mamushi.selection.refits import WHOLE, Refit
 from mamushi.selection.removals import count

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts import paths
-from mamushi.artifacts.files import atomic, read_json
-from mamushi.configuration.grid import unmeasurable
+from mamushi.config.grid import unmeasurable
 from mamushi.errors import UserError
 from mamushi.evidence.answer import answer
 from mamushi.evidence.judgement import ADVICE, COMPARISON, leading, unit_of
 from mamushi.evidence.ranking import is_earlier, render
+from mamushi.io import paths
+from mamushi.io.files import atomic, read_json
 from mamushi.registry import plugins
 
 FEW = 3

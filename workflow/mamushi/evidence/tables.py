@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.artifacts import paths
-from mamushi.artifacts.schemas import Table
-from mamushi.artifacts.tables import read_table
 from mamushi.evidence.geometry import summary
+from mamushi.io import paths
+from mamushi.io.schemas import Table
+from mamushi.io.tables import read_table
 
 Row = Mapping[str, Any]
 

@@ -15,12 +15,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from mamushi.artifacts.domains import FORGET
-from mamushi.artifacts.paths import beta as written
 from mamushi.evaluation.masking import mask
 from mamushi.evidence.confounds import Texts
 from mamushi.evidence.judgement import judge, separation
 from mamushi.evidence.verdict import share_bound
+from mamushi.io.domains import FORGET
+from mamushi.io.paths import beta as written
 from mamushi.lm.tokens import TokenSet, text_of
 from mamushi.selection.pool import Scored
 from mamushi.selection.refits import WHOLE

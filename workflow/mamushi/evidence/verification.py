@@ -24,10 +24,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.files import read_json, sha256
-from mamushi.artifacts.provenance import versions
-from mamushi.artifacts.tables import read_groups, read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.evidence.calibration import read_ratio
 from mamushi.evidence.confounds import read_texts
@@ -35,6 +31,10 @@ from mamushi.evidence.corpus import manifest_of, read_corpus
 from mamushi.evidence.judgement import separation
 from mamushi.evidence.manifest import Ranked, manifest, read_calibrated
 from mamushi.evidence.stability import rankings, stability
+from mamushi.io import paths, schemas
+from mamushi.io.files import read_json, sha256
+from mamushi.io.provenance import versions
+from mamushi.io.tables import read_groups, read_metadata, read_table
 from mamushi.registry import plugin
 from mamushi.running.identity import digest as code_digest
 from mamushi.running.machine import conditions

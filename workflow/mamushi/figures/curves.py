@@ -11,11 +11,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from mamushi.artifacts import paths, schemas
-from mamushi.artifacts.schemas import Table
-from mamushi.artifacts.tables import read_metadata, read_table
 from mamushi.errors import UserError
 from mamushi.figures.style import Grid, band
+from mamushi.io import paths, schemas
+from mamushi.io.schemas import Table
+from mamushi.io.tables import read_metadata, read_table
 
 Row = dict[str, Any]
 Curves = dict[tuple[str, str], dict[str, list[Row]]]

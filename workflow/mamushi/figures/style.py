@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import PercentFormatter
 
-from mamushi.artifacts.files import atomic
-from mamushi.artifacts.tables import DOMAINS, FORGET, RETAIN
+from mamushi.io.files import atomic
+from mamushi.io.tables import DOMAINS, FORGET, RETAIN
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart, then Tol's darker tones.
 SELECTORS: dict[str, tuple[str, str, Any]] = {

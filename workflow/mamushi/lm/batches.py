@@ -13,8 +13,8 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from mamushi.artifacts.shards import BLOCK
 from mamushi.errors import UserError
+from mamushi.io.shards import BLOCK
 from mamushi.lm import sharding
 from mamushi.lm.attention import Documents, supports, to_device
 from mamushi.lm.exactness import require_exact

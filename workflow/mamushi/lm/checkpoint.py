@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from mamushi.artifacts.files import atomic
+from mamushi.io.files import atomic
 from mamushi.lm import sharding
 from mamushi.lm.storage import writing_safetensors
 from mamushi.running import launch

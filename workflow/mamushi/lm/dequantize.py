@@ -13,8 +13,8 @@ from tokenizers.processors import TemplateProcessing
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from mamushi.artifacts import digests
 from mamushi.errors import UserError
+from mamushi.io import digests
 from mamushi.lm.folders import brief, read_model, reading
 from mamushi.lm.tokens import frame
 

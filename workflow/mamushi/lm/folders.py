@@ -18,8 +18,8 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
-from mamushi.artifacts.files import DISK_FULL, read_plain_json
 from mamushi.errors import UserError
+from mamushi.io.files import DISK_FULL, read_plain_json
 
 INDEX, WEIGHTS = "model.safetensors.index.json", "model.safetensors"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")

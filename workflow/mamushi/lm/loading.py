@@ -20,9 +20,9 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
-from mamushi.artifacts import digests
-from mamushi.artifacts.files import read_json
 from mamushi.errors import UserError
+from mamushi.io import digests
+from mamushi.io.files import read_json
 from mamushi.lm import device, folders, parameters, sharding
 from mamushi.lm.exactness import require_exact_here
 from mamushi.lm.storage import load_trained, writing_safetensors

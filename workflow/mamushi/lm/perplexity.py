@@ -13,8 +13,8 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from mamushi.artifacts.tables import DOMAINS
 from mamushi.errors import UserError
+from mamushi.io.tables import DOMAINS
 from mamushi.lm import sharding
 from mamushi.lm.batches import fetched, model_batches
 from mamushi.lm.loss import batch_nll

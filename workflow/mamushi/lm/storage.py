@@ -13,10 +13,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
-from mamushi.artifacts import seal
-from mamushi.artifacts.files import atomic
-from mamushi.artifacts.tensors import about, trained_metadata
 from mamushi.errors import UserError
+from mamushi.io import seal
+from mamushi.io.files import atomic
+from mamushi.io.tensors import about, trained_metadata
 from mamushi.lm import parameters, sharding
 from mamushi.running import launch
 

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import DOMAINS, read_groups, read_metadata, read_table, write_table
 from mamushi.errors import UserError
+from mamushi.io import schemas
+from mamushi.io.tables import DOMAINS, read_groups, read_metadata, read_table, write_table
 from mamushi.running.progress import Progress
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mamushi.artifacts.columns import signature
+from mamushi.io.columns import signature
 from mamushi.registry import ENTRIES, FOLDERS
 
 PACKAGE = Path(__file__).parents[1]

@@ -23,9 +23,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mamushi.artifacts import paths
-from mamushi.artifacts.provenance import recorded
 from mamushi.errors import UserError
+from mamushi.io import paths
+from mamushi.io.provenance import recorded
 
 UNSUPPORTED = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL}
 """Errors of a file system that has no such locks."""

@@ -18,9 +18,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, dataclass_transform, get_type_hints
 
-from mamushi.artifacts.provenance import provenance
-from mamushi.configuration.sections import Execution
+from mamushi.config.sections import Execution
 from mamushi.errors import UserError
+from mamushi.io.provenance import provenance
 
 FOLDER = Path(__file__).parents[1] / "stages"
 DEFINITION = re.compile(

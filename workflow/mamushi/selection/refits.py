@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.artifacts import schemas
-from mamushi.artifacts.tables import read_table
+from mamushi.io import schemas
+from mamushi.io.tables import read_table
 from mamushi.running.progress import Progress
 from mamushi.selection.crossfit import derive_seed
 from mamushi.selection.documents import scored_by

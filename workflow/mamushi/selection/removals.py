@@ -8,8 +8,8 @@ from fractions import Fraction
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mamushi.artifacts.digests import of_text
 from mamushi.errors import UserError
+from mamushi.io.digests import of_text
 
 
 def count(beta: float | str, n1: int) -> int:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.artifacts.domains import FORGET
 from mamushi.data.groups import Codes
+from mamushi.io.domains import FORGET
 from mamushi.lm.tokens import TokenSet
 
 Scores = list[NDArray[np.float32] | None]

@@ -13,7 +13,7 @@ how well, on models that were retrained.
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.artifacts.domains import FORGET
+from mamushi.io.domains import FORGET
 from mamushi.lm.tokens import TokenSet
 
 Doubles = NDArray[np.float64]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
     from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-    from mamushi.artifacts.schemas import Table
+    from mamushi.io.schemas import Table
     from mamushi.lm.tokens import TokenSet
     from mamushi.unlearning.trunk import Trunk
 
@@ -104,7 +104,7 @@ def answers(one: Subject, questions: Questions | None) -> Answers:
 
 def write(files: Any, found: Answers, accelerator: Accelerator, job: Job) -> None:
     """Write tables, by the names of the outputs; of several processes the first one does."""
-    from mamushi.artifacts.tables import write_table
+    from mamushi.io.tables import write_table
 
     if accelerator.is_main_process:
         for name, (kind, columns) in found.items():
@@ -121,9 +121,9 @@ def forget_texts(
     """
     import numpy as np
 
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import FORGET, read_table
     from mamushi.data.sections import LABEL
+    from mamushi.io import schemas
+    from mamushi.io.tables import FORGET, read_table
     from mamushi.lm.tokens import joined, subset
 
     assert subject.examples is not None

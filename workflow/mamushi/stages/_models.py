@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
     from transformers import PreTrainedModel
 
-    from mamushi.artifacts.schemas import Table
+    from mamushi.io.schemas import Table
     from mamushi.lm.tokens import TokenSet
     from mamushi.unlearning.trunk import Trunk
 
@@ -69,9 +69,9 @@ class TrainingFiles(BaseFiles):
         self, kind: Table, log: Mapping[str, Any], counts: Mapping[str, Any], job: Job
     ) -> None:
         """Write the step log, and the card in the place of what an earlier training left."""
-        from mamushi.artifacts.files import write_json
-        from mamushi.artifacts.tables import write_table
-        from mamushi.artifacts.tensors import drop_others
+        from mamushi.io.files import write_json
+        from mamushi.io.tables import write_table
+        from mamushi.io.tensors import drop_others
 
         write_table(self.log_table, kind, log, metadata=job.origin)
         drop_others(self.card, job.origin)
@@ -80,7 +80,7 @@ class TrainingFiles(BaseFiles):
 
 def joined(files: VectorFiles, kind: Table, job: Job) -> bool:
     """Put the shards of a table of vectors together, if there are any; says whether."""
-    from mamushi.artifacts.shards import join_shards, ranked
+    from mamushi.io.shards import join_shards, ranked
 
     if files.shards and not launch.is_secondary():
         join_shards(files.out, kind, files.shards, ranked(files.examples), job.origin)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from mamushi.configuration.sections import Prompts
+from mamushi.config.sections import Prompts
 from mamushi.stages import _asking
 from mamushi.stages._settings import Membership, Relearn
 
@@ -14,7 +14,7 @@ def generate(subject: _asking.Subject, asked: Prompts) -> _asking.Answers:
 
     Raises ``UserError`` for a prompt that does not fit the model with its continuation.
     """
-    from mamushi.artifacts import schemas
+    from mamushi.io import schemas
     from mamushi.lm.generate import continuations
 
     given = (subject.tokenizer, asked.prompts, asked.new_tokens, subject.accelerator)
@@ -26,9 +26,9 @@ def membership(subject: _asking.Subject, asked: Membership) -> _asking.Answers:
     ranked, and those that were held out. Raises ``UserError`` if a likelihood is not finite."""
     import numpy as np
 
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import EVALUATION, INFERENCE
     from mamushi.errors import UserError
+    from mamushi.io import schemas
+    from mamushi.io.tables import EVALUATION, INFERENCE
     from mamushi.lm.perplexity import nll_table, text_nll
 
     wanted = ((INFERENCE, EVALUATION), asked.texts, asked.max_length)
@@ -48,8 +48,8 @@ def relearn(subject: _asking.Subject, asked: Relearn) -> _asking.Answers:
     The model is another one afterwards. Raises ``UserError`` without a forget text to learn, or if
     training diverges.
     """
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import EVALUATION, FORGET, INFERENCE
+    from mamushi.io import schemas
+    from mamushi.io.tables import EVALUATION, FORGET, INFERENCE
     from mamushi.lm.perplexity import require_domains
     from mamushi.lm.tokens import subset
     from mamushi.unlearning.relearning import choose, relearn

@@ -16,11 +16,11 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from mamushi.configuration import arms, sections
-from mamushi.configuration.checks import of_texts
-from mamushi.configuration.kinds import Section
-from mamushi.configuration.models import Lora, Method, Trained
-from mamushi.configuration.sections import HeldOut, Prompts, Relearning
+from mamushi.config import arms, sections
+from mamushi.config.checks import of_texts
+from mamushi.config.kinds import Section
+from mamushi.config.models import Lora, Method, Trained
+from mamushi.config.sections import HeldOut, Prompts, Relearning
 from mamushi.registry import plugin, plugins
 from mamushi.running.identity import digest
 from mamushi.running.stage import Loaded, entry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mamushi.configuration import grid
+from mamushi.config import grid
 from mamushi.errors import UserError
 from mamushi.running.stage import Files, Job, option, reads, writes
 from mamushi.stages._settings import Cell, Config, by_chance, comparison, reads_words, setting
@@ -35,10 +35,10 @@ def calibrate(files: CalibrateFiles, settings: Calibrate, job: Job) -> None:
     a reader stands in the metadata as the verdict. Raises ``UserError`` for scores that lack one,
     or refits of other texts.
     """
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_metadata, read_table, write_table
     from mamushi.evidence.calibration import read_ratio
     from mamushi.evidence.manifest import calibrate
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_metadata, read_table, write_table
     from mamushi.selection.pool import read_pool
 
     ratio = read_ratio(files.scores, files.refits)
@@ -83,12 +83,12 @@ class PredictFiles(Files):
 
 def predict(files: PredictFiles, settings: Predict, job: Job) -> None:
     """Predict what retraining without each list would do, by a unigram model of what remains."""
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.domains import EVALUATION, INFERENCE
-    from mamushi.artifacts.shards import ranked
-    from mamushi.artifacts.tables import read_table, write_table
     from mamushi.data.labels import group_codes
     from mamushi.evidence.predicted import NoPrediction, Proxy, predictions
+    from mamushi.io import schemas
+    from mamushi.io.domains import EVALUATION, INFERENCE
+    from mamushi.io.shards import ranked
+    from mamushi.io.tables import read_table, write_table
     from mamushi.lm.tokens import read_tokens
 
     own, held = (
@@ -139,12 +139,12 @@ def frontier(files: FrontierFiles, settings: Frontier, job: Job) -> None:
     """
     from dataclasses import replace
 
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_metadata, read_table, write_table
     from mamushi.evidence.bootstrap import frontier
     from mamushi.evidence.calibration import read_ratio
     from mamushi.evidence.frontier import ranking_of
     from mamushi.evidence.manifest import read_calibrated
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_metadata, read_table, write_table
 
     ratio = read_table(files.ratio, schemas.SCORES)
     rankings = {}
@@ -183,10 +183,10 @@ def diagnostics(files: DiagnosticsFiles, settings: Cell, job: Job) -> None:
     A row for each selector. What a score has not, because its selector has none for retain examples
     or uses no folds, is left empty.
     """
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import write_table
     from mamushi.evidence.diagnostics import diagnose, read_scores
     from mamushi.evidence.manifest import read_calibrated
+    from mamushi.io import schemas
+    from mamushi.io.tables import write_table
 
     ratio = None if files.calibrated is None else read_calibrated(files.calibrated)
     rows = [
@@ -213,10 +213,10 @@ def confounds(files: ConfoundsFiles, settings: Cell, job: Job) -> None:
     differ, has a reason in its place. Raises ``UserError`` for scores of other examples.
     """
 
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_table, write_table
     from mamushi.evidence.confounds import confounds, read_texts
     from mamushi.evidence.diagnostics import read_scores
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_table, write_table
 
     rows = []
     for name, path in zip(files.selectors, files.scores, strict=True):
@@ -246,9 +246,9 @@ def geometry(files: GeometryFiles, settings: Geometry, job: Job) -> None:
     embeddings, and the numbers that the paper quotes. Raises ``UserError`` for a domain without
     examples, and embeddings that are not finite or all the same.
     """
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import write_table
     from mamushi.evidence.geometry import geometry, read_embeddings, summary
+    from mamushi.io import schemas
+    from mamushi.io.tables import write_table
 
     pool = read_embeddings(files.embeddings)
     try:
@@ -301,10 +301,10 @@ def ranking(files: RankingFiles, settings: Ranking, job: Job) -> None:
     """
     from functools import partial
 
-    from mamushi.artifacts.files import atomic, read_json
-    from mamushi.artifacts.tables import read_metadata
     from mamushi.evidence.judgement import ranking_words
     from mamushi.evidence.ranking import page, page_data, read_ranking, texts_of
+    from mamushi.io.files import atomic, read_json
+    from mamushi.io.tables import read_metadata
 
     rankings = {}
     again = dict(zip(files.refitted, files.refits, strict=True))

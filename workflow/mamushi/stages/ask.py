@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mamushi.configuration import arms
+from mamushi.config import arms
 from mamushi.running.stage import Job, reads, writes
 from mamushi.stages import _asking, _models
 from mamushi.stages._settings import (
@@ -85,10 +85,10 @@ def judge(files: JudgeFiles, settings: Judge, job: Job) -> None:
     saw the forget domain. Raises ``UserError`` for files of another run, or that answer different
     prompts.
     """
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_table, write_table
     from mamushi.errors import UserError
     from mamushi.evaluation.probes import Continuations, generations_table, source_of
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_table, write_table
     from mamushi.lm.generate import log_likelihoods
     from mamushi.lm.loading import open_tokenizer
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mamushi.configuration import sources
-from mamushi.configuration.models import Columns
+from mamushi.config import sources
+from mamushi.config.models import Columns
 from mamushi.errors import UserError
 from mamushi.registry import plugin
 from mamushi.running import stage as declared
@@ -61,12 +61,12 @@ def examples(files: ExamplesFiles, settings: Examples, job: Job) -> None:
     stage, since they do not change what it writes; the workflow hands over what they take in the
     environment, where Snakemake does not look for changes.
     """
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.domains import INFERENCE
-    from mamushi.artifacts.files import sha256, write_json
-    from mamushi.artifacts.tables import write_table
-    from mamushi.configuration.counts import Need, check
+    from mamushi.config.counts import Need, check
     from mamushi.data.examples import build, card
+    from mamushi.io import schemas
+    from mamushi.io.domains import INFERENCE
+    from mamushi.io.files import sha256, write_json
+    from mamushi.io.tables import write_table
     from mamushi.registry import load
 
     try:
@@ -161,11 +161,11 @@ def import_embeddings(files: ImportFiles, settings: ImportEmbeddings, job: Job) 
     """
     import pyarrow as pa
 
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.digests import of
-    from mamushi.artifacts.files import read_json
-    from mamushi.artifacts.tables import INFERENCE, read_table, write_table
     from mamushi.data.vectors import aligned, parquet
+    from mamushi.io import schemas
+    from mamushi.io.digests import of
+    from mamushi.io.files import read_json
+    from mamushi.io.tables import INFERENCE, read_table, write_table
 
     if settings.inputs.get(files.vectors.name, of(files.vectors)) != of(files.vectors):
         raise UserError("has changed since this run began", where=files.vectors, do="run again")

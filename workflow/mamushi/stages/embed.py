@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mamushi.configuration.models import Trained
-from mamushi.configuration.sections import PooledLayer, Pooling
+from mamushi.config.models import Trained
+from mamushi.config.sections import PooledLayer, Pooling
 from mamushi.running import launch
 from mamushi.running.stage import Job
 from mamushi.stages import _models
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
-    from mamushi.artifacts.schemas import Table
-    from mamushi.artifacts.shards import Piece
+    from mamushi.io.schemas import Table
+    from mamushi.io.shards import Piece
 
 GPU = True
 
@@ -53,7 +53,7 @@ def embed(files: EmbedFiles, settings: Embed, job: Job) -> None:
 
     Writes the embeddings, or a shard of them; with ``shards``, puts these together.
     """
-    from mamushi.artifacts import schemas
+    from mamushi.io import schemas
 
     layers = {"embedding": settings.embedding.layer}
     embed_at(files, settings, job, schemas.EMBEDDINGS, lambda _: layers)
@@ -64,7 +64,7 @@ def embed_layers(files: EmbedFiles, settings: EmbedLayers, job: Job) -> None:
 
     Apart from ``embed``: no ranking by the last layer depends on which other layers one asks for.
     """
-    from mamushi.artifacts import schemas
+    from mamushi.io import schemas
     from mamushi.lm.embed import at_depth
     from mamushi.selection.pool import column_of
 
@@ -84,8 +84,8 @@ def embed_at(
 ) -> None:
     """Write a table of vectors, or a shard of it, with a column for each of the model's layers in
     ``layers_of``, all from one forward pass; with ``shards``, put these together."""
-    from mamushi.artifacts.shards import ranked, write_pieces
-    from mamushi.artifacts.tables import INFERENCE, read_metadata
+    from mamushi.io.shards import ranked, write_pieces
+    from mamushi.io.tables import INFERENCE, read_metadata
     from mamushi.lm.attention import supports
     from mamushi.lm.batches import pieces
     from mamushi.lm.embed import embed

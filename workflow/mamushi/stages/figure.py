@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mamushi.configuration import grid
-from mamushi.configuration.checks import of_texts
+from mamushi.config import grid
+from mamushi.config.checks import of_texts
 from mamushi.registry import plugin
 from mamushi.running.identity import digest
 from mamushi.running.stage import Files, Job, option, writes

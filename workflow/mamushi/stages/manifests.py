@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mamushi.configuration import grid
+from mamushi.config import grid
 from mamushi.errors import UserError
 from mamushi.registry import plugin
 from mamushi.running.stage import Files, Job, reads, writes
@@ -42,10 +42,10 @@ def manifests(files: ManifestsFiles, settings: Manifests, job: Job) -> None:
     It is apart from the list, because these estimates change no list: another one must not retrain
     anything.
     """
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.files import write_json
-    from mamushi.artifacts.tables import read_metadata, read_table
     from mamushi.evidence.manifest import Ranked, manifest, read_calibrated
+    from mamushi.io import schemas
+    from mamushi.io.files import write_json
+    from mamushi.io.tables import read_metadata, read_table
     from mamushi.selection.removals import budget_of, digest
 
     scores = read_table(files.scores, schemas.SCORES)
@@ -86,8 +86,8 @@ def _digests_of(examples: Path, ranking: pa.Table, k: int) -> list[str]:
     """Return the digests of the first ``k`` texts of a ranking, by rank."""
     import pyarrow.compute as pc
 
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_groups
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_groups
     from mamushi.selection.removals import text_digests
 
     first = ranking.filter(pc.less_equal(ranking["rank"], k)).sort_by("rank")
@@ -117,10 +117,10 @@ def corpus_manifest(files: CorpusManifestFiles, settings: CorpusManifest, job: J
     It says what `manifests` does of other lists; in the place of what a removal is expected to do
     stands what share of the list is of the domain, and what share of the domain the list has.
     """
-    from mamushi.artifacts import paths, schemas
-    from mamushi.artifacts.files import write_json
-    from mamushi.artifacts.tables import read_metadata, read_table
     from mamushi.evidence.corpus import manifest_of
+    from mamushi.io import paths, schemas
+    from mamushi.io.files import write_json
+    from mamushi.io.tables import read_metadata, read_table
     from mamushi.selection.removals import budget_of, digest
 
     ranked, made = read_metadata(files.scores), read_metadata(files.posterior)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mamushi.configuration import grid
-from mamushi.configuration.sources import MODEL_FILES, contents
+from mamushi.config import grid
+from mamushi.config.sources import MODEL_FILES, contents
 from mamushi.errors import UserError
 from mamushi.running.stage import Files, Job, reads, writes
 from mamushi.stages._settings import Config, Settings, setting
@@ -46,7 +46,7 @@ def model_card(files: CardFiles, settings: ModelCard, job: Job) -> None:
 
     The files of a hub model come into the hub's cache.
     """
-    from mamushi.artifacts.files import write_json
+    from mamushi.io.files import write_json
     from mamushi.lm import loading
 
     card = loading.inspect(
@@ -83,7 +83,7 @@ def convert(files: ConvertFiles, settings: Convert, job: Job) -> None:
 
     The card, written when all is there, says under ``gguf`` what it was made from.
     """
-    from mamushi.artifacts.files import write_json
+    from mamushi.io.files import write_json
     from mamushi.lm import dequantize, loading
 
     model, tokenizer, about = dequantize.open_gguf(files.gguf)
@@ -107,8 +107,8 @@ class TokensFiles(Files):
 
 def tokens(files: TokensFiles, settings: Tokens, job: Job) -> None:
     """Turn the texts of a dataset into a model's token ids, once for all later jobs."""
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_table
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_table
     from mamushi.lm import loading
     from mamushi.lm.tokens import write_tokens
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from mamushi.configuration.checks import chain, of_texts
+from mamushi.config.checks import chain, of_texts
 from mamushi.running.stage import Files, Job, option, reads, writes
 from mamushi.stages._settings import Cell, Config, setting
 
@@ -37,8 +37,8 @@ def runtime(files: RuntimeFiles, settings: Runtime, job: Job) -> None:
 
     A selector that derives from another counts with that other: without it there is no ranking.
     """
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_table, write_table
 
     took = {name: logged(log) for name, log in zip(files.scored, files.logs, strict=True)}
     scores = dict(zip(files.scored, files.scores, strict=True))

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.artifacts.domains import CONTAMINATION, FORGET, INFERENCE
-from mamushi.configuration import grid
+from mamushi.config import grid
 from mamushi.errors import UserError
+from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE
 from mamushi.registry import plugin
 from mamushi.running.stage import Files, Job, reads, writes
 from mamushi.stages._models import TextFiles
@@ -57,8 +57,8 @@ def score(files: RankedFiles, settings: Score, job: Job) -> None:
     what it was made from, how well the score separates the domains (AUC) and, for synthetic data,
     how well it follows the truth (Spearman).
     """
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_metadata, write_table
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_metadata, write_table
     from mamushi.running.machine import conditions
     from mamushi.selection.documents import scored_by
     from mamushi.selection.metrics import quality
@@ -116,8 +116,8 @@ def refits(files: RankedFiles, settings: Refits, job: Job) -> None:
     which texts are in the list for sure, how much of it a second run would list, and the
     estimator's own part in the intervals of what is expected.
     """
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import write_table
+    from mamushi.io import schemas
+    from mamushi.io.tables import write_table
     from mamushi.selection.refits import as_table, read_refits, refits
 
     pool = _pool(files, settings)
@@ -149,9 +149,9 @@ def posterior(files: PosteriorFiles, settings: Posterior, job: Job) -> None:
     Each text has the probability to be of the domain. The file's metadata say what share of the
     corpus is, as far as that can be known.
     """
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_metadata, read_table, write_table
     from mamushi.evidence.corpus import read_corpus
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_metadata, read_table, write_table
 
     scores = read_table(files.scores, schemas.SCORES)
     corpus = read_corpus(scores, files.examples, hits=settings.hits)
@@ -186,8 +186,8 @@ def remove(files: ListFiles, settings: Remove, job: Job) -> None:
     """
     import pyarrow as pa
 
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_groups, read_metadata, read_table, write_table
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_groups, read_metadata, read_table, write_table
     from mamushi.selection.removals import budget_of, removals, text_digests
 
     scores = read_table(files.scores, schemas.SCORES)
@@ -231,8 +231,8 @@ def token_scores(files: TokenScoresFiles, settings: TokenScores, job: Job) -> No
     """Score every token of the forget set by one selector of tokens."""
     import pyarrow as pa
 
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import write_table
+    from mamushi.io import schemas
+    from mamushi.io.tables import write_table
     from mamushi.registry import load
 
     pool = _token_pool(files, settings.max_length)
@@ -248,8 +248,8 @@ def token_scores(files: TokenScoresFiles, settings: TokenScores, job: Job) -> No
 
 
 def _token_pool(files: TextFiles, max_length: int) -> TokenPool:
-    from mamushi.artifacts.shards import ranked
     from mamushi.data.labels import group_codes
+    from mamushi.io.shards import ranked
     from mamushi.lm.tokens import read_tokens
     from mamushi.selection.tokens import TokenPool
 
@@ -275,8 +275,8 @@ def spans(files: SpansFiles, settings: Spans, job: Job) -> None:
     """List the spans to leave out of the loss at one budget: the tokens of the highest scores."""
     import pyarrow.compute as pc
 
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_table, write_table
     from mamushi.selection.removals import count
     from mamushi.selection.tokens import highest_spans, rows_of
 
@@ -315,12 +315,12 @@ def token_manifests(files: TokenManifestsFiles, settings: TokenManifests, job: J
     retain texts, how much of it refits with other seeds mask as well, and what follows. Apart from
     the spans, since none of that changes them.
     """
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.files import write_json
-    from mamushi.artifacts.tables import read_table
     from mamushi.evidence.confounds import read_texts
     from mamushi.evidence.judgement import ranking_words
     from mamushi.evidence.tokens import TokenRanking
+    from mamushi.io import schemas
+    from mamushi.io.files import write_json
+    from mamushi.io.tables import read_table
     from mamushi.lm.loading import open_tokenizer
     from mamushi.registry import load
     from mamushi.selection.refits import refit_seed
@@ -367,11 +367,11 @@ def stability(files: StabilityFiles, settings: Stability, job: Job) -> None:
     It is apart from the lists: a change of how often they are refitted changes no list, and
     retrains nothing. Raises ``UserError`` for refits of other examples.
     """
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_table, write_table
     from mamushi.evidence.confounds import read_texts
     from mamushi.evidence.judgement import separation
     from mamushi.evidence.stability import rankings, stability
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_table, write_table
     from mamushi.selection.refits import read_refits
 
     scores = read_table(files.scores, schemas.SCORES)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.artifacts import paths
-from mamushi.configuration import arms, grid
-from mamushi.configuration.checks import of_texts
+from mamushi.config import arms, grid
+from mamushi.config.checks import of_texts
+from mamushi.io import paths
 from mamushi.running.stage import Files, Job, root, writes
 from mamushi.stages._settings import Config, Settings, axes, by_chance, setting, starts_of
 
@@ -45,12 +45,12 @@ def tables(files: TableFiles, settings: Compared, job: Job) -> None:
 
     ``sad_differences.rst`` says in words which curves differ, for the report.
     """
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.files import atomic
-    from mamushi.artifacts.tables import publish
     from mamushi.evaluation.curves import sad_table
     from mamushi.evaluation.quality import selection_table
     from mamushi.evaluation.summary import sad_differences, sad_summary, verdict
+    from mamushi.io import schemas
+    from mamushi.io.files import atomic
+    from mamushi.io.tables import publish
 
     of_tokens = set(settings.grid["selectors"]) - set(settings.ranked)
     sad = sad_table(settings.grid, files.root, of_tokens)
@@ -76,9 +76,9 @@ class Effects(Compared):
 
 def effects(files: TableFiles, settings: Effects, job: Job) -> None:
     """Collect what removals change on held-out texts, with errors over seeds and texts."""
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import publish
     from mamushi.evaluation.effects import effects_table
+    from mamushi.io import schemas
+    from mamushi.io.tables import publish
 
     table = effects_table(settings.grid, settings.by_chance, settings.margin, files.root)
     publish(files.out_folder, [(schemas.EFFECTS, table)], job.origin)
@@ -86,9 +86,9 @@ def effects(files: TableFiles, settings: Effects, job: Job) -> None:
 
 def subgroups(files: TableFiles, settings: Compared, job: Job) -> None:
     """Collect who pays for a removal, and who is removed: loss and lists by the texts' labels."""
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import publish
     from mamushi.evaluation.subgroups import subgroups_table
+    from mamushi.io import schemas
+    from mamushi.io.tables import publish
 
     table = subgroups_table(settings.grid, settings.ranked, files.root)
     publish(files.out_folder, [(schemas.SUBGROUPS, table)], job.origin)
@@ -122,8 +122,8 @@ def refine(files: RefineFiles, settings: Refine, job: Job) -> None:
     """
     import numpy as np
 
-    from mamushi.artifacts.files import write_json
     from mamushi.evaluation.crossing import first_crossing, refine
+    from mamushi.io.files import write_json
 
     measured = sorted(settings.budgets)
     beta = [0.0, *measured, 1.0]
@@ -173,9 +173,9 @@ class HalfGap(Settings):
 
 def half_gap(files: TableFiles, settings: HalfGap, job: Job) -> None:
     """Collect the budget-perplexity curves of unlearning and retraining, and half-gap budgets."""
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import publish
     from mamushi.evaluation.half_gap import half_gap_table, unlearning_table
+    from mamushi.io import schemas
+    from mamushi.io.tables import publish
 
     points = unlearning_table(settings.grid, settings.starts, files.root)
     budgets = half_gap_table(points, target=settings.target, retain_cap=settings.retain_cap)
@@ -193,9 +193,9 @@ class Probes(Settings):
 
 def probes(files: TableFiles, settings: Probes, job: Job) -> None:
     """Collect what all models said, and what comes back by a little training, beside gold."""
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import publish
     from mamushi.evaluation.probes import all_generations, relapse_table
+    from mamushi.io import schemas
+    from mamushi.io.tables import publish
 
     said = all_generations(settings.grid, files.root)
     back = relapse_table(settings.grid, settings.starts, files.root)
@@ -219,9 +219,9 @@ class Left(Settings):
 
 def left(files: TableFiles, settings: Left, job: Job) -> None:
     """Collect what is left of forget texts in the models of all cells, beside the same of gold."""
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import publish
     from mamushi.evaluation.audit_texts import audit_texts
+    from mamushi.io import schemas
+    from mamushi.io.tables import publish
 
     table = audit_texts(settings.grid, settings.starts, settings.ready, files.root)
     publish(files.out_folder, [(schemas.MEMBERSHIP, table)], job.origin)
@@ -238,10 +238,10 @@ def qualitative(files: TableFiles, settings: Qualitative, job: Job) -> None:
     """Collect the first and the last texts of rankings."""
     import pyarrow as pa
 
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.provenance import provenance
-    from mamushi.artifacts.tables import publish
     from mamushi.evidence.ranking import ends, excerpt, read_ranking, texts_of
+    from mamushi.io import schemas
+    from mamushi.io.provenance import provenance
+    from mamushi.io.tables import publish
 
     rows: list[dict[str, Any]] = []
     read = {}
@@ -273,11 +273,11 @@ class Evidence(Settings):
 
 def evidence(files: TableFiles, settings: Evidence, job: Job) -> None:
     """Join what the runs found before any retraining, and add the advice that follows."""
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.provenance import provenance
-    from mamushi.artifacts.tables import publish
     from mamushi.evidence.advice import advice, read_frontier
     from mamushi.evidence.tables import joined, paper_rows
+    from mamushi.io import schemas
+    from mamushi.io.provenance import provenance
+    from mamushi.io.tables import publish
 
     sources = (
         (schemas.FRONTIER, paths.FRONTIER, settings.cells),

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mamushi.artifacts.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
-from mamushi.configuration.models import Training
-from mamushi.configuration.sections import HeldOut
+from mamushi.config.models import Training
+from mamushi.config.sections import HeldOut
 from mamushi.errors import UserError
+from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.running import launch
 from mamushi.running.stage import Files, Job, reads, writes
 from mamushi.stages import _asking, _models
@@ -69,9 +69,9 @@ def base_model(files: BaseModelFiles, settings: BaseModel, job: Job) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.files import write_json
-    from mamushi.artifacts.tables import read_table, write_table
+    from mamushi.io import schemas
+    from mamushi.io.files import write_json
+    from mamushi.io.tables import read_table, write_table
     from mamushi.lm import device, loading, tiny
 
     training = settings.pretraining
@@ -149,7 +149,7 @@ def trunk_of(files: _models.TrainingFiles, settings: FineTune, job: Job) -> Find
     section and the held-out ones."""
 
     def find(model: PreTrainedModel, accelerator: Accelerator) -> Trunk | None:
-        from mamushi.artifacts.tables import EVALUATION
+        from mamushi.io.tables import EVALUATION
         from mamushi.lm.tokens import read_tokens
 
         training = settings.training
@@ -187,8 +187,8 @@ def fine_tuned(
     """
     import numpy as np
 
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.provenance import fingerprint
+    from mamushi.io import schemas
+    from mamushi.io.provenance import fingerprint
     from mamushi.lm.batches import steps
     from mamushi.lm.tokens import mass, read_tokens, subset
 
@@ -272,8 +272,8 @@ def retrain(files: RetrainFiles, settings: Retrain, job: Job) -> None:
     through a file would cost more than the measurement. The weights are kept only when asked for.
     In the place of a list there can be spans to leave out of the loss.
     """
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import EVALUATION, write_table
+    from mamushi.io import schemas
+    from mamushi.io.tables import EVALUATION, write_table
     from mamushi.lm.perplexity import nll_table, perplexity_table, require_domains, text_nll
     from mamushi.lm.sharding import active
     from mamushi.lm.storage import save_trained
@@ -317,8 +317,8 @@ def retrain(files: RetrainFiles, settings: Retrain, job: Job) -> None:
 
 
 def _removed(files: RetrainFiles) -> list[str]:
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_table
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_table
 
     if files.removal is None:
         return []
@@ -328,8 +328,8 @@ def _removed(files: RetrainFiles) -> list[str]:
 
 def _edit(files: RetrainFiles) -> Callable[[TokenSet], TokenSet] | None:
     """Return what is done to the texts where they are not removed."""
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_table
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_table
     from mamushi.lm import tokens
 
     if not files.spans:
@@ -353,8 +353,8 @@ class EvaluateFiles(_models.TextFiles, _models.ModelFiles):
 
 def evaluate(files: EvaluateFiles, settings: Evaluate, job: Job) -> None:
     """Measure a kept model (base, contaminated, gold, beta 0) on the held-out sets."""
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import EVALUATION, write_table
+    from mamushi.io import schemas
+    from mamushi.io.tables import EVALUATION, write_table
     from mamushi.lm.perplexity import nll_table, perplexity_table, require_domains, text_nll
     from mamushi.lm.tokens import read_tokens
 

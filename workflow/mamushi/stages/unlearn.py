@@ -8,9 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.configuration import arms
-from mamushi.configuration.sections import HeldOut, UnlearnTraining
-from mamushi.configuration.sources import contents
+from mamushi.config import arms
+from mamushi.config.sections import HeldOut, UnlearnTraining
+from mamushi.config.sources import contents
 from mamushi.registry import plugin
 from mamushi.running.stage import Job, reads, writes
 from mamushi.stages import _asking, _models
@@ -81,9 +81,9 @@ class UnlearnFiles(_asking.AnswerFiles, _models.TrainingFiles, _models.ModelFile
 
 def unlearn(files: UnlearnFiles, settings: Unlearn, job: Job) -> None:
     """Unlearn the texts of a removal list from a trained model, measure and ask it."""
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.provenance import fingerprint
-    from mamushi.artifacts.tables import EVALUATION, FORGET, INFERENCE, RETAIN, write_table
+    from mamushi.io import schemas
+    from mamushi.io.provenance import fingerprint
+    from mamushi.io.tables import EVALUATION, FORGET, INFERENCE, RETAIN, write_table
     from mamushi.lm.loading import open_tokenizer
     from mamushi.lm.parameters import count
     from mamushi.lm.perplexity import perplexity_table, require_domains, text_nll
@@ -146,9 +146,9 @@ def _selected(forget: TokenSet, removal: Path | None, examples: Path) -> TokenSe
     """
     import numpy as np
 
-    from mamushi.artifacts import schemas
-    from mamushi.artifacts.tables import read_groups, read_table
     from mamushi.errors import UserError
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_groups, read_table
     from mamushi.lm.tokens import subset
     from mamushi.selection.removals import text_digests
     from mamushi.unlearning.removal import chosen_rows, read_ids, texts_of

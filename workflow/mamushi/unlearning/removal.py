@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.artifacts import paths, schemas, tabular
-from mamushi.artifacts.tables import SEALED, read_table
 from mamushi.data import readers
 from mamushi.data.opening import opened
 from mamushi.errors import UserError
+from mamushi.io import paths, schemas, tabular
+from mamushi.io.tables import SEALED, read_table
 
 OURS = {"id", "score", "rank", "copies"}
 """Columns by which a removal list of this program is known."""

@@ -24,8 +24,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from mamushi.artifacts.files import part_of
 from mamushi.errors import UserError
+from mamushi.io.files import part_of
 from mamushi.lm.attention import Documents, supports
 from mamushi.lm.batches import batches, collate
 from mamushi.lm.loss import run

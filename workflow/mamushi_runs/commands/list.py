@@ -36,8 +36,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Return the exit status of the workflow. Raises ``UserError`` for a budget that is none, and
     as ``workflow.required``."""
-    from mamushi.artifacts import paths
     from mamushi.errors import suggestion
+    from mamushi.io import paths
     from mamushi.registry import plugins
 
     configfiles = workflow.required(args)
@@ -76,8 +76,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _counts(dataset: str) -> Mapping[str, Any]:
     """Return what was counted of a dataset; nothing where nothing is ranked."""
-    from mamushi.artifacts import paths
-    from mamushi.artifacts.files import read_json
+    from mamushi.io import paths
+    from mamushi.io.files import read_json
 
     path = Path(paths.DATA_CARD.format(dataset=dataset))
     return dict(read_json(path)["counts"]) if path.is_file() else {}
@@ -91,8 +91,8 @@ def _corpus(dataset: str) -> int | None:
 def likely(cell: Mapping[str, Any], selector: str) -> str:
     """Return the budget of all texts of a corpus that are more likely than not of the domain.
     Raises ``UserError`` where there is none, or nobody ranked a corpus."""
-    from mamushi.artifacts import paths
-    from mamushi.artifacts.tables import read_metadata
+    from mamushi.io import paths
+    from mamushi.io.tables import read_metadata
     from mamushi.selection.removals import share_of
 
     path = Path(paths.POSTERIOR.format(**cell, selector=selector))
@@ -105,8 +105,8 @@ def likely(cell: Mapping[str, Any], selector: str) -> str:
 
 def _beta(args: argparse.Namespace, cell: Mapping[str, Any], selector: str) -> str:
     """Return the budget as it stands in file names."""
-    from mamushi.artifacts import paths
-    from mamushi.artifacts.domains import FORGET, INFERENCE
+    from mamushi.io import paths
+    from mamushi.io.domains import FORGET, INFERENCE
     from mamushi.selection.removals import share_of
 
     if args.likely:

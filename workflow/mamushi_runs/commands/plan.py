@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts.files import check_writable, write_json
 from mamushi.errors import UserError
+from mamushi.io.files import check_writable, write_json
 from mamushi_runs import hooks, targets, workflow
 from mamushi_runs.forecast import rates
 from mamushi_runs.forecast.forecast import CORES, QUEUE, Cluster, clock, forecast, read, size

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mamushi.configuration.sources import unlabelled
+from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
 from mamushi.registry import Plugin, plugins, tree
 from mamushi_runs import workflow
@@ -70,8 +70,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _rank(args: argparse.Namespace, cells: Iterable[Mapping[str, str]]) -> int:
     """Run the workflow and show what it made. Return the exit status."""
-    from mamushi.artifacts import paths
     from mamushi.commands import show
+    from mamushi.io import paths
 
     selectors = _selectors(args.out)
     lists = ["removals", *(paths.RANKING.format(**cell) for cell in cells)]
@@ -108,7 +108,7 @@ def _rank(args: argparse.Namespace, cells: Iterable[Mapping[str, str]]) -> int:
 
 def _likely(cells: Sequence[Mapping[str, Any]], selectors: Sequence[str]) -> list[str]:
     """Return the lists of all that is more likely than not of the domain, with their manifests."""
-    from mamushi.artifacts import paths
+    from mamushi.io import paths
     from mamushi_runs.commands import list as lists
 
     found = []
@@ -122,7 +122,7 @@ def _likely(cells: Sequence[Mapping[str, Any]], selectors: Sequence[str]) -> lis
 
 def _listed(cells: Iterable[Mapping[str, str]]) -> dict[Path, set[str]]:
     """Return the ids of each list that is there."""
-    from mamushi.artifacts import paths
+    from mamushi.io import paths
     from mamushi.unlearning.removal import read_ids
 
     found = {}
@@ -136,8 +136,8 @@ def _listed(cells: Iterable[Mapping[str, str]]) -> dict[Path, set[str]]:
 
 def _shown(more: str, *, tokens: bool = True) -> int:
     """Show the lists, and say what is not there yet. Return 0."""
-    from mamushi.artifacts import paths
     from mamushi.commands import show
+    from mamushi.io import paths
 
     show.show(paths.RESULTS, tokens=tokens)
     print(f"\n{more}\n", flush=True)

@@ -27,8 +27,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Return the exit status of Snakemake. Raises ``UserError`` as ``workflow.required``."""
-    from mamushi.artifacts import paths
     from mamushi.evidence.start import write
+    from mamushi.io import paths
 
     workflow.check_ending(args.out, ".html", ".zip")
     configfiles = workflow.required(args)

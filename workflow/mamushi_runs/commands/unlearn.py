@@ -45,9 +45,9 @@ def run(args: argparse.Namespace) -> int:
 
     import yaml
 
-    from mamushi.artifacts import paths
-    from mamushi.artifacts.files import atomic
-    from mamushi.configuration.grid import require_lists
+    from mamushi.config.grid import require_lists
+    from mamushi.io import paths
+    from mamushi.io.files import atomic
     from mamushi.registry import plugin
     from mamushi.unlearning.removal import read_ids
     from mamushi_runs import targets

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from mamushi.configuration import grid
-from mamushi.configuration.grid import Config
+from mamushi.config import grid
+from mamushi.config.grid import Config
 from mamushi.errors import UserError
 from mamushi.running import leases
 from mamushi.running.machine import processor_seconds

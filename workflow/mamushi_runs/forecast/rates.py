@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mamushi.artifacts import paths
 from mamushi.errors import UserError
+from mamushi.io import paths
 
 TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("rates.json").read_text("utf-8"))
 GPUS: dict[str, dict[str, Any]] = TABLE["gpus"]

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts import paths
-from mamushi.configuration import grid
-from mamushi.configuration.grid import Config
-from mamushi.configuration.sources import is_gguf
+from mamushi.config import grid
+from mamushi.config.grid import Config
+from mamushi.config.sources import is_gguf
+from mamushi.io import paths
 from mamushi_runs.forecast.rates import TABLE
 
 FROZEN, TRAINED = 2, 16

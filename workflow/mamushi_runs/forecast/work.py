@@ -16,12 +16,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mamushi.artifacts import paths
-from mamushi.artifacts.domains import CONTAMINATION, DOMAINS, EVALUATION, FORGET, INFERENCE
-from mamushi.configuration import arms
-from mamushi.configuration.grid import Config
-from mamushi.configuration.questions import VARIANTS, asked
-from mamushi.configuration.sources import files
+from mamushi.config import arms
+from mamushi.config.grid import Config
+from mamushi.config.questions import VARIANTS, asked
+from mamushi.config.sources import files
+from mamushi.io import paths
+from mamushi.io.domains import CONTAMINATION, DOMAINS, EVALUATION, FORGET, INFERENCE
 from mamushi.stages import _settings as settings_of
 from mamushi_runs.forecast import sizes
 from mamushi_runs.forecast.rates import CPU, TABLE

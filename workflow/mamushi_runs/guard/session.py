@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts.files import writable
 from mamushi.errors import UserError
+from mamushi.io.files import writable
 from mamushi.running import locks
 from mamushi_runs.guard import squeue, stop, unrecorded
 

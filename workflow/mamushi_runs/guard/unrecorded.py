@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mamushi.artifacts import digests
-from mamushi.artifacts.provenance import recorded
 from mamushi.errors import UserError
+from mamushi.io import digests
+from mamushi.io.provenance import recorded
 
 CLOSE = 1.0
 """Seconds by which the time of a file and of its record may differ: clocks and file systems."""

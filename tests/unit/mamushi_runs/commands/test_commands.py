@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from mamushi.artifacts.files import write_json
 from mamushi.cli import main
 from mamushi.commands import init, show
+from mamushi.io.files import write_json
 from mamushi_runs import workflow
 from mamushi_runs.commands import rank
 from tests.support.removal_files import removal_list

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from mamushi.artifacts import paths
-from mamushi.artifacts.domains import CONTAMINATION, FORGET, INFERENCE
-from mamushi.configuration.complete import complete
+from mamushi.config.complete import complete
 from mamushi.errors import UserError
+from mamushi.io import paths
+from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE
 from mamushi_runs.commands import plan
 from mamushi_runs.forecast import forecast, rates, work
 from mamushi_runs.forecast.forecast import CORES, QUEUE, Graph, Job

@@ -11,7 +11,7 @@ from torch import nn
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedModel
 
-from mamushi.configuration.complete import complete
+from mamushi.config.complete import complete
 from mamushi.lm import sharding
 from mamushi.lm.parameters import freeze
 from mamushi_runs.forecast import sizes

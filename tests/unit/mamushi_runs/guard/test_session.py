@@ -24,7 +24,7 @@ WRITE = """
 import json
 import sys
 
-from mamushi.artifacts.files import write_json
+from mamushi.io.files import write_json
 
 write_json(sys.argv[1], {"settings": json.loads(sys.argv[2]), "inputs": {}, "versions": {}})
 """
@@ -227,7 +227,7 @@ def test_what_was_finished_alone_with_other_settings_is_made_again(folder: Path)
 
 
 def test_an_input_that_changed_makes_what_was_finished_alone_again(tmp_path: Path) -> None:
-    from mamushi.artifacts import files
+    from mamushi.io import files
     from mamushi_runs.guard import unrecorded
 
     (tmp_path / "input").write_text("a")

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.artifacts.files import sha256
-from mamushi.artifacts.tables import EVALUATION
 from mamushi.data import readers
 from mamushi.data.raw import Raw, check_unique
 from mamushi.errors import UserError
+from mamushi.io.files import sha256
+from mamushi.io.tables import EVALUATION
 
 SETTINGS = {
     "path": {

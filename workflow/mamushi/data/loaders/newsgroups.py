@@ -23,10 +23,10 @@ from sklearn.datasets._twenty_newsgroups import (
     strip_newsgroup_quoting,
 )
 
-from mamushi.artifacts.files import sha256
-from mamushi.configuration.schema import instead
+from mamushi.config.schema import instead
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
+from mamushi.io.files import sha256
 
 SETTINGS = {
     "path": {

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.artifacts.tables import DOMAINS, EVALUATION, SECTIONS
 from mamushi.data import mixture as model
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
+from mamushi.io.tables import DOMAINS, EVALUATION, SECTIONS
 
 SETTINGS = {
     "sizes": {

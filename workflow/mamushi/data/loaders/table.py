@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.configuration.sources import unlabelled
+from mamushi.config.sources import unlabelled
 from mamushi.data import readers
 from mamushi.data.like import with_examples
 from mamushi.data.raw import Raw

@@ -458,7 +458,7 @@
 
   // Out of the page -------------------------------------------------------------------------------
 
-  // As `inert` in artifacts/tables.py: no spreadsheet runs it, and a number stays one.
+  // As `inert` in io/tables.py: no spreadsheet runs it, and a number stays one.
   function inert(text) {
     const runs = /^(?:[\s\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n])/.test(text);
     return runs && !/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text) ? "'" + text : text;

@@ -9,8 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from mamushi.artifacts import paths
-from mamushi.artifacts.tables import DOMAINS, FORGET
 from mamushi.evidence.diagnostics import (
     Scores,
     calibration_error,
@@ -21,6 +19,8 @@ from mamushi.evidence.diagnostics import (
     roc,
 )
 from mamushi.figures.style import BOTH, COLOURS, DASHED, NEUTRAL, Grid, canvas, label, write_above
+from mamushi.io import paths
+from mamushi.io.tables import DOMAINS, FORGET
 from mamushi.selection.metrics import auc
 
 CATEGORY = "Evidence"

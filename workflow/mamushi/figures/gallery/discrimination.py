@@ -7,7 +7,6 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mamushi.artifacts.tables import DOMAINS
 from mamushi.evidence.geometry import reaches
 from mamushi.figures.curves import Geometry, read_geometry
 from mamushi.figures.style import (
@@ -23,6 +22,7 @@ from mamushi.figures.style import (
     reference,
     share_axis,
 )
+from mamushi.io.tables import DOMAINS
 
 CATEGORY = "Evidence"
 LABEL = "Discrimination"

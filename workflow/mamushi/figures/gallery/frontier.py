@@ -14,7 +14,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mamushi.artifacts import schemas
 from mamushi.figures.curves import Row, read_rows
 from mamushi.figures.style import (
     DOTTED,
@@ -31,6 +30,7 @@ from mamushi.figures.style import (
     models,
     note,
 )
+from mamushi.io import schemas
 
 CATEGORY = "Evidence"
 LABEL = "Frontier"

@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from mamushi.artifacts.tables import DOMAINS
 from mamushi.evidence.geometry import SAME_SPAN
 from mamushi.figures.curves import Geometry, read_geometry
 from mamushi.figures.style import (
@@ -23,6 +22,7 @@ from mamushi.figures.style import (
     reference,
     share_axis,
 )
+from mamushi.io.tables import DOMAINS
 
 CATEGORY = "Evidence"
 LABEL = "Subspaces"

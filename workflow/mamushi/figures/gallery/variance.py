@@ -6,7 +6,6 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from mamushi.artifacts.tables import DOMAINS
 from mamushi.figures.curves import read_geometry
 from mamushi.figures.style import (
     COLOURS,
@@ -21,6 +20,7 @@ from mamushi.figures.style import (
     reference,
     share_axis,
 )
+from mamushi.io.tables import DOMAINS
 
 CATEGORY = "Evidence"
 LABEL = "Variance"

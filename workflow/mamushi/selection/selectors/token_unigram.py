@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.artifacts.domains import FORGET
+from mamushi.io.domains import FORGET
 from mamushi.selection.crossfit import FOLDS
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.tokens import Scores, TokenPool

@@ -7,8 +7,8 @@ constants do not depend on x and are left out, so the score is a log-density rat
 
 import numpy as np
 
-from mamushi.artifacts.tables import DOMAINS
 from mamushi.errors import UserError
+from mamushi.io.tables import DOMAINS
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.statistics import products
 

@@ -1,0 +1,355 @@
+"""The configuration: what is filled in, what is coerced, and one clear line for each mistake."""
+
+from __future__ import annotations
+
+import json
+import math
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from mamushi import registry
+from mamushi.config import arms, grid, schema
+from mamushi.config.complete import complete, declared
+from mamushi.config.models import Lora
+from mamushi.config.sources import files
+from mamushi.stages import _settings as settings
+from tests.support.configurations import ROOT, Config, laid_over, minimal, paper
+
+JIGSAW = ("train.csv", "test.csv", "test_labels.csv")
+SECTIONS = ["data", "tokens", "training", "embedding", "evaluation", "execution"]
+
+
+def test_the_schema_for_editors_is_valid_and_takes_what_the_program_takes() -> None:
+    keys: dict[str, Any] = runpy.run_path(str(ROOT / "docs/keys.py"))
+    rule = keys["plain"](declared())
+    Draft202012Validator.check_schema(rule)
+    Draft202012Validator(rule).validate(paper())
+    assert rule["properties"]["training"]["properties"]["epochs"]["description"]
+
+
+def test_every_key_is_described() -> None:
+    def check(at: str, rule: Config) -> None:
+        named = rule.get("additionalProperties")
+        for each in named.get("oneOf", [named]) if isinstance(named, dict) else ():
+            check(f"{at}.*", each)
+        for key, setting in rule.get("properties", {}).items():
+            assert schema.meaning(setting), f"{at}.{key}"
+            check(f"{at}.{key}", setting)
+
+    check("", declared())
+
+
+def made(stage: str, config: dict[str, Any], **given: Any) -> Any:
+    """The settings of a stage for a cell of this configuration."""
+    cell = {"dataset": "made", "model": "tiny", "seed": 0}
+    return settings.of(stage, complete(config), **{**cell, **given})
+
+
+@pytest.mark.parametrize(
+    ("selectors", "given", "ratio"),
+    [
+        (["random", "mamushi_lr", "linear"], None, "mamushi_lr"),
+        (["random", "mine"], None, "mine"),
+        (["mamushi_lr", "mamushi"], None, "mamushi"),
+        # None of these cross-fits.
+        (["random", "l2_norm"], None, "mamushi"),
+        (["random", "mamushi_lr"], "mamushi", "mamushi"),
+    ],
+)
+def test_the_ratio_is_estimated_by_a_selector_that_is_asked_for(
+    selectors: list[str], given: str | None, ratio: str
+) -> None:
+    config = minimal() | {"selectors": {"mine": {"kind": "mamushi_lr"}}}
+    config["grid"] = {**config["grid"], "selectors": selectors}
+    config["removal"] = {"ratio": given}
+    assert complete(config)["removal"]["ratio"] == ratio
+
+
+def test_a_method_left_at_its_default_is_no_part_of_what_results_are_compared_by() -> None:
+    config = minimal() | {"unlearners": {"salun": {}}}
+    written = settings.as_json(made("retrain", config, role="retrained"))
+    unlearned = settings.as_json(made("unlearn", config, unlearner="salun"))
+    assert "method" not in written + unlearned and "lora" not in written + unlearned
+    # Without the method `lora`, its adapters say nothing.
+    config["training"] = {"lora": {"rank": 4}}
+    assert settings.as_json(made("retrain", config, role="retrained")) == written
+    config["training"]["method"] = "lora"
+    config["models"]["tiny"]["training"] = {"lora": {"alpha": 4}}
+    retrained = made("retrain", config, role="retrained")
+    assert json.loads(settings.as_json(retrained))["training"]["method"] == "lora"
+    # A model changes single keys of the adapters.
+    adapters = Lora(rank=4, alpha=4.0, dropout=0.0, target_modules=None)
+    assert retrained.training.lora == adapters
+    started = made("unlearn", config, unlearner="salun")
+    assert (started.method, started.lora) == ("lora", adapters)
+
+
+def test_the_paper_needs_no_defaults() -> None:
+    """config.yaml shows every key of its sections, so that a reader need not look further."""
+    given, full = paper(), complete(paper())
+    for section in SECTIONS:
+        assert given[section] == full[section], section
+    for axis, values in full["grid"].items():
+        assert given["grid"][axis] == values
+    assert set(full) == set(given)
+
+
+def test_defaults_are_the_decisions_of_the_design() -> None:
+    """Leaving everything out gives what config.yaml says for the paper."""
+    full, said = complete(minimal()), complete(paper())
+    for section in SECTIONS:
+        assert full[section] == said[section], section
+    for axis in ("seeds", "budgets", "selectors"):
+        assert full["grid"][axis] == said["grid"][axis]
+    assert full["removal"] == said["removal"]
+    assert full["studies"] == {}
+    assert full["keep_checkpoints"] is False
+    made = full["datasets"]["made"]
+    assert made["sections"] == {"contamination": 0.4, "inference": 0.4, "evaluation": 0.2}
+    assert made["limit"] == {"forget": None, "retain": None}
+
+
+def test_the_paper_s_numbers() -> None:
+    full = complete(paper())
+    grid = full["grid"]
+    assert math.prod(len(values) for values in grid.values()) == 2160
+    training = {name: model["training"] for name, model in full["models"].items()}
+    assert {name: t["epochs"] for name, t in training.items()} == {
+        "llama-3.1-8b": 5.0,
+        "qwen-2.5-7b": 5.0,
+        "gemma-2-2b": 3.0,
+    }
+    for each in training.values():
+        assert each.keys() == full["training"].keys()
+        assert each["learning_rate"] == 5e-5
+        assert each["batch_size"] == 32
+    assert full["selectors"]["mamushi_lr_matched"]["alpha"] == 0.1 / 4096
+
+
+def test_the_base_of_a_derived_selector_is_there() -> None:
+    config = minimal()
+    config["grid"]["selectors"] = ["mirror"]
+    config["selectors"] = {"mirror": {"kind": "anti_mamushi", "of": "lr_cos"}}
+    # The probe asks for random, lr_cos and mamushi.
+    assert set(complete(config)["selectors"]) == {"mirror", "lr_cos", "mamushi", "random"}
+
+
+def test_networks_of_another_selector_come_with_its_settings() -> None:
+    config = minimal()
+    config["grid"]["selectors"] = ["random", "small", "auto"]
+    own = {"kind": "mamushi", "batch_size": 64, "seeds_averaged": 3}
+    config["selectors"] = {"small": own, "auto": {"networks": "small"}}
+    full = complete(config)
+    mamushi = registry.plugin("selector", "mamushi").defaults
+    wanted = {**mamushi, "batch_size": 64, "seeds_averaged": 3}
+    assert settings.selector_settings(full, "auto")["networks"] == wanted
+    del config["selectors"]["auto"]
+    config["selectors"]["mamushi"] = {"epochs": 7}
+    given = settings.selector_settings(complete(config), "auto")["networks"]
+    assert given == {**mamushi, "epochs": 7}
+
+
+def test_completing_twice_changes_nothing() -> None:
+    for config in (paper(), minimal(), laid_over("profiles/small/science.yaml")):
+        full = complete(config)
+        assert complete(full) == full
+
+
+def as_text(value: Any) -> Any:
+    """What a nested value on the command line becomes: every leaf is text."""
+    if isinstance(value, dict):
+        return {key: as_text(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [as_text(item) for item in value]
+    return "null" if value is None else str(value)
+
+
+def test_text_is_coerced() -> None:
+    """`--config` gives text; it must not look like a change of the science."""
+    assert complete(as_text(paper())) == complete(paper())
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "wanted"),
+    [
+        ("learning_rate", "2.0e-5", 2.0e-5),
+        ("learning_rate", "5e-5", 5.0e-5),  # YAML reads this as text
+        ("epochs", 3, 3.0),
+        ("epochs", "3", 3.0),
+        ("batch_size", "16", 16),
+        ("batch_size", 16.0, 16),
+        ("gradient_clip", "null", None),
+        ("gradient_clip", "1", 1.0),
+        ("train_output_head", "True", True),
+    ],
+)
+def test_one_type_for_each_key(key: str, given: object, wanted: object) -> None:
+    config = minimal()
+    config["training"] = {key: given}
+    found = complete(config)["training"][key]
+    assert found == wanted
+    assert type(found) is type(wanted)
+
+
+def test_paths_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (JIGSAW[0], JIGSAW[1], f"{JIGSAW[2]}.zip"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("MAMUSHI_JIGSAW", str(tmp_path))
+    full = complete(paper())
+    assert full["datasets"]["jigsaw"]["path"] == str(tmp_path)
+    assert full["datasets"]["newsgroups"]["path"] is None
+    assert files(full["datasets"]["newsgroups"]) == []
+    assert files(full["datasets"]["jigsaw"]) == [
+        str(tmp_path / "train.csv"),
+        str(tmp_path / "test.csv"),
+        str(tmp_path / "test_labels.csv.zip"),
+    ]
+
+
+def test_definitions_that_are_not_used_may_lack_their_files() -> None:
+    config = paper()
+    config["datasets"]["jigsaw"]["path"] = "/no/such/folder"
+    config["grid"]["datasets"] = ["newsgroups"]
+    config["probe"]["datasets"] = ["newsgroups"]
+    config["studies"] = None
+    assert complete(config)["grid"]["datasets"] == ["newsgroups"]
+
+
+def test_a_lab_s_own_case(tmp_path: Path) -> None:
+    """A contaminated model in a folder and a table with its training data, by themselves."""
+    table = tmp_path / "training.parquet"
+    table.touch()
+    (tmp_path / "config.json").touch()
+    comments = {
+        "kind": "table",
+        "path": str(table),
+        "forget": {"where": "toxicity >= 0.5"},
+        "sections": {"inference": 1},
+    }
+    full = complete(
+        {
+            "grid": {"datasets": ["comments"], "models": ["ours"], "seeds": [0]},
+            "datasets": {"comments": comments},
+            "models": {"ours": {"source": str(tmp_path), "contaminated": True}},
+        }
+    )
+    assert full["studies"] == {}
+    assert [*full["datasets"], *full["models"]] == ["comments", "ours"]
+    assert full["datasets"]["comments"]["sections"] == {"inference": 1.0}
+    assert full["datasets"]["comments"]["forget"] == {"where": "toxicity >= 0.5"}
+    assert full["models"]["ours"]["contaminated"] is True
+    assert files(full["datasets"]["comments"]) == [str(table)]
+
+
+@pytest.mark.parametrize(
+    ("definition", "measurable"),
+    [
+        ({"kind": "jigsaw"}, True),
+        ({"kind": "synthetic"}, True),
+        ({"kind": "newsgroups"}, False),
+        ({"kind": "newsgroups", "sections": {"inference": 0.5, "evaluation": 0.5}}, True),
+        ({"kind": "table", "forget": {"where": "x > 1"}}, False),
+        ({"kind": "table", "forget": {"where": "x > 1"}, "section": "split"}, True),
+    ],
+)
+def test_measuring_needs_an_evaluation_section(definition: Config, measurable: bool) -> None:
+    config = minimal()
+    config["datasets"]["mine"] = {"sections": {"inference": 1}, **definition}
+    reason = grid.unmeasurable(complete(config), "mine", "tiny")
+    assert (reason is None) == measurable
+    assert measurable or "datasets.mine.sections" in str(reason)
+
+
+# Unlearning ---------------------------------------------------------------------------------------
+
+
+def test_unlearning_and_its_probe_take_the_grids_lists() -> None:
+    config = minimal()
+    config["grid"] |= {"seeds": [3, 4], "selectors": ["random", "lr_cos"]}
+    config["unlearning"] = {"selectors": ["random"]}
+    full = complete(config)
+    assert full["unlearning"]["datasets"] == full["probe"]["datasets"] == ["made"]
+    assert full["unlearning"]["models"] == full["probe"]["models"] == ["tiny"]
+    assert full["unlearning"]["selectors"] == ["random"]
+    assert full["unlearning"]["seeds"] == [3, 4]
+    assert full["probe"]["seeds"] == [3]
+    assert full["unlearning"]["max_length"] == full["tokens"]["max_length"]
+
+
+def test_what_is_left_is_asked_of_the_grids_cells() -> None:
+    config = minimal()
+    config["grid"] |= {"seeds": [3, 4], "selectors": ["random", "lr_cos"]}
+    left = complete(config)["left"]
+    assert [left[axis] for axis in ("datasets", "models", "seeds")] == [["made"], ["tiny"], [3, 4]]
+    assert (left["selectors"], left["unlearners"]) == ([], [])
+    config["left"] = {"selectors": ["vmf"], "unlearners": ["salun"]}
+    full = complete(config)
+    # Those that nothing else asks for have their settings too.
+    assert full["selectors"]["vmf"]["kind"] == "vmf"
+    assert full["unlearners"]["salun"]["training"] == full["unlearning"]["training"]
+
+
+def test_what_is_planted_is_a_setting_of_its_dataset_alone() -> None:
+    config = minimal()
+    plain = made("examples", config)
+    config["datasets"]["made"]["planted"] = {"texts": 3}
+    config["models"]["tiny"]["pretraining"]["domains"] = ["retain"]
+    planted = made("examples", config)
+    assert planted.planted == {"texts": 3, "repeats": [1, 4, 16]}
+    # Data that was made before the key was there is not made again for it.
+    assert "planted" not in settings.as_json(plain)
+    # A key of null at a loader that had none before.
+    assert paper()["datasets"]["jigsaw"]["forget"] is None
+    assert "forget" not in made("examples", complete(paper()), dataset="jigsaw").loader
+    assert "planted" in settings.as_json(planted)
+
+
+def test_a_second_version_of_an_unlearner_has_a_training_of_its_own() -> None:
+    config = minimal()
+    matched = {"kind": "neggrad_plus", "training": {"steps": "matched"}}
+    config["unlearning"] = {"unlearners": ["neggrad_plus", "slow"], "training": {"epochs": 2}}
+    config["unlearners"] = {"slow": matched}
+    found = complete(config)["unlearners"]
+    assert found["slow"]["training"] == {
+        **found["neggrad_plus"]["training"],
+        "steps": "matched",
+    }
+    assert found["slow"]["training"]["epochs"] == 2.0
+
+
+def ready(**changes: Any) -> Config:
+    """A model that is already contaminated, with the clean one that it was trained from."""
+    config = minimal()
+    config["models"]["ours"] = {"source": None, "contaminated": True, "base": "tiny"}
+    config["models"]["ours"]["training"] = {"trained_blocks": 2, "precision": "fp32"}
+    config["grid"]["models"] = ["ours"]
+    config["unlearning"] = changes
+    return complete(config)
+
+
+def test_a_contaminated_model_is_unlearned_as_it_is() -> None:
+    assert arms.start(ready(), "ours") == "contaminated"
+    assert arms.is_untrained(ready(), "ours", "contaminated")
+    assert arms.Arm("contaminated").base(ready(), "ours") == "ours"
+    assert arms.Arm("gold").base(ready(), "ours") == "tiny"
+    start = made("unlearn", ready(), model="ours", unlearner="salun").start
+    assert (start.training, start.precision) == (None, "fp32")
+    plain = complete(minimal())
+    assert arms.start(plain, "tiny") == "beta0"
+
+
+def test_endpoints_are_opened_as_they_were_trained() -> None:
+    config = ready()
+    trained = made("finetune", config, model="ours", role="gold").training
+    for opened in (
+        made("judge", config, model="ours", arm="gold"),
+        made("ask", config, model="ours", arm="gold", asked=["generate"]).model,
+    ):
+        assert opened.training is not None
+        assert vars(opened.training).items() <= vars(trained).items()
+        assert opened.training.trained_blocks == 2
+        assert opened.precision == trained.precision == "fp32"

@@ -1,0 +1,315 @@
+"""One clear line for each mistake in a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mamushi.config.complete import ConfigError, complete
+from tests.support.configurations import ROOT, Config, minimal, paper
+
+MISTAKES = """
+grid.budgets = [0.1, 0.5, 1.2]
+    grid.budgets[2]: 1.2 is not allowed; allowed is a number strictly between 0 and 1 in steps
+    of 0.000001
+grid.budgets = [0.1234567]
+    grid.budgets[0]: 0.1234567 is not allowed;
+grid.budgets = [0.5, "0.50"]
+    grid.budgets: 0.5 stands there more than once;
+grid.seeds = []
+    grid.seeds: [] is not allowed; allowed is at least 1 entry
+training.lerning_rate = 1
+    training.lerning_rate: unknown key; did you mean 'learning_rate'? known are: batch_size,
+training.epochs = "many"
+    training.epochs: 'many' is not allowed; allowed is a number greater than 0
+training.batch_size = 1.5
+    training.batch_size: 1.5 is not allowed; allowed is a whole number at least 1
+training.learning_rate = "inf"
+    training.learning_rate: inf is not allowed;
+training.precision = "fp16"
+    training.precision: 'fp16' is not allowed; did you mean 'bf16'? allowed is one of: bf16, fp32
+training.betas = [0.9, 0.99, 0.999]
+    training.betas: [0.9, 0.99, 0.999] is not allowed; allowed are exactly 2 entries
+data = [1]
+    data: [1] is not allowed; allowed is a mapping of keys to values
+models.gemma-2-2b.training = {"epoch": 1}
+    models.gemma-2-2b.training.epoch: unknown key; did you mean 'epochs'?
+datasets.a/b = {"kind": "jigsaw"}
+    datasets.a/b: this name is not allowed; allowed is a name of letters, digits,
+grid.datasets = ["jigsaws"]
+    grid.datasets[0]: unknown dataset 'jigsaws'; did you mean 'jigsaw'? known are: jigsaw,
+studies.reverse.models = ["gpt"]
+    studies.reverse.models[0]: unknown model 'gpt'; known are: gemma-2-2b, llama-3.1-8b,
+grid.selectors = ["random", "mamishi"]
+    grid.selectors[1]: unknown selector 'mamishi'; did you mean 'mamushi'? known are:
+removal.ratio = "best"
+    removal.ratio: unknown selector 'best'; known are: anti_mamushi,
+removal.ratio = "random"
+    removal.ratio: 'random' is not allowed, since it gives retain texts no score and so estimates no
+    density ratio; choose a selector that does, such as mamushi
+datasets.jigsaw.kind = "jig"
+    datasets.jigsaw.kind: 'jig' is not allowed; did you mean 'jigsaw'? allowed is one of: jigsaw,
+datasets.jigsaw.forget = ["toxic", "sever_toxic"]
+    datasets.jigsaw.forget[1]: 'sever_toxic' is not allowed; did you mean 'severe_toxic'? allowed is
+    one of: toxic, severe_toxic, obscene, threat, insult, identity_hate
+datasets.jigsaw.forget = severe_toxic
+    datasets.jigsaw.forget: 'severe_toxic' is not allowed; allowed is a list (each entry one of:
+datasets.mine = {"path": "x.csv"}
+    datasets.mine.kind: missing; it has no default; allowed is one of: jigsaw,
+selectors.mine = {"kind": "best"}
+    selectors.mine.kind: 'best' is not allowed; allowed is one of: anti_mamushi,
+selectors.anti_mamushi = {"of": "token_random"}
+    selectors.anti_mamushi.of: 'token_random' ranks tokens; name a selector of texts
+selectors.random = {"alpha": 1}
+    selectors.random.alpha: unknown key; known are: draw, kind
+selectors.mamushi = {"folds": 1}
+    selectors.mamushi.folds: 1 is not allowed; allowed is a whole number at least 2
+selectors.auto = {"depths": [0.3, 1]}
+    selectors.auto.depths: 0.3 is not among embedding.depths (0.25, 0.5, 0.75); 1 is the embedding
+selectors.auto = {"networks": "moon"}
+    selectors.auto.networks: unknown selector 'moon'; known are:
+selectors.auto = {"networks": "random"}
+    selectors.auto.networks: 'random' is of kind random; networks are those of kind mamushi
+selectors.anti_mamushi = {"of": "anti_mamushi"}
+    selectors.anti_mamushi: derives from itself (anti_mamushi from anti_mamushi)
+datasets.mine = {"kind": "table"}
+    datasets.mine.forget: missing; it has no default; allowed is a mapping of keys to values
+    (What marks the forget domain
+datasets.mine = {"kind": "table", "forget": {"column": "label"}}
+    datasets.mine.forget: {'column': 'label'} is not allowed; allowed is: What marks
+datasets.jigsaw.sections.inference = 1.0
+    datasets.jigsaw.sections: the shares (contamination 0.5, inference 1) sum to 1.5; they must
+    sum to 1
+models.mine = {}
+    models.mine.source: missing; a model has a source (folder, GGUF file or hub id), or a
+models.mine = {"family": "llama", "pretraining": {"datasets": ["jigsaw"]}, "source": "a/b"}
+    models.mine.source: unknown key; known are: contaminated, family,
+models.gemma-2-2b.revision = null
+    models.gemma-2-2b.revision: null is not allowed, since 'google/gemma-2-2b' is no folder
+models.gemma-2-2b.revision = "main"
+    models.gemma-2-2b.revision: 'main' is not allowed; allowed is a commit of 40 hexadecimal
+models.gemma-2-2b.source = "/no/such/model"
+    models.gemma-2-2b.source: '/no/such/model' is no folder;
+models.gemma-2-2b.base = "clean"
+    models.gemma-2-2b.base: unknown model 'clean'; known are:
+tokens.max_length = 64
+    training.max_length: 128 is not allowed; it is at most tokens.max_length, 64
+models.gemma-2-2b.training.max_length = 512
+    models.gemma-2-2b.training.max_length: 512 is not allowed; it is at most tokens.max_len
+grid.selectors = ["random", "oracle"]
+    grid.selectors[1]: 'oracle' is not allowed with the dataset 'jigsaw'; it needs the true
+    density ratio, which synthetic data has
+selectors.anti_mamushi = {"of": "oracle"}
+    studies.reverse.selectors[2]: 'anti_mamushi' is not allowed with the dataset 'newsgroups'
+datasets.newsgroups.path = "/no/such/file.tar.gz"
+    datasets.newsgroups.path: '/no/such/file.tar.gz' is not allowed; no such file
+datasets.jigsaw.path = "/no/such/folder"
+    datasets.jigsaw.path: '/no/such/folder' is not allowed; no such folder; it names a folder
+    with train.csv, test.csv, test_labels.csv (each plain or as .zip)
+"""
+"""A change of config.yaml, and how the line begins that tells of it."""
+
+SMALL = """
+models.tiny.heads = 3
+    models.tiny.hidden_size: 64 is not allowed; it is a multiple of heads, 3
+models.tiny.hidden_size = 12
+    models.tiny.heads: hidden_size / heads is 3, but rotary positions turn pairs
+models.tiny.max_positions = 100
+    models.tiny.pretraining.max_length: 128 is not allowed; it is at most max_positions, 100
+models.tiny.contaminated = true
+    models.tiny.contaminated: true is not allowed;
+extends = papers
+    extends: 'papers' is not allowed; did you mean 'paper'? allowed is one of: paper, null
+unlearning.unlearners = [neggrad_plus, salum]
+    unlearning.unlearners[1]: unknown unlearner 'salum'; did you mean 'salun'?
+unlearning.lists = {mine: /no/such/list.txt}
+    unlearning.lists.mine: '/no/such/list.txt' is not allowed; no such file
+unlearning.max_length = 999
+    unlearning.max_length: 999 is not allowed; it is at most tokens.max_length, 256
+unlearners.salun = {sparsity: 2}
+    unlearners.salun.sparsity: 2.0 is not allowed;
+evidence.targets = [{target: removal, value: 50}, {target: preservation, value: 2}]
+    evidence.targets[0].value: 50 is not allowed; a share is at most 1
+datasets.made.planted = {texts: 3}
+    datasets.made.planted: tiny is pretrained on the texts among which these are planted; write
+unlearners.retraining = {kind: salun}
+    unlearners.retraining: this name is taken in the tables; choose another
+"""
+"""The same of a configuration that says as little as can be."""
+
+
+def changes(table: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for line in table.strip().splitlines():
+        if line.startswith(" "):
+            change, told = found.pop()
+            found.append((change, f"{told} {line.strip()}".strip()))
+        else:
+            found.append((line, ""))
+    return found
+
+
+def changed(config: Config, change: str) -> Config:
+    path, _, value = change.partition(" = ")
+    *path_to, last = path.split(".")
+    at = config
+    for key in path_to:
+        at = at.setdefault(key, {})
+    at[last] = yaml.safe_load(value)
+    return config
+
+
+@pytest.mark.parametrize(
+    ("of", "change", "wanted"),
+    [(paper, *row) for row in changes(MISTAKES)] + [(minimal, *row) for row in changes(SMALL)],
+)
+def test_a_mistake_is_one_line(of: Callable[[], Config], change: str, wanted: str) -> None:
+    lines = mistakes(changed(of(), change))
+    assert any(line.startswith(wanted) for line in lines), lines
+    assert all("\n" not in line for line in lines)
+
+
+def test_all_mistakes_at_once() -> None:
+    config = paper()
+    config["grid"]["budgets"] = [0.5, 2]
+    config["training"]["epochs"] = -1
+    config["trainin"] = {}
+    assert [line.split(":")[0] for line in mistakes(config)] == [
+        "grid.budgets[1]",
+        "training.epochs",
+        "trainin",
+    ]
+
+
+def test_shapes_of_all_sorts_are_reported_not_raised() -> None:
+    shapes = "null, [], 3, text, {a: null}, {a: []}, [[]], {kind: []}, {a: {kind: {}}}"
+    for value in yaml.safe_load(f"[{shapes}]"):
+        for section in ("grid", "datasets", "models", "selectors", "removal", "training"):
+            config = paper()
+            config[section] = value
+            try:
+                complete(config)
+            except ConfigError as error:
+                assert all(section in line or "unknown" in line for line in error.lines)
+
+
+def test_a_folder_without_all_its_files(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").touch()
+    config = paper()
+    config["datasets"]["jigsaw"]["path"] = str(tmp_path)
+    [line] = mistakes(config)
+    assert line.startswith(
+        f"datasets.jigsaw.path: '{tmp_path}' is not allowed; test.csv, test_labels.csv not there; "
+    )
+
+
+def test_tokens_are_ranked_for_retraining_alone() -> None:
+    config = paper()
+    config["grid"]["selectors"] = ["random", "token_random"]
+    del config["unlearning"]["selectors"]
+    assert complete(config)["unlearning"]["selectors"] == ["random"]
+    for section in ("unlearning", "probe", "left"):
+        config[section] = {**config.get(section, {}), "selectors": ["token_random"]}
+    config["removal"] = {"ratio": "token_unigram"}
+    found = mistakes(config)
+    for section in ("unlearning", "probe", "left"):
+        [line] = [each for each in found if each.startswith(f"{section}.selectors")]
+        assert line.endswith("is not allowed, since it ranks tokens and lists no text")
+    assert any(line.startswith("removal.ratio: 'token_unigram' is not allowed") for line in found)
+
+
+@pytest.mark.parametrize(("name", "does"), [("token_random", "ranks"), ("greedy_unigram", "reads")])
+def test_tokens_are_ranked_and_read_where_there_is_a_tokenizer(name: str, does: str) -> None:
+    config = paper()
+    vectors = {"path": str(ROOT / "v.parquet"), "id": "id", "vector": "vector"}
+    config["models"]["vectors"] = {"embeddings": vectors}
+    config["grid"] |= {"selectors": ["random", name], "models": ["gemma-2-2b", "vectors"]}
+    line = f"grid.selectors[1]: '{name}' {does} tokens, and models.vectors has embeddings made "
+    assert line + "elsewhere and no tokenizer; leave one of them out" in mistakes(config)
+
+
+@pytest.mark.parametrize("sections", [None, {"contamination": 0.4, "inference": 0.6}])
+def test_a_contaminated_model_wants_all_texts_ranked(sections: Config | None) -> None:
+    config = minimal()
+    mine: Config = {"kind": "table", "forget": {"where": "x > 1"}}
+    config["datasets"]["mine"] = mine | ({"sections": sections} if sections else {})
+    config["models"]["ours"] = {"source": None, "contaminated": True}
+    config["grid"] = {"datasets": ["mine"], "models": ["ours"]}
+    [line] = mistakes(config)
+    assert line.startswith(
+        "datasets.mine.sections: the contamination section, 40% of its texts, would be neither "
+        "ranked nor trained on, since ours has been contaminated before; write {inference: 1.0}"
+    )
+    for good in (
+        {"datasets": {"mine": mine | {"sections": {"inference": 0.8, "evaluation": 0.2}}}},
+        {"datasets": {"mine": mine | {"section": "split"}}},
+        {"datasets": {"mine": {"kind": "synthetic"}}},
+        # Somebody needs that section.
+        {"grid": {"datasets": ["mine"], "models": ["ours", "tiny"]}},
+        {"studies": {"other": {"models": ["tiny"]}}},
+    ):
+        given = config | good
+        given["datasets"] = config["datasets"] | given["datasets"]
+        assert complete(given)
+    config["models"]["tiny"]["pretraining"]["datasets"] = ["mine"]
+    config["models"]["ours"]["base"] = "tiny"
+    assert complete(config)
+
+
+def test_a_configuration_without_a_grid_says_how_to_have_the_paper_s() -> None:
+    lines = mistakes({"training": {"epochs": 1}})
+    assert lines == [
+        f"{key}: missing; write it, or `extends: paper` for what config.yaml says"
+        for key in ("grid", "datasets", "models")
+    ]
+
+
+def test_a_folder_is_a_model(tmp_path: Path) -> None:
+    config = paper()
+    config["models"]["gemma-2-2b"] = {"source": str(tmp_path)}
+    at = f"models.gemma-2-2b.source: {str(tmp_path)!r} is not allowed; "
+    (line,) = mistakes(config)
+    assert line.startswith(f"{at}this folder holds no model (no config.json)")
+    (tmp_path / "adapter_config.json").touch()
+    (line,) = mistakes(config)
+    assert line.startswith(f"{at}this folder holds adapters (LoRA)")
+    (tmp_path / "config.json").touch()
+    (tmp_path / "pytorch_model.bin").touch()
+    (line,) = mistakes(config)
+    assert line.startswith(f"{at}its weights are pickle files (pytorch_model.bin), which can run")
+    (tmp_path / "model.safetensors").touch()
+    assert complete(config)["models"]["gemma-2-2b"]["revision"] is None
+
+
+def test_a_gguf_file_is_a_model_if_it_starts_as_one(tmp_path: Path) -> None:
+    path, config = tmp_path / "small.Q8_0.gguf", paper()
+    config["models"]["gemma-2-2b"] = {"source": str(path)}
+    at = f"models.gemma-2-2b.source: {str(path)!r} is not allowed; "
+    assert mistakes(config) == [f"{at}no such file"]
+    begins = f"{at}it does not start as a GGUF file does; download it again"
+    for content in (b"", b"GGUF\3", b"PK\3\4" + bytes(60)):
+        path.write_bytes(content)
+        assert mistakes(config) == [begins]
+    path.write_bytes(b"GGUF\0\0\0\3")
+    (line,) = mistakes(config)
+    assert line.startswith(f"{at}its GGUF version, 50331648, cannot be read; 2 and 3 can")
+    path.write_bytes(b"GGUF\3\0\0\0")
+    assert complete(config)["models"]["gemma-2-2b"]["source"] == str(path)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "-x", "a/b", "a b", "a;b", "$a", "a'", "ä", "a\n"])
+def test_names_are_safe_in_a_shell_and_a_path(name: str) -> None:
+    config = minimal()
+    config["datasets"][name] = {"kind": "synthetic"}
+    [line] = mistakes(config)
+    assert "this name is not allowed" in line
+
+
+def mistakes(config: Config) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        complete(config)
+    assert str(caught.value) == "\n".join(caught.value.lines)
+    return caught.value.lines

@@ -1,0 +1,133 @@
+"""Digests that are looked up, and what must never be mistaken for what it was."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mamushi.errors import UserError
+from mamushi.io import digests
+
+BIG = b"x" * (digests.SMALL + 1)
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A folder with results, and no wait until files are old enough."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(digests, "SETTLED", -1)
+    Path("results").mkdir()
+    digests._known.cache_clear()
+    yield
+    digests._known.cache_clear()
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files that were read."""
+    found: list[str] = []
+    read = digests.sha256
+    monkeypatch.setattr(digests, "sha256", lambda path: found.append(str(path)) or read(path))
+    return found
+
+
+def write(content: bytes = BIG) -> None:
+    Path("a").write_bytes(content)
+
+
+def expected() -> str:
+    return hashlib.sha256(Path("a").read_bytes()).hexdigest()
+
+
+def test_a_file_is_read_once_by_this_process_and_by_the_next(reads: list[str]) -> None:
+    write()
+    for _ in range(3):
+        assert digests.of("a") == expected()
+        digests._known.cache_clear()
+    assert reads == ["a"]
+
+
+def older(date: int) -> None:
+    """Another file of the same size, and of an older date, is moved into its place."""
+    Path("b").write_bytes(BIG[:-1] + b"y")
+    os.utime("b", (date, date))
+    Path("b").replace("a")
+
+
+def same_date() -> None:
+    date = os.stat("a").st_mtime_ns
+    with open("a", "rb+") as handle:
+        handle.write(b"y")
+    os.utime("a", ns=(date, date))
+
+
+def link() -> None:
+    Path("other").write_bytes(BIG[:-1] + b"z")
+    os.utime("other", (0, 0))
+    Path("a").unlink()
+    Path("a").symlink_to("other")
+
+
+@pytest.mark.parametrize("change", [lambda: older(0), same_date, link, lambda: write(BIG + b"1")])
+def test_a_file_that_changed_is_read_again(change, reads: list[str]) -> None:
+    write()
+    before = digests.of("a")
+    change()
+    assert digests.of("a") == expected() != before
+    assert len(reads) == 2
+
+
+def test_a_young_file_is_not_remembered(monkeypatch: pytest.MonkeyPatch, reads: list[str]) -> None:
+    """It could change again without another time."""
+    monkeypatch.setattr(digests, "SETTLED", 2)
+    write()
+    assert digests.of("a") == digests.of("a")
+    assert len(reads) == 2
+    os.utime("a", (time.time() + 99,) * 2)
+    digests.of("a")
+    assert not digests.STORE.exists()
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"1\n{}", "flip"])
+def test_a_damaged_store_is_none(damage: bytes | str, reads: list[str]) -> None:
+    write()
+    digests.of("a")
+    stored = digests.STORE.read_bytes()
+    if isinstance(damage, str):
+        place = stored.index(expected().encode())
+        damage = stored[:place] + (b"0" if stored[place] != 48 else b"1") + stored[place + 1 :]
+    digests.STORE.write_bytes(damage)
+    digests._known.cache_clear()
+    assert digests.of("a") == expected()
+    assert digests.STORE.read_bytes() == stored
+    assert len(reads) == 2
+
+
+def test_several_processes_at_once_leave_a_whole_store() -> None:
+    script = (
+        "import sys; from mamushi.io import digests; digests.SETTLED = -1\n"
+        "for n in range(20):\n"
+        f"    open(sys.argv[1], 'wb').write(bytes([n]) * {len(BIG)}); digests.of(sys.argv[1])\n"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", script, str(n)]) for n in range(3)]
+    assert [process.wait() for process in running] == [0, 0, 0]
+    stored = digests._stored()
+    assert stored
+    for key, digest in stored.items():
+        path, *times = json.loads(key)
+        if json.loads(digests._key(path)) == [path, *times]:
+            assert digest == hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    assert list(digests.STORE.parent.iterdir()) == [digests.STORE]
+
+
+def test_what_cannot_be_read() -> None:
+    with pytest.raises(UserError, match="no such file"):
+        digests.of("nowhere")
+    with pytest.raises(UserError, match="is a folder"):
+        digests.of("results")

@@ -1,0 +1,122 @@
+"""Which files are a table: all that is there, or one line names what is not read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mamushi.errors import UserError
+from mamushi.io import tabular
+
+
+def shards(folder: Path) -> Path:
+    folder.mkdir()
+    for number in range(2):
+        (folder / f"part-{number}.jsonl").write_text('{"id": 1}\n')
+    return folder
+
+
+def beside(name: str, content: str = "x") -> Callable[[Path], object]:
+    def write(folder: Path) -> None:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("add", "message"),
+    [
+        (beside("part-2.json"), r"part-2\.json \(of an unknown ending\)"),
+        (beside("part-2.json.gz"), r"part-2\.json\.gz \(of an unknown ending\)"),
+        (beside("part-2.csv.bz2"), r"part-2\.csv\.bz2 \(of an unknown ending\)"),
+        (beside("part-2.jsonl.tmp"), r"part-2\.jsonl\.tmp \(of an unknown ending\)"),
+        (beside("more.txt"), r"more\.txt \(of an unknown ending\)"),
+        (beside("part-2"), r"part-2 \(of an unknown ending\)"),
+        (beside("_part-2.jsonl"), r"_part-2\.jsonl \(a table with a name that begins with _"),
+        (beside("en/part-2.jsonl"), r"en \(a folder with tables\)"),
+        (beside("en/deep/part-2.json.gz"), r"en \(a folder with tables\)"),
+        (beside("_delta_log/0.json"), r"_delta_log \(which makes it a table of Delta Lake"),
+        (lambda at: (at / "part-2.jsonl").symlink_to("no"), r"part-2\.jsonl \(a link to nothing"),
+        (lambda at: os.mkfifo(at / "part-2.jsonl"), r"part-2\.jsonl \(a pipe or a device\)"),
+        (beside("part-1.jsonl.gz"), "same file twice, as part-1.jsonl and part-1.jsonl.gz"),
+        (beside("part-2.csv"), r"files of several formats \(csv, jsonl\)"),
+    ],
+)
+def test_what_may_hold_rows_and_is_not_read_is_named(
+    tmp_path: Path, add: Callable[[Path], object], message: str
+) -> None:
+    folder = shards(tmp_path / "d")
+    add(folder)
+    with pytest.raises(UserError, match=message):
+        tabular.find(folder)
+
+
+def test_what_holds_no_rows_may_lie_beside_them(tmp_path: Path) -> None:
+    folder = shards(tmp_path / "d")
+    for name in (
+        *("README.md", "readme.txt", "LICENSE", "LICENSE-CC0.txt", "CITATION.cff", "logo.png"),
+        *(".gitattributes", ".part-0.jsonl.crc", "_SUCCESS", "_metadata", ".git/config"),
+        *("dataset_info.json", "x.jsonl.receipt.json", "images/1.jpg", "docs/README.md"),
+    ):
+        beside(name)(folder)
+    (folder / "empty").mkdir()
+    assert [path.name for path in tabular.find(folder)] == ["part-0.jsonl", "part-1.jsonl"]
+
+
+def test_a_pattern_names_what_it_cannot_read(tmp_path: Path) -> None:
+    folder = shards(tmp_path / "d")
+    assert len(tabular.find(folder / "part-*")) == 2
+    (folder / ".part-9.jsonl").write_text("hidden")
+    assert len(tabular.find(folder / "*.jsonl")) == 2
+    (folder / "part-3.jsonl").mkdir()
+    (folder / "part-4.jsonl").symlink_to("nowhere")
+    (folder / "part-5.json").write_text("x")
+    named = r"part-3\.jsonl \(a folder\), part-4\.jsonl \(a link to nothing\), part-5\.json \(of"
+    with pytest.raises(UserError, match=named):
+        tabular.find(folder / "part-*")
+    with pytest.raises(UserError, match="no such file: nothing matches this pattern"):
+        tabular.find(folder / "gone-*")
+
+
+def test_a_folder_without_a_table_says_what_is_deeper(tmp_path: Path) -> None:
+    folder = tmp_path / "d"
+    folder.mkdir()
+    beside("notes")(folder)
+    with pytest.raises(UserError, match="no table in this folder; known are"):
+        tabular.find(folder)
+    beside("data/a.parquet")(folder)
+    with pytest.raises(UserError, match=r"no table in this folder, but data \(a folder with tab"):
+        tabular.find(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"_indices_data_files": [{"filename": "i.arrow"}]}, "lists rows by their indices"),
+        ({"_data_files": [{"filename": "a.arrow"}] * 2}, "lists a file twice"),
+        ({"_data_files": [{"filename": "../a.arrow"}]}, "or one outside its folder"),
+        ({"_data_files": [{"filename": "b.arrow"}]}, r"b\.arrow: no such file"),
+        ({"_data_files": []}, "no table in this folder, but a.arrow"),
+        ({}, r"old\.arrow \(which state\.json does not list\)"),
+    ],
+)
+def test_of_a_saved_data_set_all_counts_that_its_state_lists(
+    tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    folder = tmp_path / "d"
+    folder.mkdir()
+    state = {"_data_files": [{"filename": "a.arrow"}], "_fingerprint": "x"}
+    beside("a.arrow")(folder)
+    beside("cache-1.arrow")(folder)
+    beside(tabular.STATE, json.dumps(state))(folder)
+    assert tabular.find(folder) == [folder / "a.arrow"]
+    if not change:
+        beside("old.arrow")(folder)
+    beside(tabular.STATE, json.dumps({**state, **change}))(folder)
+    with pytest.raises(UserError, match=message):
+        tabular.find(folder)

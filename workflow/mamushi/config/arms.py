@@ -1,0 +1,130 @@
+"""The arms of a cell: its models, each by its name and with a folder of its own.
+
+``base``, ``contaminated``, ``gold`` and ``beta0`` are endpoints, shared by all selectors.
+``retrained/mamushi/beta0.10`` was trained without a removal list;
+``neggrad_plus/mamushi/beta0.10`` unlearned one, ``neggrad_plus/whole`` the whole forget set, and
+``neggrad_plus/lists/mine`` a removal list of one's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mamushi.errors import UserError
+from mamushi.io import paths
+
+Config = Mapping[str, Any]
+
+ENDPOINTS = ("base", "contaminated", "gold", "beta0")
+RETRAINING = "retrained"
+"""Stands where others have the name of an unlearner, which none may have."""
+RETRAINED = "retrained/{selector}/beta{beta}"
+UNLEARNED = "{unlearner}/{selector}/beta{beta}"
+WHOLE = "{unlearner}/whole"
+LISTED = "{unlearner}/lists/{list}"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One model of a cell, by what it was made with."""
+
+    endpoint: str | None = None
+    unlearner: str | None = None
+    selector: str | None = None
+    beta: str | None = None
+    list: str | None = None
+
+    @classmethod
+    def parse(cls, name: str) -> Arm:
+        """Return the arm of this name. Raises ``ValueError`` for a name that is none."""
+        if name in ENDPOINTS:
+            return cls(endpoint=name)
+        for pattern in (UNLEARNED, LISTED, WHOLE):
+            if found := re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern), name):
+                made = found.groupdict()
+                if made["unlearner"] == RETRAINING:
+                    made["unlearner"] = None
+                return cls(**made)
+        raise ValueError(f"{name!r} is no model of a cell")
+
+    def __str__(self) -> str:
+        if self.endpoint:
+            return self.endpoint
+        if self.selector:
+            return f"{self.unlearner or RETRAINING}/{self.selector}/beta{self.beta}"
+        return f"{self.unlearner}/lists/{self.list}" if self.list else f"{self.unlearner}/whole"
+
+    def origin(self, config: Config, model: str) -> str:
+        """Return the endpoint that it is opened as: itself, the one that it is trained like, or
+        the one that unlearning started from."""
+        if self.endpoint:
+            return self.endpoint
+        return start(config, model) if self.unlearner else "beta0"
+
+    def base(self, config: Config, model: str) -> str:
+        """Return the model whose card and tokens it has: where one that is already contaminated
+        names a ``base``, all but ``contaminated``, and what starts from that, are of that one."""
+        own = self.origin(config, model) == "contaminated"
+        return model if own else base(config, model) or model
+
+
+def retrained(selector: str, budget: float | str) -> str:
+    """Return the arm that was trained without a selector's list at a budget."""
+    return RETRAINED.format(selector=selector, beta=paths.beta(budget))
+
+
+def unlearned(unlearner: str, selector: str, budget: float | str) -> str:
+    """Return the arm that unlearned a selector's list at a budget."""
+    return UNLEARNED.format(unlearner=unlearner, selector=selector, beta=paths.beta(budget))
+
+
+def whole(unlearner: str) -> str:
+    """Return the arm that unlearned the whole forget set."""
+    return WHOLE.format(unlearner=unlearner)
+
+
+def base(config: Config, model: str) -> str | None:
+    """Return the model that retraining starts from: the model itself, or the ``base`` that one
+    which is already contaminated names, if any."""
+    definition = config["models"][model]
+    found: str | None = definition.get("base") if definition.get("contaminated") else model
+    return found
+
+
+def start(config: Config, model: str) -> str:
+    """Return the endpoint from which unlearning starts. A model that is declared contaminated
+    starts as it is: it has seen the data, and is the one to be mended."""
+    ready = config["models"][model].get("contaminated")
+    return "contaminated" if ready else str(config["unlearning"]["start"])
+
+
+def is_untrained(config: Config, model: str, endpoint: str) -> bool:
+    """Return whether an endpoint is not trained here: the base, or a model contaminated before."""
+    ready = bool(config["models"][model].get("contaminated"))
+    return endpoint == "base" or (ready and endpoint == "contaminated")
+
+
+def require_current(results: Path = paths.RESULTS) -> None:
+    """Raise ``UserError`` for results of a version in which a model had no folder of its own."""
+    for folder in ("contaminated", "gold", "beta0", "perplexity", "retrained", "unlearned"):
+        for found in results.glob(f"runs/*/*/seed*/{folder}"):
+            raise UserError(
+                "is of an older version, whose models lie elsewhere",
+                where=found,
+                do=f"move the folder {results} away, and run again; or go on with that version",
+            )
+
+
+def kept(config: Config) -> str:
+    """Return the constraint of the wildcard ``arm``: models that are kept, so that they can be
+    asked at any time."""
+    unlearners, lists = _any(config["unlearners"]), _any(config["unlearning"]["lists"])
+    return f"{_any(ENDPOINTS)}|{unlearners}/lists/{lists}"
+
+
+def _any(names: Iterable[str]) -> str:
+    return f"(?:{'|'.join(map(re.escape, names)) or '(?!)'})"

@@ -1,0 +1,89 @@
+"""SHA-256 digests of texts, and of files, each read once for as long as it does not change.
+
+As git does for its index, a file is known again by path, size, times, inode and device. Among them
+is the time of a status change, which nobody sets back. Digests are kept in a file in ``results``,
+for the next command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+import zlib
+from functools import cache
+from pathlib import Path
+
+from mamushi.errors import UserError
+from mamushi.io.files import atomic, sha256
+
+STORE = Path("results/digests/known.json")
+MOST = 4096
+"""Files whose digests are kept, those that were read last."""
+SMALL = 1 << 16
+"""Bytes up to which a file is read as quickly as it is looked up."""
+SETTLED = 2.0
+"""Seconds; a younger file can change again within one tick of its file system's clock."""
+
+
+def of(path: str | os.PathLike[str]) -> str:
+    """Return hexadecimal SHA-256 of a file's bytes.
+
+    Raises ``UserError`` when it is missing or a folder.
+    """
+    key = _key(path)
+    if key in _known():
+        return _known()[key]
+    began = time.time()
+    digest = sha256(path)
+    found = os.stat(path)
+    settled = began - max(found.st_mtime, found.st_ctime) > SETTLED
+    if found.st_size > SMALL and settled and _key(path) == key:
+        _known()[key] = digest
+        _keep(key, digest)
+    return digest
+
+
+def of_text(text: str) -> str:
+    """Return the digest by which a text is known again: the first 16 hexadecimal digits of the
+    SHA-256 of its UTF-8, without the white space around it, as it is ranked."""
+    # Bytes that are no UTF-8, and lone surrogates, are texts that nobody ranked.
+    return hashlib.sha256(text.strip().encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def _key(path: str | os.PathLike[str]) -> str:
+    """Return a file as it is now, in words; empty for one that cannot be looked at."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ""
+    times = (found.st_mtime_ns, found.st_ctime_ns)
+    return json.dumps([os.path.abspath(path), found.st_size, *times, found.st_ino, found.st_dev])
+
+
+@cache
+def _known() -> dict[str, str]:
+    """Return digests by key: those that the store held when it was first asked, and its own."""
+    return _stored()
+
+
+def _stored() -> dict[str, str]:
+    """Return digests by key. A damaged store is none, and files are read again."""
+    with contextlib.suppress(OSError, ValueError):
+        checksum, body = STORE.read_bytes().split(b"\n", 1)
+        if int(checksum) == zlib.crc32(body):
+            return dict(json.loads(body))
+    return {}
+
+
+def _keep(key: str, digest: str) -> None:
+    """Add to the store, if this folder has results. Of two processes that write at the same moment
+    one may undo the other's entry, which is then made again."""
+    if not STORE.parents[1].is_dir():
+        return
+    newest = list({**_stored(), key: digest}.items())[-MOST:]
+    body = json.dumps(dict(newest), indent=0).encode()
+    with contextlib.suppress(OSError, UserError), atomic(STORE) as part:
+        part.write_bytes(b"%d\n%b" % (zlib.crc32(body), body))

@@ -1,0 +1,176 @@
+"""What scores and embeddings tell before anything is retrained."""
+
+from mamushi.io.columns import table
+
+SELECTION = table("""selection: How well each ranking tells the domains apart, before any
+retraining. Null where a selector has no score for retain texts, uses no folds, or the truth is not
+known.
+dataset string, model string, seed int64, selector string
+auc float64?: Share of pairs of a forget and a retain text in which the forget text scores higher,
+    ties counting half; 0.5 is chance.
+auc_fold_mean float64?, auc_fold_min float64?, auc_fold_max float64?
+fold_offset float64?: Largest difference between the offsets of two folds, in nats; large offsets
+    disturb the pooled ranking.
+spearman_with_truth float64?: Rank correlation of score and exact log-density ratio over the forget
+    texts; known for synthetic texts alone.
+ties int64: Forget texts less their distinct scores; ties go by id.
+chosen string?: Of the selector auto, what it chose in most folds.
+auc_gain float64?: Of the selector auto, its AUC less that of the networks of mamushi on the same
+    texts and folds: what it is expected to gain, before anything is retrained.
+auc_gain_low float64?, auc_gain_high float64?""")
+
+DIAGNOSTICS = table("""diagnostics: What a selector's out-of-fold scores look like, a row per cell
+and selector. Null where a selector has no score for retain texts, no folds, or a number is not
+defined.
+dataset string, model string, seed int64, selector string, n_forget int64, n_retain int64
+forget_mean float64: Mean score of the forget texts, in the unit of the score.
+forget_sd float64: Their standard deviation, divided by n.
+forget_min float64: Their smallest score.
+forget_q25 float64: Their lower quartile.
+forget_median float64: Their median.
+forget_q75 float64: Their upper quartile.
+forget_max float64: Their largest score.
+forget_cov float64?: Coefficient of variation: standard deviation over |mean|.
+retain_mean float64?: Mean score of the retain texts.
+retain_sd float64?: Their standard deviation, divided by n.
+fisher float64?: Fisher discriminability: difference of the domains' means over their root mean
+    variance.
+auc float64?: Share of pairs of a forget and a retain text in which the forget text scores higher,
+    ties counting half.
+auc_low float64?: Lower end of its 95% interval for a ranking by all texts: by groups of texts, or
+    of independent texts where there are no groups.
+auc_high float64?
+groups int64?: Groups of texts that are not independent, a text without one being its own; null
+    where no two texts share one.
+close_texts int64?: Where there are no groups, the texts that lie closer to a neighbour in the
+    embeddings than independent texts do; by chance there are a few.
+close bool?: Whether these are more than by chance, at a level of 5%.
+auc_low_by_close float64?: Lower end of the interval that the AUC would need if texts that are close
+    were groups; null where they are not more than by chance.
+auc_high_by_close float64?: Upper end of that interval.
+auc_fold_mean float64?
+auc_fold_sd float64?: Their standard deviation.
+auc_fold_min float64?, auc_fold_max float64?
+ece float64?: Expected calibration error over 15 bins of equal size, once the log prior odds are
+    added; means something for estimates of the log-density ratio alone.
+fold_offset float64?: Largest difference between the levels of two folds, in the unit of the score.
+ties int64: Forget texts less their distinct scores.""")
+
+CONFOUNDS = table("""confounds: What a selector's scores follow beside the domain, a row per cell,
+selector, domain and confound, or value of a categorical label. A number without an interval that
+leaves out chance is no finding, and one in twenty of those that do is chance.
+dataset string, model string, seed int64, selector string
+domain string?: `forget` or `retain`, within which it is measured; null for what compares the two.
+confound string: `words` (length of the text), `copies` (duplicates that were collapsed into it), or
+    the column `label_*` of the examples.
+value string?: Of a categorical label, the 20 most frequent ones; null for numbers.
+measure string: `spearman` (rank correlation of score and number), `auc_of_value` (share of pairs in
+    which a text with the value scores higher than one of its domain without), `auc` (the same of a
+    forget and a retain text), or `auc_matched` (the same of pairs in one of ten strata of length).
+texts int64: Texts that it is measured on.
+estimate float64?: The correlation, 0 by chance, or the AUC, 0.5 by chance; null with a reason in
+    `why`.
+low float64?: Lower end of the 95% interval: Fisher's z of a correlation, DeLong's of an AUC, on the
+    scale of the logit; by groups of texts, if there are any.
+high float64?
+apart bool?: Whether the interval leaves out chance.
+why string?: Why there is no estimate; null where there is one.""")
+
+GEOMETRY = table("""geometry: How the embeddings of the two domains stretch, a row per cell and
+number k of leading components. Each domain less its own mean, then every vector at length 1.
+dataset string, model string, seed int64
+k int64: Number of leading components, from 1.
+singular_forget float64: The k-th singular value of the forget domain.
+singular_retain float64
+variance_forget float64: Share of the forget domain's whole variance in its first k components.
+variance_retain float64
+energy_forget float64: The same as a share of what all computed components hold: 1 in the last row.
+energy_retain float64
+power float64: Discriminative power of component k: variance over all texts of σ1⟨h, v1⟩ − σ2⟨h,
+    v2⟩, with σ over the root of the domain's number of texts.
+power_cumulative float64: Share of the first k components in the sum of `power`.
+affinity float64: Root mean square of the cosines of the principal angles between the two top-k
+    subspaces: 1 the same, 0 orthogonal.
+angle_median float64: Median of these angles, in degrees.
+angles_above_45 float64: Share of these angles above 45 degrees.
+angle_sorted float64: The k-th smallest angle between the two largest subspaces, in degrees.""")
+
+CALIBRATED = table("""calibrated: The log-density ratio of every text of the inference section, from
+the scores of the selector that estimates it. The metadata hold `lost`, the variance in nats of what
+the scores have lost of the ratio, and the verdict on it.
+id string, domain string
+score float64: The score that it was made from.
+log_ratio float64: The calibrated estimate of log p1(text)/p2(text), in nats, by a fit to other
+    texts.
+group int64?: The number of its group among those of these texts, by which intervals are made; null
+    where no two of them share one.
+close_group int64?: The same of texts that lie too close together for independent ones; null where
+    there are groups, or no more of these than by chance.""")
+
+CALIBRATION = table("""calibration: Whether the calibrated scores are a log-density ratio: checks
+that need no truth, a row each, with 95% intervals over resamples of the texts.
+dataset string, model string, seed int64, selector string
+check string: `slope` and `intercept` (of a logistic regression of the domain on the ratio), or
+    `psi_over_phi` (E_p1[psi] / E_p2[phi]).
+value float64: What was found of these texts.
+low float64, high float64
+expected float64: What a density ratio has.
+holds bool: Whether the interval holds what is expected.""")
+
+FRONTIER = table("""frontier: Removal and preservation to expect at each budget by the calibrated
+ratio, before any retraining. 95% bands over the texts, the calibration and what the scores have
+lost.
+dataset string, model string, seed int64, selector string, beta float64, removed int64
+removal float64: KL(p1 ‖ p−S) in nats per text: how badly what remains predicts a forget text; more
+    is better forgotten.
+removal_low float64, removal_high float64
+preservation float64: KL(p2 ‖ p−S) in nats per text, the same for retain texts; less is better kept.
+    An estimate can be below 0.
+preservation_low float64, preservation_high float64""")
+
+PREDICTED = table("""predicted: What retraining is predicted to do at a budget, by a unigram model
+of the texts that remain, before any retraining. Of selectors of texts and of tokens; none of those
+that have read the words by which it is predicted, where no texts are held out.
+dataset string, model string, seed int64, selector string, beta float64
+removed int64: Texts, or tokens of a selector of tokens.
+recovered float64: Share of the gap in forget NLL from the model of all texts to that of none.""")
+
+ADVICE = table("""advice: Recommended budgets, a row per dataset, model, selector and target.
+Budgets are means over seeds; null, with a reason, where none can be stood by.
+dataset string, model string, selector string
+target string: `removal` (share of the full removal's gain) or `preservation` (most nats per text).
+value float64: What is asked of the target: a share, or nats per text.
+budget float64?: Recommended share of the forget set, linear between the frontier's budgets.
+budget_low float64?: Lower end of the interval that the seeds and their 95% bands span, rounded down
+    to hundredths.
+budget_high float64?: Upper end of that interval, rounded up to hundredths.
+reason string?: Why there is no budget; null where there is one.
+retraining float64?: The share of the texts, or of their tokens, that retraining needs by the table
+    `predicted`, for removal; null where there is none, and for other targets.
+retraining_low float64?: Lower end of what retraining may need: of that prediction or, without one,
+    over the selector's interval, that of removal by chance, and the share itself; null for
+    preservation, and where either has no budget.
+retraining_high float64?""")
+
+RUNTIME = table("""runtime: What a selection costs on one cell's embeddings, a row per selector: all
+that the job of its scores took, by its log, with that of what it derives from.
+dataset string, model string, seed int64, selector string, n_forget int64, n_retain int64
+wall_seconds float64?: Wall time, in seconds; null where the log does not say, because the scores
+    were kept as they were.
+cpu_seconds float64?: CPU time over all threads, in seconds; null as the wall time.""")
+
+QUALITATIVE_RANKING = table("""qualitative_ranking: The first and the last forget texts of a
+ranking, of the first seed.
+dataset string, model string, seed int64, selector string
+end string: `top` (goes first) or `bottom` (goes last).
+place int64: Place at that end, from 1.
+rank int64: Place in the whole ranking.
+score float64: What the selector gave; for Mamushi an estimate of log p1/p2 in nats.
+id string, text string""")
+
+PAPER = table("""paper: The numbers that the paper quotes, beside ours: a row per quantity and cell.
+quantity string: What is measured.
+setting string: Dataset and model for which the paper gives it.
+paper float64: The paper's number, as printed.
+dataset string, model string, seed int64
+ours float64?: Ours, in the cell of the row; null where ours has no such number.""")

@@ -1,0 +1,59 @@
+"""What is measured of one model."""
+
+from mamushi.io.columns import table
+
+PERPLEXITY = table("""perplexity: Perplexity of one model on the held-out texts, a row per domain.
+domain string
+texts int64: Held-out texts of the domain.
+tokens int64: Their predicted tokens.
+nll float64: Mean negative log-likelihood per predicted token, in nats.
+perplexity float64: exp(nll).""")
+
+NLL = table("""nll: What a perplexity is made of, a row per text of the evaluation section, in the
+order of the examples.
+id string
+tokens int64: Predicted tokens of the text.
+nll float64: Sum of their negative log-likelihoods in nats.""")
+
+TRAIN_LOG = table("""train_log: One fine-tune (or pretraining of a tiny model), a row per optimizer
+step.
+step int64
+epoch float64: Passes over the texts after this step; a fraction within a pass.
+loss float64: Mean negative log-likelihood per predicted token of the step's texts before its
+    update, in nats.
+tokens int64: Predicted tokens of the step.
+tokens_per_second float64, learning_rate float64, gradient_norm float64?, seconds float64""")
+
+UNLEARN_LOG = table("""unlearn_log: One unlearning, a row per optimizer step that was begun.
+step int64
+epoch float64: Passes over the selected forget texts after this step.
+loss float64: What the unlearner lowers, before the step's update.
+forget_loss float64: Mean negative log-likelihood per predicted token of the step's forget texts
+    before its update, in nats; where an unlearner trains on random labels, that of those labels.
+retain_loss float64: The same of the step's retain texts.
+forget_mean float64: Mean of `forget_loss` over the last `unlearning.training.stop_window` steps, by
+    which an unlearner stops, in nats.
+tokens int64: Predicted tokens of the step, forget and retain texts together.
+tokens_per_second float64, learning_rate float64, gradient_norm float64, seconds float64""")
+
+CONTINUATIONS = table("""continuations: What one model says after each prompt, as token ids.
+prompt string
+prompt_tokens int32[]: Its token ids as the model reads them, chat template included.
+tokens int32[]: Token ids of the greedy continuation, with the token that ends it if it came to an
+    end.""")
+
+RELEARNING_CURVE = table("""relearning_curve: One model while it is fine-tuned on a few forget
+texts, a row per number of steps that is measured.
+step int64: Optimizer steps so far; 0 is the model before any.
+examples int64: Forget texts that it is fine-tuned on.
+ppl_forget float64, ppl_retain float64""")
+
+LIKELIHOODS = table("""likelihoods: What one model makes of single forget texts, from which
+membership inference starts, a row per text of the inference and the evaluation section. A file per
+model.
+id string
+section string: `inference` (may have been trained on) or `evaluation` (held out).
+planted int64?: How often the text is in the contamination section; 0 where it was held out in the
+    place of a planted one, null for texts that have no part in that.
+tokens int64: Predicted tokens, all but the first.
+nll float64: Sum of their negative log-likelihoods, in nats.""")

@@ -1,0 +1,181 @@
+"""What models are compared by: perplexities, SAD, unlearning."""
+
+from mamushi.io.columns import table
+
+SAD = table("""sad: Every measurement of the grid. Rows at β = 0 (nothing removed) and β = 1 (the
+gold standard itself) are models that all selectors of a cell share; they repeat for each, so that
+its curve is complete.
+dataset string, model string, seed int64, selector string, beta float64
+removed int64: Texts that are removed or, by a selector of tokens, tokens that may be masked.
+ppl_forget float64, ppl_retain float64, gold_ppl_forget float64, gold_ppl_retain float64
+sad float64: |ppl_forget − gold_ppl_forget| + |ppl_retain − gold_ppl_retain|, in perplexity; 0 where
+    both perplexities are the gold standard's. The paper's measure.
+log_sad float64: The same of log perplexities, in nats per token: one per cent counts the same in
+    both domains.""")
+
+SAD_SUMMARY = table("""sad_summary: Means and standard errors over seeds of the table `sad`. The
+area columns belong to the whole curve and repeat on each of its rows. Errors are null with a single
+seed.
+dataset string, model string, selector string, beta float64, removed int64
+seeds int64: Seeds that the means go over.
+ppl_forget_mean float64: Mean held-out perplexity of the forget domain.
+ppl_forget_se float64?
+ppl_retain_mean float64: Mean held-out perplexity of the retain domain.
+ppl_retain_se float64?
+sad_mean float64: Mean SAD, in perplexity.
+sad_se float64?
+log_sad_mean float64: Mean SAD of log perplexities, in nats per token.
+log_sad_se float64?
+forget_distance_mean float64: Mean of ppl_forget less that of the gold standard of the seed, with
+    its sign: unlike SAD, not moved up by noise where it is near 0.
+forget_distance_se float64?
+retain_distance_mean float64: The same of the retain domain.
+retain_distance_se float64?
+gold_sad float64?: Mean SAD between the gold standards of two seeds, over all pairs of seeds, in
+    perplexity: how far one model is from gold by its seed alone. It bounds no paired difference.
+    Null with one seed.
+area_mean float64: Mean area under the SAD curve from β = 0 to 1 by the trapezoid rule, in
+    perplexity; lower is better.
+area_se float64?
+area_vs_random float64?: Mean area over the mean area of `random`, less 1: −0.25 is a quarter below.
+    Null where `random` was not run.
+area_vs_random_se float64?: Standard error of that difference, paired by seed.""")
+
+SAD_DIFFERENCES = table("""sad_differences: Paired differences of SAD between selectors: a row per
+dataset, model and selector for each measured budget and for the area under the curve, against
+random selection and against the best of the others. Below gold in both domains a difference is
+minus the sum of both perplexities' changes: predicting retain texts better is charged. With a
+single seed all numbers are null.
+dataset string, model string, selector string
+quantity string: What is compared: `sad` at a budget, or `area` under the whole curve.
+beta float64?: The budget; null for the area.
+reference string: `random`, or `best`: of the other selectors, random aside, the one with the lowest
+    mean.
+other string: That selector's name.
+seeds int64: Seeds that the pairs come from.
+difference float64?: Mean over seeds of the selector's value less the other's at the same seed, in
+    perplexity; negative is nearer to gold.
+difference_low float64?: Lower end of its 95% interval by Student's t, of this comparison alone.
+difference_high float64?
+p float64?: Two-sided, of the paired t test; null where the difference is the same in all seeds.
+p_holm float64?: Corrected by Holm for all comparisons of the dataset and model: 0.05 bounds the
+    chance that any of them is called different wrongly.
+comparisons int64?: How many that are: all pairs of selectors at all budgets, or of areas.
+seeds_needed_low int64?, seeds_needed_high int64?""")
+
+EFFECTS = table("""effects: The primary measurement: what retraining without a list changes on
+held-out texts, a row per dataset, model, selector and budget, with errors over seeds and texts.
+Lists of chance are one selector, `random`. Below 20 independent texts, and with a gap that is not
+clearly above 0, numbers are null.
+dataset string, model string, selector string, beta float64
+lists int64: Removal lists of a seed, over which the mean goes.
+seeds int64: With one seed, errors are over texts alone.
+steps string: How steps were counted: `aligned`, `matched` or `by_data`.
+equal_steps bool: Whether gold, beta 0 and all models of the budget took equally many steps. Where
+    they did not, every change against gold, against beta 0 and of the recovered share is one of
+    texts and steps together; at one budget, lists of equally many texts still compare.
+recovered float64?: Share of the gap in forget NLL that is recovered: the mean over seeds of its
+    change from beta 0, over that of gold. 0 is beta 0, 1 is gold; beyond 1 is worse than gold.
+recovered_low float64?: Lower end of the 95% interval, by Fieller's theorem.
+recovered_high float64?
+recovered_vs_random float64?: Share recovered less that of `random`, paired by seed and text.
+recovered_vs_random_low float64?: Lower end of its 95% interval, of this comparison alone.
+recovered_vs_random_high float64?
+p float64?: Two-sided p of no difference to `random`.
+p_holm float64?: Corrected by Holm for all comparisons of the dataset and model.
+comparisons int64?: How many these are.
+pooled bool?: Whether the spread over seeds is that of all models of the budget, which tests of
+    equal spread allow from four seeds on; else it is that of the difference alone.
+seeds_needed_low int64?: Fewest seeds that may be needed to show such a difference with power 0.8,
+    with these texts. Null where seeds alone will not do, or too few are known to say.
+seeds_needed_high int64?: Most seeds that may be needed.
+retain_change float64?: Mean retain NLL per token less that of gold, in nats; above 0 is worse.
+retain_change_low float64?: Lower end of the 95% interval.
+retain_change_high float64?
+retain_margin float64: `evaluation.retain_margin`, in nats per token.
+non_inferior string: Whether the retain domain is worse than gold by less than the margin: `yes`
+    where all of the interval is below it, `no` where all is above, else `cannot be told`.
+retain_vs_random float64?: The same less that of `random`, in nats per token.
+retain_vs_random_low float64?: Lower end of the 95% interval.
+retain_vs_random_high float64?
+withheld string?: Why the recovered share or the change against gold has no interval.""")
+
+SUBGROUPS = table("""subgroups: Who pays for a removal, and who is removed: a row per dataset,
+model, selector, budget, domain and value of a column, such as the parts of a forget domain.
+dataset string, model string, selector string, beta float64, domain string, subgroup string
+value string: Its value: the 20 most frequent ones, and thirds of numbers that have more.
+texts int64: Held-out texts of the group with a token to predict.
+seeds int64
+to_beta0 float64: Mean NLL per token less that of beta 0, which removed nothing, in nats: above 0
+    the group is predicted worse for the removal.
+to_beta0_low float64?: Lower end of the 95% interval, over texts and seeds; null of fewer than 20
+    texts. Of one seed it is over texts alone.
+to_beta0_high float64?
+to_gold float64: Mean NLL per token less that of the gold standard, which removed all, in nats.
+to_gold_low float64?: Lower end of the 95% interval, as above.
+to_gold_high float64?
+recovered float64?: Of forget texts, the share of the group's own gap in held-out NLL from beta 0 to
+    gold that the removal recovers; null where that gap is not clearly above 0, and of fewer than 20
+    independent texts.
+recovered_low float64?: Lower end of the 95% interval, by Fieller's theorem, over seeds and groups
+    of texts.
+recovered_high float64?
+ranked int64?: Forget texts of the group in the inference section; null of the retain domain.
+listed float64?: Share of these that the removal list has, a mean over seeds: above beta they go
+    before the other forget texts. Null of a selector of tokens.
+of_list float64?: Share of the removal list that these make, a mean over seeds; null of an empty
+    list.""")
+
+UNLEARNING = table("""unlearning: Every measured point of the budget-perplexity curves. Rows at β =
+0 and β = 1 are models that all selectors share; they repeat for each.
+dataset string, model string, seed int64, unlearner string, selector string, beta float64
+removed int64: Forget texts that were unlearned, or left out of retraining.
+steps int64: Optimizer steps: of unlearning alone, or of the whole retraining.
+stopped_at int64?: Step at which an unlearner stopped because the forget loss was above its limit;
+    null where it ran to its end.
+ppl_forget float64, ppl_retain float64
+start_ppl_forget float64: The same of the model from which unlearning starts: forget domain.
+start_ppl_retain float64, gold_ppl_forget float64, gold_ppl_retain float64
+recovery float64?: (ppl_forget − start) / (gold − start): share of the contamination gap that is
+    closed, above 1 beyond the gold standard; null where gold is no worse than the start.""")
+
+HALF_GAP = table("""half_gap: The smallest budget at which the mean curve over seeds recovers the
+target share of the contamination gap, a row per dataset, model, unlearner and selector. What
+follows from the budget is null where it is censored.
+dataset string, model string, unlearner string, selector string
+seeds int64: Seeds that have a gap, over which the means go; 0 where nothing is to be recovered.
+start_ppl_forget float64: Mean forget perplexity of the start.
+target_ppl_forget float64: Forget perplexity at the target: start + target × (gold − start).
+gold_ppl_forget float64: Mean forget perplexity of the gold standard.
+budget float64?: The half-gap budget: share of the forget set, from 0 to 1, linear between measured
+    budgets.
+budget_low float64?: Lower end of its 95% interval: the first budget at which Student's t test over
+    the seeds does not tell the mean share from the target. Null with one seed, and beyond the whole
+    forget set.
+budget_high float64?: Upper end: from there on the test tells that the target is exceeded. Null
+    likewise.
+paper_budget float64?: What the paper prints for this unlearner and selector, of Qwen2.5-7B on 20
+    Newsgroups; null where it has none.
+censored bool: Whether not even the whole forget set reaches the target.
+recrossings int64: How often the mean curve falls below the target again; above 0 the first crossing
+    may be an accident.
+retain_factor float64?: Retain perplexity at the crossing over that of the start, in the worst seed.
+within_cap bool?: Whether `retain_factor` is at most `unlearning.retain_cap`.
+saving_vs_random float64?: 1 − budget / budget of `random` with the same unlearner; negative where
+    random needs less.
+saving_vs_random_low float64?: Lower end of its 95% interval, by Fieller's theorem for pairs of one
+    seed; null with one seed, and where seeds spread so much that nothing bounds it.
+saving_vs_random_high float64?""")
+
+GENERATIONS = table("""generations: The continuations of all models of a probed cell, read by its
+gold model.
+dataset string, model string, seed int64
+source string: The model: `base`, `contaminated`, `gold`, or the name of an unlearner.
+selector string?: Selector of the texts that were unlearned; null for a model without unlearning.
+beta float64?: Budget at which they were unlearned; null for a model without unlearning.
+prompt string
+text string: What was said, without the prompt; profanity masked.
+tokens int64: Tokens of it, with the token that ends it.
+repetition float64: Share of tokens that occur among the 16 before them; towards 1 the model is
+    caught in a loop.
+gold_log_likelihood float64: Mean log-likelihood per token under the gold standard, in nats.""")

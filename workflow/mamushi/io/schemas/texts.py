@@ -1,0 +1,112 @@
+"""Texts, their vectors, rankings and removal lists."""
+
+from mamushi.io.columns import table
+
+EXAMPLES = table("""examples: The cleaned texts of a dataset, a row per kept text.
+id string: Id of the text, unique in the dataset; of a window that of its document, `#` and its
+    characters there, as `c7#120-480`.
+text string: The text, without white space around it.
+domain string
+section string: `contamination` (trains the embedder), `inference` (is ranked, and trains what is
+    compared) or `evaluation` (held out; measures perplexity).
+log_density_ratio float64?: The exact log p1(text)/p2(text) in nats; null but for synthetic texts.
+group string?: What it shares with texts that are not independent of it, such as a thread or an
+    author: these are of one section and of one fold. Null for a text on its own.
+label_* string?: Labels that came with the texts.""")
+
+DUPLICATES = table("""duplicates: The texts that were dropped as copies, a row each, in the order of
+the files.
+id string: Id of the text that was dropped.
+kept_id string?: Id of the text that was kept for it (a limit may have dropped that one later); null
+    for a cross-post, of which none is kept.
+reason string: `exact` (equal once case and white space are folded), `near` (shares enough word
+    shingles) or `cross_post` (stands in both domains).
+text_sha256 string: Its text, as the first 16 hexadecimal digits of the SHA-256 of its UTF-8.""")
+
+TOKENS = table("""tokens: The texts as token ids of one model, in the order of the examples.
+id string
+tokens int32[]: Its token ids, as the tokenizer begins and ends a text, cut at
+    `tokens.max_length`.""")
+
+EMBEDDINGS = table("""embeddings: The texts of the inference section as vectors of the contaminated
+model.
+id string, domain string
+embedding vector: The pooled hidden state, float16; as many numbers as the model is wide.""")
+
+LAYERS = table("""layers: The same texts after other shares of the model's blocks, for the selectors
+that read them. The metadata name the hidden state of each.
+id string, domain string
+depth_* vector: As `embedding` in the table of that name, for each of `embedding.depths`.""")
+
+SHARD = table("""shard: A part of either of these tables, of some of the texts (`execution.shards`),
+with the columns of vectors that the whole has. It is there until all parts are put together.
+row int64: The text's row in the whole table, from 0.
+* any: As in the whole table.""")
+
+SCORES = table("""scores: One selector's ranking of the inference section, a row per text. The
+metadata hold the AUC of each fold and what else the selector tells.
+id string, domain string
+score float64?: The selector's score: the higher, the earlier a forget text is removed. For Mamushi
+    and its variants an estimate of log p1/p2 in nats. Of a retain text it is the same function at
+    its embedding; null where the selector has none.
+rank int64?: Place in the ranking, from 1, which goes first; null for retain texts.
+fold int16?""")
+
+POSTERIOR = table("""posterior: One selector's ranking of a corpus that nobody labelled, a row per
+text. The metadata hold the share of the domain, or why it is withheld.
+id string, domain string
+score float64: As in `scores`; `forget` are the examples.
+rank int64?: Place among the texts of the corpus, from 1, which goes first; null for others.
+fold int16?
+log_ratio float64: Estimate of log p1/pC, of the domain to the corpus, in nats.
+posterior float64: Probability to be of the domain, at the estimate of its share.""")
+
+REFITS = table("""refits: One selector's scores of the inference section made again, a row per text
+and refit.
+id string, domain string
+refit int16: Number of the refit, from 0.
+part string: `whole` (another seed, hence other folds and networks), `half_a` or `half_b` (the folds
+    of the whole refit of this number, fitted on one half of each fold's training texts, and on the
+    other: two independent estimates).
+score float64?: The score as in `scores`.
+fold int16?""")
+
+STABILITY = table("""stability: How often each forget text is in one selector's list at a budget, a
+row per text and budget. The metadata hold, per budget, the overlap of the list with those of the
+refits.
+id string, rank int64, beta float64
+frequency float64: Share of the rankings (that of `scores`, and each whole refit's) that have the
+    text in their list at this budget: 1 is `surely`, between 0 and 1 a `toss-up`.""")
+
+REMOVALS = table("""removals: The removal list of one selector at one budget: the forget texts to
+remove, by rank. The metadata say what the ids are. The manifest, a JSON file of the same name, says
+what to expect of it.
+id string
+score float64: The selector's score of it.
+rank int64
+copies string[]: Ids of the texts that were collapsed into it and go with it, sorted.
+text_sha256 string: Its text, as the first 16 hexadecimal digits of the SHA-256 of its UTF-8.
+copies_sha256 string[]: The texts of the copies, in the same way.""")
+
+CLOSE = table("""close: The texts that stay and restate one of a removal list, the nearest first.
+The metadata have the digest of the list.
+id string, domain string
+copies string[]: Ids of the texts that were collapsed into it and go with it, sorted.
+text_sha256 string: Its text, as the first 16 hexadecimal digits of the SHA-256 of its UTF-8.
+copies_sha256 string[]: The texts of the copies, in the same way.
+removed string: Id of the listed text of which it restates most.
+share float64: Of the telling words of a window of that text, each weighed by the logarithm of how
+    few texts have it, the part that stands in a window of this one.
+words int64: Such words that both have.""")
+
+TOKEN_SCORES = table("""token_scores: A selector's score of every token that a text of the inference
+section predicts.
+id string, domain string
+score float32[]?: Of each token but the first; null of a retain text that is not scored.""")
+
+SPANS = table("""spans: What a selector of tokens leaves out of the loss at one budget, a row per
+span: a trainer gives these tokens the label -100.
+id string
+start int32: First token of the span, counted from 0 in the text's tokens as the token cache has
+    them.
+stop int32: The token after its last.""")

@@ -1,0 +1,135 @@
+"""Tables that are made in blocks, which fit into memory, and by several jobs, each of which makes
+a shard: some of the rows, beside the others until they are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mamushi.errors import UserError
+from mamushi.io import schemas
+from mamushi.io.schemas import Table
+from mamushi.io.tables import INFERENCE, read_groups, read_metadata, read_table, writing
+
+BLOCK = 131072
+"""Texts: eight row groups of a table of vectors, 1 GiB at a width of 4,096."""
+
+Columns = Mapping[str, NDArray[np.float16]]
+"""By column vectors (m, width)."""
+Piece = tuple[NDArray[np.int64], Columns]
+"""Rows of the table (m,), ascending and of one block, and what they have in its columns."""
+
+
+def ranked(examples: Path, *further: str) -> dict[str, pa.Array]:
+    """Return the columns ``id`` and ``domain``, and ``further`` ones, of the texts that have a
+    vector."""
+    table = read_table(examples, schemas.EXAMPLES, ["id", "domain", "section", *further])
+    found = table.filter(pc.equal(table["section"], INFERENCE))
+    return {name: found[name].combine_chunks() for name in ("id", "domain", *further)}
+
+
+def write_pieces(
+    path: Path,
+    kind: Table,
+    pieces: Iterable[Piece],
+    texts: Mapping[str, pa.Array],
+    metadata: Mapping[str, Any],
+    shard: str | None = None,
+    *,
+    beside: bool = False,
+) -> None:
+    """Write a table of vectors whose ``pieces`` are its blocks, or a ``shard`` of it (``2-of-8``)
+    of its own. ``texts`` are the table's columns ``id`` and ``domain``. Of several processes, which
+    all take part in each piece, those ``beside`` the first write nothing."""
+    if beside:
+        for _ in pieces:
+            pass
+        return
+    if shard is None:
+        with writing(path, kind, metadata=metadata) as write:
+            for rows, vectors in pieces:
+                write(
+                    {name: of.take(pa.array(rows)) for name, of in texts.items()} | _arrays(vectors)
+                )
+        return
+    with writing(path, schemas.SHARD, metadata={**metadata, "shard": shard}) as write:
+        empty = True
+        for rows, vectors in pieces:
+            write({"row": rows, **_arrays(vectors)})
+            empty = False
+        if empty:
+            # Of a dataset with fewer batches than shards.
+            write({"row": np.empty(0, np.int64)})
+
+
+def join_shards(
+    path: Path,
+    kind: Table,
+    shards: Sequence[Path],
+    texts: Mapping[str, pa.Array],
+    origin: Mapping[str, Any],
+) -> None:
+    """Put the ``shards`` of a table of vectors together: byte by byte what one job would have
+    written. Raises ``UserError`` as ``read_shards``."""
+    blocks = read_shards(shards, len(texts["id"]), origin)
+    about = {name: value for name, value in read_metadata(shards[0]).items() if name != "shard"}
+    with writing(path, kind, metadata=about) as write:
+        for place, vectors in enumerate(blocks):
+            names = {name: of.slice(place * BLOCK, BLOCK) for name, of in texts.items()}
+            write(names | _arrays(vectors))
+
+
+def read_shards(shards: Sequence[Path], n: int, origin: Mapping[str, Any]) -> Iterator[Columns]:
+    """Return the columns of the ``shards`` of ``n`` texts, block by block.
+
+    Raises ``UserError`` for a shard of another ``origin``, by settings, inputs or versions, and
+    when they do not hold every text.
+    """
+    numbers = {}
+    for each in shards:
+        found = read_metadata(each)
+        if odd := [name for name in origin if found.get(name) != origin[name]]:
+            raise UserError(
+                f"is a shard that was made with other {' and '.join(odd)}",
+                where=each,
+                do="delete it and run again",
+            )
+        numbers[each] = int(found["shard"].partition("-")[0])
+    # A row group is of one block, and those of later shards are of later blocks.
+    ordered = sorted(shards, key=numbers.__getitem__)
+    groups = (group for each in ordered for group in read_groups(each, schemas.SHARD) if len(group))
+    waiting = next(groups, None)
+    for start in range(0, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        columns: dict[str, NDArray[np.float16]] = {}
+        seen = np.zeros(stop - start, dtype=bool)
+        while waiting is not None and waiting["row"][0].as_py() < stop:
+            rows = waiting["row"].to_numpy() - start
+            seen[rows] = True
+            for name in waiting.column_names[1:]:
+                column = waiting[name].combine_chunks()
+                values = column.flatten().to_numpy().reshape(-1, column.type.list_size)
+                if name not in columns:
+                    columns[name] = np.empty((len(seen), *values.shape[1:]), values.dtype)
+                columns[name][rows] = values
+            waiting = next(groups, None)
+        if not seen.all():
+            raise UserError(
+                f"{int((~seen).sum())} texts are in none of the {len(shards)} shards",
+                where=ordered[0].parent,
+                do="delete the shards and run again",
+            )
+        yield columns
+
+
+def _arrays(columns: Columns) -> dict[str, pa.Array]:
+    return {
+        name: pa.FixedSizeListArray.from_arrays(pa.array(each.reshape(-1)), each.shape[1])
+        for name, each in columns.items()
+    }

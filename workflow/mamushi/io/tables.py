@@ -1,0 +1,189 @@
+"""Tables on disk, checked against their schema when written and when read: see ``schemas``.
+
+All are Parquet, with zstd but for those with vectors."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mamushi.errors import UserError
+from mamushi.io import seal
+from mamushi.io.domains import *  # noqa: F403
+from mamushi.io.files import atomic
+from mamushi.io.schemas import Table
+
+RUN = re.compile(r"[\s\ufeff]*[=+\-@＝＋－＠]|[\t\r\n]")
+"""How a cell begins that a spreadsheet may run as a formula, or move to another cell."""
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+QUOTE = '"'
+SPECIAL = re.compile(r'[",\r\n]')
+Columns = Any
+"""A table, its columns by their names, or its rows."""
+SEALED = "mamushi.seal"
+"""The key of the metadata that all tables of this program have."""
+GROUP = 16384
+"""Rows of a row group in a table of vectors."""
+
+
+def write_table(
+    path: str | Path,
+    kind: Table,
+    columns: Columns,
+    *,
+    metadata: Mapping[str, Any] | None = None,
+    group: int | None = None,
+) -> None:
+    """Write an artifact with its ``metadata`` after checking it, whole or not at all.
+
+    A row group has at most ``group`` rows; None leaves the number to the table's kind. Raises
+    ``ValueError`` when a column is missing or has nulls that its schema forbids.
+    """
+    with writing(path, kind, metadata=metadata, group=group) as write:
+        write(columns)
+
+
+@contextmanager
+def writing(
+    path: str | Path,
+    kind: Table,
+    *,
+    metadata: Mapping[str, Any] | None = None,
+    group: int | None = None,
+) -> Iterator[Callable[[Columns], None]]:
+    """Give a function that writes more rows each time that it is called, at least once. The file
+    is there when the block ends."""
+    about = {} if metadata is None else {"mamushi": json.dumps(metadata, sort_keys=True)}
+    opened: list[pq.ParquetWriter] = []
+
+    def write(columns: Columns) -> None:
+        table = _as(kind, columns)
+        table = table.replace_schema_metadata({**about, SEALED: seal.SLOT})
+        if not opened:
+            writer = pq.ParquetWriter(
+                part,
+                table.schema,
+                compression="none" if kind.plain else "zstd",
+                use_dictionary=not kind.plain,
+                # For other programs that read it.
+                write_page_checksum=True,
+            )
+            opened.append(writer)
+        opened[0].write_table(table, row_group_size=GROUP if kind.plain else group)
+
+    with atomic(path) as part:
+        try:
+            yield write
+        finally:
+            for writer in opened:
+                writer.close()
+        seal.seal(part)
+
+
+def _as(kind: Table, columns: Columns) -> pa.Table:
+    if isinstance(columns, list):
+        return pa.Table.from_pylist(columns, schema=kind.schema)
+    table = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
+    schema = kind.like(table.schema)
+    extra = [f for f in table.schema if f.name not in schema.names]
+    further = kind.further
+    unexpected = [f.name for f in extra if further is None or not f.name.startswith(further)]
+    missing = [n for n in schema.names if n not in table.column_names]
+    if missing or unexpected:
+        raise ValueError(f"{kind.name}: columns missing {missing}, not in the schema {unexpected}")
+    full = pa.schema([*schema, *extra])
+    table = table.select(full.names).cast(full)
+    for field in schema:
+        if not field.nullable and table[field.name].null_count:
+            raise ValueError(f"{kind.name}.{field.name}: {table[field.name].null_count} nulls")
+    return table
+
+
+def read_table(path: str | Path, kind: Table, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read an artifact and check it against its schema.
+
+    Raises ``UserError`` when the file is missing, damaged, or lacks a column or has another type.
+    """
+    return _checked(path, kind).read(columns=None if columns is None else list(columns))
+
+
+def read_groups(
+    path: str | Path, kind: Table, columns: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
+    """Read an artifact row group by row group: 1,048,576 rows at a time, of embeddings 16,384.
+
+    Raises ``UserError`` as ``read_table``.
+    """
+    file = _checked(path, kind)
+    for group in range(file.num_row_groups):
+        yield file.read_row_group(group, columns=None if columns is None else list(columns))
+
+
+def _checked(path: str | Path, kind: Table) -> pq.ParquetFile:
+    """Open a table and check that it has the columns of its schema."""
+    file = _opened(path)
+    found = file.schema_arrow
+    for field in kind.like(found):
+        got = found.field(field.name).type if field.name in found.names else "nothing"
+        if got != field.type:
+            raise UserError(
+                f"column {field.name!r} of the {kind.name} table should be {field.type}, is {got}",
+                where=path,
+                do="delete it and run again",
+            )
+    return file
+
+
+def read_metadata(path: str | Path) -> dict[str, Any]:
+    """Return the ``metadata`` that ``write_table`` stored; empty where there is none. Raises
+    ``UserError`` when the file is missing or damaged."""
+    stored = _opened(path).schema_arrow.metadata or {}
+    return dict(json.loads(stored.get(b"mamushi", b"{}")))
+
+
+def _opened(path: str | Path) -> pq.ParquetFile:
+    """Return a table, every bit of which is as it was written: see ``seal``."""
+    return pq.ParquetFile(pa.BufferReader(pa.py_buffer(seal.opened(path))))
+
+
+def publish(folder: Path, tables: Iterable[tuple[Table, Any]], metadata: Mapping[str, Any]) -> None:
+    """Write result tables, each as ``{name}.parquet`` and, for people, ``{name}.csv``."""
+    for kind, rows in tables:
+        table = _as(kind, rows) if isinstance(rows, list) else rows
+        write_table(folder / f"{kind.name}.parquet", kind, table, metadata=metadata)
+        write_csv(folder / f"{kind.name}.csv", table)
+
+
+def write_csv(path: str | Path, table: pa.Table) -> None:
+    """Write a table for people: six significant digits, nulls as empty cells, texts ``inert``."""
+    columns = [[_cell(value) for value in column.to_pylist()] for column in table.columns]
+    with atomic(path) as part, part.open("w", encoding="utf-8", newline="") as handle:
+        for row in (table.column_names, *zip(*columns, strict=True)):
+            handle.write(",".join(row) + "\n")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    text = inert(text) if isinstance(value, str) else text
+    # The csv module of Python leaves a carriage return unquoted, at which readers end the row.
+    return f'"{text.replace(QUOTE, QUOTE * 2)}"' if SPECIAL.search(text) else text
+
+
+def inert(text: str) -> str:
+    """Return ``text`` as a CSV cell that no spreadsheet runs: behind an apostrophe if a formula.
+
+    A number stays one. The page of a ranking does the same in JavaScript.
+
+    >>> inert("=1+1"), inert("-5"), inert("- a point")
+    ("'=1+1", '-5', "'- a point")
+    """
+    return f"'{text}" if RUN.match(text) and not NUMBER.fullmatch(text) else text
