@@ -1,40 +1,54 @@
-"""Which modules of the package a stage imports, at any depth and whether or not it uses them."""
+"""What the modules of the packages import, at any place in their text."""
 
 import ast
 import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
 
-from mamushi.running.identity import PACKAGE, SILENT
+from tests.support.workflow import ROOT
+
+PACKAGES = ("mamushi", "mamushi_extras", "mamushi_runs")
+
+
+def module_name(path: Path) -> str:
+    """Return the name under which a file of `workflow` is imported."""
+    parts = path.relative_to(ROOT / "workflow").with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
 
 MODULES: dict[str, Path] = {
-    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path
-    for path in sorted(PACKAGE.rglob("*.py"))
+    module_name(path): path
+    for package in PACKAGES
+    for path in sorted((ROOT / "workflow" / package).rglob("*.py"))
 }
-SURROUNDING = tuple(f"mamushi.{name}." for name in SILENT)
 
 
-def imported(*names: str) -> set[str]:
-    """``names`` and the modules of the package that they import directly or through others, but
-    for those that surround a command, which the command line has imported."""
-    around = {name for name in MODULES if f"{name}.".startswith(SURROUNDING)}
-    found: set[str] = set()
-    waiting = set(names)
-    while waiting:
-        found |= waiting
-        # What the package itself imports is for whoever asks it for that.
-        named = (directly(name) for name in waiting - {PACKAGE.name})
-        waiting = {each for names in named for each in names} & MODULES.keys() - found - around
-    return found
-
-
-def directly(name: str) -> set[str]:
-    """Return what a module imports, at its top or within its functions, by full names."""
-    path, named = MODULES[name], set()
-    around = name if path.name == "__init__.py" else name.rpartition(".")[0]
+def direct_imports(module: str) -> set[str]:
+    """Return the full names that a module imports, at its top or within its functions."""
+    path, names = MODULES[module], set()
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
-            named |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            source = importlib.util.resolve_name("." * node.level + (node.module or ""), around)
-            named |= {source, *(f"{source}.{alias.name}" for alias in node.names)}
-    return named
+            source = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            names |= {source, *(f"{source}.{alias.name}" for alias in node.names)}
+    return names
+
+
+def reached_modules(*modules: str) -> set[str]:
+    """Return modules of the packages that these import, directly or through others."""
+    reached: set[str] = set()
+    waiting = set(modules)
+    while waiting:
+        reached |= waiting
+        imports = {name for module in waiting for name in direct_imports(module)}
+        waiting = (imports & MODULES.keys()) - reached - {*PACKAGES}
+    return reached
+
+
+def strings(module: str) -> Iterator[str]:
+    """Yield the texts that a module holds: it may import what they name when it runs."""
+    for node in ast.walk(ast.parse(MODULES[module].read_bytes())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value

@@ -21,8 +21,11 @@ ALLOWED: dict[str, dict[str, int]] = json.loads(
 )
 
 EMPTY = frozenset(
-    "about again asked each found given got had has how it known made more one other others own "
-    "said stuff such that there these thing things this those told wanted way what".split()
+    re.findall(
+        r"\w+",
+        "about again asked each found given got had has how it known made more one other others "
+        "own said stuff such that there these thing things this those told wanted way what",
+    )
 )
 """Words that say nothing about a value, when a name is made of one of them alone."""
 
@@ -31,8 +34,11 @@ INTERFACES = frozenset({"arguments", "draw", "load", "loss", "main", "run", "sco
 OF_EACH_ROOM = frozenset({"stages", "schemas", "__main__"})
 """Modules that any room may have."""
 NO_VERB = frozenset(
-    "a all an any as at by every for from how if in its no of one only that the these this those "
-    "what when where whether which who whose with".split()
+    re.findall(
+        r"\w+",
+        "a all an any as at by every for from how if in its no of one only that the these this "
+        "those what when where whether which who whose with",
+    )
 )
 """Words with which no sentence about what a function does begins."""
 
@@ -69,7 +75,8 @@ def empty_words() -> dict[str, Counter[str]]:
     counts = {}
     for path in python_files():
         counts[path] = Counter(assigned_names(parsed(path)))
-    for path in sorted((ROOT / "workflow").rglob("*.smk")) + [ROOT / "workflow/Snakefile"]:
+    rules = sorted((ROOT / "workflow").rglob("*.smk"))
+    for path in [*rules, ROOT / "workflow/Snakefile"]:
         matches = SNAKEMAKE_NAMES.findall(path.read_text(encoding="utf-8"))
         counts[path] = Counter(first or second for first, second in matches)
     return {
