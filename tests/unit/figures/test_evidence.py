@@ -96,15 +96,6 @@ def curve(panel: Any, colour: str) -> Any:
     return max(lines, key=lambda line: line.get_linewidth())
 
 
-@pytest.mark.parametrize("name", ["diagnostics", *GEOMETRIC])
-def test_the_run_is_named_also_where_its_artifact_is_missing(root: Path, name: str) -> None:
-    figure = drawn(root, name)
-    assert figure.get_suptitle().startswith("Jigsaw, Gemma-2-2B, seed 3")
-    panels = [axes for axes in figure.axes if axes.get_title()]
-    assert len(panels) == (2 if name == "variance" else 4)
-    with pytest.raises(UserError, match="no such file") as caught:
-        drawn(root, name, seed=99)
-    assert "seed99" in str(caught.value.where)
 
 
 def test_diagnostics_draw_distributions_rates_and_ranks_with_the_numbers_of_the_table(
@@ -136,12 +127,6 @@ def test_diagnostics_draw_distributions_rates_and_ranks_with_the_numbers_of_the_
     assert f"ties 0 of {N1}" in texts(fourth)
 
 
-def test_diagnostics_without_retain_scores_say_so(root: Path) -> None:
-    first, second, third, fourth = drawn(root, "diagnostics", selector="l2_norm").axes
-    assert [t.get_text() for t in first.get_legend().get_texts()] == ["forget"]
-    assert "$D_F$" not in texts(first)
-    assert texts(second) == texts(third) == "no scores for retain texts"
-    assert len(fourth.get_lines()) == 2
 
 
 def test_variance_is_marked_at_fifty_beside_isotropy(root: Path) -> None:
@@ -161,21 +146,6 @@ def test_variance_is_marked_at_fifty_beside_isotropy(root: Path) -> None:
     assert [t.get_text() for t in legend.get_texts()] == ["isotropic embeddings, k / d"]
 
 
-def test_discrimination_marks_the_components_of_ninety_per_cent(root: Path) -> None:
-    first, second, third, fourth = drawn(root, "discrimination").axes
-    columns = geometric()
-    heights = [bar.get_height() for bar in first.patches]
-    np.testing.assert_allclose(heights, columns["power"] / columns["power"].sum())
-    # 1 - 0.9^k is 0.9 at 21.9 and 0.95 at 28.4.
-    assert texts(second) == "90%: k = 22\n95%: k = 29"
-    marks = [m.get_xdata()[0] for m in second.get_lines() if m.get_marker() == "o"]
-    assert marks == [22, 29]
-    for name in ("forget", "retain"):
-        values = columns[f"singular_{name}"]
-        np.testing.assert_allclose(curve(third, COLOURS[name]).get_ydata(), values)
-        relative = curve(fourth, COLOURS[name])
-        np.testing.assert_allclose(relative.get_ydata(), values / values[0])
-    assert texts(fourth) == "10%"
 
 
 def test_subspaces_show_affinity_angles_and_energy(root: Path) -> None:

@@ -124,6 +124,3 @@ def test_bands_and_what_the_picture_says_of_them(
         assert at_end.max() == pytest.approx(HEIGHTS[name] + 0.5 + 1)
 
 
-def test_a_missing_curve_is_named(tables: Path) -> None:
-    with pytest.raises(UserError, match="no rows of all seeds for real, small, oracle"):
-        drawn(tables, GRID | {"datasets": ["real"], "selectors": ["oracle"]})

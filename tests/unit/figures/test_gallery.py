@@ -73,28 +73,8 @@ def test_bands_are_one_standard_error_and_absent_for_one_seed(tables: Path, tmp_
     assert (len(bands(axes)), len(named(axes))) == (0, 3)
 
 
-def test_every_plug_in_has_a_look_of_its_own_and_spare_ones_come_in_order() -> None:
-    colours, markers = zip(*MARKS.values(), *SPARE, strict=True)
-    assert len(set(colours)) == len(set(markers)) == len(colours)
-    assert set(plugins("selector")) <= set(MARKS)
-    found = marks(["mine", "random", "yours"])
-    assert [found[name]["color"] for name in ("mine", "yours")] == [SPARE[0][0], SPARE[1][0]]
 
 
-def test_rankings_by_chance_or_reversed_look_like_comparisons(tables: Path) -> None:
-    """In the legend as in the lines; a reversed ranking of one's own, too."""
-    config = CONFIG | {
-        "selectors": {**CONFIG["selectors"], "turned": {"kind": "anti_mamushi", "of": "vmf"}}
-    }
-    selectors = ["random", "mamushi", "turned"]
-    found = shown(config | {"grid": {**CONFIG["grid"], "selectors": selectors}}, "sad")
-    assert found["compared"] == ["random", "turned"]
-    figure = draw("sad", tables, ONE_PANEL | {"compared": ["random"]})
-    assert legend_texts(figure)[:3] == ["Random (comparison)", "Mamushi", "my_own"]
-    lines = named(figure.axes[0])
-    back, ours = lines["Random (comparison)"], lines["my_own"]
-    assert back.get_linestyle() == "--" and ours.get_linestyle() == "-"
-    assert back.get_linewidth() < ours.get_linewidth()
 
 
 def test_a_curve_that_the_table_lacks_is_named(tables: Path) -> None:
@@ -120,10 +100,3 @@ def test_the_stage_writes_pdf_and_png_and_the_same_bytes_again(
     assert written[0][1].startswith(b"\x89PNG")
 
 
-def test_an_unknown_figure_lists_the_known_ones(
-    tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert stage("pie", tables, tmp_path / "x.pdf") == 2
-    said = capsys.readouterr().err
-    assert "unknown figure 'pie'; known are: " in said and "frontier" in said
-    assert list(tmp_path.iterdir()) == []

@@ -127,28 +127,8 @@ def padded_plainly(
     return gradients(language_model, (sums.square() * weights).sum())
 
 
-def test_other_types_are_padded_and_named_once(capsys: pytest.CaptureFixture[str]) -> None:
-    attention._supports.cache_clear()
-    config = GPTJConfig(
-        vocab_size=VOCABULARY, n_embd=16, n_layer=2, n_head=2, n_positions=64, rotary_dim=4
-    )
-    torch.manual_seed(0)
-    language_model, texts = AutoModelForCausalLM.from_config(config).eval(), token_set(9)
-    found = [text_nll(language_model, texts, 40, device.accelerator("fp32")).nll for _ in range(2)]
-    rows = [texts[i] for i in range(len(texts))]
-    expected = [float(padded_by_hand(language_model, [row]).detach()) for row in rows]
-    np.testing.assert_allclose(found, [expected, expected], rtol=1e-5, atol=1e-5)
-    assert capsys.readouterr().err.count("gptj: texts are padded") == 1
 
 
-def test_a_model_of_another_library_and_one_that_looks_ahead_are_padded() -> None:
-    class Own(type(model("llama"))):  # type: ignore[misc]
-        pass
-
-    assert not supports(Own(model("llama").config))
-    ahead = model("gemma2")
-    ahead.config.use_bidirectional_attention = True
-    assert not supports(ahead)
 
 
 def in_precision(
@@ -194,83 +174,12 @@ def test_half_precision_is_exact_to_its_rounding(
 # --- groups -----------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(1, 30), min_size=1, max_size=40), st.floats(1.0, 1e4))
-def test_groups_cover_the_row_at_the_least_cost(lengths: list[int], calls: float) -> None:
-    found = attention._grouped(np.array(lengths), calls, CPU)
-    assert 1 <= len(found.shapes) <= attention.GROUPS
-    assert sum(texts for texts, _ in found.shapes) == len(lengths)
-    assert len(found.source) == sum(texts * length for texts, length in found.shapes)
-    # Each token comes back from where it went, and padding is of the text that it pads.
-    assert torch.equal(found.source[found.back], torch.arange(sum(lengths)))
-    text = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
-    start = 0
-    for texts, length in found.shapes:
-        rows = text[found.source[start : start + texts * length]].view(texts, length)
-        assert (rows == rows[:, :1]).all()
-        start += texts * length
-
-    def cost(groups: list[list[int]]) -> float:
-        return sum(len(group) * max(group) ** 2 + calls for group in groups)
-
-    ordered = sorted(lengths, reverse=True)
-    mine, place = [], 0
-    for texts, length in found.shapes:
-        mine.append(ordered[place : place + texts])
-        assert max(mine[-1]) == length
-        place += texts
-    halves = [[ordered]] + [[ordered[:i], ordered[i:]] for i in range(1, len(ordered))]
-    assert cost(mine) <= min(map(cost, halves)) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_equal_runs_give_equal_bits(family: str, precision: str) -> None:
-    def weights() -> list[Tensor]:
-        language_model = model(family)
-        freeze(language_model, TRAINING)
-        accelerator = device.accelerator(precision)
-        device.place(language_model, precision, accelerator.device)
-        finetune(language_model, token_set(), TRAINING, total=5, seed=1, accelerator=accelerator)
-        return [p.detach() for p in language_model.parameters()]
-
-    assert all(map(torch.equal, weights(), weights()))
 
 
-def plain_kernel(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    offsets: Tensor,
-    also_offsets: Tensor,
-    longest: int,
-    also_longest: int,
-    *,
-    scale: float,
-    window_size: tuple[int, int],
-    enable_gqa: bool,
-) -> Tensor:
-    """What `torch.nn.attention.varlen` documents that it computes, one text after another."""
-    assert offsets.dtype == torch.int32 and int(offsets.diff().max()) == longest == also_longest
-    assert offsets is also_offsets and enable_gqa
-    left, right = window_size
-    found = []
-    for begin, end in pairwise(offsets.tolist()):
-        one, two, three = (x[begin:end].transpose(0, 1) for x in (q, k, v))
-        distance = torch.arange(end - begin)[:, None] - torch.arange(end - begin)[None, :]
-        seen = (distance >= -right) & ((distance <= left) | (left < 0))
-        groups = len(one) // len(two)
-        two, three = two.repeat_interleave(groups, 0), three.repeat_interleave(groups, 0)
-        scores = (one @ two.transpose(1, 2) * scale).masked_fill(~seen, -torch.inf)
-        found.append((scores.softmax(-1) @ three).transpose(0, 1))
-    return torch.cat(found)
 
 
-@pytest.mark.parametrize("kind", ["llama", "mistral"])
-def test_the_kernel_is_given_what_it_documents(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "_half", lambda query: query.dtype)
-    monkeypatch.setattr(attention, "_kernel", lambda _: plain_kernel)
-    agrees_with_padded_texts(exact(model(kind)), LENGTHS["mixed"])
 
 
 # --- on a GPU ---------------------------------------------------------------------------------

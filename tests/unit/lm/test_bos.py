@@ -122,15 +122,6 @@ def test_the_card_and_the_token_cache_know_the_bos_of_a_template_alone(tmp_path:
     assert read_metadata(path)["bos_token_id"] == BOS
 
 
-@pytest.mark.parametrize("kind", TEMPLATES)
-def test_a_file_that_says_so_begins_no_text_with_a_bos(kind: str, tmp_path: Path) -> None:
-    post, _, behind = TEMPLATES[kind]
-    (tmp_path / "saved").mkdir()
-    tokenizer = read_tokenizer(folder_of(tmp_path, post, BESIDE["names"]))
-    drop_bos(tokenizer)
-    tokenizer.save_pretrained(tmp_path / "saved")
-    for one in (tokenizer, read_tokenizer(tmp_path / "saved")):
-        assert frame(one) == ([], behind)
 
 
 def test_a_tokenizer_that_changes_a_text_is_refused() -> None:

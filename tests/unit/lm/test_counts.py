@@ -130,51 +130,9 @@ def test_the_logits_of_a_step_are_never_there_as_a_whole(
 # --- waiting for the device -------------------------------------------------------------------
 
 
-ASKING = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "is_nonzero", "equal")
-"""Operations whose result the host must know: on a GPU, it would wait for them."""
 
 
-class Operations(TorchDispatchMode):
-    """Collects operations, what they are given and what they give."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[str, tuple[Any, ...], Any]] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        self.found.append((func.overloadpacket.__name__, args, result))
-        return result
-
-    @property
-    def waits(self) -> list[str]:
-        """Names of those that ask, or take by a mask."""
-        return [
-            name
-            for name, args, _ in self.found
-            if name.startswith(ASKING)
-            or (name == "index" and any(i is not None and i.dtype == torch.bool for i in args[1]))
-        ]
 
 
-def step_in(family: str, precision: str) -> tuple[PreTrainedModel, Callable[[], torch.Tensor]]:
-    """A model, and a step of it in micro-batches."""
-    language_model = model(family)
-    freeze(language_model, TRAINING)
-    accelerator = device.accelerator(precision)
-    device.place(language_model, precision, accelerator.device)
-    return language_model, step_of(
-        language_model, TEXTS, accelerator, batch_size=32, micro_batch_size=8
-    )
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_step_asks_nothing_of_the_device(family: str, precision: str) -> None:
-    _, step = step_in(family, precision)
-    with Operations() as control:
-        float(torch.ones(1) + 1)
-    assert control.waits
-    with Operations() as operations:
-        step()
-    assert operations.waits == []

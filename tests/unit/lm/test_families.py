@@ -177,21 +177,6 @@ def test_trained_in_fp32_stored_and_measured_in_bf16(family: str, tmp_path: Path
 # --- positions by length ----------------------------------------------------------------------
 
 
-def test_a_text_of_six_tokens_is_the_same_beside_one_of_fourteen() -> None:
-    """Phi-3, whose longrope has other frequencies for inputs of more than 8 tokens."""
-    model = tiny("phi3 longrope")
-    flat = np.random.default_rng(0).integers(5, VOCABULARY, 20).astype(np.int32)
-    pair = TokenSet(np.array(["short", "long"]), TEXTS.domains[:2], flat, np.array([0, 6, 20]))
-    accelerator = device.accelerator("fp32")
-    alone, beside = (text_nll(model, pair, batch, accelerator).nll for batch in (8, 64))
-    np.testing.assert_allclose(beside, alone, rtol=FP32)
-    # It would not be, by a plain padded pass.
-    ids = torch.zeros(2, 14, dtype=torch.int64)
-    ids[0, :6], ids[1] = torch.from_numpy(flat[:6]), torch.from_numpy(flat[6:])
-    with torch.no_grad():
-        logits = model(input_ids=ids).logits[0, :5].double()
-    padded = -torch.log_softmax(logits, -1).gather(1, ids[0, 1:6, None]).sum()
-    assert abs(float(padded) - alone[0]) > 0.01
 
 
 @pytest.mark.parametrize("family", ["llama dynamic", "llama longrope"])
@@ -239,13 +224,6 @@ def test_an_encoder_that_is_made_to_look_back_is_not() -> None:
     np.testing.assert_allclose(measured(model, 400)[0], nll, rtol=FP32, atol=FP32)
 
 
-def test_a_small_model_that_looks_ahead_is_refused_before_any_gpu(tmp_path: Path) -> None:
-    family = FAMILIES_OF_TOKENIZERS["llama"]
-    tokenizer = train_tokenizer(family, ["the cat sat on the mat"], 280)
-    tokenizer.save_pretrained(tmp_path)
-    of_kind("bert", ENCODERS["bert"] | {"vocab_size": 280}).save_pretrained(tmp_path)
-    with pytest.raises(UserError, match="no batch is exact; choose a decoder"):
-        loading.inspect("m", str(tmp_path), revision=None, contaminated=False)
 
 
 def test_layers_of_other_widths_are_refused_by_name() -> None:

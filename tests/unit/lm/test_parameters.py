@@ -19,7 +19,6 @@ from mamushi.lm import parameters
 from tests.support.models import PARTS
 
 PAPER = PARTS
-NOTHING = dict.fromkeys(PARTS, False) | {"trained_blocks": 0}
 
 LLAMA_3_1_8B = LlamaConfig(
     vocab_size=128256,
@@ -117,24 +116,8 @@ def test_the_last_blocks_and_both_embeddings_alone_are_trained(family):
     assert len(names) - len(in_blocks) == (1 if tied else 2)
 
 
-def test_each_setting_alone():
-    model = on_meta(TINY["llama"])
-
-    def names(**settings):
-        return parameters.trained_names(model, {**NOTHING, **settings})
-
-    assert names() == []
-    assert names(train_input_embedding=True) == ["model.embed_tokens.weight"]
-    assert names(train_output_head=True) == ["lm_head.weight"]
-    assert {name.split(".")[2] for name in names(trained_blocks=1)} == {"2"}
 
 
-def test_a_tied_head_is_the_input_embedding_and_freezing_again_replaces():
-    model = on_meta(TINY["gpt2"])
-    parameters.freeze(model, PAPER)
-    names = parameters.freeze(model, {**NOTHING, "train_output_head": True})
-    assert names == ["transformer.wte.weight"]
-    assert parameters.count(model) == (sum(p.numel() for p in model.parameters()), 20 * 8)
 
 
 def test_more_blocks_than_there_are():

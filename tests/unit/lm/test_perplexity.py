@@ -17,21 +17,6 @@ from mamushi.lm.tokens import TokenSet
 from tests.support.models import FAMILIES, model, token_set
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_nll_equals_a_token_by_token_loop(family: str) -> None:
-    language_model, texts, accelerator = model(family), token_set(), device.accelerator("fp32")
-    result = text_nll(language_model, texts, 40, accelerator)
-    by_token = token_nll(language_model, texts, 40, accelerator)
-    for i in range(len(texts)):
-        ids = torch.from_numpy(texts[i].astype(np.int64))
-        expected = []
-        for position in range(1, len(ids)):
-            with torch.no_grad():
-                logits = language_model(ids[None, :position]).logits[0, -1].double()
-            expected.append(-float(torch.log_softmax(logits, dim=-1)[ids[position]]))
-        np.testing.assert_allclose(by_token[i], expected, atol=1e-4)
-        assert result.nll[i] == pytest.approx(sum(expected), abs=2e-4)
-        assert result.tokens[i] == len(ids) - 1
 
 
 def test_perplexity_weighs_tokens_and_not_texts() -> None:

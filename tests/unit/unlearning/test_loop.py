@@ -74,16 +74,6 @@ def test_what_is_frozen_stays_bit_equal_and_every_trained_tensor_moves(
     assert all(p.grad is None for p in found.parameters())
 
 
-@pytest.mark.parametrize(("kind", "micro"), [*zip(KINDS, cycle((1, 3)))])
-def test_micro_batches_make_the_same_steps(kind: str, micro: int) -> None:
-    _, outcome = run(kind)
-    _, other = run(kind, micro=micro)
-    for name in ("loss", "forget_loss", "retain_loss", "gradient_norm", "tokens"):
-        np.testing.assert_allclose(outcome.log[name], other.log[name], rtol=2e-3, atol=2e-3)
-    np.testing.assert_allclose(outcome.log["loss"][0], other.log["loss"][0], rtol=1e-5)
-    np.testing.assert_allclose(
-        outcome.log["gradient_norm"][0], other.log["gradient_norm"][0], rtol=1e-4
-    )
 
 
 def test_the_log_is_the_artifact(tmp_path: Path) -> None:
@@ -113,28 +103,8 @@ def test_random_labels_are_drawn_anew_in_each_step() -> None:
 # --- small sets -------------------------------------------------------------------------------
 
 
-def spied(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The ids of the texts of each step that will be taken."""
-    seen: list[list[str]] = []
-    texts_of_step = loop._Run.texts_of
-
-    def spy(self: loop._Run, number: int) -> list[Any]:
-        found = texts_of_step(self, number)
-        seen.append([text.id for text in found])
-        return found
-
-    monkeypatch.setattr(loop._Run, "texts_of", spy)
-    return seen
 
 
-def test_a_retain_set_shorter_than_the_forget_set_is_cycled(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    seen = spied(monkeypatch)
-    forget, retain = of_lengths([4] * 30), texts_of("retain", 6, 4)
-    assert (retain.lengths > 1).all()
-    run("neggrad_plus", None, forget, retain, total=15)
-    assert Counter(chain(*seen)) == dict.fromkeys(forget.ids, 2) | dict.fromkeys(retain.ids, 10)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -150,15 +120,6 @@ def test_texts_without_a_predicted_token_do_no_harm(kind: str) -> None:
     assert all(bool(torch.isfinite(value).all()) for value in weights(some).values())
 
 
-@pytest.mark.parametrize(
-    ("forget", "retain", "named"),
-    [([], [5], "forget"), ([1, 1], [5], "forget"), ([5], [], "retain"), ([5], [1], "retain")],
-)
-def test_nothing_to_forget_or_to_retain_is_an_error(
-    forget: list[int], retain: list[int], named: str
-) -> None:
-    with pytest.raises(UserError, match=f"no {named} text with a token to predict"):
-        run("salun", None, of_lengths(forget), of_lengths(retain))
 
 
 # --- resumption -------------------------------------------------------------------------------
@@ -278,20 +239,6 @@ def test_a_loss_that_is_not_finite_names_the_step_and_keeps_the_weights_before_i
     assert_same(whole, resumed)
 
 
-def test_a_gradient_that_is_not_finite_is_told_before_it_moves_anything() -> None:
-    found = start()
-    calls = 0
-
-    def poison(gradient: torch.Tensor) -> torch.Tensor:
-        nonlocal calls
-        calls += 1
-        return gradient * float("nan") if calls == 3 else gradient
-
-    dict(found.named_parameters())["model.layers.2.mlp.up_proj.weight"].register_hook(poison)
-    with pytest.raises(UserError, match="the gradient norm is nan at step 3"):
-        run("neggrad_plus", found)
-    good, _ = run("neggrad_plus", total=2)
-    assert_same(good, found)
 
 
 def test_weights_that_are_not_finite_never_replace_a_good_state(tmp_path: Path) -> None:

@@ -169,34 +169,8 @@ def test_every_weight_has_its_place(kind: str, changes: dict[str, float], expect
     assert float(found) == pytest.approx(expected, rel=1e-6)
 
 
-PER_TEXT = '''"""A loss of each text's NLL per token, as that of SimNPO (Fan et al. 2024)."""
-
-import torch
-
-SETTINGS = {"learning_rate": {"default": 1e-3}, "beta": {"default": 0.5}}
 
 
-def loss(forget, retain, settings):
-    margins = settings["beta"] * forget.sums / forget.tokens
-    return forget.text_mean(-2 / settings["beta"] * torch.log(torch.sigmoid(margins)))
-'''
-
-
-def test_a_file_in_the_folder_is_an_unlearner(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And a mean over texts adds up over the parts of a step."""
-    folder = tmp_path / registry.FOLDERS["unlearner"]
-    folder.mkdir(parents=True)
-    (folder / "per_text.py").write_text(PER_TEXT, encoding="utf-8")
-    monkeypatch.setattr(registry, "ROOT", tmp_path)
-    monkeypatch.setattr(registry, "plugins", registry.plugins.__wrapped__)
-    monkeypatch.setattr(unlearners, "__path__", [str(folder)])
-    assert [*registry.plugins("unlearner")] == ["per_text"]
-    forget = texts_of("forget", 4, 1)
-    whole, parts = (run("per_text", forget=forget, micro=size)[1].log for size in (16, 3))
-    np.testing.assert_allclose(parts["loss"], whole["loss"], rtol=1e-3)
-    assert whole["loss"][0] > 0.1 and whole["forget_loss"][-1] > whole["forget_loss"][0] + 0.1
 
 
 # --- masks ------------------------------------------------------------------------------------

@@ -164,13 +164,6 @@ def test_frozen_blocks_are_out_of_the_way_and_come_back(cache: Path) -> None:
     assert step(language_model, [2, 9], "fp32")[0] == before[0]
 
 
-@pytest.mark.parametrize(("trained", "expected"), [(0, False), (2, True), (LAYERS, False)])
-def test_a_model_is_cut_before_its_trained_blocks(trained: int, expected: bool) -> None:
-    found = model("llama", layers=LAYERS)
-    assert separable(found, trained) == expected
-    # Of a type that is not known to need nothing else.
-    found.config.model_type = "gptj"
-    assert not separable(found, trained)
 
 
 # --- the file ---------------------------------------------------------------------------------
@@ -201,9 +194,6 @@ def test_the_folder_has_plain_safetensors_with_a_tensor_for_each_text(
         assert_near(found.float(), expected.float(), TOLERANCE[precision])
 
 
-def content(path: Path) -> list[bytes]:
-    """What the files of a cache hold."""
-    return [part.read_bytes() for part in sorted(path.iterdir())]
 
 
 @pytest.mark.parametrize("bytes_left", [0, 100, -1, None])
@@ -237,146 +227,27 @@ def test_a_disk_without_room_is_named_and_nothing_is_left(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_text_that_is_not_there_and_one_that_is_longer_are_named(cache: Path) -> None:
-    with pytest.raises(UserError, match=r"trunk: holds 0 tokens of example x7, but 1 .*; delete"):
-        Trunk(cache).hidden(["x7"], [1])
-    with pytest.raises(UserError, match="but 99 are asked for"):
-        Trunk(cache).hidden(INFERENCE.ids[:1], [99])
 
 
 # --- kept between runs ------------------------------------------------------------------------
 
-COUNTED = {
-    "trained_blocks": 1,
-    "train_input_embedding": True,
-    "train_output_head": True,
-}
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A model, a start model's trained tensors, and a token cache of both sections."""
-    model("qwen2", layers=LAYERS).save_pretrained(tmp_path)
-    write_json(
-        tmp_path / "card.json",
-        {"source": ".", "revision": None, "digests": {}},
-    )
-    other = model("qwen2", seed=1, layers=LAYERS)
-    freeze(other, COUNTED)
-    save_trained(tmp_path / "trained.safetensors", other, {})
-    sections = {"inference": INFERENCE, "evaluation": EVALUATION}
-    ids = [i for texts in sections.values() for i in texts.ids]
-    examples = {
-        "id": ids,
-        "text": ids,
-        "domain": [d for texts in sections.values() for d in texts.domains],
-        "section": [name for name, texts in sections.items() for _ in range(len(texts))],
-        "log_density_ratio": pa.nulls(len(ids), pa.float64()),
-        "group": pa.nulls(len(ids), pa.string()),
-    }
-    write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, examples)
-    rows = [texts[i].tolist() for texts in sections.values() for i in range(len(texts))]
-    write_table(
-        tmp_path / "tokens.parquet",
-        schemas.TOKENS,
-        {"id": ids, "tokens": pa.array(rows, pa.list_(pa.int32()))},
-        metadata={"max_length": 20},
-    )
-    return tmp_path
 
 
-def settings_of(precision: str, training: dict[str, Any] | None, **more: Any) -> Started:
-    start = Opened(training=training and Trained(**training), precision=precision)
-    evaluation = HeldOut(max_length=12)
-    return Started(
-        **{"start": start, "trained_blocks": TRAINED, "max_length": 9, **more},
-        evaluation=evaluation,
-    )
 
 
-def opened_from(folder: Path, settings: Started, trained: str | None = None) -> PreTrainedModel:
-    path = folder / trained if trained else None
-    files = _models.ModelFiles(model_card=folder / "card.json", trained=path)
-    return _models.opened(files, settings.start, settings, 0)[0]
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("trained", ["trained.safetensors", None])
-def test_a_start_model_trains_its_last_blocks_alone(
-    precision: str, trained: str | None, folder: Path
-) -> None:
-    found = opened_from(folder, settings_of(precision, COUNTED if trained else None), trained)
-    base = dict(model("qwen2", layers=LAYERS).named_parameters())
-    other = dict(model("qwen2", seed=1, layers=LAYERS).named_parameters())
-    forward = torch.bfloat16 if precision == "bf16" else torch.float32
-    laid_over = ("model.layers.3.", "model.embed_tokens.")
-    for name, parameter in found.named_parameters():
-        last = name.startswith(("model.layers.2.", "model.layers.3."))
-        assert parameter.requires_grad == last
-        started = trained is not None and name.startswith(laid_over)
-        assert parameter.dtype == (torch.float32 if last or started else forward)
-        expected = other if started else base
-        assert torch.equal(parameter, expected[name].to(parameter.dtype))
 
 
-def test_more_blocks_than_there_are_is_told_by_the_setting_of_unlearning(folder: Path) -> None:
-    with pytest.raises(UserError, match=r"unlearning\.trained_blocks: asks for 5 .* to 4 or fewer"):
-        opened_from(folder, settings_of("fp32", None, trained_blocks=5))
 
 
-def keep(
-    folder: Path, name: str = "trained.safetensors", **execution: Any
-) -> tuple[Trunk | None, PreTrainedModel]:
-    """The trunk that a run from the start model ``name`` gets, and that model."""
-    inputs = {name: folder / f"{name}.parquet" for name in ("examples", "tokens")}
-    inputs |= {"model_card": folder / "card.json", "trained": folder / name}
-    files = unlearn.UnlearnFiles(
-        **inputs,
-        trunk=folder / "cache" / "trunk",
-        **{output: folder / output for output in ("log_table", "card", "perplexity")},
-    )
-    settings: Any = settings_of("fp32", COUNTED)
-    origin = provenance(asdict(settings), **inputs)
-    job = Job("unlearn", origin, Execution(batch_tokens=50, **execution))
-    start, accelerator = _models.opened(files, settings.start, settings, 0)
-    texts = [cut(INFERENCE, 9), cut(EVALUATION, 12)]
-    return unlearn._trunk(files, settings, job, start, accelerator, texts), start
 
 
-def test_the_first_run_keeps_both_sections_at_their_lengths(folder: Path) -> None:
-    trunk = keep(folder)[0]
-    assert trunk is not None and trunk.trained_blocks == TRAINED
-    for texts, longest in ((INFERENCE, 9), (EVALUATION, 12)):
-        lengths = np.minimum(texts.lengths, longest)
-        assert trunk.hidden(texts.ids, lengths).shape == (lengths.sum(), 16)
 
 
-def test_later_runs_read_it_and_another_start_makes_it_anew(folder: Path) -> None:
-    keep(folder)
-    path = folder / "cache" / "trunk"
-    first = path.stat().st_ino, path.stat().st_mtime_ns
-    keep(folder)
-    assert (path.stat().st_ino, path.stat().st_mtime_ns) == first
-    other = model("qwen2", seed=2, layers=LAYERS)
-    freeze(other, COUNTED)
-    save_trained(folder / "other.safetensors", other, {})
-    trunk, _ = keep(folder, "other.safetensors")
-    assert trunk is not None
-    assert trunk.metadata["inputs"]["trained"] == sha256(folder / "other.safetensors")
-    assert (path.stat().st_ino, path.stat().st_mtime_ns) != first
 
 
-def test_a_damaged_cache_is_made_anew(folder: Path) -> None:
-    keep(folder)
-    path = folder / "cache" / "trunk"
-    (part,) = path.iterdir()
-    whole = part.read_bytes()
-    part.write_bytes(whole[:-100])
-    trunk, _ = keep(folder)
-    assert trunk is not None
-    assert content(path) == [whole]
 
 
-def test_the_cache_can_be_left_out(folder: Path) -> None:
-    assert keep(folder, cache_trunk=False)[0] is None
-    assert not (folder / "cache").exists()
