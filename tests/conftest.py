@@ -52,9 +52,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         group = item.nodeid.split("::")[0]
         names = getattr(item, "fixturenames", ())
-        if "ran" in names:
+        if "demo" in names:
             group = "demo"
-        elif "finished" in names and item.path.name.startswith("test_contracts_of_co"):
+        elif "finished" in names:
             group = "finished"
         elif folder(item) == LONG.index("acceptance"):
             group = "acceptance"

@@ -25,7 +25,7 @@ def smollm2_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The model as GGUF."""
     kept = os.environ.get("MAMUSHI_SMOLLM2")
     folder = Path(kept) if kept else tmp_path_factory.mktemp("smollm2")
-    fetch = [sys.executable, str(ROOT / "benchmarks/fetch_smollm2.py"), str(folder)]
+    fetch = [sys.executable, str(ROOT / "studies/real/fetch_smollm2.py"), str(folder)]
     done = subprocess.run(fetch, capture_output=True, text=True, check=False)
     if done.returncode:
         assert "DO NOT MATCH" not in done.stderr and "Traceback" not in done.stderr, done.stderr

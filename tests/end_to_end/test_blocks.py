@@ -75,8 +75,3 @@ def test_a_command_of_the_pages_works_without_a_clone(words: list[str], folder: 
         shutil.copy(folder / "own.yaml", folder / "mine.yaml")
     dry = ["--dry-run"] if words[0] in COMPUTES and "--dry-run" not in words else []
     mamushi(folder, *words, *dry)
-
-
-def test_the_pages_have_commands_of_each_kind() -> None:
-    """Else the test above could ask nothing."""
-    assert {words[0] for words in commands()} >= STARTS

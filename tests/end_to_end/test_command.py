@@ -1,25 +1,21 @@
 """From a table and a model's folder to a cleaned table with the console command alone, and what it
 says: the transcript in docs/guide/command.md is what this test sees."""
 
-import json
 import re
 import shlex
 import shutil
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.io.files import read_json
-from mamushi.io.provenance import fingerprint
 from tests.support.lab import write_lab
 from tests.support.pages import commands
 from tests.support.workflow import ROOT, SNAKEMAKE, mamushi, run, warmed
 
-PAGE, AUDIT = (ROOT / f"docs/guide/{name}.md" for name in ("command", "audit"))
+PAGE = ROOT / "docs/guide/command.md"
 QUICK = (
     "--cores 1 --config 'selectors={mamushi: {batch_size: 32, hidden: [16], seeds_averaged: 2}}'"
 )
@@ -35,9 +31,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def transcript(page: Path = PAGE) -> list[tuple[str, list[str]]]:
+def transcript() -> list[tuple[str, list[str]]]:
     """The commands of a page, and what it shows of each."""
-    (block,) = re.findall(r"^```text\n(\$ .*?)^```$", page.read_text("utf-8"), re.M | re.S)
+    (block,) = re.findall(r"^```text\n(\$ .*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)
     parts = re.split(r"^\$ ", block.replace("\\\n", " "), flags=re.M)[1:]
     return [(first, rest) for first, *rest in map(str.splitlines, parts)]
 
@@ -89,48 +85,6 @@ def test_the_transcript_of_the_docs(lab: Path) -> None:
 
     # An ordinary folder of the workflow.
     assert "Nothing to be done" in again(lab)
-
-
-@pytest.mark.slow
-def test_the_transcript_of_an_audit_whose_answers_are_the_next_labels(tmp_path: Path) -> None:
-    """Of vectors, which are ranked at once. Every tenth label is wrong by what people say."""
-    source = {name: source for name, _, source in write_lab(tmp_path)}
-    vectors = np.random.default_rng(0).normal(size=(len(source), 96))
-    vectors[:, 0] += 1.5 * np.array([each == "theirs" for each in source.values()])
-    table = pyarrow.table({"id": [*source], "vector": [*vectors]})
-    pq.write_table(table, tmp_path / "ours.parquet")
-    rank = ["rank", "comments.csv", "--text", "body", "--id", "id"]
-    rank += ["--forget", "source == 'theirs'"]
-    rank += ["--embeddings", "ours.parquet", "--selectors", "mamushi_lr", "--force", "--quick"]
-    rank += ["--snakemake-args", "--cores 1"]
-    mamushi(tmp_path, *rank)
-    for command, shown in transcript(AUDIT):
-        done = mamushi(tmp_path, *shlex.split(command)[1:])
-        assert [*map(plain, done.stdout.splitlines())] == [*map(plain, shown)], done.stdout
-        audit = read_json(tmp_path / "audit/audit.json")
-        ids = [each["id"] for each in audit["sample"]]
-        told = {i: "yes" if (source[i] == "theirs") != (i[-1] == "7") else "no" for i in ids}
-        differs = {ids[3]: "unsure", "c18": "no" if told["c18"] == "yes" else "yes"}
-        for who, answers in (("ana", told), ("ben", told | differs)):
-            content = {"audit": fingerprint(audit), "annotator": who, "answers": answers}
-            (tmp_path / f"answers-{who}.json").write_text(json.dumps(content))
-    before = read_ids(tmp_path / "results")
-    done = mamushi(tmp_path, *rank, "--label", "audit/merged.json")
-    labels = [*json.loads((tmp_path / "audit/merged.json").read_text("utf-8"))["labels"].values()]
-    yes, no = (labels.count(answer) for answer in ("yes", "no"))
-    assert no and f"  answers: {yes} yes, {no} no\n" in done.stdout
-    for path, listed in read_ids(tmp_path / "results").items():
-        came, went = len(listed - before[path]), len(before[path] - listed)
-        name = f"results/{path.relative_to(tmp_path / 'results')}"
-        says = f"{name}: {came} texts came into the list, {went} left it"
-        assert (says in done.stdout) == bool(came or went)
-        assert not {i for i in listed if told.get(i) == "no"}
-
-
-def read_ids(root: Path) -> dict[Path, set[str]]:
-    """The ids of each removal list."""
-    lists = root.rglob("removals/*/*.parquet")
-    return {path: {*pq.read_table(path)["id"].to_pylist()} for path in lists}
 
 
 READS = {"advise", "apply", "list", "report", "verify"}

@@ -75,12 +75,6 @@ def test_what_is_planted_comes_first(ranked: Path) -> None:
         assert part in said
 
 
-def test_the_start_page_advises_nothing_that_is_refused(ranked: Path) -> None:
-    page = (ranked / "results" / "index.html").read_text(encoding="utf-8")
-    assert "texts are more likely than not of the domain" in page
-    assert "mamushi run" not in page and "What does it buy?" not in page
-
-
 def test_its_lists_are_like_any_other(ranked: Path) -> None:
     (likely,) = [
         path
@@ -174,17 +168,6 @@ def test_a_blocklist_finds_what_it_does_not_name(
     known = read_json(made(folder, paths.MANIFEST, **BY_TERMS, beta="0.10"))["blocklist"]
     assert known["precision_low"] <= len(hits & unwanted) / len(hits), known
     assert "is what its manifest says" in mamushi(folder, "verify", listed).stdout
-
-
-def test_a_changed_list_is_noticed(ranked: Path) -> None:
-    path = made(ranked, paths.MANIFEST, beta="0.05")
-    kept = path.read_bytes()
-    about = read_json(path)
-    about["precision"]["estimate"] = 0.123
-    write_json(path, about)
-    done = mamushi(ranked, "verify", str(path.relative_to(ranked)), check=False)
-    assert "precision.estimate is 0.123" in done.stderr
-    path.write_bytes(kept)
 
 
 def test_what_needs_labels_is_refused_in_one_line(ranked: Path) -> None:

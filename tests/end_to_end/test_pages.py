@@ -1,15 +1,15 @@
 """Every page that a user opens, in headless Chromium: no error on the console, nothing beyond the
 window's edge, every control within reach of the keyboard."""
 
-import json
 from base64 import b64encode
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mamushi.evidence.ranking import Ranking, page, page_data
-from mamushi.evidence.start import write
+from mamushi.evidence.ranking import Ranking
+from mamushi_extras.pages.ranking_page import page, page_data
+from mamushi_extras.pages.start import write
 from tests.support.browser import CHROMIUM, WIDTHS, Browser
 from tests.support.captions import CONFIG, rendered
 from tests.support.ranked_files import frontier, write_effects, write_frontiers, write_ranked
@@ -80,61 +80,3 @@ def test_the_keyboard_reaches_every_control(
 ) -> None:
     browser.open(pages[name])
     assert browser.missed_by_tab() == []
-
-
-def test_what_overflows_or_is_out_of_reach_is_seen(browser: Browser, tmp_path: Path) -> None:
-    """Else the tests above could not fail."""
-    bad = tmp_path / "bad.html"
-    bad.write_text(
-        '<!doctype html><body><div style="width: 1500px">wide</div>'
-        '<button tabindex="-1">hidden from Tab</button><script>nothing()</script>',
-        encoding="utf-8",
-    )
-    browser.events.clear()
-    browser.open(bad)
-    assert "the page" in browser.overflow(1280)
-    assert browser.overflow(1920) == []
-    assert len(browser.problems()) == 1
-    assert len(browser.missed_by_tab()) == 1
-
-
-def test_the_figures_of_the_start_page_are_there(browser: Browser, pages: dict[str, Path]) -> None:
-    browser.open(pages["start"])
-    code = (
-        "Promise.all([...document.images].map((i) => { i.loading = 'eager'; return i.decode(); }))"
-        ".then(() => [...document.images].map((i) => i.naturalWidth))"
-    )
-    assert browser.run(code) == [1, 1, 1]
-
-
-def test_the_texts_of_a_ranking_are_seen_on_a_narrow_screen(
-    browser: Browser, pages: dict[str, Path]
-) -> None:
-    """They lay beyond the edge of the table's own box, which scrolls."""
-    browser.open(pages["ranking"])
-    browser.send(
-        "Emulation.setDeviceMetricsOverride",
-        width=WIDTHS[0], height=900, deviceScaleFactor=1, mobile=False,
-    )  # fmt: skip
-    text = "document.querySelector('#rows td.text').getBoundingClientRect()"
-    assert browser.run(f"{text}.width") > WIDTHS[0] / 3
-    assert browser.run(f"{text}.right") <= WIDTHS[0]
-    browser.send("Emulation.clearDeviceMetricsOverride")
-
-
-def test_the_report_opens_with_its_first_figure(browser: Browser, pages: dict[str, Path]) -> None:
-    """And not with the graph of rules, which lies beside the text where nothing is done."""
-    browser.open(pages["front"])
-    browser.run("document.images[0].decode()")
-    assert browser.run("document.images[0].naturalWidth") == 1
-    top = "document.querySelector('{}').getBoundingClientRect().top"
-    heights = [browser.run(top.format(each)) for each in ("h1", "img", "#rulegraph")]
-    assert 0 <= heights[0] < heights[1] < 300 < heights[2]
-
-
-def test_enter_follows_a_link_of_the_start_page(browser: Browser, pages: dict[str, Path]) -> None:
-    browser.open(pages["start"])
-    browser.run(f"document.querySelector('a[href={json.dumps(f'{CELL}/ranking.html')}]').focus()")
-    browser.press("Enter", 13)
-    browser.arrive(pages["ranking"])
-    assert browser.run("document.title") == LONG

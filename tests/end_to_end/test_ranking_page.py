@@ -1,6 +1,5 @@
 """The page to browse a ranking, in headless Chromium: 8,000 texts, as a user opens the file."""
 
-import base64
 import csv
 import io
 import json
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 
 from mamushi.cli import main
-from mamushi.evidence import ranking
 from mamushi.io.files import write_json
 from mamushi.selection.removals import count
 from tests.support.browser import CHROMIUM, Browser
@@ -24,8 +22,6 @@ from tests.support.score_files import ranks_of, write_examples, write_refits, wr
 N, RETAIN = 8000, 10
 BUDGETS = [0.05, 0.1, 0.29, 0.7]
 SELECTORS = ["mamushi", "random", "ties"]
-MOST = 60
-"""Rows in the document at any time, by which the page is quick with thousands of texts."""
 WORDS = ["the", "of", "model", "data", "page", "comment", "river", "green", "quick", "talk"]
 EVIL = "</script><script>document.title='broken'</script><img src=x onerror=alert(1)><!-- &amp; $x"
 
@@ -196,18 +192,6 @@ def test_the_verdict_stands_on_it_and_nothing_on_the_console(opened: Browser) ->
     assert opened.problems() == []
 
 
-def test_words_are_unmasked_when_somebody_asks_for_it(opened: Browser) -> None:
-    opened.run(enter("search", "needle"))
-    assert visible(opened)[0][-1] == "Well, d***, that is a needle."
-    opened.run("document.getElementById('unmask').click()")
-    assert visible(opened)[0][-1] == "Well, damn, that is a needle."
-    opened.run(enter("search", "damn"))
-    assert count_of(opened, "shown") == 1
-    assert detail(opened) == "Well, damn, that is a needle."
-    opened.run("document.getElementById('unmask').click()")
-    assert count_of(opened, "shown") == 0
-
-
 def saved(opened: Browser, button: str, folder: Path) -> list[dict[str, str]]:
     """The rows of the CSV file that a button saves."""
     path = opened.download(f"document.getElementById('{button}').click()", folder)
@@ -248,81 +232,6 @@ def test_a_search_is_saved_as_csv_that_no_spreadsheet_runs(
     assert row["text"] == world["texts"]["f00008"]
 
 
-def test_only_what_can_be_seen_is_in_the_document(opened: Browser) -> None:
-    for action in (
-        *(enter("search", words) for words in ("number77 green", "")),
-        *(click(key) for key in ("score", "id")),
-        *(enter("budget", "0.29"), enter("slider", "0.63"), COMPARE, click("difference")),
-        *(enter("first", "2", "change"), enter("filter", "first", "change")),
-        "document.querySelector('#rows tr.item').click()",
-        "document.getElementById('close').click()",
-        enter("filter", "all", "change"),
-        *(f"document.getElementById('scroller').scrollTop = {top}" for top in (100_000, 1e7)),
-    ):
-        opened.timed(action)
-        assert 0 < len(rows := visible(opened)) <= MOST, action
-    assert len(rows) >= 10
-
-
-def test_a_part_of_the_texts_says_that_it_is_one(
-    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ranking, "MOST", 200)
-    ids = [f"f{i:04d}" for i in range(5000)]
-    rankings = {
-        "one": ranking.Ranking(ids, np.linspace(1, 0, 5000)),
-        "two": ranking.Ranking(ids[::-1], np.linspace(1, 0, 5000)),
-    }
-    about = {"provenance": {}, "tokens": []}
-    data = ranking.page_data(rankings, lambda some: [f"text {i}" for i in some], [0.29], about)
-    path = tmp_path / "part.html"
-    path.write_text(ranking.page("part", data), encoding="utf-8")
-    browser.open(path)
-    here, k = len(data["ids"]), count(0.29, 5000)
-    words = browser.run("document.getElementById('partial').innerText")
-    assert words.startswith(f"{here} of 5,000 texts are on this page")
-    assert f"The other {5000 - here:,} are ranked in the tables of scores" in words
-    # The cut is that of all texts, and both texts beside it are here.
-    assert (count_of(browser, "removed"), count_of(browser, "kept")) == (k, 5000 - k)
-    browser.timed("document.getElementById('jump').click()")
-    line = browser.run("document.querySelector('tr.line').cells[2].textContent")
-    assert (line, browser.run("document.querySelector('tr.line').cells[4].textContent")) == (
-        "kept", ids[k],
-    )  # fmt: skip
-    # Between two rows stands how many are left out; with those that are here, that is all.
-    browser.timed("document.getElementById('scroller').scrollTop = 1e7")
-    last = visible(browser)
-    gaps = [re.fullmatch(r"([\d,]+?)(?:([\d,]+) before not here)?", row[0]) for row in last]
-    assert any(gap and gap[2] for gap in gaps)
-    listed = sum(rank <= k for rank in data["selectors"][0]["ranks"])
-    rows = browser.download("document.getElementById('save-cut').click()", tmp_path)
-    assert len(rows.read_text(encoding="utf-8").splitlines()) == listed + 1
-    note = browser.run("document.getElementById('saved').innerText")
-    assert note.endswith(f"({k - listed:,} of the cut are not on this page)")
-    browser.run(enter("search", "f0000"))
-    assert count_of(browser, "shown") == 1
-    browser.run(enter("search", "no such text"))
-    assert "No text of this page matches." in browser.run(
-        "document.getElementById('rows').innerText"
-    )
-    assert browser.problems() == []
-
-
-def test_search_in_text_and_id(opened: Browser) -> None:
-    opened.run(enter("search", "NUMBER123X"))
-    assert [row[4] for row in visible(opened)] == ["f00123"]
-    opened.run(enter("search", "f00456"))
-    assert [row[4] for row in visible(opened)] == ["f00456"]
-    # What is found is shown, although it lies beyond the first 600 characters.
-    opened.run(enter("search", "hiddenword"))
-    assert opened.run("document.querySelector('#rows mark').textContent") == "hiddenword"
-    opened.run(enter("search", "filler"))
-    assert len(visible(opened)[0][-1]) <= 602
-    assert count_of(opened, "shown") == 1
-    opened.run(enter("search", "(* no such ["))
-    assert count_of(opened, "shown") == 0
-
-
 def test_sort_by_click_on_the_head(opened: Browser, world: dict[str, Any]) -> None:
     by_rank = sorted(world["ranks"]["mamushi"], key=world["ranks"]["mamushi"].__getitem__)
     assert [row[4] for row in visible(opened)][:10] == by_rank[:10]
@@ -360,35 +269,6 @@ def test_the_cut_counts_as_the_removal_lists(opened: Browser) -> None:
         assert count_of(opened, "removed") == count(BUDGETS[-1], N)
 
 
-def test_how_often_a_text_is_removed(opened: Browser, world: dict[str, Any]) -> None:
-    k = count(0.29, N)
-    mine, again = world["ranks"]["mamushi"], world["again"]["mamushi"]
-    times = {key: (mine[key] <= k) + (again[key] <= k) for key in mine}
-    opened.run(enter("budget", "0.29"))
-    for row in visible(opened):
-        assert row[3] == f"{times[row[4]]} of 2"
-    assert count_of(opened, "surely") == list(times.values()).count(2)
-    for name, wanted in (("surely", 2), ("tossup", 1)):
-        opened.run(enter("filter", name, "change"))
-        assert count_of(opened, "shown") == list(times.values()).count(wanted)
-        assert {row[3] for row in visible(opened)} == {f"{wanted} of 2"}
-
-
-def test_the_line_is_between_removed_and_kept(opened: Browser) -> None:
-    opened.run(enter("budget", "0.29"))
-    opened.timed("document.getElementById('jump').click()")
-    line = opened.run("document.querySelector('tr.line').cells[0].textContent")
-    assert line == f"{count(0.29, N) + 1:,}"
-    before = "document.querySelector('tr.line').previousElementSibling"
-    assert opened.run(f"{before}.classList.contains('removed')")
-    assert not opened.run("document.querySelector('tr.line').classList.contains('removed')")
-    rows = [[int(row[0].replace(",", "")), row[2]] for row in visible(opened)]
-    assert {verdict for rank, verdict in rows if rank <= count(0.29, N)} == {"removed"}
-    assert {verdict for rank, verdict in rows if rank > count(0.29, N)} == {"kept"}
-    opened.run(click("id"))
-    assert opened.run("document.querySelector('tr.line')") is None
-
-
 @pytest.mark.parametrize("budget", ["0.29", "1"])
 def test_compare_two_selectors(opened: Browser, world: dict[str, Any], budget: str) -> None:
     ours, other = world["ranks"]["mamushi"], world["ranks"]["random"]
@@ -417,63 +297,3 @@ def test_compare_two_selectors(opened: Browser, world: dict[str, Any], budget: s
     assert [int(row[3].replace(",", "")) for row in rows] == [difference[row[6]] for row in rows]
     opened.run(enter("second", "-1", "change"))
     assert len(visible(opened)[0]) == 6
-
-
-def test_by_keyboard_alone(opened: Browser, world: dict[str, Any]) -> None:
-    by_rank = sorted(world["ranks"]["mamushi"], key=world["ranks"]["mamushi"].__getitem__)
-    opened.run("document.getElementById('ranking').focus()")
-    for _ in range(3):
-        opened.press("ArrowDown", 40)
-    active = "document.getElementById('ranking').getAttribute('aria-activedescendant')"
-    assert opened.run(active) == "row-2"
-    opened.press("Enter", 13)
-    assert opened.run("document.getElementById('detail').open")
-    assert opened.run("document.getElementById('detail-id').textContent") == by_rank[2]
-    ranks = opened.run("[...document.querySelectorAll('#detail-ranks tr')].map(r => r.innerText)")
-    assert [line.split("\t")[:2] for line in ranks] == [
-        [name, f"{world['ranks'][name][by_rank[2]]:,}"] for name in SELECTORS
-    ]
-    opened.press("Escape", 27)
-    assert not opened.run("document.getElementById('detail').open")
-    assert opened.run("document.activeElement.id") == "ranking"
-    opened.press("End", 35)
-    assert opened.run(f"document.getElementById({active}).cells[0].textContent") == "8,000"
-
-
-def test_printing_says_what_is_left_out(opened: Browser) -> None:
-    opened.run("dispatchEvent(new Event('beforeprint'))")
-    assert len(visible(opened)) == 500
-    assert opened.run("document.getElementById('printed').textContent") == "The first 500 of 8,000."
-    opened.run("dispatchEvent(new Event('afterprint'))")
-    assert len(visible(opened)) <= MOST
-    # Some ten rows a page: neither what was on the screen alone, nor room for all 8,000.
-    for action in ("1", COMPARE):
-        opened.run(action)
-        pdf = base64.b64decode(opened.send("Page.printToPDF", preferCSSPageSize=True)["data"])
-        assert 20 < len(re.findall(rb"/Type /Page\b", pdf)) < 120
-
-
-def test_the_tokens_have_a_view_with_what_is_masked_in_texts(opened: Browser) -> None:
-    shown = "getComputedStyle(document.getElementById('{}')).display"
-    opened.run("document.getElementById('view-tokens').click()")
-    view = "document.getElementById('tokens')"
-    assert opened.run(shown.format("tokens")) == "block"
-    assert opened.run(shown.format("scroller")) == "none"
-    cells = f"[...{view}.querySelectorAll('td')].map((c) => c.textContent)"
-    assert opened.run(cells) == [json.dumps(EVIL), "1.23", "1,200", "0"]
-    assert opened.run(f"{view}.querySelector('.parts').textContent") == "f7: <i>it</i> masked"
-    assert opened.run(f"{view}.querySelector('mark').title") == "masked from a budget of 0.10 on"
-    assert opened.run("document.title") == "Ranking of <b>d</b> by m, seed 0"
-    opened.run("document.getElementById('view-ranking').click()")
-    assert opened.run(shown.format("tokens")) == "none"
-    assert opened.run(shown.format("scroller")) != "none"
-
-
-def test_without_masks_there_is_nothing_to_switch_to(
-    browser: Browser, world: dict[str, Any]
-) -> None:
-    shown = "getComputedStyle(document.getElementById('views')).display"
-    browser.open(world["page"])
-    assert browser.run(shown) == "flex"
-    browser.open(world["bare"])
-    assert browser.run(shown) == "none"

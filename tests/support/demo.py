@@ -1,7 +1,6 @@
 """The demo's configuration, as it is and smaller."""
 
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -42,19 +41,3 @@ def science() -> dict[str, Any]:
     relearning = {"steps": [1, 4], "learning_rate": 1.0e-3}
     demo["probe"] |= {"budget": 0.3, "relearning": relearning}
     return demo
-
-
-class Ran(NamedTuple):
-    """A folder in which the demo's three targets have run, one after the other."""
-
-    folder: Path
-    evidence: str
-    """What the run for `evidence` said."""
-    most: int
-    """The most checkpoints of unlearned models that lay in the folder at once."""
-
-
-def weights(folder: Path) -> list[Path]:
-    """Whatever holds the weights of an unlearned model: tensors, states, their unfinished parts."""
-    found = folder.glob("results/runs/**/arms/neggrad_plus/**/*")
-    return [path for path in found if path.suffix in (".safetensors", ".state", ".part")]

@@ -19,8 +19,6 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-import mamushi
-from mamushi.errors import extra
 from tests.support.rules import gpu_rules, rules
 from tests.support.workflow import ROOT
 
@@ -120,23 +118,6 @@ def test_what_is_tested_is_what_is_locked() -> None:
     assert installed == locked(), "the environment is not the lock file's: run make test"
 
 
-def test_what_is_installed_by_name_is_this_program() -> None:
-    """`mamushi` on the package index is another one; extras are those that there are."""
-    assert project()["name"] == "mamushi-unlearn"
-    places = ("workflow", "docs", "envs", "profiles", "benchmarks")
-    files = [path for place in places for path in (ROOT / place).rglob("*") if path.is_file()]
-    files = [path for path in files if path.suffix in (".py", ".md", ".smk", ".yaml", ".rst")]
-    names, extras = [extra("slurm")], "|".join(project()["optional-dependencies"])
-    for path in [*files, ROOT / "README.md", ROOT / "Makefile", ROOT / "pyproject.toml"]:
-        text = path.read_text(encoding="utf-8")
-        names += re.findall(r"pip install [^\n`]*mamushi[^\s`]*", text)
-        assert not re.search(rf"mamushi\[({extras})\]", text), path
-    assert len(names) > 4
-    asked = {each for name in names for each in re.findall(r"\[(\w+)\]", name)}
-    assert asked <= project()["optional-dependencies"].keys()
-    assert not [name for name in names if "mamushi-unlearn" not in name]
-
-
 def test_a_first_ranking_needs_no_extra() -> None:
     """Nor does the demo install what only tests use; what they use, `make test` does."""
     asked = {Requirement(line).name for line in project()["dependencies"]}
@@ -198,17 +179,6 @@ def test_retries_stand_in_profiles_alone() -> None:
     assert {name for name, rule in rules().items() if rule["retries"]} == set()
 
 
-def test_slurm_is_asked_in_the_way_that_loses_no_job() -> None:
-    slurm = settings("slurm")
-    assert slurm["slurm-status-command"] == "squeue"
-    assert "slurm-array-jobs" not in slurm
-    # SLURM forgets a job after MinJobAge, 300 s unless it says otherwise; the plug-in turns to
-    # sacct when that is less than three times the first wait.
-    assert 3 * slurm["slurm-init-seconds-before-status-checks"] <= 300
-    # A controller that restarts is away for a minute; jobs are lost once all attempts failed.
-    assert slurm["slurm-status-attempts"] / slurm["max-status-checks-per-second"] >= 60
-
-
 def test_slurm_requeues_what_it_preempts_and_warns_before_the_end() -> None:
     slurm = settings("slurm")
     assert slurm["slurm-requeue"] is True
@@ -224,20 +194,6 @@ def test_every_command_takes_the_place_of_its_shell() -> None:
     for name, rule in rules().items():
         assert rule["shell"].startswith("exec python -m mamushi "), name
         assert not re.search(r"&&|\|\||;|\| ", rule["shell"]), name
-
-
-def test_what_draws_and_gathers_runs_beside_the_head_process() -> None:
-    """Snakemake does not hand `localrule` down to a rule that is made from another."""
-    local = {name for name, rule in rules().items() if rule["local"]}
-    assert local > {name for name in rules() if name.startswith("figure_")} > {"figure_sad"}
-    assert not local & gpu_rules()
-
-
-def test_no_test_imports_from_another() -> None:
-    """What two of them need stands in tests/support."""
-    asked = re.compile(r"^\s*(?:from|import) tests\.(?!support\b).*", re.MULTILINE)
-    found = {path: asked.findall(path.read_text()) for path in ROOT.glob("tests/**/*.py")}
-    assert {path: lines for path, lines in found.items() if lines} == {}
 
 
 def test_make_says_what_is_missing(tmp_path: Path) -> None:
@@ -261,49 +217,3 @@ def test_make_says_what_is_missing(tmp_path: Path) -> None:
         assert done.returncode != 0
         assert wanted in done.stderr
         assert not (tmp_path / "venv").exists()
-
-
-def test_a_release_is_of_what_is_committed_and_in_the_changelog(tmp_path: Path) -> None:
-    """Neither a wheel nor a tag is made of anything else. A program that writes down what it is
-    asked to do takes the place of Python."""
-    package = tmp_path / "workflow/mamushi"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text('__version__ = "9.9.9"\n')
-    changes = tmp_path / "CHANGELOG.md"
-    changes.write_text("## [Unreleased]\n")
-    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
-        (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"))
-    (tmp_path / "bin").mkdir()
-    python = tmp_path / "bin/python"
-    python.write_text('#!/bin/sh\necho "$*" >> asked\n')
-    python.chmod(0o755)
-
-    def call(*words: str) -> str:
-        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-        return done.stdout + done.stderr
-
-    def commit() -> None:
-        call("git", "add", "--all")
-        call("git", "commit", "--message", "A")
-
-    call("git", "init")
-    for key in ("name", "email"):
-        call("git", "config", f"user.{key}", "a@b.c")
-    release = ("make", "release", "BIN=bin", "READY=")
-    commit()
-    assert "CHANGELOG.md has no 9.9.9" in call(*release)
-    changes.write_text("## [9.9.9] - 2030-01-01\n")
-    assert "commit your changes first" in call(*release)
-    assert not (tmp_path / "asked").exists() and not call("git", "tag")
-    commit()
-    call(*release)
-    assert "wheel" in (tmp_path / "asked").read_text() and call("git", "tag") == "v9.9.9\n"
-
-
-def test_the_citation_is_of_this_version() -> None:
-    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert f"## [{cited['version']}] - {cited['date-released']}\n" in changes
-    assert cited["version"] == mamushi.__version__
-    assert cited["license"] == project()["license"]
-    assert cited["abstract"] == project()["description"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 
@@ -30,12 +29,6 @@ def test_captions_render_without_a_warning(name: str) -> None:
     assert ("can be told from" in html) == (name in INCLUDES)
 
 
-
-
-
-
-
-
 def test_every_figure_and_table_has_a_caption() -> None:
     # A figure and a table of the same name need captions of their own.
     tables = {*TABLES, *UNLEARNING_TABLES, *PROBE_TABLES, *EVIDENCE_TABLES, *LEFT_TABLES}
@@ -46,8 +39,6 @@ def test_every_figure_and_table_has_a_caption() -> None:
     apart = apart - {"unlearning"} | {"unlearning_table"}
     apart = apart - {"geometry"} | {"geometry_table"}
     assert {f"{name}.rst" for name in figures | apart} <= set(CAPTIONS)
-
-
 
 
 VALUES = {

@@ -11,7 +11,6 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from mamushi.errors import UserError
 from mamushi.evidence.diagnostics import calibration_error, fisher, reliability
 from mamushi.figures.style import COLOURS
 from mamushi.io import paths, schemas
@@ -96,8 +95,6 @@ def curve(panel: Any, colour: str) -> Any:
     return max(lines, key=lambda line: line.get_linewidth())
 
 
-
-
 def test_diagnostics_draw_distributions_rates_and_ranks_with_the_numbers_of_the_table(
     root: Path,
 ) -> None:
@@ -127,8 +124,6 @@ def test_diagnostics_draw_distributions_rates_and_ranks_with_the_numbers_of_the_
     assert f"ties 0 of {N1}" in texts(fourth)
 
 
-
-
 def test_variance_is_marked_at_fifty_beside_isotropy(root: Path) -> None:
     figure = drawn(root, "variance")
     columns = geometric()
@@ -144,8 +139,6 @@ def test_variance_is_marked_at_fifty_beside_isotropy(root: Path) -> None:
         assert "20%" in shown
     (legend,) = figure.legends
     assert [t.get_text() for t in legend.get_texts()] == ["isotropic embeddings, k / d"]
-
-
 
 
 def test_subspaces_show_affinity_angles_and_energy(root: Path) -> None:

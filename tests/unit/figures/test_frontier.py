@@ -13,7 +13,6 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from mamushi.errors import UserError
 from mamushi.figures.style import MARKS, NEUTRAL
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
@@ -122,5 +121,3 @@ def test_bands_and_what_the_picture_says_of_them(
         at_end = corners[np.isclose(corners[:, 0], 1.0), 1]
         assert at_end.min() == pytest.approx(HEIGHTS[name] + 0.5 - 0.5)
         assert at_end.max() == pytest.approx(HEIGHTS[name] + 0.5 + 1)
-
-

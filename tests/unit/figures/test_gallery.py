@@ -13,12 +13,9 @@ from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evaluation.curves import sad_table
 from mamushi.evaluation.summary import sad_summary
-from mamushi.figures.style import MARKS, SEEDS, SPARE, marks
+from mamushi.figures.style import SEEDS
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
-from mamushi.registry import plugins
-from mamushi.stages.figure import shown
-from tests.support.captions import CONFIG
 from tests.support.figures import bands, draw, legend_texts, named
 from tests.support.grid_files import GRID, write_results
 
@@ -73,10 +70,6 @@ def test_bands_are_one_standard_error_and_absent_for_one_seed(tables: Path, tmp_
     assert (len(bands(axes)), len(named(axes))) == (0, 3)
 
 
-
-
-
-
 def test_a_curve_that_the_table_lacks_is_named(tables: Path) -> None:
     with pytest.raises(UserError, match="no rows for alpha, small, vmf"):
         draw("sad", tables, ONE_PANEL | {"selectors": ["vmf"]})
@@ -98,5 +91,3 @@ def test_the_stage_writes_pdf_and_png_and_the_same_bytes_again(
     assert written[0] == written[1]
     assert written[0][0].startswith(b"%PDF") and b"CreationDate" not in written[0][0]
     assert written[0][1].startswith(b"\x89PNG")
-
-

@@ -1,23 +1,17 @@
 """Texts in one row against padded texts: the same loss and the same gradients."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
-from transformers import AutoModelForCausalLM, GPTJConfig, PreTrainedModel
+from transformers import PreTrainedModel
 
 from mamushi.lm import attention, device
 from mamushi.lm.attention import MODELS, Documents, supports
 from mamushi.lm.batches import collate
 from mamushi.lm.loss import batch_nll
 from mamushi.lm.parameters import freeze
-from mamushi.lm.perplexity import text_nll
-from mamushi.lm.training import finetune
 from tests.support.gradients import exact
 from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model, token_set
 from tests.support.steps import step_of
@@ -127,10 +121,6 @@ def padded_plainly(
     return gradients(language_model, (sums.square() * weights).sum())
 
 
-
-
-
-
 def in_precision(
     dtype: torch.dtype,
     lengths: list[int],
@@ -172,14 +162,6 @@ def test_half_precision_is_exact_to_its_rounding(
 
 
 # --- groups -----------------------------------------------------------------------------------
-
-
-
-
-
-
-
-
 
 
 # --- on a GPU ---------------------------------------------------------------------------------

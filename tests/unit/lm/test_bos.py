@@ -14,7 +14,6 @@ from transformers import AutoTokenizer
 from mamushi.errors import UserError
 from mamushi.io.tables import read_metadata
 from mamushi.lm import loading, tokens
-from mamushi.lm.dequantize import drop_bos
 from mamushi.lm.folders import read_tokenizer
 from mamushi.lm.generate import prompt_tokens
 from mamushi.lm.tiny import Family, train_tokenizer
@@ -120,8 +119,6 @@ def test_the_card_and_the_token_cache_know_the_bos_of_a_template_alone(tmp_path:
     tokens.write_tokens(path, table, read_tokenizer(folder), **how)
     # By which `embed` leaves it out of the mean.
     assert read_metadata(path)["bos_token_id"] == BOS
-
-
 
 
 def test_a_tokenizer_that_changes_a_text_is_refused() -> None:

@@ -9,10 +9,6 @@ import pytest
 import torch
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
-from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import (
-    PreTrainedModel,
-)
 
 from mamushi.lm import device, loss
 from mamushi.lm.embed import embed
@@ -22,7 +18,6 @@ from mamushi.lm.training import finetune
 from mamushi.unlearning.objective import TextLoss
 from mamushi.unlearning.saliency import gradients
 from tests.support.models import FAMILIES, TRAINING, jigsaw_like, model
-from tests.support.steps import step_of
 
 TEXTS = jigsaw_like(96)
 FP32 = device.accelerator("fp32")
@@ -128,11 +123,3 @@ def test_the_logits_of_a_step_are_never_there_as_a_whole(
 
 
 # --- waiting for the device -------------------------------------------------------------------
-
-
-
-
-
-
-
-

@@ -24,8 +24,6 @@ from mamushi.lm.batches import examples_of_step
 from mamushi.lm.embed import embed
 from mamushi.lm.generate import generate
 from mamushi.lm.perplexity import text_nll
-from mamushi.lm.tiny import FAMILIES as FAMILIES_OF_TOKENIZERS
-from mamushi.lm.tiny import train_tokenizer
 from mamushi.lm.tokens import TokenSet, offsets_of, subset
 from mamushi.lm.training import finetune, gradient, mean_nll, prepared
 from tests.support.families import (
@@ -177,8 +175,6 @@ def test_trained_in_fp32_stored_and_measured_in_bf16(family: str, tmp_path: Path
 # --- positions by length ----------------------------------------------------------------------
 
 
-
-
 @pytest.mark.parametrize("family", ["llama dynamic", "llama longrope"])
 def test_what_is_generated_does_not_depend_on_an_earlier_prompt(family: str) -> None:
     nothing: Any = SimpleNamespace(eos_token_id=None, pad_token_id=0)
@@ -222,8 +218,6 @@ def test_an_encoder_that_is_made_to_look_back_is_not() -> None:
     model = of_kind("bert", ENCODERS["bert"] | {"is_decoder": True})
     nll, _ = plainly(model)
     np.testing.assert_allclose(measured(model, 400)[0], nll, rtol=FP32, atol=FP32)
-
-
 
 
 def test_layers_of_other_widths_are_refused_by_name() -> None:

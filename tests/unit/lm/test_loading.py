@@ -327,8 +327,6 @@ def test_code_that_comes_with_a_model_is_never_run(folder):
     assert not (folder / "ran").exists()
 
 
-
-
 # --- the hub ----------------------------------------------------------------------------------
 
 
@@ -349,10 +347,6 @@ def test_a_model_in_the_hubs_cache(hub, folders, tmp_path):
     write_json(tmp_path / "card.json", card)
     assert loading.open_model(tmp_path / "card.json").config.model_type == "llama"
     assert loading.open_tokenizer(tmp_path / "card.json").eos_token == "<|end_of_text|>"
-
-
-
-
 
 
 # --- trained tensors --------------------------------------------------------------------------

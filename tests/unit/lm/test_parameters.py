@@ -116,10 +116,6 @@ def test_the_last_blocks_and_both_embeddings_alone_are_trained(family):
     assert len(names) - len(in_blocks) == (1 if tied else 2)
 
 
-
-
-
-
 def test_more_blocks_than_there_are():
     model = on_meta(TINY["llama"])
     with pytest.raises(UserError, match=r"trained_blocks: asks for 4 blocks, but the model has 3"):

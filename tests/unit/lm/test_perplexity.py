@@ -12,11 +12,9 @@ from mamushi.errors import UserError
 from mamushi.io.tables import FORGET, RETAIN
 from mamushi.lm import device
 from mamushi.lm.embed import embed
-from mamushi.lm.perplexity import TextNll, perplexity_table, text_nll, token_nll
+from mamushi.lm.perplexity import TextNll, perplexity_table
 from mamushi.lm.tokens import TokenSet
 from tests.support.models import FAMILIES, model, token_set
-
-
 
 
 def test_perplexity_weighs_tokens_and_not_texts() -> None:

@@ -6,10 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import AutoTokenizer
 
 from mamushi.cli import main
-from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import read_table
 from mamushi.lm import loading, tiny
@@ -41,8 +39,6 @@ def built(request):
     return request.param, *tiny.build(sizes(request.param), TEXTS, seed=0)
 
 
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -63,10 +59,6 @@ def test_the_tokenizer_loses_nothing(built, text):
     assert not set(ids) & set(tokenizer.all_special_ids)
 
 
-
-
-
-
 def test_pretraining_learns_the_words_and_repeats_to_the_bit(built):
     family, *_ = built
     runs = []
@@ -83,8 +75,6 @@ def test_pretraining_learns_the_words_and_repeats_to_the_bit(built):
         assert torch.equal(two[name], parameter), name
         assert not torch.equal(before[name], parameter), name
     assert not model.training
-
-
 
 
 # --- the stage --------------------------------------------------------------------------------

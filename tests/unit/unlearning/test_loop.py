@@ -1,8 +1,7 @@
 """The loop that all unlearners share: exact steps, resumption, early stops, what goes wrong."""
 
 import math
-from collections import Counter
-from itertools import chain, cycle
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
 from mamushi.lm import device
-from mamushi.unlearning import loop
 from mamushi.unlearning.loop import steps_of
 from mamushi.unlearning.trunk import Trunk, write_trunk
 from tests.support.models import FAMILIES
@@ -74,8 +72,6 @@ def test_what_is_frozen_stays_bit_equal_and_every_trained_tensor_moves(
     assert all(p.grad is None for p in found.parameters())
 
 
-
-
 def test_the_log_is_the_artifact(tmp_path: Path) -> None:
     forget = texts_of("forget", 11, 1)
     _, outcome = run("neggrad_plus", forget=forget)
@@ -103,10 +99,6 @@ def test_random_labels_are_drawn_anew_in_each_step() -> None:
 # --- small sets -------------------------------------------------------------------------------
 
 
-
-
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_texts_without_a_predicted_token_do_no_harm(kind: str) -> None:
     forget, retain = of_lengths([1, 5, 1, 1]), of_lengths([1, 1, 6])
@@ -118,8 +110,6 @@ def test_texts_without_a_predicted_token_do_no_harm(kind: str) -> None:
     assert outcome.log["loss"][nothing] == 0.0
     assert outcome.log["gradient_norm"][nothing] == 0.0
     assert all(bool(torch.isfinite(value).all()) for value in weights(some).values())
-
-
 
 
 # --- resumption -------------------------------------------------------------------------------
@@ -237,8 +227,6 @@ def test_a_loss_that_is_not_finite_names_the_step_and_keeps_the_weights_before_i
     resumed, outcome = run("neggrad_plus", state=state)
     assert outcome.log["step"] == [1, 2, 3, 4, 5, 6]
     assert_same(whole, resumed)
-
-
 
 
 def test_weights_that_are_not_finite_never_replace_a_good_state(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Each unlearner against a computation by hand: loss, mask, and steps of the optimizer."""
 
 from itertools import cycle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,11 +8,9 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from mamushi import registry
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.tokens import TokenSet
 from mamushi.registry import load, plugin
-from mamushi.unlearning import unlearners
 from mamushi.unlearning.objective import Nll
 from tests.support.models import FAMILIES, VOCABULARY
 from tests.support.unlearning import KINDS, run, start, texts_of, weights
@@ -167,10 +164,6 @@ def test_every_weight_has_its_place(kind: str, changes: dict[str, float], expect
     settings = plugin("unlearner", kind).defaults | changes
     found = load("unlearner", kind).loss(forget, retain, settings)
     assert float(found) == pytest.approx(expected, rel=1e-6)
-
-
-
-
 
 
 # --- masks ------------------------------------------------------------------------------------

@@ -2,13 +2,8 @@
 
 import numpy as np
 import pytest
-import torch
 
-from mamushi.lm.batches import collate
-from mamushi.unlearning.objective import TextLoss, random_labels
-from tests.support.models import FAMILIES, VOCABULARY, model, token_set
-
-
+from mamushi.unlearning.objective import random_labels
 
 
 @pytest.mark.parametrize("true", [0, 4, 9])

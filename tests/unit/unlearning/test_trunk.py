@@ -1,13 +1,11 @@
 """The frozen-trunk cache against the whole model: the same numbers without the frozen blocks."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 from safetensors import SafetensorError, safe_open
@@ -15,26 +13,15 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from mamushi.config.models import Trained
-from mamushi.config.sections import HeldOut
 from mamushi.errors import UserError
-from mamushi.io import schemas
-from mamushi.io.files import sha256, write_json
-from mamushi.io.provenance import provenance
-from mamushi.io.tables import write_table
 from mamushi.lm import device
 from mamushi.lm.batches import collate
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import decoder_blocks, freeze
 from mamushi.lm.perplexity import text_nll
-from mamushi.lm.storage import save_trained
 from mamushi.lm.tokens import TokenSet
-from mamushi.running.stage import Execution, Job
-from mamushi.stages import _models, unlearn
-from mamushi.stages._settings import Opened
-from mamushi.stages.unlearn import Started
 from mamushi.unlearning import trunk as trunk_module
-from mamushi.unlearning.trunk import Trunk, separable, starting_from, write_trunk
+from mamushi.unlearning.trunk import Trunk, starting_from, write_trunk
 from tests.support.models import FAMILIES, model, token_set
 
 TRAINED = 2
@@ -164,8 +151,6 @@ def test_frozen_blocks_are_out_of_the_way_and_come_back(cache: Path) -> None:
     assert step(language_model, [2, 9], "fp32")[0] == before[0]
 
 
-
-
 # --- the file ---------------------------------------------------------------------------------
 
 
@@ -192,8 +177,6 @@ def test_the_folder_has_plain_safetensors_with_a_tensor_for_each_text(
             states = language_model(ids, output_hidden_states=True).hidden_states
         expected = states[LAYERS - TRAINED][0]
         assert_near(found.float(), expected.float(), TOLERANCE[precision])
-
-
 
 
 @pytest.mark.parametrize("bytes_left", [0, 100, -1, None])
@@ -227,27 +210,4 @@ def test_a_disk_without_room_is_named_and_nothing_is_left(
     assert not list(tmp_path.iterdir())
 
 
-
-
 # --- kept between runs ------------------------------------------------------------------------
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
