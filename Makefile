@@ -11,7 +11,7 @@ SNAKEFILES := Snakefile workflow/Snakefile workflow/rules
 SLURM_UP := $(or $(MAMUSHI_SHARED),../shared)/slurm/slurm-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup plan demo demo-evidence demo-unlearning real-ranking real real-unlearning lab small bench test test-slow test-slurm test-all lint format clean
+.PHONY: help setup plan demo demo-evidence demo-unlearning real-ranking real real-unlearning lab bench test test-slow test-slurm test-all lint format clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -54,15 +54,15 @@ demo-unlearning: $(READY) ## the demo's half-gap budgets: results/unlearning.htm
 	$(SNAKEMAKE) --profile profiles/demo --report results/unlearning.html unlearning
 	$(START)
 
-REAL := $(SNAKEMAKE) --profile profiles/real
+# A study's configuration. Two models side by side are faster than one on two cores.
+STUDY := $(SNAKEMAKE) --cores 2 --configfile
+REAL := $(STUDY) studies/real/config.yaml $(if $(JIGSAW),studies/real/jigsaw.yaml) --max-threads 1
 ifdef JIGSAW
 export MAMUSHI_JIGSAW := $(JIGSAW)
-# A configfile on the command line takes the place of the profile's.
-REAL += --configfile profiles/real/science.yaml profiles/real/jigsaw.yaml
 endif
 
-real-ranking: $(READY) ## a real model and real posts, ranked, with the evidence; see profiles/real
-	$(BIN)/python benchmarks/fetch_smollm2.py results/models
+real-ranking: $(READY) ## a real model and real posts, ranked, with the evidence; see studies/real
+	$(BIN)/python -m studies.real.fetch_smollm2 results/models
 	$(REAL) -- removals evidence
 
 real: real-ranking ## then retrained, about an hour: results/real.html; JIGSAW=folder adds Jigsaw
@@ -75,14 +75,9 @@ real-unlearning: real-ranking ## and the half-gap budgets there: results/real-un
 	$(REAL) --report results/real-unlearning.html -- unlearning
 	$(START)
 
-lab: $(READY) ## five kinds of synthetic texts with known truth: results/lab.html; see profiles/lab
-	$(SNAKEMAKE) --profile profiles/lab
-	$(SNAKEMAKE) --profile profiles/lab --report results/lab.html
-	$(START)
-
-small: $(READY) ## 20 Newsgroups and Jigsaw with tiny models, within an hour; see profiles/small
-	$(SNAKEMAKE) --profile profiles/small
-	$(SNAKEMAKE) --profile profiles/small --report results/report.html
+lab: $(READY) ## five kinds of synthetic texts with known truth: results/lab.html; see studies/lab
+	$(STUDY) studies/lab/config.yaml
+	$(STUDY) studies/lab/config.yaml --report results/lab.html
 	$(START)
 
 # make plan PROFILE=profiles/slurm TARGETS=unlearning GPU=h100 ARGS="--configfile mine.yaml"
@@ -90,26 +85,21 @@ plan: $(READY) ## what a run would take: PROFILE=, TARGETS=, ARGS= (Snakemake's)
 	@$(BIN)/python -m mamushi plan $(if $(GPU),--gpu '$(GPU)') \
 	  $(if $(GPUS),--gpus '$(GPUS)') -- $(TARGETS) $(if $(PROFILE),--profile $(PROFILE)) $(ARGS)
 
-# One thread each: what counts are ratios of CPU time.
-bench: $(READY) ## the benchmarks at a small size, on the CPU: benchmarks/results
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/finetune.py
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/embedding.py
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/startup.py
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/selection.py
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale.py
+bench: $(READY) ## time the software at a small size, on the CPU: benchmarks/results
+	$(BIN)/python -m benchmarks
 
 .PHONY: gpu-check
 gpu-check: $(READY) ## five minutes on a GPU of your own: right kernels, speed, the rates of `plan`
-	$(BIN)/python benchmarks/gpu_check.py
+	$(BIN)/python -m benchmarks gpu_check
 
 .PHONY: worlds
 worlds: $(READY) ## are the advised budgets right? random worlds with known truth
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/worlds.py
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/theory.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m studies.worlds.run
+	OMP_NUM_THREADS=1 $(BIN)/python -m studies.theory.run
 
 .PHONY: evidence-page
 evidence-page: $(READY) ## every number of docs/science/evidence.md on real texts again, from its archive
-	$(BIN)/python benchmarks/evidence.py benchmarks/archive
+	$(BIN)/python -m studies.evidence.page
 
 .PHONY: docs
 docs: $(TESTED) ## the documentation, with every table's columns: results/docs/index.html

@@ -1,8 +1,8 @@
 """Embedding and perplexity: padded as they come, sorted and padded, and ours.
 
-    python benchmarks/embedding.py                          SmolLM2-135M on one thread, minutes
-    python benchmarks/embedding.py --full                   Llama 3.1 8B on a GPU
-    python benchmarks/embedding.py --full --family gemma2   Gemma 2 2B; or qwen2, Qwen 2.5 7B
+    python -m benchmarks embedding                          SmolLM2-135M on one thread, minutes
+    python -m benchmarks embedding --full                   Llama 3.1 8B on a GPU
+    python -m benchmarks embedding --full --family gemma2   Gemma 2 2B; or qwen2, Qwen 2.5 7B
 
 `padded` takes texts as they come, each padded to the longest of its batch; `sorted` takes them by
 length; `ours` puts them in one row. All have the same budget of tokens in a batch, weights in bf16,
@@ -23,14 +23,14 @@ from unittest import mock
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from texts import KINDS, drawn, make
 from transformers import PreTrainedModel
 
+from benchmarks.texts import KINDS, drawn, make
 from mamushi.lm import batches as grouping
 from mamushi.lm import device as devices
 from mamushi.lm import embed, perplexity
 from mamushi.lm.tokens import TokenSet
-from report import Report
+from studies.lib.report import Report
 
 VARIANTS = ("padded", "sorted", "ours")
 

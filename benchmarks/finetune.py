@@ -1,8 +1,8 @@
 """Fine-tuning: Hugging Face's Trainer padded, Trainer flattened, and ours.
 
-    python benchmarks/finetune.py                          SmolLM2-135M on one thread, minutes
-    python benchmarks/finetune.py --full                   Llama 3.1 8B on a GPU
-    python benchmarks/finetune.py --full --family gemma2   Gemma 2 2B; or qwen2, Qwen 2.5 7B
+    python -m benchmarks finetune                          SmolLM2-135M on one thread, minutes
+    python -m benchmarks finetune --full                   Llama 3.1 8B on a GPU
+    python -m benchmarks finetune --full --family gemma2   Gemma 2 2B; or qwen2, Qwen 2.5 7B
 
 All train the same tensors (the last three blocks, input embedding, head) of the same random weights
 by fused AdamW in batches of 32 texts, in bf16 by autocast: frozen weights in bf16, trained ones in
@@ -31,7 +31,6 @@ from typing import Any
 
 import torch
 from accelerate.state import AcceleratorState, PartialState
-from texts import KINDS, TRAINED, drawn, make, operations_per_token, peak_memory, trained
 from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
@@ -44,12 +43,13 @@ from transformers import (
 )
 from transformers.utils import is_flash_attn_2_available
 
+from benchmarks.texts import KINDS, TRAINED, drawn, make, operations_per_token, peak_memory, trained
 from mamushi.lm import device as devices
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet
 from mamushi.lm.training import finetune
-from report import Report
+from studies.lib.report import Report
 
 BATCH = 32
 SETTINGS: dict[str, Any] = {

@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from finetune import VARIANTS, measure
-from texts import FULL, TRAINED, drawn, operations_per_token
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 
+from benchmarks.finetune import VARIANTS, measure
+from benchmarks.texts import FULL, TRAINED, drawn, operations_per_token
 from mamushi.errors import UserError
 from mamushi.io.files import write_json
 from mamushi.lm import device as devices
@@ -39,7 +39,7 @@ from mamushi.lm.batches import collate
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import freeze
 from mamushi_runs.forecast import rates
-from report import RESULTS, Report
+from studies.lib.report import RESULTS, Report
 
 SECONDS = 300.0
 STEPS, WARM_UP = 25, 5

@@ -1,9 +1,9 @@
 """How the cost of a selection grows: with examples, with dimensions, and with budgets.
 
-    python benchmarks/scale.py           small, a few minutes on two cores
-    python benchmarks/scale.py --full    10,000 to 80,000 examples, 256 to 4,096 dimensions
-    python benchmarks/scale.py --texts 20000 200000 1000000
-    python benchmarks/scale.py --texts 200000 --embed 2
+    python -m benchmarks scale           small, a few minutes on two cores
+    python -m benchmarks scale --full    10,000 to 80,000 examples, 256 to 4,096 dimensions
+    python -m benchmarks scale --texts 20000 200000 1000000
+    python -m benchmarks scale --texts 200000 --embed 2
 
 With `--texts` the workflow itself goes from so many synthetic texts to the removal lists and the
 page of the ranking, with vectors of width 256 in the place of a model's embeddings, or, with
@@ -36,12 +36,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pools import by_embeddings, synthetic
 
 from mamushi.registry import load, plugin
 from mamushi.selection.pool import Pool, Scored, rank
 from mamushi.selection.removals import count
-from report import Report, arguments
+from studies.lib.pools import by_embeddings, synthetic
+from studies.lib.report import Report, arguments
 
 ROOT = Path(__file__).parents[1]
 

@@ -1,8 +1,8 @@
 """Selectors: time, memory and agreement with scikit-learn, on embeddings of known density ratio.
 
-    python benchmarks/selection.py            small, a few minutes on two cores
-    python benchmarks/selection.py --full     80,000 x 2,304, on a GPU if there is one
-    python benchmarks/selection.py --examples 20000 --width 2304 --points 8115 --picks 4869
+    python -m benchmarks selection            small, a few minutes on two cores
+    python -m benchmarks selection --full     80,000 x 2,304, on a GPU if there is one
+    python -m benchmarks selection --examples 20000 --width 2304 --points 8115 --picks 4869
 
 CPU times are those of one thread, and what is compared takes turns. `mlp_*` is the selector mamushi
 against scikit-learn's MLPClassifier in float32, with the same folds, scaling, class weights and
@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pools import by_embeddings, synthetic
 
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
@@ -38,7 +37,8 @@ from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import auc, spearman
 from mamushi.selection.pool import Pool
 from mamushi.selection.statistics import sums
-from report import Report, arguments
+from studies.lib.pools import by_embeddings, synthetic
+from studies.lib.report import Report, arguments
 
 FOLDS = 5
 ARCHITECTURE = [1024, 512, 256]
@@ -215,7 +215,7 @@ def ours(tasks: list[Task], precision: str) -> Iterator[Any]:
 
 
 def reference(tasks: list[Task], seed: int) -> Iterator[Any]:
-    from scikit import ByLoss, estimate_mlp_classifier
+    from benchmarks.scikit import ByLoss, estimate_mlp_classifier
 
     for task in seeded(tasks, seed):
         yield estimate_mlp_classifier(task, recipe(), ByLoss)
@@ -223,7 +223,7 @@ def reference(tasks: list[Task], seed: int) -> Iterator[Any]:
 
 def same_draws(tasks: list[Task], precision: str) -> Iterator[Any]:
     """Ours from the weights, held-out parts and batches of ``reference`` with its first seed."""
-    from scikit import replayed
+    from benchmarks.scikit import replayed
 
     fits = ours(seeded(tasks, 0), precision)
     for _ in tasks:

@@ -1,6 +1,6 @@
 """How long a stage's command takes to start.
 
-    python benchmarks/startup.py
+    python -m benchmarks startup
 
 `help_seconds_*` is the wall time of `python -m mamushi STAGE --help`, the median of some runs, and
 `help_cpu_seconds_*` its CPU time; the slowest stage is told at the end. `import_seconds_*` is the
@@ -19,7 +19,7 @@ import sys
 import time
 
 from mamushi.running.stage import names
-from report import Report
+from studies.lib.report import Report
 
 IMPORTS = {
     "torch": "torch",

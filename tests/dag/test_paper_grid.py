@@ -165,7 +165,7 @@ def test_studies_are_targets_of_their_own(tmp_path: Path) -> None:
 
 
 def test_the_real_run_is_of_one_model_in_aligned_steps(tmp_path: Path) -> None:
-    science = yaml.safe_load((ROOT / "profiles/real/science.yaml").read_text(encoding="utf-8"))
+    science = yaml.safe_load((ROOT / "studies/real/config.yaml").read_text(encoding="utf-8"))
     gguf = tmp_path / science["models"]["smollm2"]["source"]
     gguf.parent.mkdir(parents=True)
     gguf.write_bytes(b"GGUF\3" + bytes(19))

@@ -1,10 +1,10 @@
 """Numbers of the documentation's tables and paragraphs, and those of the files that they are from.
 
 A table of measured numbers stands below a comment that says from which file of
-``benchmarks/results`` each of its cells is::
+``studies`` or ``benchmarks/results`` each of its cells is::
 
     <!-- numbers
-    file: agreement-demo-2026-11-22-amd-epyc-2-cores.txt
+    file: studies/networks/agreement-demo-2026-11-22-amd-epyc-2-cores.txt
     rows: [1, 5]                                   # put for {} in the keys of the row
     columns: ["networks_{}_overlap", "networks_{}_low networks_{}_high"]   # from the second column
     -->

@@ -40,7 +40,7 @@ def test_all_that_is_tracked_is_copied_or_has_no_part_in_running_it() -> None:
     if not tracked:
         pytest.skip("no clone of the repository")
     left = {path.split("/")[0] for path in tracked} - {*sources}
-    of_development = {"tests", "docs", "benchmarks", "results", "Makefile", "mkdocs.yml"}
+    of_development = {"tests", "docs", "benchmarks", "studies", "results", "Makefile", "mkdocs.yml"}
     to_read = {"config", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "SECURITY.md"}
     assert {name for name in left if name[0] != "."} - of_development <= to_read
 

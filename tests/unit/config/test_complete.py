@@ -154,7 +154,7 @@ def test_networks_of_another_selector_come_with_its_settings() -> None:
 
 
 def test_completing_twice_changes_nothing() -> None:
-    for config in (paper(), minimal(), laid_over("profiles/small/science.yaml")):
+    for config in (paper(), minimal(), laid_over("studies/real/config.yaml")):
         full = complete(config)
         assert complete(full) == full
 

@@ -120,7 +120,7 @@ def test_words_are_as_frequent_in_all_components_at_every_place_of_a_transition_
 def aucs(dataset: str) -> tuple[float, ...]:
     """In the inference section of a dataset of the laboratory, 400 forget and 880 retain texts: of
     the exact ratio, and of naive Bayes on bags of words, scored out of fold."""
-    science = yaml.safe_load((ROOT / "profiles/lab/science.yaml").read_text(encoding="utf-8"))
+    science = yaml.safe_load((ROOT / "studies/lab/config.yaml").read_text(encoding="utf-8"))
     given = science["datasets"][dataset]
     raw = load(**given | {"sizes": {"inference": given["sizes"]["inference"]}})
     bags = CountVectorizer(token_pattern=r"\S+").fit_transform(raw.texts)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from benchmarks.exact import Truth, exact
+from studies.worlds.exact import Truth, exact
 
 from mamushi.cli import main
 from mamushi.evidence.bootstrap import LEVELS, bands

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.exact import Truth, exact
 from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
+from studies.worlds.exact import Truth, exact
 
 from mamushi.evidence.advice import predicted
 from mamushi.evidence.bootstrap import bands

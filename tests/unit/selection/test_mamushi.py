@@ -16,7 +16,6 @@ from mamushi.selection import mlp
 from mamushi.selection.crossfit import averaged, cross_fit, cross_fit_together
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.pool import Pool
-from tests.support.workflow import ROOT
 
 SMALL = {
     **{"hidden": [32, 16], "batch_size": 256, "precision": "fp32", "folds": 3},
@@ -62,10 +61,9 @@ def test_scores_follow_the_true_ratio(pool, scored):
     assert abs(np.median(scored.scores - pool.truth)) < 0.25
 
 
-def test_with_the_same_draws_it_is_the_reference(pool, monkeypatch):
+def test_with_the_same_draws_it_is_the_reference(pool):
     """From the same weights, held-out part and batches, scikit-learn ends at the same logits."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    from scikit import ByLoss, estimate_mlp_classifier, replayed
+    from benchmarks.scikit import ByLoss, estimate_mlp_classifier, replayed
 
     def ours(task):
         (fit,) = mlp.estimate_mlp([task], small())

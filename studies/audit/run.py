@@ -1,0 +1,157 @@
+"""How often the intervals of `mamushi audit` hold the truth, and how wide they are.
+
+    python -m studies.audit.run [--draws 400]
+
+A world is a corpus of 10,000 texts, of which 1%, 5% or 20% are of the domain, and a list of as many
+texts, of which half or nine in ten are. Ranks are good (what the list misses lies about its end)
+or bad (anywhere), while what is anticipated is always that they are good. So an audit is drawn
+again and again, of 100 or 300 answers, of which a tenth is unsure in the last row, and its interval
+made in three ways: melded, by Jeffreys' prior in each stratum, and by the normal distribution.
+Each value is the coverage of the truth, then half of the mean width.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mamushi.running.threads import one_for_arithmetic
+from mamushi_extras.audit.auditing import (
+    QUANTITIES,
+    Answers,
+    Estimate,
+    Strata,
+    allocate,
+    estimates,
+    sample,
+    strata,
+)
+from studies.lib.report import Report, arguments
+
+TEXTS = 10_000
+NORMAL = 1.959963984540054
+SHIFTS = {"melded": (0.0, 1.0), "jeffreys": (0.5, 0.5)}
+DRAWS = 2000
+"""For one interval."""
+
+
+@dataclass(frozen=True)
+class World:
+    """A corpus by rank: a ``share`` of it is of the domain, and ``precision`` of its list."""
+
+    share: float
+    precision: float
+    good: bool
+
+    @property
+    def size(self) -> int:
+        """Return how many texts the list has."""
+        return round(self.share * TEXTS)
+
+    def likely(self, good: bool) -> NDArray[np.float64]:
+        """Return how likely each text is of the domain: without ``good`` ranks the same all over
+        the list, and all over the rest."""
+        place, cut = np.arange(TEXTS), self.size
+        listed = place < cut
+        falls = np.where(listed, 1.5 - place / cut, np.exp(-(place - cut) / cut))
+        shape = falls if good else np.ones(TEXTS)
+        wanted = np.where(listed, self.precision * cut, (1 - self.precision) * cut)
+        sums = np.where(listed, shape[listed].sum(), shape[~listed].sum())
+        return np.minimum(shape * wanted / sums, 1.0)
+
+    def truth(self, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Draw which texts are of the domain, as many as there are to be on each side."""
+        likely, found = self.likely(self.good), np.zeros(TEXTS, dtype=np.bool_)
+        inside = round(self.precision * self.size)
+        for side, count in (
+            (np.arange(self.size), inside),
+            (np.arange(self.size, TEXTS), self.size - inside),
+        ):
+            weights = likely[side] / likely[side].sum()
+            found[rng.choice(side, count, replace=False, p=weights)] = True
+        return found
+
+
+def normal(found: Strata, answers: Answers) -> dict[str, Estimate]:
+    """Return what the delta method says; the usual interval of a stratified sample."""
+    said = estimates(found, answers, np.random.default_rng(0), draws=1)
+    p, n = answers.yes / answers.read, answers.read
+    variance = p * (1 - p) / np.maximum(n - 1, 1) * (1 - n / found.sizes)
+    total, recall = found.sizes @ p, said["recall"].value
+    weights = {
+        "precision": found.listed / found.sizes[found.listed].sum(),
+        "recall": np.where(found.listed, 1 - recall, -recall) / total,
+        "before": np.full(len(p), 1 / found.sizes.sum()),
+        "after": ~found.listed / found.sizes[~found.listed].sum(),
+    }
+    told = {}
+    for name, each in said.items():
+        error = NORMAL * np.sqrt(((weights[name] * found.sizes) ** 2 * variance).sum())
+        told[name] = Estimate(each.value, each.value - error, each.value + error)
+    return told
+
+
+def measure(
+    world: World, answers: int, unsure: float, draws: int, rng: np.random.Generator
+) -> dict[str, str]:
+    """Return coverage and half of the mean width, by way and quantity."""
+    of_domain, place = world.truth(rng), np.arange(TEXTS)
+    listed = place < world.size
+    codes = strata((~listed).astype(np.int64), place)
+    found = Strata.of(codes, listed, world.likely(good=True))
+    true = {
+        "precision": of_domain[listed].mean(),
+        "recall": of_domain[listed].sum() / of_domain.sum(),
+        "before": of_domain.mean(),
+        "after": of_domain[~listed].mean(),
+    }
+    counts, h = allocate(found, answers), len(found.sizes)
+    held: dict[str, list[tuple[bool, float]]] = {}
+    for _ in range(draws):
+        drawn = sample(codes, counts, rng)
+        # Nobody is sure of a text of the domain more seldom than of another.
+        doubt = rng.random(len(drawn)) < unsure * (0.5 + of_domain[drawn])
+        told = [
+            np.bincount(codes[drawn], weights=each, minlength=h).astype(np.float64)
+            for each in (np.ones(len(drawn)), of_domain[drawn] & ~doubt, doubt)
+        ]
+        ways = {name: estimates(found, Answers(*told), rng, s, DRAWS) for name, s in SHIFTS.items()}
+        if not unsure:
+            ways["normal"] = normal(found, Answers(*told))
+        for (way, said), name in itertools.product(ways.items(), QUANTITIES):
+            each = said[name]
+            inside = each.low <= true[name] + 1e-12 and true[name] <= each.high + 1e-12
+            held.setdefault(f"{way}_{name}", []).append((inside, (each.high - each.low) / 2))
+    return {
+        name: f"{np.mean([a for a, _ in each]):.3f} {np.nanmean([b for _, b in each]):.3f}"
+        for name, each in held.items()
+    }
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--draws", type=int, default=400)
+    args = parser.parse_args()
+    one_for_arithmetic()
+    report, rng = Report("audit"), np.random.default_rng(0)
+    worst: dict[str, float] = {}
+    for share, precision, good, answers, unsure in [
+        *itertools.product((0.01, 0.05, 0.2), (0.5, 0.9), (True, False), (100, 300), (0.0,)),
+        (0.05, 0.9, True, 300, 0.1),
+    ]:
+        found = measure(World(share, precision, good), answers, unsure, args.draws, rng)
+        ranks = "good" if good else "bad"
+        named = f"share{share}_precision{precision}_{ranks}_{answers}" + "_unsure" * (unsure > 0)
+        for name, values in found.items():
+            report.value(f"{named}_{name}", values)
+            worst[name] = min(worst.get(name, 1.0), float(values.split()[0]))
+    for name, least in worst.items():
+        report.value(f"least_{name}", f"{least:.3f}")
+    report.write(args.results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,326 @@
+"""The archive of a run: all from which its evidence is computed, without a text or a weight.
+
+    python -m studies.evidence.archive pack results --out studies/evidence/archive
+    python -m studies.evidence.archive read studies/evidence/archive
+
+Of each dataset and model there are three files: ``{dataset}-{model}.json``, the card, with what
+each model was trained on and as, versions, and the digests of the other two;
+``{dataset}-{model}-held-out.parquet``, a row per held-out text with its NLL in each arm; and
+``{dataset}-{model}-ranked.parquet``, a row per ranked text with its score by each selector, and
+whether each list has it. Runs of a dataset and model are packed one beside another, so that seeds
+and arms can come from several nights; of an arm that two have, the later one stays.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from mamushi.errors import UserError
+from mamushi.evaluation.curves import read_perplexity
+from mamushi.io import paths, schemas, seal
+from mamushi.io.files import atomic, read_json, sha256, write_json
+from mamushi.io.provenance import fingerprint
+from mamushi.io.tables import FORGET, read_table
+
+Doubles = NDArray[np.float64]
+Columns = dict[str, Any]
+FILES = ("held-out", "ranked")
+TOLD = ("settings", "versions")
+"""What many models share, and a card has once."""
+KEPT = ("steps", "texts", "removed", "stopped_at")
+"""What is kept of a model's card beside its settings and its identity."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts by id: which are ``forget`` (n,), and the ``groups`` (n,) that are not independent,
+    as integer codes; a text without a group is one of its own."""
+
+    ids: list[str]
+    forget: NDArray[np.bool_]
+    groups: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the archive has of one dataset and model.
+
+    ``tokens`` (held-out texts,); ``nll``, by seed and arm, the NLL of each held-out text summed
+    over its tokens, in nats; ``scores``, by seed and selector, and ``lists``, by seed, selector
+    and budget, of the ranked texts. ``cards`` are by seed and arm; each has the mean ``nll`` per
+    token of forget and of retain texts, also of arms whose texts were not kept one by one.
+    """
+
+    dataset: str
+    model: str
+    held_out: Texts
+    tokens: Doubles
+    nll: dict[tuple[int, str], Doubles]
+    ranked: Texts
+    scores: dict[tuple[int, str], Doubles]
+    lists: dict[tuple[int, str, str], NDArray[np.bool_]]
+    cards: dict[tuple[int, str], dict[str, Any]]
+    versions: list[dict[str, str]]
+
+
+def pack(results: Path, out: Path) -> list[Path]:
+    """Put into ``out`` all that a folder of results has measured, beside what earlier runs have of
+    the same dataset and model; return the cards.
+
+    Raises ``UserError`` where two models were measured on other texts, or were trained otherwise.
+    """
+    found = sorted({path.parent for path in results.glob("runs/*/*/seed*")})
+    return [card for each in found if (card := _pack(results, each, out)) is not None]
+
+
+def _pack(results: Path, folder: Path, out: Path) -> Path | None:
+    dataset, model = folder.parts[-2:]
+    cards, nll = _arms(folder)
+    if not nll:
+        return None
+    name = f"{dataset}-{model}"
+    card, ranked = out / f"{name}.json", _ranked(folder)
+    if card.is_file():
+        earlier = _opened(card)
+        cards = {**earlier[0], **cards}
+        nll, ranked = {**earlier[1], **nll}, {**earlier[2], **ranked}
+        _require_alike(cards, card)
+    examples = results / "data" / dataset / "examples.parquet"
+    tables = _table(nll, examples, ("tokens",)), _table(ranked, examples, ())
+    files = {}
+    for of, table in zip(FILES, tables, strict=True):
+        path = out / f"{name}-{of}.parquet"
+        with atomic(path) as part:
+            _write(part, table)
+        files[path.name] = sha256(path)
+    made = {"dataset": dataset, "model": model, "files": files, **_deduplicated(cards)}
+    write_json(card, {**made, "digest": fingerprint(made)})
+    return card
+
+
+def _opened(card: Path) -> tuple[dict[str, Any], dict[str, Columns], dict[str, Columns]]:
+    """Return cards, NLL and rankings of an earlier run, as ``_arms`` and ``_ranked`` do."""
+    cards, tables = _checked(card)
+    held_out, ranked = (
+        {
+            name: {"id": table["id"].to_pylist(), "value": column, "where": card}
+            for name, column in _columns(table)
+        }
+        for table in tables
+    )
+    for column in held_out.values():
+        column["tokens"] = tables[0]["tokens"].to_numpy()
+    return cards["arms"], held_out, ranked
+
+
+def _require_alike(cards: Mapping[str, Any], where: Path) -> None:
+    """Raise ``UserError`` unless an arm was trained alike in all seeds."""
+    known: dict[str, Any] = {}
+    for name, own in cards.items():
+        training = own.get("settings", {}).get("training")
+        if known.setdefault(name.partition("/")[2], training) != training:
+            do = "pack into another folder"
+            raise UserError(f"has {name} trained otherwise in another seed", where=where, do=do)
+
+
+def _write(path: Path, table: pa.Table) -> None:
+    floats = [f.name for f in table.schema if pa.types.is_floating(f.type)]
+    pq.write_table(
+        table,
+        path,
+        compression="zstd",
+        compression_level=19,
+        use_dictionary=[f.name for f in table.schema if f.name not in floats],
+        use_byte_stream_split=floats,
+        write_statistics=False,
+    )
+
+
+def _arms(folder: Path) -> tuple[dict[str, Any], dict[str, Columns]]:
+    """Return the cards and the NLL tables of a dataset and model, by ``seed0/gold``."""
+    cards, tables = {}, {}
+    for path in sorted(folder.glob("seed*/arms/**/perplexity.parquet")):
+        at = paths.wildcards(paths.PERPLEXITY, path)
+        assert at is not None
+        name = f"seed{at['seed']}/{at['arm']}"
+        mean = read_perplexity(path)
+        cards[name] = {"nll": [mean.nll_forget, mean.nll_retain], **_card(path.parent)}
+        if (texts := path.with_name("nll.parquet")).is_file():
+            table = read_table(texts, schemas.NLL)
+            tables[name] = {
+                "id": table["id"].to_pylist(),
+                "tokens": table["tokens"].to_numpy(),
+                "value": table["nll"].to_numpy().astype(np.float32),
+                "where": texts,
+            }
+    return cards, tables
+
+
+def _card(folder: Path) -> dict[str, Any]:
+    if not (path := folder / "card.json").is_file():
+        return {}  # The base model is no model of the run's own.
+    card = read_json(path)
+    settings = {key: value for key, value in card["settings"].items() if key != "seed"}
+    identity = {name: card[name] for name in ("settings", "inputs", "versions")}
+    kept = {name: card[name] for name in KEPT if card.get(name) is not None}
+    kept |= {"identity": fingerprint(identity), "settings": settings}
+    return {**kept, "versions": card["versions"]}
+
+
+def _deduplicated(cards: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cards, with each distinct settings and versions once."""
+    told: dict[str, dict[str, Any]] = {kind: {} for kind in TOLD}
+    arms = {}
+    for name, card in cards.items():
+        arms[name] = own = dict(card)
+        for kind, distinct in told.items():
+            if kind in own:
+                known = fingerprint(own[kind])[:12]
+                distinct[known], own[kind] = own[kind], known
+    return {"arms": arms, **told}
+
+
+def _ranked(folder: Path) -> dict[str, Columns]:
+    """Return scores, by ``seed0/mamushi``, and lists, by ``seed0/mamushi/beta0.50``."""
+    found: dict[str, Columns] = {}
+    for path in sorted(folder.glob("seed*/scores/*.parquet")):
+        table = read_table(path, schemas.SCORES)
+        score = table["score"].to_numpy(zero_copy_only=False).astype(np.float64)
+        name = f"{path.parts[-3]}/{path.stem}"
+        found[name] = {"id": table["id"].to_pylist(), "value": score, "where": path}
+    for path in sorted(folder.glob("seed*/removals/*/*.parquet")):
+        seed, _, selector, listed = path.with_suffix("").parts[-4:]
+        if (scored := found.get(f"{seed}/{selector}")) is None:
+            continue
+        ids = set(read_table(path, schemas.REMOVALS, ["id"])["id"].to_pylist())
+        value = np.array([each in ids for each in scored["id"]])
+        name = f"{seed}/{selector}/{listed}"
+        found[name] = {"id": scored["id"], "value": value, "where": path}
+    return found
+
+
+def _table(columns: Mapping[str, Columns], examples: Path, shared: Iterable[str]) -> pa.Table:
+    """Return columns that have one order of ids side by side, with what the texts are."""
+    if not columns:
+        return pa.table({"id": [], "domain": [], "group": []})
+    first = next(iter(columns.values()))
+    for column in columns.values():
+        if column["id"] != first["id"] or any(
+            not np.array_equal(column[name], first[name]) for name in shared
+        ):
+            do = "run again what is older"
+            raise UserError("is of other texts than its neighbours", where=column["where"], do=do)
+    # Without its schema: a run of before there were groups has no such column.
+    table = pq.ParquetFile(pa.BufferReader(pa.py_buffer(seal.opened(examples))))
+    wanted = [name for name in ("id", "domain", "group") if name in table.schema_arrow.names]
+    rows = {row["id"]: row for row in table.read(wanted).to_pylist()}
+    texts = [rows[each] for each in first["id"]]
+    return pa.table(
+        {
+            "id": first["id"],
+            "domain": [row["domain"] for row in texts],
+            "group": pa.array([row.get("group") for row in texts], pa.string()),
+            **{name: first[name] for name in shared},
+            **{name: column["value"] for name, column in columns.items()},
+        }
+    )
+
+
+def read(archive: Path) -> dict[tuple[str, str], Run]:
+    """Return what an archive has, by dataset and model.
+
+    Raises ``UserError`` for a file that is missing, or not the one that its card tells of.
+    """
+    cards = sorted(archive.glob("*.json"))
+    if not cards:
+        do = "pack a run into it: python -m studies.evidence.archive pack results"
+        raise UserError("there is no archive", where=archive, do=do)
+    runs = map(_read, cards)
+    return {(run.dataset, run.model): run for run in runs}
+
+
+def _checked(path: Path) -> tuple[dict[str, Any], list[pa.Table]]:
+    """Return a card, whose arms have all that is told of them, and its tables."""
+    card = read_json(path)
+    told = card.pop("digest", None)
+    if told != fingerprint(card):
+        raise UserError("is damaged: its digest is another", where=path, do="pack it again")
+    for name, digest in card["files"].items():
+        if sha256(path.with_name(name)) != digest:
+            where = path.with_name(name)
+            raise UserError("is not the file of its card", where=where, do="pack it again")
+    card["arms"] = {
+        name: {key: card[key][value] if key in TOLD else value for key, value in own.items()}
+        for name, own in card["arms"].items()
+    }
+    return card, [pq.read_table(path.with_name(name)) for name in card["files"]]
+
+
+def _read(path: Path) -> Run:
+    card, (held_out, ranked) = _checked(path)
+    cards = {_key(name): own for name, own in card["arms"].items()}
+    found = [(_key(name), column) for name, column in _columns(ranked)]
+    return Run(
+        card["dataset"],
+        card["model"],
+        _texts(held_out),
+        held_out["tokens"].to_numpy().astype(np.float64),
+        {_key(name): column.astype(np.float64) for name, column in _columns(held_out)},
+        _texts(ranked),
+        {key: column for key, column in found if "/beta" not in key[1]},
+        {(seed, *name.split("/beta")): column for (seed, name), column in found if "/beta" in name},
+        cards,
+        list(card["versions"].values()),
+    )
+
+
+def _key(name: str) -> tuple[int, str]:
+    seed, _, rest = name.partition("/")
+    return int(seed.removeprefix("seed")), rest
+
+
+def _columns(table: pa.Table) -> Iterator[tuple[str, NDArray[Any]]]:
+    for name in table.column_names:
+        if name.startswith("seed"):
+            yield name, table[name].to_numpy(zero_copy_only=False)
+
+
+def _texts(table: pa.Table) -> Texts:
+    codes: dict[str | int, int] = {}
+    groups = [
+        codes.setdefault(place if group is None else group, len(codes))
+        for place, group in enumerate(table["group"].to_pylist())
+    ]
+    forget = np.array([domain == FORGET for domain in table["domain"].to_pylist()], dtype=bool)
+    return Texts(table["id"].to_pylist(), forget, np.array(groups, dtype=np.int64))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    packs = verbs.add_parser("pack", help="put what a run has measured into an archive")
+    packs.add_argument("results", type=Path)
+    packs.add_argument("--out", type=Path, default=Path(__file__).parent / "archive")
+    reads = verbs.add_parser("read", help="check an archive, and say what it has")
+    reads.add_argument("archive", type=Path)
+    args = parser.parse_args()
+    if args.verb == "pack":
+        for card in pack(args.results, args.out):
+            print(card)
+    else:
+        for run in read(args.archive).values():
+            seeds = sorted({seed for seed, _ in run.cards})
+            print(f"{run.dataset}/{run.model}: {len(run.cards)} models, seeds {seeds}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""What a run says of the claims that were written down before it: confirmed, contradicted, or not.
+
+    python -m studies.evidence.claims results    # of a run that is there, or of an archive
+
+A claim says that some differences are above 0: each is a test, and the claim's p is the largest of
+them, since all must hold. All claims of a dataset are corrected together (Holm), whichever measure
+they use; those of unlearned models count where the run has them all. One function gives the word.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mamushi.evaluation.crossed import Effect
+from mamushi.evaluation.paired import LEVEL, holm, seeds_range
+from studies.evidence.archive import Run, pack, read
+from studies.evidence.families import Claim, Family, read_families
+from studies.evidence.measures import Absent, Measured, difference
+from studies.lib.report import Report
+
+CONFIRMED, CONTRADICTED, CANNOT = "confirmed", "contradicted", "cannot be told"
+
+
+def verdict(p: float, interval: tuple[float, float], *, towards: bool) -> str:
+    """Return the word for a claim, of its corrected p, the interval of the difference that decides
+    it, and whether that lies towards the claim. Without a p, or where the interval is open, it
+    cannot be told."""
+    if not (np.isfinite(interval).all() and p <= LEVEL):
+        return CANNOT
+    return CONFIRMED if towards else CONTRADICTED
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A claim and what was measured: by rival the difference, and by statement that and its sign.
+
+    ``seeds`` are those of the run. ``why`` says what is lacking, where nothing was measured.
+    """
+
+    claim: Claim
+    effects: dict[str, Effect]
+    statements: list[tuple[Effect, float]]
+    seeds: list[int]
+    why: str | None = None
+
+    @property
+    def closest(self) -> tuple[str, Effect]:
+        """The rival that is the hardest for the claim, and the difference to it."""
+        hard = {"above": lambda d: -d, "alike": abs}.get(self.claim.expect, lambda d: d)
+
+        def hardness(each: tuple[str, Effect]) -> float:
+            # One that is not known may be any.
+            return float(hard(each[1].estimate)) if np.isfinite(each[1].p) else np.inf
+
+        return max(self.effects.items(), key=hardness)
+
+    @property
+    def sides(self) -> tuple[float, float]:
+        """One-sided p of the claim, which holds where all statements do, and of its contrary, which
+        does where one fails (Bonferroni)."""
+        each = [
+            found.p / 2 if sign * found.estimate > 0 else 1 - found.p / 2
+            for found, sign in self.statements
+        ]
+        if not each or not np.isfinite(each).all():
+            return np.nan, np.nan
+        return max(each), min(1.0, len(each) * (1 - max(each)))
+
+    @property
+    def p(self) -> float:
+        """Two-sided p, corrected for nothing."""
+        return float(np.minimum(1.0, 2 * np.minimum(*self.sides)))
+
+    @property
+    def towards(self) -> bool:
+        """Whether the difference that decides it lies towards the claim."""
+        return self.sides[0] <= self.sides[1]
+
+    def needed(self, comparisons: int) -> tuple[int, int] | None:
+        """Return the range of seeds that would tell, if the effect is what it seems."""
+        if not self.statements or not np.isfinite(self.p):
+            return None
+        hardest, _ = max(self.statements, key=lambda each: each[1] * -each[0].estimate)
+        apart = hardest.beyond_texts(comparisons)
+        if not (np.isfinite(apart) and hardest.over_seeds > 0):
+            return None
+        spread = float(np.sqrt(hardest.over_seeds))
+        return seeds_range(apart, spread, round(hardest.seed_freedom) + 1, comparisons)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with its place in the family: the p that is corrected, and the word."""
+
+    tried: Tried
+    p: float
+    word: str
+    needed: tuple[int, int] | None
+
+
+def try_claim(claim: Claim, measured: Measured) -> Tried:
+    """Measure a claim on what a run has trained."""
+    rivals = claim.than or claim.than_budgets or claim.than_by
+    seeds = measured.seeds
+    if not seeds:
+        return Tried(claim, {}, [], seeds, "no seed has all of its models")
+    try:
+        effects = {str(rival): difference(claim, measured, rival) for rival in rivals}
+        statements = [
+            (difference(claim, measured, rival, shift), sign)
+            for rival in rivals
+            for sign, shift in claim.statements
+        ]
+    except Absent as missing:
+        return Tried(claim, {}, [], seeds, f"not trained: {missing}")
+    reasons = [found.reason for found in effects.values() if found.reason]
+    return Tried(claim, effects, statements, seeds, reasons[0] if reasons else None)
+
+
+def judge(family: Family, run: Run) -> dict[str, Judged]:
+    """Return each claim of a family as the run has it, by name."""
+    measured = Measured(run, family)
+    tried = {name: try_claim(claim, measured) for name, claim in family.claims.items()}
+    # A claim that has no p is counted: what is corrected for was written down before the run.
+    corrected = holm([1.0 if np.isnan(each.p) else each.p for each in tried.values()])
+    judged = {}
+    for (name, each), p in zip(tried.items(), corrected, strict=True):
+        interval = np.nan, np.nan
+        if each.effects:
+            interval = each.closest[1].low, each.closest[1].high
+        p = float("nan") if np.isnan(each.p) else float(p)
+        word = verdict(p, interval, towards=each.towards)
+        judged[name] = Judged(each, p, word, each.needed(len(tried)))
+    return judged
+
+
+def claim_lines(archive: Mapping[tuple[str, str], Run]) -> Iterator[tuple[str, str]]:
+    """Yield name and value of every claim of every family that the runs of an archive try."""
+    for family in read_families().values():
+        if (run := archive.get((family.dataset, family.model))) is None:
+            continue
+        for name, judged in judge(family, run).items():
+            said = f"{told(judged.tried)} p_holm {judged.p:.3g}: {judged.word}"
+            yield f"{family.dataset}/{family.model}/{name}", said
+
+
+def told(tried: Tried) -> str:
+    """Return a claim's difference to its closest rival in words."""
+    if not tried.effects:
+        return str(tried.why)
+    rival, found = tried.closest
+    return (
+        f"{tried.claim.measure} {tried.claim.one} less {rival} {found.estimate:.4g} "
+        f"[{found.low:.4g}, {found.high:.4g}] p {tried.p:.3g} seeds {len(tried.seeds)}"
+    )
+
+
+def opened(folder: Path) -> dict[tuple[str, str], Run]:
+    """Return the runs of an archive, or of a folder of results, which is packed for it."""
+    if not (folder / "runs").is_dir():
+        return read(folder)
+    with tempfile.TemporaryDirectory() as made:
+        pack(folder, Path(made))
+        return read(Path(made))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="a folder of results, or an archive")
+    args = parser.parse_args()
+    report = Report("claims")
+    for name, said in claim_lines(opened(args.folder)):
+        report.value(name, said)
+    report.write()
+
+
+if __name__ == "__main__":
+    main()

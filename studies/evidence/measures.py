@@ -1,0 +1,263 @@
+"""What an archived run measures of arms, at all seeds that a family of claims has complete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
+
+from mamushi.config import arms
+from mamushi.evaluation.crossed import NO_ERROR, NO_GAP, Effect, contrast, pooled_variance
+from mamushi.evaluation.crossing import first_crossing, recovery
+from mamushi.evaluation.half_gap import Curves, crossing
+from mamushi.evaluation.paired import LEVEL, t_quantile
+from mamushi.evaluation.sad import sad
+from mamushi.selection.metrics import clusters_of, placements, sampling_variance
+from studies.evidence.archive import Run
+from studies.evidence.families import RANDOM, Claim, Family
+
+Doubles = NDArray[np.float64]
+GOLD, BETA0, RETRAINING = "gold", "beta0", "retraining"
+HALF = 0.5
+OPEN = "a budget that recovers half of the gap is not reached, or its interval is open"
+ONE_SEED = "one seed"
+
+
+class Absent(Exception):
+    """The run has not trained what is asked for; says which."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """How a difference is made of lists: ``weights`` of a list's budgets, and the variance of the
+    difference as a ``factor`` of one list's."""
+
+    weights: dict[float, float]
+    factor: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run's arms over the budgets of a family; ``lists`` are what stands for ``random``."""
+
+    run: Run
+    family: Family
+
+    @cached_property
+    def seeds(self) -> list[int]:
+        """The family's seeds, of which all arms of its claims are there."""
+        return [s for s in self.family.seeds if all(self._has(s, arm) for arm in self._needed())]
+
+    def _has(self, seed: int, arm: str) -> bool:
+        return (seed, arm) in self.run.nll
+
+    def _needed(self) -> list[str]:
+        """Arms of the claims that any seed has: what no seed has is a claim that is not tried."""
+        found = [BETA0, GOLD]
+        for name in self.family.selectors():
+            for each in self.lists(name):
+                found += [arms.retrained(each, beta) for beta in self.family.budgets]
+        return [
+            a for a in found if a in (BETA0, GOLD) or any(self._has(s, a) for s, _ in self.run.nll)
+        ]
+
+    def lists(self, selector: str) -> Sequence[str]:
+        return self.family.chance if selector == RANDOM else [selector]
+
+    def share(self, *selectors: str | None) -> float:
+        """The variance of a difference of selectors, as a factor of that of one list."""
+        return sum(1 / len(self.lists(name)) for name in selectors if name)
+
+    def nll(self, selector: str, budgets: Iterable[float]) -> Doubles:
+        """NLL of the held-out texts (S, n), mean over budgets and, for ``random``, its lists."""
+        names = [selector]
+        if selector not in (GOLD, BETA0):
+            lists = self.lists(selector)
+            names = [arms.retrained(each, beta) for each in lists for beta in budgets]
+        try:
+            found = [[self.run.nll[seed, name] for name in names] for seed in self.seeds]
+        except KeyError as missing:
+            raise Absent(missing.args[0][1]) from None
+        return np.array(found).mean(axis=1).reshape(len(self.seeds), -1)
+
+    def contrast(self, a: Doubles, b: Doubles, measure: str, pool: Pool | None = None) -> Effect:
+        """How much the mean NLL is higher under ``a`` than ``b`` (S, n): of forget texts a share of
+        the gap, of retain texts in nats."""
+        texts, recovered = self.run.held_out, measure == "recovered"
+        own = texts.forget == recovered
+        a, b, tokens, groups = a[:, own], b[:, own], self.run.tokens[own], texts.groups[own]
+        ends = {name: self.nll(name, ())[:, own] for name in (BETA0, GOLD)} if recovered else {}
+        by_seed = (a - b).sum(axis=1) / tokens.sum()
+        pooled = None if pool is None else self.pooled(measure, by_seed, pool)
+        return contrast(a, b, tokens, groups, **ends, pooled=pooled)
+
+    def pooled(self, measure: str, values: Doubles, pool: Pool) -> tuple[float, float] | None:
+        """The variance over seeds of a difference (S,), pooled over all lists of all selectors."""
+        lists = [each for name in self.family.selectors() for each in self.lists(name)]
+        levels = []
+        for each in lists:
+            names = {arms.retrained(each, beta): weight for beta, weight in pool.weights.items()}
+            if all(self._has(seed, name) for seed in self.seeds for name in names):
+                levels.append(sum(w * self._level(measure, name) for name, w in names.items()))
+        return pooled_variance(np.array(levels), values, pool.factor)
+
+    def _level(self, measure: str, name: str) -> Doubles:
+        if measure == "sad":
+            return sad(*self.perplexity(name).T, *self.perplexity(GOLD).T)
+        return np.log(self.perplexity(name)[:, 0 if measure == "recovered" else 1])
+
+    def perplexity(self, name: str) -> Doubles:
+        """Perplexity of forget and of retain texts (S, 2)."""
+        try:
+            means = [self.run.cards[seed, name]["nll"] for seed in self.seeds]
+        except KeyError as missing:
+            raise Absent(missing.args[0][1]) from None
+        return np.exp(np.array(means).reshape(-1, 2))
+
+    def sad(self, selector: str, budgets: Iterable[float]) -> Doubles:
+        """SAD (S,), mean over budgets and lists."""
+        gold = self.perplexity(GOLD).T
+        names = [arms.retrained(s, beta) for s in self.lists(selector) for beta in budgets]
+        return np.mean([sad(*self.perplexity(name).T, *gold) for name in names], axis=0)
+
+    def placements(self, selector: str) -> list[tuple[Doubles, Doubles]]:
+        """What ``selection.metrics.placements`` says of each seed's scores."""
+        scores = [self.run.scores.get((seed, selector), np.array(np.nan)) for seed in self.seeds]
+        if not all(np.isfinite(each).all() for each in scores):
+            raise Absent(f"scores of {selector}")
+        return [placements(each, self.run.ranked.forget) for each in scores]
+
+    def curves(self, selector: str, by: str) -> Curves:
+        """Shares of the gap in forget perplexity that are recovered, over the budgets of all seeds;
+        by retraining or by an unlearner from beta 0."""
+        start, gold = self.perplexity(BETA0), self.perplexity(GOLD)
+        whole = gold if by == RETRAINING else self.perplexity(arms.whole(by))
+        own = arms.retrained if by == RETRAINING else lambda s, b: arms.unlearned(by, s, b)
+        lists = [s for s in self.lists(selector) if self._curve(s, own)]
+        if not lists:
+            raise Absent(f"{by} of {selector}")
+        budgets = sorted(set.intersection(*(self._curve(s, own) for s in lists)))
+        between = [
+            np.mean([self.perplexity(own(s, beta)) for s in lists], axis=0) for beta in budgets
+        ]
+        ppl = np.array([start, *between, whole])
+        return Curves(
+            beta=np.array([0.0, *budgets, 1.0]),
+            recovery=recovery(ppl[..., 0], start[:, 0], gold[:, 0]).T,
+            retain=(ppl[..., 1] / start[:, 1]).T,
+        )
+
+    def _curve(self, selector: str, own: Callable[[str, float], str]) -> set[float]:
+        pattern = own(selector, 0).removesuffix("0.00")
+        by_seed = [
+            {
+                float(arm.removeprefix(pattern))
+                for of, arm in self.run.cards
+                if of == seed and arm.startswith(pattern)
+            }
+            for seed in self.seeds
+        ]
+        return set.intersection(*by_seed) if by_seed else set()
+
+
+def over_seeds(values: Doubles, pooled: tuple[float, float] | None = None) -> Effect:
+    """The mean of values (S,), with its t interval over seeds; with a ``pooled`` variance and its
+    degrees of freedom in the place of its own."""
+    mean = float(values.mean())
+    if len(values) < 2:
+        return Effect(mean, reason=ONE_SEED)
+    variance, freedom = pooled or (float(values.var(ddof=1)), len(values) - 1.0)
+    if variance == 0:
+        return Effect(mean, reason=NO_ERROR)
+    error = float(np.sqrt(variance / len(values)))
+    half, p = t_quantile(freedom) * error, 2 * float(stdtr(freedom, -abs(mean) / error))
+    return Effect(mean, mean - half, mean + half, p, variance, freedom, of_texts=0.0)
+
+
+def difference(claim: Claim, of: Measured, rival: str | float, shift: float = 0.0) -> Effect:
+    """Return a claim's first side less that of a rival, plus ``shift``, in its measure's unit.
+
+    Errors are over seeds and texts; of SAD and of budgets over seeds alone. Those over seeds are
+    pooled over selectors where a test allows it. Raises ``Absent``.
+    """
+    if claim.measure in ("half_gap", "saving"):
+        return _of_budgets(claim, of, rival, shift)
+    if claim.measure == "auc":
+        return _of_auc(of, claim.one, str(rival), shift)
+    budgets = of.family.budgets if claim.budget is None else [claim.budget]
+    first, second = (claim.one, budgets), (str(rival), budgets)
+    pool = Pool(dict.fromkeys(budgets, 1 / len(budgets)), of.share(claim.one, str(rival)))
+    if claim.than_budgets:
+        second = claim.one, [float(rival)]
+        pool = Pool({budgets[0]: 1.0, float(rival): -1.0}, of.share(claim.one, claim.less))
+    value: Callable[[str, list[float]], Doubles] = of.sad if claim.measure == "sad" else of.nll
+    a, b = value(*first), value(*second)
+    if claim.less:
+        a, b = a - value(claim.less, first[1]), b - value(claim.less, second[1])
+    if claim.measure == "sad":
+        return over_seeds(a - b + shift, of.pooled("sad", a - b, pool))
+    unit = of.run.tokens
+    if claim.measure == "recovered":
+        unit = of.nll(GOLD, ()) - of.nll(BETA0, ())
+    to_gold = GOLD in (claim.one, rival)
+    return of.contrast(a + shift * unit, b, claim.measure, None if to_gold else pool)
+
+
+def _of_auc(of: Measured, one: str, other: str, shift: float) -> Effect:
+    """The difference of two AUCs: its variance over seeds and, of the mean placements, texts."""
+    texts, sides = of.run.ranked, zip(of.placements(one), of.placements(other), strict=True)
+    apart = [(a[0] - b[0], a[1] - b[1]) for a, b in sides]
+    above, below = (np.mean(each, axis=0) for each in zip(*apart, strict=True))
+    clusters = clusters_of(texts.groups, texts.forget)
+    of_texts = sampling_variance(above, below, clusters)
+    values = np.array([each.mean() for each, _ in apart]) + shift
+    seeds = over_seeds(values)
+    of_seeds = seeds.over_seeds / len(values) if len(values) > 1 else 0.0
+    error = float(np.sqrt(of_texts + of_seeds))
+    fewest = min(len(np.unique(texts.groups[texts.forget == side])) for side in (True, False))
+    freedom = fewest - 1.0
+    if of_seeds > 0:
+        shares = of_texts**2 / freedom + of_seeds**2 / (len(values) - 1)
+        freedom = error**4 / shares
+    half = float(stdtrit(freedom, 1 - LEVEL / 2)) * error
+    p = 2 * float(stdtr(freedom, -abs(seeds.estimate) / error))
+    ends = seeds.estimate - half, seeds.estimate + half
+    return replace(seeds, low=ends[0], high=ends[1], p=p, of_texts=of_texts, reason=None)
+
+
+def _of_budgets(claim: Claim, of: Measured, rival: str | float, shift: float) -> Effect:
+    """The difference of two half-gap budgets, or of what two ways save, by a jackknife of seeds:
+    the slopes of the curves are measured too."""
+    sides = [(claim.one, claim.by), (str(rival), claim.by)]
+    if claim.than_by:
+        sides[1] = claim.one, str(rival)
+    if claim.measure == "saving":
+        sides = [(name, by) for _, by in sides for name in (claim.one, RANDOM)]
+    curves = [of.curves(*side) for side in sides]
+    if not all(np.isfinite(each.recovery).all() for each in curves):
+        return Effect(np.nan, reason=NO_GAP)
+    found = [crossing(each, HALF) for each in curves]
+    if any(value is None for each in found for value in (each.budget, each.low, each.high)):
+        return Effect(np.nan, reason=OPEN)
+    seeds = np.arange(len(of.seeds))
+    whole = _apart(curves, seeds) + shift
+    left = np.array([_apart(curves, seeds[seeds != out]) + shift for out in seeds])
+    if not np.isfinite(left).all():
+        return Effect(whole, reason=OPEN)
+    return over_seeds(whole - (len(seeds) - 1) * (left - left.mean()))
+
+
+def _apart(curves: Sequence[Curves], seeds: NDArray[np.int64]) -> float:
+    """Two budgets' difference; of four curves, that of two savings."""
+    budgets = [
+        first_crossing(each.beta, each.recovery[seeds].mean(axis=0), HALF) for each in curves
+    ]
+    if None in budgets:
+        return np.nan
+    if len(budgets) == 2:
+        return float(budgets[0] - budgets[1])
+    return float(budgets[2] / budgets[3] - budgets[0] / budgets[1])

@@ -1,0 +1,297 @@
+"""Make the pages of evidence: every number and word of their blocks, computed from the archive.
+
+    python -m studies.evidence.page        # or: make evidence-page
+
+A block of README or of a page in ``docs/science`` begins with ``<!-- made by
+studies/evidence/page.py: NAME -->``, ends with ``<!-- end of NAME -->``, and is replaced. All
+claims are also, with four digits, in ``numbers.txt``. ``tests/unit/test_evidence_page.py`` compares
+both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from mamushi.config.arms import Arm
+from mamushi.errors import UserError
+from mamushi.evaluation.crossed import Effect
+from mamushi.evaluation.half_gap import crossing
+from studies.evidence.archive import Run, read
+from studies.evidence.claims import CANNOT, Judged, Tried, claim_lines, judge
+from studies.evidence.families import Family, read_families
+from studies.evidence.measures import BETA0, GOLD, HALF, RETRAINING, Absent, Measured, over_seeds
+
+FOLDER = Path(__file__).parent
+ROOT = FOLDER.parents[1]
+PAGES = [
+    ROOT / name for name in ("README.md", "docs/science/evidence.md", "docs/science/tokens.md")
+]
+NUMBERS = FOLDER / "numbers.txt"
+BLOCK = "<!-- made by studies/evidence/page.py: {} -->"
+END = "<!-- end of {} -->"
+SOURCE = "<!-- numbers: none, they are made from the archive and held against it by a test -->"
+NOTHING = "The archive has no run of it yet."
+
+Archive = Mapping[tuple[str, str], Run]
+SHARE, NATS, POINTS = "{:+.0%}", "{:+.4f}", "{:+.2f}"
+SHOWN = {
+    "recovered": SHARE,
+    "retain": NATS,
+    "sad": POINTS,
+    "auc": "{:+.3f}",
+    "half_gap": SHARE,
+    "saving": SHARE,
+}
+MEANS = {
+    "recovered": "recovered",
+    "retain": "retain NLL",
+    "sad": "SAD",
+    "auc": "AUC",
+    "half_gap": "half-gap budget",
+    "saving": "saving",
+}
+
+
+def shown(found: Effect, form: str) -> str:
+    """Return an estimate with its interval."""
+    if not np.isfinite(found.estimate):
+        return str(found.reason)
+    said = form.format(found.estimate)
+    if np.isfinite((found.low, found.high)).all():
+        return f"{said} [{form.format(found.low)}, {form.format(found.high)}]"
+    return said
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table of Markdown, below the comment that says where its numbers are from."""
+    head = list(head)
+    every = [head, ["---"] * len(head), *rows]
+    return "\n".join([SOURCE, "", *("| " + " | ".join(row) + " |" for row in every)])
+
+
+def runs(families: Mapping[str, Family], archive: Archive) -> str:
+    """What the archive has."""
+    rows = []
+    for (dataset, model), run in archive.items():
+        # That of all rankings first, which has the name of its dataset.
+        own = [f for f in families.values() if (f.dataset, f.model) == (dataset, model)]
+        if not own:
+            continue
+        family = families[dataset] if families.get(dataset) in own else own[0]
+        measured = Measured(run, family)
+        texts, groups = run.held_out.forget, len(np.unique(run.held_out.groups))
+        made = sum(Arm.parse(arm).endpoint is None for _, arm in run.cards)
+        steps = {
+            run.cards[seed, arm].get("steps") for seed in measured.seeds for arm in (BETA0, GOLD)
+        }
+        rows.append(
+            [
+                f"{dataset}, `{model}`",
+                f"{texts.sum()} + {(~texts).sum()}",
+                f"{groups}",
+                " to ".join(str(s) for s in sorted(steps)) or "-",
+                f"{len(measured.seeds)} of {len(family.seeds)}",
+                f"{made}",
+            ]
+        )
+    head = ["run", "held-out texts", "independent", "steps", "complete seeds", "models"]
+    return table(head, rows) if rows else NOTHING
+
+
+QUARTER = 0.25
+SHORT = {
+    "token_unigram": "of the tokens, by `token_unigram`",
+    "random": "by chance",
+    "mamushi": "by `mamushi`",
+    "auto": "by `auto`",
+}
+"""Whose quarter the shortest table has."""
+
+
+def quarter(families: Mapping[str, Family], archive: Archive) -> str:
+    """What a quarter of the forget texts, or of their tokens, recovers, on each dataset."""
+    rows = []
+    for family in families.values():
+        run = archive.get((family.dataset, family.model))
+        if run is None or not {"token_unigram", "mamushi"} <= {*family.selectors()}:
+            continue
+        measured = Measured(run, family)
+        if not measured.seeds:
+            continue
+        with contextlib.suppress(Absent):
+            beta0 = measured.nll(BETA0, ())
+            found = (
+                measured.contrast(measured.nll(name, [QUARTER]), beta0, "recovered")
+                for name in SHORT
+            )
+            rows.append([family.dataset, *(shown(each, SHARE) for each in found)])
+    return table(["a quarter", *SHORT.values()], rows) if rows else NOTHING
+
+
+def verdicts(family: Family, run: Run) -> str:
+    """The claims of a dataset, with their words."""
+    judged = judge(family, run)
+    tried = [each for each in judged.values() if each.tried.effects]
+    rows = [
+        [
+            each.tried.claim.says.removesuffix("."),
+            MEANS[each.tried.claim.measure],
+            _told(each.tried),
+            "-" if np.isnan(each.p) else f"{each.p:.2g}",
+            f"**{each.word}**" if each.word != CANNOT else _cannot(each),
+        ]
+        for each in tried
+    ]
+    found = table(["claim", "measure", "difference", "p (Holm)", "verdict"], rows)
+    untried = [each.tried for each in judged.values() if each not in tried]
+    if not untried:
+        return found
+    why = "; ".join(f"{each.claim.says.removesuffix('.')} ({each.why})" for each in untried)
+    return f"{found}\n\nNot tried: {why}."
+
+
+def _told(tried: Tried) -> str:
+    if not tried.effects:
+        return str(tried.why)
+    rival, found = tried.closest
+    form, margin = SHOWN[tried.claim.measure], tried.claim.margin
+    notes = [f"`{rival}`"] * (len(tried.effects) > 1)
+    notes += [f"margin {form.format(margin).lstrip('+')}"] * (margin > 0)
+    return shown(found, form) + (f" ({', '.join(notes)})" if notes else "")
+
+
+def _cannot(each: Judged) -> str:
+    if each.needed is None:
+        return CANNOT
+    low, high = each.needed
+    return f"{CANNOT}; {low} to {high} seeds would"
+
+
+def selectors(family: Family, run: Run) -> str:
+    """What each selector does, mean over the family's budgets."""
+    measured = Measured(run, family)
+    beta0, gold = measured.nll(BETA0, ()), measured.nll(GOLD, ())
+    rows = []
+    for name in family.selectors():
+        try:
+            nll = measured.nll(name, family.budgets)
+            found = [
+                shown(measured.contrast(nll, beta0, "recovered"), SHARE),
+                shown(measured.contrast(nll, gold, "retain"), NATS),
+                shown(over_seeds(measured.sad(name, family.budgets)), "{:.2f}"),
+                _auc(measured, name),
+                _half_gap(measured, name, RETRAINING),
+            ]
+        except Absent:
+            continue
+        rows.append([f"`{name}`", *found])
+    head = ["selector", "recovered", "retain NLL less gold's", "SAD", "AUC", "half of the gap at"]
+    return table(head, rows)
+
+
+def _half_gap(measured: Measured, name: str, by: str) -> str:
+    """The budget that recovers half of the gap. Raises ``Absent``."""
+    found = crossing(measured.curves(name, by), HALF)
+    ends = ["open" if end is None else f"{end:.2f}" for end in (found.low, found.high)]
+    budget = "not reached" if found.budget is None else f"{found.budget:.2f}"
+    return f"{budget} [{', '.join(ends)}]"
+
+
+def _auc(measured: Measured, name: str) -> str:
+    try:
+        values = [float(above.mean()) for above, _ in measured.placements(name)]
+    except Absent:
+        return "-"
+    return f"{min(values):.3f} to {max(values):.3f}"
+
+
+def by_budget(family: Family, run: Run) -> str:
+    """What each selector recovers at each of the family's budgets, and retain NLL less gold's."""
+    measured = Measured(run, family)
+    beta0, gold = measured.nll(BETA0, ()), measured.nll(GOLD, ())
+    rows = []
+    for name, budget in product(family.selectors(), family.budgets):
+        try:
+            nll = measured.nll(name, [budget])
+        except Absent:
+            continue
+        recovered = shown(measured.contrast(nll, beta0, "recovered"), SHARE)
+        retain = shown(measured.contrast(nll, gold, "retain"), NATS)
+        rows.append([f"`{name}`", f"{budget:.2f}", recovered, retain])
+    return table(["selector", "budget", "recovered", "retain NLL less gold's"], rows)
+
+
+def unlearning(family: Family, run: Run) -> str:
+    """Half-gap budgets by each unlearner that the run has."""
+    measured, rows = Measured(run, family), []
+    ways = dict.fromkeys(Arm.parse(arm).unlearner for _, arm in sorted(run.cards))
+    for by, name in product(filter(None, ways), family.selectors()):
+        with contextlib.suppress(Absent):
+            rows.append([by, f"`{name}`", _half_gap(measured, name, by)])
+    return table(["by", "selector", "half of the gap at"], rows) if rows else NOTHING
+
+
+OF_FAMILY: dict[str, Callable[[Family, Run], str]] = {
+    "claims": verdicts,
+    "budgets": by_budget,
+    "selectors": selectors,
+    "unlearning": unlearning,
+}
+
+
+def made(archive: Archive) -> dict[str, str]:
+    """Return every block of the page, by name."""
+    families = read_families()
+    found = {"runs": runs(families, archive), "quarter": quarter(families, archive)}
+    for of, family in families.items():
+        run = archive.get((family.dataset, family.model))
+        ready = run is not None and Measured(run, family).seeds
+        for name, block in OF_FAMILY.items():
+            found[f"{of} {name}"] = block(family, run) if run and ready else NOTHING
+    return found
+
+
+def replaced(page: str, blocks: Mapping[str, str]) -> str:
+    """Return a page with its blocks made again. Raises ``UserError`` for one that is not made."""
+    for name in re.findall(re.escape(BLOCK).replace(r"\{\}", "(.*?)"), page):
+        if name not in blocks:
+            raise UserError(f"no block is called {name!r}", do="correct its name")
+        begin, end = BLOCK.format(name), END.format(name)
+        inside = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.S)
+        if not inside.search(page):
+            raise UserError(f"block {name!r} has no end", do=f"add {end}")
+        page = inside.sub(lambda _: f"{begin}\n\n{blocks[name]}\n\n{end}", page)  # noqa: B023
+    return page
+
+
+def numbers(archive: Archive) -> Iterator[str]:
+    """Yield the lines of the file of results: versions, and each claim with four digits."""
+    yield "# command python -m studies.evidence.page"
+    for (dataset, model), run in archive.items():
+        for versions in run.versions:
+            said = " ".join(f"{name} {version}" for name, version in versions.items())
+            yield f"# {dataset}/{model} made with {said}"
+    yield from (" ".join(line) for line in claim_lines(archive))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("archive", type=Path, nargs="?", default=FOLDER / "archive")
+    archive = read(parser.parse_args().archive)
+    blocks = made(archive)
+    for path in PAGES:
+        page = replaced(path.read_text(encoding="utf-8"), blocks)
+        path.write_text(page, encoding="utf-8")
+    NUMBERS.write_text("\n".join(numbers(archive)) + "\n", encoding="utf-8")
+    print(*PAGES, NUMBERS, sep="\n")
+
+
+if __name__ == "__main__":
+    main()

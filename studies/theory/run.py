@@ -1,0 +1,457 @@
+"""How loose the paper's transfer bound is, over random worlds in which both sides are known.
+
+    python -m studies.theory.run [--worlds 1000]
+
+The theorem says what an estimated region loses to the optimal one. A ``ratio`` (n,) is the
+log-density ratio l*(x) = log p1(x)/p2(x), ``pi1`` the share of the forget domain in the mixture,
+pi2 = 1 - pi1, ``b`` = p1(S) the deleted p1-mass and ``bound`` B >= |l*|. All is in nats.
+
+The theorem sees p1, p2 and an estimated score only through the joint law of (l*, lhat) under p1, in
+any dimension, because p2 = p1 e^-l*. A world is such a law: l* has a piecewise-constant density on
+[-B, B] with E_p1[e^-l*] = 1, and lhat is piecewise linear in l* within each of several strata.
+Regions are then unions of intervals whose ends are known in closed form, M is a maximum over bins,
+and all divergences are Gauss-Legendre sums over pieces without a kink.
+
+Three of the paper's corollaries need a correction, and are no functions here:
+
+* "simplified" lacks the factor pi1/pi2 in its second bound, which holds as printed for pi1 <= 1/2.
+* "end to end" sets phi_B = log(1 + e^B), hence pi1 = pi2, in a section that assumes pi1/pi2 < 1.
+* "saturation" says that for a fixed error a both regrets vanish as O(sqrt(M)). Its limit leaves the
+  condition a <= 2 M delta0^2. What holds for M = 0 is ``transfer`` of a/delta0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mamushi.evidence.frontier import Array, phi, psi
+from studies.lib.report import Report, arguments
+
+Doubles = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+def expectation(values: Array, weights: Array | None = None) -> float:
+    """Return the mean of ``values`` (n,), or their weighted mean; without weight one may be inf."""
+    if weights is None:
+        return float(np.mean(values))
+    seen = weights > 0
+    return float(np.average(values[seen], weights=weights[seen]))
+
+
+def log_z(pi1: float, b: float) -> float:
+    """Return log Z_b = log(1 - pi1 b)."""
+    return float(np.log1p(-pi1 * b))
+
+
+def _log(x: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.log(x)
+
+
+def removal(l1: Array, kept: Array, pi1: float, weights: Array | None = None) -> float:
+    """Return KL(p1 || p_-S) = E_p1[ log Z_b - log( pi1 kept + pi2 e^-l ) ], b = 1 - E_p1[kept]."""
+    b = 1.0 - expectation(kept, weights)
+    mixture = np.logaddexp(_log(pi1 * kept), np.log1p(-pi1) - l1)
+    return log_z(pi1, b) - expectation(mixture, weights)
+
+
+def preservation(
+    l2: Array, kept: Array, pi1: float, b: float, weights: Array | None = None
+) -> float:
+    """Return KL(p2 || p_-S) = E_p2[ log Z_b - log( pi1 e^l kept + pi2 ) ]; ``kept`` (n2,)."""
+    mixture = np.logaddexp(_log(pi1 * kept) + l2, np.log1p(-pi1))
+    return log_z(pi1, b) - expectation(mixture, weights)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One number of KL(p1 || .), ``removal``, and one of KL(p2 || .), ``preservation``."""
+
+    removal: float
+    preservation: float
+
+
+def mass_bound(a: float, m: float, delta: float, r: float = 0.0) -> float:
+    """Bound p1(E) <= a/delta + 2 M (delta + r) for the symmetric difference E of S* = {l* >= tau*}
+    and Shat = {lhat >= tauhat} of the same p1-mass (proof of Theorem "transfer", step 2).
+
+    ``a`` = ||lhat - l*||_L1(p1), ``r`` >= |tauhat - tau*|, and ``m`` is M, which bounds the density
+    of l* under p1 on [tau* - delta0, tau* + delta0]; 0 < delta <= delta0 - r. Raises ``ValueError``
+    when ``delta`` is not above 0.
+    """
+    if not delta > 0:
+        raise ValueError(f"delta is {delta}")
+    return a / delta + 2.0 * m * (delta + r)
+
+
+def best_delta(a: float, m: float, delta0: float, r: float = 0.0) -> float:
+    """Return the delta in (0, delta0 - r] of the least ``mass_bound``: sqrt(a / (2 M)), or the
+    right end.
+
+    The paper has it for r = 0 and a <= 2 M delta0^2. For ``a`` = 0 it is 0, which no delta attains.
+    Raises ``ValueError`` when ``a`` or ``m`` is negative or NaN, or when ``r`` is not below
+    ``delta0``: the theorem is silent then.
+    """
+    if not (a >= 0 and m >= 0):
+        raise ValueError(f"an error of {a} and a density of {m}")
+    if not 0 <= r < delta0:
+        raise ValueError(f"a threshold error of {r} is not below delta0 = {delta0}")
+    if a == 0:
+        return 0.0
+    return min(math.sqrt(a / (2.0 * m)), delta0 - r) if m > 0 else delta0 - r
+
+
+def least_mass_bound(a: float, m: float, delta0: float, r: float = 0.0) -> float:
+    """Return the infimum of ``mass_bound`` over delta: for r = 0, 2 sqrt(2 M a) if
+    a <= 2 M delta0^2, else a/delta0 + 2 M delta0. Raises ``ValueError`` as ``best_delta``."""
+    delta = best_delta(a, m, delta0, r)
+    return mass_bound(a, m, delta, r) if delta > 0 else 2.0 * m * r
+
+
+def transfer(mass: float, bound: float, pi1: float) -> Pair:
+    """Bound the regrets by Theorem "transfer", for any pi1 in (0, 1):
+
+        alpha* - alphahat <= Delta_rem  = phi_B mass,       phi_B = log(1 + pi1/pi2 e^B)
+        epshat - eps*     <= Delta_pres = pi1/pi2 mass      (psi < pi1/pi2)
+
+    ``mass`` bounds p1(E): ``mass_bound`` at some delta, its least value, or p1(E) itself.
+    """
+    highest = float(phi(np.asarray(bound, dtype=np.float64), pi1))
+    return Pair(highest * mass, pi1 / (1.0 - pi1) * mass)
+
+
+def sharper_transfer(mass: float, bound: float, pi1: float, b: float) -> Pair:
+    """Bound the regrets with a smaller constant, which the theorem's own proof gives. Not in the
+    paper.
+
+    S* \\ Shat and Shat \\ S* have equal p1-mass, p1(E)/2, since both regions have the mass b; so
+    p1(E) <= 2 min(b, 1 - b), and the regrets, differences of two integrals over them, are at most
+
+        ( phi(B) - phi(-B) ) h   and   ( psi(-B) - psi(B) ) h,     h = min(mass/2, b, 1 - b).
+    """
+    half = min(mass / 2.0, b, 1.0 - b)
+    ends = np.array([-bound, bound])
+    low, high = phi(ends, pi1)
+    flat, steep = psi(ends, pi1)
+    return Pair(float(high - low) * half, float(flat - steep) * half)
+
+
+def bce_regret(l2: Array, estimated2: Array, weights2: Array | None = None) -> float:
+    """Return the excess BCE risk at equal priors of the logits lhat (Proposition "BCE regret"):
+
+        R(lhat) - R* = 1/2 E_p2[ B_f(r, rhat) ],    r = e^l*, rhat = e^lhat,
+
+    with the Bregman divergence B_f(z, zhat) = z log(z/zhat) - (1+z) log( (1+z)/(1+zhat) ). ``l2``
+    and ``estimated2`` (n2,) are l* and lhat on the retain domain alone.
+    """
+    z, other = np.exp(l2), np.exp(estimated2)
+    divergence = z * np.log(z / other) - (1.0 + z) * (np.log1p(z) - np.log1p(other))
+    return 0.5 * expectation(divergence, weights2)
+
+
+def score_error_constant(bound: float) -> float:
+    """Return C_B = 2 e^(3B/2) m_B^(-1/2), m_B = 1/(e^B (e^B + 1)), of Lemma "BCE regret to L1":
+
+        ||lhat - l*||_L1(p1) <= C_B sqrt(R(lhat) - R*)
+
+    for |l*|, |lhat| <= B and the risk at equal priors. It grows as e^(5B/2).
+    """
+    return 2.0 * math.exp(1.5 * bound) * math.sqrt(math.exp(bound) * (math.exp(bound) + 1.0))
+
+
+def sharper_score_error_constant(bound: float) -> float:
+    """Return C_B = 2 sqrt(1 + e^B), which serves the lemma as well. Not in the paper.
+
+    The regret at x is a Bregman divergence of log(1 + e^u) in the logit u, whose second derivative
+    is at least e^B/(1 + e^B)^2 on [-B, B]; and p1 <= 2/(1 + e^-B) (p1 + p2)/2. Neither step passes
+    through the ratio.
+    """
+    return 2.0 * math.sqrt(1.0 + math.exp(bound))
+
+
+STRATA = 3
+ORDER = 8
+QUANTILES = (0.05, 0.5, 0.95)
+
+
+@dataclass(frozen=True)
+class World:
+    """Cells (n,) of l* from ``left`` to ``right`` with the p1-mass ``mass``, uniform within; there
+    lhat runs linearly from ``start`` to ``end``, which differ. ``bound`` is B >= |l*|.
+
+    Cells of different strata cover the same l*. ``mass`` sums to 1.
+    """
+
+    left: Doubles
+    right: Doubles
+    mass: Doubles
+    start: Doubles
+    end: Doubles
+    bound: float
+
+    def error(self) -> float:
+        """Return ||lhat - l*||_L1(p1)."""
+        first, last = self.start - self.left, self.end - self.right
+        size = np.abs(first) + np.abs(last)
+        crosses = first * last < 0
+        safe = np.where(size > 0, size, 1.0)
+        mean = np.where(crosses, (first**2 + last**2) / safe, size) / 2.0
+        return float(self.mass @ mean)
+
+    def density(self, low: float, high: float) -> float:
+        """Return M, the largest density of l* under p1 on [low, high]."""
+        edges = np.unique(np.concatenate([self.left, self.right]))
+        at = np.searchsorted(edges, self.left)
+        total = np.bincount(at, self.mass, len(edges) - 1) / np.diff(edges)
+        touched = (edges[:-1] <= high) & (edges[1:] >= low)
+        return float(total[touched].max(initial=0.0))
+
+
+def tau_of(mass: Doubles, start: Doubles, end: Doubles, b: float) -> float:
+    """Return tau with p1(score >= tau) = b, 0 < b < 1, for a score that runs from ``start`` to
+    ``end`` in each cell. That mass is falling and linear in tau between the ends of the cells."""
+    knots = np.unique(np.concatenate([start, end]))
+    top, width = np.maximum(start, end), np.abs(end - start)
+
+    def above(tau: float) -> float:
+        return float(mass @ np.clip((top - tau) / width, 0.0, 1.0))
+
+    low, high = 0, len(knots) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if above(knots[middle]) >= b else (low, middle)
+    from_low, from_high = above(knots[low]), above(knots[high])
+    step = (from_low - b) / (from_low - from_high)
+    return float(knots[low] + step * (knots[high] - knots[low]))
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Quadrature nodes (k,): l*, lhat, the weights of p1 and p2, and the two regions."""
+
+    ratio: Doubles
+    estimated: Doubles
+    weights1: Doubles
+    weights2: Doubles
+    optimal: Mask
+    selected: Mask
+
+
+def nodes(world: World, tau: float, estimated_tau: float) -> Nodes:
+    """Return nodes with breaks at the bounds of S* and Shat, where l* = ``tau`` and where lhat =
+    ``estimated_tau``, so that each piece lies inside or outside of each region."""
+    left, right, start, end = world.left, world.right, world.start, world.end
+    slope = (end - start) / (right - left)
+    cut = np.clip(left + (estimated_tau - start) / slope, left, right)
+    breaks = np.sort(np.stack([left, np.clip(tau, left, right), cut, right], axis=1), axis=1)
+    low, width = breaks[:, :-1, None], np.diff(breaks, axis=1)[:, :, None]
+    x, w = np.polynomial.legendre.leggauss(ORDER)
+    ratio = low + width * (x + 1.0) / 2.0
+    weights = (world.mass / (right - left))[:, None, None] * width * w / 2.0
+    middle = low + width / 2.0
+    score = start[:, None, None] + slope[:, None, None] * (middle - left[:, None, None])
+    estimated = start[:, None, None] + slope[:, None, None] * (ratio - left[:, None, None])
+    seen = weights.ravel() > 0
+    return Nodes(
+        ratio.ravel()[seen],
+        estimated.ravel()[seen],
+        weights.ravel()[seen],
+        (weights * np.exp(-ratio)).ravel()[seen],
+        np.broadcast_to(middle >= tau, ratio.shape).ravel()[seen],
+        np.broadcast_to(score >= estimated_tau, ratio.shape).ravel()[seen],
+    )
+
+
+def random_world(rng: np.random.Generator) -> World:
+    """Draw B from 0.3 to 5, bins of l* unequal in width and mass, some of them empty, and a score.
+
+    The masses are tilted by e^(theta t) to meet E_p1[e^-l*] = 1, which has one solution theta.
+    """
+    bound = float(rng.uniform(0.3, 5.0))
+    bins = int(rng.integers(6, 24))
+    edges = np.concatenate([[-1.0], np.sort(rng.uniform(-1.0, 1.0, bins - 1)), [1.0]])
+    edges = bound * (0.5 * edges + 0.5 * np.linspace(-1.0, 1.0, bins + 1))
+    mass = rng.gamma(rng.uniform(0.3, 3.0), size=bins) + 1e-12
+    mass[1:-1] *= rng.random(bins - 2) > rng.choice([0.0, 0.3])
+    mass = _tilted(edges, mass)
+    share = rng.dirichlet(np.full(STRATA, 2.0))
+    left, right = np.tile(edges[:-1], STRATA), np.tile(edges[1:], STRATA)
+    start, end = _random_score(edges, bound, rng)
+    return World(left, right, np.outer(share, mass).ravel(), start, end, bound)
+
+
+def _tilted(edges: Doubles, mass: Doubles) -> Doubles:
+    centre = (edges[:-1] + edges[1:]) / 2.0
+    inverse_ratio = (np.exp(-edges[:-1]) - np.exp(-edges[1:])) / np.diff(edges)
+
+    def at(theta: float) -> Doubles:
+        exponent = theta * centre
+        tilted: Doubles = mass * np.exp(exponent - exponent.max())
+        return tilted / tilted.sum()
+
+    low, high = -1.0, 1.0
+    while at(low) @ inverse_ratio < 1.0:
+        low *= 2.0
+    while at(high) @ inverse_ratio > 1.0:
+        high *= 2.0
+    for _ in range(200):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if at(middle) @ inverse_ratio > 1.0 else (low, middle)
+    return at((low + high) / 2.0)
+
+
+def _outliers(t: Doubles, sigma: float, rng: np.random.Generator) -> Doubles:
+    hit = rng.random(t.shape) < 0.1
+    return t + 0.01 * sigma * rng.normal(size=t.shape) + 5.0 * hit * rng.normal(size=t.shape)
+
+
+SCORES: Mapping[str, Callable[[Doubles, float, np.random.Generator], Doubles]] = {
+    "noisy": lambda t, sigma, rng: t + sigma * rng.normal(size=t.shape),
+    "scaled": lambda t, sigma, rng: (
+        rng.uniform(0.3, 3.0) * t + rng.normal() + sigma * rng.normal(size=t.shape)
+    ),
+    "saturated": lambda t, sigma, rng: (
+        np.tanh(rng.uniform(0.3, 2.0) * t) + 0.1 * sigma * rng.normal(size=t.shape)
+    ),
+    "shifted by stratum": lambda t, sigma, rng: t + sigma * rng.normal(size=(STRATA, 1)),
+    "outliers": _outliers,
+    "uninformed": lambda t, sigma, rng: (
+        rng.choice([-1.0, 0.0]) * t + (sigma + 0.01) * rng.normal(size=t.shape)
+    ),
+}
+"""Estimates of l* at ``t`` (STRATA, n) with an error of the size ``sigma``."""
+
+
+def _random_score(
+    edges: Doubles, bound: float, rng: np.random.Generator
+) -> tuple[Doubles, Doubles]:
+    """Draw values of lhat at the ends of the cells, stratum after stratum. Half of the scores are
+    shrunk into [-B, B], as the lemma from BCE regret to L1 asks."""
+    sigma = float(10.0 ** rng.uniform(-4.0, 0.5))
+    t = np.broadcast_to(edges, (STRATA, len(edges)))
+    make = [*SCORES.values()][int(rng.integers(len(SCORES)))]
+    values = make(t, sigma, rng)
+    if rng.random() < 0.5:
+        values = values * min(1.0, bound / float(np.abs(values).max()))
+    return values[:, :-1].ravel(), values[:, 1:].ravel()
+
+
+BOUNDS = ("drawn", "best", "mass", "sharper", "bce", "bce_sharper")
+"""Of both regrets: ``transfer`` at a random delta, at the best one and from p1(E) itself; with the
+sharper constants at the best delta; and at the best delta from the excess BCE risk, by the paper's
+constant and by the smaller one."""
+TOLERANCE = 1e-11
+"""Rounding of a regret, the difference of two divergences, in nats."""
+NEGLIGIBLE = 1e-6
+"""A regret in nats below which its ratio to a bound says nothing."""
+
+
+def outcome(world: World, rng: np.random.Generator) -> dict[str, float]:
+    """Draw pi1, b, delta0 and delta, and set the regrets of lhat in ``world`` beside the bounds.
+
+    ``error`` is ||lhat - l*||_L1(p1), ``mass`` p1(S* symmetric difference Shat), ``regret_bce`` the
+    excess BCE risk at equal priors, ``removal`` alpha* - alphahat and ``preservation`` epshat -
+    eps*; ``{bound}_removal`` and ``{bound}_preservation`` limit these for each of ``BOUNDS``. Those
+    from the BCE risk are NaN where lhat leaves [-B, B].
+    """
+    pi1, b = float(rng.uniform(0.05, 0.95)), float(rng.uniform(0.02, 0.98))
+    tau = tau_of(world.mass, world.left, world.right, b)
+    estimated_tau = tau_of(world.mass, world.start, world.end, b)
+    at = nodes(world, tau, estimated_tau)
+    r = abs(estimated_tau - tau)
+    delta0 = r + float(10.0 ** rng.uniform(-2.0, 0.7))
+    m = world.density(tau - delta0, tau + delta0)
+    error = world.error()
+    least = least_mass_bound(error, m, delta0, r)
+    drawn = mass_bound(error, m, float(rng.uniform(0.01, 1.0)) * (delta0 - r), r)
+    mass = float(at.weights1 @ (at.optimal != at.selected))
+    regret = bce_regret(at.ratio, at.estimated, at.weights2)
+    confined = max(np.abs(world.start).max(), np.abs(world.end).max()) <= world.bound
+
+    def from_bce(constant: float) -> Pair:
+        limit = least_mass_bound(constant * max(regret, 0.0) ** 0.5, m, delta0, r)
+        return transfer(limit if confined else np.nan, world.bound, pi1)
+
+    limits = (
+        transfer(drawn, world.bound, pi1),
+        transfer(least, world.bound, pi1),
+        transfer(mass, world.bound, pi1),
+        sharper_transfer(least, world.bound, pi1, b),
+        from_bce(score_error_constant(world.bound)),
+        from_bce(sharper_score_error_constant(world.bound)),
+    )
+    kept = {"optimal": 1.0 - at.optimal, "selected": 1.0 - at.selected}
+    removed = {key: removal(at.ratio, k, pi1, at.weights1) for key, k in kept.items()}
+    preserved = {key: preservation(at.ratio, k, pi1, b, at.weights2) for key, k in kept.items()}
+    found = {"pi1": pi1, "b": b, "bound": world.bound, "error": error, "regret_bce": regret}
+    found |= {
+        "mass": mass,
+        "removal": removed["optimal"] - removed["selected"],
+        "preservation": preserved["selected"] - preserved["optimal"],
+    }
+    for name, pair in zip(BOUNDS, limits, strict=True):
+        found |= {f"{name}_removal": pair.removal, f"{name}_preservation": pair.preservation}
+    return found
+
+
+def outcomes(worlds: int, seed: int) -> dict[str, Doubles]:
+    """Return the values of ``outcome`` as columns (worlds,), for worlds drawn from ``seed``."""
+    rng = np.random.default_rng(seed)
+    rows = [outcome(random_world(rng), rng) for _ in range(worlds)]
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def looseness(worlds: int, seed: int) -> list[dict[str, Any]]:
+    """Return how loose each bound is, by objective.
+
+    ``worlds`` are those to which the bound applies, and it holds in ``held``, which the theorem
+    says are all. The ratios bound / regret are of the worlds with a regret above ``NEGLIGIBLE``,
+    None where there is none.
+    """
+    found = outcomes(worlds, seed)
+    rows = []
+    for objective in ("removal", "preservation"):
+        for name in BOUNDS:
+            limit, regret = found[f"{name}_{objective}"], found[objective]
+            applies = ~np.isnan(limit)
+            limit, regret = limit[applies], regret[applies]
+            some = regret > NEGLIGIBLE
+            ratio = limit[some] / regret[some]
+            low, median, high = (
+                np.quantile(ratio, QUANTILES).tolist() if len(ratio) else [None] * len(QUANTILES)
+            )
+            rows.append(
+                {
+                    "bound": f"{name}_{objective}",
+                    "worlds": int(applies.sum()),
+                    "held": int((regret <= limit + TOLERANCE).sum()),
+                    **{"ratio_q05": low, "ratio_median": median, "ratio_q95": high},
+                }
+            )
+    return rows
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--worlds", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    report = Report("theory")
+    for row in looseness(args.worlds, args.seed):
+        name = row["bound"]
+        report.value(f"{name}_held", f"{row['held']} of {row['worlds']}")
+        for quantile in ("q05", "median", "q95"):
+            value = row[f"ratio_{quantile}"]
+            report.value(f"{name}_over_regret_{quantile}", "none" if value is None else value)
+    report.write(args.results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,249 @@
+"""What is left of the domain in models of which tokens were masked, weighed down, or texts removed.
+
+    python -m studies.tokens.masks results jigsaw smollm2_frozen --seeds 1 2 3
+
+Of a run that has the models of beta 0 and gold, the spans of ``token_unigram`` and the list of
+``auto`` at the budget. Trained in beta 0's steps and order, from the same start:
+
+- ``mask``: the tokens of the spans are left out of the loss;
+- ``weigh``: none is left out, and every forget token weighs min(1, p2(w) / p1(w)) by its
+  cross-fitted log ratio, so that as much of a token is trained on as the retain domain has of it;
+- ``remove``: the texts of the list are left out.
+
+Each of them, and both ends, is asked, by texts that it was not trained on where nothing else is
+said. Held-out NLL, as a share of the gap from beta 0 to gold. Relearning: fine-tuned on 16 of the
+forget texts, or of the retain texts, what the share is then, between both ends that were treated
+in the same way. Membership: the AUC by which the loss tells the ranked forget texts from held-out
+ones. Generations: a sample after the first tokens of held-out forget texts, and the mean log
+ratio of their tokens by counts of the contamination section, between that of beta 0's generations
+and that of gold's.
+
+Reported are means over seeds with 95% t intervals, and the same of differences of two kinds.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+import torch
+from accelerate import Accelerator
+from numpy.typing import NDArray
+from transformers import PreTrainedModel
+
+from mamushi.evaluation.paired import interval
+from mamushi.io import schemas
+from mamushi.io.files import atomic
+from mamushi.io.tables import EVALUATION, FORGET, RETAIN, read_table
+from mamushi.lm import device, tokens
+from mamushi.lm.batches import steps
+from mamushi.lm.generate import ends, generate
+from mamushi.lm.loading import open_model, open_tokenizer, open_trained
+from mamushi.lm.parameters import freeze
+from mamushi.lm.perplexity import text_nll
+from mamushi.lm.tokens import TokenSet, subset
+from mamushi.lm.training import finetune
+from mamushi.running.progress import Progress
+from mamushi.running.threads import one_for_arithmetic
+from mamushi.selection.unigram import counts, vocabulary
+from mamushi.unlearning.relearning import choose, relearn
+from mamushi_extras.tokens.selectors.token_unigram import SETTINGS, log_ratio
+from studies.lib.cells import EXECUTION, Cell, arguments
+from studies.lib.report import Report
+
+Doubles = NDArray[np.float64]
+Row = dict[str, float | str]
+
+ENDS = ("beta0", "gold")
+KINDS = ("mask", "weigh", "remove")
+RELEARNING = {"examples": 16, "steps": [16], "batch_size": 8, "learning_rate": 1e-4}
+PROMPTS, PROMPT, NEW = 48, 8, 24
+"""Generations: texts, tokens of each that are given and that are drawn."""
+EVERY = 3
+"""Of so many held-out texts one is read after relearning."""
+QUESTIONS = ("forget", "relearn_forget_16", "relearn_retain_16", "said")
+"""What is reported as a share of the way from beta 0 to gold."""
+
+
+def texts_of(cell: Cell, kind: str, beta: str) -> TokenSet:
+    """The ranked texts as a kind trains on them; a text without any weight is left out."""
+    if kind == "mask":
+        spans: dict[str, list[tuple[int, int]]] = {}
+        path = cell.folder / "spans" / "token_unigram" / f"beta{beta}.parquet"
+        for row in read_table(path, schemas.SPANS).to_pylist():
+            spans.setdefault(row["id"], []).append((row["start"], row["stop"]))
+        return tokens.masked(cell.ranked, spans)
+    weights = np.ones(len(cell.ranked.tokens), np.float32)
+    if kind == "weigh":
+        path = cell.folder / "token_scores" / "token_unigram.parquet"
+        for name, score in _by_id(pq.read_table(path, columns=["id", "score"]), "score").items():
+            if score is not None:
+                begin = cell.ranked.offsets[cell.ranked.ids.tolist().index(name)]
+                weights[begin + 1 : begin + 1 + len(score)] = np.exp(-np.maximum(score, 0))
+    else:
+        path = cell.folder / "removals" / "auto" / f"beta{beta}.parquet"
+        listed = set(read_table(path, schemas.REMOVALS)["id"].to_pylist())
+        gone = [name in listed for name in cell.ranked.ids]
+        weights[np.repeat(gone, cell.ranked.lengths)] = 0
+    return replace(cell.ranked, weights=weights)
+
+
+def _by_id(table: pa.Table, column: str) -> dict[str, list[float] | None]:
+    return dict(zip(table["id"].to_pylist(), table[column].to_pylist(), strict=True))
+
+
+def model_of(cell: Cell, kind: str, beta: str, accelerator: Accelerator) -> PreTrainedModel:
+    """The model of an end, or trained with ``texts_of`` a kind in the steps of beta 0."""
+    if kind in ENDS:
+        trained = cell.folder / "arms" / kind / "trained.safetensors"
+        model = open_trained(cell.base, trained, cell.training)
+        return device.place(model, cell.training["precision"], accelerator.device)
+    texts = texts_of(cell, kind, beta)
+    kept = tokens.mass(texts) > 0
+    how = cell.training | EXECUTION | {"steps": "aligned"}
+    total = steps(len(kept), int(how["batch_size"]), float(how["epochs"]))
+    model = open_model(cell.base)
+    freeze(model, cell.training)
+    device.place(model, cell.training["precision"], accelerator.device)
+    given = subset(texts, np.flatnonzero(kept))
+    finetune(model, given, how, total=total, seed=cell.seed, accelerator=accelerator, kept=kept)
+    return model
+
+
+class Asked:
+    """What the models of a cell are asked with: its texts and its counts."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.cell, self.held = cell, cell.texts(EVALUATION)
+        self.tokenizer = open_tokenizer(cell.base)
+        others = cell.texts("contamination")
+        both = counts(others, np.ones(len(others), dtype=bool), vocabulary(cell.ranked, others))
+        self.ratio = log_ratio(both, SETTINGS["prior"]["default"])
+
+    def __call__(self, model: PreTrainedModel, accelerator: Accelerator) -> Row:
+        model.eval()
+        ranked = subset(self.cell.ranked, np.flatnonzero(self.cell.forget))
+        found: Row = {}
+        per_token = {}
+        for name, texts in (("held", self.held), ("ranked", ranked)):
+            nll = text_nll(model, texts, EXECUTION["batch_tokens"], accelerator)
+            per_token[name] = nll.nll / np.maximum(nll.tokens, 1)
+            if name == "held":
+                for domain in (FORGET, RETAIN):
+                    own = texts.domains == domain
+                    found[domain] = float(nll.nll[own].sum() / nll.tokens[own].sum())
+        others = per_token["held"][self.held.domains == FORGET]
+        above = per_token["ranked"][:, None] < others
+        found["membership"] = float((above + 0.5 * (per_token["ranked"][:, None] == others)).mean())
+        found["said"] = self.said(model, accelerator)
+        return found | self.relearned(model, accelerator)
+
+    def said(self, model: PreTrainedModel, accelerator: Accelerator) -> float:
+        """The mean log ratio of the tokens that a model says."""
+        forget = np.flatnonzero((self.held.domains == FORGET) & (self.held.lengths > PROMPT))
+        begin = np.stack([self.held[place][:PROMPT] for place in forget[:PROMPTS]])
+        torch.manual_seed(0)
+        every = generate(model, self.tokenizer, begin, NEW, accelerator, sampled=True)
+        end = {*ends(model, self.tokenizer)}
+        drawn = [token for each in every for token in each if token not in end]
+        known = np.array(drawn)[np.array(drawn) < len(self.ratio)]
+        return float(self.ratio[known].mean())
+
+    def relearned(self, model: PreTrainedModel, accelerator: Accelerator) -> Row:
+        """The held-out forget NLL after fine-tuning on a few texts of each domain."""
+        cell = self.cell
+        found: Row = {}
+        start = [(each, each.detach().clone()) for each in model.parameters() if each.requires_grad]
+        held = subset(self.held, np.arange(0, len(self.held), EVERY))
+        for name in (FORGET, RETAIN):
+            texts = cell.texts("inference", name)
+            few = subset(texts, choose(texts, int(RELEARNING["examples"]), cell.seed))
+            curve = relearn(
+                model,
+                few,
+                held,
+                RELEARNING,
+                seed=cell.seed,
+                accelerator=accelerator,
+                batch_tokens=EXECUTION["batch_tokens"],
+            )
+            for step, perplexity in zip(curve["step"], curve["ppl_forget"], strict=True):
+                found[f"relearn_{name}_{step}"] = math.log(perplexity)
+            with torch.no_grad():
+                for parameter, value in start:
+                    parameter.copy_(value)
+        return found
+
+
+def summary(
+    report: Report, rows: list[Row], dataset: str, seeds: list[int], columns: list[str]
+) -> None:
+    """Report every number of a dataset."""
+    found = {(row["kind"], int(row["seed"])): row for row in rows}
+
+    def of(kind: str, name: str) -> Doubles:
+        return np.array([found[kind, seed][name] for seed in seeds], dtype=np.float64)
+
+    def shares(name: str) -> Callable[[str], Doubles]:
+        start, gold = of("beta0", name), of("gold", name)
+        return lambda kind: (of(kind, name) - start) / (gold - start)
+
+    def shown(name: str, values: Doubles) -> None:
+        low, high = interval(values)
+        report.value(f"{dataset}_{name}", f"{values.mean():+.3f} [{low:+.3f}, {high:+.3f}]")
+
+    for name in QUESTIONS:
+        by = shares(name)
+        for kind in KINDS:
+            shown(f"{kind}_{name}", by(kind))
+        shown(f"weigh_less_mask_{name}", by("weigh") - by("mask"))
+    for kind in (*ENDS, *KINDS):
+        for name in ("membership", *(["retain"] if kind != "gold" else [])):
+            shown(f"{kind}_{name}_less_gold", of(kind, name) - of("gold", name))
+        for name in columns:
+            report.value(f"{dataset}_{kind}_{name}_mean", float(of(kind, name).mean()))
+    for kind in KINDS:
+        report.value(f"{dataset}_{kind}_mass_removed", float(of(kind, "mass_removed").mean()))
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--budget", default="0.25", help="of the spans and of the list")
+    args = parser.parse_args()
+    one_for_arithmetic()
+    report = Report("masks", threads=1)
+    table = args.results / f"masks-{args.dataset}-{args.model}.csv"
+    table.parent.mkdir(parents=True, exist_ok=True)
+    rows: list[Row] = csv.read_csv(table).to_pylist() if table.is_file() else []
+    with Progress(len(args.seeds) * (len(ENDS) + len(KINDS)), "masks", "model") as progress:
+        for seed in args.seeds:
+            cell = Cell(args.run, args.dataset, args.model, seed)
+            asked = Asked(cell)
+            for kind in (*ENDS, *KINDS):
+                if not any(row["kind"] == kind and row["seed"] == seed for row in rows):
+                    began, accelerator = time.process_time(), cell.accelerator()
+                    removed = 0.0
+                    if kind in KINDS:
+                        texts = texts_of(cell, kind, args.budget)
+                        forget = subset(texts, np.flatnonzero(cell.forget))
+                        removed = 1 - float(tokens.mass(forget).mean())
+                    model = model_of(cell, kind, args.budget, accelerator)
+                    row: Row = {"seed": seed, "kind": kind, "mass_removed": removed}
+                    row |= asked(model, accelerator)
+                    rows.append(row | {"cpu_seconds": time.process_time() - began})
+                    with atomic(table) as part:
+                        csv.write_csv(pa.Table.from_pylist(rows), part)
+                progress.advance()
+    summary(report, rows, args.dataset, args.seeds, ["forget", "retain", "membership", "said"])
+    report.write(args.results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,328 @@
+"""Whether what is advised holds, on random worlds whose truth is known.
+
+    python -m studies.worlds.run [--worlds 1000] [--nulls 200] [--processes 2]
+
+A world is a forget and a retain domain with a known density ratio: normal, normal with unequal
+variances, or mixtures, of an AUC from 0.5 to 0.99, with 200 to 20,000 texts of which a share of
+0.02 to 0.6 is to be forgotten. Its scores are the true log ratios on a wrong scale, with folds
+shifted against each other, or those of a cross-fitted logistic regression or MLP. Through the very
+functions of the workflow go scores, refits, calibration, verdict, frontier and advice. Compared
+with the truth are the advised budgets, for half of the removal and for 0.05 nats of preservation,
+with the exact budgets of the same ranking, and the bound on the share of a list that the retain
+domain would produce as well, at all budgets at once. Null worlds have two equal domains.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+from scipy.stats import norm
+
+from mamushi.evidence.advice import predicted
+from mamushi.evidence.bootstrap import bands
+from mamushi.evidence.calibration import Scores, halves_of
+from mamushi.evidence.frontier import Ranking, ranking
+from mamushi.evidence.verdict import checks, share_bound, verdict
+from mamushi.registry import load, plugin
+from mamushi.running.progress import Progress
+from mamushi.selection.folds import stratified_folds
+from mamushi.selection.pool import Pool
+from mamushi.selection.refits import WHOLE, refits
+from studies.lib.report import Report
+from studies.worlds.exact import Truth, exact
+
+Doubles = NDArray[np.float64]
+BUDGETS = np.linspace(0, 1, 51)
+FINE = np.linspace(0, 1, 501)
+TARGETS = (("removal", 0.5), ("preservation", 0.05))
+RESAMPLES = 100
+FRESH = 40_000
+"""Texts of each domain for what the truth is an average of."""
+MLP = {"hidden": [128, 64], "batch_size": 256, "seeds_averaged": 2}
+LARGEST_MLP = 3000
+
+
+@dataclass(frozen=True)
+class World:
+    """Features ``x`` (n, d), forget texts first, with their exact log ratios; ``draw(domain, m)``
+    gives fresh features and ``ratio`` the exact log ratios of any."""
+
+    x: Doubles
+    forget: NDArray[np.bool_]
+    ratio: Callable[[Doubles], Doubles]
+    draw: Callable[[int, int], Doubles]
+
+
+def normal(rng: np.random.Generator, apart: float) -> tuple[Any, Any]:
+    """N(apart/2 e1, 1) against N(-apart/2 e1, 1): the ratio is linear."""
+    d = int(rng.choice([4, 16, 64, 256]))
+
+    def draw(domain: int, m: int) -> Doubles:
+        x = rng.standard_normal((m, d))
+        x[:, 0] += apart * (0.5 if domain == 1 else -0.5)
+        return x
+
+    return lambda x: apart * x[:, 0], draw
+
+
+def unequal(rng: np.random.Generator, apart: float) -> tuple[Any, Any]:
+    """Normal domains of unequal variances: the ratio is quadratic."""
+    d = int(rng.choice([4, 16]))
+    scale = np.exp(rng.uniform(-0.4, 0.4, d) * (rng.random(d) < 0.3))
+    mean = np.zeros(d)
+    mean[0] = apart
+
+    def draw(domain: int, m: int) -> Doubles:
+        x = rng.standard_normal((m, d))
+        return mean + scale * x if domain == 1 else x
+
+    return lambda x: (-0.5 * ((x - mean) / scale) ** 2 - np.log(scale) + 0.5 * x**2).sum(1), draw
+
+
+def mixture(rng: np.random.Generator, apart: float) -> tuple[Any, Any]:
+    """Seven overlapping components of which the domains have other shares: a bent ratio."""
+    d, parts = int(rng.choice([16, 64])), 7
+    centres = rng.standard_normal((parts, d)) * rng.uniform(0.3, 1.0)
+    two = rng.dirichlet(np.ones(parts))
+    one = two * np.exp(apart * rng.standard_normal(parts))
+    shares = {1: one / one.sum(), 2: two}
+
+    def draw(domain: int, m: int) -> Doubles:
+        return centres[rng.choice(parts, m, p=shares[domain])] + rng.standard_normal((m, d))
+
+    def ratio(x: Doubles) -> Doubles:
+        near = x @ centres.T - 0.5 * (centres**2).sum(1)
+        return np.asarray(
+            logsumexp(near + np.log(shares[1]), axis=1)
+            - logsumexp(near + np.log(shares[2]), axis=1)
+        )
+
+    return ratio, draw
+
+
+def world(rng: np.random.Generator, most: int) -> World:
+    """A random world of at most ``most`` texts."""
+    n = min(int(np.exp(rng.uniform(np.log(200), np.log(20_000)))), most)
+    n1 = min(max(int(rng.uniform(0.02, 0.6) * n), 20), n - 20)
+    apart = float(np.sqrt(2) * norm.ppf(rng.uniform(0.5, 0.99)))
+    family = [normal, normal, unequal, mixture][int(rng.integers(4))]
+    ratio, draw = family(rng, apart)
+    x = np.concatenate([draw(1, n1), draw(2, n - n1)])
+    return World(x, np.arange(n) < n1, ratio, draw)
+
+
+def null(rng: np.random.Generator, most: int) -> World:
+    """Two domains that are one."""
+    made = world(rng, most)
+    x = made.draw(2, len(made.x))
+    return World(x, made.forget, lambda x: np.zeros(len(x)), made.draw)
+
+
+def pool_of(made: World) -> Pool:
+    """The world as a selector sees it."""
+    ids = np.array([f"{i:06d}" for i in range(len(made.x))], dtype=object)
+    return Pool(ids, made.forget, made.x.astype(np.float16))
+
+
+def scored(
+    made: World, kind: str, rng: np.random.Generator
+) -> tuple[Scores, list[Doubles], Callable[[Doubles], Doubles] | None]:
+    """Scores with halves, the whole refits, and the score of fresh texts where it is known."""
+    if kind == "true":
+        scale, shift = np.exp(rng.uniform(-1.2, 1.2)), rng.normal()
+        fold = stratified_folds(made.forget, 5, 0).astype(np.int64)
+        offsets = rng.normal(size=5) * rng.choice([0.0, 0.3])
+        score = scale * made.ratio(made.x) + shift + offsets[fold]
+        return (
+            Scores(score, made.forget, fold),
+            [],
+            lambda x: (scale * made.ratio(x) + shift)[:, None] + offsets,
+        )
+    pool, seed = pool_of(made), int(rng.integers(2**31))
+    found = plugin("selector", kind)
+    settings = {key: each["default"] for key, each in found.settings.items()}
+    settings |= MLP if kind == "mamushi" else {"alpha": 1e-3, "solver": "newton-cholesky"}
+    settings = {key: value for key, value in settings.items() if key in found.settings}
+    own = load("selector", kind).score(pool, settings, seed)
+    again = refits(pool, kind, settings, seed, 2, 2)
+    assert own.fold is not None
+    fold = own.fold.astype(np.int64)
+    whole = [each.scores for part, _, each in again if part == WHOLE]
+    fresh = None
+    counts = np.bincount(fold)
+    if kind != "mamushi" and counts.min() > made.x.shape[1] + 10:
+        # A fold's scores are linear in the features, so they tell its weights.
+        x = np.column_stack([made.x.astype(np.float16).astype(float), np.ones(len(made.x))])
+        solved = [np.linalg.lstsq(x[fold == i], own.scores[fold == i])[0] for i in range(5)]
+        weights = np.stack(solved, axis=1)
+        fresh = lambda x: np.column_stack([x, np.ones(len(x))]) @ weights  # noqa: E731
+    return Scores(own.scores, made.forget, fold, halves_of(again)), whole, fresh
+
+
+def examined(task: tuple[int, int, str, bool]) -> dict[str, Any]:
+    """All that is asked of one world, by its seed, number and kind of scores."""
+    seed, number, kind, is_null = task
+    rng = np.random.default_rng([seed, number, is_null])
+    most = LARGEST_MLP if kind == "mamushi" else 20_000
+    made = (null if is_null else world)(rng, most)
+    with contextlib.redirect_stderr(io.StringIO()):
+        scores, whole, fresh = scored(made, kind, rng)
+    estimate = scores.estimate()
+    found = verdict(scores, whole, checks(scores, estimate, RESAMPLES, number))
+    curve, ranks = expected(scores, found.reason, number)
+    told: dict[str, Any] = {
+        "kind": kind,
+        "null": is_null,
+        "n": len(scores.forget),
+        "auc": found.auc,
+        "low": found.auc_low,
+        "high": found.auc_high,
+        "reason": found.reason,
+    }
+    if not is_null:
+        truth = true_budgets(made, scores, ranks)
+        for target, value in TARGETS:
+            advised = predicted([curve], target, value)
+            told[target] = {**advised, "exact": truth[target]}
+    if fresh is not None:
+        told["bound_holds"] = bound_holds(made, scores, fresh)
+    return told
+
+
+def expected(
+    scores: Scores, reason: str | None, number: int
+) -> tuple[list[dict[str, Any]], Ranking]:
+    """What the frontier of the scores' own ranking tells the advisor, and that ranking; ``reason``
+    is why it is to tell nothing."""
+    one, n1 = scores.forget, int(scores.forget.sum())
+    rank = np.empty(n1)
+    rank[np.argsort(-scores.score[one], kind="stable")] = np.arange(1, n1 + 1)
+    ranks = ranking(scores.score[one], rank, scores.score[~one], by_chance=False)
+    counts = np.round(BUDGETS * n1).astype(np.int64)
+    band = bands(scores, {"own": ranks}, counts, RESAMPLES, number)["own"]
+    curve = [
+        {
+            "beta": k / n1,
+            "withheld": reason,
+            **{
+                f"{name}{end}": float(getattr(band[name], part)[i])
+                for name in ("gain", "preservation")
+                for end, part in (("", "value"), ("_low", "low"), ("_high", "high"))
+            },
+        }
+        for i, k in enumerate(counts)
+    ]
+    return thinned(curve), ranks
+
+
+def thinned(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without budgets that a small forget set rounds to one."""
+    return [row for i, row in enumerate(curve) if i == 0 or row["beta"] > curve[i - 1]["beta"]]
+
+
+def true_budgets(made: World, scores: Scores, ranks: Any) -> dict[str, float | None]:
+    """The budgets that the exact frontier of the ranking advises."""
+    one, n1 = scores.forget, int(scores.forget.sum())
+    everywhere = np.concatenate([made.ratio(made.draw(domain, FRESH)) for domain in (1, 2)])
+    exactly = made.ratio(made.x)
+    known = Truth(everywhere, np.arange(2 * FRESH) < FRESH, exactly[one], exactly[~one])
+    counts = np.unique(np.round(FINE * n1).astype(np.int64))
+    removed, preserved = exact(ranks, known, counts)
+    whole = removed[-1] - removed[0]
+    share = (removed - removed[0]) / whole if whole > 1e-9 else np.full(len(counts), np.nan)
+    rows = [
+        {"beta": k / n1, "withheld": None}
+        | {f"gain{end}": share[i] for end in ("", "_low", "_high")}
+        | {f"preservation{end}": preserved[i] for end in ("", "_low", "_high")}
+        for i, k in enumerate(counts)
+    ]
+    return {target: predicted([rows], target, value)["budget"] for target, value in TARGETS}
+
+
+def bound_holds(made: World, scores: Scores, fresh: Callable[[Doubles], Doubles]) -> bool:
+    """Whether the bound on the retain share is above the true one at all budgets at once."""
+    again = fresh(made.draw(2, 5 * FRESH).astype(np.float16).astype(float))
+    above = np.sort(again.ravel())
+    falling = -np.sort(-scores.score[scores.forget])
+    n1 = len(falling)
+    for k in range(1, n1 + 1, max(1, n1 // 200)):
+        true = 1 - np.searchsorted(above, falling[k - 1]) / len(above)
+        _, bound = share_bound(scores.score[~scores.forget], falling[k - 1], k / n1)
+        if bound < min(true / (k / n1), 1.0):
+            return False
+    return True
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--worlds", type=int, default=1000)
+    parser.add_argument("--nulls", type=int, default=200)
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    # Of ten worlds four have true scores, five a logistic regression's and one an MLP's.
+    kinds = ["true", "mamushi_lr"] * 4 + ["mamushi_lr", "mamushi"]
+    tasks = [(args.seed, i, kinds[i % 10], False) for i in range(args.worlds)]
+    tasks += [(args.seed, i, "mamushi_lr", True) for i in range(args.nulls)]
+    report = Report("worlds", threads=args.processes)
+    told = []
+    with (
+        ProcessPoolExecutor(args.processes) as workers,
+        Progress(len(tasks), "worlds", "world") as progress,
+    ):
+        for each in workers.map(examined, tasks, chunksize=4):
+            told.append(each)
+            progress.advance()
+    summarize(report, told)
+    report.write()
+
+
+def summarize(report: Report, told: list[dict[str, Any]]) -> None:
+    """The figures that the claims are held against."""
+    worlds = [each for each in told if not each["null"]]
+    nulls = [each for each in told if each["null"]]
+    report.value("worlds", len(worlds))
+    for target, _ in TARGETS:
+        for kind in ("all", *sorted({each["kind"] for each in worlds})):
+            ours = [each for each in worlds if kind in ("all", each["kind"])]
+            given = [
+                each[target]
+                for each in ours
+                if each[target]["budget"] is not None and each[target]["exact"] is not None
+            ]
+            inside = [one["budget_low"] <= one["exact"] <= one["budget_high"] for one in given]
+            width = [one["budget_high"] - one["budget_low"] for one in given]
+            clear = [each for each in ours if each["auc"] > 0.8 and each["n"] >= 2000]
+            name = f"{target}_{kind}"
+            report.value(f"{name}_given", f"{len(given)} of {len(ours)}")
+            if not given:
+                continue
+            report.value(f"{name}_coverage", float(np.mean(inside)))
+            report.value(f"{name}_median_width", float(np.median(width)))
+            narrow = sum(w < 0.01 and not hit for w, hit in zip(width, inside, strict=True))
+            report.value(f"{name}_narrow_misses", narrow)
+            if clear:
+                there = np.mean([each[target]["budget"] is not None for each in clear])
+                report.value(f"{name}_given_where_clear", float(there))
+    bounds = [each["bound_holds"] for each in told if "bound_holds" in each]
+    report.value("retain_share_bound_worlds", len(bounds))
+    report.value("retain_share_bound_holds", float(np.mean(bounds)))
+    if nulls:
+        report.value("nulls", len(nulls))
+        half = [each["low"] <= 0.5 <= each["high"] for each in nulls]
+        report.value("null_auc_interval_holds_half", float(np.mean(half)))
+        report.value("null_refused", float(np.mean([bool(each["reason"]) for each in nulls])))
+
+
+if __name__ == "__main__":
+    main()
