@@ -14,11 +14,11 @@ import pytest
 
 from mamushi.cli import main
 from mamushi.data import readers, rewriting
-from mamushi.data.frames import Frame, names_of
 from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import write_table
+from mamushi_extras.api.frames import Frame, names_of
 from tests.support.odd_files import (
     COLUMNS,
     FIVE,

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import importlib.util
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -9,14 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from mamushi.cli import ROOMS
 from mamushi.data import readers
-from mamushi.data.windows import document_of, span_of
 from mamushi.errors import UserError
 from mamushi.io import paths, schemas
 from mamushi.io.digests import of_text
 from mamushi.io.files import read_json, sha256, write_json
 from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.selection.removals import digest
+from mamushi_extras.windows.windows import document_of, span_of
 from tests.support.score_files import write_examples
 
 CELL = {"dataset": "comments", "model": "ours", "seed": 0}
@@ -24,7 +26,8 @@ CELL = {"dataset": "comments", "model": "ours", "seed": 0}
 
 def command(name: str, *words: object) -> int:
     """Run ``mamushi NAME WORDS``."""
-    module = importlib.import_module(f"mamushi.commands.{name}")
+    room = next(room for room in ROOMS if importlib.util.find_spec(f"{room}.{name}"))
+    module = importlib.import_module(f"{room}.{name}")
     parser = argparse.ArgumentParser()
     module.arguments(parser)
     return module.run(parser.parse_args([str(word) for word in words])) or 0

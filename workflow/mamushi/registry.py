@@ -74,12 +74,15 @@ class Plugin:
 @cache
 def plugins(kind: str) -> Mapping[str, Plugin]:
     """Return all plug-ins of a kind, by name, in alphabetical order."""
-    prefix = "mamushi." + FOLDERS[kind].replace("/", ".")
     found = {}
-    for path in sorted((ROOT / FOLDERS[kind]).glob("[!_]*.py")):
+    # Those of rooms beside the core lie in folders of the same name.
+    beside = ROOT.parent.glob(f"{ROOT.name}_extras/*/{Path(FOLDERS[kind]).name}/[!_]*.py")
+    files = [*(ROOT / FOLDERS[kind]).glob("[!_]*.py"), *beside]
+    for path in sorted(files, key=lambda path: path.stem):
         tree, name = ast.parse(path.read_text(encoding="utf-8")), path.stem
         summary = (ast.get_docstring(tree) or "").split("\n\n")[0].replace("\n", " ")
-        found[name] = Plugin(kind, name, f"{prefix}.{name}", summary, _literals(tree))
+        module = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
+        found[name] = Plugin(kind, name, module, summary, _literals(tree))
     return found
 
 

@@ -70,11 +70,12 @@ def start_page(
     """Make the start page of what is there now, also after a failure, for a run with these
     configurations, which are ``config`` together. A rule would have to name its inputs beforehand,
     and know the targets."""
-    from mamushi.evidence.start import write
+    from mamushi.rooms import additions
     from mamushi_runs.workflow import beside_mine
 
-    page = write(Path("results"), beside_mine(configfiles), config)
-    return None if page is None else f"Start page: {page}"
+    places = (Path("results"), beside_mine(configfiles), config)
+    pages = filter(None, [write(*places) for write in additions("start_page")])
+    return "\n".join(f"Start page: {page}" for page in pages) or None
 
 
 def _print(report: Callable[[], str | None]) -> None:

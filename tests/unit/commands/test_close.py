@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.data.like import GIVEN
-from mamushi.data.windows import document_of, span_of, spans
 from mamushi.errors import UserError
 from mamushi.io import paths, schemas
 from mamushi.io.digests import of_text
 from mamushi.io.files import read_json
 from mamushi.io.tables import write_table
+from mamushi_extras.unlabelled.like import GIVEN
+from mamushi_extras.windows.windows import document_of, span_of, spans
 from tests.support.removal_files import CELL, command, link, removal_list, write_duplicates
 
 SAID = " ".join(f"telling{i}" for i in range(30))

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from mamushi.cli import main
-from mamushi.evidence.start import write
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json, sha256, write_json
 from mamushi.io.tables import read_table, write_table
+from mamushi_extras.pages.start import write
 from tests.support.processes import mamushi
 from tests.support.ranked_files import (
     BOUND,

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 
 from mamushi.data import readers
 from mamushi.data.expression import parse
-from mamushi.data.frames import Frame
 from mamushi.data.numbers import Half, Narrow, Single, cells
 from mamushi.data.rows import infer, rows
 from mamushi.errors import UserError
+from mamushi_extras.api.frames import Frame
 
 FLOATS = ("float16", "float32", "float64")
 SIGNS = {

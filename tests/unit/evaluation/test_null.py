@@ -6,7 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.evaluation.attacks import (
+from mamushi.lm import device
+from mamushi.lm.perplexity import text_nll
+from mamushi.lm.tokens import TokenSet, offsets_of, subset
+from mamushi_extras.left.attacks import (
     ATTACKS,
     Scored,
     auc,
@@ -15,9 +18,6 @@ from mamushi.evaluation.attacks import (
     per_token,
     simple_scores,
 )
-from mamushi.lm import device
-from mamushi.lm.perplexity import text_nll
-from mamushi.lm.tokens import TokenSet, offsets_of, subset
 from tests.support.models import VOCABULARY, model
 from tests.support.training import train
 

@@ -8,8 +8,8 @@ from mamushi.evidence.predicted import NoPrediction, Proxy, budget, predictions
 from mamushi.io.domains import FORGET, RETAIN
 from mamushi.lm.tokens import TokenSet, offsets_of
 from mamushi.selection.folds import stratified_folds
-from mamushi.selection.tokens import highest_spans
 from mamushi.selection.unigram import PRIOR
+from mamushi_extras.tokens.masks import highest_spans
 
 N1, N2, V = 12, 14, 15
 

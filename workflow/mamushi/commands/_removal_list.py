@@ -16,13 +16,13 @@ from typing import Any
 
 from mamushi.data import readers
 from mamushi.data.matching import Removal
-from mamushi.data.windows import Span, document_of, span_of
 from mamushi.errors import UserError
 from mamushi.io import digests, paths, schemas, tabular
 from mamushi.io.files import read_json, sha256
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.selection.removals import digest
 from mamushi.unlearning.removal import OURS, columns_of, padded, read_ids
+from mamushi_extras.windows.windows import Span, document_of, span_of
 
 Windows = dict[str, dict[Span, str]]
 """By document, the digest of each window by its characters there."""

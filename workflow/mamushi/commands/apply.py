@@ -149,7 +149,7 @@ def _is_done(receipt: Path, asked: Mapping[str, Any], out: Path, data: Path) -> 
 
 def _receipt(listed: RemovalList, removal: Removal, written: Rewritten) -> dict[str, Any]:
     """Return what was done, with digests."""
-    from mamushi.data.windows import document_of
+    from mamushi_extras.windows.windows import document_of
 
     of = document_of if listed.cuts else str
     ids = [*listed.windows] if listed.cuts else [*listed.ids, *sorted(listed.copied)]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mamushi.data.windows import Span
+    from mamushi_extras.windows.windows import Span
 
 GROUP = "act"
 FIRST, WIDTH = 3, 88
@@ -31,9 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` as ``_removal_list.read``, and for a list without its run."""
     from mamushi.commands import _removal_list
-    from mamushi.data.like import GIVEN
     from mamushi.data.rewriting import refuse_existing
-    from mamushi.data.windows import document_of
     from mamushi.evaluation.masking import mask
     from mamushi.evidence.close import close
     from mamushi.io import schemas
@@ -42,6 +40,8 @@ def run(args: argparse.Namespace) -> None:
     from mamushi.io.files import sha256
     from mamushi.io.tables import read_table, write_table
     from mamushi.unlearning.removal import read_ids
+    from mamushi_extras.unlabelled.like import GIVEN
+    from mamushi_extras.windows.windows import document_of
 
     refuse_existing(args.out)
     listed = _removal_list.read(args.list)
@@ -88,7 +88,7 @@ def _left(
     """Return what is left of a text that stays. Of a window, what overlaps windows that are cut out
     of its document is cut as well, unless a copy of it stands where nothing is."""
     from mamushi.data.cutting import without
-    from mamushi.data.windows import document_of, span_of
+    from mamushi_extras.windows.windows import document_of, span_of
 
     places = []
     for name in (row["id"], *copies) if cut else ():

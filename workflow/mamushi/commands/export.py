@@ -59,8 +59,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` for options that do not go together, for a bad list, and for a table
     that is not the list's."""
-    from mamushi.commands import _removal_list, _token_labels
+    from mamushi.commands import _removal_list
     from mamushi.data.rewriting import refuse_existing, whole_folder
+    from mamushi_extras.tokens import token_labels as _token_labels
 
     if args.out is None:
         raise UserError("nothing says what to write", do="give --out")

@@ -9,6 +9,7 @@ what is known of each mask.
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -141,8 +142,7 @@ def _cell(
     texts: bool,
 ) -> list[str]:
     from mamushi.errors import UserError
-    from mamushi.evidence.advice import first_budget
-    from mamushi.evidence.answer import advised, table, take
+    from mamushi.evidence.advice import advised, first_budget, take
     from mamushi.evidence.cut import cut
     from mamushi.evidence.judgement import leading
     from mamushi.evidence.ranking import ranking_at, read_ranking
@@ -181,6 +181,24 @@ def _cell(
     return lines
 
 
+def table(root: Path, cell: Mapping[str, str | int]) -> str:
+    """Return where `apply` finds the table that was ranked, and a name for what is left of it."""
+    from mamushi.errors import UserError
+    from mamushi.io import paths
+    from mamushi.io.files import read_json
+
+    try:
+        card = paths.under(root, paths.DATA_CARD, dataset=cell["dataset"])
+        made_with = read_json(card)["settings"]
+    except UserError:
+        made_with = {"kind": None}
+    data = Path(made_with["loader"]["path"]) if made_with["kind"] == "table" else Path("DATA")
+    if not data.exists():
+        return "--data DATA --out FILE"
+    out = Path(f"{data.name.partition('.')[0]}.clean{''.join(data.suffixes)}")
+    return f"--data {shlex.quote(str(data))} --out {shlex.quote(str(out))}"
+
+
 def _short(manifest: Mapping[str, Any], budget: float | None) -> list[str]:
     """Return what to make where the longest list has fewer texts than the estimate asks for."""
     from mamushi.evidence.advice import units_at
@@ -197,8 +215,8 @@ def _short(manifest: Mapping[str, Any], budget: float | None) -> list[str]:
 
 def _corpus(about: Mapping[str, Any]) -> list[str]:
     """Return what is known of a corpus that nobody labelled."""
-    from mamushi.evidence.corpus import said
     from mamushi.evidence.judgement import unit_of
+    from mamushi_extras.unlabelled.corpus import said
 
     known, share, unit = about["blocklist"], about["share"], unit_of(about)
     by = f"{about['examples']:,} examples"

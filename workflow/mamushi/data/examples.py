@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.data.duplicates import Duplicates
-from mamushi.data.like import ANSWERED, GIVEN, SCREEN, known_by_copies
 from mamushi.data.raw import Raw, check_unique
 from mamushi.data.sections import joined, limited, plant, split
-from mamushi.data.windows import find_copies
 from mamushi.errors import UserError
 from mamushi.io.digests import of_text
 from mamushi.io.provenance import versions
 from mamushi.io.tables import FORGET, INFERENCE, RETAIN, SECTIONS
+from mamushi_extras.unlabelled.like import ANSWERED, GIVEN, SCREEN, known_by_copies
+from mamushi_extras.windows.windows import find_copies
 
 Objects = NDArray[np.object_]
 

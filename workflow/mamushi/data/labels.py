@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.like import SCREEN
 from mamushi.data.scripts import has_unspaced, spaced
 from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, read_table
+from mamushi_extras.unlabelled.like import SCREEN
 
 
 @dataclass(frozen=True)

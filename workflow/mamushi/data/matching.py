@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.data import cutting, readers
-from mamushi.data.windows import Span
 from mamushi.errors import UserError
 from mamushi.io.digests import of_text
+from mamushi_extras.windows.windows import Span
 
 
 @dataclass

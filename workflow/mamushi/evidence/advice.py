@@ -40,6 +40,8 @@ TARGETS: Mapping[str, tuple[str, float]] = {
 
 OF_TOKENS = "it ranks tokens"
 """The reason why a selector has no budget of texts."""
+HALF = ("removal", 0.5)
+"""Half of what the removal of all forget texts does, as a target."""
 WIDEST = 0.6
 """The width of a budget's interval from which it is no advice."""
 ROUNDING = 1e-9
@@ -96,6 +98,25 @@ def read_results(root: Path, dataset: str | None = None, model: str | None = Non
         for row in read_table(other, schemas.PREDICTED).to_pylist()
     ]
     return Results([row for path in files for row in read_frontier(path)], foreseen)
+
+
+def advised(root: Path, cell: Mapping[str, Any]) -> dict[str, Row]:
+    """Return by selector how many texts reach ``HALF``, see ``advice``; nothing where that was
+    not predicted."""
+    try:
+        found = read_results(root, str(cell["dataset"]), str(cell["model"]))
+        rows = advice(found.frontier, [HALF], found.foreseen)
+        return {row["selector"]: row for row in rows}
+    except UserError:
+        return {}
+
+
+def take(rows: Sequence[Row], budget: float | None) -> Row:
+    """Return which of a selector's lists, or rows of a table, by their budgets, is the one for a
+    ``budget``: the first that is as large, the last where none is, and the first for None."""
+    if budget is None:
+        return rows[0]
+    return next((row for row in rows if row["beta"] >= budget - ROUNDING), rows[-1])
 
 
 def first_budget(row: Row) -> float | None:

@@ -28,7 +28,7 @@ from mamushi.selection.unigram import Doubles, counts, nll, vocabulary
 FOLDS = 5
 HALF_WIDTH = 0.15
 """At least 95% of the budgets that retraining needed for a share of the gap were so near to the
-predicted one, 222 of 226 for the half (benchmarks/predicted.py)."""
+predicted one, 222 of 226 for the half (studies/predicted)."""
 
 Positions = NDArray[np.int64]
 """Places of tokens among all of a set of texts."""

@@ -1,21 +1,11 @@
-"""Show the ranking of a forget set: its two ends in a table, and a page to browse all of it.
-
-The page is one HTML file with the data in it, which loads nothing. Texts come in as JSON in which
-no ``<`` is left, and reach the screen as text nodes alone. Of more than ``MOST`` texts it has those
-that a person may want to look at (``positions_here``).
-"""
+"""Read the ranking of a forget set, and show its two ends."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -28,20 +18,11 @@ from mamushi.evidence.stability import rankings
 from mamushi.io import digests, paths, schemas
 from mamushi.io.tables import read_groups, read_metadata, read_table
 from mamushi.selection.refits import of_table
-from mamushi.selection.removals import count
-
-PAGE = Path(__file__).parent / "page"
-PAGE_SHA256 = "b3e8a9944c0d74ad8e05848212619189bd33abbff4ddde97faedc53ef8bfdcd3"
-"""Of ``head.html`` and ``page.html``, ``.css``, ``.js``: so the digest of the code follows them."""
 
 ENDS = 10
 EXCERPT = 300
 FIRST, AROUND = 5, 2
 """Texts that go first, and on either side of the end of a list, where few are shown."""
-DIGITS = 6
-"""Significant digits of a score on the page."""
-MOST = 20_000
-"""Texts on the page: some 10 MB, which a browser opens and searches at once."""
 
 
 @dataclass(frozen=True)
@@ -145,166 +126,3 @@ def ends(ranking: Ranking, places: int = ENDS) -> list[dict[str, Any]]:
         }
         for end, position in positions
     ]
-
-
-def page_data(
-    rankings: Mapping[str, Ranking],
-    texts: Callable[[Sequence[str]], Sequence[str]],
-    budgets: Sequence[float | str],
-    named: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Return what the page shows, ready for JSON: the examples in the first ranking's order.
-
-    ``texts`` gives those of some ids, unmasked; ``named`` is added as it is. Raises ``UserError``
-    when two selectors rank other examples.
-    """
-    everywhere = _places(rankings)
-    here = positions_here(everywhere, budgets, MOST)
-    first = next(iter(rankings.values()))
-    ids = [first.ids[position] for position in here]
-    given = texts(ids)
-    selectors = []
-    for (name, ranking), places in zip(rankings.items(), everywhere, strict=True):
-        positions = places[here].tolist()
-        selectors.append(
-            {
-                "name": name,
-                "verdict": ranking.verdict,
-                "compared": ranking.compared,
-                "ranks": [position + 1 for position in positions],
-                "scores": [float(f"{ranking.scores[p]:.{DIGITS}g}") for p in positions],
-                "again": [] if ranking.again is None else ranking.again[:, positions].tolist(),
-            }
-        )
-    return {
-        **named,
-        "budgets": [plain(beta) for beta in budgets],
-        "selectors": selectors,
-        "total": len(first.ids),
-        **shown(ids, given),
-    }
-
-
-def shown(ids: Sequence[str], given: Sequence[str]) -> dict[str, Any]:
-    """Return texts as a page has them: masked, and ``hidden`` has by position what is."""
-    masked = [mask(text) for text in given]
-    return {
-        "ids": ids,
-        "texts": masked,
-        "hidden": {
-            str(i): hidden(*pair)
-            for i, pair in enumerate(zip(masked, given, strict=True))
-            if pair[0] != pair[1]
-        },
-    }
-
-
-def _places(rankings: Mapping[str, Ranking]) -> NDArray[np.int64]:
-    """Return where each selector ranks the examples, from 0: (selectors, n1), in the first's
-    order."""
-    name, first = next(iter(rankings.items()))
-    ids = pa.array(first.ids, pa.string())
-    found = []
-    for other, ranking in rankings.items():
-        place = pc.index_in(ids, value_set=pa.array(ranking.ids, pa.string()))
-        if place.null_count or len(ranking.ids) != len(ids):
-            odd = min(set(first.ids).symmetric_difference(ranking.ids))
-            raise UserError(
-                f"selectors {name!r} and {other!r} rank other examples, such as {odd!r}",
-                do="delete their scores and score again",
-            )
-        found.append(place.to_numpy().astype(np.int64))
-    return np.stack(found)
-
-
-def positions_here(
-    places: NDArray[np.int64], budgets: Sequence[float | str], most: int
-) -> NDArray[np.int64]:
-    """Choose which of n1 examples are on the page, ascending, by ``places`` (selectors, n1) from 0.
-
-    All of at most ``most``. Of more, half are both ends of every selector's ranking and those
-    nearest to the cut of every budget; the others are drawn evenly from the first ranking.
-    """
-    n1 = places.shape[1]
-    if n1 <= most:
-        return np.arange(n1)
-    cuts = [0, n1, *(count(beta, n1) for beta in budgets)]
-    each = most // 2 // (len(places) * 2 * len(cuts))
-    near = np.zeros(n1, dtype=np.bool_)
-    for place in places:
-        for cut in cuts:
-            near |= (place >= cut - each) & (place < cut + each)
-    edges = np.linspace(0, n1, most - int(near.sum()) + 1).astype(np.int64)
-    drawn = np.random.default_rng(n1).integers(edges[:-1], edges[1:])
-    near[np.argsort(places[0])[drawn]] = True
-    return np.flatnonzero(near)
-
-
-def hidden(shown: str, text: str) -> list[list[Any]]:
-    """Return what stands in ``text`` where ``shown``, which is as long, differs from it, and from
-    which UTF-16 unit of ``shown`` on, since that is how JavaScript counts.
-
-    >>> hidden("Well, d***!", "Well, damn!")
-    [[7, 'amn']]
-    """
-    found: list[list[Any]] = []
-    end = -1
-    for place, (star, letter) in enumerate(zip(shown, text, strict=True)):
-        if star == letter:
-            continue
-        if place == end:
-            found[-1][1] += letter
-        else:
-            found.append([len(shown[:place].encode("utf-16-le", "surrogatepass")) // 2, letter])
-        end = place + 1
-    return found
-
-
-def plain(beta: float | str) -> str:
-    """Return a budget as a plain decimal.
-
-    >>> plain(1e-05), plain(0.1), plain("0.70")
-    ('0.00001', '0.1', '0.70')
-    """
-    return format(Decimal(str(beta)), "f")
-
-
-def page(title: str, data: Mapping[str, Any]) -> str:
-    """Return the HTML of a page that shows ``data`` (of ``page_data``): self-contained, without
-    requests. Neither ``title`` nor anything in ``data`` can add markup to it."""
-    script = (PAGE / "page.js").read_text(encoding="utf-8")
-    return render("page", title=title, script=script, data=json_in_html(data))
-
-
-def json_in_html(value: Any) -> str:
-    """Return JSON that can stand in a ``<script>``: with every ``<`` escaped nothing in it ends the
-    element or opens a comment.
-
-    >>> json_in_html("</script>")
-    '"\\\\u003c/script>"'
-    """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c")
-
-
-def render(name: str, *, after: str = "", **values: Any) -> str:
-    """Fill in the template ``name`` of the folder ``page``, with the style sheet beside it, below
-    that of the page ``after``. Its filter ``source`` gives what allows an inline element in a
-    Content Security Policy."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    env = Environment(
-        loader=FileSystemLoader(PAGE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    env.filters["url"] = lambda path: quote(path.as_posix())
-    env.filters["source"] = lambda text: (
-        "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode()
-    )
-    sheets = [f"{each}.css" for each in (after, name) if each]
-    style = "".join((PAGE / each).read_text(encoding="utf-8") for each in sheets)
-    return env.get_template(f"{name}.html").render(style=style, **values)

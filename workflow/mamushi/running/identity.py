@@ -187,11 +187,12 @@ class Code:
         """Return a module of the package by its dotted name, None for anything else."""
         if name not in self._modules:
             head, *rest = name.split(".")
-            path = self.package.joinpath(*rest)
+            path = self.package.parent.joinpath(head, *rest)
             files = [path / "__init__.py", *([path.with_suffix(".py")] if rest else [])]
             file = next((each for each in files if each.is_file()), None)
             found = None
-            if head == self.package.name and file is not None:
+            ours = (self.package.name, f"{self.package.name}_extras")
+            if head in ours and file is not None:
                 found = Module(name, name if file == files[0] else name.rpartition(".")[0])
                 found.read(ast.parse(file.read_bytes(), filename=str(file)).body)
             self._modules[name] = found

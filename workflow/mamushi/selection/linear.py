@@ -18,11 +18,11 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mamushi.data.like import units
 from mamushi.data.scripts import spaced
 from mamushi.errors import UserError
 from mamushi.selection.crossfit import Fit, Task
 from mamushi.selection.pool import Pool
+from mamushi_extras.unlabelled.like import units
 
 Doubles = NDArray[np.float64]
 Features = Any  # A dense or sparse matrix with a row for each example.

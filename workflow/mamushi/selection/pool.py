@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.data.labels import group_codes
-from mamushi.data.like import SCREEN
-from mamushi.data.windows import document_of
 from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.domains import CONTAMINATION, INFERENCE
 from mamushi.io.shards import ranked
 from mamushi.io.tables import DOMAINS, FORGET, RETAIN, read_metadata, read_table
 from mamushi.lm.tokens import TokenSet, read_tokens, subset
+from mamushi_extras.unlabelled.like import SCREEN
+from mamushi_extras.windows.windows import document_of
 
 Doubles = NDArray[np.float64]
 Strings = NDArray[np.object_]

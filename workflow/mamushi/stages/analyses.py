@@ -302,9 +302,10 @@ def ranking(files: RankingFiles, settings: Ranking, job: Job) -> None:
     from functools import partial
 
     from mamushi.evidence.judgement import ranking_words
-    from mamushi.evidence.ranking import page, page_data, read_ranking, texts_of
+    from mamushi.evidence.ranking import read_ranking, texts_of
     from mamushi.io.files import atomic, read_json
     from mamushi.io.tables import read_metadata
+    from mamushi_extras.pages.ranking_page import page, page_data
 
     rankings = {}
     again = dict(zip(files.refitted, files.refits, strict=True))

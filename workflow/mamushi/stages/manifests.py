@@ -117,11 +117,11 @@ def corpus_manifest(files: CorpusManifestFiles, settings: CorpusManifest, job: J
     It says what `manifests` does of other lists; in the place of what a removal is expected to do
     stands what share of the list is of the domain, and what share of the domain the list has.
     """
-    from mamushi.evidence.corpus import manifest_of
     from mamushi.io import paths, schemas
     from mamushi.io.files import write_json
     from mamushi.io.tables import read_metadata, read_table
     from mamushi.selection.removals import budget_of, digest
+    from mamushi_extras.unlabelled.corpus import manifest_of
 
     ranked, made = read_metadata(files.scores), read_metadata(files.posterior)
     if made["provenance"]["inputs"]["scores"] != job.origin["inputs"]["scores"]:

@@ -24,7 +24,7 @@ from mamushi.stages._settings import (
 
 if TYPE_CHECKING:
     from mamushi.selection.pool import Pool
-    from mamushi.selection.tokens import TokenPool
+    from mamushi_extras.tokens.masks import TokenPool
 
 
 def cut_read(config: Mapping[str, Any], kind: str, model: str) -> int | None:
@@ -60,9 +60,9 @@ def score(files: RankedFiles, settings: Score, job: Job) -> None:
     from mamushi.io import schemas
     from mamushi.io.tables import read_metadata, write_table
     from mamushi.running.machine import conditions
-    from mamushi.selection.documents import scored_by
     from mamushi.selection.metrics import quality
     from mamushi.selection.pool import table_of
+    from mamushi_extras.windows.documents import scored_by
 
     found = plugin("selector", settings.kind)
     derives = found.literals.get("DERIVES")
@@ -149,9 +149,9 @@ def posterior(files: PosteriorFiles, settings: Posterior, job: Job) -> None:
     Each text has the probability to be of the domain. The file's metadata say what share of the
     corpus is, as far as that can be known.
     """
-    from mamushi.evidence.corpus import read_corpus
     from mamushi.io import schemas
     from mamushi.io.tables import read_metadata, read_table, write_table
+    from mamushi_extras.unlabelled.corpus import read_corpus
 
     scores = read_table(files.scores, schemas.SCORES)
     corpus = read_corpus(scores, files.examples, hits=settings.hits)
@@ -251,7 +251,7 @@ def _token_pool(files: TextFiles, max_length: int) -> TokenPool:
     from mamushi.data.labels import group_codes
     from mamushi.io.shards import ranked
     from mamushi.lm.tokens import read_tokens
-    from mamushi.selection.tokens import TokenPool
+    from mamushi_extras.tokens.masks import TokenPool
 
     texts, others = (
         read_tokens(files.tokens, files.examples, section, max_length)
@@ -278,7 +278,7 @@ def spans(files: SpansFiles, settings: Spans, job: Job) -> None:
     from mamushi.io import schemas
     from mamushi.io.tables import read_table, write_table
     from mamushi.selection.removals import count
-    from mamushi.selection.tokens import highest_spans, rows_of
+    from mamushi_extras.tokens.masks import highest_spans, rows_of
 
     table = read_table(files.scores, schemas.TOKEN_SCORES)
     table = table.filter(pc.equal(table["domain"], FORGET))
@@ -317,13 +317,13 @@ def token_manifests(files: TokenManifestsFiles, settings: TokenManifests, job: J
     """
     from mamushi.evidence.confounds import read_texts
     from mamushi.evidence.judgement import ranking_words
-    from mamushi.evidence.tokens import TokenRanking
     from mamushi.io import schemas
     from mamushi.io.files import write_json
     from mamushi.io.tables import read_table
     from mamushi.lm.loading import open_tokenizer
     from mamushi.registry import load
     from mamushi.selection.refits import refit_seed
+    from mamushi_extras.tokens.token_ranking import TokenRanking
 
     pool, how = _token_pool(files, settings.max_length), settings.settings
     column = read_table(files.scores, schemas.TOKEN_SCORES)["score"]

@@ -219,9 +219,9 @@ class Left(Settings):
 
 def left(files: TableFiles, settings: Left, job: Job) -> None:
     """Collect what is left of forget texts in the models of all cells, beside the same of gold."""
-    from mamushi.evaluation.audit_texts import audit_texts
     from mamushi.io import schemas
     from mamushi.io.tables import publish
+    from mamushi_extras.left.membership_table import audit_texts
 
     table = audit_texts(settings.grid, settings.starts, settings.ready, files.root)
     publish(files.out_folder, [(schemas.MEMBERSHIP, table)], job.origin)

@@ -27,14 +27,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Return the exit status of Snakemake. Raises ``UserError`` as ``workflow.required``."""
-    from mamushi.evidence.start import write
     from mamushi.io import paths
+    from mamushi.rooms import additions
 
     workflow.check_ending(args.out, ".html", ".zip")
     configfiles = workflow.required(args)
     status = workflow.run(args.targets, configfiles, args, report=args.out)
     if status == 0 and not workflow.is_dry(args):
         # It links the report.
-        write(paths.RESULTS, workflow.beside_mine(configfiles), workflow.check(configfiles, ()))
+        for write in additions("start_page"):
+            write(paths.RESULTS, workflow.beside_mine(configfiles), workflow.check(configfiles, ()))
         print(args.out)
     return status

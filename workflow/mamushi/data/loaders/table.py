@@ -18,11 +18,11 @@ import pyarrow as pa
 
 from mamushi.config.sources import unlabelled
 from mamushi.data import readers
-from mamushi.data.like import with_examples
 from mamushi.data.raw import Raw
 from mamushi.data.rows import YES, answers_of, needed, rows
-from mamushi.data.windows import divided
 from mamushi.errors import UserError
+from mamushi_extras.unlabelled.like import with_examples
+from mamushi_extras.windows.windows import divided
 
 SETTINGS = {
     "path": {
@@ -187,7 +187,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     path = Path(settings["path"])
     columns, screened = needed(settings), None
     if settings["forget"].get("screen"):
-        from mamushi.data.screen import screen
+        from mamushi_extras.unlabelled.screen import screen
 
         table, screened = screen(settings, columns)
     else:

@@ -1,0 +1,507 @@
+"""``mamushi.rank`` gives what the workflow gives, and refuses in one line what that would."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from datasets import Dataset, DatasetDict
+from threadpoolctl import threadpool_info
+
+import mamushi
+from mamushi.cli import main
+from mamushi.commands.init import REFITS
+from mamushi.config.complete import complete
+from mamushi.errors import UserError
+from mamushi.evidence.advice import advice, read_frontier
+from mamushi.evidence.ranking import AROUND, FIRST
+from mamushi.io import paths, schemas
+from mamushi.io.files import read_json
+from mamushi.io.tables import read_table, write_table
+from mamushi.lm import tiny
+from mamushi.registry import load, plugin
+from mamushi.running.machine import sees_gpu
+from mamushi.running.threads import as_in_a_command, side_by_side
+from mamushi.selection.pool import read_pool
+from mamushi.selection.selectors import mamushi_lr
+from mamushi.stages import _settings
+from tests.support.lab import SHAPE
+from tests.support.workflow import ROOT
+
+N, BUDGETS = 90, [0.1, 0.25]
+FEW: dict[str, dict[str, Any]] = {
+    "mamushi_lr": {"kind": "mamushi_lr"},
+    "mamushi": {"kind": "mamushi", "hidden": [8], "epochs": 2, "seeds_averaged": 2},
+    "anti_mamushi": {"kind": "anti_mamushi"},
+}
+"""By name, selectors that take no time."""
+WORDS = {"ours": ["river", "stone", "water"], "theirs": ["engine", "wheel", "brake"]}
+
+
+def rows() -> list[dict[str, Any]]:
+    """Texts of two kinds, a few of them copies, one in both domains, one empty and one of neither;
+    the first author has several."""
+    rng = np.random.default_rng(0)
+    found = [
+        {
+            "name": f"t{i}",
+            "body": f"{' '.join(rng.choice(WORDS[kind], 12))} {i}",
+            "source": kind,
+            "author": f"a{max(i - 5, 0)}",
+            "vector": [float(x) for x in rng.normal(size=6) + 0.8 * (kind == "theirs")],
+        }
+        for i, kind in enumerate(rng.choice([*WORDS], N))
+    ]
+    first = {kind: next(row for row in found if row["source"] == kind) for kind in WORDS}
+    found[-1] |= {"body": first["theirs"]["body"].upper(), "source": "theirs"}
+    found[-2] |= {"body": "A text in both.", "source": "theirs"}
+    found[-3] |= {"body": "a text in both.", "source": "ours"}
+    found[-4] |= {"body": ""}
+    found[-5] |= {"source": "unknown"}
+    return found
+
+
+ROWS = rows()
+FRAME = pd.DataFrame(ROWS)
+VECTORS = np.array([row["vector"] for row in ROWS])
+GIVEN: dict[str, Any] = {
+    **{"text": "body", "id": "name", "group": "author", "budgets": BUDGETS},
+    **{"forget": "source == 'theirs'", "retain": "source == 'ours'", "embeddings": VECTORS},
+}
+QUICK = {**GIVEN, "selector": "mamushi_lr", "quick": True}
+CELL: dict[str, Any] = {"dataset": "texts", "model": "theirs", "seed": 0}
+AXES = ("datasets", "models", "seeds")
+
+
+def at(pattern: str, **more: str) -> str:
+    return pattern.format(**CELL, **more)
+
+
+def stages(folder: Path, selector: str) -> None:
+    """Run the stages of `mamushi rank` in a folder, on files of the same rows."""
+    table, vectors = folder / "texts.csv", folder / "vectors.parquet"
+    FRAME.drop(columns="vector").to_csv(table, index=False)
+    pq.write_table(pa.table({"id": FRAME["name"], "vector": list(VECTORS)}), vectors)
+    columns = {"path": str(table), "text": "body", "id": "name", "group": "author"}
+    where = {name: {"where": GIVEN[name]} for name in ("forget", "retain")}
+    grid = {name: [value] for name, value in zip(AXES, CELL.values(), strict=True)}
+    own = {"kind": "table", **columns, **where, "sections": {"inference": 1.0}}
+    config = complete(
+        {
+            "grid": {**grid, "budgets": BUDGETS, "selectors": [selector]},
+            "evidence": {"refits": REFITS},
+            "selectors": FEW,
+            "datasets": {"texts": own},
+            "models": {"theirs": {"embeddings": {"path": str(vectors)}}},
+        }
+    )
+
+    def run(stage: str, *files: str, **more: Any) -> None:
+        """Run a stage on files by their options, and options of a selector, a budget, or others."""
+        wildcards = {**CELL, **more}
+        known = {
+            name: getattr(paths, name.upper()).format(**{"selector": selector, **wildcards})
+            for name in ("examples", "duplicates", "embeddings", "scores", "refits", "stability")
+        }
+        known |= {"calibrated": at(paths.CALIBRATED), "vectors": str(vectors), "cache": "cache"}
+        known |= {"ratio": at(paths.SCORES, selector=config["removal"]["ratio"])}
+        known |= {"card": at(paths.DATA_CARD), "data-card": at(paths.DATA_CARD)}
+        named = [each if "=" in each else f"{each}={known[each]}" for each in files]
+        words = [word for each in named for word in f"--{each.replace('=', ' ', 1)}".split()]
+        given = _settings.of(stage.replace("-", "_"), config, **wildcards)
+        assert main([stage, *words, f"--settings={_settings.as_json(given)}"]) == 0
+
+    both, ratio = ("examples", "embeddings"), config["removal"]["ratio"]
+    run("examples", "examples", "duplicates", "card", "cache")
+    out = f"out={at(paths.EMBEDDINGS)}"
+    run("import-embeddings", "examples", "duplicates", "vectors", "data-card", out)
+    for name in dict.fromkeys([ratio, selector]):
+        of = _settings.derives(config, name)
+        for stage, pattern in (("score", paths.SCORES), ("refits", paths.REFITS)):
+            base = [f"base={at(pattern, selector=of)}"] if of else []
+            run(stage, *both, *base, f"out={at(pattern, selector=name)}", selector=name)
+    made = f"out={at(paths.CALIBRATED)}", f"checks={at(paths.CALIBRATION)}"
+    run("calibrate", *both, "scores", "refits", *made, selector=ratio)
+    out = f"out={at(paths.STABILITY, selector=selector)}"
+    run("stability", "examples", "duplicates", "scores", "refits", out)
+    for beta in BUDGETS:
+        named = {"selector": selector, "beta": paths.beta(beta)}
+        files = "examples", "scores", "duplicates", f"out={at(paths.REMOVAL, **named)}"
+        run("remove", *files, beta=beta)
+    written = [at(paths.MANIFEST, selector=selector, beta=paths.beta(beta)) for beta in BUDGETS]
+    read = ("examples", "scores", "calibrated", "stability", "duplicates")
+    run("manifests", *read, f"out={' '.join(written)}", selector=selector)
+    read = "scores", f"selectors={selector}", "ratio", "calibrated"
+    refits = f"refits={at(paths.REFITS, selector=ratio)}"
+    run("frontier", *read, refits, f"out={at(paths.FRONTIER)}")
+
+
+@pytest.mark.parametrize("selector", FEW)
+def test_scores_lists_verdict_and_advice_are_those_of_the_stages_to_the_last_bit(
+    selector: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if selector == "anti_mamushi":
+        # It derives from mamushi with all its networks, which here are none.
+        settings = plugin("selector", "mamushi_lr").defaults
+        quick = lambda pool, _, seed: mamushi_lr.score(pool, settings, seed)  # noqa: E731
+        monkeypatch.setattr(load("selector", "mamushi"), "score", quick)
+    stages(tmp_path, selector)
+    name = {"selector": selector}
+    made = read_table(at(paths.SCORES, **name), schemas.SCORES)
+    found = mamushi.rank(FRAME, **GIVEN, selector=FEW[selector])
+    assert found.scores.equals(made)
+    assert [*found.lists] == BUDGETS
+    for beta, own in found.lists.items():
+        written = paths.beta(beta)
+        removal = read_table(at(paths.REMOVAL, **name, beta=written), schemas.REMOVALS)
+        assert own.table.to_pylist() == removal.to_pylist()
+        about = read_json(at(paths.MANIFEST, **name, beta=written))
+        ours = json.loads(json.dumps(dict(own.manifest)))
+        assert ours == {key: about[key] for key in ours}
+        assert own.verdict == about["verdict"] and own.act == about["judgement"]["act"]
+        assert found.verdict == about["judgement"]["ranking"]
+        assert own.ids == removal["id"].to_pylist()
+    for target, value in (("removal", 0.5), ("preservation", 0.05)):
+        (row,) = advice(read_frontier(at(paths.FRONTIER)), [(target, value)])
+        said = found.advise(**{target: value})
+        assert said.by == "frontier"
+        ends = (said.budget, said.low, said.high, said.reason)
+        assert ends == tuple(row[k] for k in ("budget", "budget_low", "budget_high", "reason"))
+    assert found.advice == found.advise(removal=0.5)
+
+
+# Frames -------------------------------------------------------------------------------------------
+
+KINDS: dict[str, tuple[Callable[[], Any], Callable[[Any], list[str]]]] = {
+    "pandas": (lambda: FRAME, lambda frame: frame["name"].tolist()),
+    "arrow": (lambda: pa.Table.from_pylist(ROWS), lambda table: table["name"].to_pylist()),
+    "datasets": (lambda: Dataset.from_list(ROWS), lambda data: list(data["name"])),
+    "dicts": (lambda: [*ROWS], lambda rows: [row["name"] for row in rows]),
+    "columns": (
+        lambda: {name: FRAME[name].to_numpy() for name in FRAME} | {"body": [*FRAME["body"]]},
+        lambda columns: columns["name"].tolist(),
+    ),
+}
+"""By name, the rows as a frame of a kind, and the ids in it."""
+
+
+@pytest.fixture(scope="module")
+def ranked() -> Any:
+    return mamushi.rank(FRAME, **QUICK)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_frame_of_each_kind_is_ranked_alike_and_comes_back_as_it_is(
+    kind: str, ranked: Any
+) -> None:
+    frame, ids = KINDS[kind][0](), KINDS[kind][1]
+    found = mamushi.rank(frame, **{**QUICK, "embeddings": "vector"})
+    assert found.scores.equals(ranked.scores)
+    for beta, own in found.lists.items():
+        assert own.ids == ranked.lists[beta].ids and own.ids
+        left = found.apply(frame, beta)
+        assert type(left) is type(frame)
+        assert ids(left) == [row["name"] for row in ROWS if row["name"] not in own.ids + own.copies]
+    assert ids(frame) == [row["name"] for row in ROWS]
+
+
+def test_rows_are_numbered_from_1_and_copies_go_along() -> None:
+    """The last row is a copy of the first forget text, which is made the first to go."""
+    vectors = VECTORS.copy()
+    first = next(i for i, row in enumerate(ROWS) if row["source"] == "theirs")
+    vectors[first] = 50.0
+    named = {**QUICK, "id": None, "group": None, "embeddings": vectors}
+    found = mamushi.rank(FRAME, **named)
+    own = found.lists[0.1]
+    assert own.ids[0] == str(first + 1) and own.copies == [str(N)]
+    left = found.apply(FRAME, 0.1)
+    gone = {int(name) - 1 for name in [*own.ids, *own.copies]}
+    assert left.index.tolist() == [i for i in range(N) if i not in gone]
+    short = "the frame: has 89 rows, and 90 were ranked, by their numbers; give"
+    turned = "has another text than the one that was ranked as"
+    for other, said in ((FRAME[:-1], short), (FRAME[::-1], turned)):
+        with pytest.raises(UserError, match=said):
+            found.apply(other, 0.1)
+    with pytest.raises(UserError, match=r"budget: no list at 0.2; there are 0.1, 0.25"):
+        found.apply(FRAME, 0.2)
+    by_id = mamushi.rank(FRAME, **QUICK)
+    with pytest.raises(UserError, match="is there twice"):
+        by_id.apply(pd.concat([FRAME, FRAME], ignore_index=True), 0.1)
+    others = FRAME.assign(**{QUICK["id"]: [f"other {i}" for i in range(N)]})
+    with pytest.raises(UserError, match=r"the frame: lacks .* listed ids, as"):
+        by_id.apply(others, 0.1)
+    with pytest.raises(UserError, match="budget: no list at"):
+        by_id.apply(FRAME, by_id.lists[0.1].ids)
+    listed = FRAME[FRAME[QUICK["id"]].isin(by_id.lists[0.1].ids + by_id.lists[0.1].copies)]
+    with pytest.raises(UserError, match="all of its rows are listed, and none would be left"):
+        by_id.apply(listed, 0.1)
+
+
+THEIRS = FRAME["source"] == "theirs"
+MARKED = FRAME.assign(unwanted=THEIRS.astype(int), flag=THEIRS)
+
+
+@pytest.mark.parametrize(
+    "forget",
+    ["unwanted", "flag", THEIRS, THEIRS.tolist(), THEIRS.to_numpy().astype(int), "unwanted == 1"],
+    ids=str,
+)
+def test_marks_of_0_and_1_mean_what_they_say(forget: Any, ranked: Any) -> None:
+    retain = {"column": "source", "values": ["ours"]}
+    changes = {"forget": forget, "retain": retain, "budgets": 0.1}
+    found = mamushi.rank(MARKED, **{**QUICK, **changes})
+    assert found.scores.equals(ranked.scores) and [*found.lists] == [0.1]
+    assert 0 <= found.lists[0.1].manifest["separation"]["auc"] <= 1
+
+
+# Refusals -----------------------------------------------------------------------------------------
+
+
+def with_cell(column: str, value: Any) -> list[dict[str, Any]]:
+    return [ROWS[0] | {column: value}, *ROWS[1:]]
+
+
+VECTORS_ALONE = {"kind": "mamushi_lr", "solver": "newton-cholesky", "alpha": 1.0}
+LIKE = [f"an engine with wheel and brake {i}" for i in range(30)]
+FOREIGN = [f"ein motor mit bremse und rad {i}" for i in range(30)]
+
+
+def by(like: list[Any], **more: Any) -> dict[str, Any]:
+    """What ranks the rows as a corpus, with a vector for each that is given beside it."""
+    given = {"forget": None, "retain": None, "like": like, **more}
+    texts = VECTORS[: len(like) + len(more.get("unlike", ()))]
+    return {"embeddings": np.concatenate([VECTORS, texts]), **given}
+
+
+NONE = {"forget": None, "retain": None, "embeddings": None, "model": "ours"}
+REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "no table": (3, {}, "the frame: int is no table that is known; give a pandas DataFrame"),
+    "splits": (DatasetDict(train=Dataset.from_list(ROWS)), {}, "has several splits; give one"),
+    "empty": ([], {}, "the frame: no rows"),
+    "ragged": ({"body": ["a"], "name": []}, {}, "its columns have 0 to 1 rows"),
+    "index": (FRAME.set_index(np.zeros(N)), {}, "its index has 0.0 twice; call reset_index"),
+    "no column": (FRAME, {"text": "words"}, "the frame: no column 'words'; it has 'name', 'body'"),
+    "two columns": (FRAME[["body", *FRAME]], {}, "column 'body' is there 2 times"),
+    "no text": (with_cell("body", None), {}, "the frame, row 1: there is no text; drop the row"),
+    "NaN": (with_cell("body", float("nan")), {}, "the frame, row 1: there is no text"),
+    "number": (with_cell("body", 7), {}, "row 1: column 'body' is 7, not text"),
+    "numbers": (FRAME.assign(body="3"), {}, "column 'body' holds numbers"),
+    "twice": (with_cell("name", "t1"), {}, "row 2: id 't1' is there twice, first in the frame"),
+    "no id": (with_cell("name", None), {}, "the frame, row 1: column 'name' is None"),
+    "words": (FRAME, {"forget": "source"}, "holds 'ours', 'theirs', 'unknown', not 0 and 1"),
+    "say which": (FRAME, {"forget": "source"}, "such as forget=\"`source` == 'ours'\""),
+    "halves": (
+        FRAME.assign(toxic=np.linspace(0, 1, N)),
+        {"forget": "toxic"},
+        "column 'toxic': holds 0.0, 0.0112",
+    ),
+    "two": (FRAME.assign(toxic=THEIRS + 1), {"forget": "toxic"}, "holds 1, 2, not 0 and 1"),
+    "empty mark": (
+        FRAME.assign(toxic=[None, *THEIRS[1:]]),
+        {"forget": "toxic"},
+        "row 1 has no value; say in an expression",
+    ),
+    "short mark": (FRAME, {"forget": [True]}, "forget: has 1 rows, and the frame 90"),
+    "other index": (FRAME, {"forget": THEIRS[::-1]}, "forget: has another index than the frame"),
+    "mark": (FRAME, {"forget": True}, "forget: True marks no rows; give a column of 0 and 1"),
+    "marks": (FRAME, {"forget": np.ones((N, 2))}, "marks no rows"),
+    "expression": (FRAME, {"forget": "source = 'x'"}, "expression \"source = 'x'\""),
+    "both": (FRAME, {"retain": THEIRS}, "of the forget and of the retain domain"),
+    "one domain": (FRAME, {"forget": THEIRS | True, "retain": None}, "retain domain has no texts"),
+    "few": (
+        FRAME[6:15].reset_index(drop=True),
+        {"embeddings": VECTORS[6:15], "budgets": [0.5]},
+        "selectors.mamushi_lr.folds: 5 takes at least 5",
+    ),
+    "neither": (FRAME, {"embeddings": None}, "neither embeddings nor a model; give one"),
+    "both given": (FRAME, {"model": "ours"}, "both embeddings and a model; give one"),
+    "no model": (FRAME, {"embeddings": None, "model": "./ours"}, "./ours: no such model"),
+    "flat": (FRAME, {"embeddings": VECTORS[:, 0]}, "an array (90,) of float64, not numbers"),
+    "no width": (FRAME, {"embeddings": VECTORS[:, :0]}, "an array (90, 0)"),
+    "strings": (FRAME, {"embeddings": VECTORS.astype(str)}, "not numbers (texts, width)"),
+    "other vectors": (FRAME, {"embeddings": VECTORS[1:]}, "has 89 rows, and the frame 90"),
+    "widths": (FRAME, {"embeddings": [[1.0], *VECTORS[1:].tolist()]}, "cannot be read as vectors"),
+    "lists": (pa.table(FRAME.assign(v=[[1.0]] + [[]] * 89)), {"embeddings": "v"}, "column 'v'"),
+    "infinite": (FRAME, {"embeddings": VECTORS + np.inf}, "the vector of 't0' has NaN"),
+    "too large": (FRAME, {"embeddings": VECTORS * 1e6}, "number above 65504"),
+    "selector": (
+        FRAME,
+        {"selector": "mamushy"},
+        "unknown selector 'mamushy'; did you mean 'mamushi'? known are",
+    ),
+    "tokens": (FRAME, {"selector": "token_random"}, "selector: token_random ranks tokens"),
+    "reads tokens": (FRAME, {"selector": "greedy_unigram"}, "give a model, not embeddings"),
+    "setting": (FRAME, {"selector": {"kind": "mamushi_lr", "fold": 3}}, "mamushi_lr.fold"),
+    "depths": (FRAME, {"selector": "auto"}, "depths"),
+    "budget": (FRAME, {"budgets": [2]}, "grid.budgets"),
+    "small budget": (FRAME, {"budgets": [0.001]}, "grid.budgets: 0.001 takes at least 1000"),
+    "seed": (FRAME, {"seed": -1}, "grid.seeds"),
+    "nothing marked": (FRAME, {"forget": None}, "nothing to mark the unwanted texts; give one of"),
+    "marked twice": (FRAME, {"like": LIKE}, "forget and like to mark the unwanted texts; give one"),
+    "like and terms": (FRAME, by(LIKE, terms=["engine"]), "like and terms to mark the unwanted"),
+    "wanted beside": (FRAME, {"unlike": ["a river"]}, "unlike beside forget; give the texts to"),
+    "wanted alone": (FRAME, by([], unlike=["a river"]), "nothing to mark the unwanted texts; give"),
+    "kept by a mark": (FRAME, by(LIKE, retain="source == 'ours'"), "use forget.unlike"),
+    "few examples": (FRAME, by(LIKE[:10]), "like.parquet: has 10 examples that differ"),
+    "one example": (FRAME, by(LIKE[:1] * 30), "its 30 texts are one and the same"),
+    "no list": (
+        FRAME,
+        {**NONE, "like": "unwanted.jsonl"},
+        "like: 'unwanted.jsonl' is one text; giv",
+    ),
+    "other language": (FRAME, by(FOREIGN), "they share no language"),
+    "empty example": (FRAME, by([*LIKE, " "]), "like, row 31: ' ' is no text; give"),
+    "no example": (FRAME, by([*LIKE, None]), "like, row 31: None is no text; give"),
+    "hits nothing": (FRAME, by([], terms=["moon"]), "terms.txt: hits 0 of 90 texts"),
+    "bad term": (FRAME, by([], terms=["/(/"]), "terms.txt, line 1: '/(/': missing"),
+    "vectors of the frame": (
+        FRAME,
+        by(LIKE, embeddings=VECTORS),
+        "is no array of 90 rows of the frame and 30 of like and unlike",
+    ),
+    "vectors in a column": (FRAME, by(LIKE, embeddings="vector"), "is no array of 90 rows of the"),
+    "ranks no corpus": (FRAME, by(LIKE, selector="random"), "name one that scores every text"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_ranked_is_one_line_and_nothing_is_computed(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame, changes, said = REFUSED[case]
+
+    def never(*_: Any) -> None:
+        pytest.fail("scored")
+
+    monkeypatch.setattr(mamushi_lr, "score", never)
+    with pytest.raises(UserError) as refused:
+        mamushi.rank(frame, **{**QUICK, **changes})
+    (line,) = str(refused.value).splitlines()
+    assert said in line, line
+    assert refused.value._render_traceback_() == [f"mamushi: {line}"]
+
+
+def test_a_corpus_in_memory_goes_by_the_vectors_of_its_examples() -> None:
+    """Those behind the frame's are of the examples, and then of the wanted texts."""
+    ours, theirs = (VECTORS[FRAME["source"] == kind][:25] for kind in WORDS)
+    given = QUICK | by(LIKE[:25], unlike=[f"a river {i}" for i in range(25)], budgets=())
+    for first, second, kind in ((theirs, ours, "theirs"), (ours, theirs, "ours")):
+        vectors = np.concatenate([VECTORS, first, second])
+        found = mamushi.rank(FRAME, **{**given, "selector": VECTORS_ALONE, "embeddings": vectors})
+        assert {0.05, 0.1, found.likely} <= {*found.lists}
+        kinds = FRAME.set_index("name")["source"][found.lists[found.likely].ids]
+        assert (kinds == kind).mean() > 0.65
+
+
+LINEAR = {"selectors": "linear"}
+
+# What surrounds it --------------------------------------------------------------------------------
+
+
+def test_texts_are_embedded_by_a_model_as_the_stages_embed_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, tokenizer = tiny.build(SHAPE, [row["body"] for row in ROWS], seed=0)
+    for each in (model, tokenizer):
+        each.save_pretrained(tmp_path / "ours")
+    monkeypatch.chdir(tmp_path)
+    FRAME.drop(columns="vector").to_csv("texts.csv", index=False)
+    texts = {"kind": "table", "path": "texts.csv", "text": "body", "id": "name"}
+    where = {name: {"where": GIVEN[name]} for name in ("forget", "retain")}
+    config = complete(
+        {
+            "grid": {"datasets": ["texts"], "models": ["ours"]},
+            "datasets": {"texts": {**texts, **where, "sections": {"inference": 1.0}}},
+            "models": {"ours": {"source": str(tmp_path / "ours"), "contaminated": True}},
+        }
+    )
+
+    def run(stage: str, *files: str, **more: Any) -> None:
+        words = [f"--{name.replace('=', '=made.')}" for name in files]
+        words += [f"--{name}={value}" for name, value in more.pop("words", {}).items()]
+        given = _settings.of(stage.replace("-", "_"), config, dataset="texts", model="ours", **more)
+        assert main([stage, *words, f"--settings={_settings.as_json(given)}"]) == 0
+
+    run("examples", "examples=e", "duplicates=d", "card=c", "cache=k")
+    run("model-card", "out=m")
+    run("tokens", "examples=e", "model-card=m", "out=t")
+    run("embed", "examples=e", "model-card=m", "tokens=t", "out=v")
+    made = read_pool("made.v", "made.e")
+    torch.use_deterministic_algorithms(False)
+    state = np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    given = {**QUICK, "group": None, "embeddings": None, "model": tmp_path / "ours"}
+    given["selector"] = "linear"  # which reads another depth
+    found = mamushi.rank(FRAME, **given)
+    assert (np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()) == state
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert np.array_equal(found._cell.pool.embeddings, made.embeddings)
+    assert found._cell.pool.ids.tolist() == made.ids.tolist()
+    assert found._cell.pool.at(0.5).shape == made.embeddings.shape
+    # What retraining is predicted to need, by the model's tokens.
+    write_table("made.s", schemas.SCORES, found.scores)
+    run("predict", "examples=e", "tokens=t", "scores=s", "out=p", words=LINEAR, seed=0)
+    foreseen = read_table("made.p", schemas.PREDICTED).to_pylist()
+    assert found._cell.predicted("linear") == [{**row, **found._cell.named} for row in foreseen]
+    (row,) = advice([], [("removal", 0.5)], foreseen)
+    said = found.advice
+    ends = tuple(row[f"retraining{end}"] for end in ("", "_low", "_high"))
+    assert (said.by, said.budget, said.low, said.high) == ("retraining", *ends)
+
+
+def test_a_notebook_shows_verdict_lists_and_masked_texts_and_loads_nothing() -> None:
+    harsh = FRAME.assign(body=FRAME["body"] + " <b>damn</b>")
+    found = mamushi.rank(harsh, **QUICK)
+    shown = found._repr_html_()
+    assert found.verdict.partition(",")[0] in shown and "mamushi_lr" in shown
+    assert "d***" in shown and "damn" not in shown and "<b>d" not in shown
+    assert "do not delete by this" in shown or "before deleting" in shown
+    assert not re.search(r"https?:|src=|<script|@import|url\(", shown)
+    assert shown.count("<tr") == 2 + len(BUDGETS) + FIRST + 2 * AROUND
+    assert repr(found) == f"Ranking by mamushi_lr: {found.verdict}"
+    assert str(found.advice).startswith("50% of the full removal: no budget, because")
+    assert "nothing was refitted" in str(found.advice)
+    with pytest.raises(UserError, match=r"advise: 0 targets; give one of removal, preservation"):
+        found.advise()
+
+
+def test_a_process_keeps_its_own_threads_and_sees_its_own_gpu() -> None:
+    before, given = torch.get_num_threads(), dict(os.environ)
+    torch.set_num_threads(3)
+    try:
+        with as_in_a_command():
+            assert torch.get_num_threads() == 1 and not sees_gpu()
+            assert {*side_by_side(lambda _: torch.get_num_threads(), range(4))} == {1}
+            assert all(each["num_threads"] == 1 for each in threadpool_info())
+        assert torch.get_num_threads() == 3 and dict(os.environ) == given
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_importing_the_package_takes_nothing_heavy_and_it_has_no_other_names() -> None:
+    program = "import sys, mamushi\nprint(*sys.modules)\nprint(mamushi.rank.__module__)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT / "workflow",
+    )
+    loaded, module = done.stdout.splitlines()
+    assert module == "mamushi_extras.api.rank"
+    heavy = {"numpy", "pandas", "pyarrow", "torch", "mamushi_extras.api.rank"}
+    assert not heavy & {*loaded.split()}
+    with pytest.raises(AttributeError, match="has no attribute 'rnak'"):
+        _ = mamushi.rnak

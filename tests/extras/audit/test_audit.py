@@ -1,0 +1,218 @@
+"""``mamushi audit``: what is drawn, what several people's answers say, and whose are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mamushi.errors import UserError
+from mamushi.io import schemas
+from mamushi.io.files import read_json, write_json
+from mamushi.io.provenance import fingerprint
+from mamushi.io.tables import read_table, write_table
+from mamushi_extras.audit.annotators import agreement, merge
+from tests.support.audited import FORGET, LISTED, RETAIN, write_audited, write_corpus
+from tests.support.removal_files import command
+
+TRUE = {*(f"f{i}" for i in range(50)), *(f"r{i}" for i in range(4))}
+"""The texts of the domain: ten of the labels are wrong in one direction, four in the other."""
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("comments.csv").write_text("id,text\n", encoding="utf-8")
+    return write_audited(Path("results"), copies={"f0": ["f0 again"]})
+
+
+def audit() -> dict[str, Any]:
+    return dict(read_json("audit/audit.json"))
+
+
+def write_answers(who: str, told: dict[str, Any] | None = None, **changed: Any) -> str:
+    """A file of one person's answers, to all texts as they are unless told otherwise."""
+    ids = [each["id"] for each in audit()["sample"]]
+    right = {name: "yes" if name in TRUE else "no" for name in ids}
+    answers = right if told is None else {**right, **told}
+    about = {"audit": fingerprint(audit()), "annotator": who, "answers": answers}
+    write_json(f"{who}.json", about | changed)
+    return f"{who}.json"
+
+
+def test_the_sample_is_recorded_with_its_probabilities_and_tells_what_to_expect(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command("audit", made, "--size", 100)
+    said = capsys.readouterr().out.splitlines()
+    found = audit()
+    assert [row["texts"] for row in found["strata"]] == [15, 15, 5, 25, 30, 210]
+    names = [row["texts_of"] for row in found["strata"]]
+    assert names == ["listed"] * 2 + ["kept"] * 2 + ["retain"] * 2
+    by_stratum = np.bincount([each["stratum"] for each in found["sample"]])
+    for row, drawn in zip(found["strata"], by_stratum, strict=True):
+        assert row["drawn"] == drawn and row["probability"] == drawn / row["texts"]
+    assert by_stratum.sum() == len({each["id"] for each in found["sample"]}) == 100
+    first = [each["stratum"] for each in found["sample"] if each["id"] in ("f0", "f14", "r0")]
+    assert set(first) <= {0, 4}
+    assert said[0] == "100 of 300 texts are drawn"
+    assert said[7].startswith("100 answers: 95% intervals of precision ")
+    assert said[8].endswith(" answers: 5 points for both")
+    assert said[-1] == "next: mamushi audit --merge answers-NAME.json"
+    # The same again, and not another one in its place.
+    before = Path("audit/audit.html").read_bytes()
+    command("audit", made, "--size", 100)
+    assert Path("audit/audit.html").read_bytes() == before
+    with pytest.raises(UserError, match="another audit is there"):
+        command("audit", made, "--size", 100, "--seed", 1)
+
+
+def test_of_a_corpus_the_strata_come_from_its_posteriors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And before anybody reads it says what is known of the list by the share."""
+    monkeypatch.chdir(tmp_path)
+    Path("comments.csv").write_text("id,text\n", encoding="utf-8")
+    command("audit", write_corpus(Path("results")), "--size", 60)
+    said, found = capsys.readouterr().out, audit()
+    names = [row["texts_of"] for row in found["strata"]]
+    assert names == ["listed"] * 2 + ["kept"] * 3
+    assert [row["texts"] for row in found["strata"]] == [10, 10, 13, 39, 28]
+    # The example and the wanted text beside the corpus are not asked about.
+    assert {each["id"] for each in found["sample"]} <= {f"c{i}" for i in range(100)}
+    assert [row["likely"] for row in found["strata"]] == sorted(
+        (row["likely"] for row in found["strata"]), reverse=True
+    )
+    assert "before, 15% [11%, 20%] of the corpus is of the domain; of the list:\n" in said
+    assert "  recall and share are of the 100 texts that passed the screen, of 5,000\n" in said
+    assert "  60% [40%, 80%] of it is of the domain, and a text like the examples is in it" in said
+    told = {each["id"]: "yes" if int(each["id"][1:]) < 18 else "no" for each in found["sample"]}
+    command("audit", "--merge", write_answers("ana", answers=told))
+    true = {"precision": 0.9, "recall": 1.0, "before": 0.18, "after": 0.0}
+    for name, (_, low, high) in read_json("audit/merged.json")["estimates"].items():
+        assert low <= true[name] <= high
+
+
+def test_a_list_of_another_ranking_is_refused(made: Path) -> None:
+    """As where an answer has taken a text out of the ranking since."""
+    path = made.parents[2] / "scores/mamushi.parquet"
+    table = read_table(path, schemas.SCORES)
+    write_table(path, schemas.SCORES, table.slice(1))
+    with pytest.raises(UserError, match="lists texts that are not ranked; make it again"):
+        command("audit", made)
+
+
+def test_two_people_are_merged_and_the_truth_is_in_the_intervals(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command("audit", made, "--size", 150)
+    drawn = [each["id"] for each in audit()["sample"]]
+    doubted = next(name for name in drawn if name.startswith("f") and name != "f0")
+    other = "no" if doubted in TRUE else "yes"
+    files = [write_answers("ana"), write_answers("ben", {doubted: other, drawn[-1]: "unsure"})]
+    capsys.readouterr()
+    command("audit", "--merge", *files)
+    said = capsys.readouterr().out.splitlines()
+    found = read_json("audit/merged.json")
+    truth = {
+        "precision": 1.0,
+        "recall": LISTED / len(TRUE),
+        "before": len(TRUE) / (FORGET + RETAIN),
+        "after": (len(TRUE) - LISTED) / (FORGET + RETAIN - LISTED),
+    }
+    assert [line.split()[0] for line in said[1:5]] == [*truth]
+    for name, true in truth.items():
+        _, low, high = found["estimates"][name]
+        assert low <= true <= high and high - low < 0.5
+    # Of those on whom both say yes or no, on one they differ: nobody can say of it.
+    assert said[0] == "150 of 150 texts, 1 of them unsure"
+    assert said[5].startswith("  'ana' and 'ben' agree on 99.3% of 149 texts; Cohen's kappa 0.9")
+    assert said[5].endswith(f"; they differ on '{doubted}'")
+    assert found["annotators"] == ["ana", "ben"] and found["agreement"][0]["differ"] == [doubted]
+    assert doubted not in found["labels"] and len(found["labels"]) >= 149
+    assert found["labels"].get("f0 again") == found["labels"].get("f0")
+
+
+def test_the_copies_of_a_text_get_its_label(made: Path) -> None:
+    command("audit", made, "--size", 300)
+    command("audit", "--merge", write_answers("ana", {"f0": "no"}))
+    labels = read_json("audit/merged.json")["labels"]
+    assert labels["f0"] == labels["f0 again"] == "no"
+
+
+def test_whoever_stops_has_read_a_smaller_sample(made: Path) -> None:
+    """And what was passed over before is unsure."""
+    command("audit", made, "--size", 200)
+    ids = [each["id"] for each in audit()["sample"]]
+    told = {name: "yes" if name in TRUE else "no" for name in ids[:120]}
+    del told[ids[3]]
+    command("audit", "--merge", write_answers("ana", answers=told))
+    found = read_json("audit/merged.json")
+    assert found["unsure"] == 1 and ids[3] not in found["labels"]
+    low, high = found["estimates"]["recall"][1:]
+    assert low <= LISTED / len(TRUE) <= high
+    command("audit", made, "--size", 200)
+    command("audit", "--merge", write_answers("ana"))
+    whole = read_json("audit/merged.json")["estimates"]["recall"]
+    assert whole[2] - whole[1] < high - low
+
+
+def test_the_majority_decides_and_a_tie_is_unsure() -> None:
+    order = ["a", "b", "c", "d", "e", "f"]
+    people = {
+        "one": {"a": "yes", "b": "yes", "c": "yes", "d": "unsure", "e": "unsure"},
+        "two": {"a": "yes", "b": "no", "c": "no", "d": "no", "e": "unsure"},
+        "three": {"a": "no", "b": "unsure", "c": "no"},
+    }
+    merged = merge(order, people)
+    assert merged == {"a": "yes", "b": "unsure", "c": "no", "d": "no", "e": "unsure"}
+    assert merge(order, {"one": {}}) == {}
+
+
+def test_kappa_is_cohens() -> None:
+    """Of Cohen's table (20, 5; 10, 15): 0.7 agree, 0.5 by chance."""
+    cells = [("yes", "yes", 20), ("yes", "no", 5), ("no", "yes", 10), ("no", "no", 15)]
+    pairs = [pair for *pair, times in cells for _ in range(times)]
+    one, two = ({str(i): pair[side] for i, pair in enumerate(pairs)} for side in (0, 1))
+    (row,) = agreement({"one": one, "two": two})
+    assert (row["texts"], len(row["differ"])) == (50, 15)
+    assert row["agree"] == pytest.approx(0.7) and row["kappa"] == pytest.approx(0.4)
+    (row,) = agreement({"one": {"a": "yes"}, "two": {"a": "yes"}})
+    assert row["agree"] == 1 and row["kappa"] is None
+    (row,) = agreement({"one": {"a": "yes"}, "two": {"b": "yes"}})
+    assert (row["texts"], row["agree"], row["kappa"]) == (0, None, None)
+
+
+def test_answers_that_are_not_to_this_audit_are_refused(made: Path) -> None:
+    command("audit", made, "--size", 100)
+    good = write_answers("ana")
+    bad = {
+        "answers another audit": write_answers("b", audit="0" * 64),
+        "answers 'f999', which was not asked": write_answers("c", {"f999": "yes"}),
+        "answers 'maybe' to": write_answers("d", {audit()["sample"][0]["id"]: "maybe"}),
+        "holds no answers of an annotator": write_answers("e", annotator=""),
+        "a second file of 'ana'": write_answers("f", annotator="ana"),
+        r"answers \['yes'\]": write_answers("g", {audit()["sample"][0]["id"]: ["yes"]}),
+        "not valid JSON": "cut.json",
+        "no such file": "gone.json",
+        "no yes or no yet in": write_answers("h", answers={}),
+    }
+    Path("cut.json").write_text('{"audit": "', encoding="utf-8")
+    for says, file in bad.items():
+        files = [good, file] if "no yes" not in says else [file]
+        with pytest.raises(UserError, match=says):
+            command("audit", "--merge", *files)
+    assert not Path("audit/merged.json").exists()
+    changed = audit()
+    changed["strata"][0]["texts"] += 1
+    write_json("audit/audit.json", changed)
+    with pytest.raises(UserError, match="answers another audit"):
+        command("audit", "--merge", good)
+
+
+def test_a_list_away_from_its_run_has_nothing_to_draw_from(made: Path) -> None:
+    made.rename("moved.parquet")
+    with pytest.raises(UserError, match="no run lies around it"):
+        command("audit", "moved.parquet")

@@ -1,0 +1,155 @@
+"""Which texts an audit draws, and what the answers say with which certainty."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import hypergeom
+
+from mamushi_extras.audit.auditing import (
+    FLOOR,
+    Answers,
+    Strata,
+    allocate,
+    answers_for,
+    estimates,
+    expected,
+    sample,
+    strata,
+)
+
+
+def found(*each: tuple[int, bool, float]) -> Strata:
+    """Strata by size, whether they are listed, and what is likely in them."""
+    sizes, listed, likely = zip(*each, strict=True)
+    return Strata(np.array(sizes), np.array(listed), np.array(likely))
+
+
+WORLD = found((250, True, 0.95), (250, True, 0.7), (500, False, 0.1), (9000, False, 0.001))
+
+
+def answered(read: list[int], yes: list[int], unsure: list[int] | None = None) -> Answers:
+    return Answers(
+        *(np.array(each or [0] * len(read), dtype=float) for each in (read, yes, unsure))
+    )
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def test_the_list_is_halved_and_what_is_kept_is_cut_below_its_end() -> None:
+    place = np.arange(100)
+    codes = strata((place >= 10).astype(int), place)
+    assert np.bincount(codes).tolist() == [5, 5, 10, 30, 50]
+    assert codes.tolist() == sorted(codes)
+    # Kept for two reasons, as labelled texts are, and in another order than by number.
+    part, back = np.repeat([0, 1, 2], [10, 60, 130]), np.arange(200)[::-1]
+    codes = strata(part, back)
+    assert np.bincount(codes).tolist() == [5, 5, 10, 50, 10, 120]
+    assert codes[:10].tolist() == [1] * 5 + [0] * 5
+    assert set(codes[60:70]) == {2} and set(codes[190:]) == {4}
+
+
+def test_no_allocation_narrows_more_and_none_leaves_a_stratum_out() -> None:
+    given = allocate(WORLD, 200)
+    assert given.sum() == 200 and (given >= 200 // (4 * FLOOR)).all()
+    # Zero is likely in the depths, and yet most are read there: that is what recall hangs on.
+    assert given.argmax() == 3
+
+    def width(counts: np.ndarray) -> float:
+        told = estimates(WORLD, Answers(counts, counts * WORLD.likely, 0 * counts), rng())
+        return sum((told[name].high - told[name].low) ** 2 for name in ("precision", "recall"))
+
+    others = rng().multinomial(188, rng(1).dirichlet([2.0] * 4, size=40)) + 3
+    best = min(width(np.minimum(each, WORLD.sizes).astype(float)) for each in others)
+    assert width(given.astype(float)) < 1.05 * best
+
+
+def test_a_small_stratum_is_read_whole_and_the_rest_goes_elsewhere() -> None:
+    small = found((3, True, 0.5), (10, False, 0.5), (5000, False, 0.5))
+    given = allocate(small, 100)
+    assert given[0] == 3 and given.sum() == 100
+    assert allocate(small, 9999).tolist() == small.sizes.tolist()
+
+
+def test_the_sample_has_as_many_of_each_stratum_and_no_text_twice() -> None:
+    codes = np.repeat([0, 1, 2], [10, 20, 70])
+    drawn = sample(codes, np.array([3, 4, 5]), rng())
+    assert np.bincount(codes[drawn]).tolist() == [3, 4, 5]
+    assert len(set(drawn)) == 12
+    # By chance, also which comes first: who reads knows nothing of the stratum.
+    assert codes[drawn].tolist() != sorted(codes[drawn])
+    often = np.zeros(100)
+    for seed in range(400):
+        often[sample(codes, np.array([3, 4, 5]), rng(seed))] += 1
+    assert np.allclose(often[codes == 2] / 400, 5 / 70, atol=0.06)
+
+
+@pytest.mark.parametrize("yes", [0, 3, 20])
+def test_in_one_stratum_the_limits_are_the_exact_ones(yes: int) -> None:
+    """Of all K that a sample of 20 of 200 texts does not refute at 2.5% on either side."""
+    listed = found((200, True, 0.5), (50, False, 0.0))
+    told = estimates(listed, answered([20, 50], [yes, 0]), rng())["precision"]
+    every = np.arange(201)
+    low = every[hypergeom.sf(yes - 1, 200, every, 20) > 0.025].min()
+    high = every[hypergeom.cdf(yes, 200, every, 20) > 0.025].max()
+    assert told.value == yes / 20
+    assert told.low * 200 == pytest.approx(low, abs=2.5)
+    assert told.high * 200 == pytest.approx(high, abs=2.5)
+
+
+def test_what_was_read_whole_is_known() -> None:
+    whole = found((10, True, 0.5), (20, False, 0.5))
+    told = estimates(whole, answered([10, 20], [8, 2]), rng())
+    assert all(each.low == each.value == each.high for each in told.values())
+    assert [told[name].value for name in told] == [0.8, 0.8, 10 / 30, 0.1]
+
+
+def test_nothing_found_in_the_depths_is_not_nothing_there() -> None:
+    """The error by the normal distribution is 0 there, and recall would be surely 1."""
+    told = estimates(WORLD, answered([40, 40, 40, 80], [38, 30, 0, 0]), rng())
+    assert told["recall"].value == 1.0 and told["recall"].low < 0.6
+    assert told["after"].low == 0.0 and told["after"].high > 0.03
+
+
+def test_an_unsure_text_widens_on_both_sides_and_moves_nothing() -> None:
+    read, yes = [40, 40, 40, 80], [38, 30, 4, 0]
+    sure = estimates(WORLD, answered(read, yes), rng())
+    # The same share of yes among those that somebody can say.
+    unsure = estimates(WORLD, answered([n + 4 for n in read], yes, [4] * 4), rng())
+    for name, each in sure.items():
+        assert unsure[name].value == each.value
+        assert unsure[name].low < each.low + 0.01
+        assert unsure[name].high > each.high - 0.01
+    assert unsure["recall"].low < sure["recall"].low - 0.05
+
+
+def test_the_intervals_hold_where_little_is_there_and_the_ranks_are_bad() -> None:
+    """A share of 1%, of which a list of as many has half and the others lie anywhere."""
+    of_domain = np.zeros(10_000, dtype=bool)
+    of_domain[rng().choice(100, 50, replace=False)] = True
+    of_domain[100 + rng().choice(9900, 50, replace=False)] = True
+    place = np.arange(10_000)
+    codes = strata((place >= 100).astype(int), place)
+    world = Strata.of(codes, place < 100, np.where(place < 100, 0.9, 0.001))
+    counts, held = allocate(world, 100), []
+    for seed in range(200):
+        drawn = sample(codes, counts, rng(seed))
+        yes = np.bincount(codes[drawn], weights=of_domain[drawn], minlength=5)
+        told = estimates(world, answered(counts.tolist(), yes.tolist()), rng(seed))
+        held.append([
+            told["precision"].low <= 0.5 <= told["precision"].high,
+            told["recall"].low <= 0.5 <= told["recall"].high,
+            told["after"].low <= 50 / 9900 <= told["after"].high,
+        ])  # fmt: skip
+    assert np.mean(held, axis=0).min() >= 0.93
+
+
+def test_how_many_answers_is_told_beforehand() -> None:
+    need = answers_for(WORLD, 0.1)
+    at, less = (expected(WORLD, n) for n in (need, need - 5))
+    assert max(at["precision"], at["recall"]) <= 0.1 < max(less["precision"], less["recall"])
+    assert answers_for(WORLD, 0.05) > 2 * need
+    # No more than there are, of which nothing is uncertain then.
+    assert 9000 < answers_for(WORLD, 0.0) <= 10_000

@@ -1,0 +1,156 @@
+"""Attacks against their formulas and other implementations, and what chance gives them."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import norm
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from mamushi.selection.metrics import TWICE, placements, sampling_variance
+from mamushi_extras.left.attacks import (
+    ATTACKS,
+    Measure,
+    Scored,
+    auc,
+    compare,
+    likelihood_ratio,
+    simple_scores,
+    tpr,
+)
+
+Doubles = NDArray[np.float64]
+
+
+def scored(model: Doubles, gold: Doubles, members: int) -> Scored:
+    """The first texts are members, the rest others."""
+    member = np.arange(len(model)) < members
+    return Scored(model, gold, member, ~member)
+
+
+def value(measure: Measure, members: Doubles, others: Doubles) -> float:
+    ones = np.ones((1, len(members))), np.ones((1, len(others)))
+    return float(measure(members, others, *ones)[0])
+
+
+def test_scores_by_hand() -> None:
+    """Two texts of 2 and 4 predicted tokens."""
+    statistics = {
+        "nll": np.array([6.0, 8.0]),
+        "tokens": np.array([2.0, 4.0]),
+    }
+    base = statistics | {"nll": np.array([7.0, 8.0])}
+    found = simple_scores(statistics, base)
+    assert [*found, "likelihood_ratio"] == [*ATTACKS]
+    np.testing.assert_allclose(found["loss"], [-3.0, -2.0])
+    np.testing.assert_allclose(found["reference"], [0.5, 0.0])
+    assert "reference" not in simple_scores(statistics, None)
+
+
+def test_the_likelihood_ratio_is_that_of_two_normal_distributions() -> None:
+    rng = np.random.default_rng(0)
+    difficulty = rng.normal(-3, 1, 40)
+    outside = difficulty + rng.normal(0, 0.1, (3, 40))
+    seen = np.arange(40) < 30
+    inside = difficulty + 0.5 * seen + rng.normal(0, 0.2, (3, 40))
+    target = difficulty + rng.normal(0, 0.1, 40)
+
+    middle = np.array([sum(outside[:, i]) / 3 for i in range(40)])
+    away = np.mean([sum((outside[:, i] - middle[i]) ** 2) / 2 for i in range(40)]) * 4 / 3
+    gains = [
+        inside[k, i] - np.mean([outside[j, i] for j in range(3) if j != k])
+        for k in range(3)
+        for i in range(30)
+    ]
+    expected = norm.logpdf(target - middle, np.mean(gains), np.std(gains, ddof=1))
+    expected -= norm.logpdf(target - middle, 0, np.sqrt(away))
+    np.testing.assert_allclose(likelihood_ratio(target, outside, inside, seen), expected)
+
+
+@pytest.mark.parametrize("digits", [0, 1, 6], ids=["many ties", "ties", "none"])
+def test_measures_are_those_of_scikit_learn(digits: int) -> None:
+    rng = np.random.default_rng(digits)
+    members, others = rng.normal(0.7, 1, 90).round(digits), rng.normal(0, 1, 230).round(digits)
+    both, truth = np.concatenate([members, others]), np.arange(320) < 90
+    assert value(auc, members, others) == pytest.approx(roc_auc_score(truth, both))
+    fpr, found, _ = roc_curve(truth, both, drop_intermediate=False)
+    assert value(tpr, members, others) == pytest.approx(found[fpr <= 0.01].max())
+
+
+def test_one_seeds_interval_is_that_of_delong() -> None:
+    rng = np.random.default_rng(3)
+    model, gold = rng.normal(0, 1, 400), rng.normal(0, 1, 400)
+    model[:150] += 0.5
+    found = compare([scored(model, gold, 150)], auc)
+    placed = placements(model, np.arange(400) < 150)
+    error = np.sqrt(sampling_variance(*placed) / TWICE)
+    assert found.model.value == pytest.approx(placed[0].mean())
+    assert (found.model.high - found.model.low) / 2 == pytest.approx(1.976 * error, rel=0.15)
+    assert found.difference.value == pytest.approx(found.model.value - found.gold.value)
+
+
+def test_differences_are_paired_by_texts_and_seeds_that_disagree_widen_intervals() -> None:
+    """Both models find the same texts easy: their AUCs are unsure, their difference is not."""
+    rng = np.random.default_rng(4)
+    easy, member = rng.normal(0, 1, 200), np.arange(200) < 100
+    found = compare([scored(easy + 0.02 * member, easy, 100)], auc)
+    widths = [e.high - e.low for e in (found.model, found.gold, found.difference)]
+    assert widths[2] < widths[0] / 5
+    assert found.difference.low > 0
+    alike = [scored(easy + 0.01 * rng.normal(size=200), easy, 100) for _ in range(3)]
+    apart = [scored(easy + shift * member, easy, 100) for shift in (-0.5, 0.0, 0.5)]
+    narrow, wide = (compare(each, auc).model for each in (alike, apart))
+    assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
+
+
+@pytest.mark.parametrize("all_found", [False, True])
+def test_a_share_of_none_or_all_has_the_exact_limit(all_found: bool) -> None:
+    members = np.where(np.arange(60) < 20, 2.0 * all_found - 1, 0.0)
+    found = compare([scored(members, np.zeros(60), 20)], tpr).model
+    limit = 1 - 0.025 ** (1 / 20)
+    expected = (1 - limit, 1.0) if all_found else (0.0, limit)
+    assert (found.low, found.high) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("measure", [auc, tpr], ids=["auc", "tpr"])
+def test_of_models_that_know_nothing_intervals_hold_chance(measure: Measure) -> None:
+    """As often as 95% intervals should, up to what so few repeats tell: 120 worlds of 3 seeds."""
+    rng = np.random.default_rng(6)
+    held = apart = 0
+    for _ in range(120):
+        difficulty = rng.normal(0, 1, 240)
+        seeds = [
+            scored(model, gold, 120) for model, gold in difficulty + rng.normal(0, 0.3, (3, 2, 240))
+        ]
+        found = compare(seeds, measure)
+        chance = 0.5 if measure is auc else 0.01
+        held += found.model.low <= chance <= found.model.high
+        apart += not found.difference.low <= 0 <= found.difference.high
+    assert held >= 0.88 * 120
+    assert apart <= 0.1 * 120
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+@pytest.mark.parametrize(("truth", "m", "n"), [(0.8, 16, 48), (0.99, 16, 48), (0.99, 100, 100)])
+def test_intervals_near_1_hold_the_auc(truth: float, m: int, n: int, seeds: int) -> None:
+    """Of a difference as well. Seeds share what is hard about a text."""
+    rng = np.random.default_rng(m)
+    apart, times, held, differs = np.sqrt(2) * norm.ppf(truth), 150, 0, 0
+    for _ in range(times):
+        hard = rng.normal(0, np.sqrt(0.7), m + n)
+        both = hard + rng.normal(0, np.sqrt(0.3), (seeds, 2, m + n))
+        both[:, 0, :m] += apart
+        found = compare([scored(*each, m) for each in both], auc)
+        held += found.model.low <= truth <= found.model.high
+        differs += found.difference.low <= truth - 0.5 <= found.difference.high
+    assert min(held, differs) >= 0.91 * times  # 0.95 but for what 150 draws may tell
+
+
+def test_an_auc_of_1_is_no_surer_for_a_seed_more() -> None:
+    """Once 1.00 [1.00, 1.00] stood beside 1.00 [0.79, 1.00]."""
+    member = np.arange(64) < 16
+    parted = member + np.random.default_rng(0).uniform(0, 0.9, 64)
+    one_pair = np.where(np.arange(64) == 0, np.sort(parted[16:])[-1] - 1e-3, parted)
+    for model in (parted, one_pair):
+        found = [compare([scored(model, model, 16)] * seeds, auc).model for seeds in (1, 3)]
+        for each in found:
+            assert 0.7 < each.low < 0.9 and each.value > 0.99

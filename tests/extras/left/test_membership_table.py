@@ -1,0 +1,135 @@
+"""The table of membership: which texts a row is about, what it says beside gold, what not."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mamushi.errors import UserError
+from mamushi.io import paths, schemas
+from mamushi.io.tables import read_table, write_table
+from mamushi_extras.left.attacks import ATTACKS
+from mamushi_extras.left.membership_table import audit_texts
+from tests.support.audit_files import AXES, HELD, PLANTED, RANKED, write_all
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("left") / "results"
+    write_all(made)
+    return made
+
+
+def made(root: Path, start: str = "beta0", ready: tuple[str, ...] = (), **axes: Any) -> Rows:
+    rows: Rows = audit_texts({**AXES, **axes}, {"small": start}, ready, root).to_pylist()
+    return rows
+
+
+@pytest.fixture(scope="module")
+def found(root: Path) -> Rows:
+    return made(root)
+
+
+def where(rows: Rows, **columns: Any) -> Rows:
+    return [row for row in rows if all(row[key] == value for key, value in columns.items())]
+
+
+def one(rows: Rows, **columns: Any) -> dict[str, Any]:
+    (row,) = where(rows, **columns)
+    return row
+
+
+def test_each_method_is_asked_about_the_texts_that_it_may_have_seen(found: Rows) -> None:
+    rows = where(found, attack="loss", measure="auc")
+    asked = {
+        (row["method"], row["members"], row["planted"]): (row["texts"], row["others"])
+        for row in rows
+    }
+    half = RANKED // 2
+    for name in ("base", "beta0"):
+        assert asked.pop((name, "forget", None)) == (RANKED, HELD)
+    # It was trained on another section, but for what is planted.
+    for name in ("base", "beta0", "contaminated"):
+        assert asked.pop((name, "forget", 4)) == (PLANTED, PLANTED)
+    for name in ("retraining", "neggrad_plus"):
+        assert asked.pop((name, "removed", None)) == (half, HELD)
+        assert asked.pop((name, "kept", None)) == (half, HELD)
+        assert asked.pop((name, "removed", 4))[1] == PLANTED
+    assert asked == {}
+    assert {row["attack"] for row in found} == {*ATTACKS}
+
+
+@pytest.mark.parametrize(("ready", "planted"), [((), {4}), (("small",), {None, 4})])
+def test_a_start_that_has_not_seen_them_leaves_what_is_planted(
+    root: Path, ready: tuple[str, ...], planted: set[int | None]
+) -> None:
+    """A model that was trained before it came has seen all there is."""
+    rows = made(root, start="contaminated", ready=ready, seeds=[0])
+    for name, expected in (
+        ("neggrad_plus", planted), ("contaminated", planted), ("retraining", {None, 4}),
+    ):  # fmt: skip
+        assert {row["planted"] for row in where(rows, method=name)} == expected
+
+
+@pytest.mark.parametrize("attack", [a for a in ATTACKS if a != "reference"])
+def test_retraining_forgets_and_unlearning_stands_between(found: Rows, attack: str) -> None:
+    rows = where(found, attack=attack, measure="auc", members="removed", planted=None)
+    retrained, unlearned = (one(rows, method=name) for name in ("retraining", "neggrad_plus"))
+    assert retrained["verdict"] == "not told from gold"
+    assert retrained["difference_low"] <= 0 <= retrained["difference_high"]
+    assert unlearned["verdict"] == "more than gold"
+    for row in (retrained, unlearned):
+        assert row["low"] <= row["value"] <= row["high"]
+        assert row["difference"] == pytest.approx(row["value"] - row["gold"])
+        # What it was before: beta 0 on the same texts.
+        assert row["start"] >= row["value"] - 0.05
+    kept = where(found, attack=attack, measure="auc", members="kept", planted=None)
+    assert {row["verdict"] for row in kept} == {"more than gold"}
+
+
+def test_an_attack_that_accuses_gold_models_is_marked(root: Path, tmp_path: Path) -> None:
+    """The ranked texts are easier in themselves: gold models, which saw none, find them so too."""
+    copy = tmp_path / "results"
+    shutil.copytree(root, copy)
+    for path in copy.glob("runs/**/arms/**/membership.parquet"):
+        columns = read_table(path, schemas.LIKELIHOODS).to_pydict()
+        easier = [20.0 if s == "inference" else 0.0 for s in columns["section"]]
+        columns["nll"] = [n - e for n, e in zip(columns["nll"], easier, strict=True)]
+        write_table(path, schemas.LIKELIHOODS, columns)
+    rows = where(made(copy), method="retraining", members="removed", measure="auc")
+    of_loss = one(rows, attack="loss", planted=None)
+    assert of_loss["at_fault"]
+    assert of_loss["value"] > 0.8
+    assert of_loss["verdict"] == "not told from gold"
+    # What is told against other models does not ask how easy a text is.
+    assert not one(rows, attack="likelihood_ratio", planted=None)["at_fault"]
+    assert not one(rows, attack="reference", planted=None)["at_fault"]
+
+
+def test_what_cannot_be_estimated_says_why(root: Path, found: Rows) -> None:
+    few = one(found, method="beta0", planted=4, attack="loss", measure="tpr")
+    assert few["value"] is None
+    assert few["why"] == "12 held-out texts to compare with; this measure takes at least 100"
+    base = where(found, method="base", attack="reference")
+    assert {row["why"] for row in base} == {"the base model is what the attack compares with"}
+    two = where(made(root, seeds=[0, 1]), attack="likelihood_ratio")
+    why = "needs at least 3 seeds, has 2"
+    assert {(row["why"], row["value"]) for row in two} == {(why, None)}
+    # Nothing is absent without a reason.
+    for row in found:
+        assert (row["value"] is None) == (row["why"] is not None)
+        assert (row["verdict"] is None) == (row["value"] is None)
+
+
+def test_a_table_of_other_texts_is_refused(root: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "results"
+    shutil.copytree(root, copy)
+    at: dict[str, Any] = {"dataset": "alpha", "model": "small", "seed": 1, "arm": "beta0"}
+    path = paths.under(copy, paths.MEMBERSHIP, **at)
+    write_table(path, schemas.LIKELIHOODS, read_table(path, schemas.LIKELIHOODS).slice(6))
+    with pytest.raises(UserError, match="other texts") as caught:
+        made(copy)
+    assert str(path) in str(caught.value)

@@ -1,0 +1,115 @@
+"""The start page: what it links is there, and what is there it links."""
+
+from __future__ import annotations
+
+import os
+import re
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from mamushi.io.files import write_json
+from mamushi_extras.pages.start import write
+from mamushi_runs import hooks
+from tests.support.judged_files import WORDS, judged
+from tests.support.start_files import CELL, MADE, write_results
+
+
+def written(root: Path) -> str:
+    assert write(root) == root / "index.html"
+    return (root / "index.html").read_text(encoding="utf-8")
+
+
+def links(page: str) -> list[str]:
+    found = re.findall(r' (?:href|src)="([^"]*)"', page)
+    return [unquote(unescape(each)) for each in found]
+
+
+def test_it_links_all_that_is_there_and_nothing_else(tmp_path: Path) -> None:
+    write_results(tmp_path)
+    found = links(written(tmp_path))
+    assert {*found} == {*MADE}
+    assert all((tmp_path / each).is_file() for each in found)
+
+
+def test_it_is_of_no_place_and_asks_for_nothing(tmp_path: Path) -> None:
+    write_results(tmp_path)
+    page = written(tmp_path)
+    assert not any(re.match(r"[a-z]+:|/", each) for each in links(page))
+    assert str(tmp_path) not in page
+    assert "http://" not in page and "https://" not in page
+    assert "default-src 'none'" in page
+
+
+def test_each_list_has_its_own_verdict_and_comparisons_look_like_it(tmp_path: Path) -> None:
+    write_results(tmp_path)
+    by_chance = judged("comparison")
+    by_chance["judgement"]["ranking"] = "a comparison, not to be acted on: drawn by chance"
+    drawn = tmp_path / CELL / "removals" / "chance" / "beta0.10.json"
+    drawn.parent.mkdir()
+    drawn.with_suffix(".parquet").touch()
+    counts = {"beta": 0.1, "removed": 3, "n_forget": 9, "n_retain": 9}
+    write_json(drawn, {**counts, **by_chance})
+    page = written(tmp_path)
+    assert "<h3>d, m, seed 0</h3>" in page
+    assert f"<li><b>s</b>: {WORDS}</li>" in page
+    assert "12,000 forget texts are ranked, against 2 retain texts." in page
+    own, head, other = re.findall(r"<tr.*?</tr>", page, re.DOTALL)[1:]
+    assert ">1,200 texts</a>" in own and own.count("act on it") == 1 and "comparison" not in own
+    assert '<tr class="comparison"' in head and "For comparison alone, not to be acted on" in head
+    assert '<tr class="comparison"' in other and "act on it" not in other
+    assert '<li class="comparison"><b>chance</b>: a comparison, not to be acted on: drawn' in page
+    assert page == written(tmp_path)
+
+
+def test_seeds_go_by_their_number(tmp_path: Path) -> None:
+    for seed in (10, 2):
+        page = tmp_path / f"runs/d/m/seed{seed}/ranking.html"
+        page.parent.mkdir(parents=True)
+        page.touch()
+    assert re.findall(r"seed (\d+)</h3>", written(tmp_path)) == ["2", "10"]
+
+
+def test_masks_stand_beside_the_lists(tmp_path: Path) -> None:
+    write_results(tmp_path)
+    masked = tmp_path / CELL / "spans" / "words" / "beta0.10.json"
+    masked.parent.mkdir(parents=True)
+    masked.with_suffix(".parquet").touch()
+    about = {"masked": 1200, "tokens": 9000, "n_forget": 9, "n_retain": 9, **judged("take")}
+    write_json(masked, {**about, "expected": {"by": None}})
+    page = written(tmp_path)
+    assert f'<a href="{CELL}/spans/words/beta0.10.parquet">1,200 tokens</a>' in page
+    assert f"<li><b>words</b>: {WORDS}</li>" in page
+
+
+@pytest.mark.parametrize("content", ["{]", "[]", '{"removed": 3}'])
+def test_a_damaged_or_older_manifest_costs_no_page(tmp_path: Path, content: str) -> None:
+    write_results(tmp_path)
+    (tmp_path / CELL / "removals/s/beta0.10.json").write_text(content, encoding="utf-8")
+    page = written(tmp_path)
+    assert f"{CELL}/ranking.html" in links(page)
+    assert ">list</a>" in page and WORDS not in page
+
+
+def test_names_add_no_markup(tmp_path: Path) -> None:
+    odd = tmp_path / "tables" / '"><b>&%41 ?#.csv'
+    odd.parent.mkdir(parents=True)
+    odd.touch()
+    page = written(tmp_path)
+    assert "<b>" not in page
+    assert links(page) == [odd.relative_to(tmp_path).as_posix()]
+
+
+def test_without_results_there_is_no_page(tmp_path: Path) -> None:
+    assert write(tmp_path) is None
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_run_that_ends_makes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert hooks.start_page() is None
+    write_results(tmp_path / "results")
+    assert hooks.start_page() == f"Start page: {os.path.join('results', 'index.html')}"
+    assert (tmp_path / "results" / "index.html").is_file()

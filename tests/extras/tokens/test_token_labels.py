@@ -1,0 +1,136 @@
+"""Spans of tokens as labels for other trainers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from datasets import load_dataset
+from transformers import DataCollatorForSeq2Seq
+
+from mamushi.cli import main
+from mamushi.io import paths, schemas
+from mamushi.io.files import sha256, write_json
+from mamushi.io.tables import read_table, write_table
+from mamushi.lm import tiny
+from mamushi.lm.tokens import text_of
+from mamushi_extras.tokens.masks import digest
+from tests.support.models import SIZES
+
+CELL = {"dataset": "mine", "model": "tiny", "seed": 0, "selector": "words", "beta": "0.25"}
+TEXTS = {"f": [9, 1, 2, 3], "r": [9, 4], "held": [9, 5]}
+
+
+def test_a_masked_token_has_the_label_that_no_loss_counts(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = run / "labels.jsonl"
+    assert main(["export", str(spans(run)), "--to", "labels", "--out", str(out)]) == 0
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    assert found == [
+        {"input_ids": [9, 1, 2], "attention_mask": [1] * 3, "labels": [9, -100, 2]},
+        {"input_ids": [9, 4], "attention_mask": [1] * 2, "labels": [9, 4]},
+    ]
+    assert capsys.readouterr().out.strip() == str(out)
+
+
+def test_the_labels_are_a_batch_as_trainers_make_it(run: Path, tmp_path: Path) -> None:
+    """As axolotl does: the file by `datasets`, and all of its columns padded into tensors."""
+    out = run / "labels.jsonl"
+    assert main(["export", str(spans(run)), "--to", "labels", "--out", str(out)]) == 0
+    loaded = load_dataset("json", data_files=str(out), cache_dir=str(tmp_path), split="train")
+    tokenizer = tiny.build({"family": "llama", **SIZES}, ["a b"], 0)[1]
+    tokenizer.pad_token = tokenizer.eos_token
+    batch = DataCollatorForSeq2Seq(tokenizer)([*loaded])
+    assert {*batch} == {"input_ids", "attention_mask", "labels"}
+    assert sorted(batch["labels"].tolist()) == [[9, -100, 2], [9, 4, -100]]
+
+
+def test_what_is_cut_leaves_the_other_characters(tmp_path: Path) -> None:
+    root = tmp_path / "results"
+    text = "The na\u00efve \u732b sat."
+    tokenizer = tiny.build({"family": "llama", **SIZES}, ["the cat sat on a mat"], 0)[1]
+    card = paths.under(root, paths.MODEL_CARD, model="tiny")
+    tokenizer.save_pretrained(card.parent)
+    write_json(card, {"source": ".", "revision": None, "digests": {}})
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    ends = text_of(tokenizer, ids, range(len(ids) + 1))[1]
+    write(root, {"f": [tokenizer.bos_token_id, *ids]}, {"f": text})
+    first, last = (ends.index(text.index(word)) for word in ("\u732b", " sat"))
+    listed(root, {"id": ["f"], "start": [1 + first], "stop": [1 + last]}, 64)
+    out = root / "cut.jsonl"
+    assert main(["export", str(spans(root)), "--to", "cut", "--out", str(out)]) == 0
+    assert json.loads(out.read_text("utf-8")) == {
+        "id": "f",
+        "domain": "forget",
+        "text": "The na\u00efve  sat.",
+    }
+
+
+def test_spans_are_those_of_their_manifest(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_table(spans(run), schemas.SPANS, {"id": ["f"], "start": [2], "stop": [3]})
+    out = run / "labels.jsonl"
+    assert main(["export", str(spans(run)), "--to", "labels", "--out", str(out)]) == 2
+    assert "is not the file of the manifest" in capsys.readouterr().err
+    assert not out.exists()
+    assert main(["export", str(out), "--to", "labels", "--out", str(out)]) == 2
+    assert "is no spans of a run" in capsys.readouterr().err
+
+
+def test_texts_and_tokens_are_those_of_the_run(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = run / "labels.jsonl"
+    for name in ("data/mine/examples.parquet", "data/mine/tokens/tiny.parquet"):
+        kept = (run / name).read_bytes()
+        write(run, {**TEXTS, "f": [1, 9, 9, 9]}, dict.fromkeys(TEXTS, "another"))
+        (run / name).with_name("other").write_bytes((run / name).read_bytes())
+        write(run, TEXTS, dict.fromkeys(TEXTS, "text"))
+        (run / name).write_bytes((run / name).with_name("other").read_bytes())
+        assert main(["export", str(spans(run)), "--to", "labels", "--out", str(out)]) == 2
+        assert f"{name}: is of another run than" in capsys.readouterr().err
+        assert not out.exists()
+        (run / name).write_bytes(kept)
+    assert main(["export", str(spans(run)), "--to", "labels", "--out", str(out)]) == 0
+
+
+def spans(run: Path) -> Path:
+    return paths.under(run, paths.SPANS, **CELL)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run whose tokens were scored as far as the third."""
+    root = tmp_path / "results"
+    write(root, TEXTS, dict.fromkeys(TEXTS, "text"))
+    listed(root, {"id": ["f"], "start": [1], "stop": [2]}, 3)
+    return root
+
+
+def listed(root: Path, columns: dict[str, list[Any]], length: int) -> None:
+    """Spans with the manifest that belongs to them."""
+    write_table(spans(root), schemas.SPANS, columns)
+    rows = read_table(spans(root), schemas.SPANS).to_pylist()
+    files = {"examples": paths.EXAMPLES, "tokens": paths.TOKENS, "model_card": paths.MODEL_CARD}
+    there = {name: paths.under(root, pattern, **CELL) for name, pattern in files.items()}
+    inputs = {name: sha256(path) for name, path in there.items() if path.is_file()}
+    manifest = {"spans_sha256": digest(rows), "max_length": length}
+    manifest |= {"provenance": {"inputs": inputs}}
+    write_json(paths.under(root, paths.SPANS_MANIFEST, **CELL), manifest)
+
+
+def write(root: Path, texts: dict[str, list[int]], written: dict[str, str]) -> None:
+    columns = {
+        "id": list(texts),
+        "text": [written[name] for name in texts],
+        "domain": ["forget" if name == "f" else "retain" for name in texts],
+        "section": ["evaluation" if name == "held" else "inference" for name in texts],
+    }
+    missing = [name for name in schemas.EXAMPLES.schema.names if name not in columns]
+    examples = paths.under(root, paths.EXAMPLES, dataset="mine")
+    columns |= {name: [None] * len(texts) for name in missing}
+    write_table(examples, schemas.EXAMPLES, columns)
+    tokens = paths.under(root, paths.TOKENS, dataset="mine", model="tiny")
+    stored = {"id": list(texts), "tokens": [np.int32(each) for each in texts.values()]}
+    write_table(tokens, schemas.TOKENS, stored, metadata={"max_length": 64})

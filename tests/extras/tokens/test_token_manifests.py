@@ -1,0 +1,139 @@
+"""What is said of a mask beside its spans: its own verdict, its certainty, and what is shown."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mamushi.cli import main
+from mamushi.io import schemas
+from mamushi.io.files import read_json
+from mamushi.io.tables import read_table, write_table
+from mamushi.lm.loading import open_tokenizer
+from mamushi.lm.tokens import write_tokens
+from mamushi_extras.tokens.masks import digest
+from tests.support.models import SIZES
+from tests.support.stage_files import write_base
+
+BUDGETS = (0.1, 0.4)
+TELLS = "mat"
+"""The word of the forget texts."""
+COMMON = "the cat sat on a dog and saw"
+
+
+def made(root: Path, *, texts: int = 60, tells: str = f"{TELLS} ") -> None:
+    """Texts of which those of the forget domain have one word of their own."""
+    write_base(root)
+    rng, common = np.random.default_rng(0), COMMON.split()
+    domains = ["forget" if i % 3 == 0 else "retain" for i in range(texts)]
+    own = {"forget": tells, "retain": ""}
+    written = [own[domain] + " ".join(rng.choice(common, 5)) for domain in domains]
+    columns = {
+        "id": [f"t{i}" for i in range(texts)],
+        "text": written,
+        "domain": domains,
+        "section": ["inference"] * texts,
+    }
+    missing = [name for name in schemas.EXAMPLES.schema.names if name not in columns]
+    columns |= {name: [None] * texts for name in missing}
+    write_table(root / "examples.parquet", schemas.EXAMPLES, columns)
+    write_tokens(
+        root / "tokens.parquet",
+        read_table(root / "examples.parquet", schemas.EXAMPLES),
+        open_tokenizer(root / "card.json"),
+        max_length=16,
+        vocabulary_size=SIZES["vocabulary_size"],
+        provenance={},
+    )
+    nothing: dict[str, Any] = {name: [] for name in schemas.DUPLICATES.schema.names}
+    write_table(root / "duplicates.parquet", schemas.DUPLICATES, nothing)
+
+
+def manifests(root: Path, kind: str, settings: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
+    """Manifests at the two budgets, and what the page shows, by the three stages."""
+    files = [f"--{name}={root / name}.parquet" for name in ("examples", "tokens")]
+    of = {"selector": "words", "kind": kind, "settings": settings, "seed": 0, "max_length": 16}
+    scores = root / f"{kind}.parquet"
+    words = ["token-scores", *files, f"--out={scores}"]
+    given = {key: of[key] for key in ("kind", "settings", "seed", "max_length")} | {"model": "m"}
+    assert main([*words, f"--settings={json.dumps({'selector': 'words', **given})}"]) == 0
+    out = [root / f"{kind}-{beta}.json" for beta in BUDGETS]
+    about = {**of, "dataset": "d", "model": "m", "budgets": BUDGETS, "whole": 2, **more}
+    words = ["token-manifests", *files, f"--scores={scores}", f"--model-card={root / 'card.json'}"]
+    words += [f"--duplicates={root / 'duplicates.parquet'}", "--out", *map(str, out)]
+    shown = root / f"{kind}-shown.json"
+    assert main([*words, f"--shown={shown}", f"--settings={json.dumps(about)}"]) == 0
+    found = []
+    for path, beta in zip(out, BUDGETS, strict=True):
+        found.append(read_json(path))
+        spans = path.with_suffix(".spans.parquet")
+        words = ["spans", f"--scores={scores}", f"--out={spans}"]
+        assert main([*words, f"--settings={json.dumps({'beta': beta})}"]) == 0
+        rows = read_table(spans, schemas.SPANS).to_pylist()
+        assert found[-1]["spans_sha256"] == digest(rows)
+        assert found[-1]["masked"] == sum(row["stop"] - row["start"] for row in rows)
+    return [*found, read_json(shown)]
+
+
+COUNTS = {"folds": 2, "prior": 30.0}
+
+
+def test_a_mask_has_a_verdict_of_its_own(tmp_path: Path) -> None:
+    made(tmp_path)
+    small, large, shown = manifests(tmp_path, "token_unigram", COUNTS)
+    assert (small["n_forget"], small["n_retain"], small["beta"]) == (20, 40, 0.1)
+    assert small["separation"]["auc"] > 0.95
+    assert small["judgement"]["ranking"].startswith("strong separation, AUC")
+    # The word alone is masked, and no retain text has it.
+    assert small["also_retain"]["estimate"] == small["retain_tokens"]["estimate"] == 0.0
+    assert 0 < small["retain_tokens"]["upper_bound"] <= small["also_retain"]["upper_bound"]
+    # With more, common words go as well, which the retain texts have, and which seeds decide.
+    assert large["retain_tokens"]["estimate"] > 0.05
+    assert large["also_retain"]["estimate"] > large["retain_tokens"]["estimate"]
+    assert small["stability"]["rankings"] == 3
+    assert small["stability"]["surely"] + small["stability"]["toss_up"] == small["masked"]
+    assert small["stability"]["least_overlap"] > large["stability"]["least_overlap"]
+    assert f"of {large['masked']} tokens are toss-ups" in large["judgement"]["list"]
+    assert small["expected"]["withheld"] and small["expected"]["by"] is None
+    assert shown["selector"] == "words" and shown["verdict"] == small["judgement"]["ranking"]
+
+
+def test_the_page_has_the_tokens_that_tell_and_texts_with_what_is_masked(tmp_path: Path) -> None:
+    made(tmp_path, tells="damn <b> ")
+    shown = manifests(tmp_path, "token_unigram", COUNTS)[2]
+    first = shown["tokens"][0]
+    assert first["retain"] == 0 and first["forget"] >= 20 and first["score"] > 0
+    assert len({each["id"] for each in shown["texts"]}) == 6
+    texts = read_table(tmp_path / "examples.parquet", schemas.EXAMPLES).to_pylist()
+    written = {row["id"]: row["text"].replace("damn", "d***") for row in texts}
+    levels = set()
+    for text in shown["texts"]:
+        assert written[text["id"]].startswith("".join(part for part, _ in text["parts"]))
+        levels |= {level for _, level in text["parts"]}
+    assert levels == {"0.10", "0.40", None}
+
+
+def test_a_mask_by_chance_says_so(tmp_path: Path) -> None:
+    made(tmp_path)
+    small, _, shown = manifests(
+        tmp_path, "token_random", {}, compared="its tokens are drawn by chance"
+    )
+    assert small["judgement"]["act"] == "comparison"
+    assert small["verdict"].endswith("its tokens are drawn by chance")
+    # It has no score of retain texts, and nothing to refit.
+    assert small["separation"]["auc"] is None
+    assert small["retain_tokens"]["estimate"] is None
+    assert small["stability"]["rankings"] == 1 and small["stability"]["toss_up"] is None
+    assert shown["tokens"] == [] and len(shown["texts"]) == 6
+
+
+@pytest.mark.parametrize("whole", [0, 2])
+def test_where_nothing_tells_the_domains_apart_nothing_is_to_be_masked(
+    whole: int, tmp_path: Path
+) -> None:
+    made(tmp_path, tells="")
+    small = manifests(tmp_path, "token_unigram", COUNTS, whole=whole)[0]
+    assert small["judgement"]["act"] == "refuse"
+    assert (small["stability"]["toss_up"] is None) == (whole == 0)

@@ -1,0 +1,314 @@
+"""A corpus that nobody labelled: examples beside it, a blocklist, what is wanted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mamushi.config.complete import complete
+from mamushi.data.examples import build
+from mamushi.data.loaders.table import load
+from mamushi.data.raw import Raw
+from mamushi.errors import UserError
+from mamushi_extras.unlabelled.like import ANSWERED, GIVEN, SCREEN
+from tests.support.corpora import write_texts as write
+
+WORDS = ["the", "engine", "of", "a", "car", "needs", "oil", "and", "its", "brakes", "fluid", "new"]
+
+
+LISTS = {"budgets": [0.1], "selectors": ["mamushi_lr"]}
+
+
+def texts(n: int, seed: int, word: str = "") -> list[str]:
+    rng = np.random.default_rng(seed)
+    return [" ".join([*rng.choice(WORDS, 12), word, str(i)]).strip() for i in range(n)]
+
+
+def loaded(
+    tmp_path: Path,
+    corpus: list[str],
+    answers: dict[str, str] | None = None,
+    windows: dict[str, Any] | None = None,
+    **forget: Any,
+) -> tuple[Raw, dict[str, Any]]:
+    files = {
+        key: write(tmp_path / f"{key}.jsonl", value) if isinstance(value, list) else value
+        for key, value in forget.items()
+    }
+    merged = tmp_path / "merged.json"
+    merged.write_text(json.dumps({"labels": answers}), encoding="utf-8")
+    own = {"answers": str(merged) if answers else None, "windows": windows}
+    own |= {"kind": "table", "path": write(tmp_path / "corpus.jsonl", corpus), "text": "body"}
+    config = {
+        "grid": {"datasets": ["own"], "models": ["m"], "seeds": [0], **LISTS},
+        "datasets": {"own": {**own, "forget": files, "sections": {"inference": 1.0}}},
+        "models": {"m": {"embeddings": {"path": None}}},
+    }
+    full = complete(config)
+    return load(full["datasets"]["own"], tmp_path), full
+
+
+def examples_of(raw: Raw, full: dict[str, Any]) -> Any:
+    return build(raw, {"inference": 1.0}, {"forget": None, "retain": None}, full["data"])
+
+
+def test_examples_lie_behind_the_corpus(tmp_path: Path) -> None:
+    raw, full = loaded(
+        tmp_path, texts(60, 0), like=texts(25, 1, "bomb"), unlike=texts(5, 2, "flower")
+    )
+    table, _, counts = examples_of(raw, full)
+    assert raw.ids[59:62] == ["60", "like:1", "like:2"]
+    assert table["domain"].to_pylist() == ["retain"] * 60 + ["forget"] * 25 + ["retain"] * 5
+    assert table[GIVEN].to_pylist() == [None] * 60 + ["example"] * 25 + ["wanted"] * 5
+    assert counts["corpus"] == 60
+    assert sorted(raw.sources) == ["corpus.jsonl", "like like.jsonl", "unlike unlike.jsonl"]
+
+
+def test_a_text_of_the_corpus_with_a_copy_among_the_examples_is_one(tmp_path: Path) -> None:
+    corpus, like = texts(60, 0), texts(25, 1, "bomb")
+    # An exact copy but for its case, a second copy of it, and one that is known to be wanted.
+    corpus[7], corpus[20] = like[3].upper(), like[3]
+    raw, full = loaded(tmp_path, corpus, like=like, unlike=[*texts(5, 2, "flower"), corpus[9]])
+    table, copies, counts = examples_of(raw, full)
+    rows = {row["id"]: row for row in table.to_pylist()}
+    assert (rows["8"]["domain"], rows["8"][GIVEN]) == ("forget", None)
+    assert "like:4" not in rows
+    gone = copies.drop_columns("text_sha256").to_pylist()
+    assert {"id": "21", "kept_id": "8", "reason": "exact"} in gone
+    assert (rows["10"]["domain"], rows["10"][GIVEN]) == ("retain", "wanted")
+    assert counts["corpus"] == 58
+    # Those that go along in a list are of the corpus.
+    assert copies["id"].to_pylist() == ["21"]
+
+
+def test_a_text_that_is_wanted_and_unwanted_is_refused(tmp_path: Path) -> None:
+    like = texts(25, 1, "bomb")
+    raw, full = loaded(tmp_path, texts(60, 0), like=like, unlike=like[4:5])
+    with pytest.raises(UserError, match=r"unlike.jsonl, row 1.*is wanted, and unwanted at .*row 5"):
+        examples_of(raw, full)
+
+
+def test_answers_make_examples_and_wanted_texts_of_the_corpus(tmp_path: Path) -> None:
+    """A person who was asked overrules an example, and the copies go with it."""
+    corpus, like = texts(60, 0), texts(25, 1, "bomb")
+    corpus[7], corpus[9] = like[3].upper(), corpus[8]
+    answers = {"8": "no", "9": "no", "10": "no", "11": "yes"}
+    raw, full = loaded(tmp_path, corpus, answers, like=like, unlike=texts(5, 2, "flower"))
+    table, copies, counts = examples_of(raw, full)
+    rows = {row["id"]: row for row in table.to_pylist()}
+    known = {name: (rows[name]["domain"], rows[name][GIVEN]) for name in ("8", "9", "11", "12")}
+    assert known["8"] == known["9"] == ("retain", "wanted")
+    assert (known["11"], known["12"]) == (("forget", None), ("retain", None))
+    said = {name: row[ANSWERED] for name, row in rows.items() if row[ANSWERED]}
+    assert said == {"8": "no", "9": "no", "11": "yes"}
+    # Of 60 texts one is a copy, and two are wanted.
+    assert counts["corpus"] == 57
+    gone = copies.drop_columns("text_sha256").to_pylist()
+    assert gone == [{"id": "10", "kept_id": "9", "reason": "exact"}]
+    # So too where copies stay.
+    every = {"inference": 1.0}, {"forget": None, "retain": None}, full["data"]
+    table = build(raw, *every, drop_duplicates=False)[0].to_pylist()
+    assert [row["id"] for row in table if row[GIVEN] == "wanted"][:3] == ["8", "9", "10"]
+
+
+def test_an_answer_that_a_wanted_text_is_unwanted_is_refused(tmp_path: Path) -> None:
+    corpus = texts(60, 0)
+    files = {"like": texts(25, 1, "bomb"), "unlike": corpus[4:5]}
+    raw, full = loaded(tmp_path, corpus, {"5": "yes"}, **files)
+    with pytest.raises(UserError, match=r"unlike.jsonl, row 1.*is wanted, and unwanted at .*row 5"):
+        examples_of(raw, full)
+
+
+def test_an_answer_overrules_a_blocklist(tmp_path: Path) -> None:
+    corpus = [f"{text} BOMB" if i < 25 else text for i, text in enumerate(texts(60, 0))]
+    terms = tmp_path / "terms.txt"
+    terms.write_text("bomb\n", encoding="utf-8")
+    raw, full = loaded(tmp_path, corpus, {"1": "no", "2": "yes", "60": "yes"}, terms=str(terms))
+    domain = examples_of(raw, full)[0]["domain"].to_pylist()
+    assert domain == ["retain"] + ["forget"] * 24 + ["retain"] * 34 + ["forget"]
+
+
+def test_a_blocklist_marks_its_hits(tmp_path: Path) -> None:
+    corpus = texts(60, 0)
+    corpus[:25] = [f"{text} BOMB" for text in corpus[:25]]
+    corpus[30:32] = ["a bombastic word", "a b-o-m-b in here"]
+    terms = tmp_path / "terms.txt"
+    terms.write_text("bomb\n\n/b-o-.-b/\n", encoding="utf-8")
+    raw, full = loaded(tmp_path, corpus, terms=str(terms))
+    assert np.flatnonzero(raw.forget).tolist() == [*range(25), 31]
+    table, _, counts = examples_of(raw, full)
+    assert table[GIVEN].null_count == 60 == counts["corpus"]
+
+
+def test_documents_of_a_corpus_are_divided_and_examples_are_not(tmp_path: Path) -> None:
+    like, wanted = texts(25, 1, "bomb"), texts(5, 2, "flower")
+    like[0] += "\n\nand more of it"
+    corpus = [f"{one}\n\n{two}" for one, two in zip(texts(60, 0), texts(60, 3), strict=True)]
+    # A paragraph that is an example is one, and the rest of its document is not.
+    corpus[7] = f"{like[3].upper()}\n\n{corpus[7]}"
+    unlike = [f"{wanted[0]}\n\n{corpus[9].splitlines()[0]}", *wanted[1:]]
+    how = {"words": 20, "action": "remove"}
+    raw, full = loaded(tmp_path, corpus, None, how, like=like, unlike=unlike)
+    table, _, counts = examples_of(raw, full)
+    rows = table.to_pylist()
+    known = {row["id"]: (row["domain"], row[GIVEN], row["text"]) for row in rows}
+    assert known[f"like:1#0-{len(like[0])}"] == ("forget", "example", like[0])
+    of = {name: found for name, found in known.items() if name.startswith("8#")}
+    assert [domain for domain, _, _ in of.values()] == ["forget", "retain", "retain"]
+    (wanted_too,) = [name for name, found in known.items() if found[1] == "wanted" and name < "9"]
+    assert wanted_too.startswith("10#0-")
+    assert counts["corpus"] == 120
+    # People are asked about windows.
+    answers = {next(iter(of)): "no", next(iter(known)): "yes"}
+    raw, full = loaded(tmp_path, corpus, answers, how, like=like, unlike=unlike)
+    told = {row["id"]: (row["domain"], row[GIVEN]) for row in examples_of(raw, full)[0].to_pylist()}
+    assert [told[name] for name in answers] == [("retain", "wanted"), ("forget", None)]
+    groups = {row["id"]: row["group"] for row in rows}
+    assert {groups[name] for name in of} == {"8"}
+
+
+def test_a_blocklist_marks_windows(tmp_path: Path) -> None:
+    terms = tmp_path / "terms.txt"
+    terms.write_text("bomb", encoding="utf-8")
+    corpus = [f"{one}\n\n{two}" for one, two in zip(texts(30, 0), texts(30, 3), strict=True)]
+    corpus[:25] = [f"{text} BOMB" for text in corpus[:25]]
+    raw, _ = loaded(tmp_path, corpus, None, {}, terms=str(terms))
+    assert len(raw.ids) == 60
+    assert np.flatnonzero(raw.forget).tolist() == [*range(1, 50, 2)]
+
+
+REFUSED = {
+    "nothing": ([], "no rows"),
+    "blank": ([" "] * 30, "has 0 examples that differ, and fewer than 20 tell nothing"),
+    "few": (texts(19, 1), "has 19 examples that differ"),
+    "one text": (["one and the same text"] * 30, "its 30 texts are one and the same"),
+    "other script": (
+        [f"машина требует масла и тормозной жидкости номер {i}" for i in range(30)],
+        "the corpus knows 0% of the words of an example in the middle",
+    ),
+    "other language": (
+        [f"die maschine braucht jedes jahr neues öl für bremsen {i}" for i in range(30)],
+        "they share no language",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_examples_that_tell_nothing_are_refused(tmp_path: Path, case: str) -> None:
+    like, said = REFUSED[case]
+    with pytest.raises(UserError, match=said):
+        loaded(tmp_path, texts(60, 0), like=like)
+
+
+def test_examples_in_a_script_without_spaces_are_taken(tmp_path: Path) -> None:
+    signs = "汽车需要机油刹车液每几年更换一次发动机"
+    rng = np.random.default_rng(0)
+    chinese = ["".join(rng.choice(list(signs), 40)) for _ in range(90)]
+    raw, _ = loaded(tmp_path, chinese[:60], like=chinese[60:])
+    assert raw.forget.sum() == 30
+
+
+def test_terms_mark_texts_in_a_script_without_spaces(tmp_path: Path) -> None:
+    corpus = [f"今天天气很好我们去公园{i}" for i in range(60)]
+    corpus[:25] = [f"他们在街上卖毒品给学生{i}" for i in range(25)]
+    terms = tmp_path / "terms.txt"
+    terms.write_text("毒品\n", encoding="utf-8-sig")
+    raw, _ = loaded(tmp_path, corpus, terms=str(terms))
+    assert np.flatnonzero(raw.forget).tolist() == [*range(25)]
+
+
+TERMS = {
+    "nothing": ("submarine", "hits 0 of 60 texts"),
+    "everything": ("/./", "hits 60 of 60 texts, which leaves no corpus"),
+    "no expression": ("oil\n/(oil/", r"terms.txt, line 2: '/\(oil/': .*unterminated"),
+    "empty": ("\n", "has no terms"),
+}
+
+
+@pytest.mark.parametrize("case", TERMS)
+def test_a_blocklist_that_tells_nothing_is_refused(tmp_path: Path, case: str) -> None:
+    content, said = TERMS[case]
+    terms = tmp_path / "terms.txt"
+    terms.write_text(content, encoding="utf-8")
+    with pytest.raises(UserError, match=said):
+        loaded(tmp_path, texts(60, 0), terms=str(terms))
+
+
+def test_a_screen_lets_through_what_is_most_like_the_examples_by_their_own_row_numbers(
+    tmp_path: Path,
+) -> None:
+    corpus = texts(300, 0)
+    for row in range(0, 300, 30):
+        corpus[row] += " bomb"
+    # Of another kind, which does not pass, and of a copy that does.
+    like = [*texts(40, 1, "bomb"), "the oil of a car", corpus[30].upper()]
+    raw, full = loaded(tmp_path, corpus, like=like, unlike=texts(30, 2), screen=20)
+    own = raw.ids[:20]
+    assert {str(row + 1) for row in range(0, 300, 30)} <= {*own}
+    assert [corpus[int(name) - 1] for name in own] == list(raw.texts[:20])
+    assert raw.margin is not None
+    assert (raw.margin[:60] >= 0).all()
+    assert raw.margin[60] < 0
+    table, _, counts = examples_of(raw, full)
+    assert counts["screened"] == {"texts": 300, "passed": 20}
+    assert counts["read"] == 300 + 42 + 30
+    assert (table[SCREEN].to_numpy() < 0).sum() >= 25
+    # A copy of an example, to which the fit was fitted, goes by the one without it.
+    (copied,) = (row for row in table.to_pylist() if row["id"] == "31")
+    assert (
+        copied["domain"] == "forget"
+        and copied[SCREEN] == raw.margin[61] < raw.margin[own.index("31")]
+    )
+    assert counts["corpus"] == 20
+
+
+def test_a_screen_goes_by_the_windows_of_documents(tmp_path: Path) -> None:
+    """A document passes for one of its paragraphs, and all of its windows do."""
+    paragraphs = texts(300 * 20, 0)
+    planted = {*range(0, 300, 30)}
+    for row in range(300):
+        # Others have the same words, each in a paragraph of its own.
+        for place, word in zip((0, 6, 12), ("bomb", "fuse", "wire"), strict=True):
+            paragraphs[20 * row + (0 if row in planted else place)] += f" {word}"
+    corpus = ["\n\n".join(paragraphs[20 * row : 20 * row + 20]) for row in range(300)]
+    like = texts(40, 1, "bomb fuse wire")
+    raw, full = loaded(tmp_path, corpus, like=like, screen=10, windows={"words": 100})
+    rows = [name for name in raw.ids if not name.startswith("like:")]
+    assert {int(name.partition("#")[0]) - 1 for name in rows} == planted
+    assert len(rows) == 20 * 10
+    assert raw.margin is not None and len(raw.margin) == 240
+    # Of the windows of a document the best one is above the end.
+    assert (raw.margin[:200].reshape(10, 20).max(axis=1) >= 0).all()
+    assert (raw.margin[:200] >= 0).sum() == 10 and (raw.margin[200:] >= 0).sum() > 30
+    table, _, counts = examples_of(raw, full)
+    assert counts["screened"] == {"texts": 300, "passed": 10}
+    assert counts["corpus"] == 200 and table[SCREEN].to_pylist() == raw.margin.tolist()
+
+
+def test_a_share_of_a_corpus_may_pass_or_all_of_it(tmp_path: Path) -> None:
+    like = texts(40, 1, "bomb")
+    part, _ = loaded(tmp_path, texts(50, 0), like=like, screen=0.5)
+    assert len(part.ids) == 25 + 40
+    whole, _ = loaded(tmp_path, texts(50, 0), like=like)
+    let, _ = loaded(tmp_path, texts(50, 0), like=like, screen=1000)
+    assert (let.ids, let.texts) == (whole.ids, whole.texts)
+
+
+@pytest.mark.parametrize(
+    ("like", "said"),
+    [
+        (texts(5, 1), "has 5 examples that differ, and fewer than 20"),
+        (
+            ["ein ganz anderer Satz " + "abcdefghij"[i % 10] * (i + 3) for i in range(30)],
+            "language",
+        ),
+        (texts(30, 1), r"lets \d+ of 30 examples through among 1 of 50 texts"),
+    ],
+)
+def test_a_screen_takes_examples_enough(tmp_path: Path, like: list[str], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        loaded(tmp_path, texts(50, 0), like=like, screen=1)

@@ -1,0 +1,130 @@
+"""How much of an unlabelled corpus is of a domain, and how likely each text is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from mamushi.data.groups import independent
+from mamushi_extras.unlabelled.share import (
+    FEWEST,
+    UNBOUNDED,
+    Tilt,
+    between,
+    count_bounds,
+    share,
+    upper_bound,
+)
+
+Doubles = np.ndarray
+
+
+def world(seed: int, a: float, apart: float = 1.8, n1: int = 100, n: int = 2000) -> list[Doubles]:
+    """Scores of examples, of a corpus with the share ``a``, and of texts that are wanted."""
+    rng = np.random.default_rng(seed)
+    here = rng.binomial(n, a)
+    corpus = np.concatenate([rng.normal(apart, 1, here), rng.normal(0, 1, n - here)])
+    return [rng.normal(apart, 1, n1), corpus, rng.normal(0, 1, 300)]
+
+
+@pytest.mark.parametrize(("hits", "n"), [(0, 20), (7, 20), (20, 20)])
+def test_bounds_of_a_count_are_exact(hits: int, n: int) -> None:
+    from scipy.stats import binom
+
+    low, high = count_bounds(hits, n)
+    if hits:
+        assert binom.sf(hits - 1, n, low) == pytest.approx(0.025)
+    else:
+        assert low == 0
+    assert binom.cdf(hits, n, high) == pytest.approx(0.025) if hits < n else high == 1
+
+
+@pytest.mark.parametrize("a", [0.01, 0.2])
+def test_the_upper_bound_holds_and_is_of_use(a: float) -> None:
+    found = [upper_bound(*world(seed, a)[:2]) for seed in range(200)]
+    assert np.mean(np.array(found) >= a) >= 0.93
+    assert np.median(found) < a + 0.25
+
+
+@pytest.mark.parametrize("a", [0.01, 0.2])
+def test_with_wanted_texts_both_ends_hold(a: float) -> None:
+    found = [share(*world(seed, a)) for seed in range(200)]
+    inside = [each.low is not None and each.low <= a <= each.high for each in found]
+    assert np.mean(inside) >= 0.93
+    assert np.median([each.high - (each.low or 0) for each in found]) < 0.25
+    assert all(each.reason is None for each in found)
+
+
+def test_windows_of_a_document_are_not_taken_for_independent() -> None:
+    """Without that, the interval holds in less than two thirds of the draws."""
+    groups = np.repeat(np.arange(60), 40)
+    alone = [1.0, independent(groups), independent(groups[:1000])]
+    assert independent(np.arange(7)) == 1
+    assert alone[1:] == [1 / 40, 1 / 40]
+
+    def scores(rng: np.random.Generator, domain: Doubles) -> Doubles:
+        of_document = rng.normal(0, 0.8, 60)[groups[: len(domain)]]
+        return 1.8 * domain + of_document + rng.normal(0, 0.6, len(domain))
+
+    held: list[list[bool]] = [[], []]
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        domain = rng.random(len(groups)) < 0.2
+        parts = rng.normal(1.8, 1, 100), scores(rng, domain), scores(rng, np.zeros(1000))
+        for each, of in zip(held, ([1.0, 1.0, 1.0], alone), strict=True):
+            ends = between(*parts, alone=of)
+            each.append(ends is None or ends[0] <= domain.mean() <= ends[1])
+    assert np.mean(held[0]) < 0.65
+    assert np.mean(held[1]) >= 0.93
+
+
+def test_without_them_there_is_no_lower_end_and_a_reason() -> None:
+    examples, corpus, wanted = world(0, 0.05)
+    alone = share(examples, corpus)
+    assert alone.low is None
+    assert alone.reason == UNBOUNDED
+    few = share(examples, corpus, wanted[: FEWEST - 1])
+    assert few.low is None
+    assert few.reason is not None
+    assert "19 texts of --unlike are fewer than 20" in few.reason
+
+
+def test_a_domain_that_looks_like_the_rest_is_bounded_by_nothing() -> None:
+    examples, corpus, wanted = world(1, 0.1, apart=0.0)
+    assert upper_bound(examples, corpus) > 0.9
+    assert between(examples, corpus, wanted) is None
+    told = share(examples, corpus, wanted)
+    assert told.low is None
+    assert "do not tell the examples from" in str(told.reason)
+
+
+def test_the_posterior_is_that_of_a_world_that_is_known() -> None:
+    a, apart = 0.2, 1.8
+    examples, corpus, _ = world(2, a, apart, n1=3000, n=20000)
+    fitted = Tilt.fit(examples, corpus)
+    assert fitted.share == pytest.approx(a, abs=0.03)
+    one, two = a * norm.pdf(corpus - apart), (1 - a) * norm.pdf(corpus)
+    assert fitted.posterior(corpus) == pytest.approx(one / (one + two), abs=0.06)
+    # What it says adds up to the share, whatever that is held to be.
+    known = Tilt.fit(examples, corpus, 0.1)
+    assert known.share == 0.1
+    assert known.posterior(corpus).mean() == pytest.approx(0.1, abs=0.02)
+
+
+def test_the_posterior_rises_with_the_score_and_stays_a_probability() -> None:
+    examples, corpus, _ = world(3, 0.05, apart=3.0)
+    points = np.linspace(-30, 30, 61)
+    found = Tilt.fit(examples, corpus).posterior(points)
+    assert (np.diff(found) >= 0).all()
+    assert found[0] < 1e-6
+    assert found[-1] == pytest.approx(1)
+    assert Tilt.fit(examples, corpus, 0.0).posterior(points[:31]).max() < 1e-3
+
+
+def test_the_order_and_scale_of_scores_do_not_matter() -> None:
+    examples, corpus, wanted = world(4, 0.1)
+    one = share(examples, corpus, wanted)
+    two = share(10 * examples[::-1] + 3, 10 * corpus[::-1] + 3, 10 * wanted + 3)
+    assert [two.low, two.high] == pytest.approx([one.low, one.high])
+    assert two.estimate == pytest.approx(one.estimate)

@@ -1,0 +1,121 @@
+"""Which texts a blocklist hits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mamushi.errors import UserError
+from mamushi_extras.api.frames import in_files
+from mamushi_extras.unlabelled import terms
+
+
+def hit(tmp_path: Path, term: str, text: str) -> bool:
+    path = tmp_path / "terms.txt"
+    path.write_text(term, encoding="utf-8")
+    return bool(terms.read(str(path))(text))
+
+
+FOUND = {
+    "between other characters": ("毒品", "有人卖毒品给学生"),
+    "kana": ("ドラッグ", "彼はドラッグを売る"),
+    "half-width kana": ("ドラッグ", "彼はﾄﾞﾗｯｸﾞを売る"),
+    "full-width": ("Drug", "彼はｄｒｕｇを売る"),
+    "Thai": ("ยาเสพติด", "เขาขายยาเสพติดให้เด็ก"),
+    "Khmer": ("ថ្នាំ", "គាត់លក់ថ្នាំញៀន"),
+    "Latin beside Han": ("abc", "毒品abc毒品"),
+    "Han then Latin": ("毒abc", "卖毒abc给"),
+    "a number beside Han": ("13", "第13号"),
+    "Hangul with a particle": ("마약", "그는 마약을 팔았다"),
+    "Hangul beside Han": ("마약", "毒마약"),
+    "case": ("Straße", "in der STRASSE"),
+    "a dotted I": ("istanbul", "İSTANBUL'da"),
+    "a composed letter": ("café", "at the cafe\u0301."),
+    "a soft hyphen": ("gearbox", "the gear\u00adbox"),
+    "signs without width": ("gearbox", "the g\u200be\u2060arbox"),
+    "a sign without width between words": ("gearbox", "the\u200bgearbox\u200bof"),
+    "in the term": ("gear\u200bbox", "the gearbox"),
+    "several words": ("gear \u3000 box", "the GEAR\nbox"),
+    "punctuation": ("c++", "in C++, mostly"),
+    "an expression": ("/g.arb?ox/", "the GEARBOX"),
+    "an expression as it is": ("/ｄ.ug/", "the ｄrug"),
+    "Devanagari": ("हिन्दी", "यह हिन्दी है"),
+    "Hebrew": ("סם", "זה סם רע"),
+}
+MISSED = {
+    "within a word": ("gear", "the gearbox"),
+    "behind a letter": ("box", "the gearbox"),
+    "with a mark": ("क", "कि"),
+    "with a mark that stays": ("x", "x\u030c"),
+    "Thai with another vowel": ("กน", "กนั"),
+    "Hangul within a word": ("약", "마약을"),
+    "Hebrew with a prefix": ("סם", "הסם רע"),
+    "a number in a number": ("13", "第131号"),
+    "an expression as it is": ("/drug/", "the ｄｒｕｇ"),
+    "digits behind": ("c++", "c++11"),
+}
+
+
+@pytest.mark.parametrize("case", FOUND)
+def test_a_term_is_found(tmp_path: Path, case: str) -> None:
+    assert hit(tmp_path, *FOUND[case])
+
+
+@pytest.mark.parametrize("case", MISSED)
+def test_a_term_is_no_part_of_a_word(tmp_path: Path, case: str) -> None:
+    assert not hit(tmp_path, *MISSED[case])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xef\xbb\xbfgearbox\r\nclutch  \r\n",
+        b"\xef\xbb\xbf\xef\xbb\xbf gearbox\nclutch",
+        b"gearbox\rclutch",
+        b"\n\t gearbox \n\xef\xbb\xbfclutch\n\xe2\x80\x8b\n",
+        b"\xef\xbb\xbf/gear.ox/\n/^clutch$/",
+    ],
+)
+def test_what_stands_around_a_term_in_its_file_is_none_of_it(
+    tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / "terms.txt"
+    path.write_bytes(content)
+    found = terms.read(str(path))
+    assert found("a gearbox") and found("CLUTCH") and not found("an engine")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_another_encoding_is_told(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "terms.txt"
+    path.write_text("gearbox\nclutch", encoding=encoding)
+    with pytest.raises(UserError, match="is UTF-16 or UTF-32, not UTF-8; save it as UTF-8"):
+        terms.read(str(path))
+    path.write_text("prügel", encoding="latin-1")
+    with pytest.raises(UserError, match="is not UTF-8"):
+        terms.read(str(path))
+    path.write_text("\u200b\n\ufeff\n", encoding="utf-8")
+    with pytest.raises(UserError, match="has no terms"):
+        terms.read(str(path))
+
+
+WORDS = st.lists(st.sampled_from(["ab", "abc", "b c", "c", "d-e", "e", "f_", "7"]), min_size=1)
+
+
+@given(WORDS, st.text("abcdef_7- ", max_size=20))
+def test_a_text_in_ascii_is_read_as_any_other(words: list[str], text: str) -> None:
+    search = terms.finder(words)
+    # A letter with an accent on a line of its own makes no other text of it.
+    assert search(text) == search(f"{text} é")
+
+
+def test_terms_of_a_list_in_memory_are_one_a_line(tmp_path: Path) -> None:
+    many = ["gear\nbox", " clutch ", "/whe\nel/", "brake\u2028pad"]
+    found = terms.read(in_files(tmp_path, "text", {"terms": many})["terms"])
+    hits = ("the gear box", "a clutch", "the whe\nel", "brake pad")
+    assert all(map(found, hits)) and not any(map(found, ("gear", "whe", "brake", "wheel")))
+    with pytest.raises(UserError, match=r"^terms, row 1: "):
+        in_files(tmp_path, "text", {"terms": ["\ud800"]})

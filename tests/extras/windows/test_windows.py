@@ -1,0 +1,134 @@
+"""Windows tile a document, and each knows its characters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mamushi.config.sections import Data, Limit
+from mamushi.data.examples import build
+from mamushi.data.raw import Raw
+from mamushi.errors import UserError
+from mamushi_extras.windows.windows import divided, document_of, span_of, spans
+
+TEXT = "  One two three.\n\nFour five six seven eight nine ten.\r\n \r\nEleven\ntwelve.\n"
+CUT = {"words": 3, "overlap": 0, "paragraphs": "blank_line", "action": "cut"}
+
+
+def parts(text: str, words: int, overlap: int, paragraphs: str | None) -> list[list[str]]:
+    return [text[a:b].split() for a, b in spans(text, words, overlap, paragraphs)]
+
+
+def test_windows_without_overlap_tile_a_text_from_its_first_word() -> None:
+    for paragraphs in ("blank_line", "line", None):
+        found = [*spans(TEXT, 3, 0, paragraphs)]
+        assert found[0][0] == 2 and found[-1][1] == len(TEXT)
+        assert all(before[1] == after[0] for before, after in pairwise(found))
+    assert [*spans(" \n", 3, 0, "line")] == []
+    assert parts("a\nb", 3, 0, "line") == [["a"], ["b"]] and parts("a\nb", 3, 0, None) == [
+        ["a", "b"]
+    ]
+
+
+def test_windows_end_with_a_paragraph_and_are_of_about_the_same_length() -> None:
+    assert parts(TEXT, 3, 0, "blank_line") == [
+        ["One", "two", "three."],
+        ["Four", "five"],
+        ["six", "seven"],
+        ["eight", "nine", "ten."],
+        ["Eleven", "twelve."],
+    ]
+    # What is cut takes the break behind it along.
+    (_, stop), *_ = spans(TEXT, 3, 0, "blank_line")
+    assert TEXT[stop:].startswith("Four")
+
+
+def test_a_paragraph_ends_at_any_break_of_its_kind() -> None:
+    text = "a b\r\n\r\nc\u2029d\u2028\u2028e\r\nf\u2028g"
+    assert parts(text, 9, 0, "blank_line") == [["a", "b"], ["c"], ["d"], ["e", "f", "g"]]
+    assert parts(text, 9, 0, "line") == [["a", "b"], ["c"], ["d"], ["e"], ["f"], ["g"]]
+
+
+@pytest.mark.parametrize(("words", "overlap"), [(2, 1), (4, 3), (5, 2), (100, 99)])
+@pytest.mark.parametrize("n", [1, 2, 4, 5, 6, 17])
+def test_windows_share_words_and_none_is_too_long(n: int, words: int, overlap: int) -> None:
+    text = " ".join(map(str, range(n)))
+    found = [[*map(int, part)] for part in parts(text, words, overlap, None)]
+    assert {i for part in found for i in part} == {*range(n)}
+    assert max(map(len, found)) <= words
+    assert all(len({*a} & {*b}) == overlap for a, b in pairwise(found))
+
+
+def documents() -> Raw:
+    unwanted = "buy it now"
+    texts = {
+        "long": f"calm water\n\n{unwanted}\n\nstill here\n\n{unwanted}",
+        "again": f"Calm  water\n\n{unwanted}\n\nstill here\n\n{unwanted} ",
+        "near": f"calm water\n\n{unwanted}\n\nstill there\n\n{unwanted}",
+        "short": "something else",
+        "empty": " \n",
+        "kept": "of the retain domain\n\nsomething else",
+    }
+    rows = len(texts)
+    return Raw(
+        ids=[*texts],
+        texts=[*texts.values()],
+        forget=np.array([True] * (rows - 1) + [False]),
+        section=[None] * rows,
+        stratum=[""] * rows,
+        places=[f"row {i}" for i in range(rows)],
+        labels={"kind": ["a"] * rows},
+    )
+
+
+def built(action: str) -> tuple[Any, Any, Any]:
+    how = {"inference": 1.0}, vars(Limit()), vars(Data()) | {"near_duplicates": 0.4}
+    table, copies, counts = build(divided(documents(), CUT | {"action": action}), *how)
+    return table.to_pylist(), copies.to_pylist(), counts
+
+
+def test_windows_have_the_label_of_their_document_and_are_its_group() -> None:
+    rows, _, counts = built("remove")
+    assert {row["group"] for row in rows} == {"long", "short", "kept"}
+    assert all(row["domain"] == ("retain" if row["group"] == "kept" else "forget") for row in rows)
+    assert all(row["label_kind"] == "a" for row in rows)
+    whole = dict(zip(documents().ids, documents().texts, strict=True))
+    for row in rows:
+        start, stop = span_of(row["id"])
+        assert row["text"] == whole[document_of(row["id"])][start:stop].strip()
+    assert counts["sections"]["inference"] == {"forget": 5, "retain": 3}
+    assert counts["groups"]["inference"] == {"forget": 2, "retain": 1}
+    assert [step["dropped"]["forget"] for step in counts["steps"][:2]] == [0, 1]
+
+
+def test_a_window_to_cut_has_copies_in_any_document() -> None:
+    rows, copies, _ = built("cut")
+    ours = [row["id"] for row in rows if row["domain"] == "forget"]
+    # What a near copy of the document alone has is ranked as well.
+    assert [document_of(name) for name in ours] == ["long"] * 3 + ["near"]
+    (unwanted,) = [row["id"] for row in rows if row["text"] == "buy it now"]
+    found = [row for row in copies if row["kept_id"] == unwanted]
+    assert [document_of(row["id"]) for row in found] == ["long", *["again"] * 2, *["near"] * 2]
+    # What a retain document has as well is in both domains.
+    crossed = [document_of(row["id"]) for row in copies if row["reason"] == "cross_post"]
+    assert crossed == ["short", "kept"]
+
+
+def test_a_copy_of_a_document_to_remove_goes_as_a_whole() -> None:
+    rows, copies, _ = built("remove")
+    assert [row["text"] for row in rows if row["group"] == "long"].count("buy it now") == 2
+    assert {(document_of(row["id"]), document_of(row["kept_id"])) for row in copies} == {
+        ("again", "long"),
+        ("near", "long"),
+    }
+    assert [row["reason"] for row in copies] == ["exact"] * 4 + ["near"] * 4
+
+
+def test_documents_need_ids_of_their_own() -> None:
+    twice = replace(documents(), ids=["a", "b", "b", "c", "d", "e"])
+    with pytest.raises(UserError, match="id 'b' is there twice"):
+        divided(twice, CUT)

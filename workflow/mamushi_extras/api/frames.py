@@ -1,0 +1,269 @@
+"""Tables in memory: pandas, pyarrow, `datasets`, a list of rows, or columns by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from mamushi.data import numbers
+from mamushi.data.readers import Table, check_columns, check_text, name_of
+from mamushi.errors import UserError
+from mamushi_extras.unlabelled.terms import PATTERN
+
+KNOWN = (
+    "give a pandas DataFrame, a pyarrow Table, one split of datasets, a list of dicts or a dict of "
+    "columns"
+)
+TYPES = {"pandas.DataFrame": "pandas", "pyarrow.Table": "arrow", "datasets.Dataset": "datasets"}
+SPLITS = "datasets.DatasetDict"
+MARKS = "column of marks"
+"""The column in which marks are that were given as an array."""
+WHERE = "the frame"
+BREAK = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+SHOWN = 5
+"""Values that a message lists."""
+
+
+class Frame:
+    """A table in memory. Raises ``UserError`` for what is none, for columns of several lengths and,
+    in pandas, an index in which rows cannot be told apart."""
+
+    def __init__(self, given: Any) -> None:
+        self.given, self.kind = given, _kind(given)
+        if self.kind == "columns" and len(sizes := {len(each) for each in given.values()}) > 1:
+            what = f"its columns have {min(sizes)} to {max(sizes)} rows"
+            raise UserError(what, where=WHERE, do="give them one length")
+        if self.kind == "pandas" and not given.index.is_unique:
+            what = f"its index has {_plain(given.index[given.index.duplicated()][0])!r} twice"
+            raise UserError(what, where=WHERE, do="call reset_index(drop=True) first")
+        if not len(self):
+            raise UserError("no rows", where=WHERE, do="give one with texts")
+
+    def __len__(self) -> int:
+        if self.kind == "columns":
+            return len(next(iter(self.given.values()), ()))
+        return len(self.given)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Return the names of the columns; of rows, the keys of all of them."""
+        if self.kind == "rows":
+            return list(dict.fromkeys(key for row in self.given for key in row))
+        if self.kind == "columns":
+            return list(self.given)
+        return list(self.given.columns if self.kind == "pandas" else self.given.column_names)
+
+    def column(self, name: str) -> Any:
+        """Return a column as the frame has it. Raises ``UserError`` without exactly one."""
+        check_columns(WHERE, self.names, [name])
+        if self.kind == "rows":
+            return [row.get(name) for row in self.given]
+        if self.kind == "datasets":
+            return self.given.select_columns([name]).with_format("arrow")[:][name]
+        return self.given[name]
+
+    def read(self, needed: Sequence[str], marks: Mapping[str, list[bool]]) -> Table:
+        """Return the columns ``needed``, of which the ``marks`` are none of the frame's."""
+        columns = {
+            name: marks[name] if name in marks else cells(self.column(name), f"column {name!r}")
+            for name in needed
+        }
+        places = [f"{WHERE}, row {row + 1}" for row in range(len(self))]
+        return Table(WHERE, columns, places, typed=True)
+
+    def aligned(self, given: Any, where: str) -> None:
+        """Raise ``UserError`` unless ``given`` has the frame's rows: as many, and in pandas with
+        the same index."""
+        if len(given) != len(self):
+            what = f"has {len(given):,} rows, and the frame {len(self):,}"
+            raise UserError(what, where=where, do="give one for each row, in their order")
+        index: Any = getattr(given, "index", None)
+        labelled = self.kind == "pandas" and hasattr(index, "equals")
+        if labelled and not index.equals(self.given.index):
+            raise UserError("has another index than the frame", where=where, do="align them first")
+
+    def keep(self, kept: NDArray[np.bool_]) -> Any:
+        """Return the rows ``kept`` (n,), as a frame of the same kind."""
+        if self.kind == "datasets":
+            return self.given.select(np.flatnonzero(kept))
+        if self.kind == "columns":
+            return {name: _part(column, kept) for name, column in self.given.items()}
+        return _part(self.given, kept)
+
+
+def _kind(given: Any) -> str:
+    names = [f"{of.__module__.partition('.')[0]}.{of.__qualname__}" for of in type(given).__mro__]
+    if SPLITS in names:
+        raise UserError("has several splits", where=WHERE, do="give one of them")
+    for name in names:
+        if name in TYPES:
+            return TYPES[name]
+    if isinstance(given, Mapping):
+        return "columns"
+    if isinstance(given, list | tuple) and all(isinstance(row, Mapping) for row in given):
+        return "rows"
+    raise UserError(f"{type(given).__name__} is no table that is known", where=WHERE, do=KNOWN)
+
+
+def _part(column: Any, kept: NDArray[np.bool_]) -> Any:
+    if isinstance(column, list | tuple):
+        return type(column)(value for value, stays in zip(column, kept, strict=True) if stays)
+    if isinstance(column, pa.Table | pa.ChunkedArray | pa.Array):
+        return column.filter(pa.array(kept))
+    return column[kept]
+
+
+def cells(column: Any, where: str) -> list[Any]:
+    """Return the values of a column as those of Python, None where one is missing. NaN is missing,
+    too, but in a column of numbers, where it is one. Raises ``UserError`` for a column that has no
+    values of one type."""
+    if isinstance(column, list | tuple):
+        values = [_plain(value) for value in column]
+        if all(value is None or isinstance(value, int | float | Decimal) for value in values):
+            return values
+        return [None if _is_nan(value) else value for value in values]
+    try:
+        if not isinstance(column, pa.ChunkedArray | pa.Array):
+            of_floats = getattr(getattr(column, "dtype", None), "kind", "") == "f"
+            column = pa.array(column, from_pandas=not of_floats)
+        return numbers.cells(column)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        do = "give its cells one type: numbers, booleans or text"
+        raise UserError(f"cannot be read ({error})", where=where, do=do) from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.float16 | np.float32):
+        return (numbers.Half if isinstance(value, np.float16) else numbers.Single)(value)
+    if isinstance(value, np.longdouble):
+        return float(value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if type(value).__name__ in ("NAType", "NaTType") else value
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float | Decimal) and value != value
+
+
+def names_of(table: Table, id: str | None) -> list[str]:
+    """Return the id of each row of a table, the number of the row from 1 without a column."""
+    if id is None:
+        return [str(row + 1) for row in range(len(table.places))]
+    return [name_of(value) or "" for value in table.columns[id]]
+
+
+def mark(frame: Frame, given: Any, name: str) -> tuple[dict[str, Any], list[bool] | None]:
+    """Return what marks a domain as the configuration has it, and the marks themselves if ``given``
+    is an array of them. Raises ``UserError`` for a column, or an array, that does not say by 0 and
+    1, or false and true, which rows are meant."""
+    if isinstance(given, Mapping):
+        return dict(given), None
+    if isinstance(given, str) and given not in frame.names:
+        return {"where": given}, None
+    where = f"column {given!r}" if isinstance(given, str) else name
+    if not isinstance(given, str):
+        if np.ndim(given) != 1:
+            do = "give a column of 0 and 1, an expression such as 'toxic >= 0.5', or an array (n,)"
+            raise UserError(f"{given!r:.40} marks no rows", where=where, do=do)
+        frame.aligned(given, where)
+    column = frame.column(given) if isinstance(given, str) else given
+    found: list[Any] = [None if _is_nan(value) else value for value in cells(column, where)]
+    if None in found:
+        what, do = f"row {found.index(None) + 1} has no value", "say in an expression what it means"
+        raise UserError(what, where=where, do=f"{do}, as in {name}='toxic is null or toxic == 1'")
+    if {type(value) for value in found} not in ({bool}, {int}) or not {*found} <= {0, 1}:
+        some = sorted({*found}, key=str)
+        shown = ", ".join(f"{value!r:.40}" for value in some[:SHOWN])
+        more = f" and {len(some) - SHOWN} more" if len(some) > SHOWN else ""
+        asked = f'"`{given}` == {some[0]!r}"' if isinstance(given, str) else "frame.toxic >= 0.5"
+        do = f"say which rows are meant, such as {name}={asked}"
+        raise UserError(f"holds {shown}{more}, not 0 and 1 or booleans", where=where, do=do)
+    if isinstance(given, str):
+        return {"column": given, "values": [type(found[0])(1)]}, None
+    return {"column": f"{MARKS}: {name}", "values": [True]}, [value == 1 for value in found]
+
+
+def examples_of(marked: bool, given: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """Return what is given in the place of marks. Raises ``UserError`` for both, and none."""
+    found = {name: each for name, each in given.items() if len(each)}
+    marking = [*(["forget"] if marked else []), *(found.keys() - {"unlike"})]
+    if len(marking) != 1:
+        what = f"{' and '.join(sorted(marking)) or 'nothing'} to mark the unwanted texts"
+        raise UserError(what, do="give one of forget, like and terms")
+    if marked and found:
+        raise UserError("unlike beside forget", do="give the texts to keep in retain")
+    return found
+
+
+def in_files(folder: Path, text: str, beside: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Write texts and terms that are given beside a corpus, by name, to files, and return these as
+    a configuration has them. Raises ``UserError`` for what is no text, or empty."""
+    found = {}
+    for name, given in beside.items():
+        if isinstance(given, str):
+            raise UserError(f"{given!r:.60} is one text", where=name, do="give a list of texts")
+        texts = cells(given, name)
+        for row, one in enumerate(texts, start=1):
+            if not (isinstance(one, str) and one.strip()):
+                what, do = f"{one!r:.60} is no text", "give a list of texts, none of them empty"
+                raise UserError(what, where=f"{name}, row {row}", do=do)
+            check_text(one, f"{name}, row {row}")
+        found[name] = str(folder / f"{name}{'.txt' if name == 'terms' else '.parquet'}")
+        if name == "terms":
+            Path(found[name]).write_text("\n".join(map(_line, texts)), encoding="utf-8")
+        else:
+            pq.write_table(pa.table({text: texts}), found[name])
+    return found
+
+
+def _line(term: str) -> str:
+    """Return a term on one line: an expression has its breaks by their numbers."""
+    if PATTERN.fullmatch(term.strip()):
+        return BREAK.sub(lambda found: rf"\u{ord(found[0]):04x}", term.strip())
+    return " ".join(term.split())
+
+
+def vectors(frame: Frame, given: Any, more: int = 0) -> NDArray[np.float32]:
+    """Return vectors (n, width), an array or the name of a column, in the order of the rows; of an
+    array also those of ``more`` texts behind them. Raises ``UserError`` for another shape, and for
+    what holds no numbers."""
+    where = "embeddings"
+    if more and (isinstance(given, str) or len(given) != len(frame) + more):
+        what = f"is no array of {len(frame):,} rows of the frame and {more:,} of like and unlike"
+        raise UserError(what, where=where, do="give the vectors of these behind those of the frame")
+    try:
+        if isinstance(given, str):
+            where = f"column {given!r}"
+            column = frame.column(given)
+            found = _flat(column) if isinstance(column, pa.ChunkedArray) else np.array([*column])
+        else:
+            if not more:
+                frame.aligned(given, where)
+            found = np.asarray(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        do = "give numbers (texts, width), as a NumPy array or a column of lists of one length"
+        raise UserError(f"cannot be read as vectors ({error})", where=where, do=do) from None
+    if found.ndim != 2 or not found.shape[1] or found.dtype.kind not in "fiu":
+        what = f"is an array {found.shape} of {found.dtype}, not numbers (texts, width)"
+        raise UserError(what, where=where, do="give a vector for each row, all of one width")
+    with np.errstate(over="ignore"):
+        return found.astype(np.float32)
+
+
+def _flat(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return the lists of a column as the rows of an array."""
+    lengths = pc.unique(pc.list_value_length(column))
+    if column.null_count or len(lengths) != 1:
+        raise ValueError("its lists are of several lengths, or missing")
+    return np.asarray(column.combine_chunks().flatten().to_numpy()).reshape(len(column), -1)

@@ -1,0 +1,491 @@
+"""``mamushi.rank``: which texts of a table in memory to remove, as `mamushi rank` says of a file.
+
+The numbers are those of the workflow to the last bit, because the same functions make them: what a
+stage reads from files and writes into others is handed on here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import yaml
+from numpy.typing import NDArray
+
+from mamushi.commands import advise, init
+from mamushi.commands._embedder import find_model
+from mamushi.config.complete import ConfigError, complete
+from mamushi.config.sections import Execution
+from mamushi.config.sources import is_gguf, unlabelled
+from mamushi.data.examples import build
+from mamushi.data.labels import labels_of
+from mamushi.data.loaders.table import raw_of
+from mamushi.data.raw import Raw, check_unique
+from mamushi.data.rows import needed
+from mamushi.data.vectors import aligned
+from mamushi.errors import UserError
+from mamushi.evidence import advice, bootstrap
+from mamushi.evidence.calibration import Scores, ratio_of
+from mamushi.evidence.confounds import texts_of
+from mamushi.evidence.frontier import ranking_of
+from mamushi.evidence.judgement import ADVICE, separation
+from mamushi.evidence.manifest import Calibrated, Ranked, calibrate, manifest
+from mamushi.evidence.predicted import NoPrediction, Proxy, predictions
+from mamushi.evidence.ranking import excerpt, glimpse
+from mamushi.evidence.stability import rankings, stability
+from mamushi.io import paths, schemas
+from mamushi.io.domains import INFERENCE
+from mamushi.io.tables import write_table
+from mamushi.registry import load, plugin
+from mamushi.running.stage import Job
+from mamushi.running.threads import as_in_a_command
+from mamushi.selection.pool import Pool, pool_of, read_pool, scored_of, table_of
+from mamushi.selection.refits import Refit, refits
+from mamushi.selection.removals import budget_of, removals, share_of, text_digests
+from mamushi.stages import _settings, embed, models
+from mamushi.stages.analyses import frontier_budgets
+from mamushi_extras.api.frames import WHERE, Frame, examples_of, in_files, mark, names_of, vectors
+from mamushi_extras.pages.ranking_page import render
+from mamushi_extras.unlabelled.corpus import NO_GOLD, corpus_manifest, corpus_of, said
+from mamushi_extras.unlabelled.like import KEYS, with_examples
+
+DATASET, MODEL = "frame", "model"
+"""What the configuration calls them."""
+
+
+def rank(
+    frame: Any,
+    *,
+    text: str,
+    forget: Any = None,
+    retain: Any = None,
+    like: Sequence[str] = (),
+    unlike: Sequence[str] = (),
+    terms: Sequence[str] = (),
+    id: str | None = None,
+    group: str | None = None,
+    embeddings: Any = None,
+    model: str | Path | None = None,
+    selector: str | Mapping[str, Any] | None = None,
+    budgets: float | Sequence[float] = (),
+    seed: int = 0,
+    quick: bool = False,
+) -> Ranking:
+    """Rank the forget texts of a table, and list which to remove at each budget.
+
+    ``frame`` is a pandas DataFrame, a pyarrow Table, a Dataset of `datasets`, a list of dicts or a
+    dict of columns. ``text``, ``id`` (without it, row numbers from 1) and ``group`` name columns.
+    ``forget`` marks the unwanted texts: the name of a column of 0 and 1 or booleans, an array of
+    them, an expression such as ``toxic >= 0.5``, or ``{"column": "topic", "values": ["guns"]}``;
+    ``retain`` in the same way those to keep (default: all others). Either ``embeddings``, an array
+    (n, width) or the name of a column of vectors, or ``model``, a folder, GGUF file or id on the
+    hub of the model that was trained on the texts. ``selector`` is a name, or settings with its
+    ``kind`` (default: mamushi); ``budgets`` are shares of the forget texts (default: 0.1, 0.2,
+    0.3). ``quick`` does without the refits, which say how certain the lists are.
+
+    Where nothing marks the unwanted texts, the frame is a corpus, and all of it is ranked: by
+    examples of them, ``like``, or by the hits of ``terms``, each a word or a /regular expression/;
+    ``unlike`` are texts that are wanted. ``embeddings`` then has the vectors of these behind those
+    of the frame: (n + like + unlike, width). The default selector is that of `mamushi rank --like`,
+    and the default ``budgets`` are 0.01, 0.05 and 0.1 of the corpus.
+
+    Raises ``UserError``, in one line and before anything is computed, for what cannot be ranked.
+    """
+    given = Frame(frame)
+    marks: dict[str, list[bool]] = {}
+    table: dict[str, Any] = {"kind": "table", "path": None, "text": text, "id": id, "group": group}
+    for domain, one in (("forget", forget), ("retain", retain)):
+        if one is not None:
+            table[domain], found = mark(given, one, domain)
+            marks |= {} if found is None else {table[domain]["column"]: found}
+    beside = examples_of(forget is not None, {"like": like, "unlike": unlike, "terms": terms})
+    more = sum(len(beside.get(name, ())) for name in KEYS)
+    embedded = None if embeddings is None else vectors(given, embeddings, more)
+    with tempfile.TemporaryDirectory(prefix="mamushi-") as folder:
+        files = in_files(Path(folder), text, beside)
+        table["forget"] = table.get("forget", files)
+        config = _config(table, model, embedded is not None, selector, seed, quick)
+        try:
+            cell = _read(given, marks, embedded, config, np.atleast_1d(budgets).tolist())
+        except UserError as error:
+            # What was given in memory lies in files of its name.
+            where = error.where and str(error.where).replace(f"{folder}/", "")
+            raise UserError(error.what, where=where, do=error.do) from None
+    with as_in_a_command():
+        return cell.ranking(*config["grid"]["selectors"])
+
+
+def _read(
+    given: Frame,
+    marks: Mapping[str, list[bool]],
+    embedded: NDArray[np.float32] | None,
+    config: dict[str, Any],
+    budgets: Sequence[float],
+) -> _Cell:
+    """Return what is ranked, with its embeddings. Raises ``UserError`` as ``rank``."""
+    try:
+        full = complete(config)
+        settings = full["datasets"][DATASET]
+        columns = given.read(needed(settings), marks)
+        texts = columns.columns[settings["text"]]
+        if None in texts:
+            place = columns.places[texts.index(None)]
+            raise UserError("there is no text", where=place, do="drop the row, or fill it with ''")
+        raw = raw_of(columns, settings)
+        names = names_of(columns, settings["id"])
+        if unlabelled(settings):
+            raw = with_examples(raw, settings)
+            names = [*raw.ids]
+        init.refuse_numbers(raw.texts, settings)
+        how = settings["sections"], settings["limit"], full["data"]
+        examples, duplicates, counts = build(raw, *how)
+        full = init.settle_budgets(config, DATASET, budgets, counts)
+    except ConfigError as error:
+        raise UserError(error.lines[0]) from None
+    if embedded is None:
+        with as_in_a_command(gpu=True):
+            pool = _embed(full, examples)
+    else:
+        ids, read = examples["id"].to_pylist(), counts["read"]
+        known = {*ids, *duplicates["id"].to_pylist()}
+        parts = iter([(names, embedded)])
+        pool = pool_of(examples, aligned(parts, ids, known, read - len(known), "embeddings"))
+    return _Cell(full, config["grid"]["seeds"][0], raw, examples, duplicates, pool, len(given))
+
+
+def _config(
+    table: Mapping[str, Any],
+    model: str | Path | None,
+    embedded: bool,
+    selector: str | Mapping[str, Any] | None,
+    seed: int,
+    quick: bool,
+) -> dict[str, Any]:
+    """Return the configuration that `mamushi init` would write. Raises ``UserError`` for a model
+    that is none, and for a selector of tokens."""
+    if embedded == (model is not None):
+        what = "both embeddings and a model" if embedded else "neither embeddings nor a model"
+        raise UserError(what, do="give one of them")
+    if selector is None and "terms" in table["forget"]:
+        ((kind, settings),) = init.HITS.items()
+        selector = {"kind": kind, **settings}
+    selector = selector or (init.EXAMPLES if unlabelled(table) else "mamushi")
+    own = {} if isinstance(selector, str) else dict(selector)
+    name = str(own.get("kind")) if own else str(selector)
+    literals = plugin("selector", name).literals
+    if literals.get("UNIT") == "tokens":
+        raise UserError(f"{name} ranks tokens", where="selector", do="name a selector of texts")
+    if embedded and literals.get("READS_TOKENS"):
+        do = "give a model, not embeddings"
+        raise UserError(f"{name} reads the tokens of a model", where="selector", do=do)
+    embedder: dict[str, Any] = {"embeddings": {"path": None}}
+    if model is not None:
+        embedder = yaml.safe_load(f"source: {find_model(str(model))}")
+        embedder["contaminated"] = True
+    return {
+        "grid": {"datasets": [DATASET], "models": [MODEL], "seeds": [seed], "selectors": [name]},
+        "evidence": {"refits": {**init.REFITS, **({"whole": 0} if quick else {})}},
+        "selectors": {name: own} if own else {},
+        "datasets": {DATASET: {**table, "sections": {"inference": 1.0}}},
+        "models": {MODEL: embedder},
+    }
+
+
+def _embed(config: Mapping[str, Any], examples: pa.Table) -> Pool:
+    """Embed the texts by the stages that embed those of a file, in a folder that is gone then."""
+    from mamushi.lm import device
+
+    execution = msgspec.convert(config["execution"], Execution)
+    source = Path(config["models"][MODEL]["source"])
+    with device.unchanged(), tempfile.TemporaryDirectory(prefix="mamushi-") as made:
+        folder = Path(made)
+        card, layers = folder / MODEL / "card.json", None
+        table, tokens, out = (folder / f"{n}.parquet" for n in ("examples", "tokens", "embeddings"))
+        write_table(table, schemas.EXAMPLES, examples)
+
+        def run(stage: Any, name: str, files: Any) -> None:
+            stage(files, _settings.of(name, config, model=MODEL), Job(name, {}, execution))
+
+        if is_gguf(config["models"][MODEL]):
+            run(models.convert, "convert", models.ConvertFiles(gguf=source, out=card.parent))
+        else:
+            run(models.model_card, "model_card", models.CardFiles(out=card))
+        files: dict[str, Any] = {"examples": table, "model_card": card}
+        run(models.tokens, "tokens", models.TokensFiles(out=tokens, **files))
+        files |= {"tokens": tokens}
+        run(embed.embed, "embed", embed.EmbedFiles(out=out, **files))
+        (name,) = config["grid"]["selectors"]
+        if _settings.reads_layers(config, name):
+            layers = folder / "layers.parquet"
+            run(embed.embed_layers, "embed_layers", embed.EmbedFiles(out=layers, **files))
+        cut = config["models"][MODEL]["training"]["max_length"]
+        return read_pool(out, table, layers=layers, texts=True, tokens=tokens, max_length=cut)
+
+
+@dataclass(frozen=True)
+class RemovalList:
+    """What to remove at a budget: ``ids`` of texts (without a column of ids, numbers of rows from
+    1), first to go first, and of their ``copies``. ``act`` says what to do with it, in one word of
+    ``judgement.ADVICE``, and ``verdict`` why."""
+
+    budget: float
+    ids: list[str]
+    copies: list[str]
+    act: str
+    verdict: str
+    table: pa.Table = field(repr=False)
+    """The texts with their scores and ranks."""
+    manifest: Mapping[str, Any] = field(repr=False)
+    """What to expect of the removal."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """How much to remove for a target: so many ``texts``, the share ``budget`` from ``low`` to
+    ``high``; None with a ``reason`` where nothing can be said. ``by`` is ``retraining`` where that
+    is what retraining is predicted to need, by the tokens of a model, else ``frontier``."""
+
+    target: str
+    value: float
+    by: str
+    texts: int | None
+    budget: float | None
+    low: float | None
+    high: float | None
+    reason: str | None
+
+    def __str__(self) -> str:
+        asked = advise.asked({"target": self.target, "value": self.value})
+        if self.texts is None or self.budget is None:
+            return f"{asked}: no budget, because {self.reason}"
+        span = f"{self.budget:.0%} [{self.low:.0%}, {self.high:.0%}]"
+        return f"{asked}: remove {self.texts:,} texts, {span} of the forget texts"
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The forget texts of a frame, or a corpus, in the order in which to remove them, and what that
+    is worth.
+
+    ``scores`` is the table of all ranked texts (of a corpus the table ``posterior``), ``lists`` has
+    the lists by budget, and ``verdict`` says how well the ranking tells the domains apart. Of a
+    corpus ``share`` says what share of it is of the domain (``estimate``, ``low``, ``high`` at 95%,
+    and a ``reason`` where an end is not known), and ``likely`` is the budget of all texts that are
+    more likely than not of the domain; None where these are none or all.
+    """
+
+    selector: str
+    scores: pa.Table
+    lists: Mapping[float, RemovalList]
+    verdict: str
+    _cell: _Cell = field(repr=False)
+    share: Mapping[str, Any] | None = None
+    likely: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Ranking by {self.selector}: {self.verdict}"
+
+    @cached_property
+    def advice(self) -> Advice:
+        """Return how much to remove for half of what the removal of everything does."""
+        return self.advise(removal=0.5)
+
+    def advise(self, **target: float) -> Advice:
+        """Return how much to remove for one target: ``removal``, the share of what removing all
+        does; or ``preservation``, the harm that the retain domain may keep, in nats per text.
+        Raises ``UserError`` for another one, and for a corpus."""
+        if self.share is not None:
+            raise UserError(NO_GOLD, where="advise", do="take the list at `likely`, or a budget")
+        if len(target) != 1:
+            do = f"give one of {', '.join(advice.TARGETS)}"
+            raise UserError(f"{len(target)} targets", where="advise", do=do)
+        cell, whole = self._cell, self.scores["rank"].drop_null()
+        (row,) = advice.advice(cell.frontier, target.items(), cell.predicted(self.selector))
+        known = row["retraining"] is not None
+        budget, low, high = (
+            row[f"{'retraining' if known else 'budget'}{end}"] for end in ("", "_low", "_high")
+        )
+        texts = None if budget is None else advice.units_at(budget, len(whole))
+        by, reason = ("retraining", None) if known else ("frontier", row["reason"])
+        return Advice(row["target"], row["value"], by, texts, budget, low, high, reason)
+
+    def apply(self, frame: Any, budget: float, *, missing_ids: bool = False) -> Any:
+        """Return the frame without the texts of the list at a budget, and without their copies.
+
+        Raises ``UserError`` for another budget than those of ``lists``, where a row that would go
+        is not the text that was ranked, and where the frame lacks listed ids, unless these may be
+        missing (``missing_ids``).
+        """
+        if not isinstance(budget, int | float) or budget not in self.lists:
+            do = f"there are {', '.join(map(str, self.lists))}; rank with others in budgets"
+            raise UserError(f"no list at {budget!r:.60}", where="budget", do=do)
+        given, ranked = Frame(frame), self._cell
+        settings = ranked.config["datasets"][DATASET]
+        if settings["id"] is None and len(given) != ranked.rows:
+            what = f"has {len(given):,} rows, and {ranked.rows:,} were ranked, by their numbers"
+            raise UserError(what, where=WHERE, do="give the frame that was ranked, or rank with id")
+        text, named = settings["text"], settings["id"]
+        read = given.read([text, named] if named else [text], {})
+        names, texts = names_of(read, named), read.columns[text]
+        gone = {*self.lists[budget].ids, *self.lists[budget].copies}
+        rows = [row for row, name in enumerate(names) if name in gone]
+        check_unique([names[row] for row in rows], [read.places[row] for row in rows])
+        for row in rows:
+            if texts[row] != ranked.texts[names[row]]:
+                what = f"has another text than the one that was ranked as {names[row]!r}"
+                raise UserError(what, where=read.places[row], do="give the frame that was ranked")
+        if (missing := sorted(gone - {names[row] for row in rows})) and not (missing_ids and rows):
+            what = f"lacks {len(missing):,} of {len(gone):,} listed ids, as {missing[0]!r}"
+            do = "give the frame that was ranked, or missing_ids=True if they are gone"
+            raise UserError(what, where=WHERE, do=do)
+        if len(rows) == len(given):
+            what = "all of its rows are listed, and none would be left"
+            raise UserError(what, where=WHERE, do="give the frame that was ranked")
+        return given.keep(~np.isin(np.arange(len(given)), rows))
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the verdict, the lists, and texts with profanity masked."""
+        table = self.scores.filter(self.scores["rank"].is_valid()).sort_by("rank")
+        last = self.lists[max(self.lists)]
+        rows = table.take([*chain(*glimpse(len(last.ids), len(table)))]).to_pylist()
+        for row in rows:
+            row["text"] = excerpt(self._cell.texts[row["id"]])
+            row["stays"] = row["rank"] > len(last.ids)
+        share = self.share and f"{said(self.share)} of the corpus is of the domain"
+        known: dict[str, Any] = {"ranking": self, "total": len(table), "shown": rows}
+        known |= {"share": share, "of": "texts of the corpus" if share else "forget texts"}
+        return render("cell", words=ADVICE, **known)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cell:
+    """A frame as one model embeds it, and what is computed of it, each once."""
+
+    config: Mapping[str, Any]
+    seed: int
+    raw: Raw
+    examples: pa.Table
+    duplicates: pa.Table
+    pool: Pool
+    rows: int
+    known: dict[str, tuple[pa.Table, list[Refit]]] = field(default_factory=dict)
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """Return what tables call it."""
+        return {"dataset": DATASET, "model": MODEL, "seed": self.seed}
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """Return the texts by id, as they came."""
+        return dict(zip(self.raw.ids, self.raw.texts, strict=True))
+
+    def scored(self, selector: str) -> tuple[pa.Table, list[Refit]]:
+        """Return the table ``scores`` of a selector, and its refits, if there are any."""
+        if selector not in self.known:
+            how = _settings.fill(_settings.SelectorSettings, self.config, selector=selector)
+            of, number = _settings.derives(self.config, selector), self.config["evidence"]["refits"]
+            table, again = self.scored(of) if of else (None, [])
+            pool = replace(self.pool, base=None if table is None else scored_of(table))
+            scored = load("selector", how.kind).score(pool, how.settings, self.seed)
+            if number["whole"]:
+                more = (how.settings, self.seed, number["whole"], number["halves"])
+                again = refits(self.pool, how.kind, *more, again)
+            self.known[selector] = table_of(self.pool, scored), again
+        return self.known[selector]
+
+    @cached_property
+    def ratio(self) -> tuple[Scores, Sequence[NDArray[np.float64]]]:
+        """Return what the ratio is estimated from."""
+        name = self.config["removal"]["ratio"]
+        return ratio_of(*self.scored(name), f"selectors.{name}")
+
+    @cached_property
+    def calibrated(self) -> Calibrated:
+        """Return the estimated ratio of every text."""
+        name, evidence = self.config["removal"]["ratio"], self.config["evidence"]
+        how = (self.ratio, self.pool, name, evidence["resamples"], self.seed)
+        return calibrate(self.scored(name)[0], *how, refitted=evidence["refits"]["whole"] > 0)[0]
+
+    def ranking(self, selector: str) -> Ranking:
+        """Return the ranking of a selector with its lists."""
+        if self.raw.given is not None:
+            return self.of_corpus(selector)
+        scores, again = self.scored(selector)
+        budgets = self.config["grid"]["budgets"]
+        _, stable = stability(*rankings(scores, again), budgets)
+        texts = texts_of(labels_of(self.examples), self.duplicates, scores["id"].to_pylist())
+        stable["separation"] = separation(scores, again, texts)
+        compared = _settings.comparison(self.config, selector)
+        by_chance = _settings.by_chance(self.config)[selector]
+        lists = {}
+        for beta in budgets:
+            k, top = budget_of(beta, scores), Ranked.at(beta, selector, stable, compared, by_chance)
+            about = manifest(scores, self.calibrated, self.duplicates, k, top, {"beta": beta})
+            lists[beta] = self.listed(scores, beta, about)
+        return Ranking(selector, scores, lists, about["judgement"]["ranking"], self)
+
+    def of_corpus(self, selector: str) -> Ranking:
+        """Return the ranking of a corpus that nobody labelled, by its examples."""
+        scores, again = self.scored(selector)
+        known = self.examples.filter(pc.equal(self.examples["section"], INFERENCE))
+        of = corpus_of(scores, known, hits="terms" in self.config["datasets"][DATASET]["forget"])
+        table, budgets, likely = of.table(scores), [*self.config["grid"]["budgets"]], None
+        with contextlib.suppress(UserError):
+            likely = float(share_of(of.likely, len(of.order)))
+            budgets = sorted({*budgets, likely})
+        _, stable = stability(*rankings(table, again), budgets)
+        texts = texts_of(labels_of(self.examples), self.duplicates, scores["id"].to_pylist())
+        separates = separation(scores, again, texts)
+        lists = {}
+        for beta in budgets:
+            listed = {"rankings": stable["rankings"], **stable["budgets"][paths.beta(beta)]}
+            how = separates, listed, _settings.comparison(self.config, selector)
+            about = corpus_manifest(of, table, self.duplicates, beta, *how) | {"beta": beta}
+            lists[beta] = self.listed(table, beta, about)
+        said = about["judgement"]["ranking"]
+        return Ranking(selector, table, lists, said, self, about["share"], likely)
+
+    def listed(self, scores: pa.Table, beta: float, about: Mapping[str, Any]) -> RemovalList:
+        """Return the list at a budget, of which ``about`` is the manifest."""
+        table = removals(scores, self.duplicates, budget_of(beta, scores))
+        texts = pa.array(text_digests([self.examples], table["id"].to_pylist()), pa.string())
+        table = table.append_column("text_sha256", texts).select(schemas.REMOVALS.schema.names)
+        ids, copies = (table[name].to_pylist() for name in ("id", "copies"))
+        known = ids, [*chain(*copies)], about["judgement"]["act"], about["verdict"], table, about
+        return RemovalList(beta, *known)
+
+    @cached_property
+    def frontier(self) -> list[dict[str, Any]]:
+        """Return the rows of the table ``frontier``, as the advisor reads them."""
+        ranks = {
+            name: ranking_of(self.scored(name)[0], by_chance)
+            for name, by_chance in _settings.by_chance(self.config).items()
+        }
+        scores = replace(self.ratio[0], groups=self.calibrated.codes("group"))
+        how = frontier_budgets(self.config), self.config["evidence"]["resamples"]
+        with as_in_a_command():
+            rows, relative = bootstrap.frontier(scores, ranks, *how, self.seed)
+        rows = [{**self.named, **row} for row in rows]
+        return advice.with_relative(rows, relative, self.calibrated.withheld)
+
+    def predicted(self, selector: str) -> list[dict[str, Any]]:
+        """Return the rows of the table ``predicted``; none without the tokens of a model."""
+        if self.pool.tokens is None or selector in _settings.reads_words(self.config):
+            return []
+        betas = sorted({0.0, 1.0, *frontier_budgets(self.config)})
+        with contextlib.suppress(NoPrediction):
+            proxy = Proxy(self.pool.tokens, None, self.pool.groups)
+            found = predictions(proxy, self.scored(selector)[0], betas)
+            return [{**self.named, "selector": selector, **row} for row in found]
+        return []

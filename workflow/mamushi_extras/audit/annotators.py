@@ -1,0 +1,94 @@
+"""What people answered about the texts of an audit: read, merged, and how far they agree.
+
+The majority of those who say yes or no decides. A text on which they are divided is unsure, and so
+is one that all are unsure of or that was passed over. Texts behind the last that was answered are
+as if they had not been drawn, since the order is by chance.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mamushi.data.rows import NO, YES
+from mamushi.errors import UserError
+from mamushi.io.files import read_plain_json
+from mamushi.io.provenance import fingerprint
+from mamushi_extras.audit.auditing import Answers
+
+UNSURE = "unsure"
+SAVED = "save them again, with the page's button"
+Responses = Mapping[str, str]
+"""The answer to each text, by id."""
+
+
+def read_answers(files: Sequence[Path], audit: Mapping[str, Any]) -> dict[str, Responses]:
+    """Read the answers of each annotator, by name.
+
+    Raises ``UserError`` for files that are damaged, of another audit or of the same annotator, and
+    for texts and answers that there are not.
+    """
+    found: dict[str, Responses] = {}
+    for path in files:
+        given = read_plain_json(path)
+        about = given if isinstance(given, dict) else {}
+        who, answers = about.get("annotator"), about.get("answers")
+        if not isinstance(who, str) or not who or not isinstance(answers, dict):
+            raise UserError("holds no answers of an annotator", where=path, do=SAVED)
+        if about.get("audit") != fingerprint(audit):
+            do = "give the answers of this one's page, or name the other's folder in --out"
+            raise UserError("answers another audit", where=path, do=do)
+        asked = {each["id"] for each in audit["sample"]}
+        for name, answer in answers.items():
+            if name not in asked:
+                raise UserError(f"answers {name!r}, which was not asked", where=path, do=SAVED)
+            if answer not in (YES, NO, UNSURE):
+                raise UserError(f"answers {answer!r} to {name!r}", where=path, do=SAVED)
+        if who in found:
+            what, do = f"a second file of {who!r}", "give one a person, each with another name"
+            raise UserError(what, where=path, do=do)
+        found[who] = answers
+    return found
+
+
+def merge(order: Sequence[str], people: Mapping[str, Responses]) -> dict[str, str]:
+    """Return one answer to each of the texts that somebody has reached, in their ``order``."""
+    reached = [place for place, name in enumerate(order) if any(name in t for t in people.values())]
+    merged = {}
+    for name in order[: max(reached, default=-1) + 1]:
+        votes = [answers[name] for answers in people.values() if answers.get(name) in (YES, NO)]
+        more = 2 * votes.count(YES) - len(votes)
+        merged[name] = YES if more > 0 else NO if more < 0 else UNSURE
+    return merged
+
+
+def counts(audit: Mapping[str, Any], merged: Responses) -> Answers:
+    """Return what was answered in each stratum."""
+    stratum = {each["id"]: each["stratum"] for each in audit["sample"]}
+    found = np.zeros((3, len(audit["strata"])))
+    for name, answer in merged.items():
+        found[:, stratum[name]] += (1, answer == YES, answer == UNSURE)
+    return Answers(*found)
+
+
+def agreement(people: Mapping[str, Responses]) -> list[dict[str, Any]]:
+    """Return of each two annotators on how many ``texts`` both say yes or no, the share on which
+    they ``agree``, Cohen's ``kappa`` (None where both always say the same word), and the ids on
+    which they ``differ``."""
+    rows = []
+    for (one, answers), (other, also) in itertools.combinations(people.items(), 2):
+        both = [n for n in answers if {answers[n], also.get(n, UNSURE)} <= {YES, NO}]
+        differ = [name for name in both if answers[name] != also[name]]
+        agree = kappa = None
+        if both:
+            agree = 1 - len(differ) / len(both)
+            first, second = (sum(t[n] == YES for n in both) / len(both) for t in (answers, also))
+            chance = first * second + (1 - first) * (1 - second)
+            kappa = (agree - chance) / (1 - chance) if chance < 1 else None
+        found = {"annotators": [one, other], "texts": len(both), "agree": agree}
+        rows.append(found | {"kappa": kappa, "differ": differ})
+    return rows

@@ -1,0 +1,210 @@
+"""What a person's answers about a sample of texts say of a removal list: its precision, its recall,
+and the share of the domain before and after.
+
+Texts are drawn at random within strata: of the list, and of what is kept, about its end and from
+the depths. Intervals are melded (Fay, Proschan and Brittain 2015): the exact one-sided confidence
+distributions of each stratum's number of texts of the domain, of which a lower limit takes the
+lower and an upper limit the upper one. They hold where nothing was found in a large stratum, where
+an error by the normal distribution is zero; see ``studies/audit``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Doubles = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+LEVEL = 0.95
+DRAWS = 20_000
+"""Of the number of texts of the domain in each stratum, for an interval."""
+FLOOR = 4
+"""One answer in so many is spread evenly over the strata, so that a surprise in the depths is
+seen."""
+ABOUT = 6
+"""The stratum below the list's end has at most one in so many of the texts that are kept."""
+QUANTITIES = {
+    "precision": "of the list is of the domain",
+    "recall": "of the domain is on the list",
+    "before": "of all texts is of the domain",
+    "after": "of what is kept is of the domain",
+}
+"""The shares that are estimated, in words."""
+
+
+@dataclass(frozen=True)
+class Strata:
+    """The strata of an audit: their ``sizes``, which are ``listed``, and the share of the domain
+    that is ``likely`` in each, by what is known before anybody reads; all (h,)."""
+
+    sizes: Ints
+    listed: Mask
+    likely: Doubles
+
+    @classmethod
+    def of(cls, codes: Ints, listed: Mask, likely: Doubles) -> Strata:
+        """Return them from what is known of single texts, (n,): ``codes`` as of ``strata``."""
+        sizes = np.bincount(codes)
+        shares = np.bincount(codes, weights=likely) / sizes
+        return cls(sizes, np.bincount(codes, weights=listed) > 0, shares)
+
+
+def strata(part: Ints, place: Ints | Doubles) -> Ints:
+    """Return the stratum of each of n texts, from 0, those of the list first.
+
+    ``part`` (n,) is 0 for texts of the list and tells those apart that are kept for one reason or
+    another; ``place`` (n,) is the order in which the texts of a part would go, first to last. The
+    list is halved. What is kept is cut below its first texts, as many as the list has, and where it
+    is of one part, a second time.
+    """
+    codes = np.empty(len(part), dtype=np.int64)
+    parts, count = np.unique(part), 0
+    for each in parts:
+        members = np.flatnonzero(part == each)
+        members = members[np.argsort(place[members], kind="stable")]
+        near = min(int((part == 0).sum()), len(members) // ABOUT)
+        ends = [len(members) // 2] if each == 0 else [near, 4 * near][: 2 if len(parts) == 2 else 1]
+        for stratum in np.split(members, ends):
+            if len(stratum):
+                codes[stratum] = count
+                count += 1
+    return codes
+
+
+def allocate(found: Strata, answers: int) -> Ints:
+    """Return how many of so many ``answers`` each stratum gets (h,): as many as narrows the
+    intervals of precision and recall most (Neyman), and no fewer than a floor.
+
+    What is likely counts as much as answers spread evenly would: a stratum in which nothing is
+    likely may hold something all the same.
+    """
+    sizes, strata_count = found.sizes, len(found.sizes)
+    worth = answers / strata_count
+    share = (found.likely * worth + 0.5) / (worth + 1)
+    total = sizes @ share
+    recall = sizes[found.listed] @ share[found.listed] / total
+    of_precision = np.where(found.listed, sizes / max(sizes[found.listed].sum(), 1), 0.0)
+    of_recall = np.where(found.listed, 1 - recall, recall) * sizes / total
+    need = np.hypot(of_precision, of_recall) * np.sqrt(share * (1 - share))
+    floor = np.minimum(sizes, max(2, answers // (FLOOR * strata_count)))
+    # Each goes where it takes most off the variance, which is need^2 / answers (Wright 2012).
+    more = [np.arange(least, min(size, answers)) for least, size in zip(floor, sizes, strict=True)]
+    pairs = zip(need, more, strict=True)
+    takes_off = np.concatenate([each**2 / (n * (n + 1.0)) for each, n in pairs])
+    owner = np.repeat(np.arange(strata_count), [*map(len, more)])
+    first = np.argsort(-takes_off, kind="stable")[: max(0, answers - int(floor.sum()))]
+    return floor + np.bincount(owner[first], minlength=strata_count)
+
+
+def sample(codes: Ints, counts: Ints, rng: np.random.Generator) -> Ints:
+    """Return which texts to read, in an order by chance: ``counts`` (h,) of each stratum."""
+    members = (np.flatnonzero(codes == stratum) for stratum in range(len(counts)))
+    drawn = [rng.choice(each, n, replace=False) for each, n in zip(members, counts, strict=True)]
+    return np.asarray(rng.permutation(np.concatenate(drawn)))
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Of each stratum (h,): how many texts were ``read``, how many of them are of the domain
+    (``yes``), and of how many nobody can say (``unsure``)."""
+
+    read: Doubles
+    yes: Doubles
+    unsure: Doubles
+
+
+class Estimate(NamedTuple):
+    """A share with its interval; ``value`` is NaN where there is none."""
+
+    value: float
+    low: float
+    high: float
+
+
+def estimates(
+    found: Strata,
+    answers: Answers,
+    rng: np.random.Generator,
+    shifts: tuple[float, float] = (0.0, 1.0),
+    draws: int = DRAWS,
+) -> dict[str, Estimate]:
+    """Return each of ``QUANTITIES``, with an interval of ``LEVEL``.
+
+    A text of which nobody can say is left out of the value; each limit takes it for what is worse.
+    ``shifts`` are those of the lower and the upper distribution; 0.5 of both is by Jeffreys' prior.
+    """
+    most = answers.yes + answers.unsure
+    low = _drawn(found.sizes, answers.read, answers.yes, shifts[0], (draws, rng))
+    high = _drawn(found.sizes, answers.read, most, shifts[1], (draws, rng))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = answers.yes / (answers.read - answers.unsure)
+    values = _quantities(found, *[found.sizes * shares] * 2)
+    # Recall is the lower, the fewer texts of the list and the more of those kept are of the domain.
+    lowest = _quantities(found, low, np.where(found.listed, low, high))
+    highest = _quantities(found, high, np.where(found.listed, high, low))
+    tail = (1 - LEVEL) / 2
+    return {
+        name: Estimate(
+            float(values[name]),
+            float(np.quantile(np.nan_to_num(lowest[name], nan=0.0), tail)),
+            float(np.quantile(np.nan_to_num(highest[name], nan=1.0), 1 - tail)),
+        )
+        for name in QUANTITIES
+    }
+
+
+def _drawn(
+    sizes: Ints, read: Doubles, yes: Doubles, shift: float, times: tuple[int, np.random.Generator]
+) -> Doubles:
+    """Draw each stratum's number of texts of the domain (draws, h). Of the texts that nobody read
+    it is beta-binomial, since that is how the order statistics of a sample without replacement are
+    distributed: with a shift of 0 it is the exact distribution of the lower limit, of 1 of the
+    upper one."""
+    draws, rng = times
+    a, b = yes + shift, read - yes + 1 - shift
+    share = rng.beta(np.maximum(a, 1e-9), np.maximum(b, 1e-9), (draws, len(sizes)))
+    share = np.where(a <= 0, 0.0, np.where(b <= 0, 1.0, share))
+    left = np.rint(sizes - read).astype(np.int64)
+    return np.asarray(yes + rng.binomial(left, share))
+
+
+def _quantities(found: Strata, of_shares: Doubles, of_recall: Doubles) -> Mapping[str, Doubles]:
+    """Return ``QUANTITIES`` of numbers of texts (..., h); ``of_recall`` are those for recall."""
+    listed, kept = found.listed, ~found.listed
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return {
+            "precision": of_shares[..., listed].sum(-1) / found.sizes[listed].sum(),
+            "recall": of_recall[..., listed].sum(-1) / of_recall.sum(-1),
+            "before": of_shares.sum(-1) / found.sizes.sum(),
+            "after": of_shares[..., kept].sum(-1) / found.sizes[kept].sum(),
+        }
+
+
+def expected(found: Strata, answers: int) -> dict[str, float]:
+    """Return half the width to expect of each interval after so many ``answers``."""
+    read = allocate(found, answers).astype(np.float64)
+    said = Answers(read, read * found.likely, np.zeros(len(read)))
+    wide = estimates(found, said, np.random.default_rng(0), draws=DRAWS // 5)
+    return {name: (each.high - each.low) / 2 for name, each in wide.items()}
+
+
+def answers_for(found: Strata, half: float) -> int:
+    """Return how many answers give intervals of precision and recall of ``half`` of their width, as
+    far as is known before; at most all texts."""
+    total = int(found.sizes.sum())
+
+    def enough(answers: int) -> bool:
+        wide = expected(found, answers)
+        return max(wide["precision"], wide["recall"]) <= half
+
+    high = least = min(total, 2 * len(found.sizes))
+    while high < total and not enough(high):
+        high = min(total, 2 * high)
+    return bisect_left(range(high), True, lo=max(least, high // 2), key=enough)

@@ -1,0 +1,230 @@
+"""Read a sample of texts, and learn a list's precision and recall.
+
+With LIST: draws the texts and writes a page that opens offline, on which people answer yes, no or
+unsure by key. How certain so many answers will be is said before. With --merge: joins the files
+that the page saved, says how far people agree, and gives precision, recall and the share of the
+domain before and after, with 95% intervals. mamushi rank --label takes the answers as labels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mamushi.errors import UserError
+
+PAGE = Path(__file__).parents[1] / "page"
+GROUP = "decide"
+SIZE, LEAST = 300, 20
+"""Texts to read: some that a person reads in an hour, and the fewest that say anything."""
+HALF = 0.05
+"""Half the width of the intervals of which is said how many answers give them."""
+PARTS = ("listed", "kept", "retain")
+"""What there is to draw from: retain texts are labelled ones that nobody ranked for removal."""
+SHOWN = 5
+"""Texts on which people differ that are printed."""
+FORGET_TEXT, RETAIN_TEXT = 0.9, 0.05
+"""How likely a labelled text is of the domain, by what it was labelled, since labels err."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a list of a run")
+    texts = "texts to read (default: %(default)s, about an hour)"
+    parser.add_argument("--size", type=int, default=SIZE, metavar="N", help=texts)
+    ask, default = "what the page asks", "Is this text of the domain that is to go?"
+    parser.add_argument("--question", default=default, help=f"{ask} (default: {default})")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample (default: 0)")
+    files = "answers that the page saved, a file a person"
+    parser.add_argument("--merge", nargs="+", type=Path, metavar="FILE", help=files)
+    out = "folder of the audit (default: audit)"
+    parser.add_argument("--out", type=Path, default=Path("audit"), metavar="FOLDER", help=out)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Raises ``UserError`` for a list away from its run, another audit in the folder, and as
+    ``annotators`` for answers."""
+    if (args.list is None) == (args.merge is None):
+        do = "give LIST to draw an audit, or --merge and the files that its page saved"
+        raise UserError("one of both is needed, a list or answers", do=do)
+    if args.size < LEAST:
+        what = f"{args.size} texts say nothing of a list"
+        raise UserError(what, where="--size", do=f"give at least {LEAST}")
+    if args.merge is None:
+        _draw(args)
+    else:
+        _merge(args.out, args.merge)
+
+
+def _ranked(where: Mapping[str, Any], listed: Sequence[str]) -> tuple[list[str], Any, Any, Any]:
+    """Read the n texts that were ranked with those of a list. Return their ids, of which part each
+    is, as ``PARTS`` has them, where it is in the ranking, and how likely of the domain, each (n,).
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from mamushi.io import paths, schemas
+    from mamushi.io.tables import FORGET, read_table
+
+    corpus = paths.under(pattern=paths.POSTERIOR, **where)
+    if corpus.is_file():
+        table = read_table(corpus, schemas.POSTERIOR)
+        table = table.filter(table["rank"].is_valid())
+        kept, likely = np.ones(len(table), np.int64), table["posterior"].to_numpy()
+    else:
+        table = read_table(paths.under(pattern=paths.SCORES, **where), schemas.SCORES)
+        forget = np.asarray(pc.equal(table["domain"], FORGET))
+        kept, likely = np.where(forget, 1, 2), np.where(forget, FORGET_TEXT, RETAIN_TEXT)
+    going = np.asarray(pc.is_in(table["id"], pa.array(listed, pa.string())))
+    if going.sum() < len(listed):
+        what, list_ = "lists texts that are not ranked", paths.under(pattern=paths.REMOVAL, **where)
+        raise UserError(what, where=list_, do="make it again with mamushi list")
+    by_score = pc.fill_null(pc.negate(table["score"]), np.inf)
+    place = pc.coalesce(table["rank"].cast(pa.float64()), by_score).to_numpy()
+    return table["id"].to_pylist(), np.where(going, 0, kept), place, likely
+
+
+def _draw(args: argparse.Namespace) -> None:
+    """Write the audit and its page, and say what to expect."""
+    import numpy as np
+
+    from mamushi.commands import _removal_list
+    from mamushi.evidence.ranking import texts_of
+    from mamushi.io import paths
+    from mamushi.io.files import atomic, read_json, write_json
+    from mamushi.io.provenance import fingerprint
+    from mamushi.selection.removals import digest
+    from mamushi_extras.audit import auditing
+    from mamushi_extras.pages import ranking_page
+
+    listed = _removal_list.read(args.list)
+    if listed.whole:
+        do = "set windows.action to cut, and audit what is listed then"
+        raise UserError("lists documents, and windows were ranked", where=args.list, do=do)
+    examples, copies = listed.all_copies()
+    where = paths.wildcards(paths.REMOVAL, args.list.absolute()) or {}
+    ids, part, place, likely = _ranked(where, listed.ids)
+    codes = auditing.strata(part, place)
+    found = auditing.Strata.of(codes, part == 0, likely)
+    given = auditing.allocate(found, min(args.size, len(codes)))
+    drawn = auditing.sample(codes, given, np.random.default_rng(args.seed))
+    names = [ids[row] for row in drawn]
+    texts = texts_of(examples, names)
+    parts = part[np.unique(codes, return_index=True)[1]].tolist()
+    audit = {
+        "list": {name: str(each) for name, each in where.items() if name != "root"},
+        **{"ids_sha256": digest(listed.ids), "texts_sha256": digest(texts)},
+        **{"question": args.question, "seed": args.seed},
+        "screen": (listed.manifest or {}).get("screen"),
+        "strata": [
+            {"texts_of": PARTS[of], "texts": size, "drawn": n, "probability": n / size}
+            | {"listed": of == 0, "likely": round(p, 6)}
+            for of, size, n, p in zip(
+                parts, found.sizes.tolist(), given.tolist(), found.likely.tolist(), strict=True
+            )
+        ],
+        "sample": [
+            {"id": name, "stratum": int(codes[row]), "copies": copies(name)}
+            for row, name in zip(drawn, names, strict=True)
+        ],
+    }
+    to, page = args.out / "audit.json", args.out / "audit.html"
+    if to.exists() and read_json(to) != audit:
+        do = "name another folder in --out, or remove this one with its answers"
+        raise UserError("another audit is there", where=to, do=do)
+    html = ranking_page.render(
+        "audit",
+        PAGE,
+        after="page",
+        title=f"Audit of {where['dataset']}",
+        question=args.question,
+        script=(PAGE / "audit.js").read_text(encoding="utf-8"),
+        data=ranking_page.json_in_html(
+            {"audit": fingerprint(audit), **ranking_page.shown(names, texts)}
+        ),
+    )
+    write_json(to, audit)
+    with atomic(page) as file:
+        file.write_text(html, encoding="utf-8", newline="\n")
+    _say(found, given, parts, listed.manifest or {})
+    print(f"{page}: open it in a browser; every answer is kept there, and s saves them as a file")
+    named = "" if args.out == Path("audit") else f" --out {shlex.quote(str(args.out))}"
+    print(f"next: mamushi audit --merge answers-NAME.json{named}")
+
+
+def _say(found: Any, given: Any, parts: Sequence[int], known: Mapping[str, Any]) -> None:
+    """Print what was drawn, what is known without answers, and what so many of them will give."""
+    from mamushi_extras.audit import auditing
+    from mamushi_extras.unlabelled.corpus import said, words
+
+    drawn = int(given.sum())
+    print(f"{drawn:,} of {found.sizes.sum():,} texts are drawn")
+    for of, size, n in zip(parts, found.sizes, given, strict=True):
+        print(f"  {PARTS[of]:<16}{n:>6,} of {size:,} texts")
+    if "share" in known:
+        print(f"before, {said(known['share'])} of the corpus is of the domain; of the list:")
+        print(f"  {words(known['precision'], known['recall'])}")
+    _say_of_screen(known.get("screen"))
+    wide = auditing.expected(found, drawn)
+    ends = (f"{name} {100 * wide[name]:.1f}" for name in ("precision", "recall"))
+    print(f"{drawn:,} answers: 95% intervals of {', '.join(ends)} points up and down, to expect")
+    print(f"{auditing.answers_for(found, HALF):,} answers: {100 * HALF:.0f} points for both")
+
+
+def _say_of_screen(screen: Mapping[str, Any] | None) -> None:
+    if screen:
+        passed = f"the {screen['passed']:,} texts that passed the screen"
+        print(f"  recall and share are of {passed}, of {screen['texts']:,}")
+
+
+def _merge(folder: Path, files: Sequence[Path]) -> None:
+    """Say what the answers mean, and write them as one file."""
+    import numpy as np
+
+    from mamushi.io.files import read_json, write_json
+    from mamushi_extras.audit import annotators, auditing
+
+    audit = read_json(folder / "audit.json")
+    people = annotators.read_answers(files, audit)
+    strata, sample = audit["strata"], audit["sample"]
+    merged = annotators.merge([each["id"] for each in sample], people)
+    answers = annotators.counts(audit, merged)
+    if missing := int((answers.read <= answers.unsure).sum()):
+        what = f"no yes or no yet in {missing} of {len(strata)} strata"
+        raise UserError(what, where=folder, do="answer more texts")
+    columns = (np.array([row[key] for row in strata]) for key in ("texts", "listed", "likely"))
+    found = auditing.Strata(*columns)
+    estimates = auditing.estimates(found, answers, np.random.default_rng(audit["seed"]))
+    pairs, unsure = annotators.agreement(people), int(answers.unsure.sum())
+    print(f"{len(merged):,} of {len(sample):,} texts, {unsure:,} of them unsure")
+    for name, each in estimates.items():
+        means = auditing.QUANTITIES[name]
+        print(f"  {name:<10}{each.value:.3f} [{each.low:.3f}, {each.high:.3f}]   {means}")
+    _say_of_screen(audit["screen"])
+    for pair in pairs:
+        print(f"  {_agreement(pair)}")
+    labels = {
+        name: merged[each["id"]]
+        for each in sample
+        if merged.get(each["id"], annotators.UNSURE) != annotators.UNSURE
+        for name in (each["id"], *each["copies"])
+    }
+    out = folder / "merged.json"
+    about = {"annotators": [*people], "agreement": pairs, "estimates": estimates, "unsure": unsure}
+    write_json(out, about | {"labels": labels})
+    print(f"{out}: the answers as labels, for mamushi rank --label {out}")
+
+
+def _agreement(pair: Mapping[str, Any]) -> str:
+    names, kappa = " and ".join(map(repr, pair["annotators"])), pair["kappa"]
+    if not pair["texts"]:
+        return f"{names} have no text in common"
+    of_chance = "none, since both always say one word" if kappa is None else f"{kappa:.2f}"
+    line = f"{names} agree on {pair['agree']:.1%} of {pair['texts']:,} texts; "
+    line += f"Cohen's kappa {of_chance}"
+    differ = ", ".join(map(repr, pair["differ"][:SHOWN]))
+    return line + (f"; they differ on {differ}" if differ else "")

@@ -1,0 +1,237 @@
+"""The audit of models, text by text: what they still reveal of texts that they should not know.
+
+Does an attack take the texts for members? Each number stands beside that of gold models, which
+never saw them: common texts look like members to any attack.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mamushi.errors import UserError
+from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
+from mamushi.evaluation.sad import Floats
+from mamushi.io import paths, schemas
+from mamushi.io.tables import INFERENCE, read_table
+from mamushi_extras.left.attacks import (
+    ATTACKS,
+    CHANCE,
+    FEWEST,
+    FEWEST_OTHERS,
+    FEWEST_SEEDS,
+    Bools,
+    Compared,
+    Measure,
+    Scored,
+    auc,
+    compare,
+    likelihood_ratio,
+    per_token,
+    simple_scores,
+    tpr,
+)
+
+Row = dict[str, Any]
+Scores = Mapping[str, Floats]  # Scores (n,) of one model, by attack.
+
+GOLD, BETA0, BASE, CONTAMINATED = "gold", "beta0", "base", "contaminated"
+MEASURES: Mapping[str, Measure] = {"auc": auc, "tpr": tpr}
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A model that is audited, and its start; ``seen``: either was trained on the forget texts of
+    the inference section, and not just on those that are planted."""
+
+    source: Source
+    start: str | None = None
+    seen: bool = True
+
+
+def audited(grid: Mapping[str, Any], start: str, ready: bool) -> list[Audited]:
+    """Return the models that are audited, gold aside. ``start`` is the endpoint from which
+    unlearning starts; ``ready`` that it was trained before, on whatever there is."""
+    ends = {BASE: True, CONTAMINATED: ready, BETA0: True}
+    found = [Audited(Source(name), seen=seen) for name, seen in ends.items()]
+    for pair in product(grid["selectors"], map(float, grid["budgets"])):
+        found.append(Audited(Source(RETRAINING, *pair), BETA0))
+        seen = ready or start == BETA0
+        found += [Audited(Source(name, *pair), start, seen) for name in grid["unlearners"]]
+    return found
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The n texts that all models were asked about; ``-1`` for those that are not planted."""
+
+    ids: Sequence[str]
+    ranked: Bools
+    planted: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which of n texts a row is about, seed by seed (S, n), and who the others are (n,)."""
+
+    members: str
+    planted: int | None
+    member: Bools
+    other: Bools
+
+
+def audit_texts(
+    grid: Mapping[str, Any],
+    starts: Mapping[str, str],
+    ready: Sequence[str],
+    root: str | Path = "results",
+) -> pa.Table:
+    """Return the table ``membership`` of all cells.
+
+    ``starts`` and ``ready`` as in ``audited``, by model. Raises ``UserError`` for a file that is
+    missing or of other texts.
+    """
+    rows: list[Row] = []
+    for cohort in cohorts(grid, root):
+        models = audited(grid, starts[cohort.model], cohort.model in ready)
+        rows += _membership(cohort, models)
+    return pa.Table.from_pylist(rows, schema=schemas.MEMBERSHIP.schema)
+
+
+def _membership(cohort: Cohort, models: Sequence[Audited]) -> Iterator[Row]:
+    about: dict[str, Any] = {}
+
+    def read(source: Source) -> list[dict[str, Floats]]:
+        return [_statistics(path, about) for path in _files(cohort, paths.MEMBERSHIP, source)]
+
+    gold, beta0, base = (read(Source(name)) for name in (GOLD, BETA0, BASE))
+    texts = _texts(about)
+    shadows = [np.array([per_token(one) for one in found]) for found in (gold, beta0)]
+
+    @cache
+    def scores(source: Source) -> list[Scores]:
+        found: list[Scores] = []
+        for seed, one in enumerate(read(source)):
+            each = simple_scores(one, None if source.source == BASE else base[seed])
+            if len(cohort.seeds) >= FEWEST_SEEDS:
+                outside, inside = (np.delete(shadow, seed, axis=0) for shadow in shadows)
+                ratio = likelihood_ratio(per_token(one), outside, inside, texts.ranked)
+                each["likelihood_ratio"] = ratio
+            found.append(each)
+        return found
+
+    def why_not(source: Source, attack: str) -> str | None:
+        if attack == "reference" and source.source == BASE:
+            return "the base model is what the attack compares with"
+        if attack == "likelihood_ratio" and len(cohort.seeds) < FEWEST_SEEDS:
+            return f"needs at least {FEWEST_SEEDS} seeds, has {len(cohort.seeds)}"
+        return None
+
+    yield from _rows(cohort, models, texts, scores, why_not)
+
+
+def _statistics(path: Path, about: dict[str, Any]) -> dict[str, Floats]:
+    """Read what a model makes of each text (n,). Raises ``UserError`` for a file of others."""
+    table = read_table(path, schemas.LIKELIHOODS).to_pydict()
+    here = {name: table.pop(name) for name in ("id", "section", "planted")}
+    # Those of the first file count.
+    about.update({} if about else here)
+    if about != here:
+        problem = "is of other texts than the others"
+        raise UserError(problem, where=path, do="delete it and run again")
+    return {name: np.array(values, dtype=np.float64) for name, values in table.items()}
+
+
+def _files(cohort: Cohort, pattern: str, source: Source) -> list[Path]:
+    """Return the file of each seed; the base model is the same for all, and asked once."""
+    files = cohort.files(pattern, arm=source.arm)
+    return [files[0]] * len(files) if source.source == BASE else files
+
+
+def _texts(about: Mapping[str, Sequence[Any]]) -> Texts:
+    often = np.array([-1 if n is None else n for n in about["planted"]], dtype=np.int64)
+    ranked = np.array([section == INFERENCE for section in about["section"]], dtype=bool)
+    return Texts(about["id"], ranked, often)
+
+
+def _roles(texts: Texts, model: Audited, lists: Sequence[Sequence[str]]) -> Iterator[Roles]:
+    """Yield the sets of texts that a model is asked about; ``lists`` are removed ids by seed."""
+    whole = np.tile(texts.ranked, (len(lists), 1))
+    parts = {"forget": whole}
+    if model.source.selector is not None:
+        gone = map(set, lists)
+        removed = np.array([[name in ids for name in texts.ids] for ids in gone], dtype=bool)
+        parts = {"removed": whole & removed, "kept": whole & ~removed}
+    for members, member in parts.items():
+        if model.seen:
+            yield Roles(members, None, member, ~texts.ranked)
+        for often in sorted({*texts.planted.tolist()} - {-1, 0}) if members != "kept" else ():
+            yield Roles(members, often, member & (texts.planted == often), texts.planted == 0)
+
+
+def _rows(
+    cohort: Cohort,
+    models: Sequence[Audited],
+    texts: Texts,
+    scores: Callable[[Source], list[Scores]],
+    why_not: Callable[[Source, str], str | None],
+) -> Iterator[Row]:
+    gold = scores(Source(GOLD))
+    for model in models:
+        source, ours = model.source, scores(model.source)
+        start = scores(Source(model.start)) if model.start else None
+        for roles in _roles(texts, model, cohort.lists(source)):
+            head = {"method": source.source, "selector": source.selector, "beta": source.beta}
+            head |= {"members": roles.members, "planted": roles.planted}
+            for attack, (name, measure) in product(ATTACKS, MEASURES.items()):
+                # Seeds may remove other numbers of texts: the least of them.
+                asked, others = int(roles.member.sum(axis=1).min()), int(roles.other.sum())
+                row = {**cohort.at, **head, "attack": attack, "measure": name}
+                row |= {"texts": asked, "others": others, "seeds": len(roles.member)}
+                why = why_not(source, attack) or _too_few(asked, others, measure)
+                if why is None:
+                    row |= _compare_with_gold(roles, attack, ours, gold, start, measure)
+                yield {**row, "why": why}
+
+
+def _too_few(texts: int, others: int, measure: Measure) -> str | None:
+    if texts < FEWEST:
+        return f"{texts} texts; an estimate takes at least {FEWEST}"
+    least = FEWEST if measure is auc else FEWEST_OTHERS
+    if others < least:
+        return f"{others} held-out texts to compare with; this measure takes at least {least}"
+    return None
+
+
+def _compare_with_gold(
+    roles: Roles,
+    attack: str,
+    ours: Sequence[Scores],
+    gold: Sequence[Scores],
+    start: Sequence[Scores] | None,
+    measure: Measure,
+) -> Row:
+    """Return the columns of ``schemas.AGAINST_GOLD`` that need an estimate, by scores of seeds."""
+
+    def compared(one: Sequence[Scores], two: Sequence[Scores]) -> Compared:
+        every = zip(one, two, roles.member, strict=True)
+        found = [Scored(a[attack], b[attack], member, roles.other) for a, b, member in every]
+        return compare(found, measure)
+
+    found = compared(ours, gold)
+    row: Row = {"value": found.model.value, "low": found.model.low, "high": found.model.high}
+    for name, each in (("gold", found.gold), ("difference", found.difference)):
+        row |= {name: each.value, f"{name}_low": each.low, f"{name}_high": each.high}
+    if start is not None:
+        row["start"] = compared(start, start).model.value
+    row["at_fault"] = not found.gold.low <= CHANCE[measure] <= found.gold.high
+    low, high = found.difference.low, found.difference.high
+    relation = "more than" if low > 0 else "less than" if high < 0 else "not told from"
+    row["verdict"] = f"{relation} gold"
+    return row

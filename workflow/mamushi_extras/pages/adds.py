@@ -1,0 +1,16 @@
+"""What this room adds to the core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+def start_page(
+    root: Path, configfiles: Sequence[str] = (), config: Mapping[str, Any] | None = None
+) -> Path | None:
+    """Write the start page of a results folder, see ``start.write``."""
+    from mamushi_extras.pages.start import write
+
+    return write(root, configfiles, config)

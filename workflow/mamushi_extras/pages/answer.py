@@ -1,0 +1,178 @@
+"""Answer a user's questions of one dataset and model, by what a results folder has: which list to
+take, how many texts have to go, what their removal buys, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mamushi.commands.show import table
+from mamushi.errors import UserError
+from mamushi.evaluation.summary import BASELINE
+from mamushi.evidence.advice import Row, advised, first_budget, take, units_at
+from mamushi.evidence.cut import cut
+from mamushi.evidence.judgement import ADVICE, COMPARISON, REFUSE, UNKNOWN, leading, unit_of
+from mamushi.evidence.ranking import excerpt, glimpse, ranking_at, read_ranking, texts_of
+from mamushi.io import paths, schemas
+from mamushi.io.tables import read_table
+from mamushi.selection.removals import share_of
+
+Manifest = Mapping[str, Any]
+Cell = Mapping[str, str | int]
+Step = tuple[str, str | None]
+"""What to do, and the command that does it in the folder that holds the results, if one does."""
+
+ASK = (
+    "Ask how many texts another target needs, here nine tenths of the effect:",
+    "mamushi advise --removal 0.9",
+)
+FIRST, AROUND = 10, 5
+"""Texts that go first, and texts on either side of the end of the list, as they are shown."""
+
+
+def answer(
+    root: Path, cell: Cell, lists: Mapping[str, Sequence[Manifest]], named: str = ""
+) -> dict[str, Any]:
+    """Return what the start page says of the ``lists`` of a cell, by selector and budget; in parts
+    None, or empty, where that is not known. ``named`` is what commands say of the configuration.
+
+    It is of texts where there are any, with the first mask of tokens to act on beside it."""
+    of_texts = {name: each for name, each in lists.items() if "removed" in each[0]}
+    masks = [lists[name][0] for name in leading(lists) if name not in of_texts]
+    masks = [each for each in masks if each["judgement"]["act"] not in (COMPARISON, REFUSE)]
+    selector = leading(of_texts or lists)[0]
+    how_many = advised(root, cell).get(selector)
+    budget = first_budget(how_many) if how_many else None
+    about = take(lists[selector], budget)
+    count, whole, unit = size(about)
+    bought = _bought(root, cell, selector)
+    page = paths.under("", paths.RANKING, **cell)
+    return {
+        "cell": cell,
+        "selector": selector,
+        "take": about,
+        "reasons": reasons(about["judgement"]),
+        "size": f"{count:,} of {whole:,} {unit}",
+        "cut": cut(root, cell),
+        "whole": whole,
+        "unit": unit,
+        "texts": _texts(root, {**cell, "selector": selector}, count) if of_texts else {},
+        "page": page if (root / page).is_file() else None,
+        "how_many": how_many,
+        **_spans(how_many),
+        "budget": budget,
+        "asked": (asked := units_at(budget, whole) if budget else None),
+        "short": asked is not None and asked > count,
+        "shares": [each["beta"] for each in lists[selector]],
+        "bought": bought,
+        "bought_at": take(bought[selector], about["beta"]) if bought else None,
+        "next": [
+            *steps(root, cell, about, budget, named),
+            *(_masking(root, cell, each) for each in masks[:1] if of_texts),
+            *([ASK] if how_many else []),
+        ],
+    }
+
+
+def size(about: Manifest) -> tuple[int, int, str]:
+    """Return how many a list has, of how many, and of what."""
+    if "removed" in about:
+        unit = unit_of(about) if "share" in about else f"forget {unit_of(about)}"
+        return about["removed"], about["n_forget"], unit
+    return about["masked"], about["tokens"], "tokens of the forget texts"
+
+
+def _spans(how_many: Row | None) -> dict[str, Any]:
+    """Return the ends of the interval of the budget that is read first (``sure``) and, where the
+    theory's is, those of what retraining may need (``may``)."""
+    if how_many is None:
+        return {"sure": None, "may": None}
+    needed = how_many["retraining_low"], how_many["retraining_high"]
+    if how_many["retraining"] is not None:
+        return {"sure": needed, "may": None}
+    known = how_many["budget_low"], how_many["budget_high"]
+    return {"sure": known, "may": needed if None not in needed else None}
+
+
+def reasons(judged: Mapping[str, Any]) -> list[str]:
+    """Return what speaks for and against a list, a thought each; of a comparison, why it is one."""
+    parts = [judged["ranking"], *([] if judged["act"] == COMPARISON else [judged["list"]])]
+    return [reason for words in parts for reason in words.split("; ")]
+
+
+def steps(root: Path, cell: Cell, about: Manifest, budget: float | None, named: str) -> list[Step]:
+    """Return what to do next, and what to do for the list of a ``budget`` that was estimated."""
+    act = about["judgement"]["act"]
+    found: list[Step] = []
+    if act == COMPARISON:
+        found.append(("Rank with a selector that looks at the texts, such as mamushi.", None))
+    elif act == REFUSE:
+        found.append(("Take more texts, or another model to embed them, and rank again.", None))
+    else:
+        if act == UNKNOWN:
+            found.append(("Read the list first: nothing is known of its worth.", None))
+        if "removed" not in about:
+            return [*found, _masking(root, cell, about)]
+        asked = units_at(budget, about["n_forget"]) if budget else about["removed"]
+        short = asked > about["removed"]
+        write = "Write your table without these texts and their copies:"
+        if short:
+            write = f"Or {write[0].lower()}{write[1:-1]}, fewer than half of the effect needs:"
+        found.append((write, f"mamushi apply {_quoted(root, about)} {table(root, cell)}"))
+        if asked != about["removed"]:
+            beta = share_of(asked, about["n_forget"])
+            make = f"mamushi list --budget {beta} --selector {about['selector']}{named}"
+            words = f"make the list that the estimate asks for, {asked:,} texts:"
+            step = (f"First {words}" if short else f"Or first {words}", make)
+            found.insert(len(found) - short, step)
+    return found
+
+
+def _masking(root: Path, cell: Cell, mask: Manifest) -> Step:
+    """Return how to hand a mask of tokens over."""
+    count, whole, unit = size(mask)
+    words = f"Where the model is trained again, leave {count:,} of {whole:,} {unit} out of the loss"
+    judged = f"by {mask['path'].parent.name} ({ADVICE[mask['judgement']['act']]}):"
+    export = f"mamushi export {_quoted(root, mask)} --to labels --out masked.jsonl"
+    return f"{words}, {judged}", export
+
+
+def _quoted(root: Path, about: Manifest) -> str:
+    """Return a list's path as a command in the folder that holds ``root`` names it."""
+    return shlex.quote(str(Path(root.resolve().name, about["path"])))
+
+
+def _texts(root: Path, names: Cell, removed: int) -> dict[str, list[dict[str, Any]]]:
+    """Return the texts that go first and those about the end of a list, masked; none where the
+    ranking or the texts are gone."""
+    try:
+        ranking = read_ranking(ranking_at(root, names))
+        first, cut = glimpse(removed, len(ranking.ids), FIRST, AROUND)
+        examples = paths.under(root, paths.EXAMPLES, dataset=names["dataset"])
+        texts = texts_of(examples, [ranking.ids[place] for place in first + cut])
+    except UserError:
+        return {}
+    rows = [
+        {"rank": p + 1, "score": ranking.scores[p], "goes": p < removed, "text": excerpt(text)}
+        for p, text in zip(first + cut, texts, strict=True)
+    ]
+    return {"First to go": rows[: len(first)], "About the end of the list": rows[len(first) :]}
+
+
+def _bought(root: Path, cell: Cell, selector: str) -> dict[str, list[Row]]:
+    """Return the rows of the table ``effects`` with a measured share of the gap, of the selector
+    and of chance, by budget; nothing where nothing was retrained."""
+    path = paths.under(root, paths.TABLE, table="effects")
+    try:
+        rows = read_table(path, schemas.EFFECTS).to_pylist()
+    except UserError:
+        return {}
+    ours = (cell["dataset"], cell["model"])
+    rows = [row for row in rows if (row["dataset"], row["model"]) == ours]
+    found = {
+        name: [row for row in rows if row["selector"] == name and row["recovered"] is not None]
+        for name in (selector, BASELINE)
+    }
+    return found if found[selector] else {}

@@ -1,0 +1,179 @@
+"""The start page of a results folder: for each dataset and model which texts should go, how many,
+what that buys and what to do next; then all that is there, by paths relative to the page."""
+
+from __future__ import annotations
+
+import shlex
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mamushi.config.grid import unmeasurable
+from mamushi.errors import UserError
+from mamushi.evidence.judgement import ADVICE, COMPARISON, leading, unit_of
+from mamushi.evidence.ranking import is_earlier
+from mamushi.io import paths
+from mamushi.io.files import atomic, read_json
+from mamushi.registry import plugins
+from mamushi_extras.pages.answer import answer
+from mamushi_extras.pages.ranking_page import render
+
+FEW = 3
+"""Datasets, models and seeds up to which all that is there of each lies open."""
+DOTS = 200 / 96
+"""Dots of a figure for each pixel of the page, by which its words are as large as the page's."""
+
+
+def write(
+    root: Path, configfiles: Sequence[str] = (), config: Mapping[str, Any] | None = None
+) -> Path | None:
+    """Write the start page of the results folder ``root``; None where it has nothing to link. Its
+    commands name the ``configfiles``; by the complete ``config``, it offers no retraining where
+    none is possible."""
+    named = " " + shlex.join(["--configfile", *configfiles]) if configfiles else ""
+    found = [
+        cell
+        for folder in root.glob("runs/*/*/seed*")
+        if (cell := paths.wildcards(paths.CELL, folder)) and cell["seed"].isdigit()
+    ]
+    found.sort(key=lambda cell: (cell["dataset"], cell["model"], int(cell["seed"])))
+    cells = [about for cell in found if (about := _cell(root, cell))]
+    answers: dict[tuple[str, str], dict[str, Any]] = {}
+    for each in cells:
+        cell, judged = each["cell"], each["manifests"]
+        if judged and (pair := (cell["dataset"], cell["model"])) not in answers:
+            answers[pair] = answer(root, cell, judged, named) | {
+                "hindered": _hindered(config, cell)
+            }
+    out = paths.under(root, paths.START)
+    rows: dict[str, list[Any]] = {
+        # Snakemake writes a report where it is told to: all examples of it, here.
+        "Reports": [(path, path.stem, None) for path in _inside(root, "*.html", but=out.name)],
+        "Figures": _figures(root, "figures/*.png", "figures/study/*.png"),
+        "Tables": [
+            (path, str(path.relative_to("tables").with_suffix("")), _beside(root, path, ".parquet"))
+            for path in _inside(root, "tables/**/*.csv")
+        ],
+    }
+    if not cells and not any(rows.values()):
+        return None
+    with atomic(out) as part:
+        about = {
+            "cells": cells,
+            "answers": list(answers.values()),
+            "few": len(cells) <= FEW,
+            "named": named,
+        }
+        page = render("start", **about, rows=rows, advice=ADVICE)
+        part.write_text(page, encoding="utf-8", newline="\n")
+    return out
+
+
+def _hindered(config: Mapping[str, Any] | None, cell: Mapping[str, str]) -> str | None:
+    """Return why nothing can be retrained and measured for a cell; None where it can, or where the
+    configuration is of other cells."""
+    axes = (("datasets", "dataset"), ("models", "model"))
+    if config is None or any(cell[one] not in config.get(axis, {}) for axis, one in axes):
+        return None
+    return unmeasurable(config, cell["dataset"], cell["model"])
+
+
+def _cell(root: Path, cell: dict[str, str]) -> dict[str, Any] | None:
+    """Return what a cell has to show and to link, None where that is nothing."""
+    del cell["root"]
+    pages = {
+        paths.RANKING: "Ranking to browse",
+        paths.DATA_CARD: "What became of the raw texts",
+    }
+    lists: dict[str, dict[str, Any]] = {}
+    manifests: dict[str, list[Any]] = {}
+    own = {"selector": "*", "beta": "*", **cell}
+    patterns = (paths.REMOVAL, paths.SPANS)
+    for pattern, path in (
+        (p, each) for p in patterns for each in _inside(root, _pattern(p, **own))
+    ):
+        if names := paths.wildcards(pattern, root / path):
+            found = _manifest(root / path.with_suffix(".json"))
+            size, advice = ("list", "")
+            inputs = (found or {}).get("provenance", {}).get("inputs", {})
+            if is_earlier(root, {**cell, "selector": names["selector"]}, inputs):
+                advice = "of an earlier ranking"
+            elif found:
+                found |= {"path": path, "beta": float(names["beta"])}
+                manifests.setdefault(names["selector"], []).append(found)
+                masked = f"{found['masked']:,} tokens" if "masked" in found else None
+                size, advice = masked or f"{found['removed']:,} texts", _advice(found)
+            shown = (path, size, _beside(root, path, ".json"), advice)
+            lists.setdefault(names["selector"], {})[names["beta"]] = shown
+    order = leading(manifests)
+    first = manifests[order[0]][0] if order else None
+    about = {
+        "manifests": manifests,
+        "counts": first
+        and (first["n_forget"], first["n_retain"], "share" in first and unit_of(first)),
+        "pages": [
+            (place, name)
+            for pattern, name in pages.items()
+            if (root / (place := Path(_pattern(pattern, **cell)))).exists()
+        ],
+        "lists": {name: lists[name] for name in dict.fromkeys([*order, *lists])},
+        "worth": {name: manifests[name][0]["judgement"] for name in order},
+        "budgets": sorted({beta for by_budget in lists.values() for beta in by_budget}),
+        "figures": _figures(root, _pattern(paths.CELL_FIGURE_PNG, figure="*", **cell)),
+    }
+    title = f"{cell['dataset']}, {cell['model']}, seed {cell['seed']}"
+    return {"title": title, "cell": cell, **about} if any(about.values()) else None
+
+
+def _manifest(path: Path) -> dict[str, Any] | None:
+    """Read a manifest; None where it is missing, damaged, or of a version that did not judge."""
+    try:
+        found = read_json(path)
+        needed = ("n_forget", "n_retain", "expected", "judgement")
+        return found if all(key in found for key in needed) else None
+    except (UserError, TypeError, ValueError):
+        return None
+
+
+def _advice(found: dict[str, Any]) -> str:
+    """Return what to do with a list, in words; none for a comparison, whose whole row says so."""
+    act = found["judgement"]["act"]
+    return "" if act == COMPARISON else ADVICE[act]
+
+
+def _figures(root: Path, *patterns: str) -> list[dict[str, Any]]:
+    """Return of each figure what is shown and what is opened, its name, what it shows in words, and
+    the width and height at which its words are readable."""
+    found = []
+    for path in sorted(path for pattern in patterns for path in _inside(root, pattern)):
+        # Of a cell the folder in the figures says what it shows, of all cells the file does.
+        parts = path.relative_to("figures").with_suffix("").parts
+        name, study = parts[0] if len(parts) > 2 else parts[-1], parts[0] == "study"
+        known = plugins("figure").get("sad" if study else name)
+        caption = known.summary if known else ""
+        large, size = _beside(root, path, ".pdf") or path, _size(root / path)
+        found.append({"path": path, "large": large, "name": name, "words": caption, "size": size})
+    return found
+
+
+def _size(png: Path) -> list[int] | None:
+    """Return width and height of a picture in pixels of the page; None of what is no PNG."""
+    with png.open("rb") as file:
+        head = file.read(24)
+    if len(head) < 24 or head[12:16] != b"IHDR":
+        return None
+    return [max(1, round(dots / DOTS)) for dots in struct.unpack(">II", head[16:])]
+
+
+def _inside(root: Path, pattern: str, but: str | None = None) -> Iterable[Path]:
+    return sorted(path.relative_to(root) for path in root.glob(pattern) if path.name != but)
+
+
+def _beside(root: Path, path: Path, suffix: str) -> Path | None:
+    other = path.with_suffix(suffix)
+    return other if (root / other).exists() else None
+
+
+def _pattern(pattern: str, **names: str) -> str:
+    return pattern.format(**names).removeprefix("results/")

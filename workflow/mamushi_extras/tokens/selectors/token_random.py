@@ -1,0 +1,23 @@
+"""Tokens of the forget texts in uniform order: the baseline that a ranking of tokens has to beat.
+
+Score: an independent draw from U(0, 1) by the seed, for each predicted token.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from mamushi_extras.tokens.masks import Scores, TokenPool
+
+SETTINGS: dict[str, Any] = {}
+
+UNIT = "tokens"
+COMPARISON = "its tokens are drawn by chance"
+
+
+def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores:
+    """s(x, t) ~ U(0, 1). The draws go by text, in the order of their ids."""
+    rng, drawn = np.random.default_rng(seed), {}
+    for place in sorted(pool.forget, key=lambda place: str(pool.texts.ids[place])):
+        drawn[place] = rng.random(max(len(pool.texts[place]) - 1, 0), dtype=np.float32)
+    return [drawn.get(place) for place in range(len(pool.texts))]

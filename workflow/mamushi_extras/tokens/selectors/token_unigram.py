@@ -1,0 +1,63 @@
+"""Tokens by the smoothed log ratio of how frequent they are in forget and in retain texts.
+
+With c1(w), c2(w) the counts of a token w in the forget and retain texts of the other folds and of
+the contamination section, n1 and n2 their sums, p(w) its share of both together, and a the prior:
+
+    s(w) = log (c1(w) + a p(w)) / (n1 + a) - log (c2(w) + a p(w)) / (n2 + a)
+
+the log ratio of two multinomials under one Dirichlet prior (Monroe, Colaresi and Quinn 2008). It
+needs no model, and says the same of a token wherever it stands.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mamushi.io.domains import FORGET
+from mamushi.selection.crossfit import FOLDS
+from mamushi.selection.folds import stratified_folds
+from mamushi.selection.unigram import counts, vocabulary
+from mamushi_extras.tokens.masks import Scores, TokenPool
+
+SETTINGS: dict[str, Any] = {
+    "folds": FOLDS,
+    "prior": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "default": 300.0,
+        "description": "Tokens that the prior is worth: the more, the nearer are the ratios of "
+        "rare tokens to 0.",
+    },
+}
+
+UNIT = "tokens"
+
+
+def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores:
+    """Out-of-fold log ratios, in nats; 0 for a token that no other text has.
+
+    Raises ``UserError`` when a domain has too few texts for the folds.
+    """
+    texts, prior = pool.texts, settings["prior"]
+    fold = stratified_folds(texts.domains == FORGET, settings["folds"], seed, pool.groups)
+    size = vocabulary(texts, pool.others)
+    both = counts(pool.others, np.ones(len(pool.others), dtype=bool), size)
+    both += counts(texts, np.ones(len(texts), dtype=bool), size)
+    found: Scores = [None] * len(texts)
+    for number in range(settings["folds"]):
+        ratio = log_ratio(both - counts(texts, fold == number, size), prior).astype(np.float32)
+        for place in np.flatnonzero(fold == number).tolist():
+            found[place] = ratio[texts[place][1:]]
+    return found
+
+
+def log_ratio(counted: NDArray[np.float64], prior: float) -> NDArray[np.float64]:
+    """Return s(w) of every token (size,) from its counts (2, size) in both domains."""
+    total = counted.sum(axis=1)
+    share = prior * counted.sum(axis=0) / max(total.sum(), 1.0)
+    seen = share > 0
+    ratio = np.zeros(len(share))
+    forget, retain = (np.log(c[seen] + share[seen]) for c in counted)
+    ratio[seen] = forget - retain - np.log((total[0] + prior) / (total[1] + prior))
+    return ratio

@@ -1,0 +1,370 @@
+"""Rank a corpus that nobody labelled: a posterior of each text, and what a list of the first holds.
+
+The scores are those of examples against the corpus, cross-fitted. A text of the corpus that is a
+copy of an example is of the domain for certain and comes first; texts that are known to be wanted
+are in no list; what people answered goes before both. Hits of a blocklist are no examples: each is
+of the domain with a probability of its own, so they do not come before the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mamushi.data.groups import independent
+from mamushi.data.labels import group_codes
+from mamushi.evidence.confounds import read_texts
+from mamushi.evidence.judgement import judge, separation, unit_of
+from mamushi.evidence.stability import rankings, stability
+from mamushi.io import paths, schemas
+from mamushi.io.domains import FORGET
+from mamushi.io.paths import beta as written
+from mamushi.io.shards import ranked
+from mamushi.io.tables import read_metadata, read_table
+from mamushi.selection.refits import read_refits
+from mamushi.selection.removals import budget_of, digest, removals
+from mamushi_extras.unlabelled.like import ANSWERED, GIVEN, SCREEN, WANTED
+from mamushi_extras.unlabelled.share import ERROR, Share, Tilt, count_bounds, share, upper_bound
+
+Doubles = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Interval = dict[str, float | None]
+
+NO_SAMPLE = (
+    "the hits of a blocklist are no sample of the domain, which has texts without its terms: "
+    "nothing bounds its share"
+)
+VAGUE = 0.8
+NO_GOLD = "nobody marked the domain in the corpus, so there is no gold standard to come near"
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Out-of-fold scores (n,) of texts by their ``ids``: of ``examples``, of texts ``inside`` the
+    corpus, and of ``wanted`` ones. An example inside is certain, unless the examples are ``hits``
+    of a blocklist. What was ``asked`` about texts of the corpus made them examples or wanted: those
+    are no fair sample, as they were drawn about the ends of lists, and stand for themselves alone.
+    Where a screen let the corpus pass, ``missed`` ones of those that are given would not have: what
+    the corpus has of their kind is like the others alone. But windows of ``divided`` documents pass
+    with a document, also those that alone would not."""
+
+    ids: NDArray[np.object_]
+    score: Doubles
+    examples: Mask
+    inside: Mask
+    wanted: Mask
+    hits: bool = False
+    asked: Mask | bool = False
+    groups: NDArray[np.int64] | None = None
+    """Codes of texts that are not independent, such as windows of a document; None of others."""
+    missed: Mask | bool = False
+    divided: bool = False
+
+    def _alone(self, *parts: Mask) -> list[float]:
+        groups = self.groups
+        return [independent(None if groups is None else groups[part]) for part in parts]
+
+    @property
+    def drawn(self) -> Mask:
+        """Which texts are a fair sample of the domain, (n,)."""
+        return self.examples & np.logical_not(self.asked)
+
+    @property
+    def passing(self) -> Mask:
+        """Which of these would pass the screen, (n,)."""
+        return self.drawn & np.logical_not(self.missed)
+
+    @property
+    def sample(self) -> Mask:
+        """Which of them are like what the corpus has of the domain, (n,), or less than that like
+        it: then the share is bounded all the same."""
+        return self.drawn if self.divided else self.passing
+
+    @property
+    def others(self) -> Mask:
+        """Which texts are a fair sample of what the corpus has that is not of the domain, (n,)."""
+        return self.wanted & np.logical_not(self.asked) & np.logical_not(self.missed)
+
+    @property
+    def whole(self) -> Mask:
+        """Which texts the corpus has, (n,): also those that people want to keep."""
+        return self.inside | self.asked
+
+    @property
+    def certain(self) -> Mask:
+        """Which texts of the corpus are of the domain for certain, (n,)."""
+        return self.examples & self.inside & np.logical_or(self.asked, not self.hits)
+
+    @property
+    def rest(self) -> Mask:
+        """Which texts of the corpus nothing is known of, but by asking, (n,). Among hits, those of
+        which nothing is known at all."""
+        known = np.logical_and(self.asked, not self.hits)
+        return (self.inside & ~self.examples) | known
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """The places of the corpus texts, first to go first: the certain ones, then by score, ties
+        by id."""
+        order = np.lexsort((self.ids.astype(np.str_), -self.score, ~self.certain))
+        return order[self.inside[order]]
+
+    @cached_property
+    def of_rest(self) -> Share:
+        """The share of the domain in the rest."""
+        wanted = self.score[self.others] if self.others.any() else None
+        alone = self._alone(self.sample, self.rest, self.others)
+        found = share(self.score[self.sample], self.score[self.rest], wanted, alone)
+        return replace(found, low=None, high=1.0, reason=NO_SAMPLE) if self.hits else found
+
+    @cached_property
+    def hit_precision(self) -> Tilt | None:
+        """Of a blocklist: the share of its hits that are like the rest, by scores turned round. It
+        takes false hits to be like other texts."""
+        if not self.hits:
+            return None
+        return Tilt.fit(-self.score[self.rest], -self.score[self.sample])
+
+    @cached_property
+    def fitted(self) -> Tilt:
+        """The ratio of the domain to the rest."""
+        one, rest = self.score[self.sample], self.score[self.rest]
+        return Tilt.fit(one, rest, self.of_rest.estimate)
+
+    @cached_property
+    def posterior(self) -> Doubles:
+        """The probability of each text to be of the domain, (n,), at the guess of the share."""
+        found = self.fitted.posterior(self.score)
+        if self.hit_precision is not None:
+            true = 1 - self.hit_precision.posterior(-self.score)
+            found = np.where(self.examples, true, found * true)
+            return np.where(self.asked, self.examples, found)
+        return np.where(self.examples, 1.0, np.where(self.wanted, 0.0, found))
+
+    @property
+    def likely(self) -> int:
+        """How many texts of the corpus are more likely than not of the domain."""
+        return int((self.posterior[self.inside] > 0.5).sum())
+
+    def share(self) -> dict[str, Any]:
+        """Return the share of the domain in the corpus, with what is known for certain."""
+        n, found = int(self.whole.sum()), self.of_rest
+        rest, known = int(self.rest.sum()), int((self.certain & ~self.rest).sum())
+        if self.hits:
+            at = float(self.posterior[self.whole].mean())
+            return {"estimate": at, "low": None, "high": None, "reason": found.reason}
+        ends = (found.estimate, found.low, found.high)
+        scaled = [None if end is None else (end * rest + known) / n for end in ends]
+        return dict(zip(("estimate", "low", "high"), scaled, strict=True)) | {
+            "reason": found.reason
+        }
+
+    def blocklist(self) -> dict[str, Any] | None:
+        """Return how many hits there are and what share of them is of the domain, by their own
+        posteriors and at least, where false hits are like other texts; None of examples."""
+        if not self.hits:
+            return None
+        alone = self._alone(self.rest, self.sample)
+        one, mixed = -self.score[self.rest], -self.score[self.sample]
+        mistaken = upper_bound(one, mixed, alone=alone)
+        precision = float(self.posterior[self.sample].mean())
+        return {
+            "hits": int(self.sample.sum()),
+            "precision": precision,
+            "precision_low": min(1 - mistaken, precision),
+            "of": "where false hits are like texts that are not hit; an audit says what they are",
+        }
+
+    def table(self, scores: pa.Table) -> pa.Table:
+        """Return the table ``posterior`` of the texts of the table ``scores``."""
+        ranks = np.zeros(len(self.ids), dtype=np.int64)
+        ranks[self.order] = np.arange(1, len(self.order) + 1)
+        a = max(self.of_rest.estimate, 1e-6)
+        columns = {
+            "id": pa.array(self.ids, pa.string()),
+            "domain": scores["domain"],
+            "score": self.score,
+            "rank": pa.array(ranks, mask=~self.inside),
+            "fold": scores["fold"],
+            "log_ratio": np.log(np.maximum(self.fitted.posterior(self.score), 1e-300) / a),
+            "posterior": self.posterior,
+        }
+        return pa.table(columns, schema=schemas.POSTERIOR.schema)
+
+    def holds(self, k: int) -> tuple[Interval, Interval]:
+        """Return precision of the list of the first ``k`` texts, and recall: the chance of a text
+        of the domain that is not certain to be in it; each at 95%, and null where it is not known.
+        Where few are of the domain, what share of these is in it is less sure."""
+        certain, rest = int(self.certain.sum()), int(self.rest.sum())
+        if self.hits or not k:
+            at = float(self.posterior[self.order[:k]].mean()) if k else None
+            nothing: Interval = {"estimate": None, "low": None, "high": None}
+            return {**nothing, "estimate": at}, nothing
+        cut = self.score[self.order[k - 1]]
+        above, passing = self.score >= cut, self.passing
+        sure = min(k, certain) / k
+        # What the share counts at the cut is not counted twice.
+        counted = self.certain & self.rest & above & (k > certain)
+        known = min(k, certain) - int(counted.sum())
+
+        def chance(of: Mask, among: Mask) -> tuple[float, float, float]:
+            hits, n = int((of & above).sum()), int(among.sum())
+            return (hits / n, *count_bounds(hits, n, ERROR / 2)) if k > certain else (0.0, 0.0, 0.0)
+
+        # Of the texts of the domain that are in the corpus, and of all that a screen read. What
+        # passes with a document is between what would pass alone and what is drawn.
+        caught = (*chance(self.sample, self.sample)[:2], chance(passing, passing)[2])
+        recall = (*chance(passing, self.drawn)[:2], chance(self.sample, self.drawn)[2])
+        found = self.of_rest
+        low = found.low or 0.0
+        of_list = [
+            min(max((known + a * rest * r) / k, sure), 1.0)
+            for a, r in zip((found.estimate, low, found.high), caught, strict=True)
+        ]
+        if found.low is not None:
+            # What is not of the domain scores like the texts that are wanted.
+            same = self.score[self.others] >= cut
+            (alone,) = self._alone(self.others)
+            most = count_bounds(same.sum() * alone, len(same) * alone, ERROR / 2)[1]
+            of_list[1] = max(of_list[1], 1 - (1 - low) * rest * (k > certain) * most / k)
+            # Examples from elsewhere bound nothing from above, and mislead the guess of the share.
+            of_list[2] = of_list[2] if of_list[1] <= of_list[2] else 1.0
+            of_list[0] = max(of_list[:2])
+        names = ("estimate", "low", "high")
+        precision: Interval = dict(zip(names, of_list, strict=True))
+        if found.low is None:
+            precision |= {"low": sure or None}
+        return precision, dict(zip(names, recall, strict=True))
+
+    def screen_recall(self) -> Interval:
+        """Return the chance of a text like the examples to pass the screen, at 95%; of a window the
+        least chance, since another one of its document may do."""
+        passed, n = int(self.passing.sum()), int(self.drawn.sum())
+        low, high = count_bounds(passed, n)
+        return {"estimate": passed / n, "low": low, "high": 1.0 if self.divided else high}
+
+
+def read_corpus(scores: pa.Table, examples: Path, *, hits: bool) -> Corpus:
+    """Return it from the table ``scores`` and the table ``examples`` that it was made from."""
+    about = read_metadata(examples)
+    known = ranked(examples, GIVEN, ANSWERED, "group", *([SCREEN] if "screened" in about else []))
+    return replace(corpus_of(scores, known, hits=hits), divided="windows" in about)
+
+
+def corpus_of(scores: pa.Table, known: Mapping[str, Any], *, hits: bool) -> Corpus:
+    """Return it from the table ``scores`` and what is ``known`` of its texts, by columns of the
+    examples table."""
+    given = known[GIVEN]
+    return Corpus(
+        ids=np.array(scores["id"].to_pylist(), dtype=object),
+        score=np.asarray(scores["score"].to_numpy(), dtype=np.float64),
+        examples=np.asarray(pc.equal(scores["domain"], FORGET)),
+        inside=np.asarray(given.is_null()),
+        asked=np.asarray(known[ANSWERED].is_valid()),
+        wanted=np.asarray(pc.fill_null(pc.equal(given, WANTED), fill_value=False)),
+        hits=hits,
+        groups=group_codes(known["group"]),
+        missed=np.asarray(known[SCREEN]) < 0 if SCREEN in known else False,
+    )
+
+
+def manifest_of(
+    at: Callable[[str], Path], refits: Path | None, beta: float, compared: str | None
+) -> dict[str, Any]:
+    """Return what a manifest says of the list at a budget, from the tables of its run, each ``at``
+    a path for its pattern."""
+    needed = (paths.EXAMPLES, paths.DUPLICATES, paths.SCORES, paths.POSTERIOR)
+    examples, duplicates, scores, posterior = map(at, needed)
+    scored, table = (read_table(path, schemas.SCORES) for path in (scores, posterior))
+    again = read_refits(refits)
+    _, about = stability(*rankings(table, again), [beta])
+    listed = {"rankings": about["rankings"], **about["budgets"][written(beta)]}
+    texts = read_texts(examples, duplicates, scored["id"].to_pylist())
+    hits = read_metadata(posterior)["provenance"]["settings"]["hits"]
+    corpus = read_corpus(scored, examples, hits=hits)
+    copies = read_table(duplicates, schemas.DUPLICATES)
+    separates = separation(scored, again, texts)
+    screened = read_metadata(examples).get("screened")
+    of_screen = screened and {**screened, "recall": corpus.screen_recall()}
+    unit = unit_of(read_metadata(scores))
+    known = corpus_manifest(corpus, table, copies, beta, separates, listed, compared, unit)
+    return {**known, "screen": of_screen}
+
+
+def corpus_manifest(
+    corpus: Corpus,
+    table: pa.Table,
+    duplicates: pa.Table,
+    beta: float,
+    separates: Mapping[str, Any],
+    listed: Mapping[str, Any],
+    compared: str | None = None,
+    unit: str = "texts",
+) -> dict[str, Any]:
+    """Return what is known of the list at a budget, of which ``table`` is what the corpus says.
+    ``separates`` and ``unit`` are as in ``judgement``; ``listed`` says how often its texts are."""
+    k = budget_of(beta, table)
+    chosen = removals(table, duplicates, k)
+    precision, recall = corpus.holds(k)
+    low, at = precision["low"], precision["estimate"]
+    # What is known of labelled lists: how much is not of the domain.
+    others = {
+        "estimate": None if at is None else 1 - at,
+        "upper_bound": None if low is None else 1 - low,
+    }
+    known = words(precision, recall, unit)
+    judged = judge(separates, k, listed, others, compared=compared, unit=unit, holds=known)
+    return {
+        "n_forget": len(corpus.order),
+        "n_retain": 0,
+        "examples": int(corpus.examples.sum()),
+        "certain": int(corpus.certain.sum()),
+        "removed": k,
+        "copies": sum(map(len, chosen["copies"].to_pylist())),
+        "cross_posts": 0,
+        "threshold": float(chosen["score"][-1].as_py()) if k else None,
+        "ids_sha256": digest(chosen["id"].to_pylist()),
+        "ids_sha256_of": "the ids by rank, without copies, in UTF-8, each followed by a newline",
+        "verdict": judged.pop("words"),
+        "judgement": judged,
+        "separation": separates,
+        "also_retain": {**others, "of": "the share of the list that is not of the domain"},
+        "share": corpus.share(),
+        "blocklist": corpus.blocklist(),
+        "likely": corpus.likely,
+        "precision": precision,
+        "recall": recall,
+        "stability": listed,
+        "expected": {"unit": "nats", "by": None, "withheld": NO_GOLD},
+    }
+
+
+def words(precision: Interval, recall: Interval, unit: str = "texts") -> str:
+    """Return what a list of some ``unit`` holds, in words."""
+    own = f"{said(precision)} of {'it' if unit == 'texts' else f'its {unit}'} is of the domain"
+    if recall["low"] is None:
+        return f"{own}, and how much of the domain it has is not known"
+    one = unit.removesuffix("s")
+    return f"{own}, and a {one} like the examples is in it with a chance of {said(recall)}"
+
+
+def said(found: Mapping[str, Any]) -> str:
+    """Return a share as far as it is known: an interval wider than ``VAGUE`` says nothing."""
+    if None not in (found["low"], found["high"]) and found["high"] - found["low"] > VAGUE:
+        return "an unknown share"
+    ends = (found[name] for name in ("estimate", "low", "high"))
+    at, low, high = (
+        end if end is None else f"{end:{'.0%' if end > 0.1 else '.1%'}}" for end in ends
+    )
+    if low is not None and high is not None:
+        return f"{at} [{low}, {high}]"
+    guess = "an unknown share" if at is None else f"perhaps {at}"
+    return guess if high is None else f"{guess}, at most {high},"

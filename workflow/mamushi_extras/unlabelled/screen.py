@@ -1,0 +1,162 @@
+"""A first look at a corpus that is too large to be embedded: which of its texts can be of a domain.
+
+A logistic regression on hashed words (tf-idf) tells the examples of the domain from a sample of the
+corpus. The texts that score highest by it are embedded and ranked; of the others nothing is kept.
+A document that is divided into windows scores as the best of these.
+
+The examples, a sample of the domain, say what is missed: each passes where it is among the highest
+by a fit without it and its copies. A sample of the texts beneath says less: a thousand without one
+of the domain leave room for 3,000 in a million.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+
+from mamushi.data import readers
+from mamushi.data.duplicates import find_duplicates
+from mamushi.data.readers import Row, Table
+from mamushi.errors import UserError
+from mamushi_extras.unlabelled import like
+from mamushi_extras.windows.windows import parts
+
+Scores = NDArray[np.float32]
+
+FEATURES, FOLDS, SAMPLE = 2**20, 10, 20_000
+COPIES, SHINGLE = 0.5, 3
+"""Similarity at which examples are taken for copies, and words of a shingle."""
+BLOCK = 8192
+"""Texts that are scored at a time."""
+
+
+@dataclass
+class Screen:
+    """Scores texts by the ``weights`` (FEATURES, 1 + FOLDS) of their words, times their ``rarity``:
+    first those by all examples, then those by all but a fold, which ``fold`` (m,) has of each. Of a
+    corpus the highest of all these scores are kept, ``best`` (passed, 1 + FOLDS). Documents are
+    divided by ``windows``, if that is not None."""
+
+    weights: Scores
+    rarity: TfidfTransformer
+    fold: NDArray[np.int64]
+    windows: Mapping[str, Any] | None = None
+    best: Scores = field(default_factory=lambda: np.empty((0, 1 + FOLDS), np.float32))
+
+    def scores(self, texts: Iterable[Any]) -> Scores:
+        """Return the scores of each text (n, 1 + FOLDS): the higher, the more like the examples. A
+        text without words has the lowest."""
+        found = self.rarity.transform(_counts(texts))
+        scores = np.asarray(found @ self.weights)
+        scores[found.getnnz(axis=1) == 0] = -np.inf
+        return scores
+
+    def through(self, rows: Iterator[Row], column: str, most: int) -> list[Row]:
+        """Return the ``most`` rows whose text, in a ``column``, scores highest, in their order; of
+        equal scores, the first ones."""
+        kept: list[Row] = []
+        own = np.empty(0, np.float32)
+        while block := list(islice(rows, BLOCK)):
+            divided = [_windows(cells.get(column), self.windows) for _, _, cells in block]
+            first = np.cumsum([0, *map(len, divided[:-1])])
+            scores = np.maximum.reduceat(self.scores(chain.from_iterable(divided)), first)
+            self.best = np.concatenate([self.best, scores])
+            kept, own = kept + block, np.concatenate([own, scores[:, 0]])
+            if len(own) > 2 * most:
+                kept, own = self._highest(kept, own, most)
+        return self._highest(kept, own, most)[0]
+
+    def _highest(self, kept: list[Row], own: Scores, most: int) -> tuple[list[Row], Scores]:
+        if len(own) > most:
+            self.best = np.partition(self.best, -most, axis=0)[-most:]
+        order = np.sort(np.argsort(-own, kind="stable")[:most])
+        return [kept[place] for place in order.tolist()], own[order]
+
+    def margins(self, examples: Sequence[str], others: Sequence[str] = ()) -> NDArray[np.float64]:
+        """Return by how much the examples are above what passes, by the fits without them, and then
+        ``others``, to which nothing was fitted; a text without words as the lowest one."""
+        column = np.concatenate([1 + self.fold, np.zeros(len(others), np.int64)])
+        scores = self.scores([*examples, *others])[np.arange(len(column)), column]
+        lowest = np.where(np.isfinite(self.best), self.best, np.inf).min(axis=0)
+        found = scores.astype(np.float64) - lowest[column]
+        return np.maximum(found, found[np.isfinite(found)].min(initial=0.0))
+
+
+def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[Table, like.Screened]:
+    """Read the ``columns`` of those rows of a corpus that its ``screen`` lets through; it is read
+    twice. Raises ``UserError`` as ``readers.read`` and ``like.check``, and where few examples pass.
+    """
+    path, column, given = settings["path"], settings["text"], like.given(settings)
+    quote = settings.get("quote") is None
+    rows, n = readers.sampled(path, [column], SAMPLE, quote=quote)
+    sample = [cell if isinstance(cell, str) else "" for cell in rows.columns[column]]
+    like.check(given, sample, settings)
+    examples = [text for _, text in given["like"]]
+    windows, draw = settings.get("windows"), np.random.default_rng(0)
+    # An example is a passage, which is told from passages.
+    sample = [str(draw.choice(_windows(text, windows))) for text in sample]
+    screen, most = fit(examples, sample, windows), settings["forget"]["screen"]
+    # Below 1 it is a share.
+    most = int(min(n, most if most >= 1 else np.ceil(most * n)))
+    table = readers.read(
+        path, columns, lambda rows: screen.through(rows, column, most), quote=quote
+    )
+    if table.digests != rows.digests:
+        raise UserError("has changed while it was read", where=path, do="run again")
+    if (m := int((screen.margins(examples) >= 0).sum())) < like.FEWEST:
+        what = f"lets {m} of {len(examples)} examples through among {most:,} of {n:,} texts"
+        raise UserError(what, where="screen", do=f"let through more; {like.FEWEST} have to pass")
+    return table, ({"texts": n, "passed": len(table.places)}, screen.margins)
+
+
+def fit(
+    examples: Sequence[str], sample: Sequence[str], windows: Mapping[str, Any] | None = None
+) -> Screen:
+    """Fit a screen to the examples against a ``sample`` of the corpus, of which some may be of the
+    domain as well."""
+    from scipy.sparse import vstack
+
+    counts, m = _counts([*examples, *sample]), len(examples)
+    rarity = TfidfTransformer(sublinear_tf=True).fit(counts)
+    # A weight for each word that occurs, and not for each that could.
+    there = np.unique(counts.indices)
+    vectors = rarity.transform(counts)[:, there]
+    ours, others = vectors[:m], vectors[m:]
+
+    def fitted(rows: NDArray[np.bool_]) -> Scores:
+        labels = np.repeat([1, 0], [rows.sum(), others.shape[0]])
+        model = LogisticRegression(class_weight="balanced", max_iter=200)
+        model.fit(vstack([ours[rows], others]), labels)
+        return np.asarray(model.coef_[0], np.float32)
+
+    # Copies of a text are left out with it.
+    one = np.ones(m, dtype=bool)
+    roots = find_duplicates(examples, one, threshold=COPIES, words=SHINGLE).roots
+    distinct, cluster = np.unique(roots, return_inverse=True)
+    fold = (np.random.default_rng(0).permutation(len(distinct)) % FOLDS)[cluster]
+    weights = np.zeros((FEATURES, 1 + FOLDS), np.float32)
+    fits = [one, *(fold != number for number in range(FOLDS))]
+    weights[there] = np.stack([fitted(rows) for rows in fits], axis=1)
+    return Screen(weights, rarity, fold, windows)
+
+
+def _windows(text: Any, how: Mapping[str, Any] | None) -> list[Any]:
+    """Return the windows of a document; what is not divided, or no text, as it is."""
+    if how is None or not isinstance(text, str):
+        return [text]
+    return [text[start:stop] for start, stop in parts(text, how)]
+
+
+def _counts(texts: Iterable[Any]) -> Any:
+    """Return how often each text has each hashed word (n, FEATURES); what is no text has none."""
+    return HashingVectorizer(
+        **{"n_features": FEATURES, "alternate_sign": False, "norm": None, "dtype": np.float32},
+        analyzer=lambda text: like.units(text) if isinstance(text, str) else (),
+    ).transform(texts)

@@ -1,0 +1,196 @@
+"""Estimate how much of an unlabelled corpus is of a domain of which there are examples.
+
+With p1 the density of the domain, a its share and p2 the rest, the corpus has a p1 + (1 - a) p2 =
+pC. Positive-unlabelled learning calls a the class prior.
+
+*From above.* P_C(s >= t) >= a P_1(s >= t) at every threshold t, so a is at most the least ratio of
+the two (Blanchard et al. 2010; the best bin of Garg et al. 2021), whatever p2 is. The bound is
+exact: Clopper and Pearson (1934) at a few thresholds, by Bonferroni.
+
+*From below* nothing follows without a region in which p2 is absent: (pC - b p1) / (1 - b) is a
+density for every b up to a. With texts known not to be of the domain, a sample of p2, it does: the
+mean rank of the corpus lies between theirs and that of the examples, and a says where (Fieller,
+1954).
+
+*A posterior.* Where log p1/p2 = b + c s, the odds of corpus to examples are
+rho (a + (1 - a) exp(-b - c s)), with rho the ratio of their numbers (Qin 1999; Ward et al. 2009).
+Maximum likelihood gives b, c and, where nothing else does, a guess at a, whose intervals do not
+hold where the ratio is no such line (studies/unlabelled/positive.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.stats import beta as beta_distribution
+from scipy.stats import rankdata
+from scipy.stats import t as student
+
+Doubles = NDArray[np.float64]
+Alone = Sequence[float]
+ALL = (1.0, 1.0, 1.0)
+
+FEWEST = 20
+"""Examples below which nothing is estimated: half of them above a cut is 0.27 to 0.73 by then."""
+THRESHOLDS = 5
+"""At which the share is bounded, so that as many examples lie between two of them."""
+OF_EXAMPLES = 0.8
+"""Of the error that is allowed, what is spent on the examples: they are the smaller sample."""
+ERROR = 0.025
+"""At each end of an interval."""
+PRIORS = np.linspace(-7.0, 3.0, 11)
+"""Logits of a share at which the other two parameters are fitted first."""
+UNBOUNDED = (
+    "a corpus without labels bounds the share from above alone: what looks like the examples may "
+    "not be of their domain; --unlike, or answers of people, bound it from below"
+)
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of a domain in a corpus: a guess, its lower end, None with the ``reason``, and its
+    upper end, at 95% in all."""
+
+    estimate: float
+    low: float | None
+    high: float
+    reason: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for an artifact's metadata."""
+        return asdict(self)
+
+
+def count_bounds(hits: float, n: float, error: float = ERROR) -> tuple[float, float]:
+    """Return the exact interval of a probability of which ``hits`` of ``n`` were seen, with
+    ``error`` at either end; of texts in groups both are scaled (Korn and Graubard 1998)."""
+    low = beta_distribution.ppf(error, hits, n - hits + 1) if hits else 0.0
+    high = beta_distribution.ppf(1 - error, hits + 1, n - hits) if hits < n else 1.0
+    return float(low), float(high)
+
+
+def upper_bound(
+    examples: Doubles, corpus: Doubles, error: float = ERROR, alone: Alone = ALL
+) -> float:
+    """Return what the share is at most, with ``error``, by the scores of ``examples`` (n1,) and of
+    the ``corpus`` (n,), of which these shares are ``independent``."""
+    n1, n, ordered = len(examples), len(corpus), np.sort(corpus)
+    highest = np.sort(examples)[::-1]
+    above = np.unique(np.ceil(n1 * np.arange(1, THRESHOLDS + 1) / THRESHOLDS).astype(int))
+    each, found = error / len(above), [1.0]
+    for hits in above.tolist():
+        there = n - int(np.searchsorted(ordered, highest[hits - 1]))
+        least = count_bounds(hits * alone[0], n1 * alone[0], OF_EXAMPLES * each)[0]
+        most = count_bounds(there * alone[1], n * alone[1], (1 - OF_EXAMPLES) * each)[1]
+        found.append(most / least)
+    return min(found)
+
+
+def between(
+    examples: Doubles, corpus: Doubles, wanted: Doubles, error: float = ERROR, alone: Alone = ALL
+) -> tuple[float, float] | None:
+    """Return the ends of the share, by the mean rank of the corpus among those of ``examples`` and
+    of ``wanted`` texts; None where these two do not differ."""
+    parts = (examples, corpus, wanted)
+    sizes = [len(part) * share for part, share in zip(parts, alone, strict=True)]
+    ranks = rankdata(np.concatenate(parts)) / sum(map(len, parts))
+    one, mixed, two = np.split(ranks, np.cumsum([len(examples), len(corpus)]))
+    variances = [float(part.var(ddof=1)) for part in (one, mixed, two)]
+    error1, error_c, error2 = np.divide(variances, sizes).tolist()
+    apart, above = float(one.mean() - two.mean()), float(mixed.mean() - two.mean())
+    times = float(student.ppf(1 - error, max(min(sizes) - 1, 1))) ** 2
+    # (above - a apart)^2 <= times * (error_c + a^2 error1 + (1 - a)^2 error2)
+    square = apart**2 - times * (error1 + error2)
+    linear = above * apart - times * error2
+    rest = above**2 - times * (error_c + error2)
+    if apart <= 0 or square <= 0:
+        return None
+    half = float(np.sqrt(max(linear**2 - square * rest, 0.0)))
+    low, high = (min(max((linear + way * half) / square, 0.0), 1.0) for way in (-1, 1))
+    return low, high
+
+
+def share(
+    examples: Doubles, corpus: Doubles, wanted: Doubles | None = None, alone: Alone = ALL
+) -> Share:
+    """Return the share of the domain in the ``corpus`` (n,), by its scores, those of ``examples``
+    (n1,) and, where there are any, of texts that are ``wanted`` (n2,), of which these shares are
+    ``independent``."""
+    n2 = 0.0 if wanted is None else len(wanted) * alone[2]
+    guess, known = Tilt.fit(examples, corpus).share, n2 >= FEWEST
+    # The upper end is then the lesser of two, each with half of its error.
+    error = ERROR / 2 if known else ERROR
+    most = upper_bound(examples, corpus, error, alone)
+    if wanted is None or not known:
+        few = "" if wanted is None else f"; {n2:.0f} texts of --unlike are fewer than {FEWEST}"
+        return Share(min(guess, most), None, most, UNBOUNDED + few)
+    ends = between(examples, corpus, wanted, error, alone)
+    if ends is None:
+        why = "the scores do not tell the examples from the texts of --unlike"
+        return Share(min(guess, most), None, most, why)
+    most = min(ends[1], most)
+    low = min(ends[0], most)
+    return Share(min(max(guess, low), most), low, most)
+
+
+@dataclass(frozen=True)
+class Tilt:
+    """log p1/p2 = ``intercept`` + ``slope`` s of a score, where p1 has the ``share`` of pC."""
+
+    share: float
+    intercept: float
+    slope: float
+
+    @classmethod
+    def fit(cls, examples: Doubles, corpus: Doubles, share: float | None = None) -> Tilt:
+        """Fit it by maximum likelihood, with the share unless that is known."""
+        both = np.concatenate([examples, corpus])
+        mean, spread = float(both.mean()), float(both.std()) or 1.0
+        label = np.arange(len(both)) < len(examples)
+        how = (both - mean) / spread, label, float(np.log(len(corpus)) - np.log(len(examples)))
+        priors = PRIORS if share is None else np.array([_logit(share)])
+        found = [fitted(np.array([-1.0, 1.0, prior]), 0.0, *how) for prior in priors]
+        at = min(found, key=lambda each: each[0])[1]
+        if share is None:
+            # All three at once, from the best of those: alone they may run off where both are flat.
+            at = fitted(at, PRIORS[1] - PRIORS[0], *how)[1]
+            share = float(np.exp(-np.logaddexp(0, -at[2])))
+        slope = float(at[1]) / spread
+        return cls(share, float(at[0]) - slope * mean, slope)
+
+    def posterior(self, score: Doubles) -> Doubles:
+        """Return of each score (n,) the probability that a corpus text with it is of the domain."""
+        odds = self.intercept + self.slope * score + _logit(self.share)
+        return np.asarray(np.exp(-np.logaddexp(0, -odds)), dtype=np.float64)
+
+
+def fitted(
+    start: Doubles, room: float, x: Doubles, label: NDArray[np.bool_], rho: float
+) -> tuple[float, Doubles]:
+    """Return the least loss and where it is: intercept, slope and the logit of the share, which has
+    ``room`` on either side of ``start``."""
+
+    def loss(at: Doubles) -> tuple[float, Doubles]:
+        one, two = -np.logaddexp(0, -at[2]), -np.logaddexp(0, at[2])
+        z = two - at[0] - at[1] * x
+        odds = rho + np.logaddexp(one, z)
+        rest = np.exp(z + rho - odds)
+        slope = np.exp(-np.logaddexp(0, -odds)) - ~label
+        of_share = slope * (1 - np.exp(one) - rest)
+        gradient = [-(slope * rest).sum(), -(slope * rest * x).sum(), of_share.sum()]
+        total = np.logaddexp(0, odds)[label].sum() + np.logaddexp(0, -odds)[~label].sum()
+        return float(total), np.array(gradient)
+
+    bounds = [(-50.0, 50.0), (0.0, 50.0), (start[2] - room, start[2] + room)]
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    return float(found.fun), np.asarray(found.x)
+
+
+def _logit(share: float) -> float:
+    kept = min(max(share, 1e-6), 1 - 1e-6)
+    return float(np.log(kept) - np.log1p(-kept))

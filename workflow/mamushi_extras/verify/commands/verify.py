@@ -1,0 +1,48 @@
+"""Derive a removal list again from what its manifest names, and say what differs.
+
+Runs the selector on the embeddings with the settings and the seed of the manifest, and compares
+scores, ranking, list, copies, stability and expected values; so it does for the scores that the
+selector derives from, and for those that the expected values rest on.
+
+The exit code is 0 for a list that is what its manifest says to the last bit. It is 3 where another
+processor, device or version computed other bits here, and these rank as alike as refits of the
+scores do: all that does not depend on the machine was found to be the same, and the rest compared
+statistically. It is 2 for a difference, of which the first is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+GROUP = "check"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "list", type=Path, metavar="LIST", help="a removal list, or the manifest beside it"
+    )
+
+
+STATISTICALLY = 3
+"""The exit code of a list that could be compared only statistically."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return the exit code. Raises ``UserError`` that names the first difference."""
+    from mamushi_extras.verify.verification import verify
+
+    manifest = args.list.with_suffix(".json")
+    found = verify(manifest)
+    for note in found.notes:
+        print(f"note: {note}")
+    if not found.statistics:
+        print(f"{manifest}: the list is what its manifest says")
+        return 0
+    exact = "examples, embeddings, settings, seed, code, ranks, ids, copies, budget, manifest"
+    print(f"exactly the same: {exact}")
+    for line in found.statistics:
+        print(f"statistically the same: {line}")
+    print(f"{manifest}: the list is statistically what its manifest says")
+    return STATISTICALLY
