@@ -92,8 +92,8 @@ class Snakemake:
         )["needed"]
 
     def look(self, folder: Path, **request: Any) -> dict[str, Any]:
-        """What ``would_run`` knows, and more: ``needed`` and ``all`` jobs by rule, those that
-        ``begin`` as text, ``runs`` as lists of the rule and its wildcards, ``blind`` ones and
+        """What ``would_run`` knows, and more: ``needed`` and ``all`` jobs by rule, rules that
+        ``begin``, ``runs`` as lists of the rule and its wildcards, ``blind`` ones and
         ``resources`` by rule; and what the ``rules`` are."""
         return self._ask(do="look", folder=folder, **request)
 
@@ -262,12 +262,11 @@ def _look(**request: Any) -> dict[str, Any]:
         }
 
 
-def _begin(dag: Any, needed: Sequence[Any]) -> str:
-    """The jobs that run again of their own, and not for another's sake: `score 11, remove 9`."""
-    own = ("params_changed", "input_changed", "code_changed", "missing_output", "updated_input")
-    begin = [job for job in needed if any(getattr(dag.reason(job), name) for name in own)]
-    counted = Counter(job.rule.name for job in begin)
-    return ", ".join(f"{rule} {count}" for rule, count in sorted(counted.items()))
+def _begin(dag: Any, needed: Sequence[Any]) -> list[str]:
+    """Return the rules of which jobs run again by themselves, not only for another job's sake."""
+    reasons = ("params_changed", "input_changed", "code_changed", "missing_output", "updated_input")
+    begin = (job for job in needed if any(getattr(dag.reason(job), name) for name in reasons))
+    return sorted({job.rule.name for job in begin})
 
 
 def _files(**request: Any) -> dict[str, Any]:
