@@ -8,13 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.io import paths
 from mamushi.io.files import read_json
 from tests.support.lab import WORDS, write_lab
 from tests.support.removal_files import command
 from tests.support.workflow import mamushi
 
-CELL = {"dataset": "long", "model": "ours", "seed": "0"}
 QUICK = "--cores 1 --config 'selectors={mamushi_lr: {solver: newton-cholesky}}'"
 DOCUMENTS, OTHERS = 60, 5
 TELLING = {"d2": "zebra quartz fjord", "d4": "oxbow tundra lynx", "d6": "maple agate heron"}
@@ -91,13 +89,6 @@ def test_what_is_planted_is_found_and_cut(lab: Path, kind: str) -> None:
     assert found == rows(left)
 
 
-def test_the_list_of_windows_is_verified(lab: Path) -> None:
-    (listed,) = lab.glob("results/runs/long/ours/seed0/removals/mamushi_lr/beta0.1*.parquet")
-    assert mamushi(lab, "verify", str(listed)).stdout.endswith(
-        "the list is what its manifest says\n"
-    )
-
-
 def test_windows_that_restate_one_are_cut_as_well(lab: Path) -> None:
     (listed,) = lab.glob("results/runs/long/ours/seed0/removals/mamushi_lr/beta0.1*.parquet")
     command("close", listed, "--out", lab / "close.parquet")
@@ -112,27 +103,6 @@ def test_windows_that_restate_one_are_cut_as_well(lab: Path) -> None:
     assert cut == {name for name, words in restating.items() if words not in left[name]}
     assert cut == {f"d{int(name[1:]) + 1}" for name in gone}
     assert read_json(lab / "without.jsonl.receipt.json")["ids"]["close_found"] == len(cut)
-
-
-def test_windows_of_whole_documents_take_these_out(lab: Path) -> None:
-    """In a folder of its own, with the documents of the other test."""
-    mine = (lab / "mine.yaml").read_text("utf-8").replace("action: cut", "action: remove")
-    folder = lab / "whole"
-    folder.mkdir()
-    (folder / "mine.yaml").write_text(mine, encoding="utf-8")
-    mamushi(folder, "run", "removals", "--snakemake-args", QUICK)
-    (listed,) = folder.glob("results/runs/long/ours/seed0/removals/mamushi_lr/beta0.1*.parquet")
-    command("apply", listed, "--data", lab / "long.jsonl", "--out", folder / "clean.jsonl")
-    left = [json.loads(line) for line in (folder / "clean.jsonl").read_text("utf-8").splitlines()]
-    whole = {name: text for name, (text, _) in documents().items()}
-    # A sixth of thirty documents, and what its end touches.
-    assert 5 <= len(whole) - len(left) <= 7
-    assert left == rows({str(row["id"]): whole[str(row["id"])] for row in left})
-    scores = pq.read_table(
-        paths.under(folder / "results", paths.SCORES, **CELL, selector="mamushi_lr")
-    )
-    assert scores["score"].null_count == 0
-    mamushi(folder, "verify", str(listed))
 
 
 @pytest.mark.parametrize("passed", [DOCUMENTS, 40])

@@ -104,16 +104,6 @@ class Browser:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def timed(self, action: str) -> float:
-        """Milliseconds from an action until the page that follows has been painted."""
-        frame = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-        return float(
-            self.run(
-                f"(async () => {{ const start = performance.now(); {action}; await {frame}; "
-                "return performance.now() - start; })()"
-            )
-        )
-
     def press(self, key: str, code: int) -> None:
         for kind in ("keyDown", "keyUp"):
             text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}

@@ -24,7 +24,6 @@ from mamushi.config.complete import declared
 from mamushi.evaluation.curves import sad_table
 from mamushi.evaluation.summary import sad_summary
 from mamushi.figures.style import HOUSE
-from mamushi.io.columns import SHARED
 from mamushi.selection.pool import Pool, rank
 from mamushi.unlearning.objective import Nll
 from tests.support.grid_files import GRID, write_results
@@ -282,10 +281,6 @@ def test_pages_build_without_a_warning_and_open_offline(tmp_path: Path) -> None:
 # Tables -------------------------------------------------------------------------------------------
 
 
-def hook() -> ModuleType:
-    return imported(ROOT / "docs/tables.py")
-
-
 def imported(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"of_the_docs_{path.stem}", path)
     assert spec is not None and spec.loader is not None
@@ -293,21 +288,6 @@ def imported(path: Path) -> ModuleType:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
-
-
-def test_the_page_of_tables_has_every_column_with_its_meaning() -> None:
-    tables = hook()
-    found, text = tables.tables(), tables.page()
-    assert text.count("\n## ") == len(found) + 1 > 40
-    columns = sum(len(each.columns) for each in found)
-    assert text.count("\n| `") == columns + len(tables.files())
-    for row in ("| `score` | float64? |", "| `copies` | list of string |", "| `id` | string |"):
-        assert row in text
-    # Bars end cells, so those of absolute values are written in another way.
-    assert all(line.count("|") in (0, 3, 4) for line in text.splitlines())
-    used = {column.name for each in found for column in each.columns if not column.meaning}
-    shared = {line.partition(":")[0] for line in SHARED.split("\n") if line[:1].strip()}
-    assert shared == {name if name in shared else name.rpartition("_")[2] for name in used}
 
 
 # Files --------------------------------------------------------------------------------------------

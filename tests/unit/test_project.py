@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import os
 import re
@@ -50,17 +49,6 @@ def test_linters_are_content(command: list[str]) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_the_catalogue_of_workflows_takes_it_for_standardized() -> None:
-    """By what its generator looks at: where the workflow and its configuration are."""
-    for name in ("workflow/Snakefile", "config/README.md", "config/config.yaml", "LICENSE"):
-        assert (ROOT / name).is_file(), name
-    assert {path.suffix for path in (ROOT / "workflow/rules").iterdir()} == {".smk"}
-    readme = (ROOT / "README.md").read_text(encoding="utf-8").lower()
-    assert "snakemake" in readme and "workflow" in readme
-    settings = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text("utf-8"))
-    assert settings["usage"].keys() == {"mandatory-flags", "software-stack-deployment", "report"}
 
 
 def generator() -> ModuleType:
@@ -118,26 +106,6 @@ def test_what_is_tested_is_what_is_locked() -> None:
     assert installed == locked(), "the environment is not the lock file's: run make test"
 
 
-def test_a_first_ranking_needs_no_extra() -> None:
-    """Nor does the demo install what only tests use; what they use, `make test` does."""
-    asked = {Requirement(line).name for line in project()["dependencies"]}
-    assert not asked & {"seaborn", "snakemake-executor-plugin-slurm", "peft", "pytest"}
-
-    def installed(target: str) -> list[str]:
-        said = subprocess.run(
-            ["make", "--dry-run", target, "VENV=none"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert said.returncode == 0, said.stderr
-        return re.findall(r"--requirement (\S+)", said.stdout)
-
-    assert installed("demo") == installed("setup") == ["/dev/stdin"]
-    assert installed("test") == ["/dev/stdin", "requirements.lock"]
-
-
 def settings(profile: str) -> dict[str, Any]:
     loaded: dict[str, Any] = yaml.safe_load(PROFILES[profile].read_text(encoding="utf-8"))
     return loaded
@@ -177,15 +145,6 @@ def test_retries_stand_in_profiles_alone() -> None:
     """A rule's retries would nest inside the SLURM job, where more memory never arrives."""
     assert settings("slurm")["retries"] == 2
     assert {name for name, rule in rules().items() if rule["retries"]} == set()
-
-
-def test_slurm_requeues_what_it_preempts_and_warns_before_the_end() -> None:
-    slurm = settings("slurm")
-    assert slurm["slurm-requeue"] is True
-    # An expression, so that it is quoted twice; to the steps (no `B:`), where the trainings are.
-    assert ast.literal_eval(slurm["default-resources"]["slurm_extra"]) == "--signal=TERM@120"
-    for name in ("mem_mb", "runtime"):
-        assert slurm["default-resources"][name].endswith(" * attempt")
 
 
 def test_every_command_takes_the_place_of_its_shell() -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from mamushi.io import schemas
 from mamushi.registry import plugins
 from mamushi.stages._settings import (
     EVIDENCE_TABLES,
@@ -39,20 +36,3 @@ def test_every_figure_and_table_has_a_caption() -> None:
     apart = apart - {"unlearning"} | {"unlearning_table"}
     apart = apart - {"geometry"} | {"geometry_table"}
     assert {f"{name}.rst" for name in figures | apart} <= set(CAPTIONS)
-
-
-VALUES = {
-    "calibration": {"slope", "intercept", "psi_over_phi"},
-    "sad_summary": {"area"},
-    "subgroups": {"words"},
-}
-"""What lists of captions name beside columns: checks, quantities, settings."""
-
-
-@pytest.mark.parametrize("name", [n for n in CAPTIONS if hasattr(schemas, n[:-4].upper())])
-def test_a_caption_lists_columns_that_its_table_has(name: str) -> None:
-    table = name.removesuffix(".rst")
-    items = re.findall(r"^\* ([^:\n]*)", (REPORT / name).read_text(encoding="utf-8"), re.M)
-    listed = {each for item in items for each in re.findall(r"``([a-z_0-9]+)``", item)}
-    columns = {*getattr(schemas, table.upper()).schema.names} | VALUES.get(table, set())
-    assert listed <= columns

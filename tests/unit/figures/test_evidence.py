@@ -124,23 +124,6 @@ def test_diagnostics_draw_distributions_rates_and_ranks_with_the_numbers_of_the_
     assert f"ties 0 of {N1}" in texts(fourth)
 
 
-def test_variance_is_marked_at_fifty_beside_isotropy(root: Path) -> None:
-    figure = drawn(root, "variance")
-    columns = geometric()
-    for panel, name in zip(figure.axes, ("forget", "retain"), strict=True):
-        line = curve(panel, COLOURS[name])
-        np.testing.assert_allclose(line.get_ydata(), columns[f"variance_{name}"])
-        marks = [m for m in panel.get_lines() if m.get_marker() == "o"]
-        assert [m.get_xdata()[0] for m in marks] == [50, 50]
-        assert marks[0].get_ydata()[0] == columns[f"variance_{name}"][49]
-        assert marks[1].get_ydata()[0] == 50 / WIDTH
-        shown = texts(panel).split("\n")
-        assert f"{100 * columns[f'variance_{name}'][49]:.0f}%" in shown
-        assert "20%" in shown
-    (legend,) = figure.legends
-    assert [t.get_text() for t in legend.get_texts()] == ["isotropic embeddings, k / d"]
-
-
 def test_subspaces_show_affinity_angles_and_energy(root: Path) -> None:
     figure = drawn(root, "subspaces")
     first, second, third, fourth, other = figure.axes

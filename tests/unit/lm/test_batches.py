@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mamushi.lm.batches import batches, examples_of_step, remaining_of_step, steps
+from mamushi.lm.batches import batches, examples_of_step, steps
 
 
 @pytest.mark.parametrize(
@@ -40,19 +40,6 @@ def test_leaving_texts_out_leaves_the_others_in_order(
     found = np.concatenate([examples_of_step(s, some, batch, seed, mask) for s in steps_of_some])
     expected = [row for row in whole if mask[row]]
     assert list(np.flatnonzero(mask)[found[: passes * some]]) == expected
-
-
-@given(
-    kept=st.lists(st.booleans(), min_size=1, max_size=40),
-    batch=st.integers(1, 50),
-    seed=st.integers(0, 5),
-    step=st.integers(0, 9),
-)
-def test_what_is_left_out_leaves_a_gap(kept: list[bool], batch: int, seed: int, step: int) -> None:
-    mask = np.array(kept)
-    whole = examples_of_step(step, len(kept), batch, seed)
-    found = remaining_of_step(step, batch, seed, mask)
-    assert list(np.flatnonzero(mask)[found]) == [row for row in whole if mask[row]]
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=60), st.integers(1, 100))

@@ -27,10 +27,7 @@ from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, offsets_of, subset
 from mamushi.lm.training import finetune, gradient, mean_nll, prepared
 from tests.support.families import (
-    EXPERTS,
     FAMILIES,
-    GROUPED,
-    LOCAL,
     VOCABULARY,
     WIDE,
     of_kind,
@@ -212,20 +209,3 @@ def test_a_model_that_looks_ahead_is_refused(kind: str, precision: str) -> None:
         text_nll(model, TEXTS, 64, accelerator)
     with pytest.raises(UserError, match="choose a decoder"):
         finetune(model, TEXTS, TRAINING, seed=0, accelerator=accelerator)
-
-
-def test_an_encoder_that_is_made_to_look_back_is_not() -> None:
-    model = of_kind("bert", ENCODERS["bert"] | {"is_decoder": True})
-    nll, _ = plainly(model)
-    np.testing.assert_allclose(measured(model, 400)[0], nll, rtol=FP32, atol=FP32)
-
-
-def test_layers_of_other_widths_are_refused_by_name() -> None:
-    how = {"pooling": "mean", "skip_first": False, "batch_tokens": 64}
-    accelerator = device.accelerator("fp32")
-    with pytest.raises(UserError, match="these layers are 8 and 16 numbers a token"):
-        embed(tiny("opt projected"), TEXTS, layers=[1, -1], accelerator=accelerator, **how)
-    streams = of_kind("deepseek_v4", GROUPED | EXPERTS | LOCAL)
-    with pytest.raises(UserError, match=r"these layers are \d+ x 16 numbers a token"):
-        embed(streams, TEXTS, layers=[1], accelerator=accelerator, **how)
-    assert embed(streams, TEXTS, layers=[-1], accelerator=accelerator, **how).shape == (1, 8, 16)

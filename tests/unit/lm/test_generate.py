@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
 import pytest
 import torch
-from scipy.stats import chi2
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 from mamushi.errors import UserError
 from mamushi.lm import device, tiny
-from mamushi.lm.generate import continuations, ends, generate, log_likelihoods, prompt_tokens
+from mamushi.lm.generate import continuations, ends, log_likelihoods, prompt_tokens
 from tests.support.models import FAMILIES, VOCABULARY, model
 
 PROMPTS = ["w5 w9 w30", "w7", "w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12"]
@@ -187,33 +183,3 @@ def test_likelihoods_equal_a_loop_over_tokens(family: str, batch_tokens: int) ->
                 logits = language_model(torch.tensor([prompt + tokens[:place]])).logits[0, -1]
             total += float(torch.log_softmax(logits.double(), dim=-1)[token])
         assert value == pytest.approx(total / len(tokens), abs=2e-5)
-
-
-def test_a_judge_that_diverged_is_an_error() -> None:
-    accelerator, broken = device.accelerator("fp32"), model("llama")
-    with torch.no_grad():
-        broken.get_parameter("model.norm.weight").fill_(math.nan)
-    with pytest.raises(UserError, match="not finite"):
-        log_likelihoods(broken, [[1]], [[2]], 100, accelerator)
-
-
-def test_samples_are_drawn_from_the_models_own_distribution_and_again_the_same() -> None:
-    language_model, given = endless("llama"), np.tile([7, 1], (200, 1))
-
-    def first() -> list[int]:
-        torch.manual_seed(0)
-        accelerator = device.accelerator("fp32")
-        said = generate(language_model, tokenizer(), given, 1, accelerator, sampled=True)
-        return [tokens[0] for tokens in said]
-
-    found = first()
-    assert found == first()
-    with torch.no_grad():
-        chances = torch.softmax(language_model(torch.tensor([[7, 1]])).logits[0, -1], 0).numpy()
-    counts = np.bincount(found, minlength=VOCABULARY)
-    # Pearson's statistic of the likelier tokens, of which each has five draws or more.
-    often = chances * 200 >= 5
-    other = 200 - counts[often].sum(), 200 * (1 - chances[often].sum())
-    statistic = ((counts[often] - 200 * chances[often]) ** 2 / (200 * chances[often])).sum()
-    statistic += (other[0] - other[1]) ** 2 / other[1]
-    assert statistic < chi2.ppf(0.9999, often.sum())

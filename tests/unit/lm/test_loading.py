@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from mamushi.cli import main
 from mamushi.errors import UserError
-from mamushi.io.files import read_json, sha256, write_json
+from mamushi.io.files import sha256, write_json
 from mamushi.io.tensors import trained_metadata
 from mamushi.lm import loading, parameters, storage, tiny
 from tests.support.models import PARTS, SIZES
@@ -95,29 +95,6 @@ def test_the_card_of_each_family(folders, family):
     assert all(digests[name] == sha256(folders[family] / name) for name in digests)
 
 
-def test_the_stage(folders, tmp_path, capsys):
-    settings = {"name": "mine", "source": str(folders["qwen2"]), "revision": None}
-    settings |= {"contaminated": False}
-    out = tmp_path / "base" / "card.json"
-
-    def stage(**changes) -> int:
-        return main(
-            ["model-card", "--out", str(out), "--settings", json.dumps({**settings, **changes})]
-        )
-
-    assert stage() == 0
-    card = read_json(out)
-    assert card.pop("provenance")["settings"] == settings
-    assert card == look(folders["qwen2"])
-    out.unlink()
-    capsys.readouterr()
-    assert stage(source=str(tmp_path / "nowhere")) == 2
-    message = capsys.readouterr().err
-    assert "models.mine.source: no such folder" in message
-    assert len(message.splitlines()) == 1
-    assert not out.exists()
-
-
 # --- opening ----------------------------------------------------------------------------------
 
 
@@ -135,19 +112,6 @@ def test_an_open_model_is_the_one_that_was_saved(folders, family):
     ids = torch.arange(12)[None]
     with torch.no_grad():
         torch.testing.assert_close(opened(ids).logits, built.eval()(ids).logits)
-
-
-def test_a_folder_that_moved_or_went_away(folder, tmp_path):
-    card_of(folder)
-    moved = folder.rename(tmp_path / "elsewhere")
-    opened = loading.open_model(moved / "card.json", torch.bfloat16)
-    assert {p.dtype for p in opened.parameters()} == {torch.bfloat16}
-    assert loading.open_tokenizer(moved / "card.json").bos_token == "<|begin_of_text|>"
-    path = tmp_path / "card.json"
-    write_json(path, look(moved))
-    shutil.rmtree(moved)
-    with pytest.raises(UserError, match=r"card.json: no such folder: .*elsewhere"):
-        loading.open_model(path)
 
 
 @pytest.fixture
@@ -374,19 +338,6 @@ def test_trained_tensors_alone_come_back(family, tmp_path):
     assert target.lm_head.weight.equal(source.lm_head.weight)
     storage.save_trained(tmp_path / "again", source, {"a": "é", "b": [1]})
     assert (tmp_path / "again").read_bytes() == (tmp_path / "t.safetensors").read_bytes()
-
-
-def test_open_trained_puts_tensors_over_the_base(folder, tmp_path):
-    settings = {**PARTS, "trained_blocks": 2}
-    storage.save_trained(tmp_path / "t", trained("llama", 1), {})
-    card = card_of(folder)
-    base, found = (loading.open_trained(card, t, settings) for t in (None, tmp_path / "t"))
-    own = dict(found.named_parameters())
-    changed = {name for name, p in base.named_parameters() if not torch.equal(p, own[name])}
-    # Norms are ones in every random model.
-    assert changed == {n for n in parameters.trained_names(base, settings) if "norm" not in n}
-    assert parameters.count(found) == parameters.count(base)
-    assert not found.training
 
 
 @pytest.mark.parametrize(

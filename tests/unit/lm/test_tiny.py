@@ -115,19 +115,6 @@ def test_the_stage_writes_a_folder_that_opens_the_same_bytes_twice(examples, tmp
     assert log["loss"][0].as_py() > log["loss"][-1].as_py()
 
 
-def test_the_stage_reads_only_the_named_section_and_domains(examples, tmp_path, capsys):
-    pretraining = {**PRETRAINING, "section": "evaluation"}
-    assert base_model(examples, tmp_path / "none", pretraining=pretraining) == 2
-    assert "no texts of forget or retain in the evaluation section" in capsys.readouterr().err
-    pretraining = {**PRETRAINING, "section": "inference", "domains": ["forget"]}
-    assert base_model(examples, tmp_path / "two", pretraining=pretraining) == 0
-    # The tokenizer saw two texts alone: words of the others stay in pieces.
-    missing = set(WORDS) - set(" ".join([TEXTS[-4], TEXTS[-2]]).split())
-    tokenizer = loading.open_tokenizer(tmp_path / "two" / "card.json")
-    assert missing
-    assert all(len(tokenizer.tokenize(word)) > 1 for word in missing)
-
-
 def test_a_failed_stage_leaves_no_card(examples, tmp_path, capsys, monkeypatch):
     out = tmp_path / "tiny"
     assert base_model(examples, out, pretraining={**PRETRAINING, "max_length": 64}) == 2

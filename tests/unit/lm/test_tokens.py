@@ -149,21 +149,6 @@ def test_reading_a_section(cache, examples, section, domains, max_length):
     assert (found.tokens.dtype, found.offsets.dtype) == (np.int32, np.int64)
 
 
-def test_leaving_ids_out(cache, examples):
-    _, path, _ = cache
-    found = read_tokens(path, examples, "inference", 12, without={"t2", "t5"})
-    assert found.ids.tolist() == ["t3", "t4"]
-    with pytest.raises(UserError, match="1 of the 2 ids to leave out are not in the inference"):
-        read_tokens(path, examples, "inference", 12, without=["t2", "t0"])
-    with pytest.raises(UserError, match="1 of the 1 ids to leave out"):
-        read_tokens(path, examples, "inference", 12, domains=["retain"], without=["t2"])
-
-
-def test_more_tokens_than_the_cache_holds(cache, examples):
-    with pytest.raises(UserError, match="holds 12 tokens of a text, but 13 are asked for; raise"):
-        read_tokens(cache[1], examples, "inference", 13)
-
-
 def test_a_tokenizer_of_another_model(cards, tmp_path):
     tokenizer = loading.open_tokenizer(cards["llama"])
     table = pa.table({"id": IDS, "text": TEXTS})

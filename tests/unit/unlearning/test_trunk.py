@@ -2,13 +2,11 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel
@@ -188,26 +186,6 @@ def test_what_is_missing_damaged_or_no_cache_is_named(bytes_left: int | None, ca
         part.write_bytes(part.read_bytes()[:bytes_left])
     with pytest.raises(UserError, match=r"no cache of hidden states, or a damaged one .*; delete"):
         Trunk(cache)
-
-
-def no_space(*_: Any) -> None:
-    raise SafetensorError("No space left on device")
-
-
-@pytest.mark.parametrize(
-    ("where", "instead", "message"),
-    [
-        ("shutil.disk_usage", lambda _: SimpleNamespace(free=10), r"needs 0\.0 GB, .*cache_trunk"),
-        ("mamushi.unlearning.trunk.save_file", no_space, "cannot be written .No space left"),
-    ],
-)
-def test_a_disk_without_room_is_named_and_nothing_is_left(
-    where: str, instead: Any, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(where, instead)
-    with pytest.raises(UserError, match=message):
-        write(tmp_path / "trunk", start_model("llama", "fp32"))
-    assert not list(tmp_path.iterdir())
 
 
 # --- kept between runs ------------------------------------------------------------------------
