@@ -39,7 +39,7 @@ from mamushi.lm.batches import collate
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import freeze
 from mamushi_runs.forecast import rates
-from studies.lib.report import RESULTS, Report
+from studies.lib.report import Report
 
 SECONDS = 300.0
 STEPS, WARM_UP = 25, 5
@@ -102,7 +102,7 @@ def check(
     steps: int = STEPS,
     warm_up: int = WARM_UP,
     seconds: float = SECONDS,
-    results: Path = RESULTS,
+    results: Path | None = None,
     shares: Path = rates.MEASURED,
 ) -> None:
     """Do it all. Raises ``UserError`` where packed texts differ from padded ones too much."""

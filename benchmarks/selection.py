@@ -8,46 +8,30 @@ CPU times are those of one thread, and what is compared takes turns. `mlp_*` is 
 against scikit-learn's MLPClassifier in float32, with the same folds, scaling, class weights and
 rule of stopping. Each has seeds of its own, but for `mlp_same_draws_*`: ours with the draws that
 scikit-learn makes from its first seed. `kcenter_*` is against distances from the newest centre by
-scikit-learn, pick by pick. `stage_*` are the stage commands as the workflow runs them, each a
-process of its own: seconds with start-up and reading, and the peak of its memory.
+scikit-learn, pick by pick.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.io import schemas
-from mamushi.io.tables import write_table
 from mamushi.registry import load, plugin
 from mamushi.selection.crossfit import Task, cross_fit, derive_seed
-from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import auc, spearman
 from mamushi.selection.pool import Pool
-from mamushi.selection.statistics import sums
-from studies.lib.pools import by_embeddings, synthetic
+from studies.lib.pools import synthetic
 from studies.lib.report import Report, arguments
 
 FOLDS = 5
 ARCHITECTURE = [1024, 512, 256]
-
-BRIEF: dict[str, dict[str, Any]] = {
-    "mamushi": {"epochs": 1},
-    "mamushi_lr": {"epochs": 1},
-}
-"""Settings that shorten a selector and leave its memory as it is."""
 
 
 def main() -> None:
@@ -60,14 +44,6 @@ def main() -> None:
         "--picks", type=int, help="picks of the loop that K-Center is compared with"
     )
     parser.add_argument("--share", type=float, default=0.1, help="of forget examples")
-    parser.add_argument(
-        "--parts", nargs="+", choices=["mlp", "kcenter", "stages"],
-        default=["mlp", "kcenter", "stages"],
-    )  # fmt: skip
-    parser.add_argument(
-        "--brief", action="store_true", help="stages that iterate do so once: for memory alone"
-    )
-    parser.add_argument("--selectors", nargs="+", help="of the part stages; all by default")
     args = parser.parse_args()
     examples = args.examples or (80_000 if args.full else 6_000)
     width = args.width or (2304 if args.full else 768)
@@ -84,15 +60,8 @@ def main() -> None:
     report.value("examples", examples)
     report.value("width", width)
     with threadpool_limits(threads):
-        if "mlp" in args.parts:
-            pool = synthetic(examples, width, args.share)
-            statistics(report, pool)
-            mlp(report, pool, with_reference=not args.full)
-        if "kcenter" in args.parts:
-            kcenter(report, points, width, picks)
-    if "stages" in args.parts:
-        pool = synthetic(examples, width, args.share)
-        stages(report, pool, threads, args.selectors, BRIEF if args.brief else {})
+        mlp(report, synthetic(examples, width, args.share), with_reference=not args.full)
+        kcenter(report, points, width, picks)
     print(report.write(args.results))
 
 
@@ -115,21 +84,6 @@ def _wait_for_gpu() -> None:
 
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-
-
-def statistics(report: Report, pool: Pool) -> None:
-    """Means and variances of the training folds: one pass against a StandardScaler per fold."""
-    from sklearn.preprocessing import StandardScaler
-
-    fold = stratified_folds(pool.forget, FOLDS, 0)
-    with Clock() as ours:
-        sums(pool, fold, FOLDS)
-    with Clock() as theirs:
-        for i in range(FOLDS):
-            StandardScaler().fit(pool.embeddings[fold != i].astype(np.float32))
-    report.value("statistics_cpu_seconds", ours.cpu)
-    report.value("statistics_sklearn_cpu_seconds", theirs.cpu)
-    report.value("statistics_ratio", theirs.cpu / ours.cpu)
 
 
 def mlp(report: Report, pool: Pool, with_reference: bool) -> None:
@@ -280,90 +234,6 @@ def kcenter(report: Report, points: int, width: int, picks: int) -> None:
         again = module.score(pool, {}, 0).order
     report.value("kcenter_matrix_vector_cpu_seconds", clock.cpu)
     report.value("kcenter_matrix_vector_same_order", str(np.array_equal(order, again)))
-
-
-def stages(
-    report: Report,
-    pool: Pool,
-    threads: int,
-    chosen: list[str] | None,
-    more: dict[str, dict[str, Any]],
-) -> None:
-    """Seconds and peak memory of `mamushi score`, one process per selector."""
-    names = chosen or [*by_embeddings(), "anti_mamushi"]
-    with tempfile.TemporaryDirectory() as folder:
-        examples, embeddings = write(pool, Path(folder))
-        for name in sorted(names, key=lambda name: "DERIVES" in plugin("selector", name).literals):
-            out = Path(folder) / f"{name}.parquet"
-            derives = plugin("selector", name).literals.get("DERIVES")
-            asked = {
-                "selector": name,
-                "kind": name,
-                "settings": {**plugin("selector", name).defaults, **more.get(name, {})},
-                "seed": 0,
-            }
-            if derives is not None:
-                of = Path(folder) / f"{asked['settings'][derives]}.parquet"  # type: ignore[index]
-                if not of.exists():
-                    continue
-            command = [
-                *(sys.executable, "-m", "mamushi", "score", "--examples", str(examples)),
-                *("--embeddings", str(embeddings), "--out", str(out)),
-                *("--settings", json.dumps(asked)),
-                *(["--base", str(of)] if derives is not None else []),
-            ]
-            seconds, cpu, peak = spent(command, threads)
-            report.value(f"stage_{name}_wall_seconds", seconds)
-            report.value(f"stage_{name}_cpu_seconds", cpu)
-            report.value(f"stage_{name}_peak_gib", peak)
-
-
-def spent(command: list[str], threads: int) -> tuple[float, float, float]:
-    """Wall and CPU seconds, and the peak in GiB, of a process."""
-    limits = {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "MKL")}
-    package = str(Path(__file__).parents[1] / "workflow")
-    start = time.perf_counter()
-    with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(
-            command,
-            stdout=log,
-            stderr=log,
-            env={**os.environ, **limits, "PYTHONPATH": package},
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            log.seek(0)
-            sys.exit(log.read().decode())
-    kib = usage.ru_maxrss / 1024 if sys.platform == "darwin" else usage.ru_maxrss
-    return time.perf_counter() - start, usage.ru_utime + usage.ru_stime, kib / 2**20
-
-
-def write(pool: Pool, folder: Path) -> tuple[Path, Path]:
-    """The tables `examples` and `embeddings` of ``pool``."""
-    import pyarrow as pa
-
-    ids = pool.ids.tolist()
-    domain = np.where(pool.forget, "forget", "retain").tolist()
-    examples, embeddings = folder / "examples.parquet", folder / "embeddings.parquet"
-    write_table(
-        examples,
-        schemas.EXAMPLES,
-        {
-            "id": ids,
-            "text": ids,
-            "domain": domain,
-            "section": ["inference"] * len(ids),
-            "group": [None] * len(ids),
-            "log_density_ratio": pool.truth,
-        },
-    )
-    vectors = pa.FixedSizeListArray.from_arrays(
-        pa.array(pool.embeddings.ravel()),
-        type=schemas.EMBEDDINGS.of_width(pool.width).field("embedding").type,
-    )
-    write_table(embeddings, schemas.EMBEDDINGS, {"id": ids, "domain": domain, "embedding": vectors})
-    return examples, embeddings
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ A world is a corpus of 10,000 texts, of which 1%, 5% or 20% are of the domain, a
 texts, of which half or nine in ten are. Ranks are good (what the list misses lies about its end)
 or bad (anywhere), while what is anticipated is always that they are good. So an audit is drawn
 again and again, of 100 or 300 answers, of which a tenth is unsure in the last row, and its interval
-made in three ways: melded, by Jeffreys' prior in each stratum, and by the normal distribution.
-Each value is the coverage of the truth, then half of the mean width.
+made in two ways: melded, and by Jeffreys' prior in each stratum. Each value is the coverage of the
+truth, then half of the mean width.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from mamushi.running.threads import one_for_arithmetic
 from mamushi_extras.audit.auditing import (
     QUANTITIES,
     Answers,
-    Estimate,
     Strata,
     allocate,
     estimates,
@@ -32,7 +31,6 @@ from mamushi_extras.audit.auditing import (
 from studies.lib.report import Report, arguments
 
 TEXTS = 10_000
-NORMAL = 1.959963984540054
 SHIFTS = {"melded": (0.0, 1.0), "jeffreys": (0.5, 0.5)}
 DRAWS = 2000
 """For one interval."""
@@ -75,25 +73,6 @@ class World:
         return found
 
 
-def normal(found: Strata, answers: Answers) -> dict[str, Estimate]:
-    """Return what the delta method says; the usual interval of a stratified sample."""
-    said = estimates(found, answers, np.random.default_rng(0), draws=1)
-    p, n = answers.yes / answers.read, answers.read
-    variance = p * (1 - p) / np.maximum(n - 1, 1) * (1 - n / found.sizes)
-    total, recall = found.sizes @ p, said["recall"].value
-    weights = {
-        "precision": found.listed / found.sizes[found.listed].sum(),
-        "recall": np.where(found.listed, 1 - recall, -recall) / total,
-        "before": np.full(len(p), 1 / found.sizes.sum()),
-        "after": ~found.listed / found.sizes[~found.listed].sum(),
-    }
-    told = {}
-    for name, each in said.items():
-        error = NORMAL * np.sqrt(((weights[name] * found.sizes) ** 2 * variance).sum())
-        told[name] = Estimate(each.value, each.value - error, each.value + error)
-    return told
-
-
 def measure(
     world: World, answers: int, unsure: float, draws: int, rng: np.random.Generator
 ) -> dict[str, str]:
@@ -119,8 +98,6 @@ def measure(
             for each in (np.ones(len(drawn)), of_domain[drawn] & ~doubt, doubt)
         ]
         ways = {name: estimates(found, Answers(*told), rng, s, DRAWS) for name, s in SHIFTS.items()}
-        if not unsure:
-            ways["normal"] = normal(found, Answers(*told))
         for (way, said), name in itertools.product(ways.items(), QUANTITIES):
             each = said[name]
             inside = each.low <= true[name] + 1e-12 and true[name] <= each.high + 1e-12

@@ -1,14 +1,12 @@
 """The archive of a run: all from which its evidence is computed, without a text or a weight.
 
-    python -m studies.evidence.archive pack results --out studies/evidence/archive
-    python -m studies.evidence.archive read studies/evidence/archive
+    python -m studies.evidence.archive results
 
 Of each dataset and model there are three files: ``{dataset}-{model}.json``, the card, with what
 each model was trained on and as, versions, and the digests of the other two;
 ``{dataset}-{model}-held-out.parquet``, a row per held-out text with its NLL in each arm; and
 ``{dataset}-{model}-ranked.parquet``, a row per ranked text with its score by each selector, and
-whether each list has it. Runs of a dataset and model are packed one beside another, so that seeds
-and arms can come from several nights; of an arm that two have, the later one stays.
+whether each list has it.
 """
 
 from __future__ import annotations
@@ -73,13 +71,12 @@ class Run:
 
 
 def pack(results: Path, out: Path) -> list[Path]:
-    """Put into ``out`` all that a folder of results has measured, beside what earlier runs have of
-    the same dataset and model; return the cards.
+    """Put into ``out`` all that a folder of results has measured; return the cards.
 
-    Raises ``UserError`` where two models were measured on other texts, or were trained otherwise.
+    Raises ``UserError`` where two models of a dataset were measured on other texts.
     """
-    found = sorted({path.parent for path in results.glob("runs/*/*/seed*")})
-    return [card for each in found if (card := _pack(results, each, out)) is not None]
+    cells = sorted({path.parent for path in results.glob("runs/*/*/seed*")})
+    return [card for cell in cells if (card := _pack(results, cell, out)) is not None]
 
 
 def _pack(results: Path, folder: Path, out: Path) -> Path | None:
@@ -88,48 +85,18 @@ def _pack(results: Path, folder: Path, out: Path) -> Path | None:
     if not nll:
         return None
     name = f"{dataset}-{model}"
-    card, ranked = out / f"{name}.json", _ranked(folder)
-    if card.is_file():
-        earlier = _opened(card)
-        cards = {**earlier[0], **cards}
-        nll, ranked = {**earlier[1], **nll}, {**earlier[2], **ranked}
-        _require_alike(cards, card)
     examples = results / "data" / dataset / "examples.parquet"
-    tables = _table(nll, examples, ("tokens",)), _table(ranked, examples, ())
+    tables = _table(nll, examples, ("tokens",)), _table(_ranked(folder), examples, ())
     files = {}
-    for of, table in zip(FILES, tables, strict=True):
-        path = out / f"{name}-{of}.parquet"
+    for suffix, table in zip(FILES, tables, strict=True):
+        path = out / f"{name}-{suffix}.parquet"
         with atomic(path) as part:
             _write(part, table)
         files[path.name] = sha256(path)
-    made = {"dataset": dataset, "model": model, "files": files, **_deduplicated(cards)}
-    write_json(card, {**made, "digest": fingerprint(made)})
+    content = {"dataset": dataset, "model": model, "files": files, **_deduplicated(cards)}
+    card = out / f"{name}.json"
+    write_json(card, {**content, "digest": fingerprint(content)})
     return card
-
-
-def _opened(card: Path) -> tuple[dict[str, Any], dict[str, Columns], dict[str, Columns]]:
-    """Return cards, NLL and rankings of an earlier run, as ``_arms`` and ``_ranked`` do."""
-    cards, tables = _checked(card)
-    held_out, ranked = (
-        {
-            name: {"id": table["id"].to_pylist(), "value": column, "where": card}
-            for name, column in _columns(table)
-        }
-        for table in tables
-    )
-    for column in held_out.values():
-        column["tokens"] = tables[0]["tokens"].to_numpy()
-    return cards["arms"], held_out, ranked
-
-
-def _require_alike(cards: Mapping[str, Any], where: Path) -> None:
-    """Raise ``UserError`` unless an arm was trained alike in all seeds."""
-    known: dict[str, Any] = {}
-    for name, own in cards.items():
-        training = own.get("settings", {}).get("training")
-        if known.setdefault(name.partition("/")[2], training) != training:
-            do = "pack into another folder"
-            raise UserError(f"has {name} trained otherwise in another seed", where=where, do=do)
 
 
 def _write(path: Path, table: pa.Table) -> None:
@@ -242,7 +209,7 @@ def read(archive: Path) -> dict[tuple[str, str], Run]:
     """
     cards = sorted(archive.glob("*.json"))
     if not cards:
-        do = "pack a run into it: python -m studies.evidence.archive pack results"
+        do = "pack a run into it: python -m studies.evidence.archive results"
         raise UserError("there is no archive", where=archive, do=do)
     runs = map(_read, cards)
     return {(run.dataset, run.model): run for run in runs}
@@ -306,20 +273,10 @@ def _texts(table: pa.Table) -> Texts:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    packs = verbs.add_parser("pack", help="put what a run has measured into an archive")
-    packs.add_argument("results", type=Path)
-    packs.add_argument("--out", type=Path, default=Path(__file__).parent / "archive")
-    reads = verbs.add_parser("read", help="check an archive, and say what it has")
-    reads.add_argument("archive", type=Path)
+    parser.add_argument("results", type=Path, help="the folder of results of a run")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "archive")
     args = parser.parse_args()
-    if args.verb == "pack":
-        for card in pack(args.results, args.out):
-            print(card)
-    else:
-        for run in read(args.archive).values():
-            seeds = sorted({seed for seed, _ in run.cards})
-            print(f"{run.dataset}/{run.model}: {len(run.cards)} models, seeds {seeds}")
+    print(*pack(args.results, args.out), sep="\n")
 
 
 if __name__ == "__main__":

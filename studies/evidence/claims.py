@@ -1,7 +1,5 @@
 """What a run says of the claims that were written down before it: confirmed, contradicted, or not.
 
-    python -m studies.evidence.claims results    # of a run that is there, or of an archive
-
 A claim says that some differences are above 0: each is a test, and the claim's p is the largest of
 them, since all must hold. All claims of a dataset are corrected together (Holm), whichever measure
 they use; those of unlearned models count where the run has them all. One function gives the word.
@@ -9,20 +7,16 @@ they use; those of unlearned models count where the run has them all. One functi
 
 from __future__ import annotations
 
-import argparse
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from mamushi.evaluation.crossed import Effect
 from mamushi.evaluation.paired import LEVEL, holm, seeds_range
-from studies.evidence.archive import Run, pack, read
+from studies.evidence.archive import Run
 from studies.evidence.families import Claim, Family, read_families
 from studies.evidence.measures import Absent, Measured, difference
-from studies.lib.report import Report
 
 CONFIRMED, CONTRADICTED, CANNOT = "confirmed", "contradicted", "cannot be told"
 
@@ -159,26 +153,3 @@ def told(tried: Tried) -> str:
         f"{tried.claim.measure} {tried.claim.one} less {rival} {found.estimate:.4g} "
         f"[{found.low:.4g}, {found.high:.4g}] p {tried.p:.3g} seeds {len(tried.seeds)}"
     )
-
-
-def opened(folder: Path) -> dict[tuple[str, str], Run]:
-    """Return the runs of an archive, or of a folder of results, which is packed for it."""
-    if not (folder / "runs").is_dir():
-        return read(folder)
-    with tempfile.TemporaryDirectory() as made:
-        pack(folder, Path(made))
-        return read(Path(made))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="a folder of results, or an archive")
-    args = parser.parse_args()
-    report = Report("claims")
-    for name, said in claim_lines(opened(args.folder)):
-        report.value(name, said)
-    report.write()
-
-
-if __name__ == "__main__":
-    main()

@@ -5,13 +5,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -25,14 +21,6 @@ LEAST = 3
 """Texts that have a word before it counts."""
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """Texts and what is known of them, (n,) each."""
-
-    pool: Pool
-    labels: Mapping[str, NDArray[Any]]
-
-
 def texts_option(parser: argparse.ArgumentParser) -> None:
     """Add what ``corpus`` takes to a command line."""
     parser.add_argument("kind", help="the loader of the dataset: jigsaw, newsgroups or table")
@@ -41,7 +29,7 @@ def texts_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--width", type=int, default=128, help="components of a vector")
 
 
-def corpus(args: argparse.Namespace) -> Corpus:
+def corpus(args: argparse.Namespace) -> Pool:
     """Return the cleaned texts of a dataset; of a group, such as a thread, one at random, since
     the texts of a group are not independent."""
     given = {**plugin("dataset", args.kind).defaults, "path": str(args.path), **args.settings}
@@ -54,11 +42,9 @@ def corpus(args: argparse.Namespace) -> Corpus:
     vectors = TruncatedSVD(args.width, random_state=0).fit_transform(counted)
     # As large as a language model's, since half precision is coarse near 0.
     vectors = (vectors / vectors.std()).astype(np.float16)
-    names = [name for name in frame.columns if name.startswith("label_")]
-    pool = Pool(
+    return Pool(
         frame["id"].to_numpy(dtype=object),
         (frame["domain"] == FORGET).to_numpy(),
         vectors,
         texts=frame["text"].to_numpy(dtype=object),
     )
-    return Corpus(pool, {name.removeprefix("label_"): frame[name].to_numpy() for name in names})

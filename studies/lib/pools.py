@@ -6,18 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import dct
 
-from mamushi.registry import plugins
 from mamushi.selection.pool import Pool
 
 LATENT = 16
 COMPONENTS = 12
 BLOCK = 8192
-
-
-def by_embeddings() -> list[str]:
-    """The selectors that need nothing but the embeddings, which is all that there is here."""
-    more = {"DERIVES", "READS_TEXTS", "DEPTHS", "UNIT"}
-    return [name for name, found in plugins("selector").items() if not more & found.literals.keys()]
 
 
 def synthetic(n: int, d: int, share: float = 0.1, seed: int = 0) -> Pool:

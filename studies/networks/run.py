@@ -3,19 +3,15 @@
     python -m studies.networks.run results/runs/newsgroups/llama-3.1-8b/seed0/embeddings.parquet
 
 A complete run of k networks is the selector mamushi with `seeds_averaged: k`: k cross-fittings,
-each with folds of its own. Two runs share nothing (`other_folds`), or deal the texts into the same
-k sets of folds and train other networks on them (`same_folds`): what is left between those is the
-networks' chance alone. Per k: the share of the top tenth of the forget texts that two runs have in
-common and the rank correlation of their forget texts, means over pairs of runs drawn from twice as
-many cross-fittings as the largest k (with the same folds for k up to an eighth of the largest), and
-the CPU seconds of one run on one thread.
+each with folds of its own. Per k: the share of the top tenth of the forget texts that two runs have
+in common and the rank correlation of their forget texts, means over pairs of runs drawn from twice
+as many cross-fittings as the largest k, and the CPU seconds of one run on one thread.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +21,8 @@ from numpy.typing import NDArray
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, read_table
 from mamushi.registry import plugin
-from mamushi.running.progress import Progress
 from mamushi.running.threads import one_for_arithmetic
-from mamushi.selection.crossfit import Fit, Task, averaged, cross_fit_together, derive_seed
+from mamushi.selection.crossfit import Fit, Task, averaged, cross_fit_together
 from mamushi.selection.metrics import auc, spearman
 from mamushi.selection.pool import Pool
 from studies.lib.report import Report, arguments
@@ -36,8 +31,6 @@ Doubles = NDArray[np.float64]
 FOLDS = 5
 PAIRS = 40
 """Pairs of runs that a mean is taken over."""
-AGAIN = 1
-"""Sets apart the seeds of the second networks on the same folds."""
 
 
 def main() -> None:
@@ -55,17 +48,13 @@ def main() -> None:
     report.value("retain_texts", int((~pool.forget).sum()))
     report.value("width", pool.width)
     report.value("batch_size", settings["batch_size"])
-    runs = Runs(pool, settings, 2 * most, max(1, most // 8))
+    runs = Runs(pool, settings, 2 * most)
     report.value("auc", auc(runs.scores(range(2 * most)), pool.forget))
     for k in sorted(args.networks):
-        drawn = {"other_folds": runs.other(k)}
-        if k <= runs.again:
-            drawn["same_folds"] = runs.same(k)
-        for name, pairs in drawn.items():
-            seen = [compared(one, two, pool.forget) for one, two in pairs]
-            overlap, order = np.mean(seen, axis=0)
-            report.value(f"networks_{k}_{name}_overlap", float(overlap))
-            report.value(f"networks_{k}_{name}_spearman", float(order))
+        pairs = [compared(first, second, pool.forget) for first, second in runs.pairs(k)]
+        overlap, order = np.mean(pairs, axis=0)
+        report.value(f"networks_{k}_other_folds_overlap", float(overlap))
+        report.value(f"networks_{k}_other_folds_spearman", float(order))
         report.value(f"networks_{k}_cpu_seconds", k * runs.seconds)
     print(report.write(args.results))
 
@@ -80,10 +69,9 @@ def read(path: Path) -> Pool:
 
 
 class Runs:
-    """Cross-fittings of ``most`` sets of folds, and of the first ``again`` of them once more with
-    other networks; ``seconds`` of the CPU are one's."""
+    """Cross-fittings of ``most`` sets of folds; ``seconds`` of the CPU are one's."""
 
-    def __init__(self, pool: Pool, settings: dict[str, Any], most: int, again: int) -> None:
+    def __init__(self, pool: Pool, settings: dict[str, Any], most: int) -> None:
         from mamushi.selection.mlp import estimate_mlp
 
         self.tasks: list[Task] = []
@@ -97,37 +85,20 @@ class Runs:
                 yield fit
 
         cross_fit_together(pool, FOLDS, 0, estimate, "cross-fittings", most)
-        self.most, self.again = most, again
-        second = [
-            replace(task, seed=derive_seed(task.seed, AGAIN))
-            for task in self.tasks[: again * FOLDS]
-        ]
-        with Progress(len(second), "the same folds again", "fold") as progress:
-            for own, _ in estimate_mlp(second, settings):
-                self.logits.append(own)
-                progress.advance()
-        self.tasks += second
-        self.seconds = (time.process_time() - start) / (most + again)
+        self.most, self.seconds = most, (time.process_time() - start) / most
         self.rng = np.random.default_rng(0)
 
-    def scores(self, which: Sequence[int]) -> Doubles:
-        """Of a run that averages these cross-fittings."""
-        places = [i * FOLDS + fold for i in which for fold in range(FOLDS)]
-        return averaged(
-            [self.tasks[i] for i in places], [self.logits[i] for i in places], len(which)
-        )
+    def scores(self, chosen: Sequence[int]) -> Doubles:
+        """Return the scores (texts,) of a run that averages these cross-fittings."""
+        places = [i * FOLDS + fold for i in chosen for fold in range(FOLDS)]
+        tasks, logits = ([values[i] for i in places] for values in (self.tasks, self.logits))
+        return averaged(tasks, logits, len(chosen))
 
-    def other(self, k: int) -> Iterator[tuple[Doubles, Doubles]]:
-        """Pairs of runs of ``k`` networks with folds of their own."""
+    def pairs(self, k: int) -> Iterator[tuple[Doubles, Doubles]]:
+        """Yield pairs of runs of ``k`` networks."""
         for _ in range(PAIRS):
             drawn = self.rng.permutation(self.most)
             yield self.scores(drawn[:k]), self.scores(drawn[k : 2 * k])
-
-    def same(self, k: int) -> Iterator[tuple[Doubles, Doubles]]:
-        """Pairs of runs of ``k`` networks each, with the same folds."""
-        for _ in range(PAIRS):
-            drawn = self.rng.permutation(self.again)[:k]
-            yield self.scores(drawn), self.scores(drawn + self.most)
 
 
 def compared(one: Doubles, two: Doubles, forget: NDArray[np.bool_]) -> tuple[float, float]:

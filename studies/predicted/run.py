@@ -6,15 +6,14 @@
 Each list of the archive (``studies/evidence/archive``) was retrained, with as many steps as the
 model of all texts. A predictor says, before any training, which share of the gap a list recovers,
 from the texts in the folder of results. Per dataset, over all lists of texts and seeds: ``error``,
-the root mean square of predicted less measured share; ``bias``, its mean; ``within_B``, the correlation at
-the budget B between lists, seeds taken out; ``retain_B``, the same of retain NLL. ``ceiling_B`` is
-the correlation of a perfect predictor: lists that are the same in all seeds tell the noise.
+the root mean square of predicted less measured share; ``bias``, its mean; ``within_B``, the
+correlation at the budget B between lists, seeds taken out; ``retain_B``, the same of retain NLL.
+``ceiling_B`` is the correlation of a perfect predictor: lists that are the same in all seeds tell
+the noise.
 
 ``half_gap_error`` is the 95% quantile over selectors and seeds of how far the predicted budget of
 half of the gap is from the measured one, the mean over seeds; ``at_S_error``, of the share S of it;
-``pilot_error``, of the prediction for the half through one retraining at 0.5, from the mean over
-the other seeds; ``pilots_error``, through two about the half; ``line_error``, of straight lines
-through the one; ``covered``, the share of these that the interval of the advice covers.
+``covered``, the share of these that the interval of the advice covers.
 
 ``unigram`` reads the held-out texts, ``unigram_folds`` the ranked ones by folds.
 
@@ -45,7 +44,6 @@ from studies.lib.report import Report, arguments
 
 Doubles = NDArray[np.float64]
 ARCHIVE = Path(__file__).parents[1] / "evidence" / "archive"
-PILOT = 0.5
 SHARES = (0.25, 0.75, 0.9)
 """Shares of the gap for which budgets are asked, beside the half."""
 
@@ -80,8 +78,6 @@ def lists(run: Run, texts: TokenSet) -> list[List]:
 
 ENDS = ("beta0", "gold")
 TEXTS = (paths.TOKENS, paths.EXAMPLES)
-CLIPPED = (0.02, 0.98)
-"""Shares beyond which a curve's power would rest on the noise of one retraining."""
 
 
 def between(ours: list[List], values: Doubles) -> Doubles:
@@ -121,61 +117,32 @@ def judged(report: Report, name: str, found: list[List], predicted: Doubles) -> 
                 report.value(f"{name}_{label}_{beta}", float(np.corrcoef(said, real)[0, 1]))
 
 
-def half_gaps(report: Report, name: str, found: list[List], predicted: Doubles) -> None:
-    """Report how far budgets for half of the gap are off, without a retraining and with one."""
+def half_gaps(report: Report, name: str, lists: list[List], predicted: Doubles) -> None:
+    """Report how far predicted budgets for the half, and for other shares of the gap, are off."""
     curves: dict[tuple[str, int], dict[float, tuple[float, float]]] = {}
-    for each, value in zip(found, predicted[:, 0], strict=True):
-        curves.setdefault((each.selector, each.seed), {})[each.beta] = (
-            float(value),
-            each.recovered,
-        )
-    betas = sorted({each.beta for each in found})
-    curves = {key: own for key, own in curves.items() if sorted(own) == betas}
+    for row, value in zip(lists, predicted[:, 0], strict=True):
+        pair = float(value), row.recovered
+        curves.setdefault((row.selector, row.seed), {})[row.beta] = pair
+    betas = sorted({row.beta for row in lists})
+    whole = {key: curve for key, curve in curves.items() if sorted(curve) == betas}
     grid = [0.0, *betas, 1.0]
-    real, said = (
-        {
-            key: np.array([0.0, *(own[beta][i] for beta in betas), 1.0])
-            for key, own in curves.items()
-        }
-        for i in (1, 0)
+    foreseen, real = (
+        {key: np.array([0.0, *(curve[b][i] for b in betas), 1.0]) for key, curve in whole.items()}
+        for i in (0, 1)
     )
     errors: dict[str, list[float]] = {}
-    for (selector, seed), own in said.items():
-        here = real[selector, seed]
-        same = [each for (name, _), each in real.items() if name == selector]
-        apart = [real[key] for key in real if key[0] == selector and key[1] != seed]
-        near = sorted(grid[1:-1], key=lambda beta: abs(here[grid.index(beta)] - 0.5))[:2]
-        one, two = ([(beta, here[grid.index(beta)]) for beta in at] for at in ([PILOT], near))
-        whole = np.mean(same, 0)
-        others = first_crossing(grid, np.mean(apart, 0), 0.5)
-        for what, guess, truth in (
-            ("half_gap", budget(own, grid, 0.5), first_crossing(grid, whole, 0.5)),
-            *(
-                (f"at_{share}", budget(own, grid, share), first_crossing(grid, whole, share))
-                for share in SHARES
-            ),
-            ("pilot", budget(through(own, grid, one), grid, 0.5), others),
-            ("pilots", budget(through(own, grid, two), grid, 0.5), others),
-            ("line", first_crossing([0, PILOT, 1], [0, one[0][1], 1], 0.5), others),
-        ):
-            off = np.nan if guess is None or truth is None else abs(guess - truth)
-            errors.setdefault(what, []).append(off)
-    for what, found_errors in errors.items():
-        off = np.array(found_errors)
-        report.value(f"{name}_{what}_n", len(off))
-        report.value(f"{name}_{what}_error", float(np.nanquantile(off, 0.95)))
-        report.value(f"{name}_{what}_largest", float(np.nanmax(off)))
-        report.value(f"{name}_{what}_covered", float(np.mean(off <= HALF_WIDTH)))
-
-
-def through(curve: Doubles, budgets: list[float], measured: list[tuple[float, float]]) -> Doubles:
-    """Return the curve (budgets,) of what is recovered, raised to the powers by which it goes
-    through what retraining at some budgets has recovered, ``measured`` as (budget, share): from 0
-    to 1 as before, with a power that is linear between these budgets."""
-    at, shares = np.array(sorted(measured)).T
-    here = np.interp(at, budgets, curve)
-    powers = np.log(np.clip(shares, *CLIPPED)) / np.log(np.clip(here, *CLIPPED))
-    return np.asarray(np.clip(curve, 0, None) ** np.interp(budgets, at, powers))
+    for (selector, _), curve in foreseen.items():
+        mean = np.mean([values for (name_, _), values in real.items() if name_ == selector], 0)
+        for share in (0.5, *SHARES):
+            guess, truth = budget(curve, grid, share), first_crossing(grid, mean, share)
+            error = np.nan if guess is None or truth is None else abs(guess - truth)
+            errors.setdefault("half_gap" if share == 0.5 else f"at_{share}", []).append(error)
+    for label, values in errors.items():
+        distance = np.array(values)
+        report.value(f"{name}_{label}_n", len(distance))
+        report.value(f"{name}_{label}_error", float(np.nanquantile(distance, 0.95)))
+        report.value(f"{name}_{label}_largest", float(np.nanmax(distance)))
+        report.value(f"{name}_{label}_covered", float(np.mean(distance <= HALF_WIDTH)))
 
 
 def predictors(own: TokenSet, held: TokenSet) -> Mapping[str, Callable[[List], Any]]:

@@ -57,7 +57,7 @@ def main() -> None:
     args = parser.parse_args()
     start = time.process_time()
     one_for_arithmetic()
-    pool = corpus(args).pool
+    pool = corpus(args)
     report = Report("sample_size", threads=1)
     report.name = f"sample_size-{args.kind}"
     report.value("forget_texts", int(pool.forget.sum()))

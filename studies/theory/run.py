@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.evidence.frontier import Array, phi, psi
+from mamushi.evidence.frontier import Array, phi
 from studies.lib.report import Report, arguments
 
 Doubles = NDArray[np.float64]
@@ -127,22 +127,6 @@ def transfer(mass: float, bound: float, pi1: float) -> Pair:
     return Pair(highest * mass, pi1 / (1.0 - pi1) * mass)
 
 
-def sharper_transfer(mass: float, bound: float, pi1: float, b: float) -> Pair:
-    """Bound the regrets with a smaller constant, which the theorem's own proof gives. Not in the
-    paper.
-
-    S* \\ Shat and Shat \\ S* have equal p1-mass, p1(E)/2, since both regions have the mass b; so
-    p1(E) <= 2 min(b, 1 - b), and the regrets, differences of two integrals over them, are at most
-
-        ( phi(B) - phi(-B) ) h   and   ( psi(-B) - psi(B) ) h,     h = min(mass/2, b, 1 - b).
-    """
-    half = min(mass / 2.0, b, 1.0 - b)
-    ends = np.array([-bound, bound])
-    low, high = phi(ends, pi1)
-    flat, steep = psi(ends, pi1)
-    return Pair(float(high - low) * half, float(flat - steep) * half)
-
-
 def bce_regret(l2: Array, estimated2: Array, weights2: Array | None = None) -> float:
     """Return the excess BCE risk at equal priors of the logits lhat (Proposition "BCE regret"):
 
@@ -164,16 +148,6 @@ def score_error_constant(bound: float) -> float:
     for |l*|, |lhat| <= B and the risk at equal priors. It grows as e^(5B/2).
     """
     return 2.0 * math.exp(1.5 * bound) * math.sqrt(math.exp(bound) * (math.exp(bound) + 1.0))
-
-
-def sharper_score_error_constant(bound: float) -> float:
-    """Return C_B = 2 sqrt(1 + e^B), which serves the lemma as well. Not in the paper.
-
-    The regret at x is a Bregman divergence of log(1 + e^u) in the logit u, whose second derivative
-    is at least e^B/(1 + e^B)^2 on [-B, B]; and p1 <= 2/(1 + e^-B) (p1 + p2)/2. Neither step passes
-    through the ratio.
-    """
-    return 2.0 * math.sqrt(1.0 + math.exp(bound))
 
 
 STRATA = 3
@@ -343,10 +317,9 @@ def _random_score(
     return values[:, :-1].ravel(), values[:, 1:].ravel()
 
 
-BOUNDS = ("drawn", "best", "mass", "sharper", "bce", "bce_sharper")
-"""Of both regrets: ``transfer`` at a random delta, at the best one and from p1(E) itself; with the
-sharper constants at the best delta; and at the best delta from the excess BCE risk, by the paper's
-constant and by the smaller one."""
+BOUNDS = ("drawn", "best", "mass", "bce")
+"""Of both regrets: ``transfer`` at a random delta, at the best one and from p1(E) itself; and at
+the best delta from the excess BCE risk."""
 TOLERANCE = 1e-11
 """Rounding of a regret, the difference of two divergences, in nats."""
 NEGLIGIBLE = 1e-6
@@ -375,17 +348,13 @@ def outcome(world: World, rng: np.random.Generator) -> dict[str, float]:
     regret = bce_regret(at.ratio, at.estimated, at.weights2)
     confined = max(np.abs(world.start).max(), np.abs(world.end).max()) <= world.bound
 
-    def from_bce(constant: float) -> Pair:
-        limit = least_mass_bound(constant * max(regret, 0.0) ** 0.5, m, delta0, r)
-        return transfer(limit if confined else np.nan, world.bound, pi1)
-
+    error_bound = score_error_constant(world.bound) * max(regret, 0.0) ** 0.5
+    bce_limit = least_mass_bound(error_bound, m, delta0, r) if confined else np.nan
     limits = (
         transfer(drawn, world.bound, pi1),
         transfer(least, world.bound, pi1),
         transfer(mass, world.bound, pi1),
-        sharper_transfer(least, world.bound, pi1, b),
-        from_bce(score_error_constant(world.bound)),
-        from_bce(sharper_score_error_constant(world.bound)),
+        transfer(bce_limit, world.bound, pi1),
     )
     kept = {"optimal": 1.0 - at.optimal, "selected": 1.0 - at.selected}
     removed = {key: removal(at.ratio, k, pi1, at.weights1) for key, k in kept.items()}

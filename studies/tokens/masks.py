@@ -1,4 +1,4 @@
-"""What is left of the domain in models of which tokens were masked, weighed down, or texts removed.
+"""What is left of the domain in models of which tokens were masked, or texts removed.
 
     python -m studies.tokens.masks results jigsaw smollm2_frozen --seeds 1 2 3
 
@@ -6,8 +6,6 @@ Of a run that has the models of beta 0 and gold, the spans of ``token_unigram`` 
 ``auto`` at the budget. Trained in beta 0's steps and order, from the same start:
 
 - ``mask``: the tokens of the spans are left out of the loss;
-- ``weigh``: none is left out, and every forget token weighs min(1, p2(w) / p1(w)) by its
-  cross-fitted log ratio, so that as much of a token is trained on as the retain domain has of it;
 - ``remove``: the texts of the list are left out.
 
 Each of them, and both ends, is asked, by texts that it was not trained on where nothing else is
@@ -18,7 +16,7 @@ ones. Generations: a sample after the first tokens of held-out forget texts, and
 ratio of their tokens by counts of the contamination section, between that of beta 0's generations
 and that of gold's.
 
-Reported are means over seeds with 95% t intervals, and the same of differences of two kinds.
+Reported are means over seeds with 95% t intervals.
 """
 
 from __future__ import annotations
@@ -29,9 +27,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as csv
-import pyarrow.parquet as pq
 import torch
 from accelerate import Accelerator
 from numpy.typing import NDArray
@@ -39,7 +34,6 @@ from transformers import PreTrainedModel
 
 from mamushi.evaluation.paired import interval
 from mamushi.io import schemas
-from mamushi.io.files import atomic
 from mamushi.io.tables import EVALUATION, FORGET, RETAIN, read_table
 from mamushi.lm import device, tokens
 from mamushi.lm.batches import steps
@@ -61,7 +55,7 @@ Doubles = NDArray[np.float64]
 Row = dict[str, float | str]
 
 ENDS = ("beta0", "gold")
-KINDS = ("mask", "weigh", "remove")
+KINDS = ("mask", "remove")
 RELEARNING = {"examples": 16, "steps": [16], "batch_size": 8, "learning_rate": 1e-4}
 PROMPTS, PROMPT, NEW = 48, 8, 24
 """Generations: texts, tokens of each that are given and that are drawn."""
@@ -79,23 +73,11 @@ def texts_of(cell: Cell, kind: str, beta: str) -> TokenSet:
         for row in read_table(path, schemas.SPANS).to_pylist():
             spans.setdefault(row["id"], []).append((row["start"], row["stop"]))
         return tokens.masked(cell.ranked, spans)
+    path = cell.folder / "removals" / "auto" / f"beta{beta}.parquet"
+    listed = set(read_table(path, schemas.REMOVALS)["id"].to_pylist())
     weights = np.ones(len(cell.ranked.tokens), np.float32)
-    if kind == "weigh":
-        path = cell.folder / "token_scores" / "token_unigram.parquet"
-        for name, score in _by_id(pq.read_table(path, columns=["id", "score"]), "score").items():
-            if score is not None:
-                begin = cell.ranked.offsets[cell.ranked.ids.tolist().index(name)]
-                weights[begin + 1 : begin + 1 + len(score)] = np.exp(-np.maximum(score, 0))
-    else:
-        path = cell.folder / "removals" / "auto" / f"beta{beta}.parquet"
-        listed = set(read_table(path, schemas.REMOVALS)["id"].to_pylist())
-        gone = [name in listed for name in cell.ranked.ids]
-        weights[np.repeat(gone, cell.ranked.lengths)] = 0
+    weights[np.repeat([name in listed for name in cell.ranked.ids], cell.ranked.lengths)] = 0
     return replace(cell.ranked, weights=weights)
-
-
-def _by_id(table: pa.Table, column: str) -> dict[str, list[float] | None]:
-    return dict(zip(table["id"].to_pylist(), table[column].to_pylist(), strict=True))
 
 
 def model_of(cell: Cell, kind: str, beta: str, accelerator: Accelerator) -> PreTrainedModel:
@@ -202,7 +184,6 @@ def summary(
         by = shares(name)
         for kind in KINDS:
             shown(f"{kind}_{name}", by(kind))
-        shown(f"weigh_less_mask_{name}", by("weigh") - by("mask"))
     for kind in (*ENDS, *KINDS):
         for name in ("membership", *(["retain"] if kind != "gold" else [])):
             shown(f"{kind}_{name}_less_gold", of(kind, name) - of("gold", name))
@@ -219,27 +200,22 @@ def main() -> None:
     args = parser.parse_args()
     one_for_arithmetic()
     report = Report("masks", threads=1)
-    table = args.results / f"masks-{args.dataset}-{args.model}.csv"
-    table.parent.mkdir(parents=True, exist_ok=True)
-    rows: list[Row] = csv.read_csv(table).to_pylist() if table.is_file() else []
+    rows: list[Row] = []
     with Progress(len(args.seeds) * (len(ENDS) + len(KINDS)), "masks", "model") as progress:
         for seed in args.seeds:
             cell = Cell(args.run, args.dataset, args.model, seed)
             asked = Asked(cell)
             for kind in (*ENDS, *KINDS):
-                if not any(row["kind"] == kind and row["seed"] == seed for row in rows):
-                    began, accelerator = time.process_time(), cell.accelerator()
-                    removed = 0.0
-                    if kind in KINDS:
-                        texts = texts_of(cell, kind, args.budget)
-                        forget = subset(texts, np.flatnonzero(cell.forget))
-                        removed = 1 - float(tokens.mass(forget).mean())
-                    model = model_of(cell, kind, args.budget, accelerator)
-                    row: Row = {"seed": seed, "kind": kind, "mass_removed": removed}
-                    row |= asked(model, accelerator)
-                    rows.append(row | {"cpu_seconds": time.process_time() - began})
-                    with atomic(table) as part:
-                        csv.write_csv(pa.Table.from_pylist(rows), part)
+                began, accelerator = time.process_time(), cell.accelerator()
+                removed = 0.0
+                if kind in KINDS:
+                    texts = texts_of(cell, kind, args.budget)
+                    forget = subset(texts, np.flatnonzero(cell.forget))
+                    removed = 1 - float(tokens.mass(forget).mean())
+                model = model_of(cell, kind, args.budget, accelerator)
+                row: Row = {"seed": seed, "kind": kind, "mass_removed": removed}
+                row |= asked(model, accelerator)
+                rows.append(row | {"cpu_seconds": time.process_time() - began})
                 progress.advance()
     summary(report, rows, args.dataset, args.seeds, ["forget", "retain", "membership", "said"])
     report.write(args.results)

@@ -24,14 +24,11 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.evaluation.paired import interval
 from mamushi.io import paths, schemas
-from mamushi.io.files import atomic
 from mamushi.io.tables import EVALUATION, FORGET, RETAIN, read_table
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import subset
@@ -131,21 +128,10 @@ def main() -> None:
     args = parser.parse_args()
     one_for_arithmetic()
     report = Report("like_models", threads=1)
-    table = args.results / f"like_models-{args.dataset}-{args.model}.csv"
-    table.parent.mkdir(parents=True, exist_ok=True)
-    rows: list[Row] = (
-        csv.read_csv(
-            table, convert_options=csv.ConvertOptions(column_types={"budget": pa.string()})
-        ).to_pylist()
-        if table.is_file()
-        else []
-    )
+    rows: list[Row] = []
     with Progress(len(args.seeds), "like", "seed") as progress:
         for seed in args.seeds:
-            if not any(row["seed"] == seed for row in rows):
-                rows += of_seed(Cell(args.run, args.dataset, args.model, seed), args.examples)
-                with atomic(table) as part:
-                    csv.write_csv(pa.Table.from_pylist(rows), part)
+            rows += of_seed(Cell(args.run, args.dataset, args.model, seed), args.examples)
             progress.advance()
     report.value(f"{args.dataset}_examples", args.examples)
     summary(report, rows, args.dataset, args.seeds)

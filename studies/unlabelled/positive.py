@@ -7,9 +7,9 @@ known share, in percent in the names of the values, and 100 retain texts that ar
 cross-fitted logistic regressions score examples against corpus, on 100 principal components and on
 the tf-idf of words; `ours` is the sum of both, each of standard deviation 1. `auc` and `ap` are of
 the corpus by hidden labels. Beside it: the same with all labels; `vectors` and `tf_idf` alone, the
-first with a weak penalty as well; word counts, BM25 with the examples as the query, and nnPU (Kiryo
-et al. 2017) with a linear model on the components and the true share. `*_covers` are shares of
-draws in which an interval holds what is true, `*_width` median widths.
+first with a weak penalty as well; word counts, and nnPU (Kiryo et al. 2017) with a linear model on
+the components and the true share. `*_covers` are shares of draws in which an interval holds what is
+true, `*_width` median widths.
 """
 
 from __future__ import annotations
@@ -159,18 +159,6 @@ def unigrams(words: sparse.csr_matrix, label: Mask, seed: int) -> Doubles:
     return cross_fit(label, fit, seed)
 
 
-def bm25(words: sparse.csr_matrix, label: Mask, _: int) -> Doubles:
-    """Okapi BM25 of each text, with the words of all examples as the query."""
-    length = np.asarray(words.sum(axis=1))[:, 0]
-    seen = np.asarray((words > 0).sum(axis=0))[0]
-    idf = np.log(1 + (len(length) - seen + 0.5) / (seen + 0.5))
-    query = np.asarray(words[label].sum(axis=0))[0] * idf
-    times = words.tocoo()
-    norm_ = 1.2 * (0.25 + 0.75 * length / length.mean())
-    weight = times.data * 2.2 / (times.data + norm_[times.row])
-    return np.asarray(sparse.csr_matrix((weight, (times.row, times.col)), words.shape) @ query)
-
-
 def non_negative(x: Doubles, label: Mask, seed: int, a: float) -> Doubles:
     """nnPU with the sigmoid loss and a linear model, by gradient descent with momentum."""
 
@@ -204,7 +192,6 @@ def rankings(source: Source, rows: NDArray[np.int64], label: Mask, a: float, see
         words = source.words[rows]
         yield "tf_idf", tf_idf(words, label, seed)
         yield "unigrams", unigrams(words, label, seed)
-        yield "bm25", bm25(words, label, seed)
 
 
 def of_setting(report: Report, at: str, source: Source, n1: int, a: float, args: Any) -> None:

@@ -7,8 +7,7 @@ corpus. Reported is the precision of a list of as many texts as the corpus has o
 is its recall as well, and the recall of a list twice as long: of all texts (``all``), of those that
 pass a screen (``5%``, and so on), and by the words of the screen alone. ``_passed`` is the share of
 the domain that passes. Texts are ranked by words and embeddings, and ``_vectors`` by these alone;
-behind a screen the words are what it says of them. ``_covers`` is the share of lists, also of half
-the length, in which the intervals of precision and recall hold; 100 texts are known to be wanted.
+behind a screen the words are what it says of them. 100 texts are known to be wanted.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mamushi.running.threads import one_for_arithmetic
-from mamushi_extras.unlabelled.corpus import Corpus
 from mamushi_extras.unlabelled.screen import fit
 from studies.lib.report import Report, arguments
 from studies.unlabelled.groups import GROUPS, embedder, posts, read
@@ -78,17 +76,6 @@ def of_draw(source: Source, texts: list[str], seed: int) -> dict[str, float]:
             score = sum((each - each.mean()) / each.std() for each in (vectors, margin))
         listed(name, inside, score[here:])
         listed(f"{name}_vectors", inside, vectors[here:])
-        ids = np.array([f"{row:06}" for row in place], dtype=object)
-        known = (label, place >= here, (place >= EXAMPLES) & (place < here))
-        of = Corpus(ids, score, *known, missed=False if margin is None else margin < 0)
-        ends: dict[str, list[bool]] = {"precision": [], "recall": []}
-        for k in (there // 2, there):
-            caught = int(source.forget[rows[of.order[:k]]].sum())
-            for (kind, held), each, of_all in zip(
-                ends.items(), of.holds(k), (k, there), strict=True
-            ):
-                held.append((each["low"] or 0) <= caught / of_all <= (each["high"] or 0))
-                found[f"{name}_{kind}_covers"] = float(np.mean(held))
 
     ranked("all", corpus)
     listed("words", corpus, fitted.scores(texts[row] for row in corpus)[:, 0])

@@ -8,21 +8,21 @@ no paragraph is there twice. ``mixed`` has documents of all lengths, also the pa
 window is labelled as its document, embedded by LSA and scored by ``mamushi_lr``, cross-fitted by
 documents. ``first`` reads the first 100 words of a document, about as many as 128 tokens.
 
-``DOMAIN_N_WINDOWS_AGGREGATE_auc`` and ``_ap`` (average precision) tell forget documents from retain
-documents. ``_cut`` is the precision, and the recall, of a list of windows as long as all that was
-planted, in characters of the forget documents; ``_cut_ap`` their average precision. A character
-has the score of the best of its windows. Without more, an estimator learns from all windows;
+``DOMAIN_N_paragraphs_logmeanexp_auc`` and ``_ap`` (average precision) tell forget documents from
+retain documents. ``_cut`` is the precision, and the recall, of a list of windows as long as all
+that was planted, in characters of the forget documents; ``_cut_ap`` their average precision. A
+character has the score of the best of its windows. Without more, an estimator learns from all
+windows;
 ``_best``, as Mamushi does, of a forget document in training from the window alone that scores
-highest by a fit that saw neither it nor what is scored; ``_true`` from those of planted paragraphs,
-as if somebody had labelled windows. ``_like`` scores the windows of all documents, as a corpus that
-nobody labelled, by 100 other paragraphs of the domain; its ``_cut`` is of all documents.
+highest by a fit that saw neither it nor what is scored. ``_like`` scores the windows of all
+documents, as a corpus that nobody labelled, by 100 other paragraphs of the domain; its ``_cut`` is
+of all documents.
 """
 
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -35,7 +35,6 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from mamushi.commands import init
 from mamushi.registry import load, plugin
-from mamushi.selection.linear import logistic
 from mamushi.selection.pool import Pool
 from mamushi_extras.windows.windows import spans
 from studies.lib.cheap import LEAST
@@ -56,13 +55,9 @@ EXAMPLES = 100
 """Of the domain, beside a corpus of all the documents in which nobody marked any."""
 WORDS = range(20, 201)
 """Of a paragraph that is used."""
-FIRST, FOLDS, WIDTH, TOP = 100, 5, 100, 3
+FIRST, FOLDS, WIDTH = 100, 5, 100
 HOW = plugin("selector", "mamushi_lr").defaults
-WINDOWS = {
-    "paragraphs": (100, 0, "blank_line"),
-    "words": (100, 0, None),
-    "overlap": (100, 50, None),
-}
+WINDOW = 100, 0, "blank_line"
 """Words, overlap and paragraphs of ``spans``."""
 
 
@@ -119,35 +114,18 @@ def by_examples(examples: list[str], texts: list[str], groups: NDArray[np.int64]
     """Return the scores of the windows of a corpus by examples, as `mamushi rank --like` does."""
     apart = np.concatenate([-1 - np.arange(len(examples)), groups])
     pool = pool_of([*examples, *texts], apart < 0, apart)
-    return scored(pool, **init.HITS["mamushi_lr"])[0][len(examples) :]
+    return scored(pool, **init.HITS["mamushi_lr"])[len(examples) :]
 
 
-def scored(pool: Pool, **settings: float | str) -> tuple[Doubles, NDArray[np.int16]]:
-    """Return the cross-fitted scores of windows, and their folds."""
+def scored(pool: Pool, **settings: float | str) -> Doubles:
+    """Return the cross-fitted scores of windows."""
     how = {**HOW, "solver": "newton-cholesky", "folds": FOLDS, **settings}
-    found = load("selector", "mamushi_lr").score(pool, how, 0)
-    return found.scores, found.fold
+    return load("selector", "mamushi_lr").score(pool, how, 0).scores
 
 
-def truly_labelled(pool: Pool, fold: NDArray[np.int16], planted: Bools) -> Doubles:
-    """Return scores by fits on the windows of retain documents and those ``planted`` (n,)."""
-    scores, x = np.zeros(len(fold)), pool.embeddings.astype(np.float32)
-    for held in range(FOLDS):
-        rows = np.flatnonzero((fold != held) & (planted | ~pool.forget))
-        mean, scale = x[rows].mean(axis=0), x[rows].std(axis=0)
-        variance = 1 / (HOW["alpha"] * len(rows))
-        decide = logistic((x[rows] - mean) / scale, pool.forget[rows], variance)
-        scores[fold == held] = decide((x[fold == held] - mean) / scale)
-    return scores
-
-
-AGGREGATES: dict[str, Callable[[Doubles], float]] = {
-    "max": lambda s: float(s.max()),
-    "mean": lambda s: float(s.mean()),
-    "top": lambda s: float(np.sort(s)[-TOP:].mean()),
-    "logmeanexp": lambda s: float(np.logaddexp.reduce(s) - np.log(len(s))),
-    "noisy_or": lambda s: float(np.logaddexp(0, s).sum()),
-}
+def aggregate(scores: Doubles) -> float:
+    """Return a document's score: the log of the mean ratio of its windows, as Mamushi has it."""
+    return float(np.logaddexp.reduce(scores) - np.log(len(scores)))
 
 
 def cut(
@@ -191,29 +169,21 @@ def measure(docs: list[Document], examples: list[str]) -> dict[str, float]:
             found[f"{what}_of_{n}_auc"] = float(roc_auc_score(label[own], values[own]))
 
     first = [" ".join(doc.text.split()[:FIRST]) for doc in docs]
-    judge("first", scored(pool_of(first, label, np.arange(len(docs))))[0])
-    for kind, how in WINDOWS.items():
-        begin = time.process_time()
-        at = [(i, *span) for i, doc in enumerate(docs) for span in spans(doc.text, *how)]
-        groups = np.array([i for i, *_ in at])
-        texts = [docs[i].text[start:stop] for i, start, stop in at]
-        pool = pool_of(texts, label[groups], groups)
-        one, fold = scored(pool)
-        fits = {"": one}
-        if kind == "paragraphs":
-            pairs = zip(at, (docs[i].planted or (0, 0) for i in groups.tolist()), strict=True)
-            planted = np.array([a < stop and start < b for (_, a, b), (start, stop) in pairs])
-            fits["_best"] = scored(replace(pool, documents=groups))[0]
-            fits["_true"] = truly_labelled(pool, fold, planted)
-            fits["_like"] = by_examples(examples, texts, groups)
-        for fit, scores in fits.items():
-            parts = np.split(scores, np.flatnonzero(np.diff(groups)) + 1)
-            for aggregate, function in AGGREGATES.items():
-                judge(f"{kind}{fit}_{aggregate}", np.array([function(own) for own in parts]))
-            both = cut(docs, at, scores, corpus=fit == "_like")
-            found |= {f"{kind}{fit}_{name}": value for name, value in both.items()}
-        found[f"{kind}_windows"] = len(at)
-        found[f"{kind}_cpu_seconds"] = time.process_time() - begin
+    judge("first", scored(pool_of(first, label, np.arange(len(docs)))))
+    at = [(i, *span) for i, doc in enumerate(docs) for span in spans(doc.text, *WINDOW)]
+    groups = np.array([i for i, *_ in at])
+    texts = [docs[i].text[start:stop] for i, start, stop in at]
+    pool = pool_of(texts, label[groups], groups)
+    fits = {
+        "": scored(pool),
+        "_best": scored(replace(pool, documents=groups)),
+        "_like": by_examples(examples, texts, groups),
+    }
+    for fit, scores in fits.items():
+        parts = np.split(scores, np.flatnonzero(np.diff(groups)) + 1)
+        judge(f"paragraphs{fit}_logmeanexp", np.array([aggregate(part) for part in parts]))
+        both = cut(docs, at, scores, corpus=fit == "_like")
+        found |= {f"paragraphs{fit}_{name}": value for name, value in both.items()}
     return found
 
 

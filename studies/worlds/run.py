@@ -302,18 +302,12 @@ def summarize(report: Report, told: list[dict[str, Any]]) -> None:
             ]
             inside = [one["budget_low"] <= one["exact"] <= one["budget_high"] for one in given]
             width = [one["budget_high"] - one["budget_low"] for one in given]
-            clear = [each for each in ours if each["auc"] > 0.8 and each["n"] >= 2000]
             name = f"{target}_{kind}"
             report.value(f"{name}_given", f"{len(given)} of {len(ours)}")
             if not given:
                 continue
             report.value(f"{name}_coverage", float(np.mean(inside)))
             report.value(f"{name}_median_width", float(np.median(width)))
-            narrow = sum(w < 0.01 and not hit for w, hit in zip(width, inside, strict=True))
-            report.value(f"{name}_narrow_misses", narrow)
-            if clear:
-                there = np.mean([each[target]["budget"] is not None for each in clear])
-                report.value(f"{name}_given_where_clear", float(there))
     bounds = [each["bound_holds"] for each in told if "bound_holds" in each]
     report.value("retain_share_bound_worlds", len(bounds))
     report.value("retain_share_bound_holds", float(np.mean(bounds)))
