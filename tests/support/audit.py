@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from mamushi.running import warm
-
 PRIMARY = ("--out", "--card", "--out-folder")
 HEAVY = ("libtorch", "libarrow", "_multiarray_umath")
 """Libraries that a command loads to compute, and none that only waits."""
@@ -28,7 +26,7 @@ def commands(folder: Path) -> dict[int, list[str]]:
             with contextlib.suppress(OSError):
                 words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
                 python = words[0].rpartition("/")[2].startswith("python")
-                ours = words[1:3] == ["-m", "mamushi"] and words[3:4] != [warm.SERVER]
+                ours = words[1:3] == ["-m", "mamushi"]
                 if python and ours and (entry / "cwd").samefile(folder):
                     found[int(entry.name)] = words[3:]
     return found

@@ -19,8 +19,7 @@ from safetensors import safe_open
 
 from mamushi.config import arms
 from mamushi.io import paths
-from mamushi.running import locks
-from mamushi_runs.guard import session
+from mamushi_runs import guard
 from tests.support import cluster
 from tests.support import small_grid as grid
 
@@ -123,7 +122,8 @@ class Scene:
 
     def kill(self) -> None:
         """Kill the main process that works here with -9, and not its SLURM jobs."""
-        os.kill(locks.holder(self.folder / session.LOCK)["pid"], signal.SIGKILL)
+        pid = (self.folder / guard.LOCK).read_text(encoding="utf-8").rpartition(" ")[2]
+        os.kill(int(pid), signal.SIGKILL)
         for process in self.mains:
             process.wait(timeout=30)
 

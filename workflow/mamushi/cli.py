@@ -26,11 +26,19 @@ from typing import NoReturn
 import mamushi
 from mamushi.errors import UserError, suggestion
 from mamushi.io.files import DISK_FULL, REFUSED
-from mamushi.running import launch, leases, locks, machine, stage, warm
+from mamushi.running import launch, leases, locks, machine, stage
 from mamushi.running.interruption import Stopped
 
-ROOMS = ("mamushi.commands", "mamushi_runs.commands")
-"""The second package stands beside this one, knows Snakemake, and is reached by name alone."""
+PACKAGES = Path(__file__).parents[1]
+ROOMS = (
+    *("mamushi.commands", "mamushi_runs.commands"),
+    *(
+        ".".join(folder.relative_to(PACKAGES).parts)
+        for folder in sorted(PACKAGES.glob("mamushi_extras/*/commands"))
+    ),
+)
+"""The other packages stand beside this one and are reached by their folders alone: one knows
+Snakemake, the other has the rooms of extras."""
 GROUPS = {
     "start": "from a table to a list",
     "decide": "what the list is worth",
@@ -49,11 +57,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if argv is None else argv)
     name, module, given = _find_command(words)
-    # A call from Python stays in its process.
-    if argv is None and isinstance(module, stage.Loaded):
-        status = warm.run_in_server(words, start=module.gpu)
-        if status is not None:
-            return status
     parser = _parser(name, module)
     args = parser.parse_args(given)
     try:
@@ -216,39 +219,29 @@ def _run(
     it took since ``began``."""
     command = stage.parse(name, args)
     if launch.SHARDS in os.environ:
-        # The first process of the job has looked after all of this.
-        launch.watch()
+        # The command that started this process has looked after all of this.
         module.run(command.files, command.settings, command.job())
         return 0
-    launch.refuse_others()
-    with locks.claimed(name, command.outputs):
-        # Only now: what it reads may be made anew while it waits.
-        what = (command.files, command.settings, job := command.job())
-        if command.complete and locks.finished(command.outputs, job.origin):
-            for path in command.outputs:
-                os.utime(path)
-            # Of one that was killed with the last line before it.
-            if state := getattr(command.files, "state", None):
-                state.unlink(missing_ok=True)
-            said = "made from the same already; kept as it is"
-            print(f"mamushi {name}: {command.outputs[0]}: {said}", file=sys.stderr)
-            return 0
+    with locks.claimed(command.outputs):
         gpu = module.gpu
-        count = launch.process_count(gpu, command.files)
+        count = launch.process_count(getattr(command.files, "model_card", None)) if gpu else 1
         # Only now: who waits for another process holds no GPU.
-        with _device(name, gpu, count, command), launch.processes(count, words):
-            machine.without_pandas()
-            module.run(*what)
+        with _device(gpu, count, command):
+            if count > 1 and (status := launch.run(count, words)):
+                return status
+            if count == 1:
+                # Only now: what it reads may have been made anew while it waited.
+                module.run(command.files, command.settings, command.job())
     machine.report(name, began)
     return 0
 
 
 @contextlib.contextmanager
-def _device(name: str, gpu: bool, count: int, command: stage.Command) -> Iterator[None]:
+def _device(gpu: bool, count: int, command: stage.Command) -> Iterator[None]:
     """Let a stage that computes on GPUs see ``count`` of them, or none where it is to do without.
     Raises ``UserError`` where it would hold one and could not use it."""
     wanted = gpu and getattr(command.execution, "device", "auto") == "auto"
-    with leases.leased(name, wanted, count) as lease:
+    with leases.leased(wanted, count) as lease:
         if gpu and not wanted:
             # A scheduler may show one all the same.
             os.environ[machine.VISIBLE] = ""

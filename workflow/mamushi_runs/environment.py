@@ -6,7 +6,6 @@ import os
 import sys
 
 from mamushi.running.launch import GPUS
-from mamushi.running.warm import SWITCH
 
 
 def give(packages: str, execution: str, needs: str, gpus: str) -> None:
@@ -19,10 +18,9 @@ def give(packages: str, execution: str, needs: str, gpus: str) -> None:
     imports this one.
     """
     for name, folder in (("PYTHONPATH", packages), ("PATH", os.path.dirname(sys.executable))):
-        others = os.environ.get(name, "").split(os.pathsep)
-        kept = [each for each in others if each not in ("", folder)]
-        os.environ[name] = os.pathsep.join([folder, *kept])
+        entries = os.environ.get(name, "").split(os.pathsep)
+        rest = [entry for entry in entries if entry not in ("", folder)]
+        os.environ[name] = os.pathsep.join([folder, *rest])
     os.environ["MAMUSHI_EXECUTION"] = execution
     os.environ["MAMUSHI_NEEDS"] = needs
     os.environ[GPUS] = gpus
-    os.environ.setdefault(SWITCH, "on")

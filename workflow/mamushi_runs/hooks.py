@@ -6,16 +6,21 @@ when there is nothing to do.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mamushi.config.grid import is_tiny
+from mamushi.running import warm
+
 parsed: list[tuple[Any, Mapping[str, Any], str]] = []
 """At most the last workflow that was read, its configuration and the folder that it runs in, for
 ``mamushi_runs.commands.plan``: a dry run whose graph it looks at."""
 _registered: list[tuple[Callable[[], None], Callable[[bool], None]]] = []
+_servers: list[Any] = []
 
 
 def read(workflow: Any, config: Mapping[str, Any]) -> None:
@@ -40,26 +45,27 @@ def ended(succeeded: bool) -> None:
 
 def begin(workflow: Any, config: Mapping[str, Any]) -> None:
     """Prepare a run before its first job. Raises ``UserError`` where it must not start."""
-    from mamushi_runs import failures
-    from mamushi_runs.forecast import forecast
-    from mamushi_runs.guard import session
+    from mamushi_runs import failures, guard
 
-    session.begin(workflow)
+    guard.begin(workflow)
     failures.listen(workflow)
-    _print(lambda: forecast.begin(workflow, config))
+    tiny = any(is_tiny(config, model) for model in config["models"])
+    if tiny and not guard.on_slurm(workflow) and os.environ.get(warm.SOCKET) != "off":
+        # With it ends what it has started.
+        _servers[:] = [warm.start()]
 
 
 def end(workflow: Any, config: Mapping[str, Any], *, succeeded: bool) -> None:
     """Close a run after its last job, and report on it."""
-    from mamushi_runs import failures
-    from mamushi_runs.forecast import forecast
-    from mamushi_runs.guard import session
+    from mamushi_runs import failures, guard
 
-    _print(lambda: forecast.end(workflow))
+    while _servers:
+        _servers.pop().stdin.close()
+        os.environ.pop(warm.SOCKET, None)
     _print(lambda: start_page(workflow.overwrite_configfiles, config))
     if succeeded and any(job.rule.name.endswith("manifests") for job in workflow.dag.jobs):
         _print(lambda: "Lists, what they are worth and the next step: mamushi show")
-    session.end(workflow, succeeded=succeeded)
+    guard.end(workflow, succeeded=succeeded)
     # Last, where one looks first.
     _print(failures.summary)
 
@@ -86,4 +92,5 @@ def _print(report: Callable[[], str | None]) -> None:
     except Exception as error:
         text = f"No account of the run: {type(error).__name__}: {error}"
     if text is not None:
-        print(text, file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):
+            print(text, file=sys.stderr, flush=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import inspect
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,30 +31,11 @@ def keep_garbage() -> None:
 
 
 def compare_what_is_recorded() -> None:
-    """Compare a job with the records of those outputs that have one. A model that is asked
-    something new has an output that was never made, and mostly none that a target waits for.
-    Snakemake compares a job only if all its outputs have a record: no later change of that model's
-    settings would be noticed."""
-    from snakemake.persistence import PersistenceBase
-
-    persistence: Any = PersistenceBase
-    persistence.has_metadata = lambda self, job: any(map(self.metadata, job.output))
+    """Do nothing: to go with its call in the rules."""
 
 
 def serialize_without_pandas() -> None:
-    """Let Snakemake import no pandas to see whether a parameter is a table of it: where nobody has
-    imported it, none is."""
-    from snakemake.persistence import PersistenceBase
-
-    persistence: Any = PersistenceBase
-    of_pandas = persistence._serialize_param_pandas
-
-    def serialized(self: Any, value: Any) -> str | object:
-        if "pandas" in sys.modules:
-            return of_pandas(self, value)
-        return self._serialize_param_builtin(value)
-
-    persistence._serialize_param_pandas = serialized
+    """Do nothing: to go with its call in the rules."""
 
 
 def shards_of(workflow: Any, table: str, params: str) -> list[str] | None:
@@ -70,10 +50,7 @@ def shards_of(workflow: Any, table: str, params: str) -> list[str] | None:
 
 
 def start_at_once(workflow: Any) -> None:
-    """Do not limit how many jobs start in a second: each look of the scheduler sets a timer for
-    another look, and each asks for the sizes of all inputs of all jobs that wait, which after a few
-    hundred jobs takes a core for itself."""
-    workflow.scheduler.job_rate_limiter = None
+    """Do nothing: to go with its call in the rules."""
 
 
 def make_checkpoint(workflow: Any, checkpoints: Any, name: str) -> None:

@@ -23,13 +23,13 @@ from mamushi.errors import UserError, extra
 from mamushi.io.files import check_writable
 from mamushi.registry import tree
 from mamushi.running.interruption import Stopped
-from mamushi.running.locks import Lock
-from mamushi_runs import targets
-from mamushi_runs.guard import session, stop
+from mamushi_runs import guard, targets
 
 PACKAGES = Path(__file__).parents[1]
 MINE = Path("mine.yaml")
 """The configuration that `init` writes unless told otherwise."""
+RUNNING = ("--logger", "mamushi", "--nolock")
+"""Our own lock ends with the process: one of Snakemake's, which a kill leaves, stands in no way."""
 PROFILE = "gpu"
 """Where a command runs unless told otherwise: on this machine."""
 
@@ -317,20 +317,16 @@ def run(
     line = [
         *(sys.executable, "-m", "snakemake", "--snakefile", str(tree() / "Snakefile")),
         *("--profile", str(folder)),
-        *(("--dry-run", "--quiet", "rules") if is_dry(args) else ("--logger", "mamushi")),
+        *(("--dry-run", "--quiet", "rules") if is_dry(args) else RUNNING),
         *(("--cores", str(args.cores)) if args.cores else ()),
         *(("--report", str(report)) if report else ()),
         *(("--configfile", *map(str, configfiles)) if configfiles else ()),
         *(*more, "--", *wanted),
     ]
-    lock = None if is_dry(args) else session.take(Path.cwd())
-    status, received = -signal.SIGKILL, 0
-    try:
-        status, received = _wait(line, lock)
-    finally:
-        # After a signal it may have left its own lock: see ``session.take``.
-        if lock:
-            lock.sign_off() if status >= 0 else lock.release()
+    if not is_dry(args):
+        # Snakemake takes it; here it is refused in one line.
+        guard.lock_folder(Path.cwd()).release()
+    status, received = _wait(line)
     if received:
         raise Ended(received)
     return status if status >= 0 else 128 - status
@@ -341,44 +337,30 @@ class Ended(Stopped):
 
     def __init__(self, number: int) -> None:
         self.status = 128 + number
-        how = (
-            "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
-        )
-        BaseException.__init__(self, f"{how}; the same command goes on with what is there")
+        cause = "interrupted" if number == signal.SIGINT else f"ended by {signal.strsignal(number)}"
+        BaseException.__init__(self, f"{cause}; the same command goes on with what is there")
 
 
-def _wait(line: Sequence[str], lock: Lock | None) -> tuple[int, int]:
-    """Run Snakemake to its end. Return its exit status, and the signal that this process got, if
-    any, which reaches it as SIGTERM."""
+def _wait(line: Sequence[str]) -> tuple[int, int]:
+    """Run Snakemake to its end, in a session of its own, so that a terminal's Ctrl-C is passed on
+    once. Return its exit status, and the last signal that this process got, else 0; each reaches
+    Snakemake as SIGTERM."""
     search = os.pathsep.join(filter(None, [str(PACKAGES), os.environ.get("PYTHONPATH")]))
-    given, numbers = {**os.environ, "PYTHONPATH": search}, [signal.SIGTERM]
-    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
-        given[stop.STARTED] = "1"
-        numbers.append(signal.SIGINT)
-    # A copy, which no fork of this process closes.
-    held = [os.dup(lock.descriptor)] if lock else []
-    if held:
-        given[session.HELD] = str(held[0])
+    process = subprocess.Popen(
+        line, env=os.environ | {"PYTHONPATH": search}, start_new_session=True
+    )
     received: list[int] = []
-    process: list[subprocess.Popen[bytes]] = []
 
     def pass_on(number: int, _: object) -> None:
         received.append(number)
-        for each in process:
-            each.terminate()
+        process.terminate()
 
-    before = {number: signal.signal(number, pass_on) for number in numbers}
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    caught = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, pass_on) for number in caught}
     try:
-        prepare = stop.with_parent()
-        options: dict[str, Any] = {"env": given, "pass_fds": held, "preexec_fn": prepare}
-        started = subprocess.Popen(line, **options)
-        process.append(started)
-        if received:
-            started.terminate()
-        status = started.wait()
+        status = process.wait()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for descriptor in held:
-            os.close(descriptor)
-    return status, received[0] if received else 0
+    return status, received[-1] if received else 0

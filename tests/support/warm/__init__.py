@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +22,7 @@ def environment(path: str | None) -> dict[str, str]:
         return {}
     return {
         "MAMUSHI_TESTS_WARM": _server(),
+        "MAMUSHI_WARM": "off",
         "PYTHONPATH": os.pathsep.join([str(SITE), *([path] if path else [])]),
     }
 
@@ -35,11 +37,12 @@ def _server() -> str:
         # Libraries read these when they are imported; a plug-in of Snakemake's asks SLURM then.
         env={**os.environ, "OMP_NUM_THREADS": "1", "SLURM_CONF": os.devnull},
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n", "the server of warm processes did not start"
+    # Who connects while it imports waits.
+    while not Path(address).exists():
+        assert process.poll() is None, "the server of warm processes did not start"
+        time.sleep(0.01)
     # Its standard input stays open for as long as somebody holds the process.
     _servers.append(process)
     return address

@@ -7,42 +7,31 @@ begun.
     python -m tests.support.warm.server SOCKET      ends with its standard input
 """
 
-import contextlib
-import os
+import importlib.util
 import runpy
-import socket
 import sys
+from pathlib import Path
 
-from mamushi.running import warm
-
+FILE = Path(__file__).parents[3] / "workflow" / "mamushi" / "running" / "warm.py"
 LIBRARIES = (
-    *("jsonschema", "matplotlib.figure", "pandas", "pyarrow.csv", "snakemake.cli"),
+    *("jsonschema", "matplotlib.figure", "pyarrow.csv", "snakemake.cli"),
     *("sklearn.linear_model", "sklearn.neural_network", "transformers.generation"),
     "transformers.models.llama.modeling_llama",
 )
 
 
-def main(address: str) -> None:
-    """Serve until standard input ends; the processes of commands end within."""
-    warm.load([*warm.LIBRARIES, *LIBRARIES])
-    listening = socket.socket(socket.AF_UNIX)
-    listening.bind(address)
-    listening.listen(64)
-    print("ready", flush=True)
-    words = warm.serve(listening, sys.stdin.fileno())
-    if words is not None:
-        sys.orig_argv[1:] = words
-        search = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
-        sys.path[:] = search + [part for part in sys.path if part not in search]
-        warm.exit_with(lambda: _run(words))
-    os.unlink(address)
-    with contextlib.suppress(OSError):
-        # The folder that was made for it; any other has more in it.
-        os.rmdir(os.path.dirname(address))
+def main(path: str) -> None:
+    """Serve until standard input ends. The package is not imported: each command does that."""
+    spec = importlib.util.spec_from_file_location("warm_server", FILE)
+    assert spec is not None and spec.loader is not None
+    warm = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(warm)
+    warm.serve(path, [*warm.LIBRARIES, *LIBRARIES], run)
 
 
-def _run(words: list[str]) -> None:
-    """``python`` with these words."""
+def run(words: list[str]) -> None:
+    """Run ``python`` with these words."""
+    sys.orig_argv[1:] = words
     if words[0] == "-m":
         sys.argv = words[1:]
         runpy.run_module(words[1], run_name="__main__", alter_sys=True)

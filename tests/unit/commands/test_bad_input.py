@@ -250,8 +250,6 @@ def test_one_line_and_nothing_is_overwritten(
 ) -> None:
     monkeypatch.chdir(filled)
     monkeypatch.setattr("subprocess.Popen", no_start)
-    # Whether this machine has a SLURM or not.
-    monkeypatch.setattr("mamushi_runs.guard.squeue.jobs_of", lambda folder: [])
     before = content(filled)
     try:
         status: object = main(case.words)

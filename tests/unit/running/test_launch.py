@@ -1,6 +1,7 @@
 """A job of several processes: the first one is the command, and none outlives another."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +11,11 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
-from mamushi.cli import main
 from mamushi.io import schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_table
 from mamushi.running import launch
+from tests.support.processes import until
 from tests.support.stage_files import (
     EXECUTION,
     FILES,
@@ -27,56 +28,51 @@ from tests.support.workflow import ROOT, environment
 
 
 def test_a_model_that_is_to_be_cut_has_as_many_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Files:
-        model_card = Path("results/base/large/card.json")
-
-    assert launch.process_count(True, Files()) == 1
+    card = Path("results/base/large/card.json")
+    assert launch.process_count(card) == launch.process_count(None) == 1
     monkeypatch.setenv(launch.GPUS, json.dumps({"large": 4}))
-    assert launch.process_count(True, Files()) == 4
-    # A stage that reads the model's card, and computes on no GPU.
-    assert launch.process_count(False, Files()) == 1
-    Files.model_card = Path("results/base/small/card.json")
-    assert launch.process_count(True, Files()) == launch.process_count(True, object()) == 1
+    assert launch.process_count(card) == 4
+    assert launch.process_count(Path("results/base/small/card.json")) == 1
 
 
-def test_another_launcher_is_refused_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+FAILS = """
+import os, signal, sys, time
+from mamushi import cli
+from mamushi.running import launch
+
+def main(words):
+    if words == ["sleep"]:
+        print(os.getpid(), flush=True)
+        time.sleep(60)
+    return 3 if os.environ["RANK"] == "1" else time.sleep(60)
+
+cli.main = main
+launch.GRACE_SECONDS = 0.1
+if __name__ == "__main__":
+    sys.exit(launch.run(2, sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(None, 3), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+)
+def test_processes_end_with_one_that_fails_and_with_the_command(
+    number: signal.Signals | None, status: int, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    words = ["--examples=e", "--tokens=t", "--model-card=c", "--out=o", "--nll=n"]
-    settings = '{"training": null, "precision": "fp32", "evaluation": {"max_length": 16}}'
-    assert main(["evaluate", *words, "--settings", settings]) == 2
-    said = capsys.readouterr().err
-    assert "a launcher has started several" in said and "gpus_per_job" in said
-
-
-def python(script: str, **options: object) -> "subprocess.Popen[str]":
-    env = environment(PYTHONPATH=str(ROOT / "workflow"))
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    return subprocess.Popen([sys.executable, "-c", script], env=env, text=True, **pipes)
-
-
-def test_the_first_process_ends_with_the_words_of_one_that_fails() -> None:
-    waiting = python(
-        "import time\n"
-        "from mamushi.running import launch\n"
-        "launch.GRACE = 0.1\n"
-        "with launch.processes(2, ['stage', 'no-such-stage']):\n"
-        "    time.sleep(60)\n"
+    script = tmp_path / "fails.py"
+    script.write_text(FAILS)
+    command = subprocess.Popen(
+        [sys.executable, script, *(["sleep"] if number else [])],
+        env=environment(PYTHONPATH=str(ROOT / "workflow")),
+        stdout=subprocess.PIPE,
+        text=True,
     )
-    said, _ = waiting.communicate(timeout=50)
-    assert waiting.returncode == 2
-    assert "no stage 'no-such-stage'" in said
-    assert said.endswith("process 1 failed\n")
-
-
-def test_a_process_ends_when_the_first_one_is_gone() -> None:
-    other = python(
-        "import time\nfrom mamushi.running import launch\nlaunch.watch()\ntime.sleep(60)\n"
-    )
-    assert other.stdin is not None
-    other.stdin.close()
-    assert other.wait(timeout=50) == 1
+    assert command.stdout is not None
+    pids = [command.stdout.readline().strip() for _ in range(2 if number else 0)]
+    if number:
+        command.send_signal(number)
+    assert command.wait(50) == status
+    until(lambda: not any(Path("/proc", pid).exists() for pid in pids), 20)
 
 
 def unlearn(made: Path, out: Path, **variables: str) -> str:

@@ -1,69 +1,65 @@
-"""Locks between processes: never stale, never two holders, whatever becomes of the file."""
-
-from __future__ import annotations
+"""One writer at a time, also across processes that are killed."""
 
 import os
 import signal
-import time
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from mamushi.io import paths
 from mamushi.running import locks
+from tests.support.processes import until
+from tests.support.workflow import ROOT, environment
+
+HOLDER = """
+import time
+from pathlib import Path
+from mamushi.running import locks
+with locks.claimed([Path("results/a")]):
+    Path("in").touch()
+    time.sleep(60)
+"""
 
 
-def test_a_lock_file_that_was_deleted_locks_nobody_out_and_lets_nobody_in_twice(
-    tmp_path: Path,
+def test_who_comes_second_waits_until_the_first_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "lock"
-    first = locks.attempt(path, "one")
-    assert first is not None
-    assert locks.holder(path)["pid"] == os.getpid()
-    assert locks.attempt(path, "two") is None
-    path.unlink()
-    second = locks.attempt(path, "two")
-    assert second is not None and locks.attempt(path, "three") is None
-    first.release()
-    # The end of the first, whose file is gone, has not let go of the second.
-    assert locks.attempt(path, "three") is None
-    second.release()
+    monkeypatch.chdir(tmp_path)
+    env = environment(PYTHONPATH=str(ROOT / "workflow"))
+    process = subprocess.Popen([sys.executable, "-c", HOLDER], env=env)
+    until(Path("in").exists)
+    with locks.claimed([Path("results/b")]):
+        assert capsys.readouterr().err == ""
+    pause = locks.FileLock.acquire
+
+    def acquire(lock: locks.FileLock, **options: float) -> object:
+        if "poll_interval" in options:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+        return pause(lock, **options)
+
+    monkeypatch.setattr(locks.FileLock, "acquire", acquire)
+    with locks.claimed([tmp_path / "results/a"]):
+        said = capsys.readouterr().err
+    assert said == "waiting for another process, which writes the same results/a\n"
 
 
-def test_a_lock_that_is_replaced_between_opening_and_locking(
+def test_what_lies_elsewhere_is_not_claimed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, flock = tmp_path / "lock", locks.fcntl.flock
-    replaced: list[int] = []
-
-    def replacing(descriptor: int, kind: int) -> None:
-        if not replaced:
-            path.unlink()
-            replaced.append(descriptor)
-        flock(descriptor, kind)
-
-    monkeypatch.setattr(locks.fcntl, "flock", replacing)
-    lock = locks.attempt(path, "one")
-    assert lock is not None and replaced
-    assert os.fstat(lock.descriptor).st_ino == path.stat().st_ino
-    lock.release()
+    monkeypatch.chdir(tmp_path)
+    with locks.claimed([Path("elsewhere/a")]), locks.claimed([Path("elsewhere/a")]):
+        assert not Path(paths.CLAIMS).exists()
 
 
-def test_a_lock_ends_with_its_holder_and_not_with_its_children(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    reads, writes = os.pipe()
-    holder = os.fork()
-    if holder == 0:
-        locks.attempt(path, "holder")
-        if os.fork() == 0:
-            # A forked child outlives the holder by far.
-            os.write(writes, b"x")
-            time.sleep(20)
-        time.sleep(20)
-        os._exit(0)
-    assert os.read(reads, 1) == b"x"
-    assert locks.attempt(path, "other") is None
-    os.kill(holder, signal.SIGKILL)
-    os.waitpid(holder, 0)
-    lock = locks.attempt(path, "other")
-    assert lock is not None
-    lock.release()
+def test_a_file_system_without_locks_lets_all_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(next(iter(locks.UNSUPPORTED)), "no locks")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with locks.exclusive(tmp_path / "lock", "waits"):
+        assert "going without" in capsys.readouterr().err

@@ -344,7 +344,7 @@ def _describe(
     dropped = {step["step"]: sum(step["dropped"].values()) for step in found["steps"]}
     gone = f"empty: {dropped['empty']:,}; copies: {dropped['exact_duplicates']:,}"
     if (corpus := found.get("corpus")) is not None:
-        rows, kind = raw.given.count(None), "hits" if "terms" in settings["forget"] else "examples"
+        rows, kind = raw.section_less(), "hits" if "terms" in settings["forget"] else "examples"
         ranked, marked = f"{corpus:,} {unit}", f"{there[FORGET]:,} {kind}"
         domains = [f"{kind}: {there[FORGET]:,}; {gone}"]
         against, others = f"{ranked} of the corpus", "nobody marked it"

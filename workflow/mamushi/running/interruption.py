@@ -3,13 +3,15 @@
 SLURM sends SIGTERM when a job is preempted, cancelled or at its time limit, and SIGKILL after a
 grace period; ``--signal`` sends SIGUSR1, say, some time before. Outside a training loop all of them
 end a process at once: whatever it has written is whole. Within one, the first is only noted: the
-loop ends its step, saves, and raises ``Stopped``. The second one ends the process at once.
+loop ends its step, saves, and raises ``Stopped``. A second one ends the process at once, unless it
+comes with the first: a terminal, SLURM and the main process of a run may all send one.
 """
 
 from __future__ import annotations
 
 import contextlib
 import signal
+import time
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -17,6 +19,8 @@ from typing import Any
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
 
 TOGETHER = 10  # steps between two agreements of several processes
+SAME_REQUEST_SECONDS = 2.0
+"""Within which a second signal is the same request."""
 
 
 class Stopped(BaseException):
@@ -34,13 +38,15 @@ class Notice:
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
+        self.since = 0.0
 
     def note(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal: the next one of its kind does what it does by default."""
-        self.received = signal.Signals(number)
-        for each in SIGNALS:
-            if signal.getsignal(each) == self.note:
-                signal.signal(each, signal.SIG_DFL)
+        """Handle a signal: a later one does what it does by default."""
+        if self.received is None:
+            self.received, self.since = signal.Signals(number), time.monotonic()
+        elif time.monotonic() - self.since > SAME_REQUEST_SECONDS:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
 
     def at(self, step: int, accelerator: Any) -> signal.Signals | None:
         """Return the signal for which the loop should stop after ``step``, or None. The same in all

@@ -1,9 +1,8 @@
 """Several processes for one job, one for each of its GPUs, over which a model is sharded.
 
-The command itself is the first of them: it holds claims and leases, is known to Snakemake and
-SLURM, gets their signals, and reports. The others run the same command with a rank, write nothing,
-and end when the first one does, however that ends; under `torchrun` they would go on when it is
-killed. So no other launcher is taken.
+torch's own launcher starts them, and ends all when one fails. The command itself is none of them:
+it holds claims and leases, is known to Snakemake and SLURM, and passes their signals on. Where it
+is killed, the kernel tells the processes (torch asks for that), and they end at their next step.
 """
 
 from __future__ import annotations
@@ -11,41 +10,27 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import socket
-import subprocess
-import sys
-import tempfile
-import threading
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
 
-from mamushi.errors import UserError
+from mamushi.running.interruption import SIGNALS
 
 SHARDS = "MAMUSHI_SHARDS"
 """Set in the processes of such a job: what several processes do otherwise is share the texts."""
+GRACE_SECONDS = 60.0
+"""For which the others may go on once a process has failed: one may write the state."""
 GPUS = "MAMUSHI_GPUS"
 """JSON: of each model whose jobs take several GPUs, how many; as the workflow has counted."""
-GRACE = 10.0
-"""Seconds that the first process has to say itself what made another one fail."""
 
 
-def process_count(gpu: bool, files: Any) -> int:
-    """Return the processes for a job with these files: 1 but for one that computes on a ``gpu``
-    with a model that is to be sharded."""
-    card = getattr(files, "model_card", None)
-    if not gpu or card is None:
+def process_count(model_card: Path | None) -> int:
+    """Return the processes for a job with the model of this card: 1 but for one that is to be
+    sharded. The model's name is that of the card's folder."""
+    if model_card is None:
         return 1
-    known: Mapping[str, int] = json.loads(os.environ.get(GPUS, "{}"))
-    return int(known.get(Path(card).parent.name, 1))
-
-
-def refuse_others() -> None:
-    """Raise ``UserError`` where another launcher has started several processes of this command."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        do = "start it once, and set execution.gpus_per_job"
-        raise UserError("a launcher has started several of this command", where="WORLD_SIZE", do=do)
+    return int(json.loads(os.environ.get(GPUS, "{}")).get(model_card.parent.name, 1))
 
 
 def is_secondary() -> bool:
@@ -53,80 +38,44 @@ def is_secondary() -> bool:
     return int(os.environ.get("RANK", "0")) > 0
 
 
-@contextlib.contextmanager
-def processes(count: int, words: Sequence[str]) -> Iterator[None]:
-    """Within the block, this process is the first of ``count`` that run ``mamushi`` with these
-    words; the others have ended after it."""
-    if count == 1:
-        yield
-        return
+def run(count: int, words: Sequence[str]) -> int:
+    """Run ``mamushi`` with these words in ``count`` processes that share a model. Returns the exit
+    status: 0, or that of the first process that failed."""
+    from torch.multiprocessing import ProcessExitedException, spawn
+
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    context = spawn(_process, (count, port, list(words)), nprocs=count, join=False)
 
-    def variables(rank: int) -> dict[str, str]:
-        own = dict.fromkeys(("RANK", "LOCAL_RANK"), str(rank))
-        both = dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(count))
-        return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), SHARDS: "1"} | own | both
+    def pass_on(number: int, _: object) -> None:
+        for process in context.processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, number)
 
-    before = {name: os.environ[name] for name in variables(0) if name in os.environ}
-    with contextlib.ExitStack() as stack:
-        outputs = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(1, count)]
-        others = [
-            subprocess.Popen(
-                [sys.executable, "-m", "mamushi", *words],
-                env=os.environ | variables(rank),
-                # Held open by this process alone: see `watch`.
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                # Whoever presses ^C means the first one, which tells the others.
-                start_new_session=True,
-            )
-            for rank, output in enumerate(outputs, start=1)
-        ]
-        os.environ.update(variables(0))
-        done = threading.Event()
-        threading.Thread(target=_guard, args=(others, outputs, done), daemon=True).start()
-        try:
-            yield
-            for other in others:
-                other.wait()
-        finally:
-            done.set()
-            for other in others:
-                other.kill()
-                other.communicate()
-            for name in variables(0):
-                os.environ.pop(name)
-            os.environ.update(before)
+    before = {
+        number: signal.signal(number, pass_on)
+        for number in SIGNALS
+        if signal.getsignal(number) != signal.SIG_IGN
+    }
+    try:
+        while not context.join(grace_period=GRACE_SECONDS):
+            continue
+    except ProcessExitedException as error:
+        return error.exit_code if error.exit_code > 0 else 128 - error.exit_code
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return 0
 
 
-def _guard(
-    others: Sequence[subprocess.Popen[bytes]], outputs: Sequence[IO[bytes]], done: threading.Event
-) -> None:
-    """End this process, which may wait for another one for ever, when that one has failed."""
-    while not done.wait(0.5):
-        for rank, (other, output) in enumerate(zip(others, outputs, strict=True), start=1):
-            if not other.poll():
-                continue
-            # Mostly the first fails of the same, and says so.
-            if done.wait(GRACE):
-                return
-            output.seek(0)
-            text = output.read().decode(errors="replace").strip()
-            print(f"{text}\nprocess {rank} failed", file=sys.stderr, flush=True)
-            for each in others:
-                each.kill()
-            os._exit(other.returncode if other.returncode > 0 else 1)
+def _process(rank: int, count: int, port: int, words: list[str]) -> None:
+    """Run the command as one of ``count`` processes, and end this one with its status."""
+    from mamushi import cli
 
-
-def watch() -> None:
-    """End this process when the first one has ended, be it by SIGKILL: then its input closes."""
-
-    def wait() -> None:
-        while sys.stdin.buffer.read(1):
-            time.sleep(0)
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
+    os.environ |= {
+        **dict.fromkeys(("RANK", "LOCAL_RANK"), str(rank)),
+        **dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(count)),
+        **{"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), SHARDS: "1"},
+    }
+    raise SystemExit(cli.main(words))

@@ -1,10 +1,9 @@
 """One job per GPU on a workstation.
 
 Snakemake counts GPUs and does not hand them out: with four of them, four jobs would all compute on
-the first. So a stage that computes on a GPU (``GPU = True`` in its module) locks a file that stands
-for one, in a folder that all runs of a user on a machine share, and sees that GPU alone. The lease
-ends with the process, however that ends; where all GPUs are leased, the next job waits. All other
-stages see no GPU, lest they compute on one that they do not have.
+the first. So a stage that computes on a GPU locks a file that stands for one, in a folder that all
+runs of a user on a machine share, and sees that GPU alone. The lease ends with the process. Where
+all GPUs are leased, the next job waits. All other stages see no GPU.
 
 Within a SLURM job nothing of this happens: there, SLURM hands out the GPUs. ``MAMUSHI_GPU_LEASES``
 is ``off``, or a folder for the leases.
@@ -16,20 +15,22 @@ import contextlib
 import itertools
 import os
 import re
-import stat
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from mamushi.errors import UserError
-from mamushi.running import locks
+from mamushi.running.locks import POLL_SECONDS
 from mamushi.running.machine import VISIBLE
 
 SWITCH = "MAMUSHI_GPU_LEASES"
 
 
 @contextlib.contextmanager
-def leased(stage: str, gpu: bool, count: int = 1) -> Iterator[str | None]:
+def leased(gpu: bool, count: int = 1) -> Iterator[str | None]:
     """Let this process see the ``count`` GPUs that it leases within the block, none if not ``gpu``.
     Gives the GPUs' names, joined by commas, None where nothing is leased. To come before CUDA is
     first asked for anything. Raises ``UserError`` where the folder of the leases is not the user's
@@ -45,27 +46,23 @@ def leased(stage: str, gpu: bool, count: int = 1) -> Iterator[str | None]:
             where="execution.gpus_per_job",
             do="run it on a machine that has them, or give it fewer",
         )
-    held = _lease(stage, names, count) if gpu else {}
-    before, shown = os.environ.get(VISIBLE), ",".join(held)
-    os.environ[VISIBLE] = shown
-    try:
-        with contextlib.ExitStack() as locked:
-            for lock in held.values():
-                locked.enter_context(lock)
-            if held:
-                print(f"on GPU {shown}", file=sys.stderr, flush=True)
+    before = os.environ.get(VISIBLE)
+    with contextlib.ExitStack() as leases:
+        shown = ",".join(_lease(names, count, leases)) if gpu else ""
+        os.environ[VISIBLE] = shown
+        try:
             yield shown or None
-    finally:
-        os.environ.pop(VISIBLE)
-        if before is not None:
-            os.environ[VISIBLE] = before
+        finally:
+            os.environ.pop(VISIBLE)
+            if before is not None:
+                os.environ[VISIBLE] = before
 
 
 def visible() -> list[str]:
     """Return the GPUs that a process would see, by their names in CUDA_VISIBLE_DEVICES: numbers, or
     UUIDs of GPUs and their instances. Runs that share GPUs name them alike."""
-    given = os.environ.get(VISIBLE)
-    if given is None:
+    listed = os.environ.get(VISIBLE)
+    if listed is None:
         with contextlib.suppress(ImportError):
             import pynvml
 
@@ -74,47 +71,36 @@ def visible() -> list[str]:
                 return [str(number) for number in range(pynvml.nvmlDeviceGetCount())]
         return []
     # As CUDA reads it: what comes after something that is no GPU does not count.
-    known = r"\d+|(GPU|MIG)-[\w/-]+"
-    names = (each.strip() for each in given.split(","))
-    return list(itertools.takewhile(lambda name: re.fullmatch(known, name), names))
+    names = (name.strip() for name in listed.split(","))
+    return list(
+        itertools.takewhile(lambda name: re.fullmatch(r"\d+|(GPU|MIG)-[\w/-]+", name), names)
+    )
 
 
-def _lease(stage: str, names: list[str], count: int) -> dict[str, locks.Lock]:
-    """Lease so many of these GPUs, all at once; wait while too many are leased."""
-    folder = _folder()
-    files = {name: folder / re.sub(r"[^\w.-]", "_", name) for name in names}
-
-    def attempt() -> dict[str, locks.Lock] | None:
-        held: dict[str, locks.Lock] = {}
-        for name, path in files.items():
-            lock = locks.attempt(path, stage)
-            if lock is not None:
-                held[name] = lock
-            if len(held) == count:
-                return held
-        for lock in held.values():
-            lock.release()
-        return None
-
-    def message() -> str:
-        holders = ", ".join(locks.describe(locks.holder(path)) for path in files.values())
-        return f"waiting for one of {len(files)} GPUs, leased by {holders}"
-
-    return locks.wait_for(attempt, message)
-
-
-def _folder() -> Path:
-    """Return the folder of the leases, which nobody else can write to. Not in $TMPDIR, which may
-    differ between two runs that share the GPUs."""
-    given = os.environ.get(SWITCH)
-    folder = Path(given) if given else Path(f"/tmp/mamushi-gpus-{os.getuid()}")
-    folder.mkdir(mode=0o700, parents=bool(given), exist_ok=True)
-    there = folder.stat(follow_symlinks=False)
-    others = there.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.getuid() or others:
-        raise UserError(
-            "is no folder of yours that you alone can write to",
-            where=folder,
-            do=f"delete it, or set {SWITCH} to another folder",
-        )
-    return folder
+def _lease(names: list[str], count: int, leases: contextlib.ExitStack) -> list[str]:
+    """Lease so many of these GPUs, all at once; wait while too many are leased. Returns their
+    names. ``leases`` holds the locks."""
+    folder = Path(os.environ.get(SWITCH) or f"/tmp/mamushi-gpus-{os.getuid()}")
+    # Not in $TMPDIR, which may differ between two runs that share the GPUs.
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        do = f"set {SWITCH} to another folder"
+        raise UserError("is no folder of yours", where=folder, do=do)
+    waiting = False
+    while True:
+        with contextlib.ExitStack() as attempt:
+            held = []
+            for name in names:
+                lock = FileLock(folder / re.sub(r"[^\w.-]", "_", name), timeout=0)
+                with contextlib.suppress(Timeout):
+                    attempt.enter_context(lock)
+                    held.append(name)
+                if len(held) == count:
+                    leases.push(attempt.pop_all())
+                    print(f"on GPU {','.join(held)}", file=sys.stderr, flush=True)
+                    return held
+        if not waiting:
+            waiting = True
+            message = f"waiting for {count} of {len(names)} GPUs, which other jobs have leased"
+            print(message, file=sys.stderr, flush=True)
+        time.sleep(POLL_SECONDS)

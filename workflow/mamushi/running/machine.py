@@ -80,25 +80,6 @@ def require_cuda(held: str, card: str | os.PathLike[str] | None) -> None:
     )
 
 
-def without_pandas() -> None:
-    """Let pyarrow find no pandas when it first looks for it: to see whether a list is a Series it
-    would import it, which takes as long as all else that a small stage does. Who imports pandas
-    still finds it."""
-    import pyarrow as pa
-
-    class Absent:
-        @staticmethod
-        def find_spec(name: str, *_: object) -> None:
-            if name == "pandas":
-                raise ModuleNotFoundError(name)
-
-    sys.meta_path.insert(0, Absent)
-    try:
-        pa.array([()])
-    finally:
-        sys.meta_path.remove(Absent)
-
-
 def processor_seconds() -> float:
     """Return those of this process and its ended children."""
     return sum(os.times()[:4])

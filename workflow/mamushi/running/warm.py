@@ -1,269 +1,125 @@
 """Jobs of one run that begin where the imports of torch and transformers end.
 
-A grid of small models is hundreds of jobs, each of which would import libraries for three seconds
-to compute for two. So the first job of a run that computes with a model starts a *server*, which
-imports them once and forks for every job that is handed to it: a process like any other, with the
-job's words, folder, environment, files and signals of its own, that ends when its command is
-killed. Of this package a server keeps nothing for its jobs: each imports the code as it finds it.
+A grid of tiny models is hundreds of jobs that import libraries for four seconds and compute for
+two: without this the demo takes 464 s of processor time in place of 290. So a run on this machine
+starts one *server*, which imports the libraries once and forks for each job that
+``python -m mamushi`` hands over. It ends with its standard input, that is, with the run.
 
-A server belongs to the process that its first client is a child of, Snakemake, and ends with it.
-It serves its own user alone, and only commands that would have imported the same: an abstract
-socket's name says for which. Where there is none and none can be had, or a GPU was touched before
-the fork, a command does what it would have done without; so it does within a job of SLURM, which
-clears the step behind it, and without ``MAMUSHI_WARM=on``, which the workflow sets.
+This file runs as a script and knows nothing of the package, which each job imports as it finds it.
 """
-
-from __future__ import annotations
 
 import contextlib
 import gc
-import hashlib
-import importlib
 import json
 import os
+import runpy
 import select
 import signal
 import socket
 import struct
 import subprocess
 import sys
-import traceback
+import tempfile
+import threading
+import time
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TextIO
 
-from mamushi.running.interruption import SIGNALS
-from mamushi.running.launch import SHARDS
-
-SWITCH = "MAMUSHI_WARM"
+SOCKET = "MAMUSHI_WARM"
+"""Names the server's socket, or is ``off``."""
 LIBRARIES = (
-    *("accelerate", "jinja2", "msgspec", "numpy", "pyarrow.compute", "pyarrow.parquet"),
-    *("safetensors.torch", "scipy.stats", "tokenizers", "torch"),
-    *("transformers.modeling_utils", "transformers.models.auto"),
-    "transformers.tokenization_utils_tokenizers",
+    *("accelerate", "jinja2", "msgspec", "pandas", "pyarrow.compute", "pyarrow.parquet"),
+    *("safetensors.torch", "scipy.stats", "torch", "transformers.modeling_utils"),
+    *("transformers.models.auto", "transformers.tokenization_utils_tokenizers"),
 )
-"""What jobs import; one that imports more does so itself."""
-SERVER = "warm-server"
-"""Word behind ``mamushi`` that starts a server: see ``mamushi.__main__``."""
-ACCEPTED = b"+"
-"""First answer of a server: from here on, the command is its own."""
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
 
 
-def run_in_server(words: Sequence[str], start: bool) -> int | None:
-    """Return the exit status of ``mamushi`` with these words in a warm process, whose server is
-    started where there is none if ``start``; None if not run. If the process was killed by
-    a signal, so is this one."""
-    off = os.environ.get(SWITCH) != "on" or not hasattr(os, "pidfd_open")
-    if off or {"SLURM_JOB_ID", SHARDS} & {*os.environ}:
-        return None
-    line, owner = None, os.getppid()
-    with contextlib.suppress(OSError):
-        line = _connected(address := _address(owner))
-        if line is None and start:
-            _start(address, owner)
-            line = _connected(address)
-    return None if line is None else hand_over(line, words)
+def start(libraries: Sequence[str] = LIBRARIES) -> "subprocess.Popen[bytes]":
+    """Start a server for the jobs of this process, in a folder that no other user can enter."""
+    os.environ[SOCKET] = path = os.path.join(tempfile.mkdtemp(prefix="mamushi-"), "socket")
+    single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    line, environment = [sys.executable, "-P", __file__, path, *libraries], os.environ | single
+    server = subprocess.Popen(line, stdin=subprocess.PIPE, env=environment, start_new_session=True)
+    # Who connects while it imports waits.
+    while not os.path.exists(path) and server.poll() is None:
+        time.sleep(0.01)
+    return server
 
 
-def hand_over(line: socket.socket, words: Sequence[str]) -> int | None:
-    """Run ``mamushi`` with these words in the server that is connected already."""
-    caught = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
-    asked = {
-        "words": list(words),
-        "folder": os.getcwd(),
-        "environment": dict(os.environ),
-        "ignored": [number for number in SIGNALS if number not in caught],
-    }
-    message = json.dumps(asked).encode("utf-8", "surrogateescape")
-
-    def passed_on(number: int, _: object) -> None:
-        if signal.SIGINT in caught:
-            # As the command does, which shows that it was told: see ``mamushi_runs.guard.stop``.
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-        with contextlib.suppress(OSError):
-            line.send(bytes([number]))
-
-    try:
-        socket.send_fds(line, [len(message).to_bytes(8, "big")], [0, 1, 2])
-        line.sendall(message)
-        if line.recv(1) != ACCEPTED:
-            return None
-    except OSError:
-        return None
-    for number in caught:
-        signal.signal(number, passed_on)
-    with contextlib.suppress(OSError):
-        if end := line.recv(2):
-            if end[0]:
-                # It was killed by a signal, so this one is, too.
-                if end[0] != signal.SIGKILL:
-                    signal.signal(end[0], signal.SIG_DFL)
-                os.kill(os.getpid(), end[0])
-            return end[1]
-    print("the process that was to do it is gone", file=sys.stderr)
-    return 1
-
-
-def _connected(address: bytes) -> socket.socket | None:
-    """Return a line to the server of this address; None where there is none, or another user's."""
+def run_in_server(words: Sequence[str], path: str) -> int | None:
+    """Return the exit status of ``mamushi`` with these words in a process of the server at the
+    socket ``path``; None where there is none. Signals are passed on to that process."""
     line = socket.socket(socket.AF_UNIX)
-    with contextlib.suppress(OSError):
-        line.connect(address)
-        if same_user(line):
-            return line
-    line.close()
-    return None
-
-
-def same_user(line: socket.socket) -> bool:
-    """Return whether this user's process is at the other end of the line."""
-    found = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    return int(struct.unpack("3i", found)[1]) == os.getuid()
-
-
-def _address(owner: int) -> bytes:
-    """Return the name of the owner's server for commands such as this one: an abstract socket,
-    which leaves no file, and is seen by all containers that share a network."""
-    alike = [
-        *(os.readlink(f"/proc/self/ns/{kind}") for kind in ("pid", "mnt")),
-        *(owner, sys.executable, __file__),
-        *(os.environ.get(name) for name in ("PYTHONPATH", "LD_LIBRARY_PATH")),
-    ]
-    return b"\0mamushi-" + hashlib.sha256(repr(alike).encode()).hexdigest()[:32].encode()
-
-
-def _start(address: bytes, owner: int) -> None:
-    """Start a server, and wait until it can be connected to; of several at a time one stays."""
-    server = [sys.executable, "-m", "mamushi", SERVER, address[1:].decode(), str(owner)]
-    # Whoever presses ^C means the jobs, which are told.
-    with subprocess.Popen(
-        server,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.read()
-        # It is to outlive this process, which does not wait for it.
-        process.returncode = 0
-
-
-def main(name: str, owner: int) -> list[str] | None:
-    """Serve until the process ``owner`` has ended; the processes of jobs end within. Returns None
-    then, and in the process of each job its words."""
-    listening = socket.socket(socket.AF_UNIX)
     try:
-        until = os.pidfd_open(owner)
-        listening.bind(b"\0" + name.encode())
-    except OSError:
+        line.connect(path)
+        socket.send_fds(line, [b"+"], [0, 1, 2])
+        request = {"words": [*words], "folder": os.getcwd(), "environment": dict(os.environ)}
+        line.sendall(json.dumps(request).encode("utf-8", "surrogateescape") + b"\n")
+        (job,) = struct.unpack("i", line.recv(4))
+    except (OSError, struct.error):
         return None
-    listening.listen(128)
-    # Nobody reads its output, but that it has come so far.
-    os.dup2(0, 1)
+    for number in SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda number, _: os.kill(job, number))
+    # A job that was killed leaves no status.
+    return (line.recv(1) or bytes([128 + signal.SIGKILL]))[0]
+
+
+def serve(path: str, libraries: Sequence[str], run: Callable[[list[str]], object]) -> None:
+    """Fork for each command that is handed over at the socket ``path``, to ``run`` its words, until
+    standard input ends."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    load(LIBRARIES)
-    words = serve(listening, until)
-    if words is not None and sys.modules["torch"].cuda._is_in_bad_fork():
-        # As if nothing had been handed over; the process stays the same.
-        os.execv(sys.executable, [sys.executable, "-m", "mamushi", *words])
-    return words
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        listening.listen(128)
+        for name in libraries:
+            with contextlib.suppress(ImportError):
+                __import__(name)
+        gc.freeze()
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        while 0 not in select.select([0, listening], [], [])[0]:
+            line, _ = listening.accept()
+            if os.fork() == 0:
+                _be_job(line, run)
+            line.close()
+    os.unlink(path)
+    os.rmdir(os.path.dirname(path))
 
 
-def load(libraries: Sequence[str]) -> None:
-    """Import what forked processes are to have."""
-    for name in libraries:
-        importlib.import_module(name)
-    # What is there by now stays, and a process that collects would copy all of its pages.
-    gc.collect()
-    gc.freeze()
-
-
-def serve(listening: socket.socket, until: int) -> list[str] | None:
-    """Wait for commands, and fork for each. Returns None once the descriptor ``until`` can be read,
-    and in the process of each command its words."""
-    # A process is no longer of interest once it has said how it ended.
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    while True:
-        ready = select.select([listening.fileno(), until], [], [])[0]
-        if until in ready:
-            return None
-        line, _ = listening.accept()
-        if same_user(line) and os.fork() == 0:
-            listening.close()
-            os.close(until)
-            return _supervise(line)
-        line.close()
-
-
-def _supervise(line: socket.socket) -> list[str]:
-    """Start the command in a process of its own, pass signals on, and report how it ended. Returns
-    in the process of the command alone, with its words."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    length, files, _, _ = socket.recv_fds(line, 8, 3)
-    with line.makefile("rb") as read:
-        asked = json.loads(
-            read.read(int.from_bytes(length, "big")).decode(errors="surrogateescape")
-        )
-    command = os.fork()
-    if command == 0:
-        line.close()
-        _adopt(asked, files)
-        words: list[str] = asked["words"]
-        return words
-    for file in files:
-        os.close(file)
-    ended = os.pidfd_open(command)
-    with contextlib.suppress(OSError):
-        line.send(ACCEPTED)
-    while True:
-        ready = select.select([line.fileno(), ended], [], [])[0]
-        if ended in ready:
-            status = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
-            with contextlib.suppress(OSError):
-                line.send(bytes([-status, 0] if status < 0 else [0, status]))
-            os._exit(0)
-        sent = line.recv(1)
-        os.kill(command, sent[0] if sent else signal.SIGKILL)
-        if not sent:
-            # Who asked was killed, and its command with it.
-            os._exit(0)
-
-
-def _adopt(asked: dict[str, Any], files: Sequence[int]) -> None:
-    """Take the command's files, folder and environment, and forget the modules of this package."""
-    for number, file in enumerate(files):
+def _be_job(line: socket.socket, run: Callable[[list[str]], object]) -> None:
+    """Become the process of a command, and end with its status."""
+    for number in (*SIGNALS, signal.SIGCHLD):
+        default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+        signal.signal(number, default)
+    for number, file in enumerate(socket.recv_fds(line, 1, 3)[1]):
         os.dup2(file, number)
         os.close(file)
-    # Those of the server stand for what its files were: a pipe cannot be told where it is.
-    sys.stdout, sys.stderr = (_stream(number) for number in (1, 2))
-    os.chdir(asked["folder"])
+    request = json.loads(line.makefile("rb").readline().decode("utf-8", "surrogateescape"))
+    os.chdir(request["folder"])
     os.environ.clear()
-    os.environ.update(asked["environment"])
-    os.environ.pop(SWITCH, None)
-    for number in SIGNALS:
-        default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
-        signal.signal(number, signal.SIG_IGN if number in asked["ignored"] else default)
-    for name in [each for each in sys.modules if each.partition(".")[0] == "mamushi"]:
-        del sys.modules[name]
-
-
-def _stream(number: int) -> TextIO:
-    """Return a stream for a descriptor, which writes what is no UTF-8 as well."""
-    waits = 1 if number == 2 else -1
-    return open(*(number, "w", waits), encoding="utf-8", errors="backslashreplace", closefd=False)
-
-
-def exit_with(run: Callable[[], int | None]) -> NoReturn:
-    """End the process of a command with the status of ``run``, as Python does, but without taking
-    apart what was imported: that would copy the server's memory first, a third of a second."""
+    os.environ.update({**request["environment"], SOCKET: "off"})
+    sys.path[:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    line.sendall(struct.pack("i", os.getpid()))
+    # Where the command that waits is killed, this process is, too.
+    threading.Thread(target=lambda: line.recv(1) or os._exit(1), daemon=True).start()
     status = 1
     try:
-        status = run() or 0
+        run(request["words"])
     except SystemExit as end:
-        status = int(end.code or 0)
+        status = end.code if isinstance(end.code, int) else int(bool(end.code))
     except BaseException:
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
+    line.send(bytes([status & 255]))
     os._exit(status & 255)
+
+
+def _run_package(words: list[str]) -> None:
+    sys.argv[:] = ["mamushi", *words]
+    runpy.run_module("mamushi", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], sys.argv[2:], _run_package)

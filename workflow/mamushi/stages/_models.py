@@ -1,94 +1,105 @@
-"""What the stages with a model have in common: the files that they read, and how it is opened."""
+"""How the stages open a model, and what they share of its work."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from mamushi.running import launch
-from mamushi.running.identity import digest
-from mamushi.running.stage import Files, Job, option, reads, writes
-from mamushi.stages._settings import Opened, Trains
+from mamushi.config import arms
+from mamushi.config.kinds import Section
+from mamushi.config.models import Lora, Method, Trained
+from mamushi.running.stage import Job, typed
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
     from transformers import PreTrainedModel
 
-    from mamushi.io.schemas import Table
     from mamushi.lm.tokens import TokenSet
     from mamushi.unlearning.trunk import Trunk
 
-TRUNK = ("mamushi.unlearning.trunk.Trunk", "mamushi.unlearning.trunk.write_trunk")
+Config = Mapping[str, Any]
 
 
-class ModelFiles(Files):
-    """A model that is kept: a base and, where it was trained, its tensors."""
+class Cell(Section):
+    """A dataset, a model and a seed."""
 
-    model_card: Path = reads("card of the base model")
-    trained: Path | None = reads("trained tensors to lay over it", default=None)
-
-
-class TextFiles(Files):
-    """The texts of a dataset and their tokens."""
-
-    examples: Path = reads("examples table")
-    tokens: Path = reads("token cache of the model")
-
-
-class VectorFiles(Files):
-    """A table of vectors of the texts that are ranked, which many jobs may share: how it is made
-    has no part in the result."""
-
-    examples: Path = reads("examples table")
-    shard: str | None = option("the shard to make, such as 2-of-8 (default: all)", default=None)
-    shards: list[Path] = option("shards to put together, in place of a model", default=())
-    out: Path = writes("table of vectors to write, or the shard of it")
-
-
-class BaseFiles(TextFiles):
-    """The same with a base model."""
-
-    model_card: Path = reads("card of the base model")
-
-
-class TrainingFiles(BaseFiles):
-    """What a training reads, and how it is recorded."""
-
-    trunk: Path | None = option("folder that keeps the start model's hidden states", default=None)
-    log_table: Path = writes("step log to write")
-    card: Path = writes("card to write")
+    dataset: str
+    model: str
+    seed: int
 
     @property
-    def state(self) -> Path:
-        """Return the checkpoint that a killed run goes on from; deleted when all is written."""
-        return self.card.with_name(f"{self.card.name}.state")
+    def cell(self) -> dict[str, Any]:
+        """Return the wildcards of the cell's folder, and the first columns of its tables."""
+        return {"dataset": self.dataset, "model": self.model, "seed": self.seed}
 
-    def record(
-        self, kind: Table, log: Mapping[str, Any], counts: Mapping[str, Any], job: Job
-    ) -> None:
-        """Write the step log, and the card in the place of what an earlier training left."""
-        from mamushi.io.files import write_json
-        from mamushi.io.tables import write_table
-        from mamushi.io.tensors import drop_others
-
-        write_table(self.log_table, kind, log, metadata=job.origin)
-        drop_others(self.card, job.origin)
-        write_json(self.card, {**job.origin, **counts})
+    @classmethod
+    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> Cell:
+        """Return the settings of a stage that depends on nothing else."""
+        return cls(dataset=dataset, model=model, seed=seed)
 
 
-def joined(files: VectorFiles, kind: Table, job: Job) -> bool:
-    """Put the shards of a table of vectors together, if there are any; says whether."""
-    from mamushi.io.shards import join_shards, ranked
+class Opened(Section):
+    """How a model is opened: what its tensors hold, None without any, and its precision."""
 
-    if files.shards and not launch.is_secondary():
-        join_shards(files.out, kind, files.shards, ranked(files.examples), job.origin)
-    return bool(files.shards)
+    training: Trained | None
+    precision: str
+
+    @classmethod
+    def of(cls, config: Config, *, model: str, arm: str) -> Opened:
+        """Return how an arm is opened, or what it was unlearned from."""
+        training = config["models"][model]["training"]
+        endpoint = arms.Arm.parse(arm).origin(config, model)
+        is_untrained = arms.is_untrained(config, model, endpoint)
+        return typed(
+            cls, training=None if is_untrained else training, precision=training["precision"]
+        )
 
 
-def opened(
-    files: ModelFiles, how: Opened, trains: Trains | None = None, seed: int = 0
+class Trains(Method):
+    """What unlearning trains, ``trained_blocks`` by the method ``partial`` alone."""
+
+    method: Literal["partial", "lora", "full"] = "partial"
+    lora: Lora = Lora()
+    trained_blocks: int
+
+    @classmethod
+    def of(cls, config: Config, *, model: str) -> Trains:
+        """Return what is trained of a model in unlearning and in relearning."""
+        training = config["models"][model]["training"]
+        return typed(
+            cls,
+            method=training["method"],
+            lora=training["lora"],
+            trained_blocks=config["unlearning"]["trained_blocks"],
+        )
+
+
+class OpenedArm(Opened):
+    """How any model of a cell is opened: ``unlearned`` is what unlearning trained of it, where it
+    was unlearned, and then the rest is of its start."""
+
+    unlearned: Trains | None = None
+
+    @classmethod
+    def of(cls, config: Config, *, model: str, arm: str) -> OpenedArm:
+        """Return how an arm of this model is opened."""
+        start = Opened.of(config, model=model, arm=arm)
+        is_unlearned = arms.Arm.parse(arm).unlearner is not None
+        return cls(
+            training=start.training,
+            precision=start.precision,
+            unlearned=Trains.of(config, model=model) if is_unlearned else None,
+        )
+
+
+def open_model(
+    model_card: Path,
+    trained: Path | None,
+    settings: Opened,
+    trains: Trains | None = None,
+    seed: int = 0,
 ) -> tuple[PreTrainedModel, Accelerator]:
     """Return the model on its device in eval mode, as it was at the end of its training, and its
     accelerator.
@@ -104,18 +115,37 @@ def opened(
     from mamushi.lm.loading import open_placed
     from mamushi.lm.parameters import freeze
 
-    def also(model: PreTrainedModel) -> None:
+    def turn_on(model: PreTrainedModel) -> None:
         if trains:
             _require_gradients(model, trains)
 
     device.reproducible(seed)
-    accelerator = device.accelerator(how.precision)
-    training = None if how.training is None else asdict(how.training)
-    given = (files.model_card, files.trained, training, how.precision, accelerator)
-    model = open_placed(*given, also)
+    accelerator = device.accelerator(settings.precision)
+    training = None if settings.training is None else asdict(settings.training)
+    model = open_placed(model_card, trained, training, settings.precision, accelerator, turn_on)
     if trains:
-        others = ("train_input_embedding", "train_output_head")
-        freeze(model, {**dict.fromkeys(others, False), **asdict(trains)})
+        untrained = dict.fromkeys(("train_input_embedding", "train_output_head"), False)
+        freeze(model, {**untrained, **asdict(trains)})
+    return model, accelerator
+
+
+def open_arm(
+    model_card: Path,
+    trained: Path | None,
+    unlearned: Path | None,
+    settings: OpenedArm,
+    trains: Trains | None = None,
+    seed: int = 0,
+) -> tuple[PreTrainedModel, Accelerator]:
+    """Return any model of a cell as ``open_model`` does: with ``trained`` laid over its base and,
+    where it was unlearned, ``unlearned`` over both."""
+    from mamushi.lm.storage import load_trained
+
+    model, accelerator = open_model(
+        model_card, trained, settings, settings.unlearned or trains, seed
+    )
+    if unlearned:
+        load_trained(unlearned, model)
     return model, accelerator
 
 
@@ -128,19 +158,24 @@ def _require_gradients(model: PreTrainedModel, trains: Trains) -> None:
     if trains.method != "partial":
         freeze(model, asdict(trains))
         return
-    blocks, wanted = decoder_blocks(model)[1], trains.trained_blocks
-    if wanted > len(blocks):
+    blocks, number = decoder_blocks(model)[1], trains.trained_blocks
+    if number > len(blocks):
         raise UserError(
-            f"asks for {wanted} blocks, but the model has {len(blocks)}",
+            f"asks for {number} blocks, but the model has {len(blocks)}",
             where="unlearning.trained_blocks",
             do=f"set it to {len(blocks)} or fewer",
         )
-    blocks[len(blocks) - wanted :].requires_grad_(True)
+    blocks[len(blocks) - number :].requires_grad_(True)
+
+
+def state_of(card: Path) -> Path:
+    """Return the checkpoint from which a killed training goes on; deleted when all is written."""
+    return card.with_name(f"{card.name}.state")
 
 
 def cached_trunk(
     path: Path | None,
-    about: Mapping[str, Any],
+    origin: Mapping[str, Any],
     model: PreTrainedModel,
     trained_blocks: int,
     texts: Sequence[TokenSet],
@@ -154,10 +189,11 @@ def cached_trunk(
     over processes, and where ``separable`` says so. ``model`` is still untrained. The folder is
     shared by all jobs that start there and is no artifact: a rule's output that is deleted once it
     is used would run again, and all that read it. So it is looked for here, checked against
-    ``about``, all that it depends on, and made by the first to come while the others wait.
+    ``origin``, all that it depends on, and made by the first to come while the others wait.
     """
     from mamushi.errors import UserError
     from mamushi.lm.sharding import active
+    from mamushi.running.identity import of_modules
     from mamushi.running.locks import exclusive
     from mamushi.unlearning.trunk import Trunk, separable, write_trunk
 
@@ -165,19 +201,20 @@ def cached_trunk(
         return None
     if not separable(model, trained_blocks):
         return None
-    wanted = {**about, "code": digest(*TRUNK)}
+    origin = {**origin, "code": of_modules("mamushi.unlearning.trunk")}
 
-    def found() -> Trunk | None:
+    def read_current() -> Trunk | None:
         try:
             trunk = Trunk(path)
         except UserError:
             # Missing, or cut off by a full disk or a kill: made again.
             return None
-        return trunk if {key: trunk.metadata.get(key) for key in wanted} == wanted else None
+        recorded = {key: trunk.metadata.get(key) for key in origin}
+        return trunk if recorded == origin else None
 
-    if found() is None:
+    if read_current() is None:
         with exclusive(str(path), job.stage, f"which writes the same {path}", path.parent):
-            if found() is None:
+            if read_current() is None:
                 batch = job.execution.batch_tokens
-                write_trunk(path, model, texts, trained_blocks, batch, accelerator, wanted)
-    return found()
+                write_trunk(path, model, texts, trained_blocks, batch, accelerator, origin)
+    return read_current()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import time
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -17,9 +16,6 @@ from typing import Any, NamedTuple
 from mamushi.config import grid
 from mamushi.config.grid import Config
 from mamushi.errors import UserError
-from mamushi.running import leases
-from mamushi.running.machine import processor_seconds
-from mamushi_runs import failures
 from mamushi_runs.forecast import rates, work
 from mamushi_runs.forecast.rates import CPU, Rate
 from mamushi_runs.forecast.sizes import LINK, exchange, needed, resident
@@ -284,46 +280,6 @@ def _about(graph: Graph, forecaster: Forecaster) -> list[str]:
             )
         found.append(f"{said}.")
     return found
-
-
-# Of the run of this process -----------------------------------------------------------------------
-
-_running: list[tuple[dict[str, Any], float]] = []
-"""Its forecast, and when it began."""
-
-
-def begin(workflow: Any, config: Config) -> str:
-    """Keep the forecast of a run that is about to start; return the line to print."""
-    _running.clear()
-    found = forecast(as_run_here(read(workflow), config), config, own=processor_seconds())
-    _running.append((found, time.monotonic()))
-    wall, gpu, cpu = (clock(found[f"{name}_seconds"]) for name in ("wall", "gpu", "cpu"))
-    parts = [f"about {wall}", *([f"{gpu} GPU"] if found["gpu_seconds"] else []), f"{cpu} CPU"]
-    disk = size(found["disk"]["end"])
-    return f"Forecast for {found['jobs']} jobs: {', '.join(parts)}, {disk} disk."
-
-
-def as_run_here(graph: Graph, config: Config) -> Graph:
-    """Return the jobs as this machine runs them: where it has no GPU, or none is to be used, those
-    that ask for one take a processor. On a cluster they are as they are."""
-    if graph.cluster or (config["execution"]["device"] != "cpu" and leases.visible()):
-        return graph
-    return graph._replace(jobs=[job._replace(gpus=0) for job in graph.jobs])
-
-
-def end(workflow: Any) -> str | None:
-    """Return a line with what the run took beside its forecast; None where there is none."""
-    if not _running:
-        return None
-    found, began = _running.pop()
-    dag = workflow.dag
-    # A checkpoint has added some since the forecast.
-    jobs = [job for job in dag.needrun_jobs(exclude_finished=False) if not job.is_norun]
-    done, failed = sum(map(dag.finished, jobs)), failures.count()
-    return (
-        f"{done} of {len(jobs)} jobs done, {failed} failed, in "
-        f"{clock(time.monotonic() - began)} (forecast {clock(found['wall_seconds'])})."
-    )
 
 
 def clock(seconds: float) -> str:

@@ -10,26 +10,14 @@ import sys
 
 _SOCKET = os.environ.get("MAMUSHI_TESTS_WARM")
 _WORDS = sys.orig_argv[1:]
-_PACKAGE = (_WORDS[:2] == ["-m", "mamushi"] and _WORDS[2:3] != ["warm-server"]) or (
+_PACKAGE = _WORDS[:2] == ["-m", "mamushi"] or (
     _WORDS[:1] == ["-c"] and "from mamushi.cli import main" in _WORDS[1]
 )
 _PROGRAM = bool(_WORDS) and os.path.basename(_WORDS[0]) == "snakemake"
 
+if _SOCKET and (_PACKAGE or _PROGRAM):
+    from mamushi.running.warm import run_in_server
 
-def _hand_over(address: str) -> None:
-    import socket
-
-    from mamushi.running.warm import hand_over
-
-    line = socket.socket(socket.AF_UNIX)
-    try:
-        line.connect(address)
-    except OSError:
-        return
-    status = hand_over(line, _WORDS)
+    status = run_in_server(_WORDS, _SOCKET)
     if status is not None:
         os._exit(status)
-
-
-if _SOCKET and (_PACKAGE or _PROGRAM):
-    _hand_over(_SOCKET)
