@@ -11,7 +11,7 @@ SNAKEFILES := Snakefile workflow/Snakefile workflow/rules
 SLURM_UP := $(or $(MAMUSHI_SHARED),../shared)/slurm/slurm-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup plan demo demo-evidence demo-unlearning real-ranking real real-unlearning lab bench test test-slow test-slurm test-all lint format clean
+.PHONY: help setup plan demo demo-evidence demo-unlearning real-ranking real real-unlearning lab bench test test-fast coverage test-slow test-slurm test-all lint format clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -119,9 +119,19 @@ release: $(READY) ## tag what is committed and build its wheel in dist; CONTRIBU
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 # Three at a time on two cores, because some wait.
 SIDE_BY_SIDE := -n 3 --dist loadgroup --no-loadscope-reorder
+CORE_UNITS := $(addprefix tests/unit/,config data evaluation evidence io lm selection unlearning)
 
 test: $(TESTED) ## lint, types, all unit tests, what runs again, the demo: some ten minutes
 	$(PYTEST) $(SIDE_BY_SIDE) -m "not slow and not slurm"
+
+test-fast: $(TESTED) ## units of the core alone, in three minutes
+	$(PYTEST) $(SIDE_BY_SIDE) -m "not slow and not slurm and not real_data" $(CORE_UNITS)
+
+coverage: $(TESTED) ## which lines the unit tests run: results/coverage
+	mkdir -p results/coverage
+	$(PYTEST) $(SIDE_BY_SIDE) -m "not slow and not slurm" --cov --cov-report=html:results/coverage \
+	  --cov-report=term tests/unit tests/extras | tee results/coverage/summary.txt
+	@grep '^TOTAL' results/coverage/summary.txt > results/coverage/total.txt
 
 test-slow: $(TESTED) ## the tests that `test` leaves out: faults, random kills, long grids
 	$(PYTEST) $(SIDE_BY_SIDE) -m "slow and not slurm"

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 
-from mamushi.running.stage import names
+from mamushi.running.stage import stages
 from studies.lib.report import Report
 
 IMPORTS = {
@@ -47,7 +47,7 @@ def main() -> None:
     args = parser.parse_args()
     report = Report("startup")
     slowest = ("", 0.0, 0.0)
-    for stage in names():
+    for stage in sorted(stages()):
         runs = [taken("-m", "mamushi", stage, "--help") for _ in range(args.runs)]
         wall, cpu = (statistics.median(values) for values in zip(*runs, strict=True))
         report.value(f"help_seconds_{stage}", wall)

@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = ["rank"]
 """Functions of a room beside the core: see ``rooms``."""
-__version__ = "0.7.0"
+__version__ = "0.8.0"
 
 
 def __getattr__(name: str) -> Any:
