@@ -12,6 +12,7 @@ import ast
 import contextlib
 import errno
 import importlib
+import inspect
 import io
 import os
 import re
@@ -60,8 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser(name, module)
     args = parser.parse_args(given)
     try:
-        if isinstance(module, stage.Loaded):
-            return _run(name, module, args, words, began)
+        if isinstance(module, stage.Stage):
+            return _run(module, args, words, began)
         return _answer(module, args)
     except (Stopped, KeyboardInterrupt) as end:
         # On a line of its own, where a terminal shows ^C.
@@ -127,14 +128,14 @@ def _folder(room: str) -> Path:
     return Path(__file__).parents[1].joinpath(*room.split("."))
 
 
-def _find_command(words: list[str]) -> tuple[str, ModuleType | stage.Loaded, list[str]]:
+def _find_command(words: list[str]) -> tuple[str, ModuleType | stage.Stage, list[str]]:
     """Return name, module and options of the command that was asked for; only that one is imported.
 
     Ends the process after the help, or after one line about a command that does not exist.
     """
     if words[:1] == ["stage"]:
         if words[1:2] and words[1] in stage.stages():
-            return words[1], stage.Loaded(words[1]), words[2:]
+            return words[1], stage.stages()[words[1]], words[2:]
         _list_stages(words[1:])
     if words:
         file = words[0].replace("-", "_")
@@ -142,7 +143,7 @@ def _find_command(words: list[str]) -> tuple[str, ModuleType | stage.Loaded, lis
         # A command for people may have a stage's name; its rule gives settings, and nobody else.
         of_rule = any(word.partition("=")[0] == "--settings" for word in words)
         if words[0] in stage.stages() and (of_rule or not rooms):
-            return words[0], stage.Loaded(words[0]), words[1:]
+            return words[0], stage.stages()[words[0]], words[1:]
         if rooms and file[0].isalpha():
             return words[0], importlib.import_module(f"{rooms[0]}.{file}"), words[1:]
     _list_commands(words)
@@ -158,16 +159,16 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message}\n")
 
 
-def _parser(name: str, module: ModuleType | stage.Loaded) -> argparse.ArgumentParser:
-    known = isinstance(module, stage.Loaded)
-    about = (module.about if known else module.__doc__ or "").strip()
+def _parser(name: str, module: ModuleType | stage.Stage) -> argparse.ArgumentParser:
+    described = module.function if isinstance(module, stage.Stage) else module
+    about = inspect.cleandoc(described.__doc__ or "")
     parser = _Parser(
         prog=f"mamushi {name}",
         description=about,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    if isinstance(module, stage.Loaded):
-        stage.arguments(parser, module)
+    if isinstance(module, stage.Stage):
+        stage.add_arguments(parser, module)
     else:
         module.arguments(parser)
     return parser
@@ -213,38 +214,37 @@ def _end(prog: str, kind: str, lines: list[str], words: list[str], known: list[s
 
 
 def _run(
-    name: str, module: stage.Loaded, args: argparse.Namespace, words: Sequence[str], began: float
+    module: stage.Stage, args: argparse.Namespace, words: Sequence[str], began: float
 ) -> int:
-    """Run a stage alone with its outputs and its GPU, unless its results are there; then say what
-    it took since ``began``."""
-    command = stage.parse(name, args)
+    """Run a stage alone with its outputs and its GPU; then say what it took since ``began``."""
+    command = stage.command_of(module, args)
     if launch.SHARDS in os.environ:
         # The command that started this process has looked after all of this.
-        module.run(command.files, command.settings, command.job())
+        command.run(command.job())
         return 0
     with locks.claimed(command.outputs):
-        gpu = module.gpu
-        count = launch.process_count(getattr(command.files, "model_card", None)) if gpu else 1
+        card = command.arguments.get("model_card")
+        count = launch.process_count(card) if module.is_on_gpu else 1
         # Only now: who waits for another process holds no GPU.
-        with _device(gpu, count, command):
+        with _device(count, command):
             if count > 1 and (status := launch.run(count, words)):
                 return status
             if count == 1:
                 # Only now: what it reads may have been made anew while it waited.
-                module.run(command.files, command.settings, command.job())
-    machine.report(name, began)
+                command.run(command.job())
+    machine.report(module.name, began)
     return 0
 
 
 @contextlib.contextmanager
-def _device(gpu: bool, count: int, command: stage.Command) -> Iterator[None]:
+def _device(count: int, command: stage.Command) -> Iterator[None]:
     """Let a stage that computes on GPUs see ``count`` of them, or none where it is to do without.
     Raises ``UserError`` where it would hold one and could not use it."""
-    wanted = gpu and getattr(command.execution, "device", "auto") == "auto"
-    with leases.leased(wanted, count) as lease:
-        if gpu and not wanted:
+    is_on_gpu = command.stage.is_on_gpu and command.execution.device == "auto"
+    with leases.leased(is_on_gpu, count) as lease:
+        if command.stage.is_on_gpu and not is_on_gpu:
             # A scheduler may show one all the same.
             os.environ[machine.VISIBLE] = ""
-        if wanted and (held := lease or machine.scheduled()):
-            machine.require_cuda(held, getattr(command.files, "model_card", None))
+        if is_on_gpu and (gpus := lease or machine.scheduled()):
+            machine.require_cuda(gpus, command.arguments.get("model_card"))
         yield

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mamushi.config import grid
-from mamushi.config.questions import QUESTIONS
 from mamushi.io import paths
 from mamushi_runs.forecast import sizes, work
-from mamushi_runs.internals import inspected
 
 THREADS = 8
 """Of a job that ranks the texts of a model that is not tiny."""
@@ -35,7 +33,7 @@ def counted(dataset: str, section: str = "inference") -> int:
 
 def of_attempt(need: Callable[[Any], float]) -> Asked:
     """Return a resource by what a job needs of it at its first attempt."""
-    return inspected(lambda wildcards, attempt: attempt * math.ceil(need(wildcards)))
+    return lambda wildcards, attempt: attempt * math.ceil(need(wildcards))
 
 
 class JobResources:
@@ -85,13 +83,13 @@ class JobResources:
         """GPUs of a job with a language model."""
         if not self.several:
             return 1
-        return inspected(lambda wildcards: self.several.get(wildcards.model, 1))
+        return lambda wildcards: self.several.get(wildcards.model, 1)
 
     def cores(self, large: int) -> Any:
         """Return threads: one for a tiny model, whose products are too small to share."""
         if not self.tiny:
             return large
-        return inspected(lambda wildcards: 1 if wildcards.model in self.tiny else large)
+        return lambda wildcards: 1 if wildcards.model in self.tiny else large
 
     def of_texts(self, start: float, each: float) -> Asked:
         """Return megabytes or minutes: ``start``, and ``each`` for every million texts of the
@@ -107,13 +105,6 @@ class JobResources:
                 + (texts * self.millions[job.dataset] if texts else 0)
             )
         )
-
-    def and_asked(self, minutes: Asked, names: Sequence[str]) -> Asked:
-        """Return these minutes and those of the questions that the job asks its model."""
-        if not names:
-            return minutes
-        parts = [minutes, *(self.of_model(*QUESTIONS[name].minutes) for name in names)]
-        return inspected(lambda wildcards, attempt: sum(part(wildcards, attempt) for part in parts))
 
     def _scaled(self, job: Any, small: float, large: float, each: float = 0) -> float:
         if job.model in self.tiny:

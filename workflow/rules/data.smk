@@ -18,18 +18,14 @@ rule examples:
     log:
         "results/logs/examples/{dataset}.log",
     priority: LOOK_FIRST
+    conda:
+        "../../envs/mamushi.yaml"
     resources:
         mem_mb=RESOURCES.of_texts(8000, 4000),
         runtime=RESOURCES.of_texts(60, 20),
     params:
-        settings=params("examples", "dataset"),
+        settings=settings("examples", "dataset"),
     shell:
-        command("examples", cache="results/downloads/{wildcards.dataset}")
-
-
-if REMADE:
-    logger.info(
-        f"Made again from other files or code: {', '.join(REMADE)}. What depends on that runs "
-        "only if the texts turn out to be others."
-    )
-    internals.make_checkpoint(workflow, checkpoints, "examples")
+        "exec python -m mamushi examples --cache results/downloads/{wildcards.dataset}"
+        " --examples {output.examples:q} --duplicates {output.duplicates:q} --card {output.card:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"

@@ -2,14 +2,10 @@
 # every selector reads. A model that is declared contaminated embeds as it is.
 
 
-EMBED, EMBED_LAYERS = (params(name, "model") for name in ("embed", "embed_layers"))
-
-
 rule embed:
     input:
-        shards=shards(paths.EMBEDDINGS, EMBED),
-        trained=tensors_of("contaminated"),
-        examples=made(paths.EXAMPLES),
+        trained=trained_of("contaminated"),
+        examples=paths.EXAMPLES,
         tokens=paths.TOKENS,
         model_card=paths.MODEL_CARD,
     output:
@@ -18,30 +14,120 @@ rule embed:
         "results/logs/embed/{dataset}/{model}/seed{seed}.log",
     wildcard_constraints:
         model=only(LANGUAGE),
+    conda:
+        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,
         mem_mb=RESOURCES.embed_memory,
         runtime=RESOURCES.embed_minutes,
     params:
-        settings=EMBED,
-        shard=SHARD,
+        settings=settings("embed", "model"),
+        shard=lambda wildcards: wildcards.get("scatteritem", []),
     shell:
-        command("embed", shards="{input.shards:q}")
+        "exec python -m mamushi embed --examples {input.examples:q} --tokens {input.tokens:q}"
+        " --model-card {input.model_card:q} --trained {input.trained:q} --shard {params.shard:q}"
+        " --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
+# Apart from it, since no ranking by the last layer depends on which others one asks for.
+rule embed_layers:
+    input:
+        trained=trained_of("contaminated"),
+        examples=paths.EXAMPLES,
+        tokens=paths.TOKENS,
+        model_card=paths.MODEL_CARD,
+    output:
+        out=paths.LAYERS,
+    log:
+        "results/logs/embed_layers/{dataset}/{model}/seed{seed}.log",
+    conda:
+        "../../envs/mamushi.yaml"
+    threads: RESOURCES.cores(8)
+    resources:
+        gpu=RESOURCES.gpus,
+        mem_mb=RESOURCES.embed_memory,
+        runtime=RESOURCES.embed_minutes,
+    params:
+        settings=settings("embed-layers", "model"),
+        shard=lambda wildcards: wildcards.get("scatteritem", []),
+    shell:
+        "exec python -m mamushi embed-layers --examples {input.examples:q}"
+        " --tokens {input.tokens:q} --model-card {input.model_card:q}"
+        " --trained {input.trained:q} --shard {params.shard:q}"
+        " --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# `execution.shards`: the same tables by several jobs at once, and put together.
 use rule embed as embed_shard with:
     output:
         out=temp(paths.SHARD.replace("{table}", "embeddings")),
     log:
-        "results/logs/embed/{dataset}/{model}/seed{seed}/{scatteritem}.log",
+        "results/logs/embed_shard/{dataset}/{model}/seed{seed}/{scatteritem}.log",
+
+
+use rule embed_layers as embed_layers_shard with:
+    output:
+        out=temp(paths.SHARD.replace("{table}", "layers")),
+    log:
+        "results/logs/embed_layers_shard/{dataset}/{model}/seed{seed}/{scatteritem}.log",
+
+
+rule join_embeddings:
+    input:
+        examples=paths.EXAMPLES,
+        shards=gather.texts(
+            paths.SHARD.replace("{table}", "embeddings"), allow_missing=True
+        ),
+    output:
+        out=paths.EMBEDDINGS,
+    log:
+        "results/logs/join_embeddings/{dataset}/{model}/seed{seed}.log",
+    wildcard_constraints:
+        model=only(LANGUAGE),
+    conda:
+        "../../envs/mamushi.yaml"
+    resources:
+        mem_mb=RESOURCES.embed_memory,
+        runtime=RESOURCES.of_texts(30, 20),
+    params:
+        settings=settings("join-shards", table="embeddings"),
+    shell:
+        "exec python -m mamushi join-shards --examples {input.examples:q}"
+        " --shards {input.shards:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+use rule join_embeddings as join_layers with:
+    input:
+        examples=paths.EXAMPLES,
+        shards=gather.texts(
+            paths.SHARD.replace("{table}", "layers"), allow_missing=True
+        ),
+    output:
+        out=paths.LAYERS,
+    log:
+        "results/logs/join_layers/{dataset}/{model}/seed{seed}.log",
+    params:
+        settings=settings("join-shards", table="layers"),
+
+
+if config["execution"]["shards"] > 1:
+
+    ruleorder: join_embeddings > embed
+    ruleorder: join_layers > embed_layers
+
+else:
+
+    ruleorder: embed > join_embeddings
+    ruleorder: embed_layers > join_layers
 
 
 # The same table, of vectors that another program made of the texts.
 rule import_embeddings:
     input:
-        examples=made(paths.EXAMPLES),
-        duplicates=made(paths.DUPLICATES),
+        examples=paths.EXAMPLES,
+        duplicates=paths.DUPLICATES,
         vectors=ancient(
             lambda wildcards: config["models"][wildcards.model]["embeddings"]["path"]
             or []
@@ -53,43 +139,17 @@ rule import_embeddings:
     wildcard_constraints:
         model=only(VECTORS),
     priority: LOOK_FIRST
+    conda:
+        "../../envs/mamushi.yaml"
     resources:
         # Vectors of width 4096 in float16, twice.
         mem_mb=RESOURCES.of_model(4000, 16000, texts=20000),
         runtime=RESOURCES.of_model(30, 60, texts=20),
     params:
-        settings=params("import_embeddings", "model"),
+        settings=settings("import-embeddings", "model"),
         data_card=lambda wildcards: paths.DATA_CARD.format(dataset=wildcards.dataset),
     shell:
-        command("import-embeddings")
-
-
-# Apart from it, since no ranking by the last layer depends on which others one asks for.
-rule embed_layers:
-    input:
-        shards=shards(paths.LAYERS, EMBED_LAYERS),
-        trained=tensors_of("contaminated"),
-        examples=made(paths.EXAMPLES),
-        tokens=paths.TOKENS,
-        model_card=paths.MODEL_CARD,
-    output:
-        out=paths.LAYERS,
-    log:
-        "results/logs/embed_layers/{dataset}/{model}/seed{seed}.log",
-    threads: RESOURCES.cores(8)
-    resources:
-        gpu=RESOURCES.gpus,
-        mem_mb=RESOURCES.embed_memory,
-        runtime=RESOURCES.embed_minutes,
-    params:
-        settings=EMBED_LAYERS,
-        shard=SHARD,
-    shell:
-        command("embed-layers", shards="{input.shards:q}")
-
-
-use rule embed_layers as embed_layers_shard with:
-    output:
-        out=temp(paths.SHARD.replace("{table}", "layers")),
-    log:
-        "results/logs/embed_layers/{dataset}/{model}/seed{seed}/{scatteritem}.log",
+        "exec python -m mamushi import-embeddings --examples {input.examples:q}"
+        " --duplicates {input.duplicates:q} --vectors {input.vectors:q}"
+        " --data-card {params.data_card:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"

@@ -3,32 +3,61 @@
 # section with and without its forget texts.
 
 
-for name, role in {
-    "contaminate": "contaminated",
-    "gold": "gold",
-    "beta0": "beta0",
-}.items():
+rule contaminate:
+    input:
+        examples=paths.EXAMPLES,
+        tokens=of_arm(paths.TOKENS, "contaminated"),
+        model_card=of_arm(paths.MODEL_CARD, "contaminated"),
+    output:
+        tensors=paths.TRAINED.replace("{arm}", "contaminated"),
+        log_table=paths.TRAIN_LOG.replace("{arm}", "contaminated"),
+        card=paths.CARD.replace("{arm}", "contaminated"),
+    log:
+        "results/logs/contaminate/{dataset}/{model}/seed{seed}.log",
+    conda:
+        "../../envs/mamushi.yaml"
+    threads: RESOURCES.cores(8)
+    resources:
+        gpu=RESOURCES.gpus,
+        mem_mb=RESOURCES.model_memory,
+        runtime=RESOURCES.training_minutes,
+    params:
+        settings=settings("finetune", *CELL, role="contaminated"),
+        trunk=paths.BASE_TRUNK,
+    shell:
+        "exec python -m mamushi finetune --examples {input.examples:q} --tokens {input.tokens:q}"
+        " --model-card {input.model_card:q} --trunk {params.trunk:q} --tensors {output.tensors:q}"
+        " --log-table {output.log_table:q} --card {output.card:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
 
-    rule:
-        name:
-            name
-        input:
-            examples=made(paths.EXAMPLES),
-            tokens=of_arm(paths.TOKENS, role),
-            model_card=of_arm(paths.MODEL_CARD, role),
-        output:
-            tensors=paths.TRAINED.replace("{arm}", role),
-            log_table=paths.TRAIN_LOG.replace("{arm}", role),
-            card=paths.CARD.replace("{arm}", role),
-        log:
-            f"results/logs/{name}/{{dataset}}/{{model}}/seed{{seed}}.log",
-        threads: RESOURCES.cores(8)
-        resources:
-            gpu=RESOURCES.gpus,
-            mem_mb=RESOURCES.model_memory,
-            runtime=RESOURCES.training_minutes,
-        params:
-            settings=params("finetune", *CELL, role=role),
-            trunk=paths.BASE_TRUNK,
-        shell:
-            command("finetune")
+
+use rule contaminate as gold with:
+    input:
+        examples=paths.EXAMPLES,
+        tokens=of_arm(paths.TOKENS, "gold"),
+        model_card=of_arm(paths.MODEL_CARD, "gold"),
+    output:
+        tensors=paths.TRAINED.replace("{arm}", "gold"),
+        log_table=paths.TRAIN_LOG.replace("{arm}", "gold"),
+        card=paths.CARD.replace("{arm}", "gold"),
+    log:
+        "results/logs/gold/{dataset}/{model}/seed{seed}.log",
+    params:
+        settings=settings("finetune", *CELL, role="gold"),
+        trunk=paths.BASE_TRUNK,
+
+
+use rule contaminate as beta0 with:
+    input:
+        examples=paths.EXAMPLES,
+        tokens=of_arm(paths.TOKENS, "beta0"),
+        model_card=of_arm(paths.MODEL_CARD, "beta0"),
+    output:
+        tensors=paths.TRAINED.replace("{arm}", "beta0"),
+        log_table=paths.TRAIN_LOG.replace("{arm}", "beta0"),
+        card=paths.CARD.replace("{arm}", "beta0"),
+    log:
+        "results/logs/beta0/{dataset}/{model}/seed{seed}.log",
+    params:
+        settings=settings("finetune", *CELL, role="beta0"),
+        trunk=paths.BASE_TRUNK,

@@ -1,11 +1,11 @@
-# Perplexity of the models that are kept, on the static held-out sets of both domains. Retrained
-# models are measured where they are trained: see retrain.smk.
+# Perplexity of every model of a cell, on the static held-out sets of both domains.
 
 
 rule evaluate:
     input:
-        trained=tensors_of(),
-        examples=made(paths.EXAMPLES),
+        trained=trained_of(),
+        unlearned=unlearned_of,
+        examples=paths.EXAMPLES,
         tokens=of_arm(paths.TOKENS),
         model_card=of_arm(paths.MODEL_CARD),
     output:
@@ -13,14 +13,21 @@ rule evaluate:
         nll=paths.NLL,
     log:
         "results/logs/evaluate/{dataset}/{model}/seed{seed}/{arm}.log",
-    wildcard_constraints:
-        arm=only(arms.ENDPOINTS),
+    # Before the next model is trained, so that this one's tensors can be deleted.
+    priority: 50
+    group:
+        "arm"
+    conda:
+        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,
         mem_mb=RESOURCES.model_memory,
         runtime=RESOURCES.evaluate_minutes,
     params:
-        settings=params("evaluate", "model", "arm"),
+        settings=settings("evaluate", "model", "arm"),
     shell:
-        command("evaluate")
+        "exec python -m mamushi evaluate --examples {input.examples:q} --tokens {input.tokens:q}"
+        " --model-card {input.model_card:q} --trained {input.trained:q}"
+        " --unlearned {input.unlearned:q} --out {output.out:q} --nll {output.nll:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"

@@ -4,7 +4,7 @@
 
 rule calibrate:
     input:
-        examples=made(paths.EXAMPLES),
+        examples=paths.EXAMPLES,
         embeddings=paths.EMBEDDINGS,
         scores=paths.SCORES.replace("{selector}", RATIO),
         refits=refits_of(RATIO),
@@ -14,10 +14,15 @@ rule calibrate:
     log:
         "results/logs/calibrate/{dataset}/{model}/seed{seed}.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
-        settings=params("calibrate", *CELL),
+        settings=settings("calibrate", *CELL),
     shell:
-        command("calibrate")
+        "exec python -m mamushi calibrate --examples {input.examples:q}"
+        " --embeddings {input.embeddings:q} --scores {input.scores:q} --refits {input.refits:q}"
+        " --out {output.out:q} --checks {output.checks:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule frontier:
@@ -30,20 +35,23 @@ rule frontier:
         out=paths.FRONTIER,
     log:
         "results/logs/frontier/{dataset}/{model}/seed{seed}.log",
+    conda:
+        "../../envs/mamushi.yaml"
     resources:
         mem_mb=RESOURCES.of_model(4000, 16000),
         runtime=RESOURCES.of_model(30, 60),
     params:
-        selectors=RANKED,
-        settings=params("frontier", *CELL),
+        settings=settings("frontier", *CELL),
     shell:
-        command("frontier")
+        "exec python -m mamushi frontier --scores {input.scores:q} --ratio {input.ratio:q}"
+        " --refits {input.refits:q} --calibrated {input.calibrated:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 # What retraining is predicted to do, for texts that a language model reads.
 rule predict:
     input:
-        examples=made(paths.EXAMPLES),
+        examples=paths.EXAMPLES,
         tokens=of_arm(paths.TOKENS, "gold"),
         scores=RANKINGS,
     output:
@@ -51,11 +59,14 @@ rule predict:
     log:
         "results/logs/predict/{dataset}/{model}/seed{seed}.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
-        selectors=GRID["selectors"],
-        settings=params("predict", *CELL),
+        settings=settings("predict", *CELL),
     shell:
-        command("predict")
+        "exec python -m mamushi predict --examples {input.examples:q} --tokens {input.tokens:q}"
+        " --scores {input.scores:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule diagnostics:
@@ -67,28 +78,34 @@ rule diagnostics:
     log:
         "results/logs/diagnostics/{dataset}/{model}/seed{seed}.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
-        selectors=SCORED,
-        settings=params("diagnostics", *CELL),
+        settings=settings("diagnostics", *CELL),
     shell:
-        command("diagnostics")
+        "exec python -m mamushi diagnostics --scores {input.scores:q}"
+        " --calibrated {input.calibrated:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule confounds:
     input:
-        examples=made(paths.EXAMPLES),
-        duplicates=made(paths.DUPLICATES),
+        examples=paths.EXAMPLES,
+        duplicates=paths.DUPLICATES,
         scores=expand(paths.SCORES, selector=SCORED, allow_missing=True),
     output:
         out=paths.CONFOUNDS,
     log:
         "results/logs/confounds/{dataset}/{model}/seed{seed}.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
-        selectors=SCORED,
-        settings=params("confounds", *CELL),
+        settings=settings("confounds", *CELL),
     shell:
-        command("confounds")
+        "exec python -m mamushi confounds --examples {input.examples:q}"
+        " --duplicates {input.duplicates:q} --scores {input.scores:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule geometry:
@@ -98,20 +115,20 @@ rule geometry:
         out=paths.GEOMETRY,
     log:
         "results/logs/geometry/{dataset}/{model}/seed{seed}.log",
+    conda:
+        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         mem_mb=RESOURCES.of_model(4000, 16000),
         runtime=RESOURCES.of_model(30, 60),
     params:
-        settings=params("geometry", *CELL),
+        settings=settings("geometry", *CELL),
     shell:
-        command("geometry")
+        "exec python -m mamushi geometry --embeddings {input.embeddings:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 # What the jobs of the scores say that they took.
-TIMED = list(dict.fromkeys(itertools.chain(*timed(config).values())))
-
-
 rule runtime:
     input:
         scores=expand(paths.SCORES, selector=TIMED, allow_missing=True),
@@ -120,40 +137,13 @@ rule runtime:
     log:
         "results/logs/runtime/{dataset}/{model}/seed{seed}.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
-        scored=TIMED,
         logs=lambda wildcards: [
             SCORE_LOG.format(**wildcards, selector=name) for name in TIMED
         ],
-        settings=params("runtime", *CELL),
+        settings=settings("runtime", *CELL),
     shell:
-        command("runtime")
-
-
-rule ranking:
-    input:
-        examples=made(paths.EXAMPLES),
-        scores=partial(ranking_of, selector=RANKED),
-        refits=refits_of(RANKED),
-        stability=expand(paths.STABILITY, selector=RANKED, allow_missing=True),
-        tokens=expand(
-            paths.TOKENS_SHOWN,
-            selector=grid.token_rankings(config, GRID),
-            allow_missing=True,
-        ),
-    output:
-        out=report(
-            paths.RANKING,
-            caption="../report/ranking.rst",
-            category="Rankings",
-            labels={"dataset": "{dataset}", "model": "{model}", "seed": "{seed}"},
-        ),
-    log:
-        "results/logs/ranking/{dataset}/{model}/seed{seed}.log",
-    localrule: True
-    params:
-        selectors=RANKED,
-        refitted=RANKED if REFITTED else [],
-        settings=params("ranking", *CELL),
-    shell:
-        command("ranking")
+        "exec python -m mamushi runtime --scores {input.scores:q} --logs {params.logs:q}"
+        " --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"

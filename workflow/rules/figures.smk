@@ -3,8 +3,8 @@
 # reads. Its caption is the file of its name in workflow/report.
 
 
-for name, figure in plugins("figure").items():
-    of_cell = figure.literals["OF"] == "cell"
+for name, drawing in plugins("figure").items():
+    of_cell = drawing.of == "cell"
     pdf, png = [
         pattern.replace("{figure}", name)
         for pattern in (
@@ -20,21 +20,23 @@ for name, figure in plugins("figure").items():
             f"figure_{name}"
         input:
             [
-                OF_CELL[each] if of_cell else paths.TABLE.replace("{table}", each)
-                for each in figure.literals["READS"]
+                OF_CELL[table] if of_cell else paths.TABLE.replace("{table}", table)
+                for table in drawing.reads
             ],
         output:
             out=pdf,
             png=report(
                 png,
                 caption=f"../report/{name}.rst",
-                category=figure.literals["CATEGORY"],
-                labels={"figure": figure.literals["LABEL"]}
+                category=drawing.category,
+                labels={"figure": drawing.label}
                 | ({"run": "{dataset}, {model}, {seed}"} if of_cell else {}),
             ),
         log:
             f"results/logs/figure/{place}.log",
         localrule: True
+        conda:
+            "../../envs/mamushi.yaml"
         params:
             # The folder in which it finds what it shows. Not in the command, which is put together
             # when the loop is over.
@@ -43,14 +45,15 @@ for name, figure in plugins("figure").items():
                 if of_cell
                 else (lambda wildcards, input: os.path.dirname(input[0]))
             ),
-            settings=params("figure", *(CELL if of_cell else ()), name=name),
+            settings=settings("figure", *(CELL if of_cell else ()), name=name),
         shell:
-            command("figure")
+            "exec python -m mamushi figure --tables {params.tables:q} --out {output.out:q}"
+            " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 rule figure_study:
     input:
-        expand(paths.STUDY_TABLE, table=settings.TABLES, allow_missing=True),
+        expand(paths.STUDY_TABLE, table=STUDY_TABLES, allow_missing=True),
     output:
         out=paths.STUDY_FIGURE,
         png=report(
@@ -62,7 +65,10 @@ rule figure_study:
     log:
         "results/logs/figure/study/{study}.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
-        settings=params("figure", "study", name="sad"),
+        settings=settings("figure", "study", name="sad"),
     shell:
-        command("figure", tables="results/tables/{wildcards.study}")
+        "exec python -m mamushi figure --tables results/tables/{wildcards.study}"
+        " --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"

@@ -8,6 +8,18 @@ LISTS = [
     *grid.manifests(config, GRID),
     *grid.spans(config, GRID),
 ]
+TABLES = ("sad", "sad_summary", "sad_differences", "selection", "effects", "subgroups")
+UNLEARNING_TABLES = ("unlearning", "half_gap", "generations", "relapse")
+EVIDENCE_TABLES = (
+    *("frontier", "calibration", "advice", "diagnostics", "confounds", "geometry"),
+    *("predicted", "runtime", "paper"),
+)
+STUDY_TABLES = ("sad", "sad_summary", "sad_differences", "selection")
+
+
+def figures_of(kind):
+    """The figures that declare to be of the grid, evidence or one cell."""
+    return [name for name, figure in plugins("figure").items() if figure.of == kind]
 
 
 @cache
@@ -15,10 +27,10 @@ def measurable():
     """Whether the grid can be retrained and measured; says what hinders it."""
     pairs = itertools.product(GRID["datasets"], GRID["models"])
     reasons = [grid.unmeasurable(config, *pair) for pair in pairs]
-    hindered = [reason for reason in dict.fromkeys(reasons) if reason is not None]
-    for reason in hindered:
+    hindrances = [reason for reason in dict.fromkeys(reasons) if reason is not None]
+    for reason in hindrances:
         logger.warning(f"Nothing is retrained or measured. {reason}")
-    return not hindered
+    return not hindrances
 
 
 def language_models():
@@ -33,60 +45,63 @@ def labelled(axes):
     return []
 
 
-def measured(axes, found):
-    """The files ``found`` of axes that can be retrained and measured."""
+def measured(axes, results):
+    """The files of axes that can be retrained and measured."""
     explained(grid.require_measurable, config, axes)
-    return found
+    return results
 
 
 def tables_and_figures():
     if not measurable():
         return []
     return [
-        *expand(paths.TABLE, table=[*settings.TABLES, "effects", "subgroups"]),
-        *expand(paths.FIGURE, figure=settings.figures("grid")),
+        *expand(paths.TABLE, table=TABLES),
+        *expand(paths.FIGURE, figure=figures_of("grid")),
     ]
 
 
 def examples_of(datasets):
-    return [made_of(paths.EXAMPLES, dataset) for dataset in dict.fromkeys(datasets)]
+    return [paths.EXAMPLES.format(dataset=name) for name in dict.fromkeys(datasets)]
 
 
 RANKINGS = [grid.ranking(config, selector) for selector in GRID["selectors"]]
 
 
-def tables_of_runs():
+def evidence_of_cells():
     """What the evidence of all runs is joined from."""
-    patterns = (
+    of_cell = (
         *(paths.FRONTIER, paths.CALIBRATION, paths.DIAGNOSTICS),
         *(paths.CONFOUNDS, paths.GEOMETRY),
     )
-    runs = [each.format(**run) for run in grid.cells(GRID) for each in patterns]
-    runs += [paths.PREDICTED.format(**run) for run in grid.predicted(config)]
-    return [*runs, *(paths.RUNTIME.format(**run) for run in grid.shown(config))]
+    return [
+        *(pattern.format(**run) for run in grid.cells(GRID) for pattern in of_cell),
+        *(paths.PREDICTED.format(**run) for run in grid.predicted(config)),
+        *(paths.RUNTIME.format(**run) for run in grid.shown(config)),
+    ]
 
 
 def first_sweep(pair):
     """A sweep at the configured budgets, with the ends that all selectors share."""
     return [
-        *grid.ends(config, pair.dataset, pair.model, [pair.unlearner]),
-        *grid.curve(config, {**pair}, config["unlearning"]["budgets"]),
+        *grid.ends(config, pair["dataset"], pair["model"], [pair["unlearner"]]),
+        *grid.curve(config, pair, config["unlearning"]["budgets"]),
     ]
 
 
-def refined_sweeps():
-    """All sweeps at the budgets that their checkpoints chose."""
-    found = []
-    for pair in grid.sweeps(config):
-        sweep = read_json(checkpoints.refine.get(**pair).output[0])
-        found += grid.curve(config, pair, sweep["budgets"])
-    return found
+def sweeps():
+    """All sweeps at the budgets of this run: the configured ones and, where an earlier run measured
+    these, the finer ones that it chose."""
+    return [
+        path
+        for pair in grid.sweeps(config)
+        for path in grid.curve(config, pair, grid.swept(config, pair))
+    ]
 
 
 def retrained_curves():
     """The curves of retraining, which take part with the configured budgets."""
     axes = config["unlearning"]
-    found = [
+    curves = [
         path
         for pair in itertools.product(axes["datasets"], axes["models"])
         for path in [
@@ -94,61 +109,53 @@ def retrained_curves():
             *grid.ends(config, *pair, axes["unlearners"]),
         ]
     ]
-    return measured(axes, found)
+    return measured(axes, curves)
 
 
 def layers_read(wildcards):
     """The texts at other depths of the model, for a selector that reads them."""
-    wanted = explained(settings.reads_layers, config, wildcards.selector)
-    return paths.LAYERS.format(**wildcards) if wanted else []
+    is_read = explained(selectors.reads_layers, config, wildcards.selector)
+    return paths.LAYERS.format(**wildcards) if is_read else []
 
 
-def tokens_read(wildcards):
-    """The tokens of the texts, for a selector that reads them."""
-    kind = plugin("selector", config["selectors"][wildcards.selector]["kind"])
-    if not kind.literals.get("READS_TOKENS"):
-        return []
-    found = of_arm(paths.TOKENS, "gold")
-    return found(wildcards) if callable(found) else found.format(**wildcards)
-
-
-def corpus_ranking(wildcards, **other):
+def corpus_ranking(wildcards, **selector):
     """The ranking of a corpus that nobody labelled; none of another dataset."""
     if wildcards.dataset not in CORPORA:
         return []
-    return expand(paths.POSTERIOR, **{**wildcards, **other})
+    return expand(paths.POSTERIOR, **{**wildcards, **selector})
 
 
-def ranking_of(wildcards, **other):
+def ranking_of(wildcards, **selector):
     """What lists are the top of: that ranking, or the scores."""
-    scores = expand(paths.SCORES, **{**wildcards, **other})
-    return corpus_ranking(wildcards, **other) or scores
+    scores = expand(paths.SCORES, **{**wildcards, **selector})
+    return corpus_ranking(wildcards, **selector) or scores
 
 
 SCORE_LOG = "results/logs/score/{dataset}/{model}/seed{seed}/{selector}.log"
-REFITTED = config["evidence"]["refits"]["whole"] > 0
 
 
-def refits_of(selectors):
+def refits_of(names):
     """The refits of one selector or several; none where nothing is to be refitted."""
-    found = expand(paths.REFITS, selector=selectors, allow_missing=True)
-    return found if REFITTED else []
+    if config["evidence"]["refits"]["whole"] == 0:
+        return []
+    return expand(paths.REFITS, selector=names, allow_missing=True)
 
 
 def base_of(pattern):
     """What a derived selector starts from."""
 
     def path(wildcards):
-        name = explained(settings.derives, config, wildcards.selector)
+        name = explained(selectors.derives, config, wildcards.selector)
         return pattern.format(**{**wildcards, "selector": name}) if name else []
 
     return path
 
 
-def taken_out(pattern, tokens):
+def removed_from(pattern, tokens):
     """The removal list or, of selectors of ``tokens``, the spans that retraining leaves out.
 
-    Mostly there is none of those, and the pattern serves as it is: see ``of_arm``.
+    Mostly there is none of those, and the pattern serves as it is: a function in its place would
+    be called for each of thousands of jobs in every dry run.
     """
     if not any(grid.of_tokens(config, selector) for selector in config["selectors"]):
         return [] if tokens else pattern
@@ -177,10 +184,31 @@ def require_inputs(jobs):
     )
 
 
+def say_finer():
+    """Print how many finer budgets the sweeps of this run have chosen, which the next one measures."""
+    pairs = [
+        pair
+        for pair in grid.sweeps(config)
+        if os.path.exists(paths.SWEEP.format(**pair))
+    ]
+    chosen = [read_json(paths.SWEEP.format(**pair))["budgets"] for pair in pairs]
+    missing = [
+        path
+        for pair, budgets in zip(pairs, chosen)
+        for path in grid.curve(config, pair, budgets)
+        if not os.path.exists(path)
+    ]
+    if missing:
+        print(
+            f"{len(missing)} models at finer budgets around the half-gap are still to be measured: "
+            "run the same command again, or look at them first with -n",
+            file=sys.stderr,
+        )
+
+
 def begin():
     """Before the first job of a run."""
     require_inputs(list(workflow.dag.needrun_jobs()))
-    internals.start_at_once(workflow)
     explained(hooks.begin, workflow, config)
 
 
@@ -189,7 +217,8 @@ def end(succeeded):
     next one."""
     if succeeded:
         shutil.rmtree(paths.CACHE, ignore_errors=True)
-        shutil.rmtree(paths.CLAIMS, ignore_errors=True)
+        if any(job.rule.name.endswith("refine") for job in workflow.dag.jobs):
+            say_finer()
     hooks.end(workflow, config, succeeded=succeeded)
 
 

@@ -1,4 +1,4 @@
-# The models and what is made of a text for each of them, once: its token ids.
+# The models, and what is made of a text for each of them, once: its token ids.
 
 
 # A model that exists, in a folder or on the hub: looked at before anything is spent on it.
@@ -12,22 +12,24 @@ rule model_card:
     wildcard_constraints:
         model=only(model for model in READY if model not in GGUF),
     priority: LOOK_FIRST
+    conda:
+        "../../envs/mamushi.yaml"
     resources:
         mem_mb=lambda wildcards, attempt: 8000 * attempt,
         runtime=lambda wildcards, attempt: 120 * attempt,
     params:
-        settings=params("model_card", "model"),
+        settings=settings("model-card", "model"),
     shell:
-        command("model-card")
+        "exec python -m mamushi model-card --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 # A tiny model of a real architecture, with a tokenizer of its own, pretrained here.
 rule base_model:
     input:
-        examples=lambda wildcards: [
-            made_of(paths.EXAMPLES, dataset)
-            for dataset in config["models"][wildcards.model]["pretraining"]["datasets"]
-        ],
+        examples=lambda wildcards: examples_of(
+            config["models"][wildcards.model]["pretraining"]["datasets"]
+        ),
     output:
         card=paths.MODEL_CARD,
         files=multiext(
@@ -43,14 +45,17 @@ rule base_model:
         "results/logs/base_model/{model}.log",
     wildcard_constraints:
         model=only(TINY),
+    conda:
+        "../../envs/mamushi.yaml"
     resources:
         gpu=1,
         mem_mb=lambda wildcards, attempt: 8000 * attempt,
         runtime=lambda wildcards, attempt: 60 * attempt,
     params:
-        settings=params("base_model", "model"),
+        settings=settings("base-model", "model"),
     shell:
-        command("base-model", out="$(dirname {output.card:q})")
+        "exec python -m mamushi base-model --examples {input.examples:q}"
+        ' --out "$(dirname {output.card:q})" --settings {params.settings:q} > {log:q} 2>&1'
 
 
 # The model of a GGUF file, whose weights are made plain numbers once.
@@ -71,29 +76,36 @@ rule convert:
     wildcard_constraints:
         model=only(GGUF),
     priority: LOOK_FIRST
+    conda:
+        "../../envs/mamushi.yaml"
     resources:
         # Its numbers in fp32, twice while they are handed from one to the next.
         mem_mb=RESOURCES.of_model(4000, 4000, 10000),
         runtime=lambda wildcards, attempt: 120 * attempt,
     params:
-        settings=params("convert", "model"),
+        settings=settings("convert", "model"),
     shell:
-        command("convert", out="$(dirname {output.card:q})")
+        "exec python -m mamushi convert --gguf {input.gguf:q}"
+        ' --out "$(dirname {output.card:q})" --settings {params.settings:q} > {log:q} 2>&1'
 
 
 rule tokens:
     input:
-        examples=made(paths.EXAMPLES),
+        examples=paths.EXAMPLES,
         model_card=paths.MODEL_CARD,
     output:
         out=paths.TOKENS,
     log:
         "results/logs/tokens/{dataset}/{model}.log",
     priority: LOOK_FIRST
+    conda:
+        "../../envs/mamushi.yaml"
     resources:
         mem_mb=RESOURCES.of_texts(8000, 2000),
         runtime=RESOURCES.of_texts(60, 20),
     params:
-        settings=params("tokens"),
+        settings=settings("tokens"),
     shell:
-        command("tokens")
+        "exec python -m mamushi tokens --examples {input.examples:q}"
+        " --model-card {input.model_card:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,5 +1,5 @@
 # What jobs have measured -> result tables: SAD against the gold-standard model, half-gap budgets, what
-# models say and what is left in them. Each stage finds the files of its cells by path.
+# models say. A stage finds the files of its cells by path.
 
 
 # Every cell's perplexities -> SAD, its mean over seeds, which selectors differ, and how well each
@@ -9,16 +9,22 @@ rule tables:
         measurements=lambda wildcards: measured(GRID, grid.measurements(GRID)),
         scores=lambda wildcards: grid.scores(config, GRID),
     output:
-        **table_reports(settings.TABLES, "Tables"),
+        sad=in_report("sad", "Tables"),
+        sad_summary=in_report("sad_summary", "Tables"),
+        sad_differences=in_report("sad_differences", "Tables"),
+        selection=in_report("selection", "Tables"),
         verdict=paths.SAD_VERDICT,
-        parquet=expand(paths.TABLE, table=settings.TABLES),
+        parquet=expand(paths.TABLE, table=STUDY_TABLES),
     log:
         "results/logs/tables.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
-        settings=params("tables"),
+        settings=settings("tables"),
     shell:
-        command("tables", out_folder="$(dirname {output.sad:q})")
+        'exec python -m mamushi tables --out-folder "$(dirname {output.sad:q})"'
+        " --settings {params.settings:q} > {log:q} 2>&1"
 
 
 use rule tables as study_tables with:
@@ -32,76 +38,136 @@ use rule tables as study_tables with:
     output:
         sad=paths.STUDY_TABLE_CSV.replace("{table}", "sad"),
         verdict=paths.STUDY_SAD_VERDICT,
-        parquet=expand(paths.STUDY_TABLE, table=settings.TABLES, allow_missing=True),
+        parquet=expand(paths.STUDY_TABLE, table=STUDY_TABLES, allow_missing=True),
     log:
         "results/logs/study_tables/{study}.log",
     params:
-        settings=params("tables", "study"),
+        settings=settings("tables", "study"),
 
 
-# Rules of one form: the stage of each, its place in the report, its tables, what it waits for.
-COLLECTED = {
-    # What removals change, with errors over seeds and texts.
-    "effects": (
-        *("effects", "Tables", ["effects"]),
-        lambda: examples_of(GRID["datasets"])
-        + grid.measurements(GRID, paths.NLL)
-        + grid.measurements(GRID, paths.CARD),
-    ),
-    # Who pays, and who is removed, by what is known of the texts.
-    "subgroups": (
-        *("subgroups", "Tables", ["subgroups"]),
-        lambda: examples_of(GRID["datasets"])
-        + grid.measurements(GRID, paths.NLL)
-        + grid.removals(grid.of_texts(config, GRID)),
-    ),
-    # The budgets that recover half of the gap.
-    "half_gap": (
-        *("half-gap", "Unlearning", settings.UNLEARNING_TABLES),
-        lambda: [
-            *(paths.SWEEP.format(**pair) for pair in grid.sweeps(config)),
-            *refined_sweeps(),
-            *retrained_curves(),
+# What removals change, with errors over seeds and texts.
+rule effects:
+    input:
+        lambda wildcards: [
+            *examples_of(GRID["datasets"]),
+            *grid.measurements(GRID, paths.NLL),
+            *grid.measurements(GRID, paths.CARD),
         ],
-    ),
-    # What the models said, and how fast they relearned.
-    "probes": (
-        *("probes", "Unlearning", settings.PROBE_TABLES),
-        lambda: measured(config["probe"], grid.probes(config)),
-    ),
-    # What is left of single forget texts.
-    "left_tables": (
-        *("left", "What is left", settings.LEFT_TABLES),
-        lambda: measured(config["left"], grid.left(config)),
-    ),
-    "qualitative": (
-        *("qualitative", "Rankings", ["qualitative_ranking"]),
-        lambda: examples_of(run["dataset"] for run in grid.shown(config))
-        + [paths.SCORES.format(**run, selector=RATIO) for run in grid.shown(config)],
-    ),
-    "evidence_tables": (
-        *("evidence", "Evidence", settings.EVIDENCE_TABLES),
-        tables_of_runs,
-    ),
-}
-for name, (stage, category, names, waits) in COLLECTED.items():
+    output:
+        csv=in_report("effects", "Tables"),
+        parquet=paths.TABLE.replace("{table}", "effects"),
+    log:
+        "results/logs/effects.log",
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=settings("effects"),
+    shell:
+        'exec python -m mamushi effects --out-folder "$(dirname {output.csv:q})"'
+        " --settings {params.settings:q} > {log:q} 2>&1"
 
-    rule:
-        name:
-            name
-        input:
-            partial(lambda wildcards, waits: waits(), waits=waits),
-        output:
-            **table_reports(names, category),
-            parquet=expand(paths.TABLE, table=names),
-        log:
-            f"results/logs/{name}.log",
-        localrule: True
-        params:
-            # Not in the command, which is put together when the loop is over.
-            stage=stage,
-            settings=params(stage),
-        shell:
-            command("tables", out_folder="$(dirname {output.parquet[0]:q})").replace(
-                " tables ", " {params.stage} "
-            )
+
+# Who pays, and who is removed, by what is known of the texts.
+rule subgroups:
+    input:
+        lambda wildcards: [
+            *examples_of(GRID["datasets"]),
+            *grid.measurements(GRID, paths.NLL),
+            *grid.removals(grid.of_texts(config, GRID)),
+        ],
+    output:
+        csv=in_report("subgroups", "Tables"),
+        parquet=paths.TABLE.replace("{table}", "subgroups"),
+    log:
+        "results/logs/subgroups.log",
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=settings("subgroups"),
+    shell:
+        'exec python -m mamushi subgroups --out-folder "$(dirname {output.csv:q})"'
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# The budgets that recover half of the gap.
+rule half_gap:
+    input:
+        lambda wildcards: [*sweeps(), *retrained_curves()],
+    output:
+        unlearning=in_report("unlearning", "Unlearning"),
+        half_gap=in_report("half_gap", "Unlearning"),
+        parquet=expand(paths.TABLE, table=["unlearning", "half_gap"]),
+    log:
+        "results/logs/half_gap.log",
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=settings("half-gap"),
+    shell:
+        'exec python -m mamushi half-gap --out-folder "$(dirname {output.half_gap:q})"'
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# What the models said, and how fast they relearned.
+rule probes:
+    input:
+        lambda wildcards: measured(config["probe"], grid.probes(config)),
+    output:
+        generations=in_report("generations", "Unlearning"),
+        relapse=in_report("relapse", "Unlearning"),
+        parquet=expand(paths.TABLE, table=["generations", "relapse"]),
+    log:
+        "results/logs/probes.log",
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=settings("probes"),
+    shell:
+        'exec python -m mamushi probes --out-folder "$(dirname {output.relapse:q})"'
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule qualitative:
+    input:
+        lambda wildcards: [
+            *examples_of(run["dataset"] for run in grid.shown(config)),
+            *(
+                paths.SCORES.format(**run, selector=RATIO)
+                for run in grid.shown(config)
+            ),
+        ],
+    output:
+        csv=in_report("qualitative_ranking", "Rankings"),
+        parquet=paths.TABLE.replace("{table}", "qualitative_ranking"),
+    log:
+        "results/logs/qualitative.log",
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=settings("qualitative"),
+    shell:
+        'exec python -m mamushi qualitative --out-folder "$(dirname {output.csv:q})"'
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule evidence_tables:
+    input:
+        lambda wildcards: evidence_of_cells(),
+    output:
+        **{table: in_report(table, "Evidence") for table in EVIDENCE_TABLES},
+        parquet=expand(paths.TABLE, table=EVIDENCE_TABLES),
+    log:
+        "results/logs/evidence_tables.log",
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=settings("evidence"),
+    shell:
+        'exec python -m mamushi evidence --out-folder "$(dirname {output.advice:q})"'
+        " --settings {params.settings:q} > {log:q} 2>&1"

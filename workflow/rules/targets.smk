@@ -27,32 +27,25 @@ rule studies:
 rule evidence:
     input:
         lambda wildcards: labelled(GRID),
-        expand(paths.TABLE, table=[*settings.EVIDENCE_TABLES, "qualitative_ranking"]),
-        expand(paths.FIGURE, figure=settings.figures("evidence")),
+        expand(paths.TABLE, table=[*EVIDENCE_TABLES, "qualitative_ranking"]),
+        expand(paths.FIGURE, figure=figures_of("evidence")),
         [
             paths.CELL_FIGURE.format(figure=figure, **run)
             for run in grid.shown(config)
-            for figure in settings.figures("cell")
+            for figure in figures_of("cell")
         ],
-        [paths.RANKING.format(**run) for run in grid.shown(config)],
+        [pattern.format(**run) for pattern in OF_EVIDENCE for run in grid.shown(config)],
 
 
 # What each unlearner needs to recover half of the gap, what its models say, how fast they relearn.
+# The first run measures the configured budgets, and the same command once more the finer ones.
 rule unlearning:
     input:
-        # Asked for by themselves: a table that reads what a checkpoint has chosen is not looked at
-        # before the checkpoint is, and so would not notice that a sweep is missing.
         [paths.SWEEP.format(**pair) for pair in grid.sweeps(config)],
-        expand(paths.TABLE, table=[*settings.UNLEARNING_TABLES, *settings.PROBE_TABLES]),
+        expand(paths.TABLE, table=UNLEARNING_TABLES),
 
 
-# What is left of single forget texts in the models after a deletion, beside gold.
-rule left:
-    input:
-        expand(paths.TABLE, table=settings.LEFT_TABLES),
-
-
-# Removal lists of one's own, unlearned.
+# Removal lists of the user's, unlearned.
 rule unlearned:
     input:
         lambda wildcards: explained(grid.require_lists, config) or grid.listed(config),

@@ -24,6 +24,8 @@ RETRAINING = "retrained"
 """Stands where others have the name of an unlearner, which none may have."""
 RETRAINED = "retrained/{selector}/beta{beta}"
 UNLEARNED = "{unlearner}/{selector}/beta{beta}"
+BETA = r"0\.\d\d(?:\d{0,3}[1-9])?"
+"""A budget as it stands in file names: see ``paths.beta``."""
 WHOLE = "{unlearner}/whole"
 LISTED = "{unlearner}/lists/{list}"
 
@@ -119,11 +121,14 @@ def require_current(results: Path = paths.RESULTS) -> None:
             )
 
 
-def kept(config: Config) -> str:
-    """Return the constraint of the wildcard ``arm``: models that are kept, so that they can be
-    asked at any time."""
-    unlearners, lists = _any(config["unlearners"]), _any(config["unlearning"]["lists"])
-    return f"{_any(ENDPOINTS)}|{unlearners}/lists/{lists}"
+def pattern(config: Config) -> str:
+    """Return the constraint of the wildcard ``arm``: every model of a cell."""
+    unlearners = _any(config["unlearners"])
+    lists = f"lists/{_any(config['unlearning']['lists'])}"
+    by_selector = f"{_any(config['selectors'])}/beta(?:{BETA})"
+    return (
+        f"{_any(ENDPOINTS)}|{RETRAINING}/{by_selector}|{unlearners}/(?:whole|{lists}|{by_selector})"
+    )
 
 
 def _any(names: Iterable[str]) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from mamushi.config import arms
 from mamushi.config.checks import of_texts, of_tokens
-from mamushi.config.complete import ConfigError
+from mamushi.config.reading import ConfigError
 from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
 from mamushi.io import paths
+from mamushi.io.files import read_json
 from mamushi.registry import plugin
 
 Config = Mapping[str, Any]
@@ -82,7 +84,7 @@ def _unevaluated(config: Config, dataset: str) -> str | None:
     if reason := no_labels(config, dataset):
         return reason
     # The loader may bring an evaluation section of its own.
-    own = plugin("dataset", definition["kind"]).literals.get("EVALUATION_SECTION")
+    own = plugin("dataset", definition["kind"]).evaluation_section
     if definition["sections"].get("evaluation") or own or definition.get("section"):
         return None
     return (
@@ -177,6 +179,29 @@ def curve(config: Config, pair: Mapping[str, str], budgets: Iterable[float]) -> 
         for seed in config["unlearning"]["seeds"]
         for budget in budgets
     ]
+
+
+def swept(config: Config, pair: Mapping[str, str]) -> list[float]:
+    """Return the budgets at which a pair is measured by this run: the configured ones and, where an
+    earlier run measured these, the finer ones around the crossing that it chose."""
+    path = Path(paths.SWEEP.format(**pair))
+    configured = config["unlearning"]["budgets"]
+    if not path.is_file():
+        return sorted(configured)
+    sweep = read_json(path)
+    is_current = sweep["provenance"]["settings"]["budgets"] == configured
+    return sorted({*configured, *(sweep["added"] if is_current else ())})
+
+
+def axes(config: Config, section: str) -> dict[str, Any]:
+    """Return the axes of ``unlearning``, ``probe`` or ``left``."""
+    names = ("datasets", "models", "seeds", "selectors", "unlearners", "budgets", "budget")
+    return {name: config[section][name] for name in names if name in config[section]}
+
+
+def starts(config: Config, section: str) -> dict[str, str]:
+    """Return by model of a section the endpoint from which unlearning starts."""
+    return {model: arms.start(config, model) for model in config[section]["models"]}
 
 
 def ends(config: Config, dataset: str, model: str, unlearners: Iterable[str]) -> list[str]:
@@ -305,8 +330,8 @@ def require_paths(config: Config, datasets: Iterable[str], models: Iterable[str]
     for dataset in datasets:
         definition = config["datasets"][dataset]
         loader = plugin("dataset", definition["kind"])
-        for key, names in loader.literals.get("FILES", {}).items():
-            if definition[key] is None and not loader.literals.get("DOWNLOADS"):
+        for key, names in loader.files.items():
+            if definition[key] is None and not loader.downloads:
                 wanted = f"a folder with {', '.join(names)}" if names else "the raw file"
                 lines.append(f"datasets.{dataset}.{key}: {unset} {wanted}")
     for model in models:

@@ -5,7 +5,7 @@ from, 1 that of the gold standard, and the target lies between the two (paper, s
 Sample-Level Unlearning").
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,9 @@ as shares, of Qwen2.5-7B on 20 Newsgroups."""
 Row = dict[str, Any]
 
 
+PAIR = ("dataset", "model", "unlearner", "selector")
+
+
 @dataclass(frozen=True)
 class Point:
     """One measured model of a curve: how it was made, and its held-out perplexity."""
@@ -61,26 +64,38 @@ class Point:
 
 
 def unlearning_table(
-    grid: Grid, starts: Mapping[str, str], root: str | Path = "results"
+    grid: Grid,
+    starts: Mapping[str, str],
+    sweeps: Iterable[Mapping[str, Any]],
+    root: str | Path = "results",
 ) -> pa.Table:
     """Return the table ``unlearning``: a row per cell, unlearner, selector and beta.
 
     ``starts`` is the endpoint that unlearning starts from, by model. Retraining comes first, at
-    ``budgets``; an unlearner is read at the budgets of its sweep. Raises ``UserError`` that names
+    ``budgets``; an unlearner is read at the ``budgets`` of its sweep, which has the ``dataset``,
+    ``model``, ``unlearner`` and ``selector`` beside them. Raises ``UserError`` that names
     the first missing or damaged file.
     """
-    rows = [row for run in cells(grid) for row in _run_rows(run, grid, starts[run["model"]], root)]
+    budgets = {tuple(sweep[name] for name in PAIR): sorted(sweep["budgets"]) for sweep in sweeps}
+    rows = [
+        row
+        for run in cells(grid)
+        for row in _run_rows(run, grid, starts[run["model"]], budgets, root)
+    ]
     return pa.Table.from_pylist(rows, schema=schemas.UNLEARNING.schema)
 
 
-def _run_rows(run: Row, grid: Grid, endpoint: str, root: str | Path) -> Iterator[Row]:
+def _run_rows(
+    run: Row, grid: Grid, endpoint: str, sweeps: Mapping[Any, list[float]], root: str | Path
+) -> Iterator[Row]:
     start, gold = (read_arm(root, run, name) for name in (endpoint, "gold"))
     for unlearner in (RETRAINING, *grid["unlearners"]):
         for selector in grid["selectors"]:
             if unlearner == RETRAINING:
                 points = _retrained(run, selector, sorted(grid["budgets"]), root)
             else:
-                points = _unlearned(run, unlearner, selector, root)
+                budgets = sweeps[run["dataset"], run["model"], unlearner, selector]
+                points = _unlearned(run, unlearner, selector, budgets, root)
                 points = [Point(0.0, 0, 0, None, start), *points]
             shares = recovery([p.at.ppl_forget for p in points], start.ppl_forget, gold.ppl_forget)
             for point, share in zip(points, shares, strict=True):
@@ -102,16 +117,13 @@ def _retrained(run: Row, selector: str, budgets: Sequence[float], root: str | Pa
     ]
 
 
-def _unlearned(run: Row, unlearner: str, selector: str, root: str | Path) -> list[Point]:
+def _unlearned(
+    run: Row, unlearner: str, selector: str, budgets: Sequence[float], root: str | Path
+) -> list[Point]:
     """Return unlearning at the budgets of the pair's sweep, and on the whole forget set."""
-    pair = {"unlearner": unlearner, "selector": selector}
-    path = paths.under(root, paths.SWEEP, dataset=run["dataset"], model=run["model"], **pair)
-    made = {
-        budget: arms.unlearned(unlearner, selector, budget)
-        for budget in sorted(read_json(path)["budgets"])
-    }
-    made[1.0] = arms.whole(unlearner)
-    return [_point(run, beta, arm, root) for beta, arm in made.items()]
+    models = {budget: arms.unlearned(unlearner, selector, budget) for budget in budgets}
+    models[1.0] = arms.whole(unlearner)
+    return [_point(run, beta, arm, root) for beta, arm in models.items()]
 
 
 def _point(run: Row, beta: float, arm: str, root: str | Path) -> Point:

@@ -73,15 +73,20 @@ def join_shards(
     kind: Table,
     shards: Sequence[Path],
     texts: Mapping[str, pa.Array],
-    origin: Mapping[str, Any],
+    examples: str,
 ) -> None:
     """Put the ``shards`` of a table of vectors together: byte by byte what one job would have
-    written. Raises ``UserError`` as ``read_shards``."""
-    blocks = read_shards(shards, len(texts["id"]), origin)
-    about = {name: value for name, value in read_metadata(shards[0]).items() if name != "shard"}
-    with writing(path, kind, metadata=about) as write:
+    written. ``examples`` is the digest of the examples table. Raises ``UserError`` as
+    ``read_shards``, and for shards of other examples."""
+    metadata = read_metadata(shards[0])
+    del metadata["shard"]
+    if metadata["inputs"]["examples"] != examples:
+        what, do = "is a shard of other examples", "delete the shards and run again"
+        raise UserError(what, where=shards[0], do=do)
+    blocks = read_shards(shards, len(texts["id"]), metadata)
+    with writing(path, kind, metadata=metadata) as write:
         for place, vectors in enumerate(blocks):
-            names = {name: of.slice(place * BLOCK, BLOCK) for name, of in texts.items()}
+            names = {name: column.slice(place * BLOCK, BLOCK) for name, column in texts.items()}
             write(names | _arrays(vectors))
 
 
@@ -92,15 +97,15 @@ def read_shards(shards: Sequence[Path], n: int, origin: Mapping[str, Any]) -> It
     when they do not hold every text.
     """
     numbers = {}
-    for each in shards:
-        found = read_metadata(each)
-        if odd := [name for name in origin if found.get(name) != origin[name]]:
+    for shard in shards:
+        metadata = read_metadata(shard)
+        if other := [name for name in origin if metadata.get(name) != origin[name]]:
             raise UserError(
-                f"is a shard that was made with other {' and '.join(odd)}",
-                where=each,
+                f"is a shard that was made with other {' and '.join(other)}",
+                where=shard,
                 do="delete it and run again",
             )
-        numbers[each] = int(found["shard"].partition("-")[0])
+        numbers[shard] = int(metadata["shard"].partition("-")[0])
     # A row group is of one block, and those of later shards are of later blocks.
     ordered = sorted(shards, key=numbers.__getitem__)
     groups = (group for each in ordered for group in read_groups(each, schemas.SHARD) if len(group))

@@ -1,70 +1,44 @@
-"""What a stage is: the files that it reads and writes, declared once, and a function.
+"""What a stage is: a function whose signature names the files that it reads and writes.
 
-A stage is a function ``NAME(files, settings, job)`` in a module of ``mamushi/stages``. What
-``files`` is annotated with is a class each field of which is a file (``reads``, ``writes``) or
-another option (``option``) of its command. What is heavy is imported inside the function, since the
-Snakefile looks at the declarations. ``GPU = True`` in its module says that it computes on a GPU.
+A stage is a public function in a module of ``mamushi/stages``, or in ``stages.py`` of an extra,
+whose parameters are keyword-only and end in ``settings`` and ``job``. An ``Input`` or ``Output`` is
+a file, anything else another option of its command. What is heavy is imported inside the function,
+since the Snakefile imports the modules. ``GPU = True`` in a module says that its stages compute on
+a GPU; ``VERSION`` is raised when a change that ``identity`` does not see moves a number.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
+import json
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, dataclass_transform, get_type_hints
+from types import ModuleType, UnionType
+from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from mamushi.config.sections import Execution
 from mamushi.errors import UserError
 from mamushi.io.provenance import provenance
+from mamushi.running import identity
 
-FOLDER = Path(__file__).parents[1] / "stages"
-DEFINITION = re.compile(
-    r'^def (\w+)\(files: \w+, settings: \w+, job: Job\).*\n    """(.*?)(?:"""|\n)', re.M
-)
+Kind = TypeVar("Kind")
+PACKAGES = Path(__file__).parents[2]
+FOLDERS = ("mamushi/stages/[!_]*.py", "mamushi_extras/*/stages.py")
 
-
-def reads(about: str, *, named_by: str | None = None, **more: Any) -> Any:
-    """Declare a file, or a list of files, on which the results depend. The files of a list are
-    recorded under the names that the field ``named_by`` lists."""
-    return field(metadata={"about": about, "role": "input", "named_by": named_by}, **more)
-
-
-def writes(about: str, **more: Any) -> Any:
-    """Declare a file to write, a list of files, or the folder of several."""
-    return field(metadata={"about": about, "role": "output"}, **more)
-
-
-def option(about: str, **more: Any) -> Any:
-    """Declare another option: names, or a place for what only saves time."""
-    return field(metadata={"about": about, "role": "params"}, **more)
-
-
-def root() -> Any:
-    """Declare the folder of results, in which a stage finds its inputs by path."""
-    return field(
-        default=Path("results"),
-        metadata={"about": "results folder (default: %(default)s)", "role": "root"},
-    )
-
-
-@dataclass_transform(frozen_default=True, kw_only_default=True)
-class Files:
-    """The files of a stage. Every subclass is a frozen dataclass."""
-
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    def __init_subclass__(cls) -> None:
-        dataclass(frozen=True, kw_only=True)(cls)
+Input = Annotated[Path, "input"]
+"""A file on which the results depend."""
+Output = Annotated[Path, "output"]
+"""A file to write, or the folder of several."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One invocation of a stage."""
+    """One run of a stage."""
 
     stage: str
     origin: Mapping[str, Any]
@@ -73,69 +47,164 @@ class Job:
     """How to run; its defaults for a stage without a GPU."""
 
 
-class Stage(NamedTuple):
-    """A stage by its place, which is read and not imported, with the first line about it."""
+class Parameter(NamedTuple):
+    """A file or another option of a stage. ``role`` is ``input``, ``output`` or ``option``."""
 
-    entry: str
-    summary: str
+    name: str
+    role: str
+    kind: type
+    is_list: bool
+    default: Any
+
+    @property
+    def is_required(self) -> bool:
+        """Tell whether a command has to name it."""
+        return self.default is inspect.Parameter.empty
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage by the name of its command."""
+
+    name: str
+    function: Callable[..., None]
+    module: ModuleType
+
+    @property
+    def summary(self) -> str:
+        """Return the first line about it."""
+        return (self.function.__doc__ or "").partition("\n")[0]
+
+    @property
+    def entry(self) -> str:
+        """Return the full name of its function."""
+        return f"{self.module.__name__}.{self.function.__name__}"
+
+    @property
+    def is_on_gpu(self) -> bool:
+        """Tell whether it computes on a GPU where there is one."""
+        return getattr(self.module, "GPU", False)
+
+    @property
+    def version(self) -> int:
+        """Return what its results are a version of."""
+        return getattr(self.module, "VERSION", 1)
+
+    @cached_property
+    def settings(self) -> Any:
+        """Return the class of its settings."""
+        return get_type_hints(self.function)["settings"]
+
+    @cached_property
+    def parameters(self) -> list[Parameter]:
+        """Return its files and options, in the order of the signature."""
+        hints = get_type_hints(self.function, include_extras=True)
+        return [
+            _parameter(name, hints[name], signature.default)
+            for name, signature in inspect.signature(self.function).parameters.items()
+            if name not in ("settings", "job")
+        ]
+
+    def settings_text(self, config: Mapping[str, Any], **wildcards: Any) -> str:
+        """Return the settings of a job with these wildcards, and the identity of its code, as the
+        one text that is compared and handed over."""
+        settings = self.settings.of(config, **wildcards)
+        plug_ins = settings.plug_ins() if hasattr(settings, "plug_ins") else ()
+        code = {"code": identity.of_stage(self.entry, *plug_ins), "version": self.version}
+        return json.dumps({**asdict(settings), **code}, sort_keys=True)
+
+
+def typed(kind: type[Kind], /, **values: Any) -> Kind:
+    """Return values as a class of settings, and nested ones as the classes of its fields. Raises
+    ``msgspec.ValidationError`` for values of other types."""
+    import msgspec
+
+    return msgspec.convert(values, kind)
+
+
+def _parameter(name: str, hint: Any, default: Any) -> Parameter:
+    if get_origin(hint) in (Union, UnionType):
+        (hint,) = [kind for kind in get_args(hint) if kind is not type(None)]
+    is_list = get_origin(hint) is list
+    if is_list:
+        (hint,) = get_args(hint)
+    role = "option"
+    if get_origin(hint) is Annotated:
+        hint, role = get_args(hint)
+    return Parameter(name, role, hint, is_list, default)
 
 
 @cache
-def stages() -> dict[str, Stage]:
-    """Return the stages by their commands: the function's name with dashes for underscores."""
-    return {
-        name.replace("_", "-"): Stage(f"mamushi.stages.{path.stem}.{name}", summary)
-        for path in sorted(FOLDER.glob("[!_]*.py"))
-        for name, summary in DEFINITION.findall(path.read_text(encoding="utf-8"))
-    }
+def stages() -> Mapping[str, Stage]:
+    """Return all stages by the names of their commands, which have dashes for underscores."""
+    every: dict[str, Stage] = {}
+    for path in sorted(path for folder in FOLDERS for path in PACKAGES.glob(folder)):
+        module = importlib.import_module(".".join(path.relative_to(PACKAGES).with_suffix("").parts))
+        for function in vars(module).values():
+            if _is_stage(function, module):
+                name = function.__name__.replace("_", "-")
+                every[name] = Stage(name, function, module)
+    return every
 
 
-def entry(name: str) -> str:
-    """Return the full name of a stage's function."""
-    return stages()[name.replace("_", "-")].entry
+def _is_stage(function: Any, module: ModuleType) -> bool:
+    is_defined_there = getattr(function, "__module__", None) == module.__name__
+    if not is_defined_there or not inspect.isfunction(function):
+        return False
+    return function.__name__[0] != "_" and "job" in inspect.signature(function).parameters
 
 
-class Loaded:
-    """A stage whose module has been imported."""
+@dataclass(frozen=True)
+class Command:
+    """A stage with its files, options and settings."""
 
-    def __init__(self, name: str) -> None:
-        place, _, function = entry(name).rpartition(".")
-        module = importlib.import_module(place)
-        self.run = getattr(module, function)
-        self.about: str = self.run.__doc__
-        self.gpu: bool = getattr(module, "GPU", False)
-        self.files, self.settings = (
-            getattr(module, self.run.__annotations__[each]) for each in ("files", "settings")
-        )
+    stage: Stage
+    arguments: Mapping[str, Any]
+    settings: Any
+    recorded: Mapping[str, Any]
+    """The settings as they came, which the origin of the results has."""
+    execution: Execution
+
+    @property
+    def outputs(self) -> list[Path]:
+        """Return what is to be written, the primary output first."""
+        return [path for role, _, path in self._files() if role == "output"]
+
+    def job(self) -> Job:
+        """Return the job, by its inputs as they are now. Raises ``UserError`` for a missing one."""
+        inputs = {label: path for role, label, path in self._files() if role == "input"}
+        return Job(self.stage.name, provenance(self.recorded, **inputs), self.execution)
+
+    def run(self, job: Job) -> None:
+        """Run the stage."""
+        self.stage.function(**self.arguments, settings=self.settings, job=job)
+
+    def _files(self) -> Iterator[tuple[str, str, Path]]:
+        """Yield role, label and path of every file. Those of a list are labelled by the setting
+        ``selectors`` where that names them, else by their place."""
+        for parameter in self.stage.parameters:
+            value = self.arguments[parameter.name]
+            if parameter.role == "option" or value is None:
+                continue
+            if not parameter.is_list:
+                yield parameter.role, parameter.name, value
+                continue
+            for place, path in enumerate(value):
+                yield parameter.role, f"{parameter.name}/{place}", path
 
 
-def declared(stage: Loaded) -> list[tuple[str, str, str, Any]]:
-    """Name, role, meaning and type of each field of the stage's files."""
-    hints = get_type_hints(stage.files)
-    return [
-        (each.name, each.metadata["role"], each.metadata["about"], hints[each.name])
-        for each in fields(stage.files)
-    ]
-
-
-def arguments(parser: argparse.ArgumentParser, stage: Loaded) -> None:
-    """Add the options of a stage."""
-    defaults = {each.name: each.default for each in fields(stage.files)}
-    for name, _, about, kind in declared(stage):
-        given: dict[str, Any] = {"help": about}
-        if kind in (list[Path], list[str]):
-            many = "+" if defaults[name] is MISSING else "*"
-            given |= {"nargs": many, "type": Path if kind == list[Path] else str}
-        elif kind in (Path | None, str | None):
-            given |= {"nargs": "?", "type": Path if kind == Path | None else str}
-        else:
-            given["type"] = kind
-        if defaults[name] is MISSING:
-            given["required"] = True
-        else:
-            given["default"] = defaults[name]
-        parser.add_argument(f"--{name.replace('_', '-')}", **given)
-    if stage.gpu:
+def add_arguments(parser: argparse.ArgumentParser, stage: Stage) -> None:
+    """Add the options of a stage to the parser of its command."""
+    for parameter in stage.parameters:
+        words: dict[str, Any] = {"type": parameter.kind, "help": parameter.role}
+        if parameter.is_list:
+            words["nargs"] = "+" if parameter.is_required else "*"
+        elif parameter.default is None:
+            # A rule without such a file leaves nothing behind the option.
+            words["nargs"] = "?"
+        words |= {"required": True} if parameter.is_required else {"default": parameter.default}
+        parser.add_argument(f"--{parameter.name.replace('_', '-')}", **words)
+    if stage.is_on_gpu:
         # No setting, because a change of it must run nothing again; the workflow hands it over in
         # the environment, where Snakemake does not look for changes.
         parser.add_argument(
@@ -143,82 +212,27 @@ def arguments(parser: argparse.ArgumentParser, stage: Loaded) -> None:
             default=os.environ.get("MAMUSHI_EXECUTION", "{}"),
             help="JSON: the section `execution` of the configuration (or $MAMUSHI_EXECUTION)",
         )
-    about = " ".join((stage.settings.__doc__ or "").split())
-    parser.add_argument("--settings", required=True, help=f"JSON. {about}")
+    summary = " ".join((stage.settings.__doc__ or "").split())
+    parser.add_argument("--settings", required=True, help=f"JSON. {summary}")
 
 
-def command(name: str, places: Mapping[str, str]) -> str:
-    """Return the words of a stage's command in a template: ``places`` has the place of an option by
-    its name, or by its role with ``NAME`` for the name; an option without a place is left out."""
-    words = [f"python -m mamushi {name}"]
-    for option_name, role, _, _ in declared(Loaded(name)):
-        place = places.get(option_name, places.get(role, "").replace("NAME", option_name))
-        if place:
-            words.append(f"--{option_name.replace('_', '-')} {place}")
-    return " ".join(words)
-
-
-@dataclass(frozen=True)
-class Command:
-    """A stage with what it was given."""
-
-    name: str
-    stage: Loaded
-    files: Any
-    settings: Any
-    recorded: Mapping[str, Any]
-    """The settings as they were given, which the origin of the results has."""
-    execution: Any
-
-    @property
-    def outputs(self) -> list[Path]:
-        """Return what is to be written, the primary output first."""
-        return [path for role, _, path in _paths(self.stage, self.files) if role == "output"]
-
-    @property
-    def complete(self) -> bool:
-        """Tell whether a job's origin names all inputs, so that results can be told to be current:
-        what is found in a folder, or where a setting says, is not declared."""
-        roles = {role for _, role, _, _ in declared(self.stage)}
-        return "input" in roles and "root" not in roles
-
-    def job(self) -> Job:
-        """Return the job, by its inputs as they are now; raises ``UserError`` for one that is
-        missing."""
-        files = _paths(self.stage, self.files)
-        inputs = {label: path for role, label, path in files if role == "input"}
-        return Job(self.name, provenance(self.recorded, **inputs), self.execution)
-
-
-def parse(name: str, args: argparse.Namespace) -> Command:
+def command_of(stage: Stage, options: argparse.Namespace) -> Command:
     """Return the command of parsed options. Raises ``UserError`` for settings that are not the
     stage's."""
-    stage = Loaded(name)
-    files = stage.files(**{each.name: getattr(args, each.name) for each in fields(stage.files)})
-    recorded, settings = _typed("settings", args.settings, stage.settings)
-    _, execution = _typed("execution", getattr(args, "execution", "{}"), Execution)
-    return Command(name, stage, files, settings, recorded, execution)
+    arguments = {name: getattr(options, name) for name in (p.name for p in stage.parameters)}
+    recorded, settings = _from_json("settings", options.settings, stage.settings)
+    execution = getattr(options, "execution", "{}")
+    return Command(
+        stage, arguments, settings, recorded, _from_json("execution", execution, Execution)[1]
+    )
 
 
-def _typed(option: str, text: str, kind: type) -> tuple[dict[str, Any], Any]:
+def _from_json(option: str, text: str, kind: type) -> tuple[dict[str, Any], Any]:
     """Return an object in JSON as it is and as its class."""
     import msgspec
 
     try:
-        given = msgspec.json.decode(text, type=dict[str, Any])
-        return given, msgspec.convert(given, kind)
+        values = msgspec.json.decode(text, type=dict[str, Any])
+        return values, msgspec.convert(values, kind)
     except msgspec.DecodeError as error:
         raise UserError(f"--{option}: {error}") from None
-
-
-def _paths(stage: Loaded, files: Any) -> Iterator[tuple[str, str, Path]]:
-    """Return role, label and path of each file that is given."""
-    for each in fields(stage.files):
-        value, role = getattr(files, each.name), each.metadata["role"]
-        if isinstance(value, Path):
-            yield role, each.name, value
-        elif isinstance(value, Sequence) and role in ("input", "output"):
-            by = each.metadata.get("named_by")
-            labels = getattr(files, by) if by else [str(place) for place in range(len(value))]
-            for label, path in zip(labels, value, strict=True):
-                yield role, f"{each.name}/{label}", path

@@ -34,11 +34,6 @@ class Cell(Section):
         """Return the wildcards of the cell's folder, and the first columns of its tables."""
         return {"dataset": self.dataset, "model": self.model, "seed": self.seed}
 
-    @classmethod
-    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> Cell:
-        """Return the settings of a stage that depends on nothing else."""
-        return cls(dataset=dataset, model=model, seed=seed)
-
 
 class Opened(Section):
     """How a model is opened: what its tensors hold, None without any, and its precision."""
@@ -213,7 +208,7 @@ def cached_trunk(
         return trunk if recorded == origin else None
 
     if read_current() is None:
-        with exclusive(str(path), job.stage, f"which writes the same {path}", path.parent):
+        with exclusive(path.with_suffix(".lock"), f"writes the same {path}"):
             if read_current() is None:
                 batch = job.execution.batch_tokens
                 write_trunk(path, model, texts, trained_blocks, batch, accelerator, origin)

@@ -2,60 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 from mamushi.config import grid
+from mamushi.config.checks import of_texts
+from mamushi.config.selectors import by_chance, leading_first, reads_words
 from mamushi.errors import UserError
-from mamushi.running.stage import Files, Job, option, reads, writes
-from mamushi.stages._settings import Cell, Config, by_chance, comparison, reads_words, setting
-
-
-class Calibrate(Cell):
-    """``selector`` is the one that estimates the ratio."""
-
-    selector: str = setting("removal.ratio")
-    resamples: int = setting("evidence.resamples")
-
-
-class CalibrateFiles(Files):
-    examples: Path = reads("the examples table, with groups of texts")
-    embeddings: Path = reads("their embeddings, in which neighbours are looked for without groups")
-    scores: Path = reads("scores of the selector that estimates the ratio")
-    refits: Path | None = reads("their refits, if there are any", default=None)
-    out: Path = writes("the calibrated ratios to write")
-    checks: Path = writes("the calibration table to write")
-
-
-def calibrate(files: CalibrateFiles, settings: Calibrate, job: Job) -> None:
-    """Estimate the log-density ratio of every text that is ranked, from raw scores.
-
-    The scores are recalibrated by cross-fitting, the refits say how much of the ratio its noise
-    hides, and checks that need no truth say whether the result is a density ratio. What follows for
-    a reader stands in the metadata as the verdict. Raises ``UserError`` for scores that lack one,
-    or refits of other texts.
-    """
-    from mamushi.evidence.calibration import read_ratio
-    from mamushi.evidence.manifest import calibrate
-    from mamushi.io import schemas
-    from mamushi.io.tables import read_metadata, read_table, write_table
-    from mamushi.selection.pool import read_pool
-
-    ratio = read_ratio(files.scores, files.refits)
-    table = read_table(files.scores, schemas.SCORES)
-    pool = read_pool(files.embeddings, files.examples)
-    if table["id"].to_pylist() != pool.ids.tolist():
-        what = f"its examples are not those of {files.embeddings}"
-        raise UserError(what, where=files.scores, do="delete both and embed again")
-    how = (settings.selector, settings.resamples, settings.seed)
-    found, said, checked = calibrate(table, ratio, pool, *how, refitted=files.refits is not None)
-    about = {"provenance": job.origin, "verdict": said}
-    sources = read_metadata(files.scores)["provenance"]["inputs"]
-    stored = {**about, "sources": sources, "lost": found.lost}
-    write_table(files.out, schemas.CALIBRATED, found.table, metadata=stored)
-    rows = [{**settings.cell, "selector": settings.selector, **row} for row in checked]
-    write_table(files.checks, schemas.CALIBRATION, rows, metadata=about)
-    print(f"{files.out}: {said['words']}")
+from mamushi.running.stage import Input, Job, Output
+from mamushi.stages._models import Cell, Config
 
 
 def frontier_budgets(config: Config) -> list[float]:
@@ -63,26 +15,118 @@ def frontier_budgets(config: Config) -> list[float]:
     return sorted({*config["evidence"]["budgets"], *config["grid"]["budgets"]})
 
 
+def scored_selectors(config: Config) -> list[str]:
+    """Return the selectors whose scores are looked at: first the one that estimates the ratio, then
+    the grid's."""
+    names = of_texts(config, config["grid"])["selectors"]
+    return list(dict.fromkeys([config["removal"]["ratio"], *names]))
+
+
+class Calibrate(Cell):
+    """``selector`` is the one that estimates the ratio."""
+
+    selector: str
+    resamples: int
+
+    @classmethod
+    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> Calibrate:
+        """Return how the ratio of a cell is calibrated."""
+        return cls(
+            dataset=dataset,
+            model=model,
+            seed=seed,
+            selector=config["removal"]["ratio"],
+            resamples=config["evidence"]["resamples"],
+        )
+
+
+def calibrate(
+    *,
+    examples: Input,
+    embeddings: Input,
+    scores: Input,
+    refits: Input | None = None,
+    out: Output,
+    checks: Output,
+    settings: Calibrate,
+    job: Job,
+) -> None:
+    """Estimate the log-density ratio of every text that is ranked, from raw scores.
+
+    The scores are recalibrated by cross-fitting, the refits say how much of the ratio its noise
+    hides, and checks that need no truth say whether the result is a density ratio. Where no column
+    groups the texts, neighbours among their embeddings do. What follows for a reader stands in the
+    metadata as the verdict. Raises ``UserError`` for scores that lack a ratio, or refits of other
+    texts.
+    """
+    from mamushi.evidence.calibration import read_ratio
+    from mamushi.evidence.manifest import calibrate
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_metadata, read_table, write_table
+    from mamushi.selection.pool import read_pool
+
+    ratio = read_ratio(scores, refits)
+    table = read_table(scores, schemas.SCORES)
+    pool = read_pool(embeddings, examples)
+    if table["id"].to_pylist() != pool.ids.tolist():
+        what = f"its examples are not those of {embeddings}"
+        raise UserError(what, where=scores, do="delete both and embed again")
+    estimate, verdict, checked = calibrate(
+        table,
+        ratio,
+        pool,
+        settings.selector,
+        settings.resamples,
+        settings.seed,
+        refitted=refits is not None,
+    )
+    metadata = {"provenance": job.origin, "verdict": verdict}
+    sources = read_metadata(scores)["provenance"]["inputs"]
+    stored = {**metadata, "sources": sources, "lost": estimate.lost}
+    write_table(out, schemas.CALIBRATED, estimate.table, metadata=stored)
+    rows = [{**settings.cell, "selector": settings.selector, **row} for row in checked]
+    write_table(checks, schemas.CALIBRATION, rows, metadata=metadata)
+    print(f"{out}: {verdict['words']}")
+
+
 class Predict(Cell):
-    """``max_length`` is where trainings cut texts, ``read`` are the selectors that read the words
-    by which one predicts without held-out texts, and ``of_tokens`` those that rank tokens."""
+    """``max_length`` is where trainings cut texts, ``reads_words`` are the selectors that read the
+    words by which one predicts without held-out texts, and ``of_tokens`` those that rank tokens."""
 
-    budgets: list[float] = setting(frontier_budgets)
-    max_length: int = setting("models.{model}.training.max_length")
-    read: list[str] = setting(reads_words)
-    of_tokens: list[str] = setting(lambda config: grid.token_rankings(config, config["grid"]))
+    selectors: list[str]
+    budgets: list[float]
+    max_length: int
+    reads_words: list[str]
+    of_tokens: list[str]
+
+    @classmethod
+    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> Predict:
+        """Return for what the retraining of a cell is predicted."""
+        return cls(
+            dataset=dataset,
+            model=model,
+            seed=seed,
+            selectors=config["grid"]["selectors"],
+            budgets=frontier_budgets(config),
+            max_length=config["models"][model]["training"]["max_length"],
+            reads_words=reads_words(config),
+            of_tokens=grid.token_rankings(config, config["grid"]),
+        )
 
 
-class PredictFiles(Files):
-    examples: Path = reads("examples table")
-    tokens: Path = reads("token cache of the model")
-    scores: list[Path] = reads("scores to rank by, of texts or of tokens", named_by="selectors")
-    selectors: list[str] = option("the selector of each, in the same order")
-    out: Path = writes("the predictions to write")
+def predict(
+    *,
+    examples: Input,
+    tokens: Input,
+    scores: list[Input],
+    out: Output,
+    settings: Predict,
+    job: Job,
+) -> None:
+    """Predict what retraining without each list would do, by a unigram model of what remains.
 
-
-def predict(files: PredictFiles, settings: Predict, job: Job) -> None:
-    """Predict what retraining without each list would do, by a unigram model of what remains."""
+    ``scores``, of texts or of tokens, are in the order of the settings' ``selectors``.
+    """
     from mamushi.data.labels import group_codes
     from mamushi.evidence.predicted import NoPrediction, Proxy, predictions
     from mamushi.io import schemas
@@ -91,51 +135,68 @@ def predict(files: PredictFiles, settings: Predict, job: Job) -> None:
     from mamushi.io.tables import read_table, write_table
     from mamushi.lm.tokens import read_tokens
 
-    own, held = (
-        read_tokens(files.tokens, files.examples, section, settings.max_length)
+    ranked_texts, held_out = (
+        read_tokens(tokens, examples, section, settings.max_length)
         for section in (INFERENCE, EVALUATION)
     )
-    out = len(set(held.domains)) == 2
+    has_held_out = len(set(held_out.domains)) == 2
     budgets = sorted({0.0, 1.0, *map(float, settings.budgets)})
-    rows: list[dict[str, Any]] = []
-    about: dict[str, Any] = {"provenance": job.origin, "held_out": out, "reason": None}
+    rows = []
+    reason: str | None = None
     try:
-        groups = group_codes(ranked(files.examples, "group")["group"])
-        proxy = Proxy(own, held if out else None, groups)
-    except NoPrediction as none:
-        about["reason"] = str(none)
+        groups = group_codes(ranked(examples, "group")["group"])
+        proxy = Proxy(ranked_texts, held_out if has_held_out else None, groups)
+    except NoPrediction as error:
+        reason = str(error)
     else:
-        for name, path in zip(files.selectors, files.scores, strict=True):
-            if out or name not in settings.read:
+        for name, path in zip(settings.selectors, scores, strict=True):
+            if has_held_out or name not in settings.reads_words:
                 kind = schemas.TOKEN_SCORES if name in settings.of_tokens else schemas.SCORES
-                found = predictions(proxy, read_table(path, kind), budgets)
-                rows += [{**settings.cell, "selector": name, **row} for row in found]
-    write_table(files.out, schemas.PREDICTED, rows, metadata=about)
+                predicted = predictions(proxy, read_table(path, kind), budgets)
+                rows += [{**settings.cell, "selector": name, **row} for row in predicted]
+    metadata = {"provenance": job.origin, "held_out": has_held_out, "reason": reason}
+    write_table(out, schemas.PREDICTED, rows, metadata=metadata)
 
 
 class Frontier(Cell):
     """``by_chance`` says of each selector whether it ranks without a look at the texts."""
 
-    budgets: list[float] = setting(frontier_budgets)
-    by_chance: dict[str, bool] = setting(by_chance)
-    resamples: int = setting("evidence.resamples")
+    selectors: list[str]
+    budgets: list[float]
+    by_chance: dict[str, bool]
+    resamples: int
+
+    @classmethod
+    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> Frontier:
+        """Return where the frontier of a cell is estimated."""
+        return cls(
+            dataset=dataset,
+            model=model,
+            seed=seed,
+            selectors=leading_first(config),
+            budgets=frontier_budgets(config),
+            by_chance=by_chance(config),
+            resamples=config["evidence"]["resamples"],
+        )
 
 
-class FrontierFiles(Files):
-    scores: list[Path] = reads("scores to rank by", named_by="selectors")
-    selectors: list[str] = option("the selector of each, in the same order")
-    ratio: Path = reads("scores that estimate the log-density ratio")
-    refits: Path | None = reads("their refits, if there are any", default=None)
-    calibrated: Path = reads("the calibrated ratio, with the verdict on it")
-    out: Path = writes("the frontier table to write")
-
-
-def frontier(files: FrontierFiles, settings: Frontier, job: Job) -> None:
+def frontier(
+    *,
+    scores: list[Input],
+    ratio: Input,
+    refits: Input | None = None,
+    calibrated: Input,
+    out: Output,
+    settings: Frontier,
+    job: Job,
+) -> None:
     """Estimate the removal-preservation frontier of a run's selectors, before any retraining.
 
-    For every selector and budget, 0 and 1 included: KL(p1 || p_-S) and KL(p2 || p_-S) by the
-    calibrated log-density ratio, with bands over the texts, the calibration and what the scores
-    have lost. Raises ``UserError`` for scores of other examples, or a ratio that lacks a score.
+    ``scores`` are in the order of the settings' ``selectors``; ``ratio``, ``refits`` and
+    ``calibrated`` are of the selector that estimates the log-density ratio. For every selector and
+    budget, 0 and 1 included: KL(p1 || p_-S) and KL(p2 || p_-S) by the calibrated ratio, with bands
+    over the texts, the calibration and what the scores have lost. Raises ``UserError`` for scores
+    of other examples, or a ratio that lacks a score.
     """
     from dataclasses import replace
 
@@ -146,100 +207,111 @@ def frontier(files: FrontierFiles, settings: Frontier, job: Job) -> None:
     from mamushi.io import schemas
     from mamushi.io.tables import read_metadata, read_table, write_table
 
-    ratio = read_table(files.ratio, schemas.SCORES)
+    ids = read_table(ratio, schemas.SCORES)["id"]
     rankings = {}
-    for name, path in zip(files.selectors, files.scores, strict=True):
-        scores = read_table(path, schemas.SCORES)
-        if scores["id"] != ratio["id"]:
-            what = f"ranks other examples than {files.ratio}"
+    for name, path in zip(settings.selectors, scores, strict=True):
+        table = read_table(path, schemas.SCORES)
+        if table["id"] != ids:
+            what = f"ranks other examples than {ratio}"
             raise UserError(what, where=path, do="delete both and score again")
-        rankings[name] = ranking_of(scores, bool(settings.by_chance.get(name, False)))
-    estimated, _ = read_ratio(files.ratio, files.refits)
-    estimated = replace(estimated, groups=read_calibrated(files.calibrated).codes("group"))
-    how = (settings.budgets, settings.resamples, settings.seed)
-    rows, relative = frontier(estimated, rankings, *how)
-    stored = read_metadata(files.calibrated)["verdict"]
-    about = {"provenance": job.origin, "verdict": stored, "relative": relative}
-    table = [{**settings.cell, **row} for row in rows]
-    write_table(files.out, schemas.FRONTIER, table, metadata=about)
-
-
-class ScoresFiles(Files):
-    scores: list[Path] = reads("scores tables", named_by="selectors")
-    selectors: list[str] = option("their selectors, in the same order")
-    out: Path = writes("the table to write")
-
-
-class DiagnosticsFiles(ScoresFiles):
-    calibrated: Path | None = reads(
-        "the calibrated ratio, with the groups of texts; without it they are taken as independent",
-        default=None,
+        rankings[name] = ranking_of(table, bool(settings.by_chance.get(name, False)))
+    estimated, _ = read_ratio(ratio, refits)
+    estimated = replace(estimated, groups=read_calibrated(calibrated).codes("group"))
+    points, relative = frontier(
+        estimated, rankings, settings.budgets, settings.resamples, settings.seed
     )
+    metadata = {
+        "provenance": job.origin,
+        "verdict": read_metadata(calibrated)["verdict"],
+        "relative": relative,
+    }
+    rows = [{**settings.cell, **point} for point in points]
+    write_table(out, schemas.FRONTIER, rows, metadata=metadata)
 
 
-def diagnostics(files: DiagnosticsFiles, settings: Cell, job: Job) -> None:
+class Diagnosed(Cell):
+    """Selectors whose scores are looked at."""
+
+    selectors: list[str]
+
+    @classmethod
+    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> Diagnosed:
+        """Return the selectors of a cell: first the one that estimates the ratio."""
+        return cls(dataset=dataset, model=model, seed=seed, selectors=scored_selectors(config))
+
+
+def diagnostics(
+    *,
+    scores: list[Input],
+    calibrated: Input | None = None,
+    out: Output,
+    settings: Diagnosed,
+    job: Job,
+) -> None:
     """Describe the scores of a run: spread, separation of the domains, calibration, folds.
 
-    A row for each selector. What a score has not, because its selector has none for retain examples
-    or uses no folds, is left empty.
+    A row for each selector, in the order of the settings' ``selectors``. ``calibrated`` has the
+    groups of texts; without it they are taken as independent. What a score has not, because its
+    selector has none for retain examples or uses no folds, is left empty.
     """
     from mamushi.evidence.diagnostics import diagnose, read_scores
     from mamushi.evidence.manifest import read_calibrated
     from mamushi.io import schemas
     from mamushi.io.tables import write_table
 
-    ratio = None if files.calibrated is None else read_calibrated(files.calibrated)
+    ratio = None if calibrated is None else read_calibrated(calibrated)
     rows = [
         {**settings.cell, "selector": name, **diagnose(read_scores(path), ratio)}
-        for name, path in zip(files.selectors, files.scores, strict=True)
+        for name, path in zip(settings.selectors, scores, strict=True)
     ]
-    write_table(
-        files.out,
-        schemas.DIAGNOSTICS,
-        {key: [row[key] for row in rows] for key in rows[0]},
-        metadata={"provenance": job.origin},
-    )
+    columns = {key: [row[key] for row in rows] for key in rows[0]}
+    write_table(out, schemas.DIAGNOSTICS, columns, metadata={"provenance": job.origin})
 
 
-class ConfoundsFiles(ScoresFiles):
-    examples: Path = reads("the examples table")
-    duplicates: Path = reads("the duplicates table")
-
-
-def confounds(files: ConfoundsFiles, settings: Cell, job: Job) -> None:
+def confounds(
+    *,
+    examples: Input,
+    duplicates: Input,
+    scores: list[Input],
+    out: Output,
+    settings: Diagnosed,
+    job: Job,
+) -> None:
     """Correlate a run's scores with length, duplication and the labels that came with the texts.
 
-    What a score does not tell, because its selector has none for retain texts or too few texts
-    differ, has a reason in its place. Raises ``UserError`` for scores of other examples.
+    ``scores`` are in the order of the settings' ``selectors``. What a score does not tell, because
+    its selector has none for retain texts or too few texts differ, has a reason in its place.
+    Raises ``UserError`` for scores of other examples.
     """
-
     from mamushi.evidence.confounds import confounds, read_texts
     from mamushi.evidence.diagnostics import read_scores
     from mamushi.io import schemas
     from mamushi.io.tables import read_table, write_table
 
     rows = []
-    for name, path in zip(files.selectors, files.scores, strict=True):
-        scores = read_scores(path)
+    for name, path in zip(settings.selectors, scores, strict=True):
+        table = read_scores(path)
         ids = read_table(path, schemas.SCORES, ["id"])["id"].to_pylist()
-        texts = read_texts(files.examples, files.duplicates, ids)
-        found = confounds(scores.score, scores.forget, texts, cross_fitted=scores.fold is not None)
-        rows += [{**settings.cell, "selector": name, **row} for row in found]
-    write_table(files.out, schemas.CONFOUNDS, rows, metadata={"provenance": job.origin})
+        texts = read_texts(examples, duplicates, ids)
+        is_cross_fitted = table.fold is not None
+        followed = confounds(table.score, table.forget, texts, cross_fitted=is_cross_fitted)
+        rows += [{**settings.cell, "selector": name, **row} for row in followed]
+    write_table(out, schemas.CONFOUNDS, rows, metadata={"provenance": job.origin})
 
 
 class Geometry(Cell):
     """Leading components that are looked at."""
 
-    components: int = setting("evidence.components")
+    components: int
+
+    @classmethod
+    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> Geometry:
+        """Return how many components of a cell's embeddings are looked at."""
+        components = config["evidence"]["components"]
+        return cls(dataset=dataset, model=model, seed=seed, components=components)
 
 
-class GeometryFiles(Files):
-    embeddings: Path = reads("the embeddings table")
-    out: Path = writes("the geometry table to write")
-
-
-def geometry(files: GeometryFiles, settings: Geometry, job: Job) -> None:
+def geometry(*, embeddings: Input, out: Output, settings: Geometry, job: Job) -> None:
     """Measure the anisotropy of a run's embeddings, and how the subspaces of the domains differ.
 
     A row per number of leading components. The file's metadata have the sizes and the width of the
@@ -250,73 +322,17 @@ def geometry(files: GeometryFiles, settings: Geometry, job: Job) -> None:
     from mamushi.io import schemas
     from mamushi.io.tables import write_table
 
-    pool = read_embeddings(files.embeddings)
+    pool = read_embeddings(embeddings)
     try:
         columns = geometry(pool, settings.components)
     except UserError as error:
-        raise UserError(error.what, where=files.embeddings, do=error.do) from None
-    size = len(columns["k"])
-    this = {key: [value] * size for key, value in settings.cell.items()}
-    write_table(
-        files.out,
-        schemas.GEOMETRY,
-        {**this, **columns},
-        metadata={
-            "provenance": job.origin,
-            "details": {
-                "n_forget": int(pool.forget.sum()),
-                "n_retain": int((~pool.forget).sum()),
-                "width": pool.width,
-                **summary(columns),
-            },
-        },
-    )
-
-
-class Ranking(Cell):
-    """Budgets of all lists, and of each selector why it is there for comparison alone, if so."""
-
-    budgets: list[float] = setting(grid.budgets)
-    compared: dict[str, str | None] = setting(
-        lambda config: {name: comparison(config, name) for name in config["grid"]["selectors"]}
-    )
-
-
-class RankingFiles(Files):
-    examples: Path = reads("the examples table")
-    scores: list[Path] = reads("scores tables", named_by="selectors")
-    refits: list[Path] = reads("their refits, if there are any", named_by="refitted", default=())
-    stability: list[Path] = reads("how certain their lists are", named_by="selectors")
-    tokens: list[Path] = reads("what is shown of rankings of tokens (JSON)", default=())
-    selectors: list[str] = option("their selectors, in the same order")
-    refitted: list[str] = option("the selectors of the refits", default=())
-    out: Path = writes("the HTML file to write")
-
-
-def ranking(files: RankingFiles, settings: Ranking, job: Job) -> None:
-    """Make the page to browse a run's ranking of the forget set: one HTML file that opens offline.
-
-    It opens with the first selector, and says of each what its own ranking is worth.
-    Raises ``UserError`` for scores that rank other examples.
-    """
-    from functools import partial
-
-    from mamushi.evidence.judgement import ranking_words
-    from mamushi.evidence.ranking import read_ranking, texts_of
-    from mamushi.io.files import atomic, read_json
-    from mamushi.io.tables import read_metadata
-    from mamushi_extras.pages.ranking_page import page, page_data
-
-    rankings = {}
-    again = dict(zip(files.refitted, files.refits, strict=True))
-    for name, path, stable in zip(files.selectors, files.scores, files.stability, strict=True):
-        own = read_metadata(stable)["separation"]
-        why = settings.compared.get(name)
-        known = {"verdict": ranking_words(own, why), "compared": why is not None}
-        rankings[name] = read_ranking(path, again.get(name), **known)
-    tokens = [read_json(path) for path in files.tokens]
-    named: dict[str, Any] = {"provenance": job.origin, "tokens": tokens}
-    data = page_data(rankings, partial(texts_of, files.examples), settings.budgets, named)
-    title = f"Ranking of {settings.dataset} by {settings.model}, seed {settings.seed}"
-    with atomic(files.out) as part:
-        part.write_text(page(title, data), encoding="utf-8", newline="\n")
+        raise UserError(error.what, where=embeddings, do=error.do) from None
+    cell = {key: [value] * len(columns["k"]) for key, value in settings.cell.items()}
+    details = {
+        "n_forget": int(pool.forget.sum()),
+        "n_retain": int((~pool.forget).sum()),
+        "width": pool.width,
+        **summary(columns),
+    }
+    metadata = {"provenance": job.origin, "details": details}
+    write_table(out, schemas.GEOMETRY, {**cell, **columns}, metadata=metadata)

@@ -5,64 +5,80 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mamushi import rooms
 from mamushi.config import sources
+from mamushi.config.kinds import Section
 from mamushi.config.models import Columns
 from mamushi.errors import UserError
 from mamushi.registry import plugin
-from mamushi.running import stage as declared
-from mamushi.running.stage import Job, option, reads, writes
-from mamushi.stages._settings import Config, Settings, code_with, setting
+from mamushi.running.stage import Input, Job, Output, typed
+from mamushi.stages._models import Config
 
 
 def loader_settings(config: Config, dataset: str) -> dict[str, Any]:
     """Return the settings of a dataset's loader."""
     definition = config["datasets"][dataset]
-    found = {key: definition[key] for key in plugin("dataset", definition["kind"]).settings}
-    found["windows"] = definition.get("windows")
-    # Null in these is what was made before there were the keys.
-    later = ("group", "forget", "answers", "windows", "quote")
-    return {key: value for key, value in found.items() if key not in later or value is not None}
+    settings = {key: definition[key] for key in plugin("dataset", definition["kind"]).settings}
+    return {**settings, "windows": definition.get("windows")}
 
 
-class Examples(Settings):
+class Examples(Section):
     """``loader`` and ``kind`` are of the dataset's loader."""
 
     dataset: str
-    kind: str = setting("datasets.{dataset}.kind")
-    loader: dict[str, Any] = setting(loader_settings)
-    sections: dict[str, float] = setting("datasets.{dataset}.sections")
-    limit: dict[str, int | None] = setting("datasets.{dataset}.limit")
-    data: dict[str, Any] = setting("data")
-    drop_duplicates: bool = setting("datasets.{dataset}.drop_duplicates", default=True)
-    planted: dict[str, Any] | None = setting("datasets.{dataset}.planted", default=None)
-    inputs: dict[str, str] = setting(
-        lambda config, dataset: sources.contents(sources.files(config["datasets"][dataset])),
-        default_factory=dict,
-    )
-    code: str = setting(code_with("dataset"), default="")
+    kind: str
+    loader: dict[str, Any]
+    sections: dict[str, float]
+    limit: dict[str, int | None]
+    data: dict[str, Any]
+    drop_duplicates: bool
+    inputs: dict[str, str]
+
+    @classmethod
+    def of(cls, config: Config, *, dataset: str) -> Examples:
+        """Return how a dataset is read, with the digests of its raw files."""
+        definition = config["datasets"][dataset]
+        return typed(
+            cls,
+            dataset=dataset,
+            kind=definition["kind"],
+            loader=loader_settings(config, dataset),
+            sections=definition["sections"],
+            limit=definition["limit"],
+            data=config["data"],
+            drop_duplicates=definition["drop_duplicates"],
+            inputs=sources.contents(sources.files(definition)),
+        )
+
+    def plug_ins(self) -> Sequence[str]:
+        """Return the module that the stage loads by name."""
+        return [plugin("dataset", self.kind).module, *rooms.taking_part(self.loader)]
 
 
-class ExamplesFiles(declared.Files):
-    examples: Path = writes("examples.parquet to write")
-    duplicates: Path = writes("duplicates.parquet to write")
-    card: Path = writes("card.json to write")
-    cache: Path = option("folder for downloads")
-
-
-def examples(files: ExamplesFiles, settings: Examples, job: Job) -> None:
+def examples(
+    *,
+    cache: Path,
+    examples: Output,
+    duplicates: Output,
+    card: Output,
+    settings: Examples,
+    job: Job,
+) -> None:
     """Clean a dataset's raw files and split them into sections; drop duplicates and cross-posts.
 
-    Nothing is written unless all of it succeeds. Raises ``UserError``, with the dataset's name, for
-    bad input, and for too few texts for the settings of a comparison. Those are no settings of this
-    stage, since they do not change what it writes; the workflow hands over what they take in the
-    environment, where Snakemake does not look for changes.
+    ``cache`` is a folder for downloads. Nothing is written unless all of it succeeds. Raises
+    ``UserError``, with the dataset's name, for bad input, and for too few texts for the settings of
+    a comparison. Those are no settings of this stage, since they do not change what it writes; the
+    workflow hands over what they take in the environment, where Snakemake does not look for
+    changes.
     """
     from mamushi.config.counts import Need, check
-    from mamushi.data.examples import build, card
+    from mamushi.data.examples import build
+    from mamushi.data.examples import card as data_card
     from mamushi.io import schemas
     from mamushi.io.domains import INFERENCE
     from mamushi.io.files import sha256, write_json
@@ -70,94 +86,90 @@ def examples(files: ExamplesFiles, settings: Examples, job: Job) -> None:
     from mamushi.registry import load
 
     try:
-        raw = load("dataset", settings.kind).load(settings.loader, files.cache)
+        raw = load("dataset", settings.kind).load(settings.loader, cache)
         table, copies, counts = build(
             raw,
             settings.sections,
             settings.limit,
             settings.data,
-            settings.planted,
             drop_duplicates=settings.drop_duplicates,
         )
         _check_unchanged(settings.inputs, raw.sources)
     except UserError as error:
         raise UserError(str(error), where=f"dataset {settings.dataset}") from None
+    _print_counts(settings.dataset, counts)
+    needs = json.loads(os.environ.get("MAMUSHI_NEEDS", "{}")).get(settings.dataset, [])
+    in_inference = counts["sections"].get(INFERENCE, {})
+    groups = counts.get("groups", {}).get("inference")
+    check(settings.dataset, [Need(*need) for need in needs], in_inference, groups)
+    write_table(examples, schemas.EXAMPLES, table, metadata=dict(raw.about))
+    # So that a removal list can tell that it joins what belongs together, and what its ids are.
+    digest = sha256(examples)
+    origin = {"examples": digest, "rows": _rows_of(settings) | dict(raw.about)}
+    write_table(duplicates, schemas.DUPLICATES, copies, metadata=origin)
+    write_json(card, data_card(job.origin["settings"], raw, counts, digest))
+
+
+def _print_counts(dataset: str, counts: Mapping[str, Any]) -> None:
+    """Print how many texts every section has, and how large the groups are."""
     for name, n in counts["sections"].items():
         texts = f"{n['forget']:,} forget, {n['retain']:,} retain"
-        print(f"{settings.dataset}: section {name}: {texts}", file=sys.stderr)
-    if found := counts.get("groups", {}):
-        said = f"{found['texts']:,} texts in {found['groups']:,} groups of two or more, the largest"
-        print(f"{settings.dataset}: {said} of {found['largest']:,}", file=sys.stderr)
-    needs = json.loads(os.environ.get("MAMUSHI_NEEDS", "{}")).get(settings.dataset, [])
-    there = counts["sections"].get(INFERENCE, {})
-    check(settings.dataset, [Need(*need) for need in needs], there, found.get("inference"))
-    about = {}
-    if "screened" in counts:
-        about["screened"] = counts["screened"]
-    if windows := settings.loader.get("windows"):
-        # Whether it is documents that have the label, or windows.
-        about["windows"] = {**windows, "labelled": not sources.unlabelled(settings.loader)}
-    write_table(files.examples, schemas.EXAMPLES, table, metadata=about)
-    # So that a removal list can tell that it joins what belongs together, and what its ids are.
-    made = sha256(files.examples)
-    of = {"examples": made, "rows": _rows_of(settings)}
-    write_table(files.duplicates, schemas.DUPLICATES, copies, metadata=of)
-    write_json(files.card, card(job.origin["settings"], raw, counts, made))
+        print(f"{dataset}: section {name}: {texts}", file=sys.stderr)
+    if groups := counts.get("groups", {}):
+        texts = f"{groups['texts']:,} texts in {groups['groups']:,} groups of two or more"
+        print(f"{dataset}: {texts}, the largest of {groups['largest']:,}", file=sys.stderr)
 
 
-def _check_unchanged(began: Mapping[str, str], read: Mapping[str, str]) -> None:
-    """Raise ``UserError`` where a file that was ``read`` is another one than when the run
-    ``began``: its digests would be of what nobody ranked."""
-    for name, known in began.items():
+def _check_unchanged(expected: Mapping[str, str], read: Mapping[str, str]) -> None:
+    """Raise ``UserError`` where a file that was ``read`` is another one than when the run began:
+    its digests would be of what nobody ranked. Both are SHA-256 by the name of a file."""
+    for name, sha256 in expected.items():
         # What lies beside a table is called by its role as well, as `like examples.jsonl`.
         digests = [sha for full, sha in read.items() if full == name or full.endswith(f" {name}")]
-        if digests and known not in digests:
+        if digests and sha256 not in digests:
             raise UserError("has changed since this run began", where=name, do="run again")
 
 
 def _rows_of(settings: Examples) -> dict[str, Any]:
     """Return what the ids of a dataset are: of the loader ``table`` the ``column``, null for the
-    numbers of rows from 1, that with the ``text``, and how documents are divided. What another
-    loader reads has its ids in a column ``id``, if anywhere, and other texts than are ranked."""
-    if settings.kind != "table":
-        return {"kind": settings.kind, "column": "id", "text": None, "windows": None}
+    numbers of rows from 1, and that with the ``text``. What another loader reads has its ids in a
+    column ``id``, if anywhere, and other texts than are ranked."""
     loader = settings.loader
-    windows = loader.get("windows")
-    if windows:
-        windows = {**windows, "labelled": not sources.unlabelled(loader)}
-    return {
-        **{"kind": "table", "column": loader["id"], "text": loader["text"], "windows": windows},
-        **({"quote": loader["quote"]} if loader.get("quote") else {}),
-    }
+    if settings.kind != "table":
+        return {"kind": settings.kind, "column": "id", "text": None}
+    quote = {"quote": loader["quote"]} if loader.get("quote") else {}
+    return {"kind": "table", "column": loader["id"], "text": loader["text"], **quote}
 
 
-class ImportEmbeddings(Settings):
+class ImportEmbeddings(Section):
     """Columns of vectors that were made elsewhere."""
 
-    embedding: Columns = setting("models.{model}.embeddings")
-    inputs: dict[str, str] = setting(
-        lambda config, model: sources.contents(
-            filter(None, [config["models"][model]["embeddings"]["path"]])
-        ),
-        default_factory=dict,
-    )
+    embedding: Columns
+    inputs: dict[str, str]
+
+    @classmethod
+    def of(cls, config: Config, *, model: str) -> ImportEmbeddings:
+        """Return where the vectors are, with the digest of their file."""
+        embeddings = config["models"][model]["embeddings"]
+        paths = [embeddings["path"]] if embeddings["path"] else []
+        return typed(cls, embedding=embeddings, inputs=sources.contents(paths))
 
 
-class ImportFiles(declared.Files):
-    examples: Path = reads("examples table")
-    duplicates: Path = reads("duplicates table of the same dataset")
-    vectors: Path = reads("Parquet file with a column of vectors")
-    data_card: Path | None = option(
-        "card of the dataset, which says how many of its rows are in neither table", default=None
-    )
-    out: Path = writes("embeddings table to write")
-
-
-def import_embeddings(files: ImportFiles, settings: ImportEmbeddings, job: Job) -> None:
+def import_embeddings(
+    *,
+    examples: Input,
+    duplicates: Input,
+    vectors: Input,
+    data_card: Path | None = None,
+    out: Output,
+    settings: ImportEmbeddings,
+    job: Job,
+) -> None:
     """Make the embeddings table of vectors that another program made of the texts.
 
-    Raises ``UserError`` for a file that has changed since the workflow looked at it, and for ids
-    and vectors that do not fit the dataset: see ``data.vectors``.
+    ``data_card`` says how many rows of the dataset are in neither table. Raises ``UserError`` for a
+    file that has changed since the workflow looked at it, and for ids and vectors that do not fit
+    the dataset: see ``data.vectors``.
     """
     import pyarrow as pa
 
@@ -167,18 +179,17 @@ def import_embeddings(files: ImportFiles, settings: ImportEmbeddings, job: Job) 
     from mamushi.io.files import read_json
     from mamushi.io.tables import INFERENCE, read_table, write_table
 
-    if settings.inputs.get(files.vectors.name, of(files.vectors)) != of(files.vectors):
-        raise UserError("has changed since this run began", where=files.vectors, do="run again")
-    texts = read_table(files.examples, schemas.EXAMPLES, ["id", "domain", "section"])
-    copies = read_table(files.duplicates, schemas.DUPLICATES, ["id"])["id"].to_pylist()
-    rows = [section == INFERENCE for section in texts["section"].to_pylist()]
-    ranked = texts.filter(pa.array(rows))
-    known = {*texts["id"].to_pylist(), *copies}
+    if settings.inputs.get(vectors.name, of(vectors)) != of(vectors):
+        raise UserError("has changed since this run began", where=vectors, do="run again")
+    texts = read_table(examples, schemas.EXAMPLES, ["id", "domain", "section"])
+    copies = read_table(duplicates, schemas.DUPLICATES, ["id"])["id"].to_pylist()
+    mask = [section == INFERENCE for section in texts["section"].to_pylist()]
+    ranked = texts.filter(pa.array(mask))
+    ids = {*texts["id"].to_pylist(), *copies}
     # Rows without a text or a domain, and those beyond a limit, may have a vector all the same.
-    read = read_json(files.data_card)["counts"]["read"] if files.data_card else len(known)
-    parts = parquet(files.vectors, settings.embedding.id, settings.embedding.vector)
-    ids = ranked["id"].to_pylist()
-    vectors = aligned(parts, ids, known, read - len(known), files.vectors)
-    lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
+    rows_read = read_json(data_card)["counts"]["read"] if data_card else len(ids)
+    parts = parquet(vectors, settings.embedding.id, settings.embedding.vector)
+    matrix = aligned(parts, ranked["id"].to_pylist(), ids, rows_read - len(ids), vectors)
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(matrix.reshape(-1)), matrix.shape[1])
     columns = {"id": ranked["id"], "domain": ranked["domain"], "embedding": lists}
-    write_table(files.out, schemas.EMBEDDINGS, columns, metadata=job.origin)
+    write_table(out, schemas.EMBEDDINGS, columns, metadata=job.origin)

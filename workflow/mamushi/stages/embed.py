@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
+from mamushi.config.kinds import Section
 from mamushi.config.models import Trained
 from mamushi.config.sections import PooledLayer, Pooling
-from mamushi.running import launch
-from mamushi.running.stage import Job
-from mamushi.stages import _models
-from mamushi.stages._settings import Config, Opened, Settings, setting
+from mamushi.running.stage import Input, Job, Output, typed
+from mamushi.stages._models import Config, Opened, open_model
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,43 +23,73 @@ if TYPE_CHECKING:
 GPU = True
 
 
-def embedder(config: Config, model: str) -> Any:
-    """Return what was trained of the model that embeds; None for one that embeds as it is."""
-    ready = config["models"][model].get("contaminated", False)
-    return None if ready else config["models"][model]["training"]
-
-
-class Embed(Settings):
+class Embed(Section):
     """No ``training`` for a model that embeds as it is."""
 
-    embedding: PooledLayer = setting("embedding")
-    training: Trained | None = setting(embedder)
+    embedding: PooledLayer
+    training: Trained | None
+
+    @classmethod
+    def of(cls, config: Config, *, model: str) -> Embed:
+        """Return how the contaminated model embeds."""
+        opened = Opened.of(config, model=model, arm="contaminated")
+        return typed(cls, embedding=config["embedding"], training=opened.training)
 
 
-class EmbedLayers(Settings):
+class EmbedLayers(Section):
     """As those of ``embed``, with shares of the model's blocks."""
 
-    embedding: Pooling = setting("embedding")
-    training: Trained | None = setting(embedder)
-    depths: list[float] = setting("embedding.depths")
+    embedding: Pooling
+    training: Trained | None
+    depths: list[float]
+
+    @classmethod
+    def of(cls, config: Config, *, model: str) -> EmbedLayers:
+        """Return how the contaminated model embeds at other depths."""
+        embedding = config["embedding"]
+        opened = Opened.of(config, model=model, arm="contaminated")
+        return typed(cls, embedding=embedding, training=opened.training, depths=embedding["depths"])
 
 
-class EmbedFiles(_models.TextFiles, _models.ModelFiles, _models.VectorFiles):
-    """A language model, and texts as its tokens."""
-
-
-def embed(files: EmbedFiles, settings: Embed, job: Job) -> None:
-    """Embed the inference section with the contaminated model.
-
-    Writes the embeddings, or a shard of them; with ``shards``, puts these together.
-    """
+def embed(
+    *,
+    examples: Input,
+    tokens: Input,
+    model_card: Input,
+    trained: Input | None = None,
+    shard: str | None = None,
+    out: Output,
+    settings: Embed,
+    job: Job,
+) -> None:
+    """Embed the inference section with the contaminated model: all of it, or a ``shard`` such as
+    2-of-8."""
     from mamushi.io import schemas
 
     layers = {"embedding": settings.embedding.layer}
-    embed_at(files, settings, job, schemas.EMBEDDINGS, lambda _: layers)
+    _embed_at(
+        examples,
+        tokens,
+        (model_card, trained),
+        settings,
+        job,
+        lambda _: layers,
+        shard,
+        (out, schemas.EMBEDDINGS),
+    )
 
 
-def embed_layers(files: EmbedFiles, settings: EmbedLayers, job: Job) -> None:
+def embed_layers(
+    *,
+    examples: Input,
+    tokens: Input,
+    model_card: Input,
+    trained: Input | None = None,
+    shard: str | None = None,
+    out: Output,
+    settings: EmbedLayers,
+    job: Job,
+) -> None:
     """Embed the inference section at other depths of the contaminated model: a column for each.
 
     Apart from ``embed``: no ranking by the last layer depends on which other layers one asks for.
@@ -72,18 +102,30 @@ def embed_layers(files: EmbedFiles, settings: EmbedLayers, job: Job) -> None:
         blocks = int(model.config.num_hidden_layers)
         return {column_of(depth): at_depth(depth, blocks) for depth in settings.depths}
 
-    embed_at(files, settings, job, schemas.LAYERS, layers_of)
+    _embed_at(
+        examples,
+        tokens,
+        (model_card, trained),
+        settings,
+        job,
+        layers_of,
+        shard,
+        (out, schemas.LAYERS),
+    )
 
 
-def embed_at(
-    files: EmbedFiles,
+def _embed_at(
+    examples: Path,
+    tokens: Path,
+    model_files: tuple[Path, Path | None],
     settings: Embed | EmbedLayers,
     job: Job,
-    kind: Table,
     layers_of: Callable[[PreTrainedModel], dict[str, int]],
+    shard: str | None,
+    table: tuple[Path, Table],
 ) -> None:
     """Write a table of vectors, or a shard of it, with a column for each of the model's layers in
-    ``layers_of``, all from one forward pass; with ``shards``, put these together."""
+    ``layers_of``, all from one forward pass."""
     from mamushi.io.shards import ranked, write_pieces
     from mamushi.io.tables import INFERENCE, read_metadata
     from mamushi.lm.attention import supports
@@ -91,20 +133,18 @@ def embed_at(
     from mamushi.lm.embed import embed
     from mamushi.lm.tokens import read_tokens, subset
 
-    if _models.joined(files, kind, job):
-        return
-    how, batch_tokens = settings.embedding, job.execution.batch_tokens
-    opened = Opened(training=settings.training, precision=how.precision)
-    model, accelerator = _models.opened(files, opened)
+    embedding, batch_tokens = settings.embedding, job.execution.batch_tokens
+    opened = Opened(training=settings.training, precision=embedding.precision)
+    model, accelerator = open_model(*model_files, opened)
     layers = layers_of(model)
-    texts = read_tokens(files.tokens, files.examples, INFERENCE, how.max_length)
-    skip_first = how.skip_bos and read_metadata(files.tokens)["bos_token_id"] is not None
+    texts = read_tokens(tokens, examples, INFERENCE, embedding.max_length)
+    skip_first = embedding.skip_bos and read_metadata(tokens)["bos_token_id"] is not None
 
     def embedded(rows: NDArray[np.int64]) -> Piece:
         vectors = embed(
             model,
             subset(texts, rows),
-            pooling=how.pooling,
+            pooling=embedding.pooling,
             layers=list(layers.values()),
             skip_first=skip_first,
             batch_tokens=batch_tokens,
@@ -112,8 +152,38 @@ def embed_at(
         )
         return rows, dict(zip(layers, vectors, strict=True))
 
-    cut = pieces(texts.lengths, batch_tokens, shared=supports(model), shard=files.shard)
-    found, of = map(embedded, cut), ranked(files.examples)
+    batches = pieces(texts.lengths, batch_tokens, shared=supports(model), shard=shard)
     # The table of one layer has it among the settings.
     metadata = job.origin if "embedding" in layers else {**job.origin, "layers": layers}
-    write_pieces(files.out, kind, found, of, metadata, files.shard, beside=launch.is_secondary())
+    path, schema = table
+    write_pieces(
+        path,
+        schema,
+        map(embedded, batches),
+        ranked(examples),
+        metadata,
+        shard,
+        beside=not accelerator.is_main_process,
+    )
+
+
+class JoinShards(Section):
+    """The table whose shards are joined."""
+
+    table: Literal["embeddings", "layers"]
+
+    @classmethod
+    def of(cls, config: Config, *, table: str) -> JoinShards:
+        """Return the settings for a table of vectors."""
+        return typed(cls, table=table)
+
+
+def join_shards(
+    *, examples: Input, shards: list[Input], out: Output, settings: JoinShards, job: Job
+) -> None:
+    """Put the shards of a table of vectors together, byte by byte as one job would have made it."""
+    from mamushi.io import schemas
+    from mamushi.io.shards import join_shards, ranked
+
+    schema = {"embeddings": schemas.EMBEDDINGS, "layers": schemas.LAYERS}[settings.table]
+    join_shards(out, schema, shards, ranked(examples), job.origin["inputs"]["examples"])

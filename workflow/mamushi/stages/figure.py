@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mamushi.config import grid
 from mamushi.config.checks import of_texts
+from mamushi.config.kinds import Section
+from mamushi.config.selectors import comparison
 from mamushi.registry import plugin
-from mamushi.running.identity import digest
-from mamushi.running.stage import Files, Job, option, writes
-from mamushi.stages._settings import Config, Settings, comparison, setting
+from mamushi.running.stage import Job, Output
+from mamushi.stages._models import Config
 
 
-def shown(
+def axes_shown(
     config: Config,
     name: str,
     study: str | None = None,
@@ -24,36 +25,34 @@ def shown(
 ) -> Mapping[str, Any]:
     """Return the axes that a figure shows, with those of its selectors that are there for
     comparison alone, or its cell."""
-    literals = plugin("figure", name).literals
-    if literals["OF"] == "cell":
-        ratio = {"selector": config["removal"]["ratio"]} if "scores" in literals["READS"] else {}
+    drawing = plugin("figure", name)
+    if drawing.of == "cell":
+        ratio = {"selector": config["removal"]["ratio"]} if "scores" in drawing.reads else {}
         return {"dataset": dataset, "model": model, "seed": seed, **ratio}
-    found = grid.comparison(config, study)
-    found = of_texts(config, found) if literals["OF"] == "evidence" else found
-    names = found.get("selectors", ())
-    return {**found, "compared": [name for name in names if comparison(config, name)]}
+    axes = grid.comparison(config, study)
+    axes = of_texts(config, axes) if drawing.of == "evidence" else axes
+    names = axes.get("selectors", ())
+    return {**axes, "compared": [name for name in names if comparison(config, name)]}
 
 
-def drawing_code(stage: str, name: str) -> str:
-    """Return the code of the stage and of the figure."""
-    return digest(stage, plugin("figure", name).module)
-
-
-class Figure(Settings):
+class Figure(Section):
     """What is drawn of which axes or cell."""
 
     name: str
-    grid: dict[str, Any] = setting(shown)
-    code: str = setting(drawing_code, default="")
+    grid: dict[str, Any]
+
+    @classmethod
+    def of(cls, config: Config, *, name: str, **wildcards: Any) -> Figure:
+        """Return what a figure of the gallery shows, of a study or of a cell."""
+        return cls(name=name, grid=dict(axes_shown(config, name, **wildcards)))
+
+    def plug_ins(self) -> Sequence[str]:
+        """Return the module that the stage loads by name."""
+        return [plugin("figure", self.name).module]
 
 
-class FigureFiles(Files):
-    tables: Path = option("folder of the result tables")
-    out: Path = writes("the PDF; a PNG goes beside it")
-
-
-def figure(files: FigureFiles, settings: Figure, job: Job) -> None:
-    """Draw one figure from the result tables, as PDF and PNG.
+def figure(*, tables: Path, out: Output, settings: Figure, job: Job) -> None:
+    """Draw one figure from the result tables in a folder, as PDF and, beside it, as PNG.
 
     Raises ``UserError`` for an unknown figure or a table without the grid's rows.
     """
@@ -64,4 +63,4 @@ def figure(files: FigureFiles, settings: Figure, job: Job) -> None:
 
     module = load("figure", settings.name)
     with rc_context(HOUSE):
-        save(module.draw(files.tables, settings.grid), files.out)
+        save(module.draw(tables, settings.grid), out)

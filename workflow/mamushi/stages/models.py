@@ -1,15 +1,15 @@
-"""Models that exist, and the token ids of the texts for each."""
+"""Models that exist, and the token ids of the texts for a model."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from mamushi.config import grid
+from mamushi.config.kinds import Section
 from mamushi.config.sources import MODEL_FILES, contents
 from mamushi.errors import UserError
-from mamushi.running.stage import Files, Job, reads, writes
-from mamushi.stages._settings import Config, Settings, setting
+from mamushi.running.stage import Input, Job, Output
+from mamushi.stages._models import Config
 
 
 def model_files(config: Config, model: str) -> list[str]:
@@ -19,29 +19,34 @@ def model_files(config: Config, model: str) -> list[str]:
     """
     if reason := grid.no_language_model(config, model):
         raise UserError(reason)
-    definition = config["models"][model]
-    folder = os.path.expanduser(definition["source"] or "")
+    folder = os.path.expanduser(config["models"][model]["source"] or "")
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     return [os.path.join(folder, name) for name in names if name.endswith(MODEL_FILES)]
 
 
-class ModelCard(Settings):
+class ModelCard(Section):
     """Where the model is."""
 
-    name: str = setting(lambda model: model)
-    source: str | None = setting("models.{model}.source")
-    revision: str | None = setting("models.{model}.revision")
-    contaminated: bool = setting("models.{model}.contaminated")
-    inputs: dict[str, str] = setting(
-        lambda config, model: contents(model_files(config, model)), default_factory=dict
-    )
+    name: str
+    source: str | None
+    revision: str | None
+    contaminated: bool
+    inputs: dict[str, str]
+
+    @classmethod
+    def of(cls, config: Config, *, model: str) -> ModelCard:
+        """Return where a model is, with the digests of its files."""
+        definition = config["models"][model]
+        return cls(
+            name=model,
+            source=definition["source"],
+            revision=definition["revision"],
+            contaminated=definition["contaminated"],
+            inputs=contents(model_files(config, model)),
+        )
 
 
-class CardFiles(Files):
-    out: Path = writes("card to write")
-
-
-def model_card(files: CardFiles, settings: ModelCard, job: Job) -> None:
+def model_card(*, out: Output, settings: ModelCard, job: Job) -> None:
     """Check a model from a folder or the hub, and write the card by which later stages find it.
 
     The files of a hub model come into the hub's cache.
@@ -59,26 +64,29 @@ def model_card(files: CardFiles, settings: ModelCard, job: Job) -> None:
     source = card["source"]
     if card["revision"] is None and not os.path.isabs(source):
         # As seen from the card, so that a project can be moved or copied.
-        source = os.path.relpath(source, files.out.parent)
-    write_json(files.out, {**card, "source": source, "provenance": job.origin})
+        source = os.path.relpath(source, out.parent)
+    write_json(out, {**card, "source": source, "provenance": job.origin})
 
 
-class Convert(Settings):
+class Convert(Section):
     """The model of a GGUF file."""
 
-    name: str = setting(lambda model: model)
-    contaminated: bool = setting("models.{model}.contaminated")
-    inputs: dict[str, str] = setting(
-        lambda config, model: contents([config["models"][model]["source"]])
-    )
+    name: str
+    contaminated: bool
+    inputs: dict[str, str]
+
+    @classmethod
+    def of(cls, config: Config, *, model: str) -> Convert:
+        """Return what is converted, with the digest of its file."""
+        definition = config["models"][model]
+        return cls(
+            name=model,
+            contaminated=definition["contaminated"],
+            inputs=contents([definition["source"]]),
+        )
 
 
-class ConvertFiles(Files):
-    gguf: Path = reads("the GGUF file")
-    out: Path = writes("the model's folder")
-
-
-def convert(files: ConvertFiles, settings: Convert, job: Job) -> None:
+def convert(*, gguf: Input, out: Output, settings: Convert, job: Job) -> None:
     """Make a model's folder of a GGUF file: its weights as plain numbers, its tokenizer, its card.
 
     The card, written when all is there, says under ``gguf`` what it was made from.
@@ -86,38 +94,37 @@ def convert(files: ConvertFiles, settings: Convert, job: Job) -> None:
     from mamushi.io.files import write_json
     from mamushi.lm import dequantize, loading
 
-    model, tokenizer, about = dequantize.open_gguf(files.gguf)
+    model, tokenizer, header = dequantize.open_gguf(gguf)
     card = loading.save_base(
-        files.out, settings.name, model, tokenizer, contaminated=settings.contaminated
+        out, settings.name, model, tokenizer, contaminated=settings.contaminated
     )
-    write_json(files.out / "card.json", {**card, "gguf": about, "provenance": job.origin})
+    write_json(out / "card.json", {**card, "gguf": header, "provenance": job.origin})
 
 
-class Tokens(Settings):
+class Tokens(Section):
     """Longest text in tokens."""
 
-    max_length: int = setting("tokens.max_length")
+    max_length: int
+
+    @classmethod
+    def of(cls, config: Config) -> Tokens:
+        """Return how far texts are turned into tokens."""
+        return cls(max_length=config["tokens"]["max_length"])
 
 
-class TokensFiles(Files):
-    examples: Path = reads("examples table")
-    model_card: Path = reads("card of the model")
-    out: Path = writes("token cache to write")
-
-
-def tokens(files: TokensFiles, settings: Tokens, job: Job) -> None:
+def tokens(*, examples: Input, model_card: Input, out: Output, settings: Tokens, job: Job) -> None:
     """Turn the texts of a dataset into a model's token ids, once for all later jobs."""
     from mamushi.io import schemas
     from mamushi.io.tables import read_table
     from mamushi.lm import loading
     from mamushi.lm.tokens import write_tokens
 
-    card = loading.read_card(files.model_card)
-    loading.check_length(settings.max_length, card["max_positions"], str(files.model_card))
+    card = loading.read_card(model_card)
+    loading.check_length(settings.max_length, card["max_positions"], str(model_card))
     write_tokens(
-        files.out,
-        read_table(files.examples, schemas.EXAMPLES, ["id", "text"]),
-        loading.open_tokenizer(files.model_card),
+        out,
+        read_table(examples, schemas.EXAMPLES, ["id", "text"]),
+        loading.open_tokenizer(model_card),
         max_length=settings.max_length,
         vocabulary_size=card["vocabulary_size"],
         provenance=job.origin,

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config.checks import chain, of_texts
-from mamushi.running.stage import Files, Job, option, reads, writes
-from mamushi.stages._settings import Cell, Config, setting
+from mamushi.running.stage import Input, Job, Output
+from mamushi.stages._models import Cell, Config
 
 TOOK = re.compile(r"took ([\d.]+) s, ([\d.]+) s of CPU$", re.M)
 
@@ -19,46 +19,54 @@ def timed(config: Config) -> dict[str, list[str]]:
     return {name: chain(config, name) for name in names}
 
 
+def scored(config: Config) -> list[str]:
+    """Return the selectors whose jobs are timed."""
+    return list(dict.fromkeys(name for names in timed(config).values() for name in names))
+
+
 class Runtime(Cell):
-    """``selectors``: each with itself and what it is derived from."""
+    """``chains``: by selector itself and what it is derived from; ``scored`` are all of these."""
 
-    selectors: dict[str, list[str]] = setting(timed)
+    chains: dict[str, list[str]]
+    scored: list[str]
+
+    @classmethod
+    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> Runtime:
+        """Return which jobs count for which selector."""
+        chains, names = timed(config), scored(config)
+        return cls(dataset=dataset, model=model, seed=seed, chains=chains, scored=names)
 
 
-class RuntimeFiles(Files):
-    scores: list[Path] = reads("the scores of the selectors", named_by="scored")
-    scored: list[str] = option("these selectors, in the same order")
-    logs: list[str] = option("the logs of their jobs, in the same order")
-    out: Path = writes("the runtime table to write")
-
-
-def runtime(files: RuntimeFiles, settings: Runtime, job: Job) -> None:
+def runtime(
+    *, scores: list[Input], logs: list[str], out: Output, settings: Runtime, job: Job
+) -> None:
     """Read in logs what the jobs took that ranked the texts of one run.
 
-    A selector that derives from another counts with that other: without it there is no ranking.
+    ``scores`` and ``logs`` are in the order of the settings' ``scored``. A selector that derives
+    from another counts with that other: without it there is no ranking.
     """
     from mamushi.io import schemas
     from mamushi.io.tables import read_table, write_table
 
-    took = {name: logged(log) for name, log in zip(files.scored, files.logs, strict=True)}
-    scores = dict(zip(files.scored, files.scores, strict=True))
+    seconds = dict(zip(settings.scored, map(logged, logs), strict=True))
+    tables = dict(zip(settings.scored, scores, strict=True))
     rows: list[dict[str, Any]] = []
-    for name, parts in settings.selectors.items():
-        ranks = read_table(scores[name], schemas.SCORES, ["rank"])["rank"]
-        retain = ranks.null_count
-        known = [seconds for part in parts if (seconds := took[part]) is not None]
-        sums = map(sum, zip(*known, strict=True)) if len(known) == len(parts) else (None, None)
+    for name, parts in settings.chains.items():
+        ranks = read_table(tables[name], schemas.SCORES, ["rank"])["rank"]
+        n_retain = ranks.null_count
+        pairs = [pair for part in parts if (pair := seconds[part]) is not None]
+        sums = map(sum, zip(*pairs, strict=True)) if len(pairs) == len(parts) else (None, None)
         row = {**settings.cell, "selector": name}
-        row |= {"n_forget": len(ranks) - retain, "n_retain": retain}
+        row |= {"n_forget": len(ranks) - n_retain, "n_retain": n_retain}
         rows.append({**row, **dict(zip(("wall_seconds", "cpu_seconds"), sums, strict=True))})
-    write_table(files.out, schemas.RUNTIME, rows, metadata={"provenance": job.origin})
+    write_table(out, schemas.RUNTIME, rows, metadata={"provenance": job.origin})
 
 
 def logged(log: str | Path) -> tuple[float, float] | None:
     """Return the wall and CPU seconds that a job's log ends with; None where it does not say,
     because its results were there already."""
     try:
-        found = TOOK.findall(Path(log).read_text(encoding="utf-8", errors="replace"))
+        matches = TOOK.findall(Path(log).read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return None
-    return (float(found[-1][0]), float(found[-1][1])) if found else None
+    return (float(matches[-1][0]), float(matches[-1][1])) if matches else None

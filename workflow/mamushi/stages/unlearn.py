@@ -1,4 +1,4 @@
-"""Unlearning: from a trained model and a removal list to one that is measured."""
+"""Unlearning: from a trained model and a removal list to the tensors of one that is mended."""
 
 from __future__ import annotations
 
@@ -9,21 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import arms
-from mamushi.config.sections import HeldOut, UnlearnTraining
+from mamushi.config.sections import UnlearnTraining
 from mamushi.config.sources import contents
 from mamushi.registry import plugin
-from mamushi.running.stage import Job, reads, writes
-from mamushi.stages import _asking, _models
-from mamushi.stages._settings import (
+from mamushi.running.stage import Input, Job, Output, typed
+from mamushi.stages._models import (
     Cell,
     Config,
     Opened,
-    Questions,
     Trains,
-    asking,
-    code_with,
-    fill,
-    setting,
+    cached_trunk,
+    open_model,
+    state_of,
 )
 
 if TYPE_CHECKING:
@@ -36,70 +33,86 @@ if TYPE_CHECKING:
 GPU = True
 
 
-class Started(Trains):
-    """The model that unlearning starts from, and what of it is trained then."""
+class Unlearn(Trains, Cell):
+    """The model that unlearning starts from, what of it is trained, and the unlearner. The same for
+    every selector and budget."""
 
-    start: Opened = setting(
-        lambda config, model: fill(Opened, config, model=model, arm=arms.start(config, model))
-    )
-    max_length: int = setting("unlearning.max_length")
-    evaluation: HeldOut = setting("evaluation")
-
-
-def unlearner_settings(config: Config, unlearner: str) -> dict[str, Any]:
-    """Return the settings of an unlearner's kind."""
-    definition = config["unlearners"][unlearner]
-    return {key: definition[key] for key in plugin("unlearner", definition["kind"]).settings}
-
-
-def list_contents(config: Config, list: str | None = None) -> dict[str, str]:
-    """Return the digest of the removal list of one's own that is called so."""
-    path = list and config["unlearning"]["lists"][list]
-    return contents([path] if path else [])
-
-
-class Unlearn(Started, Cell):
-    """The same for every selector and budget."""
-
+    start: Opened
+    max_length: int
     unlearner: str
-    kind: str = setting("unlearners.{unlearner}.kind")
-    settings: dict[str, Any] = setting(unlearner_settings)
-    training: UnlearnTraining = setting("unlearners.{unlearner}.training")
-    questions: Questions | None = setting(asking, default=None)
-    inputs: dict[str, str] = setting(list_contents, default_factory=dict)
-    code: str = setting(code_with("unlearner"), default="")
+    kind: str
+    settings: dict[str, Any]
+    training: UnlearnTraining
+    inputs: dict[str, str]
+
+    @classmethod
+    def of(  # type: ignore[override]
+        cls,
+        config: Config,
+        *,
+        dataset: str,
+        model: str,
+        seed: int,
+        unlearner: str,
+        list: str | None = None,
+    ) -> Unlearn:
+        """Return how a model of a cell is unlearned; ``list`` is the name of a removal list of the
+        user's, whose digest counts."""
+        definition = config["unlearners"][unlearner]
+        path = list and config["unlearning"]["lists"][list]
+        return typed(
+            cls,
+            **{"dataset": dataset, "model": model, "seed": seed, "unlearner": unlearner},
+            **vars(Trains.of(config, model=model)),
+            start=Opened.of(config, model=model, arm=arms.start(config, model)),
+            max_length=config["unlearning"]["max_length"],
+            kind=definition["kind"],
+            settings={
+                key: definition[key] for key in plugin("unlearner", definition["kind"]).settings
+            },
+            training=definition["training"],
+            inputs=contents([path] if path else []),
+        )
+
+    def plug_ins(self) -> Sequence[str]:
+        """Return the module that the stage loads by name."""
+        return [plugin("unlearner", self.kind).module]
 
 
-class UnlearnFiles(_asking.AnswerFiles, _models.TrainingFiles, _models.ModelFiles):
-    removal: Path | None = reads(
-        "what to unlearn: a removals table, or a table or text file of ids; default: all",
-        default=None,
-    )
-    perplexity: Path = writes("perplexity table to write")
-    tensors: Path | None = writes("unlearned tensors to write", default=None)
-
-
-def unlearn(files: UnlearnFiles, settings: Unlearn, job: Job) -> None:
-    """Unlearn the texts of a removal list from a trained model, measure and ask it."""
+def unlearn(
+    *,
+    examples: Input,
+    tokens: Input,
+    model_card: Input,
+    trained: Input | None = None,
+    removal: Input | None = None,
+    trunk: Path | None = None,
+    tensors: Output,
+    log_table: Output,
+    card: Output,
+    settings: Unlearn,
+    job: Job,
+) -> None:
+    """Unlearn the texts of a removal list from a trained model; without a list all of them."""
     from mamushi.io import schemas
+    from mamushi.io.files import write_json
     from mamushi.io.provenance import fingerprint
-    from mamushi.io.tables import EVALUATION, FORGET, INFERENCE, RETAIN, write_table
+    from mamushi.io.tables import FORGET, INFERENCE, RETAIN, write_table
+    from mamushi.io.tensors import drop_others
     from mamushi.lm.loading import open_tokenizer
     from mamushi.lm.parameters import count
-    from mamushi.lm.perplexity import perplexity_table, require_domains, text_nll
     from mamushi.lm.storage import save_trained
     from mamushi.lm.tokens import read_tokens
     from mamushi.unlearning.loop import Outcome, steps_of, unlearn
-    from mamushi.unlearning.trunk import starting_from
 
-    held_out = read_tokens(files.tokens, files.examples, EVALUATION, settings.evaluation.max_length)
-    require_domains(held_out)
-    ranked = (files.tokens, files.examples, INFERENCE, settings.max_length)
-    forget, retain = (read_tokens(*ranked, domains=[each]) for each in (FORGET, RETAIN))
-    selected = _selected(forget, files.removal, files.examples)
-    tokenizer = open_tokenizer(files.model_card)
-    model, accelerator = _models.opened(files, settings.start, settings, settings.seed)
-    trunk = _trunk(files, settings, job, model, accelerator, [forget, retain, held_out])
+    forget, retain = (
+        read_tokens(tokens, examples, INFERENCE, settings.max_length, domains=[domain])
+        for domain in (FORGET, RETAIN)
+    )
+    selected = _selected(forget, removal, examples)
+    tokenizer = open_tokenizer(model_card)
+    model, accelerator = open_model(model_card, trained, settings.start, settings, settings.seed)
+    start_trunk = _trunk(trunk, settings, job, model, accelerator, [forget, retain])
     outcome = Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
     if len(selected):
         outcome = unlearn(
@@ -109,32 +122,26 @@ def unlearn(files: UnlearnFiles, settings: Unlearn, job: Job) -> None:
             accelerator=accelerator,
             special=frozenset(tokenizer.all_special_ids),
             vocabulary=tokenizer.get_vocab().values(),
-            trunk=trunk,
-            state=files.state,
+            trunk=start_trunk,
+            state=state_of(card),
             fingerprint=fingerprint(job.origin),
         )
-    with starting_from(trunk, model):
-        nll = text_nll(model, held_out, job.execution.batch_tokens, accelerator)
-    lower = f"lower unlearners.{settings.unlearner}.learning_rate"
-    table = perplexity_table(nll, held_out.domains, lower)
-    if files.tensors:
-        save_trained(files.tensors, model, job.origin)
-    trained = count(model).trained
-    subject = _asking.subject(files, model, accelerator, job, trunk)
-    _asking.write(files, _asking.answers(subject, settings.questions), accelerator, job)
+    save_trained(tensors, model, job.origin)
+    trained_parameters = count(model).trained
     if not accelerator.is_main_process:
         return
-    write_table(files.perplexity, schemas.PERPLEXITY, table, metadata=job.origin)
     counts = {
         "texts": len(forget),
         "removed": len(selected),
         "steps": outcome.steps,
         "stopped_at": outcome.stopped_at,
         "masked": outcome.masked,
-        "trained_parameters": trained,
+        "trained_parameters": trained_parameters,
     }
-    files.record(schemas.UNLEARN_LOG, outcome.log, counts, job)
-    files.state.unlink(missing_ok=True)
+    write_table(log_table, schemas.UNLEARN_LOG, outcome.log, metadata=job.origin)
+    drop_others(card, job.origin)
+    write_json(card, {**job.origin, **counts})
+    state_of(card).unlink(missing_ok=True)
 
 
 def _selected(forget: TokenSet, removal: Path | None, examples: Path) -> TokenSet:
@@ -160,17 +167,17 @@ def _selected(forget: TokenSet, removal: Path | None, examples: Path) -> TokenSe
             return subset(forget, np.array([], dtype=np.int64))
     ids = read_ids(removal)
     rows = chosen_rows(forget.ids, ids, removal)
-    if known := texts_of(removal):
+    if digests := texts_of(removal):
         parts = read_groups(examples, schemas.EXAMPLES, ["id", "text"])
-        for name, text in zip(ids, text_digests(parts, ids), strict=True):
-            if known[name] != text:
+        for name, digest in zip(ids, text_digests(parts, ids), strict=True):
+            if digests[name] != digest:
                 what = f"its text {name!r} is another one than in {examples}"
                 raise UserError(what, where=removal, do="give a list of this dataset")
     return subset(forget, rows)
 
 
 def _trunk(
-    files: UnlearnFiles,
+    path: Path | None,
     settings: Unlearn,
     job: Job,
     model: PreTrainedModel,
@@ -180,11 +187,10 @@ def _trunk(
     """Return the start model's trunk, which all jobs share that start there."""
     if settings.method != "partial":
         return None
-    keys = ("start", "trained_blocks", "max_length", "evaluation")
-    about = {
+    keys = ("start", "trained_blocks", "max_length")
+    origin = {
         **job.origin,
         "settings": {key: job.origin["settings"][key] for key in keys},
         "inputs": {k: v for k, v in job.origin["inputs"].items() if k != "removal"},
     }
-    given = (model, settings.trained_blocks, texts, accelerator, job)
-    return _models.cached_trunk(files.trunk, about, *given)
+    return cached_trunk(path, origin, model, settings.trained_blocks, texts, accelerator, job)

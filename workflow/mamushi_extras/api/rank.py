@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from mamushi.commands import advise, init
 from mamushi.commands._embedder import find_model
+from mamushi.config import selectors
 from mamushi.config.complete import ConfigError, complete
 from mamushi.config.sections import Execution
 from mamushi.config.sources import is_gguf, unlabelled
@@ -46,18 +47,18 @@ from mamushi.evidence.stability import rankings, stability
 from mamushi.io import paths, schemas
 from mamushi.io.domains import INFERENCE
 from mamushi.io.tables import write_table
+from mamushi.lm.tokens import TokenSet, read_tokens
 from mamushi.registry import load, plugin
-from mamushi.running.stage import Job
+from mamushi.running.stage import Job, stages
 from mamushi.running.threads import as_in_a_command
 from mamushi.selection.pool import Pool, pool_of, read_pool, scored_of, table_of
 from mamushi.selection.refits import Refit, refits
 from mamushi.selection.removals import budget_of, removals, share_of, text_digests
-from mamushi.stages import _settings, embed, models
 from mamushi.stages.analyses import frontier_budgets
 from mamushi_extras.api.frames import WHERE, Frame, examples_of, in_files, mark, names_of, vectors
 from mamushi_extras.pages.ranking_page import render
 from mamushi_extras.unlabelled.corpus import NO_GOLD, corpus_manifest, corpus_of, said
-from mamushi_extras.unlabelled.like import KEYS, with_examples
+from mamushi_extras.unlabelled.like import KEYS, CorpusRows, marked, with_examples
 
 DATASET, MODEL = "frame", "model"
 """What the configuration calls them."""
@@ -144,7 +145,7 @@ def _read(
         raw = raw_of(columns, settings)
         names = names_of(columns, settings["id"])
         if unlabelled(settings):
-            raw = with_examples(raw, settings)
+            raw = marked(with_examples(raw, settings), settings)
             names = [*raw.ids]
         init.refuse_numbers(raw.texts, settings)
         how = settings["sections"], settings["limit"], full["data"]
@@ -154,13 +155,15 @@ def _read(
         raise UserError(error.lines[0]) from None
     if embedded is None:
         with as_in_a_command(gpu=True):
-            pool = _embed(full, examples)
+            pool, tokens = _embed(full, examples)
     else:
         ids, read = examples["id"].to_pylist(), counts["read"]
         known = {*ids, *duplicates["id"].to_pylist()}
         parts = iter([(names, embedded)])
-        pool = pool_of(examples, aligned(parts, ids, known, read - len(known), "embeddings"))
-    return _Cell(full, config["grid"]["seeds"][0], raw, examples, duplicates, pool, len(given))
+        vectors = aligned(parts, ids, known, read - len(known), "embeddings")
+        pool, tokens = pool_of(examples, vectors), None
+    seed = config["grid"]["seeds"][0]
+    return _Cell(full, seed, raw, examples, duplicates, pool, tokens, len(given))
 
 
 def _config(
@@ -182,12 +185,8 @@ def _config(
     selector = selector or (init.EXAMPLES if unlabelled(table) else "mamushi")
     own = {} if isinstance(selector, str) else dict(selector)
     name = str(own.get("kind")) if own else str(selector)
-    literals = plugin("selector", name).literals
-    if literals.get("UNIT") == "tokens":
+    if plugin("selector", name).unit == "tokens":
         raise UserError(f"{name} ranks tokens", where="selector", do="name a selector of texts")
-    if embedded and literals.get("READS_TOKENS"):
-        do = "give a model, not embeddings"
-        raise UserError(f"{name} reads the tokens of a model", where="selector", do=do)
     embedder: dict[str, Any] = {"embeddings": {"path": None}}
     if model is not None:
         embedder = yaml.safe_load(f"source: {find_model(str(model))}")
@@ -201,8 +200,9 @@ def _config(
     }
 
 
-def _embed(config: Mapping[str, Any], examples: pa.Table) -> Pool:
-    """Embed the texts by the stages that embed those of a file, in a folder that is gone then."""
+def _embed(config: Mapping[str, Any], examples: pa.Table) -> tuple[Pool, TokenSet]:
+    """Embed the texts by the stages that embed those of a file, in a folder that is gone then.
+    Return them with their tokens, as trainings cut these."""
     from mamushi.lm import device
 
     execution = msgspec.convert(config["execution"], Execution)
@@ -213,23 +213,26 @@ def _embed(config: Mapping[str, Any], examples: pa.Table) -> Pool:
         table, tokens, out = (folder / f"{n}.parquet" for n in ("examples", "tokens", "embeddings"))
         write_table(table, schemas.EXAMPLES, examples)
 
-        def run(stage: Any, name: str, files: Any) -> None:
-            stage(files, _settings.of(name, config, model=MODEL), Job(name, {}, execution))
+        def run(name: str, *wildcards: str, **files: Path) -> None:
+            stage = stages()[name]
+            settings = stage.settings.of(config, **dict.fromkeys(wildcards, MODEL))
+            stage.function(**files, settings=settings, job=Job(name, {}, execution))
 
         if is_gguf(config["models"][MODEL]):
-            run(models.convert, "convert", models.ConvertFiles(gguf=source, out=card.parent))
+            run("convert", "model", gguf=source, out=card.parent)
         else:
-            run(models.model_card, "model_card", models.CardFiles(out=card))
-        files: dict[str, Any] = {"examples": table, "model_card": card}
-        run(models.tokens, "tokens", models.TokensFiles(out=tokens, **files))
+            run("model-card", "model", out=card)
+        files = {"examples": table, "model_card": card}
+        run("tokens", out=tokens, **files)
         files |= {"tokens": tokens}
-        run(embed.embed, "embed", embed.EmbedFiles(out=out, **files))
+        run("embed", "model", out=out, **files)
         (name,) = config["grid"]["selectors"]
-        if _settings.reads_layers(config, name):
+        if selectors.reads_layers(config, name):
             layers = folder / "layers.parquet"
-            run(embed.embed_layers, "embed_layers", embed.EmbedFiles(out=layers, **files))
+            run("embed-layers", "model", out=layers, **files)
         cut = config["models"][MODEL]["training"]["max_length"]
-        return read_pool(out, table, layers=layers, texts=True, tokens=tokens, max_length=cut)
+        pool = read_pool(out, table, layers=layers, texts=True)
+        return pool, read_tokens(tokens, table, INFERENCE, cut)
 
 
 @dataclass(frozen=True)
@@ -377,6 +380,7 @@ class _Cell:
     examples: pa.Table
     duplicates: pa.Table
     pool: Pool
+    tokens: TokenSet | None
     rows: int
     known: dict[str, tuple[pa.Table, list[Refit]]] = field(default_factory=dict)
 
@@ -393,14 +397,15 @@ class _Cell:
     def scored(self, selector: str) -> tuple[pa.Table, list[Refit]]:
         """Return the table ``scores`` of a selector, and its refits, if there are any."""
         if selector not in self.known:
-            how = _settings.fill(_settings.SelectorSettings, self.config, selector=selector)
-            of, number = _settings.derives(self.config, selector), self.config["evidence"]["refits"]
+            kind = selectors.kind_of(self.config, selector).name
+            settings = selectors.selector_settings(self.config, selector)
+            of, number = selectors.derives(self.config, selector), self.config["evidence"]["refits"]
             table, again = self.scored(of) if of else (None, [])
             pool = replace(self.pool, base=None if table is None else scored_of(table))
-            scored = load("selector", how.kind).score(pool, how.settings, self.seed)
+            scored = load("selector", kind).score(pool, settings, self.seed)
             if number["whole"]:
-                more = (how.settings, self.seed, number["whole"], number["halves"])
-                again = refits(self.pool, how.kind, *more, again)
+                more = (settings, self.seed, number["whole"], number["halves"])
+                again = refits(self.pool, kind, *more, again)
             self.known[selector] = table_of(self.pool, scored), again
         return self.known[selector]
 
@@ -419,15 +424,15 @@ class _Cell:
 
     def ranking(self, selector: str) -> Ranking:
         """Return the ranking of a selector with its lists."""
-        if self.raw.given is not None:
+        if isinstance(self.raw, CorpusRows):
             return self.of_corpus(selector)
         scores, again = self.scored(selector)
         budgets = self.config["grid"]["budgets"]
         _, stable = stability(*rankings(scores, again), budgets)
         texts = texts_of(labels_of(self.examples), self.duplicates, scores["id"].to_pylist())
         stable["separation"] = separation(scores, again, texts)
-        compared = _settings.comparison(self.config, selector)
-        by_chance = _settings.by_chance(self.config)[selector]
+        compared = selectors.comparison(self.config, selector)
+        by_chance = selectors.by_chance(self.config)[selector]
         lists = {}
         for beta in budgets:
             k, top = budget_of(beta, scores), Ranked.at(beta, selector, stable, compared, by_chance)
@@ -450,7 +455,7 @@ class _Cell:
         lists = {}
         for beta in budgets:
             listed = {"rankings": stable["rankings"], **stable["budgets"][paths.beta(beta)]}
-            how = separates, listed, _settings.comparison(self.config, selector)
+            how = separates, listed, selectors.comparison(self.config, selector)
             about = corpus_manifest(of, table, self.duplicates, beta, *how) | {"beta": beta}
             lists[beta] = self.listed(table, beta, about)
         said = about["judgement"]["ranking"]
@@ -470,7 +475,7 @@ class _Cell:
         """Return the rows of the table ``frontier``, as the advisor reads them."""
         ranks = {
             name: ranking_of(self.scored(name)[0], by_chance)
-            for name, by_chance in _settings.by_chance(self.config).items()
+            for name, by_chance in selectors.by_chance(self.config).items()
         }
         scores = replace(self.ratio[0], groups=self.calibrated.codes("group"))
         how = frontier_budgets(self.config), self.config["evidence"]["resamples"]
@@ -481,11 +486,11 @@ class _Cell:
 
     def predicted(self, selector: str) -> list[dict[str, Any]]:
         """Return the rows of the table ``predicted``; none without the tokens of a model."""
-        if self.pool.tokens is None or selector in _settings.reads_words(self.config):
+        if self.tokens is None or selector in selectors.reads_words(self.config):
             return []
         betas = sorted({0.0, 1.0, *frontier_budgets(self.config)})
         with contextlib.suppress(NoPrediction):
-            proxy = Proxy(self.pool.tokens, None, self.pool.groups)
+            proxy = Proxy(self.tokens, None, self.pool.groups)
             found = predictions(proxy, self.scored(selector)[0], betas)
             return [{**self.named, "selector": selector, **row} for row in found]
         return []

@@ -34,16 +34,15 @@ from mamushi.io import paths, schemas
 from mamushi.io.files import read_json, sha256
 from mamushi.io.provenance import versions
 from mamushi.io.tables import read_groups, read_metadata, read_table
-from mamushi.registry import plugin
-from mamushi.running.identity import digest as code_digest
+from mamushi.registry import Plugin, plugin
+from mamushi.running.identity import of_stage
 from mamushi.running.machine import conditions
-from mamushi.running.stage import entry
+from mamushi.running.stage import stages
 from mamushi.selection.metrics import spearman
-from mamushi.selection.pool import Scored, read_pool, table_of
+from mamushi.selection.pool import Scored, read_pool, scored_by, table_of
 from mamushi.selection.refits import WHOLE, read_refits
 from mamushi.selection.removals import budget_of, removals, text_digests
 from mamushi_extras.unlabelled.corpus import manifest_of, read_corpus
-from mamushi_extras.windows.documents import scored_by
 
 Doubles = NDArray[np.float64]
 
@@ -91,7 +90,6 @@ class Settings(msgspec.Struct):
     settings: dict[str, Any]
     seed: int
     code: Any = None
-    max_length: int | None = None
 
 
 class Origin(msgspec.Struct):
@@ -113,12 +111,12 @@ class Stored(msgspec.Struct):
 
 @dataclass
 class Scores:
-    """A file of scores; ``literals`` is what the module of the selector says of itself."""
+    """A file of scores; ``kind`` is the plug-in of its selector."""
 
     path: Path
     stored: Stored
     table: pa.Table
-    literals: Mapping[str, Any]
+    kind: Plugin
 
     @property
     def made(self) -> Settings:
@@ -222,7 +220,7 @@ def _of_labelled(
     _check_file(run.at(paths.CALIBRATED), calibrated, "calibrated ratios")
     _check_ratio(run, derived, ranked.made.seed)
     ratio = read_calibrated(run.at(paths.CALIBRATED))
-    by_chance = bool(ranked.literals.get("BY_CHANCE", False))
+    by_chance = ranked.kind.by_chance
     compared = named.provenance.settings.get("compared")
     top = Ranked(named.selector, separates, named.stability, compared, by_chance)
     return manifest(ranked.table, ratio, duplicates, k, top, {})
@@ -247,8 +245,8 @@ def _read_scores(path: Path) -> Scores:
     except msgspec.ValidationError:
         what, do = "does not say what it was made from", "delete it and score again"
         raise UserError(what, where=path, do=do) from None
-    literals = plugin("selector", stored.provenance.settings.kind).literals
-    return Scores(path, stored, read_table(path, schemas.SCORES), literals)
+    kind = plugin("selector", stored.provenance.settings.kind)
+    return Scores(path, stored, read_table(path, schemas.SCORES), kind)
 
 
 def _check(what: str, found: Any, wanted: Any, where: Path, source: str = "derived again") -> None:
@@ -318,22 +316,10 @@ def _check_sources(scores: Scores, run: Run) -> None:
         raise Difference(f"says otherwise than {embeddings} how these were made", scores.path)
 
 
-def _tokens(scores: Scores, run: Run) -> Path | None:
-    """Return the token cache that scores were made from, which may be that of another model with
-    the same weights; None for a selector that reads no tokens."""
-    wanted = scores.inputs.get("tokens")
-    if wanted is None:
-        return None
-    for path in sorted(run.at(paths.TOKENS).parent.glob("*.parquet")):
-        if sha256(path) == wanted:
-            return path
-    raise Difference("made from other tokens than are here", scores.path)
-
-
 def _check_code(path: Path, found: object, stage: str, kind: str | None = None) -> None:
     """Compare the digest of the code of a stage, and of a selector, with that of the code here."""
     modules = [] if kind is None else [plugin("selector", kind).module]
-    here = code_digest(entry(stage), *modules)
+    here = of_stage(stages()[stage.replace("_", "-")].entry, *modules)
     if found != here:
         seen = f"digest {found} of stage {stage!r}, here it is {here}"
         raise Difference(f"made by another version of the code: {seen}", path)
@@ -378,9 +364,7 @@ def _derive(scores: Scores, run: Run) -> set[Path]:
         run.at(paths.EXAMPLES),
         base,
         layers=run.at(paths.LAYERS) if "layers" in scores.inputs else None,
-        texts=scores.literals.get("READS_TEXTS", False),
-        tokens=_tokens(scores, run),
-        max_length=made.max_length,
+        texts=scores.kind.reads_texts,
     )
     # What a setting left to the machine that scored is no choice of this one.
     settings = {**made.settings, **((stored.details or {}).get("resolved") or {})}
@@ -446,7 +430,7 @@ def _compare(scores: Scores, scored: Scored, run: Run, what: str) -> str:
 
 def _base(scores: Scores, run: Run) -> Path | None:
     """Return the scores that a selector derives from, None for one that derives from no other."""
-    derives = scores.literals.get("DERIVES")
+    derives = scores.kind.derives
     if derives is None:
         return None
     base = run.at(paths.SCORES, selector=str(scores.made.settings.get(derives)))

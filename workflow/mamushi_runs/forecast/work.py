@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mamushi.config import arms
+from mamushi.config import selectors as settings_of
 from mamushi.config.grid import Config
-from mamushi.config.questions import VARIANTS, asked
 from mamushi.config.sources import files
 from mamushi.io import paths
 from mamushi.io.domains import CONTAMINATION, DOMAINS, EVALUATION, FORGET, INFERENCE
-from mamushi.stages import _settings as settings_of
 from mamushi_runs.forecast import sizes
 from mamushi_runs.forecast.rates import CPU, TABLE
 from mamushi_runs.forecast.sizes import Size
@@ -47,13 +46,8 @@ with three times the operations of its Hessian."""
 EPOCHS = 10
 """Of the selectors' networks in each fold, which stop early: measured on synthetic embeddings."""
 
-RETRAIN, UNLEARN = (
-    {f"{maker}{ending}": sections for ending, sections in VARIANTS.items()}
-    for maker in ("retrain", "unlearn")
-)
-"""Rules that make models, and the sections by which they ask them."""
-TRAINING = ("contaminate", "gold", "beta0", *RETRAIN)
-UNLEARNING = ("unlearn_whole", "unlearn_list", *UNLEARN)
+TRAINING = ("contaminate", "gold", "beta0", "retrain")
+UNLEARNING = ("unlearn_whole", "unlearn_list", "unlearn")
 EMBEDDING = ("embed", "embed_layers")
 SHARD = "scatteritem"
 """The wildcard of a job that does a part of another's work."""
@@ -257,15 +251,14 @@ class Costs:
         size = self.size(model)
         section = CONTAMINATION if rule == "contaminate" else INFERENCE
         whole, forget = (self.volumes.texts(dataset, section, d) for d in (DOMAINS, [FORGET]))
-        retrained = rule in RETRAIN
+        retrained = rule == "retrain"
         removed = float(wildcards.get("beta", 0)) if retrained else float(rule == "gold")
         left = whole - removed * forget
         read = whole if training["steps"] == "matched" else left
         stepped = left if training["steps"] == "by_data" else whole
         epochs, trained = float(training["epochs"]), size.trained(training)
         tokens = read * epochs * self.volumes.tokens(dataset, training["max_length"])
-        measured = self._held(dataset) * forward(size) if retrained else 0.0
-        measured += self._answers("retrain", RETRAIN.get(rule, ()), model, dataset)
+        measured = 0.0
         return Work(
             flop=tokens * fine_tune(size, training) + measured,
             steps=stepped * epochs // training["batch_size"],
@@ -295,13 +288,12 @@ class Costs:
         # As many retain texts beside the forget texts; and once over these for what an unlearner
         # asks of the start (a saliency mask).
         seen = selected * (2 * epochs + 1) * self.volumes.tokens(dataset, cut)
-        measured = self._held(dataset) * (forward(size) - before + again)
-        measured += self._answers("unlearn", UNLEARN.get(rule, ()), model, dataset)
+        measured = 0.0
         return Work(
             flop=seen * step + measured,
             steps=selected * epochs // training["batch_size"],
             state=STATE * trained,
-            kept=FLOAT32 * trained if rule in UNLEARN else 0.0,
+            kept=FLOAT32 * trained,
         )
 
     def _reading(self, rule: str, dataset: str, model: str, wildcards: Mapping[str, str]) -> Work:
@@ -318,11 +310,6 @@ class Costs:
         # Else a few prompts, token by token: bound by reading the weights, not by arithmetic.
         flop = self._answer(rule, model, dataset)
         return Work(flop=flop) if flop else Work(seconds=60.0)
-
-    def _answers(self, maker: str, sections: tuple[str, ...], model: str, dataset: str) -> float:
-        """Return operations to answer what a job asks of the model that it makes."""
-        names = asked(maker, sections)
-        return sum(self._answer(name, model, dataset) for name in names)
 
     def _answer(self, question: str, model: str, dataset: str) -> float:
         """Return operations to answer a question; 0 where they are no matter."""

@@ -1,0 +1,60 @@
+"""Perplexity of any model of a cell on the held-out texts of both domains."""
+
+from __future__ import annotations
+
+from mamushi.config import arms
+from mamushi.config.sections import HeldOut
+from mamushi.running.stage import Input, Job, Output, typed
+from mamushi.stages._models import Config, OpenedArm, open_arm
+
+GPU = True
+
+
+class Evaluate(OpenedArm):
+    """How the model is opened and measured."""
+
+    evaluation: HeldOut
+    unlearner: str | None = None
+
+    @classmethod
+    def of(cls, config: Config, *, model: str, arm: str) -> Evaluate:
+        """Return how an arm of this model is opened and measured."""
+        return typed(
+            cls,
+            **vars(OpenedArm.of(config, model=model, arm=arm)),
+            evaluation=config["evaluation"],
+            unlearner=arms.Arm.parse(arm).unlearner,
+        )
+
+
+def evaluate(
+    *,
+    examples: Input,
+    tokens: Input,
+    model_card: Input,
+    trained: Input | None = None,
+    unlearned: Input | None = None,
+    out: Output,
+    nll: Output,
+    settings: Evaluate,
+    job: Job,
+) -> None:
+    """Measure a model of a cell on the held-out sets: base, endpoint, retrained or unlearned.
+
+    Perplexity is the exponential of the mean negative log-likelihood of a token. Raises
+    ``UserError`` for a likelihood that is not finite.
+    """
+    from mamushi.io import schemas
+    from mamushi.io.tables import EVALUATION, write_table
+    from mamushi.lm.perplexity import nll_table, perplexity_table, require_domains, text_nll
+    from mamushi.lm.tokens import read_tokens
+
+    texts = read_tokens(tokens, examples, EVALUATION, settings.evaluation.max_length)
+    require_domains(texts)
+    model, accelerator = open_arm(model_card, trained, unlearned, settings)
+    text_losses = text_nll(model, texts, job.execution.batch_tokens, accelerator)
+    where = f"unlearners.{settings.unlearner}" if settings.unlearner else "training"
+    table = perplexity_table(text_losses, texts.domains, f"lower {where}.learning_rate")
+    if accelerator.is_main_process:
+        write_table(nll, schemas.NLL, nll_table(text_losses, texts.ids), metadata=job.origin)
+        write_table(out, schemas.PERPLEXITY, table, metadata=job.origin)

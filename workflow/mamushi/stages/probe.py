@@ -1,0 +1,181 @@
+"""What models say, what the gold model makes of it, and how fast they learn the domain anew."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from mamushi.config.sections import HeldOut, Prompts, Relearning
+from mamushi.running.stage import Input, Job, Output, typed
+from mamushi.stages._models import Cell, Config, Opened, OpenedArm, Trains, open_arm, open_model
+
+GPU = True
+
+
+class Generate(OpenedArm):
+    """How the model is opened, and the prompts."""
+
+    probe: Prompts
+
+    @classmethod
+    def of(cls, config: Config, *, model: str, arm: str) -> Generate:
+        """Return what an arm of this model is to continue."""
+        arm_settings = vars(OpenedArm.of(config, model=model, arm=arm))
+        return typed(cls, **arm_settings, probe=config["probe"])
+
+
+def generate(
+    *,
+    model_card: Input,
+    trained: Input | None = None,
+    unlearned: Input | None = None,
+    out: Output,
+    settings: Generate,
+    job: Job,
+) -> None:
+    """Continue the prompts with a model, greedily.
+
+    Raises ``UserError`` for a prompt that does not fit the model with its continuation.
+    """
+    from mamushi.io import schemas
+    from mamushi.io.tables import write_table
+    from mamushi.lm.generate import continuations
+    from mamushi.lm.loading import open_tokenizer
+
+    tokenizer = open_tokenizer(model_card)
+    model, accelerator = open_arm(model_card, trained, unlearned, settings)
+    probe = settings.probe
+    table = continuations(model, tokenizer, probe.prompts, probe.new_tokens, accelerator)
+    if accelerator.is_main_process:
+        write_table(out, schemas.CONTINUATIONS, table, metadata=job.origin)
+
+
+class Judge(Opened, Cell):
+    """How the gold model is opened."""
+
+    @classmethod
+    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> Judge:  # type: ignore[override]
+        """Return how the gold model of a cell is opened."""
+        gold = Opened.of(config, model=model, arm="gold")
+        return cls(dataset=dataset, model=model, seed=seed, **vars(gold))
+
+
+def judge(
+    *,
+    generations: list[Input],
+    model_card: Input,
+    trained: Input,
+    out: Output,
+    settings: Judge,
+    job: Job,
+) -> None:
+    """Let the gold model read what all models of a run said, and put the texts in a table.
+
+    The higher its log-likelihood of a text, the more the text is like what a model says that never
+    saw the forget domain. Whose texts they are is read from the place of each file under results.
+    Raises ``UserError`` for files of another run, or that answer different prompts.
+    """
+    from mamushi.errors import UserError
+    from mamushi.evaluation.probes import Continuations, generations_table, source_of
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_table, write_table
+    from mamushi.lm.generate import log_likelihoods
+    from mamushi.lm.loading import open_tokenizer
+
+    sources = [source_of(path, settings.cell) for path in generations]
+    tables: list[dict[str, list[Any]]] = [
+        read_table(path, schemas.CONTINUATIONS).to_pydict() for path in generations
+    ]
+    prompts = tables[0]["prompt"]
+    for path, table in zip(generations, tables, strict=True):
+        if table["prompt"] != prompts:
+            raise UserError(
+                f"answers other prompts than {generations[0]}",
+                where=path,
+                do="delete both and run again",
+            )
+    tokenizer = open_tokenizer(model_card)
+    model, accelerator = open_model(model_card, trained, settings)
+    continued = [
+        Continuations(
+            source=source,
+            tokens=table["tokens"],
+            texts=[tokenizer.decode(ids, skip_special_tokens=True) for ids in table["tokens"]],
+            log_likelihoods=log_likelihoods(
+                model,
+                table["prompt_tokens"],
+                table["tokens"],
+                job.execution.batch_tokens,
+                accelerator,
+            ).tolist(),
+        )
+        for source, table in zip(sources, tables, strict=True)
+    ]
+    table = generations_table(settings.cell, prompts, continued)
+    if accelerator.is_main_process:
+        write_table(out, schemas.GENERATIONS, table, metadata=job.origin)
+
+
+class Relearn(OpenedArm):
+    """How the model is opened, how it is fine-tuned on a few texts, and what it is measured on."""
+
+    seed: int
+    trains: Trains
+    max_length: int
+    evaluation: HeldOut
+    relearning: Relearning
+
+    @classmethod
+    def of(cls, config: Config, *, model: str, seed: int, arm: str) -> Relearn:  # type: ignore[override]
+        """Return how an arm of this model relearns."""
+        return typed(
+            cls,
+            **vars(OpenedArm.of(config, model=model, arm=arm)),
+            seed=seed,
+            trains=Trains.of(config, model=model),
+            max_length=config["unlearning"]["max_length"],
+            evaluation=config["evaluation"],
+            relearning=config["probe"]["relearning"],
+        )
+
+
+def relearn(
+    *,
+    examples: Input,
+    tokens: Input,
+    model_card: Input,
+    trained: Input | None = None,
+    unlearned: Input | None = None,
+    out: Output,
+    settings: Relearn,
+    job: Job,
+) -> None:
+    """Fine-tune a model on a few forget examples, and measure how fast it learns the domain.
+
+    Gold never saw the domain: an unlearned model that comes back much faster had only hidden it.
+    Raises ``UserError`` without a forget text to learn, or if training diverges.
+    """
+    from mamushi.io import schemas
+    from mamushi.io.tables import EVALUATION, FORGET, INFERENCE, write_table
+    from mamushi.lm.perplexity import require_domains
+    from mamushi.lm.tokens import read_tokens, subset
+    from mamushi.unlearning.relearning import choose, relearn
+
+    held_out = read_tokens(tokens, examples, EVALUATION, settings.evaluation.max_length)
+    require_domains(held_out)
+    forget = read_tokens(tokens, examples, INFERENCE, settings.max_length, domains=[FORGET])
+    few = subset(forget, choose(forget, settings.relearning.examples, settings.seed))
+    model, accelerator = open_arm(
+        model_card, trained, unlearned, settings, settings.trains, settings.seed
+    )
+    curve = relearn(
+        model,
+        few,
+        held_out,
+        asdict(settings.relearning),
+        seed=settings.seed,
+        accelerator=accelerator,
+        batch_tokens=job.execution.batch_tokens,
+    )
+    if accelerator.is_main_process:
+        write_table(out, schemas.RELEARNING_CURVE, curve, metadata=job.origin)

@@ -1,0 +1,51 @@
+# What is left of single forget texts in the models after a deletion, beside gold.
+
+
+rule left:
+    input:
+        paths.TABLE.replace("{table}", "membership"),
+
+
+rule membership:
+    input:
+        trained=trained_of(),
+        unlearned=unlearned_of,
+        examples=paths.EXAMPLES,
+        tokens=of_arm(paths.TOKENS),
+        model_card=of_arm(paths.MODEL_CARD),
+    output:
+        out=paths.MEMBERSHIP,
+    log:
+        "results/logs/membership/{dataset}/{model}/seed{seed}/{arm}.log",
+    conda:
+        "../../../envs/mamushi.yaml"
+    threads: RESOURCES.cores(8)
+    resources:
+        gpu=RESOURCES.gpus,
+        mem_mb=RESOURCES.model_memory,
+        runtime=RESOURCES.of_model(30, 20, 5),
+    params:
+        settings=settings("membership", "model", "arm"),
+    shell:
+        "exec python -m mamushi membership --examples {input.examples:q}"
+        " --tokens {input.tokens:q} --model-card {input.model_card:q}"
+        " --trained {input.trained:q} --unlearned {input.unlearned:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule left_tables:
+    input:
+        lambda wildcards: measured(config["left"], grid.left(config)),
+    output:
+        csv=in_report("membership", "What is left"),
+        parquet=paths.TABLE.replace("{table}", "membership"),
+    log:
+        "results/logs/left_tables.log",
+    localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
+    params:
+        settings=settings("left"),
+    shell:
+        'exec python -m mamushi left --out-folder "$(dirname {output.csv:q})"'
+        " --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,0 +1,112 @@
+"""What is left of single forget texts in models after a deletion, beside gold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mamushi.config import grid
+from mamushi.config.kinds import Section
+from mamushi.io import paths
+from mamushi.running.stage import Input, Job, Output
+from mamushi.stages._models import Config, OpenedArm, open_arm
+
+if TYPE_CHECKING:
+    from mamushi.lm.tokens import TokenSet
+
+GPU = True
+
+
+class Membership(OpenedArm):
+    """How the model is opened, how many texts it reads, and where they are cut."""
+
+    texts: int
+    max_length: int
+
+    @classmethod
+    def of(cls, config: Config, *, model: str, arm: str) -> Membership:
+        """Return what an arm of this model is to read."""
+        return cls(
+            **vars(OpenedArm.of(config, model=model, arm=arm)),
+            texts=config["left"]["texts"],
+            max_length=config["evaluation"]["max_length"],
+        )
+
+
+def membership(
+    *,
+    examples: Input,
+    tokens: Input,
+    model_card: Input,
+    trained: Input | None = None,
+    unlearned: Input | None = None,
+    out: Output,
+    settings: Membership,
+    job: Job,
+) -> None:
+    """Read single forget texts, from which membership inference starts: those that were there to be
+    ranked, and those that were held out. Raises ``UserError`` if a likelihood is not finite."""
+    import numpy as np
+
+    from mamushi.errors import UserError
+    from mamushi.io.tables import write_table
+    from mamushi.lm.perplexity import nll_table, text_nll
+    from mamushi_extras.left.schemas import LIKELIHOODS
+
+    texts, sections = _forget_texts(examples, tokens, settings.texts, settings.max_length)
+    model, accelerator = open_arm(model_card, trained, unlearned, settings)
+    likelihoods = text_nll(model, texts, job.execution.batch_tokens, accelerator)
+    if not np.isfinite(likelihoods.nll).all():
+        what = "the likelihood of a text is not finite: the model diverged"
+        raise UserError(what, do="lower its learning rate")
+    if accelerator.is_main_process:
+        columns = {**nll_table(likelihoods, texts.ids), "section": sections}
+        write_table(out, LIKELIHOODS, columns, metadata=job.origin)
+
+
+def _forget_texts(
+    examples: Path, tokens: Path, most: int, max_length: int
+) -> tuple[TokenSet, list[str]]:
+    """Return at most ``most`` forget texts of the inference and of the evaluation section, with the
+    section of each: the same for every model of a dataset, and fewer are a part of more."""
+    import numpy as np
+
+    from mamushi.io.domains import EVALUATION, FORGET, INFERENCE
+    from mamushi.lm.tokens import joined, read_tokens, subset
+
+    parts, sections = [], []
+    for section in (INFERENCE, EVALUATION):
+        texts = read_tokens(tokens, examples, section, max_length, domains=[FORGET])
+        predicted = np.flatnonzero(texts.lengths > 1)
+        rows = np.sort(np.random.default_rng(0).permutation(predicted)[:most])
+        parts.append(subset(texts, rows))
+        sections += [section] * len(rows)
+    return joined(parts), sections
+
+
+class Left(Section):
+    """Axes, ``starts`` by model, and the models that are ``ready``, trained before."""
+
+    grid: dict[str, Any]
+    starts: dict[str, str]
+    ready: list[str]
+
+    @classmethod
+    def of(cls, config: Config) -> Left:
+        """Return of which models is asked what is left in them."""
+        names = config["left"]["models"]
+        return cls(
+            grid=grid.axes(config, "left"),
+            starts=grid.starts(config, "left"),
+            ready=[name for name in names if config["models"][name].get("contaminated")],
+        )
+
+
+def left(*, root: Path = paths.RESULTS, out_folder: Output, settings: Left, job: Job) -> None:
+    """Collect what is left of forget texts in the models of all cells, beside the same of gold."""
+    from mamushi.io.tables import publish
+    from mamushi_extras.left.membership_table import audit_texts
+    from mamushi_extras.left.schemas import MEMBERSHIP
+
+    table = audit_texts(settings.grid, settings.starts, settings.ready, root)
+    publish(out_folder, [(MEMBERSHIP, table)], job.origin)

@@ -1,0 +1,35 @@
+# A page of every cell to browse its rankings.
+
+
+OF_EVIDENCE.append(paths.RANKING)
+
+
+rule ranking:
+    input:
+        examples=paths.EXAMPLES,
+        scores=partial(ranking_of, selector=RANKED),
+        refits=refits_of(RANKED),
+        stability=expand(paths.STABILITY, selector=RANKED, allow_missing=True),
+        tokens=expand(
+            paths.TOKENS_SHOWN,
+            selector=grid.token_rankings(config, GRID),
+            allow_missing=True,
+        ),
+    output:
+        out=report(
+            paths.RANKING,
+            caption="../../report/ranking.rst",
+            category="Rankings",
+            labels={"dataset": "{dataset}", "model": "{model}", "seed": "{seed}"},
+        ),
+    log:
+        "results/logs/ranking/{dataset}/{model}/seed{seed}.log",
+    localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
+    params:
+        settings=settings("ranking", *CELL),
+    shell:
+        "exec python -m mamushi ranking --examples {input.examples:q} --scores {input.scores:q}"
+        " --refits {input.refits:q} --stability {input.stability:q} --tokens {input.tokens:q}"
+        " --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"

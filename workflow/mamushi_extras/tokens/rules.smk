@@ -1,0 +1,67 @@
+# Tokens in the place of texts: a selector of tokens scores every token of the forget set once, and
+# every budget masks the highest of them.
+
+
+rule token_scores:
+    input:
+        examples=paths.EXAMPLES,
+        tokens=of_arm(paths.TOKENS, "gold"),
+    output:
+        out=paths.TOKEN_SCORES,
+    log:
+        "results/logs/token_scores/{dataset}/{model}/seed{seed}/{selector}.log",
+    localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
+    params:
+        settings=settings("token-scores", "model", "selector", "seed"),
+    shell:
+        "exec python -m mamushi token-scores --examples {input.examples:q}"
+        " --tokens {input.tokens:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule spans:
+    input:
+        scores=paths.TOKEN_SCORES,
+    output:
+        out=paths.SPANS,
+    log:
+        "results/logs/spans/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
+    localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
+    params:
+        settings=settings("spans", "beta"),
+    shell:
+        "exec python -m mamushi spans --scores {input.scores:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# As the manifests of lists, and what the page shows of a ranking of tokens.
+rule token_manifests:
+    input:
+        examples=paths.EXAMPLES,
+        tokens=of_arm(paths.TOKENS, "gold"),
+        duplicates=paths.DUPLICATES,
+        model_card=of_arm(paths.MODEL_CARD, "gold"),
+        scores=paths.TOKEN_SCORES,
+    output:
+        out=expand(
+            paths.SPANS_MANIFEST,
+            beta=[paths.beta(budget) for budget in grid.budgets(config)],
+            allow_missing=True,
+        ),
+        shown=paths.TOKENS_SHOWN,
+    log:
+        "results/logs/token_manifests/{dataset}/{model}/seed{seed}/{selector}.log",
+    localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
+    params:
+        settings=settings("token-manifests", *CELL, "selector"),
+    shell:
+        "exec python -m mamushi token-manifests --examples {input.examples:q}"
+        " --tokens {input.tokens:q} --duplicates {input.duplicates:q}"
+        " --model-card {input.model_card:q} --scores {input.scores:q} --out {output.out:q}"
+        " --shown {output.shown:q} --settings {params.settings:q} > {log:q} 2>&1"

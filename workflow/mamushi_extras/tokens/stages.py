@@ -1,0 +1,192 @@
+"""Rankings of tokens in the place of texts: scores, spans to leave out, and what to expect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mamushi.config import grid
+from mamushi.config.kinds import Section
+from mamushi.config.selectors import comparison, kind_of, selector_settings
+from mamushi.registry import plugin
+from mamushi.running.stage import Input, Job, Output
+from mamushi.stages._models import Cell, Config
+
+if TYPE_CHECKING:
+    from mamushi_extras.tokens.masks import TokenPool
+
+
+class TokenScores(Section):
+    """A selector of tokens, the seed, and the length at which trainings cut texts."""
+
+    selector: str
+    kind: str
+    settings: dict[str, Any]
+    seed: int
+    max_length: int
+
+    @classmethod
+    def of(cls, config: Config, *, model: str, selector: str, seed: int) -> TokenScores:
+        """Return how a selector ranks the tokens of a cell."""
+        return cls(
+            selector=selector,
+            kind=kind_of(config, selector).name,
+            settings=selector_settings(config, selector),
+            seed=seed,
+            max_length=config["models"][model]["training"]["max_length"],
+        )
+
+    def plug_ins(self) -> Sequence[str]:
+        """Return the module that the stage loads by name."""
+        return [plugin("selector", self.kind).module]
+
+
+def token_scores(
+    *, examples: Input, tokens: Input, out: Output, settings: TokenScores, job: Job
+) -> None:
+    """Score every token of the forget set by one selector of tokens."""
+    import pyarrow as pa
+
+    from mamushi.io.tables import write_table
+    from mamushi.registry import load
+    from mamushi_extras.tokens.schemas import TOKEN_SCORES
+
+    pool = _pool(examples, tokens, settings.max_length)
+    selector = load("selector", settings.kind)
+    scores = selector.score_tokens(pool, settings.settings, settings.seed)
+    columns = {
+        "id": pool.texts.ids,
+        "domain": pool.texts.domains,
+        "score": pa.array(scores, pa.list_(pa.float32())),
+    }
+    metadata = {"provenance": job.origin, "cut": settings.max_length}
+    write_table(out, TOKEN_SCORES, columns, metadata=metadata)
+
+
+def _pool(examples: Path, tokens: Path, max_length: int) -> TokenPool:
+    from mamushi.data.labels import group_codes
+    from mamushi.io.domains import CONTAMINATION, INFERENCE
+    from mamushi.io.shards import ranked
+    from mamushi.lm.tokens import read_tokens
+    from mamushi_extras.tokens.masks import TokenPool
+
+    texts, contamination = (
+        read_tokens(tokens, examples, section, max_length)
+        for section in (INFERENCE, CONTAMINATION)
+    )
+    return TokenPool(texts, contamination, group_codes(ranked(examples, "group")["group"]))
+
+
+class Spans(Section):
+    """Spans depend on what they are made from and the budget alone."""
+
+    beta: float
+
+    @classmethod
+    def of(cls, config: Config, *, beta: str) -> Spans:
+        """Return the budget of a mask."""
+        return cls(beta=float(beta))
+
+
+def spans(*, scores: Input, out: Output, settings: Spans, job: Job) -> None:
+    """List the spans to leave out of the loss at one budget: the tokens of the highest scores."""
+    import pyarrow.compute as pc
+
+    from mamushi.io import schemas
+    from mamushi.io.domains import FORGET
+    from mamushi.io.tables import read_table, write_table
+    from mamushi.selection.removals import count
+    from mamushi_extras.tokens.masks import highest_spans, rows_of
+    from mamushi_extras.tokens.schemas import TOKEN_SCORES
+
+    table = read_table(scores, TOKEN_SCORES)
+    table = table.filter(pc.equal(table["domain"], FORGET))
+    by_text = [text.values.to_numpy() for text in table["score"]]
+    masked = highest_spans(by_text, count(settings.beta, sum(map(len, by_text))))
+    rows = rows_of(table["id"].to_pylist(), masked)
+    write_table(out, schemas.SPANS, rows, metadata=job.origin)
+
+
+class TokenManifests(Cell):
+    """A selector of tokens, why it is there for comparison alone, if so, the budgets, how often it
+    scores again, and the length at which trainings cut texts."""
+
+    selector: str
+    kind: str
+    settings: dict[str, Any]
+    compared: str | None
+    budgets: list[float]
+    whole: int
+    max_length: int
+
+    @classmethod
+    def of(  # type: ignore[override]
+        cls, config: Config, *, dataset: str, model: str, seed: int, selector: str
+    ) -> TokenManifests:
+        """Return what the manifests of a selector's masks say of it."""
+        return cls(
+            **{"dataset": dataset, "model": model, "seed": seed, "selector": selector},
+            kind=kind_of(config, selector).name,
+            settings=selector_settings(config, selector),
+            compared=comparison(config, selector),
+            budgets=grid.budgets(config),
+            whole=config["evidence"]["refits"]["whole"],
+            max_length=config["models"][model]["training"]["max_length"],
+        )
+
+    def plug_ins(self) -> Sequence[str]:
+        """Return the module that the stage loads by name."""
+        return [plugin("selector", self.kind).module]
+
+
+def token_manifests(
+    *,
+    examples: Input,
+    tokens: Input,
+    duplicates: Input,
+    model_card: Input,
+    scores: Input,
+    out: list[Output],
+    shown: Output,
+    settings: TokenManifests,
+    job: Job,
+) -> None:
+    """Write the manifest of the mask at every budget of a selector of tokens, and what the page
+    shows of it (JSON).
+
+    A manifest says how well the ranking tells the domains apart, what the mask would take of the
+    retain texts, how much of it refits with other seeds mask as well, and what follows. Apart from
+    the spans, since none of that changes them.
+    """
+    from mamushi.evidence.confounds import read_texts
+    from mamushi.evidence.judgement import ranking_words
+    from mamushi.io.files import write_json
+    from mamushi.io.tables import read_table
+    from mamushi.lm.loading import open_tokenizer
+    from mamushi.registry import load
+    from mamushi.selection.refits import refit_seed
+    from mamushi_extras.tokens.schemas import TOKEN_SCORES
+    from mamushi_extras.tokens.token_ranking import TokenRanking
+
+    pool = _pool(examples, tokens, settings.max_length)
+    column = read_table(scores, TOKEN_SCORES)["score"]
+    by_text = [text.values.to_numpy() if text.is_valid else None for text in column]
+    cross_fitted = "folds" in settings.settings
+    score = load("selector", settings.kind).score_tokens
+    seeds = [refit_seed(settings.seed, i) for i in range(settings.whole if cross_fitted else 0)]
+    refits = [score(pool, settings.settings, seed) for seed in seeds]
+    labels = read_texts(examples, duplicates, pool.texts.ids.tolist())
+    ranking = TokenRanking(pool.texts, by_text, refits, labels, cross_fitted, settings.compared)
+    separates = ranking.separates()
+    selector = {
+        **{"selector": settings.selector, "kind": settings.kind},
+        "settings": settings.settings,
+    }
+    head = {**settings.cell, **selector, "max_length": settings.max_length}
+    for path, beta in zip(out, settings.budgets, strict=True):
+        manifest = ranking.manifest(beta, separates)
+        write_json(path, {**head, "beta": beta, **manifest, "provenance": job.origin})
+    words = ranking_words(separates, settings.compared)
+    page = ranking.shown(open_tokenizer(model_card), settings.budgets, words)
+    write_json(shown, {"selector": settings.selector, **page})
