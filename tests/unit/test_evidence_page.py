@@ -1,4 +1,4 @@
-"""Claims and their verdicts on a run whose effects are known, and the pages made from the archive."""
+"""Claims and their verdicts on a run whose effects are known; the pages made from the archive."""
 
 from __future__ import annotations
 

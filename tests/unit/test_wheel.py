@@ -1,0 +1,63 @@
+"""The wheel has all that a run needs: users miss a profile or a rule file that is left out."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from tests.support.workflow import ROOT
+
+OUTSIDE = (
+    "workflow/rules/",
+    "workflow/report/",
+    "workflow/Snakefile",
+    "profiles/",
+    "envs/mamushi.yaml",
+)
+"""What installs into share/mamushi, beside the packages."""
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """The files of a wheel that is built of what is tracked."""
+    folder = tmp_path_factory.mktemp("wheel")
+    for name in tracked():
+        target = folder / "source" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, target)
+    pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
+    subprocess.run([*pip, "--wheel-dir", folder, folder / "source"], check=True)
+    (path,) = folder.glob("*.whl")
+    with zipfile.ZipFile(path) as wheel:
+        return set(wheel.namelist())
+
+
+def tracked() -> list[str]:
+    """List the files of the repository that are still there."""
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.splitlines()
+    if not listed:
+        pytest.skip("no clone of the repository")
+    parts = ("workflow/", "profiles/", "envs/")
+    names = [name for name in listed if name.startswith(parts) or "/" not in name]
+    return [name for name in names if (ROOT / name).is_file()]
+
+
+def test_every_file_of_the_packages_is_in_the_wheel(packed: set[str]) -> None:
+    names = {name.removeprefix("workflow/") for name in tracked() if name.startswith("workflow/")}
+    files = {name for name in names if name.startswith(("mamushi", "snakemake_logger"))}
+    assert not files - packed
+
+
+def test_every_profile_and_rule_file_is_in_the_wheel(packed: set[str]) -> None:
+    """That of the paper to the letter was not."""
+    shared = {name.partition("/data/share/mamushi/")[2] for name in packed}
+    needed = {name for name in tracked() if name.startswith(OUTSIDE) and name[-3:] != ".md"}
+    assert "profiles/paper-literal/science.yaml" in needed
+    assert not needed - shared
+    assert {"Snakefile", "config.yaml"} <= shared
