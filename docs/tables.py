@@ -6,6 +6,7 @@ patterns. MkDocs runs this file as a hook (``hooks`` in mkdocs.yml).
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 
@@ -15,6 +16,7 @@ from mkdocs.structure.files import File, Files
 
 from mamushi.io import paths, schemas
 from mamushi.io.columns import Table, meaning
+from mamushi.rooms import PACKAGE
 
 PAGE = "science/tables.md"
 NAMES = {"double": "float64", "halffloat": "float16", "bool": "boolean"}
@@ -46,8 +48,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def tables() -> list[Table]:
     """Return all tables, by name."""
-    found = [each for each in vars(schemas).values() if isinstance(each, Table)]
-    return sorted(found, key=lambda each: each.name)
+    rooms = sorted(PACKAGE.glob("*/schemas.py"))
+    names = [f"{PACKAGE.name}.{path.parent.name}.schemas" for path in rooms]
+    modules = [schemas, *map(importlib.import_module, names)]
+    declared = [
+        one for module in modules for one in vars(module).values() if isinstance(one, Table)
+    ]
+    return sorted(declared, key=lambda table: table.name)
 
 
 def files() -> dict[str, str]:

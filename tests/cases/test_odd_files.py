@@ -19,6 +19,7 @@ from mamushi.io import schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import write_table
 from mamushi_extras.api.frames import Frame, names_of
+from mamushi_extras.unlabelled.schemas import POSTERIOR
 from tests.support.odd_files import (
     COLUMNS,
     FIVE,
@@ -202,7 +203,7 @@ def test_nothing_is_written_into_the_folder_that_is_read(
 
 
 @pytest.mark.parametrize(
-    "kind", [schemas.CALIBRATED, schemas.CLOSE, schemas.POSTERIOR, schemas.REFITS, schemas.SPANS]
+    "kind", [schemas.CALIBRATED, POSTERIOR, schemas.REFITS, schemas.SPANS]
 )
 def test_no_other_table_of_a_run_is_a_list(
     kind: schemas.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mamushi_extras.left.schemas import MEMBERSHIP
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_table
 from tests.support import small_grid
@@ -55,7 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def rows(folder: Path, **columns: Any) -> list[dict[str, Any]]:
     table = folder / paths.TABLE.format(table="membership")
-    found = read_table(table, schemas.MEMBERSHIP).to_pylist()
+    found = read_table(table, MEMBERSHIP).to_pylist()
     return [row for row in found if all(row[key] == value for key, value in columns.items())]
 
 

@@ -15,6 +15,7 @@ from mamushi.config import arms
 from mamushi.config.grid import cells
 from mamushi.io import paths, schemas
 from mamushi.io.tables import write_table
+from mamushi_extras.left.schemas import LIKELIHOODS
 from tests.support.score_files import unknown_texts
 
 AXES: dict[str, Any] = {
@@ -64,7 +65,7 @@ def write_model(root: Path, name: str, at: Mapping[str, Any], arm: str) -> None:
         "nll": -mean * TOKENS,
     }
     path = paths.under(root, paths.MEMBERSHIP, **at, arm=arm)
-    write_table(path, schemas.LIKELIHOODS, columns)
+    write_table(path, LIKELIHOODS, columns)
 
 
 def write_all(root: Path, axes: Mapping[str, Any] = AXES) -> None:

@@ -14,6 +14,7 @@ from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.lm import device, loading, parameters, storage, tiny
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import read_tokens
+from mamushi_extras.left.schemas import LIKELIHOODS
 from tests.support.models import PARTS, SIZES
 from tests.support.stage_files import EXECUTION, FILES, FORGET, WORDS, write_base
 
@@ -44,7 +45,7 @@ def stage(made: Path, out: Path, asked: dict[str, Any], **files: Path) -> dict[s
     words += [f"--execution={json.dumps(EXECUTION)}", f"--settings={json.dumps(settings)}"]
     assert main(["ask", *words, f"--membership={out}"]) == 0
     assert read_metadata(out)["settings"] == settings
-    columns: dict[str, Any] = read_table(out, schemas.LIKELIHOODS).to_pydict()
+    columns: dict[str, Any] = read_table(out, LIKELIHOODS).to_pydict()
     return columns
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from mamushi.errors import UserError
-from mamushi.io import paths, schemas
+from mamushi.io import paths
 from mamushi.io.tables import read_table, write_table
 from mamushi_extras.left.attacks import ATTACKS
 from mamushi_extras.left.membership_table import audit_texts
+from mamushi_extras.left.schemas import LIKELIHOODS
 from tests.support.audit_files import AXES, HELD, PLANTED, RANKED, write_all
 
 Rows = list[dict[str, Any]]
@@ -95,10 +96,10 @@ def test_an_attack_that_accuses_gold_models_is_marked(root: Path, tmp_path: Path
     copy = tmp_path / "results"
     shutil.copytree(root, copy)
     for path in copy.glob("runs/**/arms/**/membership.parquet"):
-        columns = read_table(path, schemas.LIKELIHOODS).to_pydict()
+        columns = read_table(path, LIKELIHOODS).to_pydict()
         easier = [20.0 if s == "inference" else 0.0 for s in columns["section"]]
         columns["nll"] = [n - e for n, e in zip(columns["nll"], easier, strict=True)]
-        write_table(path, schemas.LIKELIHOODS, columns)
+        write_table(path, LIKELIHOODS, columns)
     rows = where(made(copy), method="retraining", members="removed", measure="auc")
     of_loss = one(rows, attack="loss", planted=None)
     assert of_loss["at_fault"]
@@ -129,7 +130,7 @@ def test_a_table_of_other_texts_is_refused(root: Path, tmp_path: Path) -> None:
     shutil.copytree(root, copy)
     at: dict[str, Any] = {"dataset": "alpha", "model": "small", "seed": 1, "arm": "beta0"}
     path = paths.under(copy, paths.MEMBERSHIP, **at)
-    write_table(path, schemas.LIKELIHOODS, read_table(path, schemas.LIKELIHOODS).slice(6))
+    write_table(path, LIKELIHOODS, read_table(path, LIKELIHOODS).slice(6))
     with pytest.raises(UserError, match="other texts") as caught:
         made(copy)
     assert str(path) in str(caught.value)

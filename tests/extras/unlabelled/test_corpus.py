@@ -21,6 +21,7 @@ from mamushi_extras.unlabelled.corpus import (
     words,
 )
 from mamushi_extras.unlabelled.like import ANSWERED, EXAMPLE, GIVEN, SCREEN, WANTED
+from mamushi_extras.unlabelled.schemas import POSTERIOR
 
 SEPARATES = {
     **{"auc": 0.9, "auc_low": 0.85, "auc_high": 0.95, "follows": []},
@@ -80,7 +81,7 @@ def test_a_table_ranks_the_corpus_and_nothing_else(tmp_path: Path) -> None:
     again = read_corpus(scores, tmp_path / "examples.parquet", hits=False)
     assert again.order.tolist() == corpus.order.tolist()
     table = again.table(scores)
-    assert table.schema == schemas.POSTERIOR.schema
+    assert table.schema == POSTERIOR.schema
     ranks = table["rank"].to_pylist()
     assert [ranks[row] for row in corpus.order] == [*range(1, 2008)]
     assert table["rank"].null_count == 93 + 50

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,12 @@ from mamushi.data import readers
 from mamushi.data.matching import Removal
 from mamushi.errors import UserError
 from mamushi.io import digests, paths, schemas, tabular
-from mamushi.io.files import read_json, sha256
+from mamushi.io.files import read_json
 from mamushi.io.tables import read_metadata, read_table
+from mamushi.rooms import additions
 from mamushi.selection.removals import digest
 from mamushi.unlearning.removal import OURS, columns_of, padded, read_ids
-from mamushi_extras.windows.windows import Span, document_of, span_of
 
-Windows = dict[str, dict[Span, str]]
-"""By document, the digest of each window by its characters there."""
 AN_ID = re.compile(r"(?i:(?:^|[^a-z])(?:id|key|uuid|guid|index|idx|number|nr|no))$|[a-z]I[dD]$")
 """How the name of a column ends that has ids."""
 SIDECAR = ".manifest.json"
@@ -51,32 +49,8 @@ class RemovalList:
     cross_posts: list[str] = field(default_factory=list)
     """Texts of the dataset that stood in both domains: in no list."""
     manifest: Mapping[str, Any] | None = None
-    windows: Mapping[str, Mapping[Span, str]] = field(default_factory=dict)
-    """Of a list of windows, those of each document that are cut or that it goes for."""
-    close: frozenset[str] = frozenset()
-    """Those that restate a listed one, and their copies."""
     padded: frozenset[str] = frozenset()
     """Lines of plain text that have white space around an id."""
-
-    @property
-    def divided(self) -> Mapping[str, Any]:
-        """Return how documents were divided into windows; nothing where they were not."""
-        return (self.rows or {}).get("windows") or {}
-
-    @property
-    def cuts(self) -> bool:
-        """Return whether windows are cut out of their documents."""
-        return self.divided.get("action") == "cut"
-
-    @property
-    def whole(self) -> bool:
-        """Return whether it is of windows whose documents go."""
-        return self.divided.get("action") == "remove"
-
-    @property
-    def labelled(self) -> bool:
-        """Return whether it is of windows whose documents go since they have the label."""
-        return self.whole and bool(self.divided["labelled"])
 
     @property
     def copied(self) -> set[str]:
@@ -85,10 +59,7 @@ class RemovalList:
 
     @property
     def all(self) -> set[str]:
-        """Return the ids of texts with their copies. Raises ``UserError`` for windows to cut."""
-        if self.cuts:
-            do = "cut them with mamushi apply"
-            raise UserError("lists windows of texts, and no texts", where=self.path, do=do)
+        """Return the ids of texts with their copies."""
         return {*self.ids} | self.copied
 
     def of_run(self, name: str) -> Path:
@@ -117,16 +88,18 @@ class RemovalList:
             raise UserError(f"is of another run than {self.path}", where=path, do=do)
         return card
 
+    def row_names(self) -> list[str]:
+        """Return the ids of the rows that it is about, without copies."""
+        return self.ids
+
     def all_copies(self) -> tuple[Path, Callable[[str], list[str]]]:
         """Return where the texts of its run are, and what gives the copies of one, also of one that
         stays. Raises ``UserError`` as ``of_run``."""
         examples = self.of_run("examples")
         copies: dict[str, list[str]] = {}
-        # Of documents with labels the first window is kept for all windows of a copy.
-        of = document_of if self.labelled else str
         for row in self.duplicates():
-            copies.setdefault(of(row["kept_id"] or ""), []).append(row["id"])
-        return examples, lambda name: copies.get(of(name), [])
+            copies.setdefault(row["kept_id"] or "", []).append(row["id"])
+        return examples, lambda name: copies.get(name, [])
 
     def duplicates(self) -> list[dict[str, Any]]:
         """Return the rows of its table `duplicates`. Raises ``UserError`` as ``of_run``."""
@@ -142,7 +115,7 @@ class RemovalList:
         if args.rows and args.id is not None:
             raise UserError("both --id and --rows", do="give one of them")
         if args.rows:
-            _check_numbers(self)
+            _check_numbers(self.path, self.row_names())
             return None
         if args.id is not None:
             return str(args.id)
@@ -173,7 +146,7 @@ class RemovalList:
         if args.text is not None:
             return str(args.text)
         known = None if self.rows is None else self.rows["text"]
-        if known is None or (args.changed_texts and not self.cuts):
+        if known is None or args.changed_texts:
             return None
         if known not in (there := readers.columns(data, quote=self.quote(args))):
             what = f"no column {known!r} with the texts that were ranked"
@@ -196,26 +169,43 @@ class RemovalList:
             what = "the list has the numbers of rows, and their texts are not to be compared"
             do = "say --rows as well if the numbers are those of this table"
             raise UserError(what, where=data, do=do)
-        return Removal(
-            {*self.windows} if self.cuts else {*self.ids} | self.copied | self.close,
-            column,
-            text,
-            texts={} if self.divided else self.texts,
-            windows=self.windows,
-            cuts=self.cuts,
-            changed_texts=args.changed_texts,
-            missing_ids=args.missing_ids,
-            others=self._others(args, data),
-            padded=self.padded,
-        )
+        others = self._others(args, data)
+        options = {"changed_texts": args.changed_texts, "missing_ids": args.missing_ids}
+        return self.removing(column, text, others=others, padded=self.padded, **options)
+
+    def removing(self, column: str | None, text: str | None, **options: Any) -> Removal:
+        """Return the rows that go by their ids in a ``column``, with their texts compared."""
+        return Removal(self.all, column, text, texts=self.texts, **options)
+
+    def exported(self) -> tuple[list[str], dict[str, Any] | None, list[str]]:
+        """Return the ids by rank, each with its copies after it, what they are, and the digests of
+        their texts."""
+        ids = [each for name in self.ids for each in (name, *self.copies.get(name, []))]
+        return ids, self.rows, [self.texts[name] for name in ids if name in self.texts]
+
+    def receipt(self, removal: Removal) -> dict[str, Any]:
+        """Return how many of its ids are there, and which are not."""
+        ids = [*self.ids, *sorted(self.copied)]
+        return {
+            "listed": len(self.ids),
+            "copies": len(self.copied),
+            "found": len(removal.found),
+            "copies_found": sum(name in removal.found for name in self.copied),
+            "not_found": [name for name in ids if name not in removal.found],
+        }
+
+    def report(self, removal: Removal) -> list[str]:
+        """Return what became of its rows, in lines to print."""
+        copies = f"{self.receipt(removal)['copies_found']:,} of them as copies"
+        return [f"{removal.removed:,} of {removal.read:,} rows removed, {copies}"]
 
 
-def _check_numbers(listed: RemovalList) -> None:
+def _check_numbers(path: Path, ids: Sequence[str]) -> None:
     """Raise ``UserError`` for an id that is no number of a row."""
-    for name in (document_of(name) if listed.divided else name for name in listed.ids):
+    for name in ids:
         if not (name.isascii() and name.isdigit() and name[0] != "0"):
             what = f"{name!r} is no number of a row: they count from 1"
-            raise UserError(what, where=listed.path, do="name the column with the ids in --id")
+            raise UserError(what, where=path, do="name the column with the ids in --id")
 
 
 def read(path: Path) -> RemovalList:
@@ -253,7 +243,10 @@ def read(path: Path) -> RemovalList:
     )
     if place is not None:
         _refuse_earlier(listed)
-    return _of_windows(listed) if listed.divided else _with_cross_posts(listed)
+    listed = _with_cross_posts(listed)
+    for step in additions("removal_list"):
+        listed = step(listed)
+    return listed
 
 
 def _plain(path: Path) -> RemovalList:
@@ -279,41 +272,6 @@ def _with_cross_posts(listed: RemovalList) -> RemovalList:
     return replace(listed, cross_posts=[r["id"] for r in rows if r["reason"] == "cross_post"])
 
 
-def _of_windows(listed: RemovalList) -> RemovalList:
-    """Return a list of windows: those that are cut, or the documents that go for them."""
-    if listed.cuts:
-        windows = _windows(listed.texts.items())
-        return replace(_with_cross_posts(listed), windows=windows)
-    # Of a document in which the list ends the whole goes; where windows have labels of their own, a
-    # document goes for each that is listed.
-    documents: dict[str, list[str]] = {document_of(name): [] for name in listed.ids}
-    known: Mapping[str, Any] = documents if listed.labelled else listed.copies
-    texts, stay = {**listed.texts}, set()
-    for row in listed.duplicates():
-        of, document = document_of(row["kept_id"] or ""), document_of(row["id"])
-        if row["reason"] == "cross_post":
-            stay.add(document)
-        if document not in documents and (row["kept_id"] in known or of in known):
-            documents[of].append(document)
-            texts[row["id"]] = row["text_sha256"]
-    for several in documents.values():
-        several[:] = dict.fromkeys(several)
-    return replace(
-        listed,
-        ids=[*documents],
-        copies=documents,
-        cross_posts=sorted(stay),
-        windows=_windows(texts.items()),
-    )
-
-
-def _windows(texts: Iterable[tuple[str, str]]) -> Windows:
-    found: Windows = {}
-    for window, text in texts:
-        found.setdefault(document_of(window), {})[span_of(window)] = text
-    return found
-
-
 def _refuse_earlier(listed: RemovalList) -> None:
     from mamushi.evidence.ranking import is_earlier
 
@@ -322,28 +280,6 @@ def _refuse_earlier(listed: RemovalList) -> None:
         do = "make it again: mamushi list --budget {beta} --selector {selector}".format(**names)
         what = "is of an earlier ranking than the one that is there"
         raise UserError(what, where=listed.path, do=do)
-
-
-def with_close(listed: RemovalList, path: Path) -> RemovalList:
-    """Return a list with the close texts that ``mamushi close`` found. Raises ``UserError`` for
-    those of another list."""
-    rows = read_table(path, schemas.CLOSE).to_pylist()
-    if read_metadata(path)["list_sha256"] != sha256(listed.path):
-        do = f"make it with mamushi close {listed.path}"
-        raise UserError("is of another list", where=path, do=do)
-    texts = {row["id"]: row["text_sha256"] for row in rows}
-    for row in rows:
-        texts.update(zip(row["copies"], row["copies_sha256"], strict=True))
-    of = document_of if listed.whole else str
-    # A copy may stand in a document that goes anyway.
-    close = {of(name) for name in texts} - {*listed.ids, *listed.copied}
-    windows = {name: {**spans} for name, spans in listed.windows.items()}
-    if listed.divided:
-        for name, spans in _windows(texts.items()).items():
-            if listed.cuts or name in close:
-                windows.setdefault(name, {}).update(spans)
-    known = listed.texts if listed.divided else {**listed.texts, **texts}
-    return replace(listed, close=frozenset(close), windows=windows, texts=known)
 
 
 def _manifest(path: Path, ids: Sequence[str]) -> Mapping[str, Any] | None:

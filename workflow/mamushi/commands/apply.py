@@ -32,15 +32,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", required=True, type=Path, help="the table, a file or a folder")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="what to write")
     _row_options.arguments(parser)
-    close = "what `mamushi close LIST` wrote: what restates a removed text goes as well"
-    parser.add_argument("--close", type=Path, metavar="FILE", help=close)
 
 
 def run(args: argparse.Namespace) -> None:
     """Write the table and its receipt: the receipt first, so that no table is without one.
 
-    Raises ``UserError`` as ``_removal_list.read``, ``_removal_list.with_close`` and
-    ``rewriting.rewrite``.
+    Raises ``UserError`` as ``_removal_list.read`` and ``rewriting.rewrite``.
     """
     from mamushi.commands import _removal_list
     from mamushi.data.rewriting import refuse_existing, rewrite
@@ -50,8 +47,6 @@ def run(args: argparse.Namespace) -> None:
         refuse_existing(args.out)
     receipt = args.out.with_name(f"{args.out.name}.receipt.json")
     listed = _removal_list.read(args.list)
-    if args.close:
-        listed = _removal_list.with_close(listed, args.close)
     removal = listed.removal(args, args.data)
     asked = _asked(args, listed, removal)
     if _is_done(receipt, asked, args.out, args.data):
@@ -80,15 +75,7 @@ def run(args: argparse.Namespace) -> None:
 def _say(
     args: argparse.Namespace, listed: RemovalList, removal: Removal, ids: Mapping[str, Any]
 ) -> None:
-    close = f"{ids['close_found']:,}"
-    rows = f"{removal.removed:,} of {removal.read:,} rows removed"
-    if listed.cuts:
-        also = f", with {close} close windows" if args.close else ""
-        print("{characters:,} characters cut from {rows:,} rows".format(**removal.cut) + also)
-        print(f"{rows}, of which nothing would be left")
-    else:
-        also = f", {close} as close texts" if args.close else ""
-        print(f"{rows}, {ids['copies_found']:,} of them as copies{also}")
+    print(*listed.report(removal), sep="\n")
     if missing := ids["not_found"]:
         print(f"{len(missing):,} ids of the list are not there, the first is {missing[0]!r}")
     if removal.changed:
@@ -106,12 +93,10 @@ def _asked(args: argparse.Namespace, listed: RemovalList, removal: Removal) -> d
     from mamushi.io.provenance import versions
 
     about = listed.manifest or {}
-    close = {"path": str(args.close), "sha256": sha256(args.close)} if args.close else None
     return {
         "list": {"path": str(args.list), "sha256": sha256(args.list)},
         "of": {name: about.get(name) for name in ("dataset", "model", "seed", "selector", "beta")},
         "id": removal.column or "the number of the row, from 1",
-        "close": close,
         "versions": versions(),
     }
 
@@ -149,11 +134,6 @@ def _is_done(receipt: Path, asked: Mapping[str, Any], out: Path, data: Path) -> 
 
 def _receipt(listed: RemovalList, removal: Removal, written: Rewritten) -> dict[str, Any]:
     """Return what was done, with digests."""
-    from mamushi_extras.windows.windows import document_of
-
-    of = document_of if listed.cuts else str
-    ids = [*listed.windows] if listed.cuts else [*listed.ids, *sorted(listed.copied)]
-    ids += sorted(listed.close - {*ids})
 
     def of_files(digests: dict[str, str]) -> str | dict[str, str]:
         """Return the digest of the one file, of a folder those of all."""
@@ -168,17 +148,9 @@ def _receipt(listed: RemovalList, removal: Removal, written: Rewritten) -> dict[
             "others": removal.read - removal.removed,
             "without_an_id": removal.unnamed,
         },
-        **({"cut": removal.cut} if listed.cuts else {}),
+        **removal.counts(),
         "texts": {"compared": removal.compared, "changed": removal.changed},
-        "ids": {
-            "listed": len(listed.ids),
-            "copies": len(listed.copied),
-            "close": len(listed.close),
-            "found": len(removal.found),
-            "copies_found": sum(of(name) in removal.found for name in listed.copied),
-            "close_found": sum(of(name) in removal.found for name in listed.close),
-            "not_found": [name for name in ids if name not in removal.found],
-        },
+        "ids": listed.receipt(removal),
         # They stood in both domains, and so are in no list.
         "cross_posts": listed.cross_posts,
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from mamushi.commands import _model_folder as model
 from mamushi.commands import _row_options
 from mamushi.errors import UserError
+from mamushi.rooms import additions
 
 if TYPE_CHECKING:
     from mamushi.commands._removal_list import RemovalList
@@ -26,10 +27,6 @@ FORMATS = {
     "ids": "plain text: an id a line, by rank, each with its copies after it",
     "jsonl": "folder with forget.jsonl and retain.jsonl, as load_dataset and so open-unlearning "
     "read them",
-    "labels": "of spans: JSON Lines with input_ids, attention_mask and labels, -100 where a token "
-    "is masked, as TRL and axolotl read tokenized texts",
-    "cut": "of spans: JSON Lines with what is left of the texts, for trainers without labels: the "
-    "model does not see what is masked, and nothing of that was measured",
 }
 README = """\
 ---
@@ -48,12 +45,18 @@ configs:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.epilog = "formats:\n" + "\n".join(f"  {n:<12}{about}" for n, about in FORMATS.items())
+    formats = FORMATS | {name: about for name, (about, _) in _formats_of_rooms().items()}
+    parser.epilog = "formats:\n" + "\n".join(f"  {n:<12}{about}" for n, about in formats.items())
     parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a removal list")
-    parser.add_argument("--to", choices=FORMATS, metavar="FORMAT", help=", ".join(FORMATS))
+    parser.add_argument("--to", choices=formats, metavar="FORMAT", help=", ".join(formats))
     parser.add_argument("--data", type=Path, help="the table (default: the one that was ranked)")
     _row_options.arguments(parser)
     model.arguments(parser.add_argument_group("a model"), required=False)
+
+
+def _formats_of_rooms() -> dict[str, tuple[str, Callable[[Path, Path], None]]]:
+    """Return the formats of rooms beside the core: what each is, and what writes a list in it."""
+    return {name: kind for add in additions("export_formats") for name, kind in add().items()}
 
 
 def run(args: argparse.Namespace) -> None:
@@ -61,7 +64,6 @@ def run(args: argparse.Namespace) -> None:
     that is not the list's."""
     from mamushi.commands import _removal_list
     from mamushi.data.rewriting import refuse_existing, whole_folder
-    from mamushi_extras.tokens import token_labels as _token_labels
 
     if args.out is None:
         raise UserError("nothing says what to write", do="give --out")
@@ -73,9 +75,11 @@ def run(args: argparse.Namespace) -> None:
         model.run(args)
         return
     if args.to is None:
-        raise UserError("nothing says as what", do=f"give --to: {', '.join(FORMATS)}")
-    if args.to in ("labels", "cut"):
-        _token_labels.write(args.list, args.out, cut=args.to == "cut")
+        names = ", ".join([*FORMATS, *_formats_of_rooms()])
+        raise UserError("nothing says as what", do=f"give --to: {names}")
+    if args.to not in FORMATS:
+        _, write = _formats_of_rooms()[args.to]
+        write(args.list, args.out)
         print(args.out)
         return
     listed = _removal_list.read(args.list)
@@ -101,13 +105,7 @@ def _write_ids(listed: RemovalList, out: Path) -> None:
         raise UserError("is the name of a table", where=out, do="end it in .txt")
     beside = out.with_name(out.name + SIDECAR)
     refuse_existing(beside)
-    ids = [each for name in listed.ids for each in (name, *listed.copies.get(name, []))]
-    if listed.cuts:
-        do = "give the list itself to mamushi apply"
-        raise UserError("lists windows to cut", where=listed.path, do=do)
-    # Of a document that goes for its windows, the whole text is not known.
-    rows = {**(listed.rows or {}), "windows": None} | ({"text": None} if listed.whole else {})
-    texts = [] if listed.whole else [listed.texts[name] for name in ids if name in listed.texts]
+    ids, rows, texts = listed.exported()
     about = {"rows": rows, "ids_sha256": digest(ids), "text_sha256": texts}
     with atomic(out) as part:
         part.write_text("".join(f"{name}\n" for name in ids), encoding="utf-8", newline="\n")

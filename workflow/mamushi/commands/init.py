@@ -318,7 +318,6 @@ def _describe(
     were ``chosen``."""
     from mamushi.config.complete import ConfigError, complete
     from mamushi.data.examples import build
-    from mamushi.data.rows import NO, YES
     from mamushi.io.domains import INFERENCE
     from mamushi.io.tables import FORGET, RETAIN
     from mamushi.registry import load
@@ -344,7 +343,7 @@ def _describe(
     dropped = {step["step"]: sum(step["dropped"].values()) for step in found["steps"]}
     gone = f"empty: {dropped['empty']:,}; copies: {dropped['exact_duplicates']:,}"
     if (corpus := found.get("corpus")) is not None:
-        rows, kind = raw.section_less(), "hits" if "terms" in settings["forget"] else "examples"
+        rows, kind = found["of_corpus"], "hits" if "terms" in settings["forget"] else "examples"
         ranked, marked = f"{corpus:,} {unit}", f"{there[FORGET]:,} {kind}"
         domains = [f"{kind}: {there[FORGET]:,}; {gone}"]
         against, others = f"{ranked} of the corpus", "nobody marked it"
@@ -358,8 +357,8 @@ def _describe(
         against, others = f"{ranked} against {there[RETAIN]:,} retain texts", f"{retain:,} {of}"
         kept_out = f"{others}; {neither:,} rows of neither are left out"
         others = f"all others, {others}" if settings["retain"] is None else kept_out
-    if raw.answers:
-        domains += [f"answers: {raw.answers.count(YES):,} yes, {raw.answers.count(NO):,} no"]
+    if answers := raw.about.get("answers"):
+        domains += [f"answers: {', '.join(f'{n:,} {answer}' for answer, n in answers.items())}"]
     lines = [f"columns: {', '.join(map(repr, columns))}", *domains, f"ranked: {against}"]
     about = _embedder.describe_model(model)
     print(f"{settings['path']}: {rows:,} {of}, {len(columns)} columns")

@@ -147,13 +147,17 @@ def _cell(
     from mamushi.evidence.judgement import leading
     from mamushi.evidence.ranking import ranking_at, read_ranking
     from mamushi.io import paths
+    from mamushi.rooms import additions
 
     cell: dict[str, str | int] = {"dataset": dataset, "model": model, "seed": seed}
     best, *others = leading(lists)
     first = lists[best][0]
     ranked = f"{first['n_forget']:,} forget texts, against {first['n_retain']:,} to keep"
+    facts = {"ranked": ranked}
+    for describe in additions("describe_cell"):
+        facts |= describe(first)
     lines = [f"{dataset}, {model}, seed {seed}"]
-    lines += _corpus(first) if "share" in first else [f"  ranked    {ranked}"]
+    lines += [f"  {name:<10}{words}" for name, words in facts.items()]
     if partly := cut(root, cell):
         lines.append(f"  cut       {partly}")
     for selector in (best, *others):
@@ -211,31 +215,6 @@ def _short(manifest: Mapping[str, Any], budget: float | None) -> list[str]:
         return []
     make = f"mamushi list --budget {share_of(asked, whole)} --selector {manifest['selector']}"
     return [f"  longer    half of the effect takes about {asked:,} of {whole:,}: {make}"]
-
-
-def _corpus(about: Mapping[str, Any]) -> list[str]:
-    """Return what is known of a corpus that nobody labelled."""
-    from mamushi.evidence.judgement import unit_of
-    from mamushi_extras.unlabelled.corpus import said
-
-    known, share, unit = about["blocklist"], about["share"], unit_of(about)
-    by = f"{about['examples']:,} examples"
-    if known:
-        low = f"{known['precision_low']:.0%} of them of the domain"
-        by = f"{known['hits']:,} hits of terms, at least {low}"
-    lines = [f"  ranked    {about['n_forget']:,} {unit} of the corpus, by {by}"]
-    if screen := about.get("screen"):
-        what, one = ("texts", "one") if unit == "texts" else ("documents", "one with a window")
-        passed = f"{screen['passed']:,} of {screen['texts']:,} {what} passed, and {one} like the"
-        chance = f"examples does with a chance of {said(screen['recall'])}"
-        lines.append(f"  screen    {passed} {chance}")
-    lines.append(f"  share     {said(share)} of them is of the domain")
-    if share["reason"]:
-        lines.append(f"            {share['reason']}")
-    if about["certain"]:
-        lines.append(f"  certain   {about['certain']:,} {unit} are copies of examples")
-    likely = f"  likely    {about['likely']:,} {unit} are more likely than not of the domain"
-    return [*lines, likely + (", at a guess of the share" if share["low"] is None else "")]
 
 
 def _texts(selector: str, ranking: Any, removed: int, examples: Path) -> list[str]:

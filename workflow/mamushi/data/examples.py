@@ -9,18 +9,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.data.duplicates import Duplicates
 from mamushi.data.raw import Raw, check_unique
-from mamushi.data.sections import joined, limited, plant, split
+from mamushi.data.sections import joined, limited, split
 from mamushi.errors import UserError
 from mamushi.io.digests import of_text
 from mamushi.io.provenance import versions
 from mamushi.io.tables import FORGET, INFERENCE, RETAIN, SECTIONS
-from mamushi_extras.unlabelled.like import ANSWERED, GIVEN, SCREEN, known_by_copies
-from mamushi_extras.windows.windows import find_copies
 
 Objects = NDArray[np.object_]
 
@@ -50,7 +47,6 @@ def build(
     sections: Mapping[str, float],
     limit: Mapping[str, int | None],
     data: Mapping[str, Any],
-    planted: Mapping[str, Any] | None = None,
     *,
     drop_duplicates: bool = True,
 ) -> tuple[pa.Table, pa.Table, dict[str, Any]]:
@@ -60,8 +56,7 @@ def build(
     each domain in a section, ``data`` the settings of the configuration's section ``data``, of
     which those of duplicates count where these are dropped. The counts are ``read`` (rows in the
     files), ``left_out`` (by the loader, with reasons), ``steps`` and ``sections``, by domain, and
-    ``groups``, of a dataset that has groups; of a corpus that nobody labelled ``corpus``, the texts
-    of it that are ranked, and ``screened``, how many a screen let pass. Raises ``UserError`` for
+    ``groups``, of a dataset that has groups; and those of ``Raw.counts``. Raises ``UserError`` for
     duplicated ids, texts that are too long or all empty, a domain without texts, in all or in a
     section, and a group in two sections.
     """
@@ -73,28 +68,22 @@ def build(
     rows = left.rows
     if drop_duplicates:
         near, words = data["near_duplicates"], data["shingle_words"]
-        # A corpus has texts of the domain, so a copy of an example is no cross-post.
-        apart = raw.forget[rows] & (raw.given is None)
-        of = raw.documents and [raw.documents[row] for row in rows.tolist()]
-        found = find_copies(texts[rows].tolist(), apart, of, threshold=near, words=words)
+        copies = raw.copies(rows, texts[rows].tolist(), threshold=near, words=words)
     else:
-        found = Duplicates.none(len(rows))
-    raw = known_by_copies(raw, rows, found.roots)
+        copies = Duplicates.none(len(rows))
+    raw = raw.joined(rows, copies.roots)
     left.forget = raw.forget
     # Made before sections and limits, which leave rows out of the experiment, not out of the
     # training data from which copies are to be removed.
-    outside = [raw.given is not None and raw.given[row] is not None for row in rows.tolist()]
     ids = np.array(raw.ids, dtype=object)[rows]
-    duplicates = _copies(ids, texts[rows], found, np.array(outside))
-    left.drop("exact_duplicates", rows[found.exact])
-    left.drop("near_duplicates", rows[found.near])
+    duplicates = _copies(ids, texts[rows], copies, raw.unlisted(rows))
+    left.drop("exact_duplicates", rows[copies.exact])
+    left.drop("near_duplicates", rows[copies.near])
     crossed = "after duplicates and cross-posts were dropped"
-    left.drop("cross_posts", rows[found.crossed], crossed)
+    left.drop("cross_posts", rows[copies.crossed], crossed)
 
     rows, section = _in_sections(raw, left, sections, limit, data["split_seed"])
     table = _table(raw, rows, texts, section)
-    if planted is not None:
-        table = plant(table, planted, data["split_seed"])
     section, forget = (np.array(table[n].to_pylist(), dtype=object) for n in ("section", "domain"))
     by_section = {name: _by_domain(forget[section == name] == FORGET) for name in SECTIONS}
     counts = {
@@ -103,12 +92,8 @@ def build(
         "steps": left.steps,
         "sections": {name: found for name, found in by_section.items() if any(found.values())},
         **({} if raw.group is None else {"groups": _groups(table)}),
+        **raw.counts(table),
     }
-    if raw.given is not None:
-        ranked = table.filter(pc.equal(table["section"], INFERENCE))
-        counts["corpus"] = ranked[GIVEN].null_count
-    if raw.screened:
-        counts["screened"] = dict(raw.screened)
     return table, duplicates, counts
 
 
@@ -143,15 +128,15 @@ def _in_sections(
 
 
 def _copies(
-    ids: Objects, texts: Objects, found: Duplicates, outside: NDArray[np.bool_]
+    ids: Objects, texts: Objects, copies: Duplicates, unlisted: NDArray[np.bool_]
 ) -> pa.Table:
-    """Return the table of duplicates: each with the text that was kept for it, and why it went;
-    but for examples that stand ``outside`` the corpus."""
-    originals = ids[found.roots]
-    originals[found.crossed] = None
-    reasons = np.select([found.exact, found.near], ["exact", "near"], "cross_post")
+    """Return the table of duplicates: each with the text that was kept for it, and why it went; but
+    for texts that are ``unlisted``, (n,)."""
+    originals = ids[copies.roots]
+    originals[copies.crossed] = None
+    reasons = np.select([copies.exact, copies.near], ["exact", "near"], "cross_post")
     columns = {"id": ids, "kept_id": originals, "reason": reasons}
-    gone = ~(found.kept | outside)
+    gone = ~(copies.kept | unlisted)
     table = {n: pa.array(c[gone].tolist(), pa.string()) for n, c in columns.items()}
     return pa.table({**table, "text_sha256": pa.array([*map(of_text, texts[gone])], pa.string())})
 
@@ -187,12 +172,10 @@ def _table(raw: Raw, rows: NDArray[np.int64], texts: Objects, section: Objects) 
     }
     group = pa.nulls(len(rows), pa.string()) if raw.group is None else of(raw.group)
     columns["group"] = pa.array(group, pa.string())
-    if raw.given is not None:
-        for name, known in ((GIVEN, raw.given), (ANSWERED, raw.answers or [None] * len(raw.ids))):
-            columns[name] = pa.array(of(known), pa.string())
-    if raw.margin is not None:
-        columns[SCREEN] = of(raw.margin)
-    return pa.table(columns | {f"label_{n}": pa.array(of(c)) for n, c in raw.labels.items()})
+    for name, label in raw.labels.items():
+        found = pa.array(of(label))
+        columns[f"label_{name}"] = found.cast(pa.string()) if found.type == pa.null() else found
+    return pa.table(columns)
 
 
 def card(

@@ -16,7 +16,9 @@ from mamushi.data.scripts import has_unspaced, spaced
 from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, read_table
-from mamushi_extras.unlabelled.like import SCREEN
+
+OF_ROOMS = "label__"
+"""How columns of the examples begin that are no labels, see ``Raw.labels``."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,9 @@ def read_labels(examples: str | Path, ids: Sequence[str], *, do: str) -> Labelle
 
 def labels_of(table: pa.Table) -> Labelled:
     """Return what a table ``examples`` knows of its texts."""
-    # What a screen says is no label that came with a text.
-    others = {*schemas.EXAMPLES.schema.names, SCREEN}
-    labels = [name for name in table.column_names if name not in others]
+    others = {*schemas.EXAMPLES.schema.names}
+    # What a room beside the core says is no label that came with a text.
+    labels = [n for n in table.column_names if n not in others and not n.startswith(OF_ROOMS)]
     return Labelled(
         forget=np.asarray(pc.equal(table["domain"], FORGET).to_numpy(), dtype=np.bool_),
         words=_words(table["text"]),

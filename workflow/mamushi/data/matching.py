@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mamushi.data import cutting, readers
+from mamushi.data import readers
 from mamushi.errors import UserError
 from mamushi.io.digests import of_text
-from mamushi_extras.windows.windows import Span
 
 
 @dataclass
@@ -24,10 +23,6 @@ class Removal:
     """The column with the text; None where texts are not compared."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """The digest of each text that was ranked, by id, as far as it is known."""
-    windows: Mapping[str, Mapping[Span, str]] = field(default_factory=dict)
-    """In their place the digests of windows, by document and the characters there,"""
-    cuts: bool = False
-    """which are cut out of the text, and the row stays."""
     changed_texts: bool = False
     """Whether a row goes also where its text is another one now."""
     missing_ids: bool = False
@@ -48,8 +43,8 @@ class Removal:
     compared: int = 0
     changed: int = 0
     """Of the texts that go, those that were compared with what was ranked, and differ."""
-    cut: dict[str, int] = field(default_factory=lambda: {"rows": 0, "characters": 0})
-    """Rows of which something was cut and that stay, and the characters that were cut."""
+    needs_same = False
+    """Whether a text has to be the one that was ranked, also where ``changed_texts`` may go."""
 
     def takes(self, value: Any, place: object) -> str | None:
         """Return the id of the next row if it is listed, None of one that stays, and count it; its
@@ -86,30 +81,31 @@ class Removal:
         # Null counts as empty.
         text = str(cells.get(self.text) or "")
         self._compare(name, text, place)
-        if not self.cuts:
-            return None
-        gone = {at for span in self.windows[name] for at in range(*span)}
-        self.cut["characters"] += len(gone)
-        if not cutting.without(text, gone).strip():
-            return None
-        self.removed, self.cut["rows"] = self.removed - 1, self.cut["rows"] + 1
-        return gone
+        return self.cuts(name, text)
+
+    def cuts(self, name: str, text: str) -> set[int] | None:
+        """Return the places of characters that are cut out of a listed text; None: the row goes."""
+        return None
+
+    def is_same(self, name: str, text: str) -> bool | None:
+        """Tell whether a text is the one that was ranked; None where that is not known."""
+        return of_text(text) == self.texts[name] if name in self.texts else None
+
+    def counts(self) -> dict[str, Any]:
+        """Return what was counted beside the rows, for the receipt."""
+        return {}
 
     def _compare(self, name: str, text: str, place: object) -> None:
         """Count a text of which is known what was ranked. Raises ``UserError`` for another one."""
-        if name in self.windows:
-            windows = self.windows[name].items()
-            same = all(of_text(text[slice(*span)]) == known for span, known in windows)
-        elif name in self.texts:
-            same = of_text(text) == self.texts[name]
-        else:
+        same = self.is_same(name, text)
+        if same is None:
             return
         self.compared, self.changed = self.compared + 1, self.changed + (not same)
-        if same or (self.changed_texts and not self.cuts):
+        if same or (self.changed_texts and not self.needs_same):
             return
         what = f"the text of {name!r} is not the one that was ranked"
         do = "give the table that was ranked, or rank again"
-        if not self.cuts:
+        if not self.needs_same:
             do += "; --changed-texts goes by the ids alone"
         raise UserError(what, where=place, do=do)
 

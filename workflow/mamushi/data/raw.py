@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from mamushi.data.duplicates import Duplicates, find_duplicates
 from mamushi.errors import UserError
+
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Raw:
     """Parallel columns with one entry a row, in the order of the files. What else a loader, a file
-    in ``data/loaders``, declares is in docs/templates/two_files.py."""
+    in ``data/loaders``, declares is in docs/templates/two_files.py.
+
+    A room beside the core that needs more gives a subclass: ``build`` asks it what copies are.
+    """
 
     ids: Sequence[str]
     texts: Sequence[str]
@@ -28,6 +35,8 @@ class Raw:
     places: Sequence[str]
     """Where a row is, for messages: ``train.csv, row 17 (line 43)``."""
     labels: Mapping[str, Sequence[Any] | NDArray[Any]] = field(default_factory=dict)
+    """Columns that ride along, as ``label_<name>``. A name that begins with ``_`` is of a room
+    beside the core, and no label."""
     group: Sequence[str | None] | None = None
     """Texts that share one are not independent, as those of a thread or an author; None alone."""
     log_density_ratio: NDArray[np.float64] | None = None
@@ -36,17 +45,39 @@ class Raw:
     """SHA-256 of each file that was read, by file name."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Rows that the loader left out itself, by reason; they are in none of the columns."""
-    given: Sequence[str | None] | None = None
-    """Of a corpus that nobody labelled, what a row is known to be that is not of it: `example` or
-    `wanted`. Then ``forget`` is of examples."""
-    answers: Sequence[str | None] | None = None
-    """Whether people said that a row is of the forget domain, `yes` or `no`."""
-    documents: Sequence[str] | None = None
-    """Of windows of documents that go as a whole, the ids of these."""
-    screened: Mapping[str, int] = field(default_factory=dict)
-    """Of a corpus that a screen was let on: its ``texts``, and how many ``passed``."""
-    margin: NDArray[np.float64] | None = None
-    """Of such a corpus, by how much a row is above the lowest one that passed."""
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """What the metadata of the examples say beside their origin, ready for JSON."""
+
+    def take(self, rows: Sequence[int], **changes: Any) -> Self:
+        """Return some ``rows``, in their order and as often as they are named, with ``changes`` of
+        columns."""
+
+        def taken(column: Any) -> Any:
+            if column is None or isinstance(column, np.ndarray):
+                return column if column is None else column[np.asarray(rows, dtype=np.int64)]
+            return [column[row] for row in rows]
+
+        names = ("ids", "texts", "forget", "section", "stratum", "places", "group")
+        columns = {name: taken(getattr(self, name)) for name in (*names, "log_density_ratio")}
+        labels = {name: taken(column) for name, column in self.labels.items()}
+        return replace(self, **{**columns, "labels": labels, **changes})
+
+    def copies(self, rows: Rows, texts: Sequence[str], **settings: Any) -> Duplicates:
+        """Return which of the cleaned ``texts`` of ``rows`` are copies, see ``find_duplicates``."""
+        return find_duplicates(texts, self.forget[rows], **settings)
+
+    def joined(self, rows: Rows, roots: Rows) -> Self:
+        """Return the rows with what the copies of a text say of it: nothing. ``roots`` (n,) are the
+        places in ``rows`` of the first texts of their clusters."""
+        return self
+
+    def unlisted(self, rows: Rows) -> NDArray[np.bool_]:
+        """Return which of ``rows`` are no copies that a removal would have to take along: none."""
+        return np.zeros(len(rows), dtype=np.bool_)
+
+    def counts(self, examples: pa.Table) -> dict[str, Any]:
+        """Return further counts for the card, of the table of examples that was made: none."""
+        return {}
 
 
 def check_unique(ids: Sequence[str], places: Sequence[str]) -> None:

@@ -162,18 +162,19 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 def _lines(path: Path, out: Path, removal: Removal, quote: bool, digests: dict[str, str]) -> None:
-    separator, number = readers.SEPARATORS.get(tabular.format_of(path) or ""), 0
+    separator = readers.SEPARATORS.get(tabular.format_of(path) or "")
+    header = b""
     source = readers.records(path, removal.columns, strict=False, quote=quote, digests=digests)
     with _packed(out, tabular.packing_of(path), path.stem) as handle:
         for raw, cells, place, is_header in source:
             gone = set() if cells is None or is_header else removal.of(cells, place)
-            if is_header and separator and removal.cuts and removal.text:
-                number = cutting.place_of(raw, separator, removal.text, quote=quote)
+            header = raw if is_header else header
             if gone:
                 row = raw.decode("utf-8", "surrogateescape")
                 if separator is None:
                     row = cutting.of_line(row, removal.text or "", gone)
                 else:
+                    number = cutting.place_of(header, separator, removal.text or "", quote=quote)
                     row = cutting.of_row(row, separator, number, gone, quote=quote)
                 raw = row.encode("utf-8", "surrogateescape")
             if gone is not None:

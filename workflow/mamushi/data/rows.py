@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from mamushi.config.checks import datasets_used
@@ -17,10 +16,7 @@ from mamushi.data.expression import parse
 from mamushi.data.readers import Table, check_text, name_at, name_of
 from mamushi.errors import UserError
 from mamushi.io.domains import SECTIONS
-from mamushi.io.files import SEAL, read_json, read_plain_json
 
-YES, NO = "yes", "no"
-"""What people answer who are asked whether a text is of the forget domain."""
 SHOWN = 10
 """Values of a column that a message lists."""
 
@@ -72,23 +68,6 @@ def rows(table: Table, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
         "section": _sections(table, section, settings["section_values"]) if section else [None] * n,
         "group": [name or None for name in _names(table, group, filled=False)] if group else [],
     }
-
-
-def answers_of(ids: Sequence[str], path: Path) -> list[str | None]:
-    """Return what an audit's merged answers in ``path`` say of each row. Raises ``UserError`` for
-    another file, and for a text that is not there."""
-    found = read_plain_json(path)
-    if isinstance(found, dict) and SEAL in found:
-        # Of this program; labels of one's own have no checksum.
-        found = read_json(path)
-    labels = found.get("labels") if isinstance(found, dict) else None
-    if not isinstance(labels, dict):
-        do = "give merged.json, which mamushi audit --merge writes"
-        raise UserError("holds no labels of an audit", where=path, do=do)
-    if lacking := labels.keys() - set(ids):
-        what = f"labels {min(lacking)!r}, which the table lacks"
-        raise UserError(what, where=path, do="give the table that was audited, with its ids")
-    return [labels.get(name) for name in ids]
 
 
 def _domains(

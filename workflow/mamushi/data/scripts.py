@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 import regex
 
@@ -78,3 +79,17 @@ def inside(text: str, place: int) -> bool:
     """Return whether a mark at a place goes with the space before it."""
     spaced = place > 0 and unicodedata.category(text[place - 1]) == "Zs"
     return spaced and EXTENDING.match(text, place) is not None
+
+
+def units(text: str) -> Iterator[str]:
+    """Yield the words of a text, of a script without letter cases its pairs of letters: some of
+    these are written without spaces."""
+    for run in re.findall(r"[^\W\d_]+", unicodedata.normalize("NFKC", text)):
+        if run.isascii():
+            yield run.lower()
+            continue
+        for word in [run] if run.lower() == run.upper() else parted(run):
+            if word.lower() != word.upper():
+                yield word.lower()
+            else:
+                yield from pairs(word)

@@ -1,4 +1,4 @@
-"""The three disjoint sections, contamination, inference and evaluation; and texts that are planted.
+"""The three disjoint sections, contamination, inference and evaluation.
 
 "The cleaned data is split into a stratified 20% test set, with the remaining 80% split 50/50 into
 contamination and inference sets" (the paper, data preparation).
@@ -7,22 +7,16 @@ contamination and inference sets" (the paper, data preparation).
 from __future__ import annotations
 
 import zlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from mamushi.data.groups import place_groups
 from mamushi.errors import UserError
-from mamushi.io.domains import CONTAMINATION, EVALUATION, FORGET, INFERENCE, SECTIONS
+from mamushi.io.domains import SECTIONS
 
 TOLERANCE = 1e-9
-LABEL = "label_planted"
-"""Column of the examples: how often a planted text is in the contamination section, 0 for one that
-is held out in its place; null for all other texts."""
 
 
 def apportion(
@@ -134,50 +128,3 @@ def limited(
 def _generator(seed: int, *what: object) -> np.random.Generator:
     """Return a random stream for one purpose, independent of all others of the same seed."""
     return np.random.default_rng([seed, zlib.crc32(repr(what).encode())])
-
-
-def plant(table: pa.Table, planted: Mapping[str, Any], seed: int) -> pa.Table:
-    """Return the examples with copies of planted texts at the end, in the contamination section:
-    canaries (Carlini et al. 2019). One shuffle draws which are repeated and which are held out, so
-    that nothing but training tells them apart. Texts of a group with others are not planted, since
-    those would stay behind in the inference section.
-
-    ``planted`` has ``texts``, how many are planted with each number of ``repeats``. A planted text
-    stays in the inference section; as many texts as are planted in all leave it for the evaluation
-    section. Raises ``UserError`` for too few forget texts, and without the sections.
-    """
-
-    def mistake(what: str, do: str) -> UserError:
-        return UserError(what, where="planted", do=do)
-
-    section, domain = (np.array(table[n].to_pylist(), dtype=object) for n in ("section", "domain"))
-    if missing := {CONTAMINATION, INFERENCE, EVALUATION} - set(section):
-        what = f"there is no {min(missing)} section to plant in or to hold out"
-        raise mistake(what, "give the section a share, or plant nothing")
-    repeats, each = list(planted["repeats"]), int(planted["texts"])
-    sizes = Counter(groups := table["group"].to_pylist())
-    alone = np.array([group is None or sizes[group] == 1 for group in groups])
-    there = np.flatnonzero((domain == FORGET) & (section == INFERENCE) & alone)
-    needed = 2 * each * len(repeats)
-    if needed >= len(there):
-        what = f"takes {needed} of the {len(there)} forget texts of the inference section"
-        what += "" if alone.all() else " that share no group"
-        raise mistake(what, "lower planted.texts or give the dataset more texts")
-    drawn = np.random.default_rng([seed, len(repeats), each]).permutation(there)[:needed]
-    often = np.full(len(table), -1, dtype=np.int64)
-    often[drawn] = np.repeat([*repeats, 0], [each] * len(repeats) + [needed // 2])
-    section[often == 0] = EVALUATION
-    table = _with(table, "section", section)
-    table = table.append_column(LABEL, pa.array(often, pa.int64(), mask=often < 0))
-    rows = np.repeat(np.arange(len(table)), np.maximum(often, 0))
-    copies = table.take(rows)
-    number = np.arange(len(rows)) - np.searchsorted(rows, rows)
-    pairs = zip(copies["id"].to_pylist(), number.tolist(), strict=True)
-    copies = _with(copies, "id", [f"{name}#planted{n + 1}" for name, n in pairs])
-    copies = _with(copies, "section", [CONTAMINATION] * len(rows))
-    return pa.concat_tables([table, copies])
-
-
-def _with(table: pa.Table, name: str, values: Any) -> pa.Table:
-    at = table.schema.get_field_index(name)
-    return table.set_column(at, table.schema.field(at), pa.array(values, pa.string()))

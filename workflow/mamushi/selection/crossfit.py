@@ -2,13 +2,12 @@
 an estimator that never saw it, and every statistic comes from the training folds alone."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mamushi.running.progress import Progress
 from mamushi.running.threads import side_by_side
@@ -22,22 +21,6 @@ Doubles = NDArray[np.float64]
 # Set the seeds of other draws apart from those of the folds, whose numbers are small.
 REPEAT, HALF, SAMPLE = 2**32 - 1, 2**32 - 2, 2**32 - 6
 PART = 65536  # Rows that an estimator scores at a time.
-RIDGE = 0.1  # Of what chooses windows, where a standardised column has the variance 1.
-
-FOLDS: dict[str, Any] = {
-    "type": "integer",
-    "minimum": 2,
-    "default": 5,
-    "description": "Folds of the stratified cross-fitting, and of one within, where there is one.",
-}
-FIT_SAMPLE: dict[str, Any] = {
-    "type": ["integer", "null"],
-    "minimum": 1000,
-    "default": 200000,
-    "description": "Most examples that an estimator is fitted on, drawn in each fold: all of a "
-    "domain that is at most half of them, else both in proportion; all are scored. null: all of "
-    "the other folds.",
-}
 
 
 @dataclass(frozen=True)
@@ -110,7 +93,7 @@ def cross_fit_together(
     ``repeats`` than one are cross-fittings with folds of their own, over which logits are averaged:
     by ``average``, else ``averaged``. Folds and statistics of folds are the first repeat's. Of more
     training examples than ``fit_sample`` a task has so many, drawn by its seed, and the statistics
-    of all. Of windows of documents see ``with_best_windows``.
+    of all.
 
     ``details`` has the pooled and the per-fold AUC, per fold the offset of its logits from the
     pooled ones (offsets that differ reorder ranks), and in ``fits`` what the estimator says of the
@@ -199,7 +182,9 @@ def _tasks(
             derive_seed(seed, i, *draw),
             pool.groups,
         )
-        yield task if pool.documents is None else with_best_windows(task, pool.documents)
+        for step in pool.fold_steps:
+            task = step(task, pool)
+        yield task
 
 
 def _drawn(forget: NDArray[np.bool_], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -210,31 +195,6 @@ def _drawn(forget: NDArray[np.bool_], most: int, rng: np.random.Generator) -> ND
         return held_out(forget, most / len(forget), rng)[1]
     others = np.setdiff1d(np.arange(len(forget)), rare)
     return np.sort(np.concatenate([rare, rng.permutation(others)[: most - len(rare)]]))
-
-
-def with_best_windows(task: Task, documents: NDArray[np.int64]) -> Task:
-    """Return a fold that is fitted on retain documents and, of each forget document in training, on
-    the window that is least like them.
-
-    Its other windows may be harmless, and would teach that harmless texts are unwanted. Fisher's
-    discriminant, of the one half of the training documents, chooses in the other half: no text that
-    is scored has a part in it.
-    """
-    forget, scores = task.forget[task.train], np.empty(len(task.train))
-    half = stratified_folds(forget, 2, task.seed, task.train_groups)
-    for other in (0, 1):
-        x, one = task.features(task.train[half != other]).astype(np.float64), forget[half != other]
-        with threadpool_limits(limits=1):
-            within = np.atleast_2d(np.cov(x.T)) + RIDGE * np.eye(x.shape[1])
-            weights = np.linalg.solve(within, x[one].mean(axis=0) - x[~one].mean(axis=0))
-            scores[half == other] = task.features(task.train[half == other]) @ weights
-    # People may have called single windows harmless.
-    scores[~forget] = -np.inf
-    order = np.lexsort((-scores, documents[task.train]))
-    best = order[np.unique(documents[task.train][order], return_index=True)[1]]
-    kept = ~forget
-    kept[best] = True
-    return replace(task, train=task.train[kept])
 
 
 def _halves(pool: Pool, fold: NDArray[np.int16], seed: int) -> NDArray[np.int64]:

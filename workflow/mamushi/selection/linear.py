@@ -18,11 +18,10 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mamushi.data.scripts import spaced
+from mamushi.data.scripts import spaced, units
 from mamushi.errors import UserError
 from mamushi.selection.crossfit import Fit, Task
 from mamushi.selection.pool import Pool
-from mamushi_extras.unlabelled.like import units
 
 Doubles = NDArray[np.float64]
 Features = Any  # A dense or sparse matrix with a row for each example.
@@ -30,13 +29,6 @@ Features = Any  # A dense or sparse matrix with a row for each example.
 STEPS = 5000  # Most of a solver; L-BFGS mostly needs fewer than two hundred.
 WORDS, CHARACTERS = (1, 2), (3, 5)  # Lengths of n-grams, and of those within a word's bounds.
 BITS = 20
-PRIOR: dict[str, Any] = {
-    "type": "number",
-    "exclusiveMinimum": 0,
-    "default": 10.0,
-    "description": "Variance of a text's logit before the labels are seen, in nats squared.",
-}
-"""The setting ``prior`` of selectors that read layers."""
 
 
 def logistic(

@@ -2,7 +2,7 @@
 
 import errno
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -16,17 +16,15 @@ from numpy.typing import NDArray
 from mamushi.data.labels import group_codes
 from mamushi.errors import UserError
 from mamushi.io import schemas
-from mamushi.io.domains import CONTAMINATION, INFERENCE
 from mamushi.io.shards import ranked
 from mamushi.io.tables import DOMAINS, FORGET, RETAIN, read_metadata, read_table
-from mamushi.lm.tokens import TokenSet, read_tokens, subset
-from mamushi_extras.unlabelled.like import SCREEN
-from mamushi_extras.windows.windows import document_of
+from mamushi.registry import load, plugin
+from mamushi.rooms import additions
 
 Doubles = NDArray[np.float64]
 Strings = NDArray[np.object_]
 
-COLUMNS = ("ids", "forget", "embeddings", "truth", "texts", "screen", "groups", "documents")
+COLUMNS = ("ids", "forget", "embeddings", "truth", "texts", "groups")
 MAPPED = 2**30  # Bytes from which a matrix lies in a file that is mapped into memory.
 BLOCK_BYTES = 2 * 2**20
 """Of a block of embeddings in float64, which so stays in a processor's cache."""
@@ -57,10 +55,8 @@ class Pool:
     which a selector derives. ``half``, 0 or 1, has a cross-fitted selector fit on that half of each
     fold's training examples. ``layers`` (n, d) are by the share of the model's blocks.
     ``groups`` (n,) are codes of examples that are not independent, None where none are shared.
-    ``documents`` (n,) are codes of the documents that the examples are windows of and have the
-    labels of, else None, and ``whole`` says that documents are removed, not windows. ``tokens`` are
-    those of the texts, and ``others`` those of the contamination section, as trainings cut them.
-    ``screen`` (n,) is what a screen said of the words of each, by a fit without it.
+    ``columns`` (n,) are of rooms beside the core, as are the steps: each fold's task, and what a
+    selector says, goes through them.
     """
 
     ids: Strings
@@ -72,11 +68,11 @@ class Pool:
     layers: Mapping[float, NDArray[np.float16]] = field(default_factory=dict)
     texts: Strings | None = None
     groups: NDArray[np.int64] | None = None
-    documents: NDArray[np.int64] | None = None
-    whole: bool = False
-    tokens: TokenSet | None = None
-    others: TokenSet | None = None
-    screen: Doubles | None = None
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    fold_steps: tuple[Callable[[Any, Any], Any], ...] = ()
+    """Of a ``crossfit.Task`` and the pool, another task."""
+    score_steps: tuple[Callable[[Scored, Any, bool], Scored], ...] = ()
+    """Of the scores, the pool, and whether they are by chance, other scores."""
 
     def at(self, depth: float) -> NDArray[np.float16]:
         """Return embeddings (n, d) after this share of the model's blocks; 1: those of all
@@ -97,8 +93,12 @@ class Pool:
         found: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS}
         found = {name: None if x is None else x[kept] for name, x in found.items()}
         layers = {depth: x[kept] for depth, x in self.layers.items()}
-        tokens = None if self.tokens is None else subset(self.tokens, np.flatnonzero(kept))
-        return replace(self, **found, base=None, layers=layers, tokens=tokens)
+        columns = {name: x[kept] for name, x in self.columns.items()}
+        return replace(self, **found, base=None, layers=layers, columns=columns)
+
+    def with_columns(self, **columns: NDArray[Any]) -> Self:
+        """Return the pool with further columns (n,) of a room beside the core."""
+        return replace(self, columns={**self.columns, **columns})
 
     @property
     def width(self) -> int:
@@ -131,30 +131,19 @@ def read_pool(
     *,
     layers: str | Path | None = None,
     texts: bool = False,
-    tokens: str | Path | None = None,
-    max_length: int | None = None,
 ) -> Pool:
-    """Read the tables ``embeddings`` and ``examples``, and what else is asked for; ``tokens`` cut
-    at ``max_length``.
+    """Read the tables ``embeddings`` and ``examples``, and what else is asked for.
 
     Raises ``UserError`` when they do not hold the same examples, when an embedding is not finite
     (its id is named) or when a domain is empty.
     """
     table = read_table(embeddings, schemas.EMBEDDINGS, ["id", "domain"])
     ids, domain = (np.array(table[name].to_pylist(), dtype=object) for name in ("id", "domain"))
-    about = read_metadata(examples)
-    more = [*(["text"] if texts else []), *([SCREEN] if texts and "screened" in about else [])]
-    listed = ranked(Path(examples), "log_density_ratio", "group", *more)
+    listed = ranked(Path(examples), "log_density_ratio", "group", *(["text"] if texts else []))
     groups = group_codes(listed.pop("group"))
     columns = {name: column.to_pylist() for name, column in listed.items()}
     # In the order of the embeddings, which another program may have made.
     rows = _rows(ids, domain, columns, embeddings, examples)
-    own = others = None
-    divided = about.get("windows") or {"labelled": False}
-    if tokens is not None and max_length is not None:
-        sections = (INFERENCE, CONTAMINATION)
-        own, others = (read_tokens(tokens, examples, each, max_length) for each in sections)
-        own = subset(own, np.array(rows))
     pool = Pool(
         ids=ids,
         forget=np.asarray(domain == FORGET, dtype=np.bool_),
@@ -164,17 +153,19 @@ def read_pool(
         layers={} if layers is None else _layers(layers, ids, embeddings),
         texts=np.array(columns["text"], dtype=object)[rows] if texts else None,
         groups=None if groups is None else groups[rows],
-        documents=_documents(ids) if divided["labelled"] else None,
-        whole=divided["labelled"] and divided["action"] == "remove",
-        tokens=own,
-        others=others,
-        screen=np.array(columns[SCREEN], np.float64)[rows] if SCREEN in more else None,
     )
     for name, count in zip(DOMAINS, (pool.forget.sum(), (~pool.forget).sum()), strict=True):
         if not count:
             problem = f"no {name} example among {len(ids)}"
             do = "a selection needs both domains in the inference section"
             raise UserError(problem, where=embeddings, do=do)
+
+    def column(name: str) -> NDArray[Any]:
+        return np.array(ranked(Path(examples), name)[name].to_pylist(), dtype=object)[rows]
+
+    about = read_metadata(examples)
+    for step in additions("pool_step"):
+        pool = step(pool, about, column)
     return pool
 
 
@@ -202,16 +193,20 @@ def _rows(
     return [place[key] for key in ids]
 
 
-def _documents(ids: Strings) -> NDArray[np.int64]:
-    found = np.unique([document_of(name) for name in ids], return_inverse=True)[1]
-    return np.asarray(found, dtype=np.int64)
-
-
 def pool_of(examples: pa.Table, embeddings: NDArray[np.float16]) -> Pool:
     """Return the pool of ``examples`` that are all ranked, with embeddings in their order."""
     ids, texts = (np.array(examples[name].to_pylist(), dtype=object) for name in ("id", "text"))
     forget = np.asarray(pc.equal(examples["domain"], FORGET))
     return Pool(ids, forget, embeddings, texts=texts, groups=group_codes(examples["group"]))
+
+
+def scored_by(kind: str, pool: Pool, settings: Mapping[str, Any], seed: int) -> Scored:
+    """Return what a selector says of a pool. Raises what the selector raises."""
+    scored: Scored = load("selector", kind).score(pool, settings, seed)
+    by_chance = plugin("selector", kind).by_chance
+    for step in pool.score_steps:
+        scored = step(scored, pool, by_chance)
+    return scored
 
 
 def table_of(pool: Pool, scored: Scored) -> pa.Table:

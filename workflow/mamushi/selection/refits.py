@@ -17,8 +17,7 @@ from mamushi.io import schemas
 from mamushi.io.tables import read_table
 from mamushi.running.progress import Progress
 from mamushi.selection.crossfit import derive_seed
-from mamushi.selection.pool import Pool, Scored, columns_of, scored_of
-from mamushi_extras.windows.documents import scored_by
+from mamushi.selection.pool import Pool, Scored, columns_of, scored_by, scored_of
 
 WHOLE = "whole"
 HALVES = ("half_a", "half_b")

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from mamushi.data.rows import NO, YES
 from mamushi.errors import UserError
 from mamushi.io.files import read_plain_json
 from mamushi.io.provenance import fingerprint
+from mamushi_extras.audit.answers import NO, YES
 from mamushi_extras.audit.auditing import Answers
 
 UNSURE = "unsure"

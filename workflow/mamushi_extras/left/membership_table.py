@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from mamushi.errors import UserError
 from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
 from mamushi.evaluation.sad import Floats
-from mamushi.io import paths, schemas
+from mamushi.io import paths
 from mamushi.io.tables import INFERENCE, read_table
 from mamushi_extras.left.attacks import (
     ATTACKS,
@@ -37,6 +36,7 @@ from mamushi_extras.left.attacks import (
     simple_scores,
     tpr,
 )
+from mamushi_extras.left.schemas import LIKELIHOODS, MEMBERSHIP
 
 Row = dict[str, Any]
 Scores = Mapping[str, Floats]  # Scores (n,) of one model, by attack.
@@ -47,33 +47,30 @@ MEASURES: Mapping[str, Measure] = {"auc": auc, "tpr": tpr}
 
 @dataclass(frozen=True)
 class Audited:
-    """A model that is audited, and its start; ``seen``: either was trained on the forget texts of
-    the inference section, and not just on those that are planted."""
+    """A model that is audited, and its start."""
 
     source: Source
     start: str | None = None
-    seen: bool = True
 
 
 def audited(grid: Mapping[str, Any], start: str, ready: bool) -> list[Audited]:
-    """Return the models that are audited, gold aside. ``start`` is the endpoint from which
-    unlearning starts; ``ready`` that it was trained before, on whatever there is."""
-    ends = {BASE: True, CONTAMINATED: ready, BETA0: True}
-    found = [Audited(Source(name), seen=seen) for name, seen in ends.items()]
+    """Return the models that are audited, gold aside: those that, or whose start, were trained on
+    the forget texts of the inference section. ``start`` is the endpoint from which unlearning
+    starts; ``ready`` that it was trained before, on whatever there is."""
+    found = [Audited(Source(name)) for name in (BASE, *([CONTAMINATED] if ready else []), BETA0)]
     for pair in product(grid["selectors"], map(float, grid["budgets"])):
         found.append(Audited(Source(RETRAINING, *pair), BETA0))
-        seen = ready or start == BETA0
-        found += [Audited(Source(name, *pair), start, seen) for name in grid["unlearners"]]
+        if ready or start == BETA0:
+            found += [Audited(Source(name, *pair), start) for name in grid["unlearners"]]
     return found
 
 
 @dataclass(frozen=True)
 class Texts:
-    """The n texts that all models were asked about; ``-1`` for those that are not planted."""
+    """The n texts that all models were asked about, and which of them are ``ranked``, (n,)."""
 
     ids: Sequence[str]
     ranked: Bools
-    planted: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,6 @@ class Roles:
     """Which of n texts a row is about, seed by seed (S, n), and who the others are (n,)."""
 
     members: str
-    planted: int | None
     member: Bools
     other: Bools
 
@@ -101,7 +97,7 @@ def audit_texts(
     for cohort in cohorts(grid, root):
         models = audited(grid, starts[cohort.model], cohort.model in ready)
         rows += _membership(cohort, models)
-    return pa.Table.from_pylist(rows, schema=schemas.MEMBERSHIP.schema)
+    return pa.Table.from_pylist(rows, schema=MEMBERSHIP.schema)
 
 
 def _membership(cohort: Cohort, models: Sequence[Audited]) -> Iterator[Row]:
@@ -138,8 +134,8 @@ def _membership(cohort: Cohort, models: Sequence[Audited]) -> Iterator[Row]:
 
 def _statistics(path: Path, about: dict[str, Any]) -> dict[str, Floats]:
     """Read what a model makes of each text (n,). Raises ``UserError`` for a file of others."""
-    table = read_table(path, schemas.LIKELIHOODS).to_pydict()
-    here = {name: table.pop(name) for name in ("id", "section", "planted")}
+    table = read_table(path, LIKELIHOODS).to_pydict()
+    here = {name: table.pop(name) for name in ("id", "section")}
     # Those of the first file count.
     about.update({} if about else here)
     if about != here:
@@ -155,9 +151,8 @@ def _files(cohort: Cohort, pattern: str, source: Source) -> list[Path]:
 
 
 def _texts(about: Mapping[str, Sequence[Any]]) -> Texts:
-    often = np.array([-1 if n is None else n for n in about["planted"]], dtype=np.int64)
     ranked = np.array([section == INFERENCE for section in about["section"]], dtype=bool)
-    return Texts(about["id"], ranked, often)
+    return Texts(about["id"], ranked)
 
 
 def _roles(texts: Texts, model: Audited, lists: Sequence[Sequence[str]]) -> Iterator[Roles]:
@@ -169,10 +164,7 @@ def _roles(texts: Texts, model: Audited, lists: Sequence[Sequence[str]]) -> Iter
         removed = np.array([[name in ids for name in texts.ids] for ids in gone], dtype=bool)
         parts = {"removed": whole & removed, "kept": whole & ~removed}
     for members, member in parts.items():
-        if model.seen:
-            yield Roles(members, None, member, ~texts.ranked)
-        for often in sorted({*texts.planted.tolist()} - {-1, 0}) if members != "kept" else ():
-            yield Roles(members, often, member & (texts.planted == often), texts.planted == 0)
+        yield Roles(members, member, ~texts.ranked)
 
 
 def _rows(
@@ -188,7 +180,7 @@ def _rows(
         start = scores(Source(model.start)) if model.start else None
         for roles in _roles(texts, model, cohort.lists(source)):
             head = {"method": source.source, "selector": source.selector, "beta": source.beta}
-            head |= {"members": roles.members, "planted": roles.planted}
+            head |= {"members": roles.members}
             for attack, (name, measure) in product(ATTACKS, MEASURES.items()):
                 # Seeds may remove other numbers of texts: the least of them.
                 asked, others = int(roles.member.sum(axis=1).min()), int(roles.other.sum())
@@ -217,7 +209,7 @@ def _compare_with_gold(
     start: Sequence[Scores] | None,
     measure: Measure,
 ) -> Row:
-    """Return the columns of ``schemas.AGAINST_GOLD`` that need an estimate, by scores of seeds."""
+    """Return the columns of ``schemas.MEMBERSHIP`` that need an estimate, by scores of seeds."""
 
     def compared(one: Sequence[Scores], two: Sequence[Scores]) -> Compared:
         every = zip(one, two, roles.member, strict=True)

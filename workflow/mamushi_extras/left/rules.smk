@@ -1,11 +1,6 @@
 # What is left of single forget texts in the models after a deletion, beside gold.
 
 
-rule left:
-    input:
-        paths.TABLE.replace("{table}", "membership"),
-
-
 rule membership:
     input:
         trained=trained_of(),
@@ -17,8 +12,6 @@ rule membership:
         out=paths.MEMBERSHIP,
     log:
         "results/logs/membership/{dataset}/{model}/seed{seed}/{arm}.log",
-    conda:
-        "../../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,
@@ -26,6 +19,8 @@ rule membership:
         runtime=RESOURCES.of_model(30, 20, 5),
     params:
         settings=settings("membership", "model", "arm"),
+    conda:
+        "../../../envs/mamushi.yaml"
     shell:
         "exec python -m mamushi membership --examples {input.examples:q}"
         " --tokens {input.tokens:q} --model-card {input.model_card:q}"
@@ -37,15 +32,21 @@ rule left_tables:
     input:
         lambda wildcards: measured(config["left"], grid.left(config)),
     output:
-        csv=in_report("membership", "What is left"),
+        membership=in_report("membership", "What is left"),
         parquet=paths.TABLE.replace("{table}", "membership"),
     log:
         "results/logs/left_tables.log",
     localrule: True
-    conda:
-        "../../../envs/mamushi.yaml"
     params:
         settings=settings("left"),
+    conda:
+        "../../../envs/mamushi.yaml"
     shell:
-        'exec python -m mamushi left --out-folder "$(dirname {output.csv:q})"'
+        'exec python -m mamushi left --out-folder "$(dirname {output.membership:q})"'
         " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# The target of this room.
+rule left:
+    input:
+        paths.TABLE.replace("{table}", "membership"),

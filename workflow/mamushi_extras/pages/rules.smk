@@ -1,6 +1,4 @@
-# A page of every cell to browse its rankings.
-
-
+# The page to browse a run's ranking. It has the grid's selectors, and opens with the one to act on.
 OF_EVIDENCE.append(paths.RANKING)
 
 
@@ -25,10 +23,10 @@ rule ranking:
     log:
         "results/logs/ranking/{dataset}/{model}/seed{seed}.log",
     localrule: True
-    conda:
-        "../../../envs/mamushi.yaml"
     params:
         settings=settings("ranking", *CELL),
+    conda:
+        "../../../envs/mamushi.yaml"
     shell:
         "exec python -m mamushi ranking --examples {input.examples:q} --scores {input.scores:q}"
         " --refits {input.refits:q} --stability {input.stability:q} --tokens {input.tokens:q}"

@@ -10,24 +10,22 @@ from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell, Config
 
 
-class Ranking(Cell):
-    """Budgets of all lists, and of each selector why it is there for comparison alone, if so."""
+class RankingPage(Cell):
+    """Selectors, first the one to act on, why each is there for comparison alone, if so, and the
+    budgets of all lists."""
 
     selectors: list[str]
-    budgets: list[float]
     compared: dict[str, str | None]
+    budgets: list[float]
 
     @classmethod
-    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> Ranking:
-        """Return which rankings of a cell the page shows."""
-        names = config["grid"]["selectors"]
+    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> RankingPage:
+        """Return whose rankings a cell's page shows."""
+        names = leading_first(config)
         return cls(
-            dataset=dataset,
-            model=model,
-            seed=seed,
-            selectors=leading_first(config),
-            budgets=grid.budgets(config),
+            **{"dataset": dataset, "model": model, "seed": seed, "selectors": names},
             compared={name: comparison(config, name) for name in names},
+            budgets=grid.budgets(config),
         )
 
 
@@ -39,15 +37,14 @@ def ranking(
     stability: list[Input],
     tokens: list[Input] = (),  # type: ignore[assignment]
     out: Output,
-    settings: Ranking,
+    settings: RankingPage,
     job: Job,
 ) -> None:
     """Make the page to browse a run's ranking of the forget set: one HTML file that opens offline.
 
-    ``scores``, their ``stability`` and, if there are any, ``refits`` are in the order of the
-    settings' ``selectors``; ``tokens`` is what is shown of rankings of tokens (JSON). It opens with
-    the first selector, and says of each what its own ranking is worth. Raises ``UserError`` for
-    scores that rank other examples.
+    ``scores``, ``refits``, if there are any, and ``stability`` are in the order of the settings'
+    ``selectors``; ``tokens`` are what is shown of rankings of tokens (JSON). Raises ``UserError``
+    for scores that rank other examples.
     """
     from functools import partial
 
@@ -57,19 +54,16 @@ def ranking(
     from mamushi.io.tables import read_metadata
     from mamushi_extras.pages.ranking_page import page, page_data
 
-    refitted = dict(zip(settings.selectors, refits, strict=True)) if refits else {}
     rankings = {}
+    again = dict(zip(settings.selectors, refits, strict=True)) if refits else {}
     for name, path, stable in zip(settings.selectors, scores, stability, strict=True):
-        reason = settings.compared.get(name)
-        verdict = ranking_words(read_metadata(stable)["separation"], reason)
+        why = settings.compared[name]
+        words = ranking_words(read_metadata(stable)["separation"], why)
         rankings[name] = read_ranking(
-            path, refitted.get(name), verdict=verdict, compared=reason is not None
+            path, again.get(name), verdict=words, compared=why is not None
         )
-    metadata: dict[str, Any] = {
-        "provenance": job.origin,
-        "tokens": [read_json(path) for path in tokens],
-    }
-    data = page_data(rankings, partial(texts_of, examples), settings.budgets, metadata)
+    named: dict[str, Any] = {"provenance": job.origin, "tokens": [read_json(p) for p in tokens]}
+    data = page_data(rankings, partial(texts_of, examples), settings.budgets, named)
     title = f"Ranking of {settings.dataset} by {settings.model}, seed {settings.seed}"
     with atomic(out) as part:
         part.write_text(page(title, data), encoding="utf-8", newline="\n")

@@ -48,9 +48,9 @@ def token_scores(
     """Score every token of the forget set by one selector of tokens."""
     import pyarrow as pa
 
+    from mamushi.io import schemas
     from mamushi.io.tables import write_table
     from mamushi.registry import load
-    from mamushi_extras.tokens.schemas import TOKEN_SCORES
 
     pool = _pool(examples, tokens, settings.max_length)
     selector = load("selector", settings.kind)
@@ -61,7 +61,7 @@ def token_scores(
         "score": pa.array(scores, pa.list_(pa.float32())),
     }
     metadata = {"provenance": job.origin, "cut": settings.max_length}
-    write_table(out, TOKEN_SCORES, columns, metadata=metadata)
+    write_table(out, schemas.TOKEN_SCORES, columns, metadata=metadata)
 
 
 def _pool(examples: Path, tokens: Path, max_length: int) -> TokenPool:
@@ -72,8 +72,7 @@ def _pool(examples: Path, tokens: Path, max_length: int) -> TokenPool:
     from mamushi_extras.tokens.masks import TokenPool
 
     texts, contamination = (
-        read_tokens(tokens, examples, section, max_length)
-        for section in (INFERENCE, CONTAMINATION)
+        read_tokens(tokens, examples, section, max_length) for section in (INFERENCE, CONTAMINATION)
     )
     return TokenPool(texts, contamination, group_codes(ranked(examples, "group")["group"]))
 
@@ -98,9 +97,8 @@ def spans(*, scores: Input, out: Output, settings: Spans, job: Job) -> None:
     from mamushi.io.tables import read_table, write_table
     from mamushi.selection.removals import count
     from mamushi_extras.tokens.masks import highest_spans, rows_of
-    from mamushi_extras.tokens.schemas import TOKEN_SCORES
 
-    table = read_table(scores, TOKEN_SCORES)
+    table = read_table(scores, schemas.TOKEN_SCORES)
     table = table.filter(pc.equal(table["domain"], FORGET))
     by_text = [text.values.to_numpy() for text in table["score"]]
     masked = highest_spans(by_text, count(settings.beta, sum(map(len, by_text))))
@@ -161,16 +159,16 @@ def token_manifests(
     """
     from mamushi.evidence.confounds import read_texts
     from mamushi.evidence.judgement import ranking_words
+    from mamushi.io import schemas
     from mamushi.io.files import write_json
     from mamushi.io.tables import read_table
     from mamushi.lm.loading import open_tokenizer
     from mamushi.registry import load
     from mamushi.selection.refits import refit_seed
-    from mamushi_extras.tokens.schemas import TOKEN_SCORES
     from mamushi_extras.tokens.token_ranking import TokenRanking
 
     pool = _pool(examples, tokens, settings.max_length)
-    column = read_table(scores, TOKEN_SCORES)["score"]
+    column = read_table(scores, schemas.TOKEN_SCORES)["score"]
     by_text = [text.values.to_numpy() if text.is_valid else None for text in column]
     cross_fitted = "folds" in settings.settings
     score = load("selector", settings.kind).score_tokens

@@ -31,7 +31,9 @@ from mamushi.io.shards import ranked
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.selection.refits import read_refits
 from mamushi.selection.removals import budget_of, digest, removals
-from mamushi_extras.unlabelled.like import ANSWERED, GIVEN, SCREEN, WANTED
+from mamushi_extras.audit.answers import ANSWERED
+from mamushi_extras.unlabelled.like import GIVEN, SCREEN, WANTED
+from mamushi_extras.unlabelled.schemas import POSTERIOR
 from mamushi_extras.unlabelled.share import ERROR, Share, Tilt, count_bounds, share, upper_bound
 
 Doubles = NDArray[np.float64]
@@ -197,7 +199,7 @@ class Corpus:
             "log_ratio": np.log(np.maximum(self.fitted.posterior(self.score), 1e-300) / a),
             "posterior": self.posterior,
         }
-        return pa.table(columns, schema=schemas.POSTERIOR.schema)
+        return pa.table(columns, schema=POSTERIOR.schema)
 
     def holds(self, k: int) -> tuple[Interval, Interval]:
         """Return precision of the list of the first ``k`` texts, and recall: the chance of a text
@@ -255,24 +257,25 @@ class Corpus:
 def read_corpus(scores: pa.Table, examples: Path, *, hits: bool) -> Corpus:
     """Return it from the table ``scores`` and the table ``examples`` that it was made from."""
     about = read_metadata(examples)
-    known = ranked(examples, GIVEN, ANSWERED, "group", *([SCREEN] if "screened" in about else []))
+    names = [GIVEN, ANSWERED, *([SCREEN] if "screened" in about else [])]
+    known = ranked(examples, "group", *(f"label_{name}" for name in names))
     return replace(corpus_of(scores, known, hits=hits), divided="windows" in about)
 
 
 def corpus_of(scores: pa.Table, known: Mapping[str, Any], *, hits: bool) -> Corpus:
     """Return it from the table ``scores`` and what is ``known`` of its texts, by columns of the
     examples table."""
-    given = known[GIVEN]
+    given, screened = known[f"label_{GIVEN}"], f"label_{SCREEN}" in known
     return Corpus(
         ids=np.array(scores["id"].to_pylist(), dtype=object),
         score=np.asarray(scores["score"].to_numpy(), dtype=np.float64),
         examples=np.asarray(pc.equal(scores["domain"], FORGET)),
         inside=np.asarray(given.is_null()),
-        asked=np.asarray(known[ANSWERED].is_valid()),
+        asked=np.asarray(known[f"label_{ANSWERED}"].is_valid()),
         wanted=np.asarray(pc.fill_null(pc.equal(given, WANTED), fill_value=False)),
         hits=hits,
         groups=group_codes(known["group"]),
-        missed=np.asarray(known[SCREEN]) < 0 if SCREEN in known else False,
+        missed=np.asarray(known[f"label_{SCREEN}"]) < 0 if screened else False,
     )
 
 

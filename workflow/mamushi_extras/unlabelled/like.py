@@ -3,34 +3,34 @@ the hits of a blocklist, and texts that are known to be wanted."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.config.sources import beside
+from mamushi.config.sources import beside as paths
 from mamushi.data import readers
-from mamushi.data.duplicates import key
-from mamushi.data.raw import Raw
-from mamushi.data.rows import NO
-from mamushi.data.scripts import pairs, parted
+from mamushi.data.duplicates import Duplicates, find_duplicates, key
+from mamushi.data.loaders.table import raw_of, read
+from mamushi.data.raw import Raw, Rows
+from mamushi.data.rows import needed
+from mamushi.data.scripts import units
 from mamushi.errors import UserError
+from mamushi.io.domains import INFERENCE
 from mamushi.io.files import sha256
+from mamushi_extras.audit.answers import ANSWERED, NO
 from mamushi_extras.unlabelled import terms
-from mamushi_extras.windows.windows import divided
 
 EXAMPLE, WANTED = "example", "wanted"
-GIVEN, ANSWERED = "label_given", "label_answered"
-"""Columns of the examples table: what a text is known to be that is not of the corpus or is wanted,
-and what people said of one of the corpus."""
-SCREEN = "label_screen"
-"""Column of the examples table: by how much a text is above the lowest one that a screen let pass,
-by a fit without it."""
+GIVEN = "_given"
+"""Column of ``Raw.labels``: what a text is known to be that is not of the corpus or is wanted."""
+SCREEN = "_screen"
+"""By how much a text is above the lowest one that a screen let pass, by a fit without it."""
 KEYS = {"like": EXAMPLE, "unlike": WANTED}
 """Keys of a dataset's ``forget`` that name tables, and what their texts are."""
 FEWEST = 20
@@ -40,85 +40,128 @@ MOST_HIT = 0.5
 """Of the corpus, what a blocklist may hit."""
 KNOWN = 0.5
 """Of the words of an example, what the corpus must know, of at least half of the examples."""
-Given = dict[str, list[tuple[str, str]]]
+Beside = dict[str, list[tuple[str, str]]]
+"""Place and text of each text beside a corpus, by the keys that name its files."""
 Margins = Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]
 Screened = tuple[Mapping[str, int], Margins]
 """How many ``texts`` a corpus has, and how many ``passed`` a screen; and what gives the column
 ``SCREEN`` of the examples and then of others."""
 
 
-def with_examples(raw: Raw, settings: Mapping[str, Any], screened: Screened | None = None) -> Raw:
-    """Return the rows of a corpus, the windows of its documents, or what a screen let through, with
-    the examples behind them, and what is wanted. Raises ``UserError`` as ``check``, and for a
-    blocklist that hits nothing or most texts."""
-    forget, found = settings["forget"], given(settings)
+@dataclass(frozen=True)
+class CorpusRows(Raw):
+    """A corpus in which nobody marked the domain, with what lies beside it behind its own rows;
+    ``forget`` is of examples. ``margins`` give the column ``SCREEN``, where a screen was let on."""
+
+    margins: Margins | None = None
+
+    @property
+    def given(self) -> list[str | None]:
+        """Return what each row is known to be, ``EXAMPLE`` or ``WANTED``; None of the corpus."""
+        return list(self.labels[GIVEN])
+
+    def copies(self, rows: Rows, texts: Sequence[str], **settings: Any) -> Duplicates:
+        """Return the copies: a corpus has texts of the domain, so that of an example is one."""
+        return find_duplicates(texts, np.zeros(len(rows), dtype=bool), **settings)
+
+    def joined(self, rows: Rows, roots: Rows) -> Self:
+        """Return the rows where a text with a copy among the examples is one, and a text with a
+        copy among wanted ones is wanted. An answer that a text is none overrules that it is an
+        example. Raises ``UserError`` for a text that is both."""
+        forget, known, labels = self.forget.copy(), list(self.given), dict(self.labels)
+        answers = labels[ANSWERED]
+        first = rows[roots]
+        forget[first[forget[rows]]] = True
+        if SCREEN in labels:
+            # A fit that saw a copy of a text has seen the text.
+            labels[SCREEN] = np.array(labels[SCREEN])
+            np.minimum.at(labels[SCREEN], first, labels[SCREEN][rows])
+        for row, root in zip(rows.tolist(), first.tolist(), strict=True):
+            if answers[row] == NO:
+                forget[root], known[root] = False, WANTED
+        for row, root in zip(rows.tolist(), first.tolist(), strict=True):
+            if known[row] == WANTED:
+                if forget[root]:
+                    what = f"is wanted, and unwanted at {self.places[root]}"
+                    do = "take it out of one of them"
+                    raise UserError(what, where=self.places[row], do=do)
+                known[root] = WANTED
+        return replace(self, forget=forget, labels={**labels, GIVEN: known})
+
+    def unlisted(self, rows: Rows) -> NDArray[np.bool_]:
+        """Return which rows are not of the corpus."""
+        known = self.given
+        return np.array([known[row] is not None for row in rows.tolist()], dtype=bool)
+
+    def counts(self, examples: pa.Table) -> dict[str, Any]:
+        """Return ``corpus``, the texts of it that are ranked, ``of_corpus``, its rows, and
+        ``screened``, how many a screen let pass of how many."""
+        ranked = examples.filter(pc.equal(examples["section"], INFERENCE))
+        corpus = ranked[f"label_{GIVEN}"].null_count
+        counts = {"corpus": corpus, "of_corpus": self.given.count(None)}
+        return counts | {name: self.about[name] for name in {"screened"} & self.about.keys()}
+
+
+def read_corpus(settings: Mapping[str, Any]) -> CorpusRows:
+    """Read a corpus, or what a screen lets through of it, with what lies beside it. Raises
+    ``UserError`` as ``readers.read``, ``rows.rows`` and ``with_examples``."""
+    if not settings["forget"].get("screen"):
+        return with_examples(read(settings), settings)
+    from mamushi_extras.unlabelled.screen import screen
+
+    table, screened = screen(settings, needed(settings))
+    return with_examples(raw_of(table, settings, table.digests), settings, screened)
+
+
+def with_examples(
+    raw: Raw, settings: Mapping[str, Any], screened: Screened | None = None
+) -> CorpusRows:
+    """Return the rows of a corpus, or what a screen let through, with the examples behind them, and
+    what is wanted. Raises ``UserError`` as ``check``."""
+    beside = given(settings)
     counts, margins = screened or ({}, None)
     if not counts:
-        check(found, raw.texts, settings)
-    files = {f"{name} {Path(path).name}": sha256(path) for name, path in beside(settings).items()}
-    rows = [(name, *each) for name, several in found.items() for each in several]
-    ids = [f"{name}:{n + 1}" for name, several in found.items() for n in range(len(several))]
-    whole = replace(
-        raw,
+        check(beside, raw.texts, settings)
+    files = {f"{name} {Path(path).name}": sha256(path) for name, path in paths(settings).items()}
+    rows = [(name, *each) for name, several in beside.items() for each in several]
+    nothing = [None] * len(rows)
+    ids = [f"{name}:{n + 1}" for name, several in beside.items() for n in range(len(several))]
+    known = [*[None] * len(raw.ids), *(KEYS[name] for name, *_ in rows)]
+    return CorpusRows(
         ids=[*raw.ids, *ids],
         texts=[*raw.texts, *(text for _, _, text in rows)],
         forget=np.concatenate([raw.forget, [name == "like" for name, *_ in rows]]).astype(bool),
-        section=[*raw.section, *[None] * len(rows)],
+        section=[*raw.section, *nothing],
         stratum=[*raw.stratum, *[""] * len(rows)],
         places=[*raw.places, *(place for _, place, _ in rows)],
-        labels={name: [*column, *[None] * len(rows)] for name, column in raw.labels.items()},
-        group=None if raw.group is None else [*raw.group, *[None] * len(rows)],
+        labels={name: [*column, *nothing] for name, column in raw.labels.items()}
+        | {GIVEN: known, ANSWERED: [None] * len(known)},
+        group=None if raw.group is None else [*raw.group, *nothing],
         sources={**raw.sources, **files},
-        given=[*[None] * len(raw.ids), *(KEYS[name] for name, *_ in rows)],
         dropped={"under the screen": counts["texts"] - len(raw.ids)} if counts else {},
-        screened=counts,
+        about={"screened": dict(counts)} if counts else {},
+        margins=margins,
     )
-    raw = divided(whole, settings.get("windows"))
-    if margins is not None:
-        raw = replace(raw, margin=_margins(raw, margins))
-    if "terms" in forget:
-        of = zip(raw.texts, raw.given or (), strict=True)
-        corpus = [text for text, given in of if given is None]
-        raw.forget[: len(corpus)] = _hits(corpus, forget["terms"])
+
+
+def marked(raw: Raw, settings: Mapping[str, Any]) -> Raw:
+    """Return the rows with what a screen says of them, and with the hits of a blocklist as
+    examples. Raises ``UserError`` for a blocklist that hits nothing or most texts."""
+    assert isinstance(raw, CorpusRows)
+    if raw.margins is not None:
+        rows = np.arange(len(raw.texts))
+        examples, others = rows[raw.forget], rows[~raw.forget]
+        texts = ([raw.texts[row] for row in part.tolist()] for part in (examples, others))
+        margin = np.zeros(len(rows))
+        margin[np.concatenate([examples, others])] = raw.margins(*texts)
+        raw = replace(raw, labels={**raw.labels, SCREEN: margin})
+    if "terms" in settings["forget"]:
+        corpus = [i for i, known in enumerate(raw.given) if known is None]
+        raw.forget[corpus] = _hits([raw.texts[i] for i in corpus], settings["forget"]["terms"])
     return raw
 
 
-def _margins(raw: Raw, margins: Margins) -> NDArray[np.float64]:
-    found, rows = np.zeros(len(raw.texts)), range(len(raw.texts))
-    examples, others = ([row for row in rows if raw.forget[row] == of] for of in (True, False))
-    texts = ([raw.texts[row] for row in part] for part in (examples, others))
-    found[[*examples, *others]] = margins(*texts)
-    return found
-
-
-def known_by_copies(raw: Raw, rows: NDArray[np.int64], roots: NDArray[np.int64]) -> Raw:
-    """Return the rows of a corpus that nobody labelled, where a text with a copy among the examples
-    is one, and a text with a copy among wanted ones is wanted; ``roots`` are the first texts of the
-    clusters of ``rows``. An answer that a text is none overrules that it is an example. Raises
-    ``UserError`` for a text that is both."""
-    if raw.given is None:
-        return raw
-    forget, given, margin = raw.forget.copy(), list(raw.given), raw.margin
-    first = rows[roots]
-    forget[first[forget[rows]]] = True
-    if margin is not None:
-        # A fit that saw a copy of a text has seen the text.
-        margin = margin.copy()
-        np.minimum.at(margin, first, margin[rows])
-    for row, root in zip(rows.tolist(), first.tolist(), strict=True):
-        if raw.answers and raw.answers[row] == NO:
-            forget[root], given[root] = False, WANTED
-    for row, root in zip(rows.tolist(), first.tolist(), strict=True):
-        if given[row] == WANTED:
-            if forget[root]:
-                what = f"is wanted, and unwanted at {raw.places[root]}"
-                do = "take it out of one of them"
-                raise UserError(what, where=raw.places[row], do=do)
-            given[root] = WANTED
-    return replace(raw, forget=forget, given=given, margin=margin)
-
-
-def given(settings: Mapping[str, Any]) -> Given:
+def given(settings: Mapping[str, Any]) -> Beside:
     """Return the place and text of each text beside a corpus, by the keys that name its files."""
     forget = settings["forget"]
     column = forget.get("text") or settings["text"]
@@ -137,7 +180,7 @@ def _texts(path: str, column: str) -> Iterator[tuple[str, str]]:
             yield place, text
 
 
-def check(found: Given, corpus: Sequence[str], settings: Mapping[str, Any]) -> None:
+def check(found: Beside, corpus: Sequence[str], settings: Mapping[str, Any]) -> None:
     """Raise ``UserError`` for a corpus, or a sample of it, without texts; for fewer than ``FEWEST``
     examples, those that are one text, and those in another language."""
     if not any(map(str.strip, corpus)):
@@ -166,20 +209,6 @@ def check(found: Given, corpus: Sequence[str], settings: Mapping[str, Any]) -> N
             "they share no language, and would be ranked by that alone"
         )
         raise UserError(what, where=where, do="give examples in the language of the corpus")
-
-
-def units(text: str) -> Iterator[str]:
-    """Yield the words of a text, of a script without letter cases its pairs of letters: some of
-    these are written without spaces."""
-    for run in re.findall(r"[^\W\d_]+", unicodedata.normalize("NFKC", text)):
-        if run.isascii():
-            yield run.lower()
-            continue
-        for word in [run] if run.lower() == run.upper() else parted(run):
-            if word.lower() != word.upper():
-                yield word.lower()
-            else:
-                yield from pairs(word)
 
 
 def _hits(texts: Sequence[str], path: str) -> NDArray[np.bool_]:

@@ -24,6 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from mamushi.data import readers
 from mamushi.data.duplicates import find_duplicates
 from mamushi.data.readers import Row, Table
+from mamushi.data.scripts import units
 from mamushi.errors import UserError
 from mamushi_extras.unlabelled import like
 from mamushi_extras.windows.windows import parts
@@ -158,5 +159,5 @@ def _counts(texts: Iterable[Any]) -> Any:
     """Return how often each text has each hashed word (n, FEATURES); what is no text has none."""
     return HashingVectorizer(
         **{"n_features": FEATURES, "alternate_sign": False, "norm": None, "dtype": np.float32},
-        analyzer=lambda text: like.units(text) if isinstance(text, str) else (),
+        analyzer=lambda text: units(text) if isinstance(text, str) else (),
     ).transform(texts)

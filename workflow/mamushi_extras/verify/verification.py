@@ -43,6 +43,7 @@ from mamushi.selection.pool import Scored, read_pool, scored_by, table_of
 from mamushi.selection.refits import WHOLE, read_refits
 from mamushi.selection.removals import budget_of, removals, text_digests
 from mamushi_extras.unlabelled.corpus import manifest_of, read_corpus
+from mamushi_extras.unlabelled.schemas import POSTERIOR
 
 Doubles = NDArray[np.float64]
 
@@ -204,7 +205,7 @@ def _posterior(scores: pa.Table, run: Run, wanted: object) -> pa.Table:
     """Return the ranking of a corpus, once it is found to be what follows from the scores."""
     path = run.at(paths.POSTERIOR)
     _check_file(path, wanted, "posterior")
-    made, found = read_metadata(path)["provenance"]["settings"], read_table(path, schemas.POSTERIOR)
+    made, found = read_metadata(path)["provenance"]["settings"], read_table(path, POSTERIOR)
     _check_code(path, made["code"], "posterior")
     again = read_corpus(scores, run.at(paths.EXAMPLES), hits=made["hits"]).table(scores)
     _check_column("rank", found, again["rank"].to_pylist(), path)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from mamushi.data.duplicates import Duplicates, find_duplicates
-from mamushi.data.raw import Raw, check_unique
+from mamushi.data.raw import Raw, Rows, check_unique
 from mamushi.data.scripts import begins, inside
 
 BREAKS = {
@@ -64,50 +63,43 @@ def span_of(window: str) -> Span:
     return int(start), int(stop)
 
 
-def divided(raw: Raw, how: Mapping[str, Any] | None) -> Raw:
-    """Return the windows of documents as rows, which have the label and the group of theirs; an
-    example beside a corpus that nobody labelled is one window."""
-    if how is None:
-        return raw
+@dataclass(frozen=True)
+class DocumentRows(Raw):
+    """Windows of documents that go as a whole: copies are documents."""
+
+    @property
+    def documents(self) -> list[str]:
+        """Return the id of the document of each row."""
+        return [document_of(window) for window in self.ids]
+
+    def copies(self, rows: Rows, texts: Sequence[str], **settings: Any) -> Duplicates:
+        """Return which windows are of documents that are copies of others."""
+        documents, forget = self.documents, self.forget[rows]
+        of_rows = pa.array([documents[row] for row in rows.tolist()])
+        codes = of_rows.dictionary_encode().indices.to_numpy()
+        first = np.unique(codes, return_index=True)[1]
+        whole = [" ".join(texts[start:stop]) for start, stop in pairwise([*first, len(texts)])]
+        copies = find_duplicates(whole, forget[first], **settings)
+        masks = (copies.kept, copies.exact, copies.near, copies.crossed)
+        return Duplicates(first[copies.roots][codes], *(mask[codes] for mask in masks))
+
+
+def divided(raw: Raw, how: Mapping[str, Any], labelled: bool) -> Raw:
+    """Return the windows of documents as rows, which have the label and the group of theirs; what
+    lies beside a corpus that nobody labelled, and is of the domain, is one window."""
     check_unique(raw.ids, raw.places)
     rows, ids, texts = [], [], []
     for row, text in enumerate(raw.texts):
-        example = raw.given is not None and raw.forget[row]
+        whole = not labelled and raw.forget[row]
         # An empty text is left to be counted as one.
-        for start, stop in [(0, len(text))] if example else parts(text, how):
+        for start, stop in [(0, len(text))] if whole else parts(text, how):
             rows.append(row)
             ids.append(f"{raw.ids[row]}#{start}-{stop}")
             texts.append(text[start:stop])
-
-    def of(column: Any) -> list[Any]:
-        return [column[row] for row in rows]
-
-    group = raw.group or [None] * len(raw.ids)
-    whole = how["action"] == "remove" and raw.given is None
-    return replace(
-        raw,
-        ids=ids,
-        texts=texts,
-        forget=raw.forget[rows],
-        section=of(raw.section),
-        stratum=of(raw.stratum),
-        places=of(raw.places),
-        labels={name: of(column) for name, column in raw.labels.items()},
-        group=[one or name for one, name in zip(of(group), of(raw.ids), strict=True)],
-        given=None if raw.given is None else of(raw.given),
-        documents=of(raw.ids) if whole else None,
-    )
-
-
-def find_copies(
-    texts: Sequence[str], forget: NDArray[np.bool_], documents: Sequence[str] | None, **how: Any
-) -> Duplicates:
-    """Return duplicates; of windows of ``documents`` that go as a whole, those of documents."""
-    if documents is None:
-        return find_duplicates(texts, forget, **how)
-    codes = pa.array(documents).dictionary_encode().indices.to_numpy()
-    first = np.unique(codes, return_index=True)[1]
-    whole = [" ".join(texts[start:stop]) for start, stop in pairwise([*first, len(texts)])]
-    found = find_duplicates(whole, forget[first], **how)
-    why = (found.kept, found.exact, found.near, found.crossed)
-    return Duplicates(first[found.roots][codes], *(each[codes] for each in why))
+    groups = raw.group or raw.ids
+    group = [groups[row] or raw.ids[row] for row in rows]
+    about = {**raw.about, "windows": {**how, "labelled": labelled}}
+    windows = raw.take(rows, ids=ids, texts=texts, group=group, about=about)
+    if not labelled or how["action"] != "remove":
+        return windows
+    return DocumentRows(**{each.name: getattr(windows, each.name) for each in fields(Raw)})

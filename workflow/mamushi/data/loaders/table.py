@@ -9,206 +9,141 @@ another table, or a blocklist finds them. A column may hold a ready-made split.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
-import numpy as np
-import pyarrow as pa
-
-from mamushi.config.sources import unlabelled
-from mamushi.data import readers
-from mamushi.data.raw import Raw
-from mamushi.data.rows import YES, answers_of, needed, rows
+from mamushi.config.kinds import (
+    SOME,
+    Allowed,
+    Place,
+    PlaceOrNull,
+    Positive,
+    Section,
+    SectionName,
+    TextOrNull,
+    listed,
+    named,
+)
 from mamushi.errors import UserError
-from mamushi_extras.unlabelled.like import with_examples
-from mamushi_extras.windows.windows import divided
 
-SETTINGS = {
-    "path": {
-        "type": ["string", "null"],
-        "default": None,
-        "description": "The file (.csv, .tsv, .jsonl, each also with .zip, .gz or .zst, .parquet, "
-        ".arrow), a folder of such files, or one that datasets saved.",
-    },
-    "text": {"type": "string", "default": "text", "description": "Column with the text."},
-    "id": {
-        "type": ["string", "null"],
-        "default": None,
-        "description": "Column with an id; null takes the row number, from 1.",
-    },
-    "forget": {
-        "type": "object",
-        # One or the other, of which none would be left unread.
-        "oneOf": [
-            {
-                "required": ["column", "values"],
-                "properties": {"column": {}, "values": {}},
-                "additionalProperties": False,
-            },
-            {"required": ["where"], "properties": {"where": {}}, "additionalProperties": False},
-            {
-                "required": ["like"],
-                "properties": {"like": {}, "unlike": {}, "text": {}, "screen": {}},
-                "additionalProperties": False,
-            },
-            {
-                "required": ["terms"],
-                "properties": {"terms": {}, "unlike": {}, "text": {}},
-                "additionalProperties": False,
-            },
-        ],
-        "properties": {
-            "column": {"type": "string", "description": "Column that marks the forget domain."},
-            "values": {
-                "type": "array",
-                "minItems": 1,
-                "description": "Its values in the forget domain; all others are retain.",
-            },
-            "where": {
-                "type": "string",
-                "description": "Expression, true of forget rows: toxic > 0.5 or `a topic` in ['b'] "
-                "(an empty cell is an error unless it is asked for with `is null`).",
-            },
-            "like": {
-                "type": "string",
-                "format": "path",
-                "description": "Table with examples of the domain, where the rows of `path` are a "
-                "corpus in which nobody marked it.",
-            },
-            "unlike": {
-                "type": "string",
-                "format": "path",
-                "description": "Table with texts that are not of the domain: a sample of the rest.",
-            },
-            "text": {
-                "type": "string",
-                "description": "Column with the text in these two; by default that of `path`.",
-            },
-            "screen": {
-                "type": "number",
-                "exclusiveMinimum": 0,
-                "description": "How many texts are ranked, or below 1 what share: those whose "
-                "words are most like the examples. The others are read, and not kept.",
-            },
-            "terms": {
-                "type": "string",
-                "format": "path",
-                "description": "Blocklist, a term or /regular expression/ a line, whose hits are "
-                "taken for examples, though not all of them are.",
-            },
-        },
-        "additionalProperties": False,
-        "description": "What marks the forget domain: a column and its values, an expression, or "
-        "examples of it beside the table.",
-    },
-    "retain": {
-        "type": ["object", "null"],
-        "default": None,
-        "oneOf": [
-            {"type": "null"},
-            {
-                "type": "object",
-                "required": ["column", "values"],
-                "properties": {"column": {}, "values": {}},
-                "additionalProperties": False,
-            },
-            {
-                "type": "object",
-                "required": ["where"],
-                "properties": {"where": {}},
-                "additionalProperties": False,
-            },
-        ],
-        "properties": {
-            "column": {"type": "string", "description": "Column that marks the retain domain."},
-            "values": {
-                "type": "array",
-                "minItems": 1,
-                "description": "Its values in the retain domain.",
-            },
-            "where": {
-                "type": "string",
-                "description": "Expression, true of retain rows; of an empty cell neither this one "
-                "nor that of forget is true.",
-            },
-        },
-        "additionalProperties": False,
-        "description": "What marks the retain domain, in the same way; rows of neither are left "
-        "out. Null: all rows that are not of the forget domain.",
-    },
-    "section": {
-        "type": ["string", "null"],
-        "default": None,
-        "description": "Column with a ready-made split; empty cells are split by the shares.",
-    },
-    "section_values": {
-        "type": "object",
-        "default": {},
-        "additionalProperties": {"enum": ["contamination", "inference", "evaluation"]},
-        "description": "Section for each value of that column, such as {train: inference}.",
-    },
-    "group": {
-        "type": ["string", "null"],
-        "default": None,
-        "description": "Column whose equal values mark texts that are not independent, such as a "
-        "thread or an author: they stay in one section and one fold. An empty cell is a text on "
-        "its own.",
-    },
-    "answers": {
-        "type": ["string", "null"],
-        "default": None,
-        "format": "path",
-        "description": "What people said of its texts: merged.json of mamushi audit. It overrules "
-        "the columns and, in a corpus, the examples.",
-    },
-    "quote": {
-        "enum": ["none", None],
-        "default": None,
-        "description": 'Of CSV and TSV: none where `"` is a character as any other, and a line a '
-        "row. Null: cells in double quotes may hold separators and line ends.",
-    },
-    "labels": {
-        "type": "array",
-        "items": {"type": "string"},
-        "default": [],
-        "description": "Columns to carry along, as label_<name>.",
-    },
-}
+if TYPE_CHECKING:
+    from mamushi.data.raw import Raw
+    from mamushi.data.readers import Table
+
 FILES: dict[str, list[str]] = {"path": []}
 SHARDS = True
 """A folder may be given, whose files are one table."""
 
 
+class Marked(TypedDict, total=False):
+    """What marks the retain domain, in the same way; rows of neither are left out. Null: all rows
+    that are not of the forget domain."""
+
+    __pydantic_config__ = Section.__pydantic_config__  # type: ignore[misc]
+
+    column: str  #: Column that marks the domain.
+    values: Annotated[list[Any], SOME]  #: Its values in the domain.
+    #: Expression, true of the rows of the domain: toxic > 0.5 or `a topic` in ['b'] (an empty cell
+    #: of forget is an error unless it is asked for with `is null`; of retain it is not true).
+    where: str
+
+
+class Examples(Marked, total=False):
+    """What marks the forget domain: a column and its values, an expression, or examples of it
+    beside the table."""
+
+    __pydantic_config__ = Section.__pydantic_config__  # type: ignore[misc]
+
+    #: Table with examples of the domain, where the rows of `path` are a corpus in which nobody
+    #: marked it.
+    like: Place
+    #: Table with texts that are not of the domain: a sample of the rest.
+    unlike: Place
+    text: str  #: Column with the text in these two; by default that of `path`.
+    #: How many texts are ranked, or below 1 what share: those whose words are most like the
+    #: examples. The others are read, and not kept.
+    screen: Positive
+    #: Blocklist, a term or /regular expression/ a line, whose hits are taken for examples, though
+    #: not all of them are.
+    terms: Place
+
+
+# Needed keys -> keys that may stand beside them. One or the other, of which none would be unread.
+ROWS = {("column", "values"): (), ("where",): ()}
+BESIDE = {("like",): ("unlike", "text", "screen"), ("terms",): ("unlike", "text")}
+
+
+def one_of(*shapes: Mapping[tuple[str, ...], tuple[str, ...]]) -> Allowed:
+    """Return the check that a mapping has the keys of one of these shapes."""
+    every = {needed: beside for shape in shapes for needed, beside in shape.items()}
+    words = "allowed is one of: " + ", ".join(" and ".join(needed) for needed in every)
+
+    def test(value: Mapping[str, Any]) -> bool:
+        return any({*n} <= value.keys() <= {*n, *beside} for n, beside in every.items())
+
+    return Allowed(words, test)
+
+
+class Settings(Section):
+    """Settings of this dataset."""
+
+    #: The file (.csv, .tsv, .jsonl, each also with .zip, .gz or .zst, .parquet, .arrow), a folder
+    #: of such files, or one that datasets saved.
+    path: PlaceOrNull = None
+    text: str = "text"  #: Column with the text.
+    id: TextOrNull = None  #: Column with an id; null takes the row number, from 1.
+    forget: Annotated[Examples, one_of(ROWS, BESIDE)]
+    retain: Annotated[Marked, one_of(ROWS)] | None = None
+    #: Column with a ready-made split; empty cells are split by the shares.
+    section: TextOrNull = None
+    #: Section for each value of that column, such as {train: inference}.
+    section_values: dict[str, SectionName] = named()
+    #: Column whose equal values mark texts that are not independent, such as a thread or an author:
+    #: they stay in one section and one fold. An empty cell is a text on its own.
+    group: TextOrNull = None
+    #: What people said of its texts: merged.json of mamushi audit. It overrules the columns and, in
+    #: a corpus, the examples.
+    answers: PlaceOrNull = None
+    #: Of CSV and TSV: none where `"` is a character as any other, and a line a row. Null: cells in
+    #: double quotes may hold separators and line ends.
+    quote: Literal["none"] | None = None
+    labels: list[str] = listed()  #: Columns to carry along, as label_<name>.
+
+
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     """Read the table. Raises ``UserError`` as ``readers.read`` and ``rows.rows``."""
+    from mamushi.rooms import additions
+
     if settings["path"] is None:
         raise UserError("no path to the table", do="set 'path' to a CSV, JSONL or Parquet file")
-    path = Path(settings["path"])
-    columns, screened = needed(settings), None
-    if settings["forget"].get("screen"):
-        from mamushi_extras.unlabelled.screen import screen
+    read_rows, *_ = [*additions("read_rows", settings), read]
+    raw: Raw = read_rows(settings)
+    for point in ("divide_rows", "mark_rows", "answer_rows"):
+        for step in additions(point, settings):
+            raw = step(raw, settings)
+    return raw
 
-        table, screened = screen(settings, columns)
-    else:
-        table = readers.read(path, columns, quote=settings.get("quote") is None)
-    raw = raw_of(table, settings, table.digests)
-    how = settings.get("windows")
-    raw = with_examples(raw, settings, screened) if unlabelled(settings) else divided(raw, how)
-    if not settings.get("answers"):
-        return raw
-    # A person was asked about windows, where there are any.
-    answers = answers_of(raw.ids, Path(settings["answers"]))
-    pairs = zip(answers, raw.forget.tolist(), strict=True)
-    forget = np.array([said == YES if said else forget for said, forget in pairs])
-    return replace(raw, forget=forget, answers=answers)
+
+def read(settings: Mapping[str, Any]) -> Raw:
+    """Read the table as it is. Raises ``UserError`` as ``load``."""
+    from mamushi.data import readers
+    from mamushi.data.rows import needed
+
+    quote = settings.get("quote") is None
+    table = readers.read(Path(settings["path"]), needed(settings), quote=quote)
+    return raw_of(table, settings, table.digests)
 
 
 def raw_of(
-    table: readers.Table, settings: Mapping[str, Any], sources: Mapping[str, str] | None = None
+    table: Table, settings: Mapping[str, Any], sources: Mapping[str, str] | None = None
 ) -> Raw:
     """Return the rows of a table that was made from the files ``sources``. Raises ``UserError`` as
     ``rows.rows``."""
+    import numpy as np
+
+    from mamushi.data.raw import Raw
+    from mamushi.data.rows import rows
+
     columns = rows(table, settings)
     kept = [row for row, forget in enumerate(columns["forget"]) if forget is not None]
     left_out = len(table.places) - len(kept)
@@ -230,8 +165,10 @@ def raw_of(
     )
 
 
-def _label(table: readers.Table, column: str) -> list[Any]:
+def _label(table: Table, column: str) -> list[Any]:
     """Return a column to carry along, whose cells must be of one type."""
+    import pyarrow as pa
+
     try:
         pa.array(cells := table.columns[column])
     except (pa.ArrowException, UnicodeError, OverflowError) as error:

@@ -5,7 +5,6 @@ See ``columns`` for how a declaration is written; the page "Tables" of the docs 
 """
 
 from mamushi.io.columns import *
-from mamushi.io.schemas.audit import *
 from mamushi.io.schemas.evidence import *
 from mamushi.io.schemas.models import *
 from mamushi.io.schemas.results import *

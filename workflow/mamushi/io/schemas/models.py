@@ -47,13 +47,3 @@ texts, a row per number of steps that is measured.
 step int64: Optimizer steps so far; 0 is the model before any.
 examples int64: Forget texts that it is fine-tuned on.
 ppl_forget float64, ppl_retain float64""")
-
-LIKELIHOODS = table("""likelihoods: What one model makes of single forget texts, from which
-membership inference starts, a row per text of the inference and the evaluation section. A file per
-model.
-id string
-section string: `inference` (may have been trained on) or `evaluation` (held out).
-planted int64?: How often the text is in the contamination section; 0 where it was held out in the
-    place of a planted one, null for texts that have no part in that.
-tokens int64: Predicted tokens, all but the first.
-nll float64: Sum of their negative log-likelihoods, in nats.""")

@@ -179,3 +179,22 @@ tokens int64: Tokens of it, with the token that ends it.
 repetition float64: Share of tokens that occur among the 16 before them; towards 1 the model is
     caught in a loop.
 gold_log_likelihood float64: Mean log-likelihood per token under the gold standard, in nats.""")
+
+RELAPSE = table("""relapse: What comes back of the forget domain when models are fine-tuned on a few
+of its texts, over seeds, beside the gold model of each seed: a row per kind of models and step.
+dataset string, model string
+source string: `retraining`, or the name of an unlearner.
+selector string: Selector of the removed texts.
+beta float64: Budget at which they were removed.
+step int64: Optimizer steps so far.
+seeds int64: Seeds, each with a model of either kind.
+raised float64: Nats per token by which deletion has raised the NLL of held-out forget texts above
+    that of the model from which unlearning starts; below 0 it has lowered it.
+regained float64: Nats per token by which the steps lower the NLL of held-out forget texts; below 0
+    they raise it.
+gold_regained float64: The same of the gold models.
+excess float64: regained - gold_regained: what comes back that was not just learned.
+excess_low float64?: Lower end of its 95% t interval over seeds; null of one seed.
+excess_high float64?
+retain_lost float64: Nats per token by which the steps raise the NLL of held-out retain texts.
+seeds_needed_low int64?, seeds_needed_high int64?, why string?""")

@@ -52,15 +52,6 @@ score float64?: The selector's score: the higher, the earlier a forget text is r
 rank int64?: Place in the ranking, from 1, which goes first; null for retain texts.
 fold int16?""")
 
-POSTERIOR = table("""posterior: One selector's ranking of a corpus that nobody labelled, a row per
-text. The metadata hold the share of the domain, or why it is withheld.
-id string, domain string
-score float64: As in `scores`; `forget` are the examples.
-rank int64?: Place among the texts of the corpus, from 1, which goes first; null for others.
-fold int16?
-log_ratio float64: Estimate of log p1/pC, of the domain to the corpus, in nats.
-posterior float64: Probability to be of the domain, at the estimate of its share.""")
-
 REFITS = table("""refits: One selector's scores of the inference section made again, a row per text
 and refit.
 id string, domain string
@@ -87,17 +78,6 @@ rank int64
 copies string[]: Ids of the texts that were collapsed into it and go with it, sorted.
 text_sha256 string: Its text, as the first 16 hexadecimal digits of the SHA-256 of its UTF-8.
 copies_sha256 string[]: The texts of the copies, in the same way.""")
-
-CLOSE = table("""close: The texts that stay and restate one of a removal list, the nearest first.
-The metadata have the digest of the list.
-id string, domain string
-copies string[]: Ids of the texts that were collapsed into it and go with it, sorted.
-text_sha256 string: Its text, as the first 16 hexadecimal digits of the SHA-256 of its UTF-8.
-copies_sha256 string[]: The texts of the copies, in the same way.
-removed string: Id of the listed text of which it restates most.
-share float64: Of the telling words of a window of that text, each weighed by the logarithm of how
-    few texts have it, the part that stands in a window of this one.
-words int64: Such words that both have.""")
 
 TOKEN_SCORES = table("""token_scores: A selector's score of every token that a text of the inference
 section predicts.

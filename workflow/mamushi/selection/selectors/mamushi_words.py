@@ -9,35 +9,31 @@ is brought to mean 0 and standard deviation 1 over what a fold scores, which tak
 embedding is of a text's beginning, its words are all there. For a ranking by few examples, which
 this is for, `auto` has no examples to weigh its members by.
 
-Behind a screen its logit is that of the words. Another fit would have among the rest what each
-example drew in by words that it alone has, and score it too low when it is held out.
+Where the pool has a column ``words``, as behind a screen, that is their logit. Another fit would
+have among the rest what each example drew in by words that it alone has, and score it too low when
+it is held out.
 """
 
-from typing import Any
+from __future__ import annotations
 
-from mamushi.selection.crossfit import FIT_SAMPLE, FOLDS, Fit, Task, cross_fit
-from mamushi.selection.linear import estimate_exactly, estimate_ngrams, words
-from mamushi.selection.pool import Pool, Scored
+from typing import TYPE_CHECKING, Any
+
+from mamushi.config.kinds import Positive
+from mamushi.selection.settings import CrossFitted
+
+if TYPE_CHECKING:
+    from mamushi.selection.crossfit import Fit, Task
+    from mamushi.selection.pool import Pool, Scored
 
 READS_TEXTS = True
 
-SETTINGS: dict[str, Any] = {
-    "folds": FOLDS,
-    "fit_sample": FIT_SAMPLE,
-    "alpha": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "default": 1.0,
-        "description": "L2 penalty of the weights of the standardised embedding.",
-    },
-    "prior": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "default": 1.0,
-        "description": "Variance of a text's logit by its words before the labels are seen, in "
-        "nats squared.",
-    },
-}
+
+class Settings(CrossFitted):
+    """Settings of both logistic regressions."""
+
+    alpha: Positive = 1.0  #: L2 penalty of the weights of the standardised embedding.
+    #: Variance of a text's logit by its words before the labels are seen, in nats squared.
+    prior: Positive = 1.0
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
@@ -46,14 +42,18 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     Raises ``UserError`` when a domain has too few examples for the folds, and when a logistic
     regression does not converge.
     """
-    screen, counts = pool.screen, [] if pool.screen is not None else [words(pool)]
+    from mamushi.selection.crossfit import cross_fit
+    from mamushi.selection.linear import estimate_exactly, estimate_ngrams, words
+
+    ready = pool.columns.get("words")
+    counts = [words(pool)] if ready is None else []
 
     def estimate(task: Task) -> Fit:
         logits = [estimate_exactly(task, settings["alpha"])[0]]
-        if screen is None:
+        if ready is None:
             logits.append(estimate_ngrams(task, counts, settings["prior"])[0])
         else:
-            logits.append(screen[task.held])
+            logits.append(ready[task.held])
         return sum((one - one.mean()) / (one.std() or 1.0) for one in logits), {}
 
     return cross_fit(

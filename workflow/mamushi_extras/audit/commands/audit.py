@@ -69,10 +69,11 @@ def _ranked(where: Mapping[str, Any], listed: Sequence[str]) -> tuple[list[str],
 
     from mamushi.io import paths, schemas
     from mamushi.io.tables import FORGET, read_table
+    from mamushi_extras.unlabelled.schemas import POSTERIOR
 
     corpus = paths.under(pattern=paths.POSTERIOR, **where)
     if corpus.is_file():
-        table = read_table(corpus, schemas.POSTERIOR)
+        table = read_table(corpus, POSTERIOR)
         table = table.filter(table["rank"].is_valid())
         kept, likely = np.ones(len(table), np.int64), table["posterior"].to_numpy()
     else:
@@ -100,9 +101,10 @@ def _draw(args: argparse.Namespace) -> None:
     from mamushi.selection.removals import digest
     from mamushi_extras.audit import auditing
     from mamushi_extras.pages import ranking_page
+    from mamushi_extras.windows.lists import CutList, DocumentList
 
     listed = _removal_list.read(args.list)
-    if listed.whole:
+    if isinstance(listed, DocumentList) and not isinstance(listed, CutList):
         do = "set windows.action to cut, and audit what is listed then"
         raise UserError("lists documents, and windows were ranked", where=args.list, do=do)
     examples, copies = listed.all_copies()

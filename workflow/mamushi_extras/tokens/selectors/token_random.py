@@ -3,13 +3,12 @@
 Score: an independent draw from U(0, 1) by the seed, for each predicted token.
 """
 
-from typing import Any
+from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
-from mamushi_extras.tokens.masks import Scores, TokenPool
-
-SETTINGS: dict[str, Any] = {}
+if TYPE_CHECKING:
+    from mamushi_extras.tokens.masks import Scores, TokenPool
 
 UNIT = "tokens"
 COMPARISON = "its tokens are drawn by chance"
@@ -17,6 +16,8 @@ COMPARISON = "its tokens are drawn by chance"
 
 def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores:
     """s(x, t) ~ U(0, 1). The draws go by text, in the order of their ids."""
+    import numpy as np
+
     rng, drawn = np.random.default_rng(seed), {}
     for place in sorted(pool.forget, key=lambda place: str(pool.texts.ids[place])):
         drawn[place] = rng.random(max(len(pool.texts[place]) - 1, 0), dtype=np.float32)

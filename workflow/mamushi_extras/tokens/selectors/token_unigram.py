@@ -9,29 +9,28 @@ the log ratio of two multinomials under one Dirichlet prior (Monroe, Colaresi an
 needs no model, and says the same of a token wherever it stands.
 """
 
-from typing import Any
+from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Annotated, Any
 
+from mamushi.config.kinds import Ge, Positive, Section
 from mamushi.io.domains import FORGET
-from mamushi.selection.crossfit import FOLDS
-from mamushi.selection.folds import stratified_folds
-from mamushi.selection.unigram import counts, vocabulary
-from mamushi_extras.tokens.masks import Scores, TokenPool
 
-SETTINGS: dict[str, Any] = {
-    "folds": FOLDS,
-    "prior": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "default": 300.0,
-        "description": "Tokens that the prior is worth: the more, the nearer are the ratios of "
-        "rare tokens to 0.",
-    },
-}
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mamushi_extras.tokens.masks import Scores, TokenPool
 
 UNIT = "tokens"
+
+
+class Settings(Section):
+    """Settings of this selector."""
+
+    folds: Annotated[int, Ge(2)] = 5  #: Folds, of which each text is scored by the others.
+    #: Tokens that the prior is worth: the more, the nearer are the ratios of rare tokens to 0.
+    prior: Positive = 300.0
 
 
 def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores:
@@ -39,6 +38,11 @@ def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores
 
     Raises ``UserError`` when a domain has too few texts for the folds.
     """
+    import numpy as np
+
+    from mamushi.selection.folds import stratified_folds
+    from mamushi.selection.unigram import counts, vocabulary
+
     texts, prior = pool.texts, settings["prior"]
     fold = stratified_folds(texts.domains == FORGET, settings["folds"], seed, pool.groups)
     size = vocabulary(texts, pool.others)
@@ -54,6 +58,8 @@ def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores
 
 def log_ratio(counted: NDArray[np.float64], prior: float) -> NDArray[np.float64]:
     """Return s(w) of every token (size,) from its counts (2, size) in both domains."""
+    import numpy as np
+
     total = counted.sum(axis=1)
     share = prior * counted.sum(axis=0) / max(total.sum(), 1.0)
     seen = share > 0

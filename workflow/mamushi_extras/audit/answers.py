@@ -1,0 +1,47 @@
+"""What people said of texts, which overrules what marked them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mamushi.data.raw import Raw
+from mamushi.errors import UserError
+from mamushi.io.files import SEAL, read_json, read_plain_json
+
+YES, NO = "yes", "no"
+"""What people answer who are asked whether a text is of the forget domain."""
+ANSWERED = "_answered"
+"""Column of ``Raw.labels``: what they said; None of a text that nobody was asked about."""
+
+
+def answered(raw: Raw, settings: Mapping[str, Any]) -> Raw:
+    """Return the rows of which those with an answer are of the domain that it says. A person was
+    asked about windows, where there are any. Raises ``UserError`` as ``answers_of``."""
+    answers = answers_of(raw.ids, Path(settings["answers"]))
+    pairs = zip(answers, raw.forget.tolist(), strict=True)
+    forget = np.array([answer == YES if answer else forget for answer, forget in pairs])
+    counts = {answer: answers.count(answer) for answer in (YES, NO)}
+    about = {**raw.about, "answers": counts}
+    return replace(raw, forget=forget, labels={**raw.labels, ANSWERED: answers}, about=about)
+
+
+def answers_of(ids: Sequence[str], path: Path) -> list[str | None]:
+    """Return what an audit's merged answers in ``path`` say of each row. Raises ``UserError`` for
+    another file, and for a text that is not there."""
+    found = read_plain_json(path)
+    if isinstance(found, dict) and SEAL in found:
+        # Of this program; labels of one's own have no checksum.
+        found = read_json(path)
+    labels = found.get("labels") if isinstance(found, dict) else None
+    if not isinstance(labels, dict):
+        do = "give merged.json, which mamushi audit --merge writes"
+        raise UserError("holds no labels of an audit", where=path, do=do)
+    if lacking := labels.keys() - set(ids):
+        what = f"labels {min(lacking)!r}, which the table lacks"
+        raise UserError(what, where=path, do="give the table that was audited, with its ids")
+    return [labels.get(name) for name in ids]

@@ -1,0 +1,41 @@
+"""What is left of the removed texts in a model, beside gold models."""
+
+from mamushi.io.columns import table
+
+LIKELIHOODS = table("""likelihoods: What one model makes of single forget texts, from which
+membership inference starts, a row per text of the inference and the evaluation section. A file per
+model.
+id string
+section string: `inference` (may have been trained on) or `evaluation` (held out).
+tokens int64: Predicted tokens, all but the first.
+nll float64: Sum of their negative log-likelihoods, in nats.""")
+
+MEMBERSHIP = table("""membership: How well attacks tell texts from held-out ones under each model,
+a row per dataset, model, method, set of texts, attack and measure.
+dataset string, model string
+method string: Whose model: an endpoint (`base`, `contaminated`, `beta0`), `retraining`, or an
+    unlearner.
+selector string?, beta float64?
+members string: The texts that are asked about, forget texts of the inference section: `removed` and
+    `kept` ones by the list, or `forget`, all of them, where there is no list.
+attack string: `loss`, `reference` (against the base model) or `likelihood_ratio` (gold and beta 0
+    models of other seeds).
+measure string: `auc`, where chance is 0.5, or `tpr`, the share of texts found while 1% of the
+    held-out ones are accused, where it is 0.01.
+texts int64: Texts that are asked about, in the seed with the fewest.
+others int64: Held-out texts that they are told from.
+seeds int64
+start float64?: The measure of the model before: of beta 0 for retraining, of the start for an
+    unlearner; null for endpoints.
+value float64?: The measure of the model; null where `why` says what is missing.
+low float64?: Lower end of the 95% interval, over texts and seeds; of one seed over texts alone.
+high float64?
+gold float64?: The measure of the gold models of the same seeds, which never saw the texts.
+gold_low float64?, gold_high float64?
+difference float64?: Value less gold, paired by texts and seeds.
+difference_low float64?, difference_high float64?
+at_fault bool?: Whether gold's interval leaves out chance: the attack then takes for memory what the
+    texts are like by themselves, and the value alone says nothing.
+verdict string?: By the interval of the difference `more than gold` or `less than gold`, else `not
+    told from gold`, which is no proof that they are alike.
+why string?""")

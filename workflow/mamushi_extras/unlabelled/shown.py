@@ -1,0 +1,34 @@
+"""What `mamushi show` says of a corpus that nobody labelled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mamushi.evidence.judgement import unit_of
+from mamushi_extras.unlabelled.corpus import said
+
+
+def corpus_lines(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Return lines by their heads, of the manifest of a list; none of another data set."""
+    if "share" not in manifest:
+        return {}
+    hits, share, unit = manifest["blocklist"], manifest["share"], unit_of(manifest)
+    by = f"{manifest['examples']:,} examples"
+    if hits:
+        low = f"{hits['precision_low']:.0%} of them of the domain"
+        by = f"{hits['hits']:,} hits of terms, at least {low}"
+    lines = {"ranked": f"{manifest['n_forget']:,} {unit} of the corpus, by {by}"}
+    if screen := manifest.get("screen"):
+        units, one = ("texts", "one") if unit == "texts" else ("documents", "one with a window")
+        passed = f"{screen['passed']:,} of {screen['texts']:,} {units} passed, and {one} like the"
+        chance = f"examples does with a chance of {said(screen['recall'])}"
+        lines["screen"] = f"{passed} {chance}"
+    lines["share"] = f"{said(share)} of them is of the domain"
+    if share["reason"]:
+        lines["share"] += f"\n            {share['reason']}"
+    if manifest["certain"]:
+        lines["certain"] = f"{manifest['certain']:,} {unit} are copies of examples"
+    likely = f"{manifest['likely']:,} {unit} are more likely than not of the domain"
+    lines["likely"] = likely + (", at a guess of the share" if share["low"] is None else "")
+    return lines

@@ -1,0 +1,58 @@
+"""What this room adds to the core: long documents are ranked by their windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from mamushi.config.sources import unlabelled
+
+if TYPE_CHECKING:
+    from mamushi.commands._removal_list import RemovalList
+    from mamushi.data.raw import Raw
+    from mamushi.selection.pool import Pool
+
+
+def applies(settings: Mapping[str, Any]) -> bool:
+    """Tell whether the documents of a dataset are divided."""
+    return bool(settings.get("windows"))
+
+
+def divide_rows(raw: Raw, settings: Mapping[str, Any]) -> Raw:
+    """Divide the documents of a table into windows."""
+    from mamushi_extras.windows.windows import divided
+
+    return divided(raw, settings["windows"], not unlabelled(settings))
+
+
+def pool_step(pool: Pool, about: Mapping[str, Any], column: Callable[[str], Any]) -> Pool:
+    """Fit and score windows that have the labels of their documents by these."""
+    windows = about.get("windows")
+    if not windows or not windows["labelled"]:
+        return pool
+    from mamushi_extras.windows.documents import with_documents
+
+    return with_documents(pool, windows["action"] == "remove")
+
+
+def removal_list(listed: RemovalList) -> RemovalList:
+    """Take a list of windows for what is cut, or for the documents that go."""
+    if not (listed.rows or {}).get("windows"):
+        return listed
+    from mamushi_extras.windows.lists import of_windows
+
+    return of_windows(listed)
+
+
+def dataset_keys() -> type[Any]:
+    """Return the further keys of a dataset."""
+    from mamushi_extras.windows.settings import WindowsKey
+
+    return WindowsKey
+
+
+def config_checks(full: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the mistakes in a complete configuration."""
+    from mamushi_extras.windows.settings import check_windows
+
+    yield from check_windows(full)

@@ -1,0 +1,162 @@
+"""Removal lists of windows: which are cut out of their documents, or which documents go for them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from mamushi.commands._removal_list import RemovalList
+from mamushi.data import cutting
+from mamushi.data.matching import Removal
+from mamushi.errors import UserError
+from mamushi.io.digests import of_text
+from mamushi_extras.windows.windows import Span, document_of, span_of
+
+Windows = dict[str, dict[Span, str]]
+"""By document, the digest of each window by its characters there."""
+
+
+@dataclass(frozen=True)
+class DocumentList(RemovalList):
+    """A list of windows whose documents go. Where the documents are ``labelled``, the whole goes of
+    one in which the list ends; else a document goes for each window that is listed."""
+
+    windows: Mapping[str, Mapping[Span, str]] = field(default_factory=dict)
+    """Of each document the windows that it goes for, or that are cut."""
+    labelled: bool = False
+
+    def all_copies(self) -> tuple[Path, Callable[[str], list[str]]]:
+        """Do as ``RemovalList``: of documents with labels the first window is kept for all windows
+        of a copy."""
+        examples = self.of_run("examples")
+        of = document_of if self.labelled else str
+        copies: dict[str, list[str]] = {}
+        for row in self.duplicates():
+            copies.setdefault(of(row["kept_id"] or ""), []).append(row["id"])
+        return examples, lambda name: copies.get(of(name), [])
+
+    def removing(self, column: str | None, text: str | None, **options: Any) -> Removal:
+        """Return the rows that go, with their windows compared."""
+        return WindowRemoval(self.all, column, text, windows=self.windows, **options)
+
+    def exported(self) -> tuple[list[str], dict[str, Any] | None, list[str]]:
+        """Return the ids of documents, whose whole texts are not known."""
+        ids, rows, _ = super().exported()
+        return ids, {**(rows or {}), "windows": None, "text": None}, []
+
+
+@dataclass(frozen=True)
+class CutList(DocumentList):
+    """A list of windows that are cut out of their documents, which stay."""
+
+    def row_names(self) -> list[str]:
+        """Return the ids of the documents."""
+        return [*self.windows]
+
+    @property
+    def all(self) -> set[str]:
+        """Raise ``UserError``: it lists no texts."""
+        do = "cut them with mamushi apply"
+        raise UserError("lists windows of texts, and no texts", where=self.path, do=do)
+
+    def text(self, args: argparse.Namespace, data: Path) -> str | None:
+        """Do as ``RemovalList``, also where changed texts may go: none are cut unseen."""
+        options = argparse.Namespace(**{**vars(args), "changed_texts": False})
+        return super().text(options, data)
+
+    def removing(self, column: str | None, text: str | None, **options: Any) -> Removal:
+        """Return what is cut out of which rows."""
+        return CutRemoval({*self.windows}, column, text, windows=self.windows, **options)
+
+    def exported(self) -> tuple[list[str], dict[str, Any] | None, list[str]]:
+        """Raise ``UserError``: it has no ids of texts."""
+        do = "give the list itself to mamushi apply"
+        raise UserError("lists windows to cut", where=self.path, do=do)
+
+    def receipt(self, removal: Removal) -> dict[str, Any]:
+        """Return how many of its windows' documents are there, and which are not."""
+        counts = super().receipt(removal)
+        copies = sum(document_of(name) in removal.found for name in self.copied)
+        missing = [name for name in self.windows if name not in removal.found]
+        return {**counts, "copies_found": copies, "not_found": missing}
+
+    def report(self, removal: Removal) -> list[str]:
+        """Return what was cut, in lines to print."""
+        assert isinstance(removal, CutRemoval)
+        rows = f"{removal.removed:,} of {removal.read:,} rows removed"
+        return [
+            "{characters:,} characters cut from {rows:,} rows".format(**removal.cut),
+            f"{rows}, of which nothing would be left",
+        ]
+
+
+@dataclass
+class WindowRemoval(Removal):
+    """Which rows go for which of their windows."""
+
+    windows: Mapping[str, Mapping[Span, str]] = field(default_factory=dict)
+    """By document and the characters there, the digest of each window."""
+
+    def is_same(self, name: str, text: str) -> bool | None:
+        """Tell whether the windows of a text are those that were ranked; None of a text of which
+        nothing is known."""
+        if name not in self.windows:
+            return None
+        windows = self.windows[name].items()
+        return all(of_text(text[slice(*span)]) == digest for span, digest in windows)
+
+
+@dataclass
+class CutRemoval(WindowRemoval):
+    """Windows that are cut out of rows, which stay unless nothing would be left of them."""
+
+    needs_same = True
+    cut: dict[str, int] = field(default_factory=lambda: {"rows": 0, "characters": 0})
+    """Rows of which something was cut and that stay, and the characters that were cut."""
+
+    def cuts(self, name: str, text: str) -> set[int] | None:
+        """Return the places of the characters that are cut; None where the row goes."""
+        places = {at for span in self.windows[name] for at in range(*span)}
+        self.cut["characters"] += len(places)
+        if not cutting.without(text, places).strip():
+            return None
+        self.removed, self.cut["rows"] = self.removed - 1, self.cut["rows"] + 1
+        return places
+
+    def counts(self) -> dict[str, Any]:
+        """Return what was cut, for the receipt."""
+        return {"cut": self.cut}
+
+
+def of_windows(listed: RemovalList) -> RemovalList:
+    """Return a list of windows as those that are cut, or the documents that go for them. ``rows``
+    of the list say how documents were divided."""
+    divided = (listed.rows or {})["windows"]
+    known = {each.name: getattr(listed, each.name) for each in fields(RemovalList)}
+    if divided["action"] == "cut":
+        return CutList(**known, windows=_by_document(listed.texts.items()))
+    labelled = bool(divided["labelled"])
+    documents: dict[str, list[str]] = {document_of(name): [] for name in listed.ids}
+    kept: Mapping[str, Any] = documents if labelled else listed.copies
+    texts, stay = {**listed.texts}, set()
+    for row in listed.duplicates():
+        of, document = document_of(row["kept_id"] or ""), document_of(row["id"])
+        if row["reason"] == "cross_post":
+            stay.add(document)
+        if document not in documents and (row["kept_id"] in kept or of in kept):
+            documents[of].append(document)
+            texts[row["id"]] = row["text_sha256"]
+    for several in documents.values():
+        several[:] = dict.fromkeys(several)
+    known |= {"ids": [*documents], "copies": documents, "cross_posts": sorted(stay)}
+    return DocumentList(**known, windows=_by_document(texts.items()), labelled=labelled)
+
+
+def _by_document(texts: Iterable[tuple[str, str]]) -> Windows:
+    windows: Windows = {}
+    for window, digest in texts:
+        windows.setdefault(document_of(window), {})[span_of(window)] = digest
+    return windows
