@@ -178,7 +178,7 @@ def main() -> None:
     args = parser.parse_args()
     one_for_arithmetic()
     report = Report("predicted", threads=1)
-    tokens_kinds = {k for k, each in plugins("selector").items() if each.literals.get("UNIT")}
+    tokens_kinds = {k for k, each in plugins("selector").items() if each.unit == "tokens"}
     for (dataset, model), run in read(args.archive).items():
         both = (
             [paths.under(folder, pattern, dataset=dataset, model=model) for pattern in TEXTS]

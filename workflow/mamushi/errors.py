@@ -31,7 +31,20 @@ def extra(name: str) -> str:
     return f"pip install 'mamushi-unlearn[{name}]'"
 
 
-def suggestion(wrong: str, known: Iterable[str]) -> str:
-    """Return a suggestion to be put behind a message; empty where nothing known is alike."""
-    near = difflib.get_close_matches(wrong, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+def closest(wrong: object, names: Iterable[object]) -> str:
+    """Return a question for the name that is most like a wrong one; empty without any."""
+    words = [name for name in names if isinstance(name, str)]
+    near = difflib.get_close_matches(wrong, words, n=1) if isinstance(wrong, str) else []
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def suggestion(wrong: str, names: Iterable[str]) -> str:
+    """Return a suggestion to be put behind a message; empty where no name is alike."""
+    question = closest(wrong, names)
+    return f"; {question}" if question else ""
+
+
+def instead(wrong: object, names: Iterable[str]) -> str:
+    """Return what a wrong name may have meant, and all names that there are."""
+    words = sorted(names)
+    return f"{closest(wrong, words)} known are: {', '.join(words)}".strip()

@@ -1,25 +1,25 @@
 """Plug-ins by folder: a selector, unlearner, figure or dataset loader is one file, known by name.
 
-A file is *read*, not imported, to learn what it offers: its docstring and the literals that it
-assigns in capitals, ``SETTINGS`` above all, in which names stand for literals that it imports from
-another module. So the Snakefile can list and check every plug-in without paying for torch. ``load``
-imports the one that a stage runs.
+Its file says what it offers: the docstring, the class ``Settings`` of its settings, and flags,
+constants in capitals, which are fields of ``Plugin``. The Snakefile imports all plug-ins, so that
+they import what is heavy (numpy, torch, matplotlib) inside their functions; a long one does its
+work in ``_NAME.py`` beside it. Rooms beside the core have plug-ins in folders of the same names.
 """
 
 from __future__ import annotations
 
-import ast
-import contextlib
 import importlib
+import inspect
 import sysconfig
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mamushi.errors import UserError, suggestion
+from mamushi.config.kinds import Section, defaults
+from mamushi.errors import UserError, instead
 
 ROOT = Path(__file__).parent
 FOLDERS = {
@@ -29,17 +29,6 @@ FOLDERS = {
     "figure": "figures/gallery",
 }
 """Kind of plug-in -> its folder in the package."""
-ENTRIES = {
-    "dataset": ("load",),
-    "selector": (
-        *("score", "BY_CHANCE", "DERIVES", "NEEDS_TRUTH", "READS_TEXTS", "READS_TOKENS"),
-        "score_tokens",
-    ),
-    "unlearner": ("loss", "STOPS", "RANDOM_LABELS", "SALIENCY"),
-    "figure": ("draw",),
-}
-"""Kind of plug-in -> what a stage asks of it, by name: all that its digest covers. The settings
-are not among it, since their values are handed over, nor what only the configuration reads."""
 
 
 def tree() -> Path:
@@ -52,86 +41,98 @@ def tree() -> Path:
 
 @dataclass(frozen=True)
 class Plugin:
-    """What a plug-in's file says about it. ``literals`` are its constants, by name."""
+    """What a plug-in's file says about it; a flag is a constant of its name in capitals."""
 
     kind: str
     name: str
-    module: str
-    summary: str
-    literals: Mapping[str, Any]
+    code: ModuleType
+
+    # Selectors.
+    unit: str = "texts"  # what it ranks: texts or tokens
+    by_chance: bool = False
+    comparison: str | None = None  # why its lists are there for comparison alone
+    retain_scores: bool = True  # whether it scores retain texts as well
+    needs_truth: bool = False
+    reads_texts: bool = False
+    depths: str | None = None  # the setting with the layers that it reads
+    derives: str | None = None  # the setting with the selector whose scores it needs
+    networks: str | None = None  # the setting with the selector whose networks it uses
+
+    # Dataset loaders.
+    files: Mapping[str, list[str]] = field(default_factory=dict)  # setting with a path -> names
+    downloads: bool = False  # does without a path
+    shards: bool = False  # takes a folder of files as one
+    split: bool = True  # the rows come without sections
+    evaluation_section: bool = False  # brings an evaluation section
+    knows_truth: bool = False  # has the log-density ratio
+
+    # Unlearners.
+    stops: str | None = None  # the setting with the forget loss at which it stops
+    random_labels: bool = False
+    saliency: str | None = None  # the setting with the share of weights that stay
+
+    # Figures.
+    of: str = ""  # cell, grid, evidence or unlearning
+    reads: tuple[str, ...] = ()  # the tables that it draws
+    category: str = ""  # of the report
+    label: str = ""  # in the report
 
     @property
-    def settings(self) -> Mapping[str, Any]:
-        """Return each setting's JSON Schema by name, with ``default`` and ``description``."""
-        return dict(self.literals.get("SETTINGS", {}))
+    def module(self) -> str:
+        """Return the name of its module."""
+        return self.code.__name__
+
+    @property
+    def summary(self) -> str:
+        """Return the first paragraph of its docstring."""
+        return (inspect.getdoc(self.code) or "").split("\n\n")[0].replace("\n", " ")
+
+    @property
+    def section(self) -> type[Section]:
+        """Return the class of its settings."""
+        return getattr(self.code, "Settings", Section)
+
+    @property
+    def settings(self) -> Mapping[str, Field[Any]]:
+        """Return its settings by name."""
+        return {key.name: key for key in fields(self.section)}
 
     @property
     def defaults(self) -> dict[str, Any]:
         """Return the value of every setting that has a default."""
-        return {key: rule["default"] for key, rule in self.settings.items() if "default" in rule}
+        return defaults(self.section)
+
+    @property
+    def literals(self) -> dict[str, Any]:
+        """Return all constants. To go."""
+        return {k: v for k, v in vars(self.code).items() if k.isupper()}
 
 
 @cache
 def plugins(kind: str) -> Mapping[str, Plugin]:
     """Return all plug-ins of a kind, by name, in alphabetical order."""
-    found = {}
-    # Those of rooms beside the core lie in folders of the same name.
-    beside = ROOT.parent.glob(f"{ROOT.name}_extras/*/{Path(FOLDERS[kind]).name}/[!_]*.py")
-    files = [*(ROOT / FOLDERS[kind]).glob("[!_]*.py"), *beside]
-    for path in sorted(files, key=lambda path: path.stem):
-        tree, name = ast.parse(path.read_text(encoding="utf-8")), path.stem
-        summary = (ast.get_docstring(tree) or "").split("\n\n")[0].replace("\n", " ")
-        module = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
-        found[name] = Plugin(kind, name, module, summary, _literals(tree))
-    return found
+    modules = {path.stem: path for path in _files(FOLDERS[kind])}
+    return {name: _plugin(kind, modules[name]) for name in sorted(modules)}
 
 
-def _literals(tree: ast.Module) -> dict[str, Any]:
-    """Return the constants of a module by name, but for those that it computes."""
-    imported = {
-        alias.name: node.module or ""
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    found = {}
-    for node in tree.body:
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
-            if isinstance(target, ast.Name) and target.id.isupper():
-                value = node.value
-                if target.id == "SETTINGS":
-                    value = _Shared(imported).visit(value)
-                with contextlib.suppress(ValueError):
-                    found[target.id] = ast.literal_eval(value)
-    return found
+def _files(folder: str) -> Iterator[Path]:
+    yield from (ROOT / folder).glob("[!_]*.py")
+    yield from ROOT.parent.glob(f"{ROOT.name}_extras/*/{Path(folder).name}/[!_]*.py")
 
 
-class _Shared(ast.NodeTransformer):
-    """Puts constants of other modules in the place of the names under which they are imported."""
-
-    def __init__(self, imported: Mapping[str, str]) -> None:
-        self.imported = imported
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return ast.Constant(_constants(self.imported[node.id])[node.id])
-
-
-@cache
-def _constants(module: str) -> dict[str, Any]:
-    path = Path(__file__).parents[1].joinpath(*module.split(".")).with_suffix(".py")
-    return _literals(ast.parse(path.read_text(encoding="utf-8")))
+def _plugin(kind: str, path: Path) -> Plugin:
+    code = importlib.import_module(".".join(path.relative_to(ROOT.parent).with_suffix("").parts))
+    names = [key.name for key in fields(Plugin) if hasattr(code, key.name.upper())]
+    return Plugin(kind, path.stem, code, **{key: getattr(code, key.upper()) for key in names})
 
 
 def plugin(kind: str, name: str) -> Plugin:
-    """Return the plug-in of that name. Raises ``UserError`` that lists the known ones."""
-    known = plugins(kind)
-    if name not in known:
-        what = f"unknown {kind} {name!r}{suggestion(name, known)}"
-        raise UserError(what, do=f"known are: {', '.join(known)}")
-    return known[name]
+    """Return the plug-in of that name. Raises ``UserError`` that lists all names."""
+    if name not in plugins(kind):
+        raise UserError(f"unknown {kind} {name!r}", do=instead(name, plugins(kind)))
+    return plugins(kind)[name]
 
 
 def load(kind: str, name: str) -> ModuleType:
-    """Import a plug-in's module. Raises ``UserError`` for an unknown name."""
-    return importlib.import_module(plugin(kind, name).module)
+    """Return a plug-in's module. Raises ``UserError`` for an unknown name."""
+    return plugin(kind, name).code

@@ -31,7 +31,7 @@ def test_every_loader_declares_its_settings_and_files() -> None:
     assert list(plugins("dataset")) == ["jigsaw", "newsgroups", "synthetic", "table"]
     for name, found in plugins("dataset").items():
         assert found.summary, name
-        assert set(found.literals["FILES"]) <= set(found.settings)
+        assert set(found.files) <= set(found.settings)
         for setting, rule in found.settings.items():
             assert rule["description"], (name, setting)
             assert setting not in ("sections", "limit", "kind")

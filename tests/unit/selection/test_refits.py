@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 from mamushi.io import schemas
-from mamushi.io.domains import FORGET, RETAIN
-from mamushi.lm.tokens import TokenSet
 from mamushi.registry import plugin, plugins
 from mamushi.selection import crossfit
 from mamushi.selection.crossfit import Task, cross_fit, cross_fit_together
@@ -85,7 +83,7 @@ def test_too_few_examples_have_no_halves(pool: Pool) -> None:
         assert len(found) == 1 + halves
 
 
-RANK_TEXTS = [kind for kind, found in plugins("selector").items() if "UNIT" not in found.literals]
+RANK_TEXTS = [kind for kind, found in plugins("selector").items() if found.unit == "texts"]
 
 
 @pytest.mark.parametrize("kind", RANK_TEXTS)
@@ -94,21 +92,13 @@ def test_every_selector_can_be_refitted(pool: Pool, kind: str) -> None:
     if "of" in plugin("selector", kind).settings:
         bases = refits(pool, "mamushi_lr", settings("mamushi_lr", **QUICK), 0, 2, 1)
     given = settings(kind, **QUICK, **STACKED, iterations=3, centres=5)
-    if plugin("selector", kind).literals.get("READS_TOKENS"):
-        tokens = TokenSet(
-            ids=pool.ids,
-            domains=np.where(pool.forget, FORGET, RETAIN).astype(object),
-            tokens=np.random.default_rng(1).integers(0, 9, 5 * len(pool.ids)).astype(np.int32),
-            offsets=5 * np.arange(1 + len(pool.ids)),
-        )
-        pool = dataclasses.replace(pool, tokens=tokens, others=tokens)
     found = refits(pool, kind, given, 0, 2, 1, bases)
     again = list(of_table(as_table(pool, found, schemas.REFITS.schema)))
     crossfitted = "folds" in given or bool(bases)
     assert len(found) == (4 if crossfitted else 2)
     for (part, number, scored), (read_part, read_number, read) in zip(found, again, strict=True):
         lacking = bool(np.isnan(scored.scores[~pool.forget]).any())
-        assert lacking is not plugin("selector", kind).literals.get("RETAIN_SCORES", True)
+        assert lacking is not plugin("selector", kind).retain_scores
         assert (part, number) == (read_part, read_number)
         assert len(rank(pool, scored)) == pool.forget.sum()
         np.testing.assert_array_equal(read.scores, scored.scores)

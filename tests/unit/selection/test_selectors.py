@@ -13,7 +13,8 @@ from mamushi.registry import load, plugin, plugins
 from mamushi.selection import pool as pool_module
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool, Scored, rank
-from mamushi.selection.selectors import kcenter, lr_maha
+from mamushi.selection.selectors import _kcenter as kcenter
+from mamushi.selection.selectors import _lr_maha as lr_maha
 from tests.support.memory import RECORD, peak_mib
 from tests.support.worded import with_words
 
@@ -259,6 +260,6 @@ def test_every_selector_documents_itself_and_its_settings():
         for rule in selector.settings.values():
             assert rule["description"].endswith(".")
             assert "default" in rule
-    assert found["oracle"].literals["NEEDS_TRUTH"] is True
+    assert found["oracle"].needs_truth is True
     anti = found["anti_mamushi"]
-    assert anti.defaults[anti.literals["DERIVES"]] == "mamushi"
+    assert anti.defaults[anti.derives or ""] == "mamushi"

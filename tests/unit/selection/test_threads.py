@@ -38,7 +38,7 @@ few["inner_networks"] = 1
 few["repeats"] = 1
 found = {}
 for kind, known in plugins("selector").items():
-    if kind == "anti_mamushi" or "UNIT" in known.literals:
+    if kind == "anti_mamushi" or known.unit == "tokens":
         continue
     settings = {**known.defaults, **{k: v for k, v in few.items() if k in known.defaults}}
     for part, number, scored in refits(pool, kind, settings, 0, 1, 0):

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from mamushi.config.checks import WITHOUT_MANIFESTS, chain, comparisons
-from mamushi.config.complete import ConfigError
+from mamushi.config.checks import chain, comparisons
+from mamushi.config.reading import ConfigError
+from mamushi.config.sections import axes_sections
 from mamushi.config.sources import unlabelled
 from mamushi.io.domains import DOMAINS
 
@@ -36,7 +37,7 @@ def needs(config: Mapping[str, Any], dataset: str) -> list[Need]:
     """
     found: dict[str, Need] = {}
     for where, axes in comparisons(config):
-        if where in WITHOUT_MANIFESTS or dataset not in axes["datasets"]:
+        if where in axes_sections() or dataset not in axes["datasets"]:
             continue
         asked = [*axes["selectors"], config["removal"]["ratio"]]
         for name in [link for one in asked for link in chain(config, one)]:

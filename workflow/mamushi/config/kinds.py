@@ -1,55 +1,132 @@
-"""The types of which the sections of the configuration are declared, with their bounds in the words
-of JSON Schema.
+"""The types of which the sections of the configuration are declared.
 
-Beyond these there are ``allowed`` and ``missing``, which say in error messages what a value may be
-and what to do where there is none, ``format: path``, for values in which environment variables are
-resolved, and ``part``, for a section of which some keys are changed.
+Bounds are those of ``annotated_types``; what they cannot say is an ``Allowed``. Pydantic reads both
+when a configuration is checked. It is not imported before, since every job imports sections.
 """
 
 from __future__ import annotations
 
-from dataclasses import Field, dataclass, field
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Annotated, Any, ClassVar, Literal, dataclass_transform
 
-from msgspec import Meta
+from annotated_types import Ge, Gt, Le, Len, Lt, MultipleOf
 
 
-def such(**words: Any) -> Meta:
-    """Return what bounds a type, in words of JSON Schema."""
-    return Meta(extra_json_schema=words)
+@dataclass(frozen=True, eq=False)
+class Allowed:
+    """A check beside type and bounds: ``words`` say what is allowed, ``schema`` says it in the
+    words of JSON Schema."""
+
+    words: str
+    test: Callable[[Any], object]
+    schema: Mapping[str, Any] = field(default_factory=dict)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        from pydantic_core import PydanticCustomError, core_schema
+
+        def checked(value: Any) -> Any:
+            if not self.test(value):
+                raise PydanticCustomError("allowed", "{words}", {"words": self.words})
+            return value
+
+        return core_schema.no_info_after_validator_function(checked, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Callable[[Any], Any]) -> Any:
+        return handler(schema) | dict(self.schema)
+
+
+@dataclass(frozen=True)
+class Before:
+    """What a value is turned into before it is checked."""
+
+    turn: Callable[[Any], Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(self.turn, handler(source))
+
+
+class Remark:
+    """A remark on a type, which changes nothing of what is allowed."""
+
+
+@dataclass(frozen=True)
+class Entries(Remark):
+    """Remarks which sections the entries of a mapping are; ``complete`` checks one by one."""
+
+    sections: Callable[[], tuple[type[Any], ...]]
+
+
+PART = Remark()
+"""Remarks that some keys of a section are written, which are laid over another section."""
+
+
+def matching(pattern: str, words: str) -> Allowed:
+    """Return the check of text by a pattern."""
+    schema = {"pattern": f"^{pattern}$"}
+    return Allowed(f"allowed is {words}", re.compile(pattern).fullmatch, schema)
+
+
+def unless_null(value: Any) -> Any:
+    """Return None for the text ``null``, as which the command line hands on null."""
+    return None if value in ("null", "~", "") else value
+
+
+def resolved(path: Any) -> Any:
+    """Return ``path`` with ``~`` and environment variables resolved; None if one is not set.
+
+    Spelled in one way (no double or trailing slashes), since another spelling would look like
+    another file.
+    """
+    if not isinstance(path, str) or unless_null(path) is None:
+        return unless_null(path)
+    variables = re.findall(r"\$(?:\{(\w+)\}|(\w+))", path)
+    if any(not os.environ.get(braced or bare) for braced, bare in variables):
+        return None
+    return os.path.normpath(os.path.expanduser(os.path.expandvars(path)))
 
 
 NAMED = "a name of letters, digits, '.', '_' and '-' that starts with a letter or a digit"
 COMMIT = "a commit of 40 hexadecimal digits (no branch or tag, since those move), or null"
-DISTINCT = such(uniqueItems=True)
-SOME = such(minItems=1, uniqueItems=True)
-ANY = such(minProperties=1)
-PART = such(part=True)
-WRITE = such(missing="write it, or `extends: paper` for what config.yaml says")
+SOME = Len(1)
+DISTINCT = Allowed(
+    "each entry may stand there once",
+    lambda values: len(values) == len(set(values)),
+    {"uniqueItems": True},
+)
 
-Natural = Annotated[int, such(minimum=0)]
-Seed = Annotated[int, such(minimum=0, maximum=2**32 - 1)]
-Count = Annotated[int, such(minimum=1)]
-Length = Annotated[int, such(minimum=2)]
-Positive = Annotated[float, such(exclusiveMinimum=0)]
-NotNegative = Annotated[float, such(minimum=0)]
-Share = Annotated[float, such(minimum=0, maximum=1)]
-SomeShare = Annotated[float, such(exclusiveMinimum=0, maximum=1)]
-Below = Annotated[float, such(minimum=0, exclusiveMaximum=1)]
-Fraction = Annotated[float, such(exclusiveMinimum=0, exclusiveMaximum=1)]
-Budget = Annotated[Fraction, such(multipleOf=0.000001)]
-Budgets = Annotated[list[Budget], SOME]
-Seeds = Annotated[list[Seed], SOME]
-Name = Annotated[str, such(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)", allowed=NAMED)]
-Names = Annotated[list[Name], SOME]
+Natural = Annotated[int, Ge(0)]
+Seed = Annotated[int, Ge(0), Le(2**32 - 1)]
+Count = Annotated[int, Ge(1)]
+Length = Annotated[int, Ge(2)]
+Positive = Annotated[float, Gt(0)]
+NotNegative = Annotated[float, Ge(0)]
+Share = Annotated[float, Ge(0), Le(1)]
+SomeShare = Annotated[float, Gt(0), Le(1)]
+Below = Annotated[float, Ge(0), Lt(1)]
+Fraction = Annotated[float, Gt(0), Lt(1)]
+Budget = Annotated[float, Gt(0), Lt(1), MultipleOf(0.000001)]
+Budgets = Annotated[list[Budget], SOME, DISTINCT]
+Seeds = Annotated[list[Seed], SOME, DISTINCT]
+Name = Annotated[str, matching("[A-Za-z0-9][A-Za-z0-9._-]*", NAMED)]
+Names = Annotated[list[Name], SOME, DISTINCT]
 AnyNames = Annotated[list[Name], DISTINCT]
-Counts = Annotated[list[Count], SOME]
-Fractions = Annotated[list[Fraction], SOME]
-Decays = Annotated[list[Below], such(minItems=2, maxItems=2)]
-Place = Annotated[str, such(format="path")]
-Commit = Annotated[str, such(pattern="^[0-9a-f]{40}$", allowed=COMMIT)]
+Counts = Annotated[list[Count], SOME, DISTINCT]
+Fractions = Annotated[list[Fraction], SOME, DISTINCT]
+Depths = Annotated[list[SomeShare], DISTINCT]
+Decays = Annotated[list[Below], Len(2, 2)]
+TextOrNull = Annotated[str | None, Before(unless_null)]
+NameOrNull = Annotated[Name | None, Before(unless_null)]
+Commit = Annotated[Annotated[str, matching("[0-9a-f]{40}", COMMIT)] | None, Before(unless_null)]
+Place = Annotated[str, Before(resolved)]
+PlaceOrNull = Annotated[str | None, Before(resolved)]
 Precision = Literal["bf16", "fp32"]
 SectionName = Literal["contamination", "inference", "evaluation"]
+Definitions = dict[Name, dict[str, Any]]
 
 
 def listed(*items: Any) -> Any:
@@ -62,14 +139,32 @@ def named(**entries: Any) -> Any:
     return field(default_factory=lambda: dict(entries))
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True)
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+@dataclass(frozen=True, kw_only=True)
 class Section:
-    """Keys that stand together. Every subclass is a frozen dataclass; one with ``further`` keys has
-    some that are declared elsewhere."""
+    """Keys that stand together. Every subclass is a frozen dataclass; a comment ``#:`` at a key or
+    above it says what the key means."""
 
-    further: ClassVar[bool] = False
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
 
-    def __init_subclass__(cls, further: bool = False) -> None:
-        cls.further = further
+    def __init_subclass__(cls) -> None:
         dataclass(frozen=True, kw_only=True)(cls)
+
+
+def plain(value: Any) -> Any:
+    """Return a copy of a value of the configuration in dicts, with text for keys, and lists."""
+    if isinstance(value, Section):
+        return {key.name: plain(getattr(value, key.name)) for key in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def defaults(section: type[Section]) -> dict[str, Any]:
+    """Return the default of every key that has one."""
+    made = {
+        key.name: key.default if key.default_factory is MISSING else key.default_factory()
+        for key in fields(section)
+    }
+    return {name: plain(value) for name, value in made.items() if value is not MISSING}

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mamushi.config.complete import ConfigError
+from mamushi.config.reading import ConfigError
 
 
 def check(files: Sequence[str | Path]) -> None:

@@ -17,7 +17,7 @@ class Lora(Section):
     #: Share of an adapter's inputs that training leaves out.
     dropout: Below = 0.0
     #: Layers that get one, such as q_proj; null for all linear ones but the head.
-    target_modules: Annotated[list[str], SOME] | None = None
+    target_modules: Annotated[list[str], SOME, DISTINCT] | None = None
 
 
 class Method(Section):
@@ -64,22 +64,14 @@ class HubModel(Section):
     """A causal language model from a local folder or the hub."""
 
     #: Local folder, a GGUF file (.gguf), or an id on the hub such as google/gemma-2-2b.
-    source: Annotated[
-        Place | None,
-        such(
-            missing="a model has a source (folder, GGUF file or hub id), or a family of which to "
-            "build a tiny one"
-        ),
-    ]
+    source: PlaceOrNull
     #: Commit on the hub. A hub model must have one; a local folder or file needs none.
-    revision: Commit | None = None
+    revision: Commit = None
     #: The model has already been trained on the data; it is the embedder as it is.
     contaminated: bool = False
     #: For a contaminated model, the clean model (by its name in `models`) from which gold, beta 0
     #: and retraining start. Needed only when they are asked for.
-    base: Annotated[
-        Name | None, such(allowed="the name of another model of this configuration, or null")
-    ] = None
+    base: NameOrNull = None
     #: Settings of `training` that differ for this model.
     training: Annotated[Training, PART] = Training()
 
@@ -90,7 +82,9 @@ class Pretraining(Section):
     datasets: Names  #: Datasets of this configuration; the tokenizer is trained on them as well.
     section: SectionName = "contamination"  #: Section of these datasets.
     #: Domains of this section.
-    domains: Annotated[list[Literal["forget", "retain"]], SOME] = listed("forget", "retain")
+    domains: Annotated[list[Literal["forget", "retain"]], SOME, DISTINCT] = listed(
+        "forget", "retain"
+    )
     epochs: Positive = 4.0  #: Passes over the texts.
     batch_size: Count = 8  #: Rows a step.
     #: Peak learning rate; after the warm-up it falls to 0 along a cosine.
@@ -110,7 +104,7 @@ class TinyModel(Section):
     key_value_heads: Count = 2  #: Key-value heads; divides heads.
     intermediate_size: Count = 192  #: Width of the MLP.
     #: Tokens of the byte-level BPE tokenizer, with its special tokens and 256 bytes.
-    vocabulary_size: Annotated[int, such(minimum=260)] = 2048
+    vocabulary_size: Annotated[int, Ge(260)] = 2048
     max_positions: Length = 256  #: Longest input.
     pretraining: Pretraining
     #: Settings of `training` that differ for this model.
@@ -127,7 +121,7 @@ class Columns(Section):
 class Vectors(Columns):
     """A vector for each text of the inference section, under its id."""
 
-    path: Place | None  #: A Parquet file.
+    path: PlaceOrNull  #: A Parquet file.
 
 
 class EmbeddingsModel(Section):

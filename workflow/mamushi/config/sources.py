@@ -42,10 +42,10 @@ def beside(dataset: Mapping[str, Any]) -> dict[str, str]:
 
 def raw_paths(dataset: Mapping[str, Any]) -> Iterator[RawPath]:
     """Yield the keys that name raw files, as far as they have a value."""
-    loader = plugin("dataset", dataset["kind"]).literals
-    for key, names in loader.get("FILES", {}).items():
+    loader = plugin("dataset", dataset["kind"])
+    for key, names in loader.files.items():
         if dataset[key] is not None:
-            yield RawPath(key, dataset[key], *_look(dataset[key], names, loader.get("SHARDS")))
+            yield RawPath(key, dataset[key], *_look(dataset[key], names, loader.shards))
     if answers := dataset.get("answers"):
         yield RawPath("answers", answers, *_look(answers, [], sharded=False))
     for key, value in beside(dataset).items():

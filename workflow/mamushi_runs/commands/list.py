@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         what = f"unknown selector {unknown[0]!r}{suggestion(unknown[0], known)}"
         raise UserError(what, where="--selector", do=f"known are: {', '.join(sorted(known))}")
     kinds = {name: (own.get(name) or {}).get("kind", name) for name in selectors}
-    ranking = {name for name, each in found.items() if "UNIT" in each.literals}
+    ranking = {name for name, each in found.items() if each.unit == "tokens"}
     tokens = [name for name in selectors if kinds[name] in ranking]
     if tokens and args.selector:
         what, do = f"{tokens[0]} ranks tokens and lists no text", "name a selector of texts"

@@ -98,7 +98,7 @@ def _rank(args: argparse.Namespace, cells: Iterable[Mapping[str, str]]) -> int:
         if cell not in corpora and "embeddings" not in models.get(cell["model"], {})
     ]
     # Also where the lists are there: `show` reads them.
-    ranked = [name for name, each in selectors.items() if each.literals.get("UNIT") != "tokens"]
+    ranked = [name for name, each in selectors.items() if each.unit != "tokens"]
     wanted += [paths.SCORES.format(**cell, selector=name) for cell in cells for name in ranked]
     status = workflow.run(wanted, [args.out], args)
     if not (status or dry) and (more := _likely(corpora, ranked)):
@@ -157,5 +157,5 @@ def _trains_networks(selectors: Mapping[str, Plugin]) -> bool:
     """Tell whether a selector trains networks: then refits take as long as several rankings, and
     else no time worth a second run."""
     return any(
-        "hidden" in each.settings or "NETWORKS" in each.literals for each in selectors.values()
+        "hidden" in each.settings or each.networks for each in selectors.values()
     )

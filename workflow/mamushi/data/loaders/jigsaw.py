@@ -10,46 +10,46 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mamushi.data import readers
-from mamushi.data.raw import Raw, check_unique
+from mamushi.config.kinds import DISTINCT, SOME, PlaceOrNull, Section
 from mamushi.errors import UserError
-from mamushi.io.files import sha256
-from mamushi.io.tables import EVALUATION
+from mamushi.io.domains import EVALUATION
 
-SETTINGS = {
-    "path": {
-        "type": ["string", "null"],
-        "default": None,
-        "description": "Folder with train.csv, test.csv and test_labels.csv, plain or as .csv.zip.",
-    },
-    "forget": {
-        "type": ["array", "null"],
-        "items": {
-            "enum": ["toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"]
-        },
-        "minItems": 1,
-        "uniqueItems": True,
-        "default": None,
-        "description": "Labels any of which puts a comment into the forget domain; one with other "
-        "labels alone is left out, and counted in the card. Null: all six labels.",
-    },
-}
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mamushi.data.raw import Raw
+    from mamushi.data.readers import Table
+
+Label = Literal["toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"]
+LABELS: list[str] = [*get_args(Label)]
 FILES = {"path": ["train.csv", "test.csv", "test_labels.csv"]}
 EVALUATION_SECTION = True
-
-LABELS = ["toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"]
 UNSCORED = -1
+
+
+class Settings(Section):
+    """Settings of this dataset."""
+
+    #: Folder with train.csv, test.csv and test_labels.csv, plain or as .csv.zip.
+    path: PlaceOrNull = None
+    #: Labels any of which puts a comment into the forget domain; one with other labels alone is
+    #: left out, and counted in the card. Null: all six labels.
+    forget: Annotated[list[Label], SOME, DISTINCT] | None = None
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     """Read the three files. Raises ``UserError`` for a missing or damaged file, a missing column, a
     label that is not 0 or 1 (or -1 in the test labels), and test comments without labels or labels
     without a comment."""
+    import numpy as np
+
+    from mamushi.data import readers
+    from mamushi.data.raw import Raw
+    from mamushi.io.files import sha256
+
     if settings["path"] is None:
         raise UserError("no path to the Jigsaw files", do="set 'path' to the folder that has them")
     paths = [find(Path(settings["path"]), name) for name in FILES["path"]]
@@ -94,8 +94,10 @@ def find(folder: Path, name: str) -> Path:
     raise UserError(what, where=folder, do="give the folder that holds the original files")
 
 
-def _labels(table: readers.Table, allowed: set[str]) -> NDArray[np.int8]:
+def _labels(table: Table, allowed: set[str]) -> NDArray[np.int8]:
     """Return the six labels of each row, shape (rows, 6)."""
+    import numpy as np
+
     for name in LABELS:
         for value, place in zip(table.columns[name], table.places, strict=True):
             if value not in allowed:
@@ -104,8 +106,10 @@ def _labels(table: readers.Table, allowed: set[str]) -> NDArray[np.int8]:
     return np.array([table.columns[name] for name in LABELS]).astype(np.int8).T
 
 
-def _match(test: readers.Table, scores: readers.Table) -> list[int]:
+def _match(test: Table, scores: Table) -> list[int]:
     """Return, for each test comment, the row of its labels."""
+    from mamushi.data.raw import check_unique
+
     rows = []
     for table in (test, scores):
         check_unique(table.columns["id"], table.places)

@@ -7,47 +7,17 @@ Headers, footers and quotes are stripped with scikit-learn's own helpers.
 
 from __future__ import annotations
 
-import gzip
 import re
-import tarfile
-import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
-from sklearn.datasets import fetch_20newsgroups
-from sklearn.datasets._twenty_newsgroups import (
-    strip_newsgroup_footer,
-    strip_newsgroup_header,
-    strip_newsgroup_quoting,
-)
+from mamushi.config.kinds import SOME, PlaceOrNull, Section, listed
+from mamushi.errors import UserError, instead
 
-from mamushi.config.schema import instead
-from mamushi.data.raw import Raw
-from mamushi.errors import UserError
-from mamushi.io.files import sha256
+if TYPE_CHECKING:
+    from mamushi.data.raw import Raw
 
-SETTINGS = {
-    "path": {
-        "type": ["string", "null"],
-        "default": None,
-        "description": "The archive 20news-bydate.tar.gz; without it scikit-learn downloads it.",
-    },
-    "forget": {
-        "type": "array",
-        "items": {"type": "string"},
-        "minItems": 1,
-        "default": ["talk.politics.guns", "talk.politics.misc", "talk.politics.mideast"],
-        "description": "Groups that make up the forget domain.",
-    },
-    "group": {
-        "enum": ["thread", None],
-        "default": "thread",
-        "description": "thread: posts of one subject line stay in one section and one fold. null: "
-        "each post is taken for independent, as in the paper.",
-    },
-}
 FILES: dict[str, list[str]] = {"path": []}
 DOWNLOADS = True
 
@@ -63,9 +33,28 @@ Post = tuple[str, str, int, str]
 """Subset, group, number, text."""
 
 
+class Settings(Section):
+    """Settings of this dataset."""
+
+    #: The archive 20news-bydate.tar.gz; without it scikit-learn downloads it.
+    path: PlaceOrNull = None
+    #: Groups that make up the forget domain.
+    forget: Annotated[list[str], SOME] = listed(
+        "talk.politics.guns", "talk.politics.misc", "talk.politics.mideast"
+    )
+    #: thread: posts of one subject line stay in one section and one fold. null: each post is taken
+    #: for independent, as in the paper.
+    group: Literal["thread"] | None = "thread"
+
+
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     """Read all posts, training subset first, by group and number. Raises ``UserError`` for a bad
     archive, one without posts, an unknown group, and a download that fails."""
+    import numpy as np
+
+    from mamushi.data.raw import Raw
+    from mamushi.io.files import sha256
+
     if settings["path"] is None:
         posts = list(_downloaded(cache))
         source = next(cache.glob("20news-bydate*.pkz"))
@@ -95,7 +84,10 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
 
 def stripped(post: str) -> str:
     """Return a post without its header, footer and quotes, in scikit-learn's order."""
-    return str(strip_newsgroup_quoting(strip_newsgroup_footer(strip_newsgroup_header(post))))
+    from sklearn.datasets import _twenty_newsgroups as posts
+
+    text = posts.strip_newsgroup_footer(posts.strip_newsgroup_header(post))
+    return str(posts.strip_newsgroup_quoting(text))
 
 
 def thread(post: str) -> str | None:
@@ -109,6 +101,10 @@ def thread(post: str) -> str | None:
 
 def _archived(path: Path) -> Iterator[Post]:
     """Iterate over the posts of the archive; nothing is unpacked, other members are ignored."""
+    import gzip
+    import tarfile
+    import zlib
+
     if not path.is_file():
         raise UserError("no such file", where=path, do="give the archive 20news-bydate.tar.gz")
     try:
@@ -130,6 +126,8 @@ def _archived(path: Path) -> Iterator[Post]:
 
 def _downloaded(cache: Path) -> Iterator[Post]:
     """Iterate over the posts from scikit-learn, which keeps them in ``cache``."""
+    from sklearn.datasets import fetch_20newsgroups
+
     cache.mkdir(parents=True, exist_ok=True)
     try:
         bunch = fetch_20newsgroups(data_home=cache, subset="all", shuffle=False)

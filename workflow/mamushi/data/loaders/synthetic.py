@@ -8,117 +8,94 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mamushi.data import mixture as model
-from mamushi.data.raw import Raw
+from mamushi.config.kinds import (
+    Count,
+    Fraction,
+    Ge,
+    Le,
+    Len,
+    Natural,
+    NotNegative,
+    Section,
+    Share,
+    listed,
+    named,
+)
 from mamushi.errors import UserError
-from mamushi.io.tables import DOMAINS, EVALUATION, SECTIONS
+from mamushi.io.domains import DOMAINS, EVALUATION, SECTIONS
 
-SETTINGS = {
-    "sizes": {
-        "type": "object",
-        "default": {
-            "contamination": {"forget": 800, "retain": 1600},
-            "inference": {"forget": 800, "retain": 1600},
-            "evaluation": {"forget": 400, "retain": 400},
-        },
-        "additionalProperties": {
-            "type": "object",
-            "properties": {
-                "forget": {"type": "integer", "minimum": 1},
-                "retain": {"type": "integer", "minimum": 1},
-            },
-            "required": ["forget", "retain"],
-            "additionalProperties": False,
-        },
-        "description": "Texts of each domain in each section.",
-    },
-    "vocabulary": {
-        "type": "integer",
-        "minimum": 10,
-        "maximum": 5000,
-        "default": 400,
-        "description": "Number of concepts.",
-    },
-    "synonyms": {
-        "type": "integer",
-        "minimum": 1,
-        "maximum": 100,
-        "default": 1,
-        "description": "Pseudo-words of each concept, equally frequent: with many of them, texts "
-        "on the same topic hardly share words.",
-    },
-    "world": {
-        "enum": ["lexical", "transition"],
-        "default": "lexical",
-        "description": "What sets components apart: their vocabulary, or the order of words alone.",
-    },
-    "weights": {
-        "type": "object",
-        "default": {
-            "forget": [0.20, 0.20, 0.15, 0.15, 0.12, 0.09, 0.06, 0.03],
-            "retain": [0.005, 0.01, 0.015, 0.08, 0.12, 0.18, 0.26, 0.33],
-        },
-        "properties": {
-            "forget": {"type": "array", "items": {"type": "number", "minimum": 0}},
-            "retain": {"type": "array", "items": {"type": "number", "minimum": 0}},
-        },
-        "required": ["forget", "retain"],
-        "additionalProperties": False,
-        "description": "Weights of the components in each domain; each list sums to 1.",
-    },
-    "topic_share": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "exclusiveMaximum": 1,
-        "default": 0.4,
-        "description": "Share of words that come from a component's topic, not the backbone.",
-    },
-    "words": {
-        "type": "array",
-        "items": {"type": "integer", "minimum": 1},
-        "minItems": 2,
-        "maxItems": 2,
-        "default": [20, 40],
-        "description": "Least and greatest number of words of a text.",
-    },
-    "lengths": {
-        "enum": ["uniform", "log_uniform"],
-        "default": "uniform",
-        "description": "How the numbers of words spread between the two.",
-    },
-    "noise": {
-        "type": "object",
-        "default": {"forget_in_retain": 0, "retain_in_forget": 0},
-        "properties": {
-            "forget_in_retain": {"type": "number", "minimum": 0, "maximum": 1},
-            "retain_in_forget": {"type": "number", "minimum": 0, "maximum": 1},
-        },
-        "required": ["forget_in_retain", "retain_in_forget"],
-        "additionalProperties": False,
-        "description": "Shares of the texts labelled retain that are drawn from the forget "
-        "density, and the other way round, in all sections but evaluation. The label true_domain "
-        "then says which they are.",
-    },
-    "seed": {
-        "type": "integer",
-        "minimum": 0,
-        "default": 0,
-        "description": "Draws the words, the densities and the texts.",
-    },
-}
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mamushi.data.raw import Raw
+
 FILES: dict[str, list[str]] = {}
 EVALUATION_SECTION = True
 SPLIT = False
 KNOWS_TRUTH = True
 
 
+class Sizes(Section):
+    """Texts of each domain."""
+
+    forget: Count  #: Forget texts.
+    retain: Count  #: Retain texts.
+
+
+class Weights(Section):
+    """Weights of the components in each domain; each list sums to 1."""
+
+    forget: list[NotNegative]  #: Of the forget domain.
+    retain: list[NotNegative]  #: Of the retain domain.
+
+
+class Noise(Section):
+    """Shares of the texts labelled retain that are drawn from the forget density, and the other way
+    round, in all sections but evaluation. The label true_domain then says which they are."""
+
+    forget_in_retain: Share  #: Of the texts labelled retain.
+    retain_in_forget: Share  #: Of the texts labelled forget.
+
+
+class Settings(Section):
+    """Settings of this dataset."""
+
+    #: Texts of each domain in each section.
+    sizes: dict[str, Sizes] = named(
+        contamination=Sizes(forget=800, retain=1600),
+        inference=Sizes(forget=800, retain=1600),
+        evaluation=Sizes(forget=400, retain=400),
+    )
+    vocabulary: Annotated[int, Ge(10), Le(5000)] = 400  #: Number of concepts.
+    #: Pseudo-words of each concept, equally frequent: with many of them, texts on the same topic
+    #: hardly share words.
+    synonyms: Annotated[int, Ge(1), Le(100)] = 1
+    #: What sets components apart: their vocabulary, or the order of words alone.
+    world: Literal["lexical", "transition"] = "lexical"
+    weights: Weights = Weights(
+        forget=[0.20, 0.20, 0.15, 0.15, 0.12, 0.09, 0.06, 0.03],
+        retain=[0.005, 0.01, 0.015, 0.08, 0.12, 0.18, 0.26, 0.33],
+    )
+    #: Share of words that come from a component's topic, not the backbone.
+    topic_share: Fraction = 0.4
+    #: Least and greatest number of words of a text.
+    words: Annotated[list[Count], Len(2, 2)] = listed(20, 40)
+    #: How the numbers of words spread between the two.
+    lengths: Literal["uniform", "log_uniform"] = "uniform"
+    noise: Noise = Noise(forget_in_retain=0.0, retain_in_forget=0.0)
+    seed: Natural = 0  #: Draws the words, the densities and the texts.
+
+
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     """Draw the texts. Raises ``UserError`` for weights, lengths or sizes that make no sense."""
+    import numpy as np
+
+    from mamushi.data import mixture as model
+    from mamushi.data.raw import Raw
+
     weights = _weights(settings["weights"])
     low, high = settings["words"]
     if low > high:
@@ -172,6 +149,8 @@ def _domains(
     settings: Mapping[str, Any], section: str, domain: str, size: int
 ) -> NDArray[np.int64]:
     """Return the domain from whose density each text of a cell is drawn, (size,)."""
+    import numpy as np
+
     own = DOMAINS.index(domain)
     other = DOMAINS[1 - own]
     found = np.full(size, own)
@@ -184,6 +163,8 @@ def _domains(
 
 def _weights(given: Mapping[str, list[float]]) -> NDArray[np.float64]:
     """Return pi1 and pi2, shape (2, C), checked."""
+    import numpy as np
+
     lists = [given[domain] for domain in DOMAINS]
     if len({*map(len, lists)}) > 1 or not np.allclose([*map(sum, lists)], 1, rtol=0, atol=1e-6):
         do = "give one for each component, of a sum of 1"

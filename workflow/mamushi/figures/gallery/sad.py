@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from matplotlib.figure import Figure
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-from mamushi.figures.curves import plot_curve, read_curves
-from mamushi.figures.style import LONG, SEEDS, Grid, facets, label, legend_below, marks, models
+    from mamushi.figures.style import Grid
 
 CATEGORY = "Figures"
 LABEL = "SAD"
@@ -20,6 +21,9 @@ def draw(tables: str | Path, grid: Grid) -> Figure:
 
     A dashed level at the SAD between the gold standards of two seeds, where there are several.
     """
+    from mamushi.figures.curves import plot_curve, read_curves
+    from mamushi.figures.style import LONG, SEEDS, facets, label, legend_below, marks, models
+
     lines = marks(grid["selectors"], grid.get("compared", ()))
     curves = read_curves(tables, grid)
     rows = {dataset: f"{label(dataset)}\nSAD (perplexity)" for dataset in grid["datasets"]}

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from matplotlib.figure import Figure
+from mamushi.io.domains import DOMAINS
 
-from mamushi.figures.curves import read_geometry
-from mamushi.figures.style import (
-    COLOURS,
-    DASHED,
-    HALO,
-    NEUTRAL,
-    Grid,
-    canvas,
-    legend_below,
-    note,
-    per_cent,
-    reference,
-    share_axis,
-)
-from mamushi.io.tables import DOMAINS
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from mamushi.figures.style import Grid
 
 CATEGORY = "Evidence"
 LABEL = "Variance"
@@ -37,6 +27,20 @@ MOST = 0.9
 def draw(tables: str | Path, grid: Grid) -> Figure:
     """Draw a panel per domain, of the run that ``grid`` names (``dataset, model, seed``) in the
     results folder ``tables``. Raises ``UserError`` without its geometry."""
+    from mamushi.figures.curves import read_geometry
+    from mamushi.figures.style import (
+        COLOURS,
+        DASHED,
+        HALO,
+        NEUTRAL,
+        canvas,
+        legend_below,
+        note,
+        per_cent,
+        reference,
+        share_axis,
+    )
+
     found = read_geometry(tables, grid)
     k, width = found["k"], float(found["width"])
     figure, panels = canvas(1, 2, grid)

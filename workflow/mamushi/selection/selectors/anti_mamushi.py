@@ -3,24 +3,30 @@
 Paper, Appendix "Reverse Mamushi": removes the examples with the smallest density ratio first.
 """
 
-from typing import Any
+from __future__ import annotations
 
-from mamushi.selection.pool import Pool, Scored
+from typing import TYPE_CHECKING
+
+from mamushi.config.kinds import Section
+
+if TYPE_CHECKING:
+    from mamushi.selection.pool import Pool, Scored
 
 DERIVES = "of"
 """The setting that names the selector whose scores it needs."""
 COMPARISON = "the ranking by {of} upside down"
-SETTINGS: dict[str, Any] = {
-    "of": {
-        "type": "string",
-        "default": "mamushi",
-        "description": "The selector whose scores are negated.",
-    },
-}
+
+
+class Settings(Section):
+    """Settings of this selector."""
+
+    of: str = "mamushi"  #: The selector whose scores are negated.
 
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
     """s(x) = -s_of(x); the folds are those of the other selector."""
+    from mamushi.selection.pool import Scored
+
     if pool.base is None:
         raise ValueError("anti_mamushi needs the scores of another selector")
     return Scored(-pool.base.scores, fold=pool.base.fold)

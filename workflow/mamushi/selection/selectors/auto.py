@@ -7,243 +7,38 @@ which one is chosen: the simpler one within a standard error. So no label of a f
 its scores (Wolpert, 1992; van der Laan et al., 2007).
 """
 
-import sys
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
-from mamushi.registry import plugin
-from mamushi.running.threads import side_by_side
-from mamushi.selection.crossfit import (
-    FIT_SAMPLE,
-    FOLDS,
-    Fit,
-    Task,
-    cross_fit_together,
-    derive_seed,
-    plain_mean,
-)
-from mamushi.selection.folds import balanced_weights, stratified_folds
-from mamushi.selection.linear import PRIOR, estimate_layers, estimate_ngrams, logistic, ngrams
-from mamushi.selection.metrics import auc_difference
-from mamushi.selection.pool import Pool, Scored
+from mamushi.config.kinds import Count, Depths, listed
+from mamushi.selection.settings import LayersRead
 
-Doubles = NDArray[np.float64]
+if TYPE_CHECKING:
+    from mamushi.selection.pool import Pool, Scored
 
 DEPTHS = "depths"
 READS_TEXTS = True
 NETWORKS = "networks"
-SETTINGS: dict[str, Any] = {
-    "depths": {
-        "type": "array",
-        "items": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-        "uniqueItems": True,
-        "default": [0.25, 0.5, 0.75, 1],
-        "description": "Layers by the share of the model's blocks before them, a logistic "
-        "regression on each; 1 is the embedding that all selectors share.",
-    },
-    "lexical": {
-        "type": "boolean",
-        "default": True,
-        "description": "A logistic regression on n-grams of words and characters is a member.",
-    },
-    "networks": {
-        "type": "string",
-        "default": "mamushi",
-        "description": "Selector of kind `mamushi` whose networks are a member: its settings, and "
-        "as many in all repeats together.",
-    },
-    "inner_networks": {
-        "type": "integer",
-        "minimum": 1,
-        "default": 2,
-        "description": "As many of them in each fold within a fold, where they are weighed.",
-    },
-    "folds": FOLDS,
-    "fit_sample": FIT_SAMPLE,
-    "repeats": {
-        "type": "integer",
-        "minimum": 1,
-        "default": 4,
-        "description": "Cross-fittings, each with folds of its own, whose logits are averaged.",
-    },
-    "prior": PRIOR,
-}
-
-# Set the seeds of the inner folds and of the last fits apart from those of other draws.
-INNER, FINAL = 2**32 - 4, 2**32 - 5
-VARIANCE = 1.0  # Of a weight per standard deviation of the logits, before the labels are seen.
 
 
-@dataclass(frozen=True)
-class Member:
-    """An estimator; ``estimate`` gives the held-out logits of each task, in their order, and is
-    told whether they are the last ones, which score, or those of inner folds, which weigh."""
+class Settings(LayersRead):
+    """Settings of the members and of their combination."""
 
-    name: str
-    estimate: Callable[[Sequence[Task], bool], Sequence[Doubles]]
+    #: Layers by the share of the model's blocks before them, a logistic regression on each; 1 is
+    #: the embedding that all selectors share.
+    depths: Depths = listed(0.25, 0.5, 0.75, 1.0)
+    lexical: bool = True  #: A logistic regression on n-grams of words and characters is a member.
+    #: Selector of kind `mamushi` whose networks are a member: its settings, and as many in all
+    #: repeats together.
+    networks: str = "mamushi"
+    #: As many of them in each fold within a fold, where they are weighed.
+    inner_networks: Count = 2
+    repeats: Count = 4  #: Cross-fittings, each with folds of its own, whose logits are averaged.
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """Out-of-fold logits of all examples, calibrated.
+    """Out-of-fold logits of all examples, calibrated: see ``_auto.score``."""
+    from mamushi.selection.selectors import _auto
 
-    ``details`` have the mean ``weights`` of the members, what was ``chosen``, and the ``gain`` in
-    AUC over the networks with its 95% interval. Raises ``UserError`` when a domain has too few
-    examples for the folds within a fold, and for a depth at which the texts are not embedded.
-    """
-    members = members_of(pool, settings)
-    folds, repeats = settings["folds"], settings["repeats"]
-    # By the task's seed, because tasks end in any order.
-    of_first: dict[int, tuple[Task, Doubles]] = {}
-
-    def estimate(task: Task) -> Fit:
-        fit, first = estimate_choice(task, members, folds)
-        of_first[task.seed] = task, first
-        return fit
-
-    together, sample = partial(side_by_side, estimate), settings["fit_sample"]
-    found = cross_fit_together(
-        pool, folds, seed, together, "auto", repeats, plain_mean, fit_sample=sample
-    )
-    fits = [fit for fold in found.details["per_fold"] for fit in fold["fits"]]
-    found.details["weights"] = {
-        member.name: float(np.mean([fit["weights"].get(member.name, 0.0) for fit in fits]))
-        for member in members
-    }
-    tasks, logits = zip(*(of_first[key] for key in sorted(of_first)), strict=True)
-    first = plain_mean(tasks, logits, repeats)
-    value, low, high = auc_difference(found.scores, first, pool.forget, pool.groups)
-    found.details["gain"] = {"auc": value, "low": low, "high": high}
-    name, times = Counter(fit["chosen"] for fit in fits).most_common(1)[0]
-    found.details["chosen"] = f"{name} ({times} of {len(fits)} folds)"
-    print(
-        f"auto: {found.details['chosen']}, AUC {found.details['auc']:.3f}, which is "
-        f"{value:+.3f} [{low:+.3f}, {high:+.3f}] beside {members[0].name}",
-        file=sys.stderr,
-    )
-    return found
-
-
-def members_of(pool: Pool, settings: Mapping[str, Any]) -> list[Member]:
-    """Return the members that the settings ask for, from the simplest on: networks, then layers,
-    of which the paper reads the last, then words."""
-
-    def each(name: str, estimate: Callable[[Task], Fit]) -> Member:
-        return Member(name, lambda tasks, _: [estimate(task)[0] for task in tasks])
-
-    prior, found = settings["prior"], [_networks(settings)]
-    for depth in sorted(settings["depths"], reverse=True):
-        fit = partial(estimate_layers, layers=[pool.at(depth)], prior=prior)
-        found.append(each(f"linear_{depth:g}", fit))
-    if settings["lexical"]:
-        counts = ngrams(pool)
-        found.append(each("lexical", partial(estimate_ngrams, counts=counts, prior=prior)))
-    return found
-
-
-def _networks(settings: Mapping[str, Any]) -> Member:
-    """Return the member that averages networks, each first brought to mean 0 and standard deviation
-    1 over what it scores. The networks of all repeats are as many as the selector has that lends
-    them; in its place may be its name, for its defaults."""
-    from mamushi.selection.mlp import estimate_mlp
-
-    of = settings["networks"]
-    lent = plugin("selector", of).defaults if isinstance(of, str) else of
-    final_networks = -(-lent["seeds_averaged"] // settings["repeats"])
-
-    def estimate(tasks: Sequence[Task], final: bool) -> list[Doubles]:
-        number = final_networks if final else settings["inner_networks"]
-        many = [
-            replace(task, seed=derive_seed(task.seed, i)) for task in tasks for i in range(number)
-        ]
-        logits = [(one - one.mean()) / (one.std() or 1.0) for one, _ in estimate_mlp(many, lent)]
-        return [np.mean(logits[i : i + number], axis=0) for i in range(0, len(many), number)]
-
-    return Member("mamushi", estimate)
-
-
-def estimate_choice(task: Task, members: Sequence[Member], folds: int) -> tuple[Fit, Doubles]:
-    """Return the held-out logits of what is chosen among each member and all, and of the first.
-
-    Chosen is the first whose weighted log loss on the training examples, out of fold, is within
-    one standard error (of their difference) of the least. ``details`` say which (``chosen``), the
-    ``losses`` in nats, and the ``weights`` of its members per standard deviation of each.
-    """
-    forget = task.forget[task.train]
-    inner = stratified_folds(forget, folds, derive_seed(task.seed, INNER), task.train_groups)
-    # Standardised by all training examples of the fold, which takes no label: once for all of them.
-    tasks = [
-        replace(
-            task,
-            train=task.train[inner != i],
-            held=task.train[inner == i],
-            seed=derive_seed(task.seed, INNER, i),
-        )
-        for i in range(folds)
-    ]
-    scores = np.full((len(forget), len(members)), np.nan)
-    for m, member in enumerate(members):
-        for i, own in enumerate(member.estimate(tasks, False)):
-            scores[inner == i, m] = own
-    among = {member.name: [m] for m, member in enumerate(members)}
-    among["stack"] = list(range(len(members)))
-    losses = {name: _losses(scores[:, one], forget, inner, folds) for name, one in among.items()}
-    chosen = _first_as_good(losses, task.train_groups)
-    last = replace(task, seed=derive_seed(task.seed, FINAL))
-    held = np.full((len(task.held), len(members)), np.nan)
-    for m in sorted({0, *among[chosen]}):
-        (held[:, m],) = members[m].estimate([last], True)
-    logits, weights = _combined(scores[:, among[chosen]], forget, held[:, among[chosen]])
-    details = {
-        "chosen": chosen,
-        "weights": dict(zip((members[m].name for m in among[chosen]), weights, strict=True)),
-        "losses": {name: float(loss.mean()) for name, loss in losses.items()},
-    }
-    beside, _ = _combined(scores[:, :1], forget, held[:, :1])
-    return (logits, details), beside
-
-
-def _first_as_good(losses: Mapping[str, Doubles], groups: NDArray[np.int64] | None = None) -> str:
-    """Return the first whose mean loss is within a standard error of the least, over ``groups`` of
-    texts if there are any."""
-    best = min(losses.values(), key=lambda loss: float(loss.mean()))
-    of_group = np.unique(groups, return_inverse=True)[1] if groups is not None else None
-    for name, loss in losses.items():
-        more = loss - best
-        error = more.std(ddof=1) / np.sqrt(len(more))
-        if of_group is not None:
-            total = np.bincount(of_group, more - more.mean())
-            error = np.sqrt(len(total)) * total.std(ddof=1) / len(more)
-        if more.mean() <= error:
-            return name
-    raise AssertionError("the best is within an error of itself")
-
-
-def _losses(
-    scores: Doubles, forget: NDArray[np.bool_], inner: NDArray[np.int16], folds: int
-) -> Doubles:
-    """Return the weighted log loss (n,) of texts, by combinations fitted without their fold."""
-    logits = np.empty(len(forget))
-    for i in range(folds):
-        own = inner == i
-        logits[own] = _combined(scores[~own], forget[~own], scores[own])[0]
-    signed = np.where(forget, logits, -logits)
-    return balanced_weights(forget) * np.logaddexp(0.0, -signed)
-
-
-def _combined(
-    scores: Doubles, forget: NDArray[np.bool_], held: Doubles
-) -> tuple[Doubles, list[float]]:
-    """Return calibrated logits of ``held`` (m, k) by a logistic regression on ``scores`` (n, k),
-    and its weights per standard deviation of each column."""
-    mean, scale = scores.mean(axis=0), scores.std(axis=0)
-    scale[scale == 0] = 1.0
-    ends = np.vstack([(held - mean) / scale, np.zeros((1, held.shape[1])), np.eye(held.shape[1])])
-    found = logistic((scores - mean) / scale, forget, VARIANCE)(ends)
-    intercept, at_one = found[len(held)], found[len(held) + 1 :]
-    return found[: len(held)], [float(each - intercept) for each in at_one]
+    return _auto.score(pool, settings, seed)

@@ -1,24 +1,24 @@
 """The cross-fitted logit of a logistic regression on the words themselves, without a model."""
 
-from functools import partial
-from typing import Any
+from __future__ import annotations
 
-from mamushi.selection.crossfit import FIT_SAMPLE, FOLDS, cross_fit
-from mamushi.selection.linear import estimate_ngrams, ngrams
-from mamushi.selection.pool import Pool, Scored
+from typing import TYPE_CHECKING, Any
+
+from mamushi.config.kinds import Positive
+from mamushi.selection.settings import CrossFitted
+
+if TYPE_CHECKING:
+    from mamushi.selection.pool import Pool, Scored
 
 READS_TEXTS = True
 
-SETTINGS: dict[str, Any] = {
-    "folds": FOLDS,
-    "fit_sample": FIT_SAMPLE,
-    "prior": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "default": 30.0,
-        "description": "Variance of a text's logit before the labels are seen, in nats squared.",
-    },
-}
+
+class Settings(CrossFitted):
+    """Settings of this selector."""
+
+    prior: Positive = (
+        30.0  #: Variance of a text's logit before the labels are seen, in nats squared.
+    )
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
@@ -26,5 +26,10 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 
     Raises ``UserError`` when a domain has too few examples for the folds.
     """
+    from functools import partial
+
+    from mamushi.selection.crossfit import cross_fit
+    from mamushi.selection.linear import estimate_ngrams, ngrams
+
     estimate = partial(estimate_ngrams, counts=ngrams(pool), prior=settings["prior"])
     return cross_fit(pool, settings["folds"], seed, estimate, "lexical", settings["fit_sample"])

@@ -4,80 +4,41 @@ Paper, Section 4 and Appendix "Classifier Details". By Lemma 1, the logit that m
 cross-entropy is log p1(x)/p2(x) + log pi1/pi2; with balanced class weights the second term is zero.
 """
 
-from functools import partial
-from typing import Any
+from __future__ import annotations
 
-from mamushi.selection.crossfit import FIT_SAMPLE, FOLDS, cross_fit_together
-from mamushi.selection.pool import Pool, Scored
+from typing import TYPE_CHECKING, Any, Literal
 
-SETTINGS: dict[str, Any] = {
-    "folds": FOLDS,
-    "fit_sample": FIT_SAMPLE,
-    "hidden": {
-        "type": "array",
-        "items": {"type": "integer", "minimum": 1},
-        "default": [1024, 512, 256],
-        "description": "Widths of the hidden layers, with ReLU after each.",
-    },
-    "learning_rate": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "default": 0.001,
-        "description": "Step size of Adam.",
-    },
-    "batch_size": {
-        "type": "integer",
-        "minimum": 1,
-        "default": 4096,
-        "description": "Examples per step; clipped to the training examples of a fold.",
-    },
-    "epochs": {
-        "type": "integer",
-        "minimum": 1,
-        "default": 50,
-        "description": "Most passes over the training examples of a fold.",
-    },
-    "patience": {
-        "type": "integer",
-        "minimum": 0,
-        "default": 5,
-        "description": "Training stops after more epochs in a row than this without improvement.",
-    },
-    "tolerance": {
-        "type": "number",
-        "minimum": 0,
-        "default": 0.0001,
-        "description": "A held-out loss that falls by less counts as no improvement.",
-    },
-    "validation": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "exclusiveMaximum": 1,
-        "default": 0.1,
-        "description": "Share of a fold's training examples held out for early stopping.",
-    },
-    "alpha": {
-        "type": "number",
-        "minimum": 0,
-        "default": 0.1,
-        "description": "L2 penalty on the weights in scikit-learn's meaning: the gradient gets "
-        "alpha W divided by the weight of the batch.",
-    },
-    "precision": {
-        "enum": ["auto", "fp32", "bf16"],
-        "default": "auto",
-        "description": "Products of the training in bfloat16 from float32 weights (auto: where the "
-        "hardware multiplies in it); the logits are float32 always.",
-    },
-    "seeds_averaged": {
-        "type": "integer",
-        "minimum": 1,
-        "default": 40,
-        "description": "Networks whose held-out logits are averaged for each text, each with folds "
-        "of its own; 1 as in the paper. Two runs with 40 agree on nine tenths of the top tenth, "
-        "with 1 on half of it to four fifths.",
-    },
-}
+from mamushi.config.kinds import Count, Fraction, Natural, NotNegative, Positive, listed
+from mamushi.selection.settings import CrossFitted
+
+if TYPE_CHECKING:
+    from mamushi.selection.pool import Pool, Scored
+
+
+class Settings(CrossFitted):
+    """Settings of the MLP and its training."""
+
+    hidden: list[Count] = listed(
+        1024, 512, 256
+    )  #: Widths of the hidden layers, with ReLU after each.
+    learning_rate: Positive = 0.001  #: Step size of Adam.
+    batch_size: Count = 4096  #: Examples per step; clipped to the training examples of a fold.
+    epochs: Count = 50  #: Most passes over the training examples of a fold.
+    #: Training stops after more epochs in a row than this without improvement.
+    patience: Natural = 5
+    #: A held-out loss that falls by less counts as no improvement.
+    tolerance: NotNegative = 0.0001
+    validation: Fraction = 0.1  #: Share of a fold's training examples held out for early stopping.
+    #: L2 penalty on the weights in scikit-learn's meaning: the gradient gets alpha W divided by the
+    #: weight of the batch.
+    alpha: NotNegative = 0.1
+    #: Products of the training in bfloat16 from float32 weights (auto: where the hardware
+    #: multiplies in it); the logits are float32 always.
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    #: Networks whose held-out logits are averaged for each text, each with folds of its own; 1 as
+    #: in the paper. Two runs with 40 agree on nine tenths of the top tenth, with 1 on half of it to
+    #: four fifths.
+    seeds_averaged: Count = 40
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
@@ -85,6 +46,9 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 
     Raises ``UserError`` when a domain has too few examples for the folds.
     """
+    from functools import partial
+
+    from mamushi.selection.crossfit import cross_fit_together
     from mamushi.selection.mlp import estimate_mlp
 
     estimate = partial(estimate_mlp, settings=settings)

@@ -5,43 +5,29 @@ classes of ``mamushi``. The MLP's alpha is divided by the batch size, SGDClassif
 alpha / 4096 they are regularised alike, where SGD does not converge and ``newton-cholesky`` does.
 """
 
-from functools import partial
-from typing import Any
+from __future__ import annotations
 
-from mamushi.selection.crossfit import FIT_SAMPLE, FOLDS, cross_fit
-from mamushi.selection.linear import estimate_exactly, estimate_sgd
-from mamushi.selection.pool import Pool, Scored
+from typing import TYPE_CHECKING, Any, Literal
 
-SETTINGS: dict[str, Any] = {
-    "solver": {
-        "enum": ["sgd", "newton-cholesky"],
-        "default": "sgd",
-        "description": "sgd as in the paper, which stops by its training loss; newton-cholesky "
-        "goes on to the exact minimum, whatever the seed and the number of threads.",
-    },
-    "folds": FOLDS,
-    "fit_sample": FIT_SAMPLE,
-    "alpha": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "default": 0.1,
-        "description": "L2 penalty, not divided by a batch size; 0.1 / 4096 = 2.44140625e-05 "
-        "matches the MLP's.",
-    },
-    "epochs": {
-        "type": "integer",
-        "minimum": 1,
-        "default": 50,
-        "description": "Most passes of sgd over the training examples of a fold.",
-    },
-    "seeds_averaged": {
-        "type": "integer",
-        "minimum": 1,
-        "default": 1,
-        "description": "Cross-fittings that are averaged, each with folds of its own, as those of "
-        "mamushi: two selectors are compared like with like where both average as many.",
-    },
-}
+from mamushi.config.kinds import Count, Positive
+from mamushi.selection.settings import CrossFitted
+
+if TYPE_CHECKING:
+    from mamushi.selection.pool import Pool, Scored
+
+
+class Settings(CrossFitted):
+    """Settings of the logistic regression."""
+
+    #: sgd as in the paper, which stops by its training loss; newton-cholesky goes on to the exact
+    #: minimum, whatever the seed and the number of threads.
+    solver: Literal["sgd", "newton-cholesky"] = "sgd"
+    #: L2 penalty, not divided by a batch size; 0.1 / 4096 = 2.44140625e-05 matches the MLP's.
+    alpha: Positive = 0.1
+    epochs: Count = 50  #: Most passes of sgd over the training examples of a fold.
+    #: Cross-fittings that are averaged, each with folds of its own, as those of mamushi: two
+    #: selectors are compared like with like where both average as many.
+    seeds_averaged: Count = 1
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
@@ -50,6 +36,11 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     Raises ``UserError`` when a domain has too few examples for the folds, and when
     ``newton-cholesky`` does not converge.
     """
+    from functools import partial
+
+    from mamushi.selection.crossfit import cross_fit
+    from mamushi.selection.linear import estimate_exactly, estimate_sgd
+
     if settings["solver"] == "newton-cholesky":
         estimate = partial(estimate_exactly, alpha=settings["alpha"])
     else:

@@ -3,19 +3,14 @@
 Score: an independent draw from U(0, 1) by the seed, for forget examples alone.
 """
 
-import numpy as np
+from __future__ import annotations
 
-from mamushi.selection.pool import Pool, Scored
+from typing import TYPE_CHECKING
 
-SETTINGS = {
-    "draw": {
-        "type": "integer",
-        "minimum": 0,
-        "default": 0,
-        "description": "Number of the order. Others of a seed are as independent as those of other "
-        "seeds: {kind: random, draw: 1}.",
-    },
-}
+from mamushi.config.kinds import Natural, Section
+
+if TYPE_CHECKING:
+    from mamushi.selection.pool import Pool, Scored
 
 RETAIN_SCORES = False
 COMPARISON = "its order is drawn by chance"
@@ -23,8 +18,20 @@ BY_CHANCE = True
 """What it removes is a share of p1 everywhere and not a region (see ``evidence/frontier.py``)."""
 
 
+class Settings(Section):
+    """Settings of this selector."""
+
+    #: Number of the order. Others of a seed are as independent as those of other seeds:
+    #: {kind: random, draw: 1}.
+    draw: Natural = 0
+
+
 def score(pool: Pool, settings: dict[str, int], seed: int) -> Scored:
     """s(x) ~ U(0, 1). The draws go by id, so the order of the rows does not matter."""
+    import numpy as np
+
+    from mamushi.selection.pool import Scored
+
     scores = np.full(len(pool.ids), np.nan)
     members = pool.forget_by_id()
     # The first order of a seed is older than the setting.

@@ -9,35 +9,25 @@ above ``stop_forget_loss``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
+from mamushi.config.kinds import Positive, Section, Share
 
-from mamushi.unlearning.objective import Nll
+if TYPE_CHECKING:
+    import torch
 
-SETTINGS: dict[str, Any] = {
-    "learning_rate": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "default": 1.0e-5,
-        "description": "AdamW's learning rate.",
-    },
-    "beta_ng": {
-        "type": "number",
-        "minimum": 0,
-        "maximum": 1,
-        "default": 0.85,
-        "description": "Weight of the retain loss; the rest is that of the forget loss.",
-    },
-    "stop_forget_loss": {
-        "type": ["number", "null"],
-        "exclusiveMinimum": 0,
-        "default": 5.0,
-        "description": "Mean forget loss, in nats per token, above which to stop; null for never.",
-    },
-}
+    from mamushi.unlearning.objective import Nll
 
 STOPS = "stop_forget_loss"
+
+
+class Settings(Section):
+    """Settings of this unlearner."""
+
+    learning_rate: Positive = 1.0e-5  #: AdamW's learning rate.
+    beta_ng: Share = 0.85  #: Weight of the retain loss; the rest is that of the forget loss.
+    #: Mean forget loss, in nats per token, above which to stop; null for never.
+    stop_forget_loss: Positive | None = 5.0
 
 
 def loss(forget: Nll, retain: Nll, settings: Mapping[str, Any]) -> torch.Tensor:

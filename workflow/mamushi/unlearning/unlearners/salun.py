@@ -10,42 +10,26 @@ largest gradients of the forget loss at the start move, a share of 1 - ``sparsit
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
+from mamushi.config.kinds import Below, NotNegative, Positive, Section
 
-from mamushi.unlearning.objective import Nll
+if TYPE_CHECKING:
+    import torch
 
-SETTINGS: dict[str, Any] = {
-    "learning_rate": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "default": 3.0e-6,
-        "description": "AdamW's learning rate.",
-    },
-    "forget_weight": {
-        "type": "number",
-        "minimum": 0,
-        "default": 0.1,
-        "description": "Weight of the loss of random labels on the forget texts.",
-    },
-    "retain_weight": {
-        "type": "number",
-        "minimum": 0,
-        "default": 0.9,
-        "description": "Weight of the retain loss.",
-    },
-    "sparsity": {
-        "type": "number",
-        "minimum": 0,
-        "exclusiveMaximum": 1,
-        "default": 0.5,
-        "description": "Share of the trained blocks' weights that stay as they are.",
-    },
-}
+    from mamushi.unlearning.objective import Nll
 
 RANDOM_LABELS = True
 SALIENCY = "sparsity"
+
+
+class Settings(Section):
+    """Settings of this unlearner."""
+
+    learning_rate: Positive = 3.0e-6  #: AdamW's learning rate.
+    forget_weight: NotNegative = 0.1  #: Weight of the loss of random labels on the forget texts.
+    retain_weight: NotNegative = 0.9  #: Weight of the retain loss.
+    sparsity: Below = 0.5  #: Share of the trained blocks' weights that stay as they are.
 
 
 def loss(forget: Nll, retain: Nll, settings: Mapping[str, Any]) -> torch.Tensor:

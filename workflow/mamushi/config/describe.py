@@ -1,0 +1,95 @@
+"""Every key of a section: its type, default and meaning, for the documentation and for messages."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints, is_typeddict
+
+from mamushi.config.kinds import PART, Entries, Section, defaults
+
+NONE = object()
+"""The default of a key that must be written, or that another section gives."""
+
+
+class Key(NamedTuple):
+    """A key by its path, ``NAME`` for a name of the user's."""
+
+    path: str
+    hint: Any
+    default: Any
+    meaning: str
+
+
+@cache
+def hints(section: type[Any]) -> dict[str, Any]:
+    """Return the type of each key of a section."""
+    return get_type_hints(section, include_extras=True)
+
+
+def sections_in(hint: Any) -> list[type[Any]]:
+    """Return the sections that a type holds."""
+    if isinstance(hint, Entries):
+        return [*hint.sections()]
+    if isinstance(hint, type) and (is_typeddict(hint) or issubclass(hint, Section)):
+        return [hint]
+    parts = getattr(hint, "__metadata__", ()) + get_args(hint)
+    return [section for part in parts for section in sections_in(part)]
+
+
+def section_at(section: type[Any], path: Sequence[str | int]) -> type[Any]:
+    """Return the section at a path, on which indices and names of the user's are no keys."""
+    for key in path:
+        inner = sections_in(hints(section).get(str(key)))
+        section = inner[0] if inner else section
+    return section
+
+
+@cache
+def meanings(section: type[Any]) -> Mapping[str, str]:
+    """Return what each key of a section means: the comment ``#:`` at the key or above it, else the
+    docstring of the section that it holds."""
+    words: dict[str, str] = {}
+    for name, hint in hints(section).items():
+        inner = sections_in(hint)
+        words[name] = " ".join(inspect.cleandoc(inner[0].__doc__ or "").split()) if inner else ""
+    for base in reversed(_bases(section)):
+        above: list[str] = []
+        for line in inspect.getsource(base).splitlines():
+            text = line.partition("#: ")[2]
+            if match := re.match(r"    (\w+): ", line):
+                words[match[1]] = " ".join([*above, text]).strip() or words[match[1]]
+                above = []
+            elif text:
+                above.append(text)
+    return words
+
+
+def _bases(section: type[Any]) -> list[type[Any]]:
+    bases = getattr(section, "__orig_bases__", ()) if is_typeddict(section) else section.__mro__
+    inner = [base for base in bases if base not in (Section, object) and isinstance(base, type)]
+    return [section, *(base for base in inner if base is not section)]
+
+
+def keys(section: type[Any], at: str = "", *, part: bool = False) -> Iterator[Key]:
+    """Yield every key below a section; of a ``part`` of one without defaults."""
+    values = {} if part or is_typeddict(section) else defaults(section)
+    for name, hint in hints(section).items():
+        path = f"{at}{name}"
+        inner = [] if _is_list(hint) else sections_in(hint)
+        for held in inner:
+            below = f"{path}.NAME." if _is_mapping(hint) else f"{path}."
+            changes = part or PART in getattr(hint, "__metadata__", ())
+            yield from keys(held, below, part=changes)
+        if not inner:
+            yield Key(path, hint, values.get(name, NONE), meanings(section)[name])
+
+
+def _is_list(hint: Any) -> bool:
+    return get_origin(hint) is list or any(map(_is_list, get_args(hint)[:1]))
+
+
+def _is_mapping(hint: Any) -> bool:
+    return get_origin(hint) is dict or any(map(_is_mapping, get_args(hint)[:1]))

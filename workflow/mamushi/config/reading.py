@@ -1,0 +1,165 @@
+"""Values by their declared types: as the program takes them, and every mistake as a line.
+
+Pydantic checks. Here is what it does not: text from the command line becomes a number, a switch or
+null where no text is allowed, and a mistake is told by its key, its value, what is allowed and what
+may have been meant. These are all words on types; ``checks`` has those on several keys.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from mamushi.config.describe import meanings, section_at
+from mamushi.config.kinds import Section, plain
+from mamushi.errors import UserError, closest, instead
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from pydantic_core import ErrorDetails
+
+MISSING = {
+    "source": "a model has a source (folder, GGUF file or hub id), or a family of which to build a "
+    "tiny one",
+    **dict.fromkeys(
+        ("grid", "datasets", "models"),
+        "write it, or `extends: paper` for what config.yaml says",
+    ),
+}
+"""What to do where a key is missing."""
+UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
+MAPPING = ("dataclass_type", "dataclass_exact_type", "dict_type")
+
+
+class ConfigError(UserError):
+    """One or more mistakes in the configuration; ``lines`` has a line for each."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.lines = [" ".join(line.split()) for line in lines]
+        super().__init__(self.lines[0])
+        self.args = ("\n".join(self.lines),)
+
+
+@cache
+def _adapter(section: type[Any]) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(section)
+
+
+def read(section: type[Section], value: Any, at: str, mistakes: list[str]) -> dict[str, Any]:
+    """Return the keys of a section with all defaults, in plain values, and add to ``mistakes``;
+    where there are any the keys are as they were given."""
+    from pydantic import ValidationError
+
+    value = json.loads(json.dumps(value, default=str))
+    while True:
+        try:
+            # As JSON, because strictly a section is else none but an object of its class.
+            section_read = _adapter(section).validate_json(json.dumps(value), strict=True)
+            return plain(section_read)
+        except ValidationError as error:
+            details = [each for each in error.errors(include_url=False)]
+        if not _read_text(value, details):
+            mistakes += _lines(section, value, at, details)
+            return value if isinstance(value, dict) else {}
+
+
+def _path(value: Any, loc: Sequence[str | int]) -> list[str | int]:
+    """Return the keys and indices on the way to a mistake, without members of unions, which are no
+    keys; the last may be missing."""
+    path: list[str | int] = []
+    for key in loc:
+        if (isinstance(value, dict) and key in value) or (
+            isinstance(value, list) and key in range(len(value))
+        ):
+            path.append(key)
+            value = value[key]
+    return path
+
+
+def _at(value: Any, path: Sequence[str | int]) -> Any:
+    for key in path:
+        value = value[key]
+    return value
+
+
+def _read_text(value: Any, details: Iterable[ErrorDetails]) -> bool:
+    """Read text where something else is allowed, and whole numbers that have a point, in place;
+    tell whether there was any."""
+    before = json.dumps(value)
+    for each in details:
+        if path := _path(value, each["loc"]):
+            parent = _at(value, path[:-1])
+            parent[path[-1]] = _from_text(parent[path[-1]])
+    return json.dumps(value) != before
+
+
+def _from_text(value: Any) -> Any:
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if not isinstance(value, str):
+        return value
+    word = value.strip().lower()
+    words = {"true": True, "false": False, **dict.fromkeys(["null", "none", "~", ""])}
+    if word in words:
+        return words[word]
+    for number in (int, float):
+        try:
+            return number(word)
+        except ValueError:
+            continue
+    return value
+
+
+def _lines(section: type[Any], value: Any, at: str, details: Iterable[ErrorDetails]) -> list[str]:
+    lines: dict[str, str] = {}
+    for each in details:
+        path, kind = _path(value, each["loc"]), each["type"]
+        if kind in ("missing", "missing_argument", "missing_keyword_only_argument"):
+            key = each["loc"][-1]
+            lines[_dotted(at, [*path, key])] = _missing(section_at(section, path), str(key))
+            continue
+        key_at = _dotted(at, path)
+        if kind in UNKNOWN:
+            known = meanings(section_at(section, path[:-1]))
+            lines[key_at] = f"unknown key; {instead(path[-1], known)}"
+        elif each["loc"][-1] == "[key]":
+            lines[key_at] = f"this name is not allowed; {each['msg']}"
+        elif key_at in lines:
+            # Of a union: what another of its members allows.
+            lines[key_at] += f", or {_words(each, '')}"
+        else:
+            wrong = _at(value, path)
+            lines[key_at] = f"{show(wrong)} is not allowed; {_words(each, wrong)}"
+    return [f"{key_at}: {words}" for key_at, words in lines.items()]
+
+
+def _dotted(at: str, path: Iterable[str | int]) -> str:
+    for key in path:
+        at += f"[{key}]" if isinstance(key, int) else f".{key}"
+    return at.removeprefix(".")
+
+
+def _missing(section: type[Any], key: str) -> str:
+    meaning = meanings(section).get(key, "").rstrip(".")
+    return f"missing; {MISSING.get(key) or f'it has no default ({meaning})'}"
+
+
+def _words(details: ErrorDetails, wrong: Any) -> str:
+    """Return what is allowed in place of a wrong value, and what may have been meant."""
+    if details["type"] in MAPPING:
+        return "it should be a mapping of keys to values"
+    choices = re.findall("'([^']*)'", details.get("ctx", {}).get("expected", ""))
+    words = details["msg"].replace("Input should be", "it should be")
+    words = words.removesuffix("after validation").replace(" after validation", "")
+    return f"{closest(wrong, choices)} {words[0].lower()}{words[1:]}".strip()
+
+
+def show(value: Any) -> str:
+    """Return a value as a user would write it, shortened."""
+    text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
