@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long, so that no worker is left with it when the others are done.
 
     A file's tests share what they set up, and run in one worker; so do all that look at the demo,
-    all contracts on one grid, and all that look at a real model, of which one in memory is enough.
+    and all that look at a real model, of which one in memory is enough.
     """
 
     def folder(item: pytest.Item) -> int:
@@ -54,8 +54,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         names = getattr(item, "fixturenames", ())
         if "demo" in names:
             group = "demo"
-        elif "finished" in names:
-            group = "finished"
         elif folder(item) == LONG.index("acceptance"):
             group = "acceptance"
         item.add_marker(pytest.mark.xdist_group(group))

@@ -99,8 +99,8 @@ class Snakemake:
 
     def files(self, folder: Path, **request: Any) -> dict[str, Any]:
         """The graph as files: of each rule its ``output`` and ``log`` as patterns, its ``input`` as
-        patterns or None where functions give it, and its jobs as pairs of wildcards and inputs;
-        and ``targets``, the inputs of the target."""
+        patterns or None where functions give it, its jobs as pairs of wildcards and inputs, and
+        their ``files``, what each reads and makes; and ``targets``, the inputs of the target."""
         return self._ask(do="files", folder=folder, **request)
 
     def finish(self, folder: Path, **request: Any) -> dict[str, int]:
@@ -287,10 +287,12 @@ def _files(**request: Any) -> dict[str, Any]:
                     "output": [str(file) for file in rule.output],
                     "log": [str(file) for file in rule.log],
                     "jobs": [],
+                    "files": [],
                 },
             )
             read = [str(file) for file in job.input] if patterns is None else []
             about["jobs"].append([job.wildcards_dict, read])
+            about["files"].append([[*map(str, job.input)], [*map(str, job.output)]])
         return found
 
 
