@@ -75,6 +75,7 @@ real: real-ranking ## then retrained, about an hour: results/real.html; JIGSAW=f
 
 real-unlearning: real-ranking ## and the half-gap budgets there: results/real-unlearning.html
 	$(REAL) -- unlearning
+	$(REAL) -- unlearning
 	$(REAL) --report results/real-unlearning.html -- unlearning
 	$(START)
 
