@@ -35,15 +35,11 @@ FINER = [0.3]
 
 
 class Snakemake:
-    """A process that runs Snakemake in forks of itself.
+    """A process that has loaded Snakemake and the package, and runs them in forks of itself."""
 
-    ``package`` loads the package beforehand, which saves a second a run; a run on another copy of
-    the workflow needs a process without it.
-    """
-
-    def __init__(self, *, package: bool = True) -> None:
+    def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.dry_runs", "package" if package else "bare"],
+            [sys.executable, "-m", "tests.support.dry_runs"],
             cwd=ROOT,
             env=environment(PYTHONPATH=f"{ROOT}{os.pathsep}{ROOT / 'workflow'}"),
             stdin=subprocess.PIPE,
@@ -116,12 +112,11 @@ class Snakemake:
 # The process --------------------------------------------------------------------------------------
 
 
-def _serve(package: bool) -> None:
+def _serve() -> None:
     # Snakemake imports the last four while it runs.
     for name in ("snakemake.cli", "jsonschema", "packaging.version", "dpath", "requests"):
         importlib.import_module(name)
-    if package:
-        _load_package()
+    _load_package()
     # What is there from the start is left alone by the forks' garbage collection.
     gc.collect()
     gc.freeze()
@@ -137,17 +132,15 @@ def _serve(package: bool) -> None:
 
 
 def _load_package() -> None:
-    """The package as the Snakefile imports it, with the digests of all its modules."""
-    from mamushi.config import complete as config
+    """Import what the Snakefile imports, and take the identities of all stages."""
     from mamushi.registry import FOLDERS, plugins
     from mamushi.running import identity
+    from mamushi.running.stage import stages
 
-    config.declared()
     for kind in FOLDERS:
         plugins(kind)
-    files = [path.relative_to(identity.PACKAGE.parent) for path in identity.PACKAGE.rglob("*.py")]
-    for file in files:
-        identity.digest(".".join(file.with_suffix("").parts).removesuffix(".__init__"))
+    for stage in stages().values():
+        identity.of_stage(stage.entry)
 
 
 def _answered(request: dict[str, Any]) -> dict[str, Any]:
@@ -234,9 +227,7 @@ def _look(**request: Any) -> dict[str, Any]:
             "all": Counter(job.rule.name for job in workflow.dag.jobs),
             "rules": {
                 rule.name: {
-                    "shell": rule.shellcmd.replace(
-                        "{params.stage}", rule.params.get("stage") or ""
-                    ),
+                    "shell": rule.shellcmd,
                     "inputs": [*rule.input.keys()],
                     "outputs": [*rule.output.keys()],
                     "gpu": "gpu" in rule.resources,
@@ -339,4 +330,4 @@ def _make_up(path: Path, date: int) -> None:
 
 
 if __name__ == "__main__":
-    _serve(package=sys.argv[1] == "package")
+    _serve()
