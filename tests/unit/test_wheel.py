@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
+from importlib.metadata import packages_distributions
 
 import pytest
 
@@ -61,3 +65,32 @@ def test_every_profile_and_rule_file_is_in_the_wheel(packed: set[str]) -> None:
     assert "profiles/paper-literal/science.yaml" in needed
     assert not needed - shared
     assert {"Snakefile", "config.yaml"} <= shared
+
+
+TRANSITIVE = {
+    *("annotated-types", "pydantic-core"),
+    *("snakemake-interface-executor-plugins", "snakemake-interface-logger-plugins"),
+}
+"""Parts that pydantic and Snakemake come in."""
+
+
+def test_what_is_imported_is_required() -> None:
+    """Nothing is there only because another package happens to need it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = [*project["dependencies"], *project["optional-dependencies"]["lora"]]
+    required = {re.split(r"[\[<>=]", line)[0] for line in lines} | TRANSITIVE
+    packages = packages_distributions()
+    for path in sorted((ROOT / "workflow").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            match node:
+                case ast.Import(names=names):
+                    modules = [alias.name for alias in names]
+                case ast.ImportFrom(module=str(module), level=0):
+                    modules = [module]
+                case _:
+                    continue
+            for name in {module.partition(".")[0] for module in modules}:
+                if name in sys.stdlib_module_names or name not in packages:
+                    continue
+                distributions = {entry.lower().replace("_", "-") for entry in packages[name]}
+                assert distributions & (required | {"mamushi-unlearn"}), f"{path} imports {name}"
