@@ -117,9 +117,9 @@ def test_gpu_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
     values = dict(line.split(" ", 1) for line in lines)
     shares = sorted(float(values[f"{name}_share_of_peak_ours"]) for name in models)
-    assert rates.rate("h100").flops == pytest.approx(shares[1] * 989e12, rel=1e-3)
-    assert "measured by make gpu-check on 20" in rates.rate("h100").source
-    assert "assumed" in rates.rate("a100").source
+    assert rates.gpu_rate("h100").flops == pytest.approx(shares[1] * 989e12, rel=1e-3)
+    assert "measured by make gpu-check on 20" in rates.gpu_rate("h100").source
+    assert "assumed" in rates.gpu_rate("a100").source
 
     monkeypatch.setattr(gpu_check, "parity", lambda *_: {"loss": 2.0, "gradient": 2.0})
     with pytest.raises(UserError, match="packed texts differs from that of padded ones"):

@@ -16,6 +16,8 @@ from typing import Any
 from mamushi.config.grid import is_tiny
 from mamushi.running import warm
 
+MINE = Path("mine.yaml")
+"""The configuration that `init` writes unless told otherwise."""
 parsed: list[tuple[Any, Mapping[str, Any], str]] = []
 """At most the last workflow that was read, its configuration and the folder that it runs in, for
 ``mamushi_runs.commands.plan``: a dry run whose graph it looks at."""
@@ -77,11 +79,17 @@ def start_page(
     configurations, which are ``config`` together. A rule would have to name its inputs beforehand,
     and know the targets."""
     from mamushi.rooms import additions
-    from mamushi_runs.workflow import beside_mine
 
     places = (Path("results"), beside_mine(configfiles), config)
     pages = filter(None, [write(*places) for write in additions("start_page")])
     return "\n".join(f"Start page: {page}" for page in pages) or None
+
+
+def beside_mine(configfiles: Sequence[str | Path]) -> list[str]:
+    """Return the configurations that a command of this folder has to name to be given them: none
+    where they are its `mine.yaml`, which is taken by itself."""
+    found = [os.path.relpath(path) for path in configfiles]
+    return [] if found == [str(MINE)] else found
 
 
 def _print(report: Callable[[], str | None]) -> None:

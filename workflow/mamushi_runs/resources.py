@@ -6,33 +6,72 @@ grows with the attempt, so that a job that ran out of something gets more of it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from mamushi.config import grid
+from mamushi.config.sources import files
 from mamushi.io import paths
-from mamushi_runs.forecast import sizes, work
+from mamushi_runs import sizes
+from mamushi_runs.rates import TABLE
 
 THREADS = 8
 """Of a job that ranks the texts of a model that is not tiny."""
-Asked = Callable[[Any, int], int]
-"""A resource by wildcards and attempt: megabytes or minutes."""
+STATE_BYTES = 12
+"""Of a checkpoint per trained parameter: its value and two moments, in fp32."""
+BYTES_OF_A_TEXT = 500
+"""Of a table of texts that has not been read yet."""
+UNKNOWN_TEXTS, UNKNOWN_FORGET = 10_000, 0.2
+Resource = Callable[[Any, int], int]
+"""Megabytes or minutes by wildcards and attempt."""
 
 
-def counted(dataset: str, section: str = "inference") -> int:
-    """Return the texts of a section; 0 until they are counted. Snakemake asks for a job's resources
-    again when it starts, and then they are."""
+def counted(dataset: str, root: Path = Path()) -> dict[str, dict[str, int]] | None:
+    """Return the texts of a dataset by section and domain; None until they are counted. Snakemake
+    asks for a job's resources again when it starts, and then they are."""
     try:
-        with open(paths.DATA_CARD.format(dataset=dataset), encoding="utf-8") as file:
-            return sum(json.load(file)["counts"]["sections"][section].values())
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return 0
+        text = (root / paths.DATA_CARD.format(dataset=dataset)).read_text(encoding="utf-8")
+        return dict(json.loads(text)["counts"]["sections"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
 
 
-def of_attempt(need: Callable[[Any], float]) -> Asked:
-    """Return a resource by what a job needs of it at its first attempt."""
+def expected_texts(
+    config: Mapping[str, Any], dataset: str, root: Path = Path()
+) -> dict[str, dict[str, float]]:
+    """Return the texts of a dataset by section and domain: as counted, else from its sizes, what is
+    published of it, or how large its files are."""
+    if (sections := counted(dataset, root)) is not None:
+        return {name: dict(counts) for name, counts in sections.items()}
+    definition = config["datasets"][dataset]
+    if "sizes" in definition:
+        return dict(definition["sizes"])
+    published = TABLE["datasets"].get(definition["kind"], {})
+    total = published.get("texts", 0)
+    with contextlib.suppress(OSError):
+        total = total or sum(os.stat(path).st_size for path in files(definition)) / BYTES_OF_A_TEXT
+    total = total or UNKNOWN_TEXTS
+    if definition["kind"] == "table" and (screen := definition["forget"].get("screen")):
+        # What a screen leaves out is not embedded.
+        total = min(total, screen if screen >= 1 else screen * total)
+    forget, limit = published.get("forget", UNKNOWN_FORGET), definition["limit"]
+    shares = {"forget": forget, "retain": 1 - forget}
+    texts = {
+        section: {domain: total * part * share for domain, share in shares.items()}
+        for section, part in definition["sections"].items()
+    } | ({"evaluation": published["evaluation"]} if "evaluation" in published else {})
+    return {
+        section: {domain: min(n, limit.get(domain) or n) for domain, n in counts.items()}
+        for section, counts in texts.items()
+    }
+
+
+def _of_attempt(need: Callable[[Any], float]) -> Resource:
     return lambda wildcards, attempt: attempt * math.ceil(need(wildcards))
 
 
@@ -45,45 +84,39 @@ class JobResources:
         self.sizes = {name: sizes.of(config, name) for name in config["models"]}
         self.several: Mapping[str, int] = sizes.several(config)
         """GPUs of a job by model, where it has several."""
-        volumes = work.Volumes(config)
-        # Of its card, its sizes, or as its files are large.
-        self.millions = {name: volumes.all_texts(name) / 1e6 for name in config["datasets"]}
-        self.costs = work.Costs(config, volumes)
-
+        self.millions = {
+            name: sum(sum(counts.values()) for counts in expected_texts(config, name).values())
+            / 1e6
+            for name in config["datasets"]
+        }
         # A text is some sixty tokens of 4 bytes, twice while they are read, and an id.
-        self.model_memory = of_attempt(
+        self.model_memory = _of_attempt(
             lambda job: self._model(job) + 1000 * self.millions[job.dataset]
         )
-        self.embed_memory = of_attempt(lambda job: self._model(job) + self._vectors(job))
-        self.rank_memory = of_attempt(lambda job: self._scaled(job, 4000, 16000) + self._rows(job))
+        self.embed_memory = _of_attempt(lambda job: self._model(job) + self._vectors(job))
+        self.rank_memory = _of_attempt(lambda job: self._scaled(job, 4000, 16000) + self._rows(job))
         # At the paper's rate, on padded texts, 13 minutes for every billion: twice that.
-        self.training_minutes = of_attempt(
-            lambda job: self._shared(job, 60, 30, 26, "contaminate", "beta0")
+        self.training_minutes = _of_attempt(lambda job: self._shared(job, 60, 30, 26))
+        self.embed_minutes = _of_attempt(
+            lambda job: max(self._shared(job, 30, 20, 5), self._reading(job, "inference"))
         )
-        self.embed_minutes = of_attempt(
-            lambda job: max(self._shared(job, 30, 20, 5, "embed"), self._reading(job, "inference"))
+        # The held-out texts are not those that are ranked.
+        self.evaluate_minutes = _of_attempt(
+            lambda job: max(self._shared(job, 30, 20, 5), self._reading(job, "evaluation"))
         )
-        self.evaluate_minutes = of_attempt(
-            # The held-out texts are not those that are ranked.
-            lambda job: max(
-                self._shared(job, 30, 20, 5, "evaluate"), self._reading(job, "evaluation")
-            )
-        )
-        self.rank_minutes = of_attempt(
+        self.rank_minutes = _of_attempt(
             lambda job: max(self._scaled(job, 30, 240), self._ranking(job))
         )
         # A pair of halves is as much work as a whole.
         refits = sum(config["evidence"]["refits"].values())
-        self.refit_minutes = of_attempt(
+        self.refit_minutes = _of_attempt(
             lambda job: max(self._scaled(job, 60, 480), refits * self._ranking(job))
         )
 
     @property
     def gpus(self) -> Any:
         """GPUs of a job with a language model."""
-        if not self.several:
-            return 1
-        return lambda wildcards: self.several.get(wildcards.model, 1)
+        return (lambda wildcards: self.several.get(wildcards.model, 1)) if self.several else 1
 
     def cores(self, large: int) -> Any:
         """Return threads: one for a tiny model, whose products are too small to share."""
@@ -91,29 +124,28 @@ class JobResources:
             return large
         return lambda wildcards: 1 if wildcards.model in self.tiny else large
 
-    def of_texts(self, start: float, each: float) -> Asked:
-        """Return megabytes or minutes: ``start``, and ``each`` for every million texts of the
+    def of_texts(self, start: float, slope: float) -> Resource:
+        """Return megabytes or minutes: ``start``, and ``slope`` for every million texts of the
         dataset."""
-        return of_attempt(lambda job: start + each * self.millions[job.dataset])
+        return _of_attempt(lambda job: start + slope * self.millions[job.dataset])
 
-    def of_model(self, small: float, large: float, each: float = 0, texts: float = 0) -> Asked:
-        """Return megabytes or minutes: ``small`` for a tiny model, else ``large`` and ``each`` for
+    def of_model(self, small: float, large: float, slope: float = 0, texts: float = 0) -> Resource:
+        """Return megabytes or minutes: ``small`` for a tiny model, else ``large`` and ``slope`` for
         every billion parameters; and ``texts`` for every million texts."""
-        return of_attempt(
+        return _of_attempt(
             lambda job: (
-                self._scaled(job, small, large, each)
+                self._scaled(job, small, large, slope)
                 + (texts * self.millions[job.dataset] if texts else 0)
             )
         )
 
-    def _scaled(self, job: Any, small: float, large: float, each: float = 0) -> float:
+    def _scaled(self, job: Any, small: float, large: float, slope: float = 0) -> float:
         if job.model in self.tiny:
             return small
-        return large + each * self.sizes[job.model].billions
+        return large + slope * self.sizes[job.model].billions
 
-    def _training(self, job: Any) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.config["models"][job.model]["training"]
-        return found
+    def _texts(self, job: Any, section: str) -> int:
+        return sum(((counted(job.dataset) or {}).get(section) or {}).values())
 
     def _model(self, job: Any) -> float:
         """Return the megabytes of a job with a model in the memory of its node: libraries and data
@@ -123,29 +155,22 @@ class JobResources:
 
         Where several GPUs share the model, no process opens all of it: each further one has 4 GB,
         and there is the state that is written."""
-        count = self.several.get(job.model, 1)
-        if count > 1:
-            state = work.STATE * self.sizes[job.model].trained(self._training(job))
+        training = self.config["models"][job.model]["training"]
+        if (count := self.several.get(job.model, 1)) > 1:
+            state = STATE_BYTES * self.sizes[job.model].trained(training)
             return 16000 + 4000 * (count - 1) + 1.1 * state / 1e6
-        full = self._training(job)["method"] == "full"
-        return self._scaled(job, 4000, 16000, 20000 if full else 6000)
+        return self._scaled(job, 4000, 16000, 20000 if training["method"] == "full" else 6000)
 
-    def _shared(self, job: Any, small: float, large: float, each: float, *rules: str) -> float:
+    def _shared(self, job: Any, small: float, large: float, slope: float) -> float:
         """Return minutes as ``of_model``, of which the GPUs of a job share what grows with the
-        model. The steps of ``rules`` say how long they wait for each other's part of it: twice
-        that."""
+        model: half of their time is taken for waiting for each other's part of it."""
         count = self.several.get(job.model, 1)
-        if count == 1:
-            return self._scaled(job, small, large, each)
-        size = self.sizes[job.model]
-        step = sizes.exchange(size, self._training(job), count)
-        waits = max(self.costs.of(rule, dict(job)).steps * step / 60 for rule in rules)
-        return large + each * size.billions / count + 2 * waits
+        return self._scaled(job, small, large, slope if count == 1 else 2 * slope / count)
 
     def _vectors(self, job: Any) -> float:
         """Return the megabytes of texts that are embedded: ids and tokens, and the block of vectors
         that is written."""
-        n, depths = counted(job.dataset), len(self.config["embedding"]["depths"])
+        n, depths = self._texts(job, "inference"), len(self.config["embedding"]["depths"])
         block = min(n, 131072) * self.sizes[job.model].hidden_size * 2 * (1 + depths)
         return (n * (400 + 4 * self.config["tokens"]["max_length"]) + block) / 1e6
 
@@ -153,24 +178,24 @@ class JobResources:
         """Return the minutes to read a section's texts, all as long as is kept, at 2e14 operations
         a second; by a tiny model at 1e10."""
         operations = 2 * self.sizes[job.model].parameters * self.config["embedding"]["max_length"]
-        share = int(getattr(job, work.SHARD, "1").rpartition("-")[2])
+        share = int(getattr(job, "scatteritem", "1").rpartition("-")[2])
         rate = 1e10 if job.model in self.tiny else 2e14 * self.several.get(job.model, 1)
-        return counted(job.dataset, section) / share * operations / rate / 60
+        return self._texts(job, section) / share * operations / rate / 60
 
     def _rows(self, job: Any) -> float:
         """Return the megabytes of texts that are ranked: ids, scores, and the two copies of its
         examples that an estimator of each fold has beside the others', of which there are no more
         at a time than threads. Networks make none, and read a matrix that is mapped."""
-        n, selector = counted(job.dataset), self.config["selectors"][job.selector]
+        n, selector = self._texts(job, "inference"), self.config["selectors"][job.selector]
         fits = (selector.get("folds") or 0) * selector.get("seeds_averaged", 1)
         most = min(n, selector.get("fit_sample") or n) * min(fits, THREADS)
         copied = 0 if selector["kind"] == "mamushi" else 8 * most
         return (n * 1000 + copied * self.sizes[job.model].hidden_size) / 1e6
 
     def _ranking(self, job: Any) -> float:
-        """Return the minutes to rank all texts, as the plan reckons them: twice that, on the job's
-        threads."""
-        n, selector = counted(job.dataset), work.selector(self.config, job.selector)
+        """Return the minutes to rank all texts: 25 for a million of width 4096 and every network
+        that each fold averages, on the job's threads; twice what was measured."""
         threads = 1 if job.model in self.tiny else THREADS
+        networks = self.config["selectors"][job.selector].get("seeds_averaged", 1)
         width = self.sizes[job.model].hidden_size
-        return work.score_seconds(selector, n, n / 2, width) / threads / 30
+        return 200 / threads * networks * self._texts(job, "inference") / 1e6 * width / 4096

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.errors import UserError
-from mamushi_runs import workflow
+from mamushi_runs.commands import _run
 
 GROUP = "decide"
 
@@ -29,24 +29,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     budget.add_argument("--likely", action="store_true", help=likely)
     selector = "by whose rankings (default: those of the configuration)"
     parser.add_argument("--selector", nargs="+", metavar="NAME", help=selector)
-    workflow.configfile(parser)
-    workflow.arguments(parser)
+    _run.configfile(parser)
+    _run.arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Return the exit status of the workflow. Raises ``UserError`` for a budget that is none, and
-    as ``workflow.required``."""
+    as ``_run.required``."""
     from mamushi.errors import suggestion
     from mamushi.io import paths
     from mamushi.registry import plugins
 
-    configfiles = workflow.required(args)
-    grid = workflow.grid(*configfiles)
+    configfiles = _run.required(args)
+    grid = _run.grid(*configfiles)
     selectors = args.selector or grid.get("selectors") or ["mamushi"]
     found = plugins("selector")
     own: dict[str, Any] = {}
     for path in configfiles:
-        own |= workflow.read(path).get("selectors") or {}
+        own |= _run.read(path).get("selectors") or {}
     known = {*found, *own}
     if unknown := [name for name in selectors if name not in known]:
         what = f"unknown selector {unknown[0]!r}{suggestion(unknown[0], known)}"
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     selectors = [name for name in selectors if name not in tokens]
     wanted = [
         paths.REMOVAL.format(**cell, selector=selector, beta=_beta(args, cell, selector))
-        for cell, selector in itertools.product(workflow.cells(grid), selectors)
+        for cell, selector in itertools.product(_run.cells(grid), selectors)
     ]
     # Of a corpus, every list can have its manifest.
     beside = [
@@ -68,8 +68,8 @@ def run(args: argparse.Namespace) -> int:
         for path in wanted
         if _corpus(str((paths.wildcards(paths.REMOVAL, path) or {}).get("dataset")))
     ]
-    status = workflow.run([*wanted, *beside], configfiles, args)
-    if status == 0 and not workflow.is_dry(args):
+    status = _run.run([*wanted, *beside], configfiles, args)
+    if status == 0 and not _run.is_dry(args):
         print("\n".join(wanted))
     return status
 

@@ -18,7 +18,7 @@ from typing import Any
 from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
 from mamushi.registry import Plugin, plugins, tree
-from mamushi_runs import workflow
+from mamushi_runs.commands import _run
 
 GROUP = "start"
 QUICK = tree() / "profiles" / "default" / "quick.yaml"
@@ -37,7 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     init.arguments(parser)
     quick = "lists and their page alone, without how certain they are"
     parser.add_argument("--quick", action="store_true", help=quick)
-    workflow.arguments(parser)
+    _run.arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,11 +53,11 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(what, where=args.out, do=do)
     else:
         # It may have come from another folder.
-        tables = (workflow.read(args.out).get("datasets") or {}).values()
+        tables = (_run.read(args.out).get("datasets") or {}).values()
         of = [str(each["path"]) for each in tables if isinstance(each, dict) and "path" in each]
         for table in of:
             print(f"{args.out}: ranks {table}", flush=True)
-    cells = workflow.cells(workflow.grid(args.out))
+    cells = _run.cells(_run.grid(args.out))
     before = _listed(cells)
     status = _rank(args, cells)
     for path, listed in _listed(cells).items():
@@ -75,18 +75,18 @@ def _rank(args: argparse.Namespace, cells: Iterable[Mapping[str, str]]) -> int:
 
     selectors = _selectors(args.out)
     lists = ["removals", *(paths.RANKING.format(**cell) for cell in cells)]
-    dry = workflow.is_dry(args)
+    dry = _run.is_dry(args)
     seen = all(Path(path).exists() for path in lists[1:])
     first = args.quick or (not seen and not dry and _trains_networks(selectors))
     if first:
-        status = workflow.run(lists, [args.out, QUICK], args)
+        status = _run.run(lists, [args.out, QUICK], args)
         if status or dry or args.quick:
             return status or (0 if dry else _shown(MISSING))
         # Masks follow once, with what is known of them then.
         _shown(LATER, tokens=False)
     # What is told of the lists: the rest of the evidence takes longer.
     figure = paths.CELL_FIGURE.replace("{figure}", show.FIGURE)
-    config = workflow.read(args.out)
+    config = _run.read(args.out)
     models, datasets = (config.get(name) or {} for name in ("models", "datasets"))
     # What is measured against gold is not of a corpus that nobody labelled.
     corpora = [cell for cell in cells if unlabelled(datasets.get(cell["dataset"], {}))]
@@ -100,9 +100,9 @@ def _rank(args: argparse.Namespace, cells: Iterable[Mapping[str, str]]) -> int:
     # Also where the lists are there: `show` reads them.
     ranked = [name for name, each in selectors.items() if each.unit != "tokens"]
     wanted += [paths.SCORES.format(**cell, selector=name) for cell in cells for name in ranked]
-    status = workflow.run(wanted, [args.out], args)
+    status = _run.run(wanted, [args.out], args)
     if not (status or dry) and (more := _likely(corpora, ranked)):
-        status = workflow.run(more, [args.out], args)
+        status = _run.run(more, [args.out], args)
     return status if status or dry else show.show(paths.RESULTS, texts=not first)
 
 
@@ -146,7 +146,7 @@ def _shown(more: str, *, tokens: bool = True) -> int:
 
 def _selectors(configfile: Path) -> dict[str, Plugin]:
     """Return the plug-in of each selector of the grid."""
-    found = workflow.read(configfile)
+    found = _run.read(configfile)
     defined, known = found.get("selectors") or {}, plugins("selector")
     names = found["grid"].get("selectors") or ["mamushi"]
     kinds = {name: (defined.get(name) or {}).get("kind", name) for name in names}
@@ -156,6 +156,4 @@ def _selectors(configfile: Path) -> dict[str, Plugin]:
 def _trains_networks(selectors: Mapping[str, Plugin]) -> bool:
     """Tell whether a selector trains networks: then refits take as long as several rankings, and
     else no time worth a second run."""
-    return any(
-        "hidden" in each.settings or each.networks for each in selectors.values()
-    )
+    return any("hidden" in each.settings or each.networks for each in selectors.values())

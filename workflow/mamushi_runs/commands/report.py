@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from mamushi_runs import workflow
+from mamushi_runs import hooks
+from mamushi_runs.commands import _run
 
 GROUP = "decide"
 
@@ -21,21 +22,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     out = "page to write (default: %(default)s)"
     default = Path("results/report.html")
     parser.add_argument("--out", type=Path, default=default, metavar="FILE", help=out)
-    workflow.configfile(parser)
-    workflow.arguments(parser)
+    _run.configfile(parser)
+    _run.arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return the exit status of Snakemake. Raises ``UserError`` as ``workflow.required``."""
+    """Return the exit status of Snakemake. Raises ``UserError`` as ``_run.required``."""
     from mamushi.io import paths
     from mamushi.rooms import additions
 
-    workflow.check_ending(args.out, ".html", ".zip")
-    configfiles = workflow.required(args)
-    status = workflow.run(args.targets, configfiles, args, report=args.out)
-    if status == 0 and not workflow.is_dry(args):
+    _run.check_ending(args.out, ".html", ".zip")
+    configfiles = _run.required(args)
+    status = _run.run(args.targets, configfiles, args, report=args.out)
+    if status == 0 and not _run.is_dry(args):
         # It links the report.
         for write in additions("start_page"):
-            write(paths.RESULTS, workflow.beside_mine(configfiles), workflow.check(configfiles, ()))
+            write(paths.RESULTS, hooks.beside_mine(configfiles), _run.check(configfiles, ()))
         print(args.out)
     return status

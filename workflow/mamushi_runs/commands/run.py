@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from mamushi_runs import workflow
+from mamushi_runs.commands import _run
 
 GROUP = "start"
 
@@ -18,10 +18,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     about = "what to make (default: all)"
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=about)
-    workflow.configfile(parser)
-    workflow.arguments(parser)
+    _run.configfile(parser)
+    _run.arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return the exit status of the workflow. Raises ``UserError`` as ``workflow.required``."""
-    return workflow.run(args.targets, workflow.required(args), args)
+    """Return the exit status of the workflow. Raises ``UserError`` as ``_run.required``."""
+    return _run.run(args.targets, _run.required(args), args)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.errors import UserError
-from mamushi_runs import workflow
+from mamushi_runs.commands import _run
 
 GROUP = "act"
 
@@ -35,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unlearner", default="neggrad_plus", help="how to unlearn (default: %(default)s)"
     )
-    workflow.arguments(parser)
+    _run.arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,25 +56,23 @@ def run(args: argparse.Namespace) -> int:
     targets.check_files("--configfile", [args.configfile])
     plugin("unlearner", args.unlearner)
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", args.list.stem).lstrip("._-") or "list"
-    grid = workflow.grid(args.configfile)
+    grid = _run.grid(args.configfile)
     section: dict[str, Any] = {
         **{key: grid[key] for key in ("datasets", "models", "seeds")},
         "unlearners": [args.unlearner],
         "lists": {name: str(args.list)},
     }
     # Before anything is written.
-    if full := workflow.check(
-        [args.configfile], args.snakemake_args.split(), {"unlearning": section}
-    ):
+    if full := _run.check([args.configfile], args.snakemake_args.split(), {"unlearning": section}):
         require_lists(full)
     added = args.configfile.with_suffix(".unlearning.yaml")
     _check_added(added, section)
     with atomic(added) as part:
         text = yaml.safe_dump({"unlearning": section}, sort_keys=False)
         part.write_text(text, encoding="utf-8", newline="\n")
-    status = workflow.run(["unlearned"], [args.configfile, added], args)
-    if status == 0 and not workflow.is_dry(args):
-        for cell in workflow.cells(grid):
+    status = _run.run(["unlearned"], [args.configfile, added], args)
+    if status == 0 and not _run.is_dry(args):
+        for cell in _run.cells(grid):
             made = paths.TRAINED.format(**cell, arm=f"{args.unlearner}/lists/{name}")
             card = paths.MODEL_CARD.format(model=cell["model"])
             print(f"unlearned: {made}")
@@ -86,7 +84,7 @@ def _check_added(added: Path, section: Mapping[str, Any]) -> None:
     """Raise ``UserError`` where a file that this command did not write stands in the way."""
     if not added.exists():
         return
-    there = workflow.read(added)
+    there = _run.read(added)
     keys = there.get("unlearning")
     if set(there) != {"unlearning"} or not isinstance(keys, dict) or set(keys) != set(section):
         what, do = "is not of mamushi unlearn, which would write over it", "move it"

@@ -16,7 +16,7 @@ import yaml
 from mamushi.cli import main
 from mamushi.commands import init, show
 from mamushi.io.files import write_json
-from mamushi_runs import workflow
+from mamushi_runs.commands import _run
 from mamushi_runs.commands import rank
 from tests.support.removal_files import removal_list
 from tests.support.workflow import ROOT
@@ -49,7 +49,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         def wait(self) -> int:
             return 0
 
-    monkeypatch.setattr(workflow.subprocess, "Popen", Process)
+    monkeypatch.setattr(_run.subprocess, "Popen", Process)
     return found
 
 
@@ -67,13 +67,22 @@ def test_run_and_report_take_the_configuration_that_is_there(
     assert main(["run", "evidence", "left", "--dry-run", "--configfile", "other.yaml"]) == 0
     assert main(["report", "evidence", "--out", "there.html"]) == 0
     assert lines == [
-        [*profile, "--logger", "mamushi", "--configfile", "mine.yaml", "--", "removals"],
+        [
+            *profile,
+            "--logger",
+            "mamushi",
+            "--nolock",
+            "--configfile",
+            "mine.yaml",
+            "--",
+            "removals",
+        ],
         [
             *(*profile, "--dry-run", "--quiet", "rules"),
             *("--configfile", "other.yaml", "--", "evidence", "left"),
         ],
         [
-            *(*profile, "--logger", "mamushi", "--report", "there.html"),
+            *(*profile, "--logger", "mamushi", "--nolock", "--report", "there.html"),
             *("--configfile", "mine.yaml", "--", "evidence"),
         ],
     ]
@@ -129,19 +138,19 @@ def test_a_list_is_of_texts(
 
 def test_plan_takes_the_configuration_that_is_there(folder: Path) -> None:
     ours, gpu = ["--snakefile", str(ROOT / "Snakefile")], str(ROOT / "profiles" / "gpu")
-    assert workflow.completed(["left"], None, None) == [*ours, "left"]
+    assert _run.completed(["left"], None, None) == [*ours, "left"]
     configured(argparse.Namespace(out=folder / "mine.yaml"))
     mine = ["--configfile", "mine.yaml"]
-    assert workflow.completed(["left"], None, None) == [*mine, "--profile", gpu, *ours, "left"]
+    assert _run.completed(["left"], None, None) == [*mine, "--profile", gpu, *ours, "left"]
     slurm = str(ROOT / "profiles" / "slurm")
-    assert workflow.completed([], "slurm", None) == [*mine, "--profile", slurm, *ours]
+    assert _run.completed([], "slurm", None) == [*mine, "--profile", slurm, *ours]
     # What the words of Snakemake say themselves is left to them.
     demo = ["all", "--profile", str(ROOT / "profiles" / "demo")]
-    assert workflow.completed(demo, None, None) == [*ours, *demo]
+    assert _run.completed(demo, None, None) == [*ours, *demo]
     shutil.copy(folder / "mine.yaml", folder / "other.yaml")
     other = ["--configfile", "other.yaml", "--profile", gpu]
-    assert workflow.completed(other, None, None) == [*ours, *other]
-    assert workflow.completed(["-s", "own.smk"], None, None) == ["-s", "own.smk"]
+    assert _run.completed(other, None, None) == [*ours, *other]
+    assert _run.completed(["-s", "own.smk"], None, None) == ["-s", "own.smk"]
 
 
 @pytest.fixture
@@ -153,7 +162,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], list[str]]
         found.append((wanted, [str(path) for path in configfiles]))
         return 0 if "--fail" not in args.snakemake_args else 1
 
-    monkeypatch.setattr(workflow, "run", run)
+    monkeypatch.setattr(_run, "run", run)
     return found
 
 
@@ -204,7 +213,7 @@ def test_rank_says_which_lists_are_others_now(
     grid = {**GRID, "datasets": ["comments"], "models": ["ours"], "seeds": [0]}
     mine = {"grid": {**grid, "selectors": ["lr_cos"]}}
     Path("mine.yaml").write_text(yaml.safe_dump(mine), encoding="utf-8")
-    monkeypatch.setattr(workflow, "run", again)
+    monkeypatch.setattr(_run, "run", again)
     monkeypatch.setattr(show, "show", lambda root, texts: 0)
     assert main(["rank"]) == 0
     said = capsys.readouterr().out

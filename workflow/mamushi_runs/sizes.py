@@ -18,7 +18,7 @@ from mamushi.config import grid
 from mamushi.config.grid import Config
 from mamushi.config.sources import is_gguf
 from mamushi.io import paths
-from mamushi_runs.forecast.rates import TABLE
+from mamushi_runs.rates import TABLE
 
 FROZEN, TRAINED = 2, 16
 """Bytes of a parameter: in bf16; and in fp32 with its gradient and two moments."""

@@ -28,32 +28,34 @@ class Rate(NamedTuple):
     source: str
 
 
-def known(name: str) -> str | None:
+def gpu_key(name: str) -> str | None:
     """Return the table's key for a GPU as SLURM, a vendor or a person calls it; None where it has
     none."""
-
-    def pattern(key: str) -> str:
-        return "[^a-z0-9]*".join(c for c in key if c.isalnum())
-
     # The longest first: an L40S is no L4. No digit stands behind it: an h1000 is no h100.
-    keys = sorted(GPUS, key=len, reverse=True)
-    return next((key for key in keys if re.search(rf"{pattern(key)}(?!\d)", name.lower())), None)
+    for key in sorted(GPUS, key=len, reverse=True):
+        pattern = "[^a-z0-9]*".join(letter for letter in key if letter.isalnum())
+        if re.search(rf"{pattern}(?!\d)", name.lower()):
+            return key
+    return None
 
 
-def rate(name: str | None = None) -> Rate:
+def gpu_rate(name: str | None = None) -> Rate:
     """Return a GPU by its name, by default the paper's; raises ``UserError`` for one that the table
     does not have."""
-    key = known(name or TABLE["default"])
+    key = gpu_key(name or TABLE["default"])
     if key is None:
         do = f"known are {', '.join(GPUS)}"
         raise UserError(f"unknown GPU {name!r}", where="--gpu", do=do)
-    share, why = TABLE["share"], f"assumed: {TABLE['share_source']}"
+    share, reason = TABLE["share"], f"assumed: {TABLE['share_source']}"
     try:
-        own = json.loads(MEASURED.read_text(encoding="utf-8"))[key]
-        share, why = float(own["share"]), f"measured by make gpu-check on {own['date']}"
+        measured = json.loads(MEASURED.read_text(encoding="utf-8"))[key]
+        share, reason = (
+            float(measured["share"]),
+            f"measured by make gpu-check on {measured['date']}",
+        )
     except (OSError, ValueError, LookupError, TypeError):
         # Not measured here.
         pass
     peak = GPUS[key]["tflops"]
-    source = f"{GPUS[key]['name']} at {share:.1%} of {peak} TFLOP/s (data sheet), {why}"
+    source = f"{GPUS[key]['name']} at {share:.1%} of {peak} TFLOP/s (data sheet), {reason}"
     return Rate(key, share * peak * 1e12, source)

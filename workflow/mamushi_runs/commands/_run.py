@@ -24,10 +24,9 @@ from mamushi.io.files import check_writable
 from mamushi.registry import tree
 from mamushi.running.interruption import Stopped
 from mamushi_runs import guard, targets
+from mamushi_runs.hooks import MINE
 
-PACKAGES = Path(__file__).parents[1]
-MINE = Path("mine.yaml")
-"""The configuration that `init` writes unless told otherwise."""
+PACKAGES = Path(__file__).parents[2]
 RUNNING = ("--logger", "mamushi", "--nolock")
 """Our own lock ends with the process: one of Snakemake's, which a kill leaves, stands in no way."""
 PROFILE = "gpu"
@@ -73,13 +72,6 @@ def configured(given: Sequence[Path] | None, profile: Path | None) -> list[Path]
         return list(given)
     named = profile is not None and "configfile" in settings(profile)
     return [] if named or not MINE.is_file() else [MINE]
-
-
-def beside_mine(configfiles: Sequence[str | Path]) -> list[str]:
-    """Return the configurations that a command of this folder has to name to be given them: none
-    where they are its `mine.yaml`, which is taken by itself."""
-    found = [os.path.relpath(path) for path in configfiles]
-    return [] if found == [str(MINE)] else found
 
 
 def required(args: argparse.Namespace) -> list[Path]:

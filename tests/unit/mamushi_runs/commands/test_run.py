@@ -10,23 +10,22 @@ import yaml
 
 from mamushi.cli import main
 from mamushi.errors import UserError
-from mamushi_runs import workflow
-from mamushi_runs.commands import unlearn
+from mamushi_runs.commands import _run, unlearn
 from tests.support.workflow import ROOT
 
 
 def test_a_cluster_without_its_plug_in_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert workflow.profile("slurm") == ROOT / "profiles" / "slurm"
-    monkeypatch.setattr(workflow, "find_spec", lambda name: None)
+    assert _run.profile("slurm") == ROOT / "profiles" / "slurm"
+    monkeypatch.setattr(_run, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"slurm: Snakemake's plug-in .*mamushi-unlearn\[slurm\]"):
-        workflow.profile("slurm")
-    assert workflow.profile("gpu") == ROOT / "profiles" / "gpu"
+        _run.profile("slurm")
+    assert _run.profile("gpu") == ROOT / "profiles" / "gpu"
 
 
 def test_the_plug_in_goes_by_that_name() -> None:
     """Else the line above would be said for ever."""
     assert find_spec("snakemake_executor_plugin_slurm") is not None
-    assert Path(workflow.profile("demo")).is_dir()
+    assert Path(_run.profile("demo")).is_dir()
 
 
 def test_a_cluster_that_is_not_here_is_one_line_before_anything_starts(
@@ -49,9 +48,9 @@ def test_a_plan_of_nothing_that_was_asked_for_is_refused(
     said = capsys.readouterr().err
     assert f"{tmp_path}: no configuration mine.yaml" in said and said.count("\n") == 1
     for words in (["--profile", "slurm"], ["removals"]):
-        assert workflow.completed(words, None, None)[-len(words) :] == words
+        assert _run.completed(words, None, None)[-len(words) :] == words
     monkeypatch.chdir(ROOT)
-    assert workflow.completed([], None, None)
+    assert _run.completed([], None, None)
 
 
 MINE = """grid: {datasets: [d], models: [m], seeds: [0], selectors: [mamushi_lr]}
@@ -109,6 +108,6 @@ def test_a_ranking_that_goes_on_says_of_what(
     """The configuration may have come from another folder."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text(MINE, encoding="utf-8")
-    monkeypatch.setattr(workflow, "run", lambda *_: 1)
+    monkeypatch.setattr(_run, "run", lambda *_: 1)
     assert main(["rank", "--quick"]) == 1
     assert capsys.readouterr().out == "mine.yaml: ranks there/d.csv\n"
