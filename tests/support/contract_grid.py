@@ -39,7 +39,7 @@ CONFIG: dict[str, Any] = {
             "budgets": [0.4],
             "selectors": [
                 *("lr_maha", "mamushi_lr", "linear", "lexical", "aside", "auto", "again"),
-                *("token_unigram", "token_random", "greedy_unigram", "mamushi_words"),
+                *("token_unigram", "token_random", "mamushi_words"),
             ],
         },
     },
