@@ -303,13 +303,15 @@ def _finish(began: int, **request: Any) -> dict[str, Any]:
 
 def _make_up(path: Path, date: int) -> None:
     """Write a file whose content is its own name; what the Snakefile reads is as after a run."""
+    from mamushi.io.files import write_json
+
     path.parent.mkdir(parents=True, exist_ok=True)
     counts = dict.fromkeys(("forget", "retain"), 10_000)
     sections = dict.fromkeys(("contamination", "inference", "evaluation"), counts)
     if path.suffix == ".json":
         content = {"name": str(path), "counts": {"sections": sections}, "added": []}
         content |= {"provenance": {"settings": {"budgets": []}}}
-        path.write_text(json.dumps(content), encoding="utf-8")
+        write_json(path, content)
     else:
         path.write_text(f"{path}\n", encoding="utf-8")
     os.utime(path, (date, date))
