@@ -49,10 +49,8 @@ def gpu_rate(name: str | None = None) -> Rate:
     share, reason = TABLE["share"], f"assumed: {TABLE['share_source']}"
     try:
         measured = json.loads(MEASURED.read_text(encoding="utf-8"))[key]
-        share, reason = (
-            float(measured["share"]),
-            f"measured by make gpu-check on {measured['date']}",
-        )
+        share = float(measured["share"])
+        reason = f"measured by make gpu-check on {measured['date']}"
     except (OSError, ValueError, LookupError, TypeError):
         # Not measured here.
         pass

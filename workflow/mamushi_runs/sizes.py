@@ -22,12 +22,8 @@ from mamushi_runs.rates import TABLE
 
 FROZEN, TRAINED = 2, 16
 """Bytes of a parameter: in bf16; and in fp32 with its gradient and two moments."""
-COPY, WEIGHT, GRADIENT = 2, 4, 4
-"""Bytes of a trained parameter while a step computes: a copy in bf16 for the products; and where it
-is cut, the whole weight and its whole gradient, in fp32."""
-LINK = 2e11
-"""Bytes a second that each GPU of a node gets from the others: assumed, half of what NVLink of an
-H100 has on paper."""
+WHOLE = 8
+"""Bytes of a trained parameter where it is cut and a step has it whole: fp32, with its gradient."""
 FULL = 0.75
 """Share of a GPU's memory that weights may take; the rest is for activations and logits."""
 COUNTS = (1, 2, 4, 8)
@@ -57,10 +53,14 @@ class Size:
         return self.vocabulary_size * self.hidden_size
 
     @property
+    def tables(self) -> int:
+        """Parameters of the input embedding and the head together."""
+        return self.embedding * (1 if self.tied else 2)
+
+    @property
     def block(self) -> int:
         """Parameters of one transformer block: what is neither embedding, head nor final norm."""
-        tables = self.embedding * (1 if self.tied else 2)
-        return max(0, self.parameters - tables - self.hidden_size) // self.layers
+        return max(0, self.parameters - self.tables - self.hidden_size) // self.layers
 
     @property
     def multiplied(self) -> int:
@@ -74,8 +74,7 @@ class Size:
         rest of a block the MLP; grouped keys and a choice of layers have less."""
         hidden = self.hidden_size
         wide = max(0, self.block - 4 * hidden**2) // (3 * hidden)
-        around = 4 * 2 * hidden + 3 * (hidden + wide)
-        return int(training["lora"]["rank"]) * self.layers * around
+        return int(training["lora"]["rank"]) * self.layers * (8 * hidden + 3 * (hidden + wide))
 
     def trained(self, training: Mapping[str, Any]) -> int:
         """Return how many ``training`` trains; see ``mamushi.lm.parameters.trained_names``."""
@@ -85,8 +84,9 @@ class Size:
             return self.adapters(training)
         count = min(int(training["trained_blocks"]), self.layers) * self.block
         inputs, head = training["train_input_embedding"], training["train_output_head"]
-        tables = int(inputs or head) if self.tied else int(inputs) + int(head)
-        return count + tables * self.embedding
+        return count + self.embedding * (
+            int(inputs or head) if self.tied else int(inputs) + int(head)
+        )
 
     def frozen(self, training: Mapping[str, Any]) -> int:
         """Return how many ``training`` leaves as they are; adapters come on top of all."""
@@ -108,22 +108,22 @@ def of(config: Config, model: str, root: str | os.PathLike[str] = ".") -> Size:
     card = _json(Path(root, paths.MODEL_CARD.format(model=model)))
     names = ("parameters", "hidden_size", "layers", "vocabulary_size")
     if all(isinstance(card.get(name), int) for name in names):
-        found: list[Any] = [*(card[name] for name in names), bool(card.get("tied")), "its card"]
-        return Size(*found)
-    gguf = is_gguf(definition)
-    files = _from_files(Path(source), gguf) if source else None
-    name = _from_name(source, model)
-    assumed = _like(8e9, "assumed to have 8 billion parameters")
-    return (name or files or assumed) if gguf else (files or name or assumed)
+        return Size(*(card[name] for name in names), bool(card.get("tied")), "its card")
+    weights = _from_files(Path(source), is_gguf(definition)) if source else None
+    named = _from_name(source, model)
+    first, second = (named, weights) if is_gguf(definition) else (weights, named)
+    return first or second or _like(8e9, "assumed to have 8 billion parameters")
 
 
-def _tiny(given: Mapping[str, Any]) -> Size:
+def _tiny(definition: Mapping[str, Any]) -> Size:
     """Return a model of ``mamushi.lm.tiny``, with gated MLPs and grouped queries; biases and norms,
     a thousandth, are left out."""
-    hidden, layers, vocabulary = (given[x] for x in ("hidden_size", "layers", "vocabulary_size"))
-    grouped = given["key_value_heads"] / given["heads"]
-    block = int(2 * hidden**2 * (1 + grouped)) + 3 * hidden * given["intermediate_size"]
-    tied = given["family"] != "llama"
+    hidden, layers, vocabulary = (
+        definition[name] for name in ("hidden_size", "layers", "vocabulary_size")
+    )
+    grouped = definition["key_value_heads"] / definition["heads"]
+    block = int(2 * hidden**2 * (1 + grouped)) + 3 * hidden * definition["intermediate_size"]
+    tied = definition["family"] != "llama"
     total = layers * block + vocabulary * hidden * (1 if tied else 2) + hidden
     return Size(total, hidden, layers, vocabulary, tied, "its definition")
 
@@ -132,10 +132,10 @@ def _json(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file; empty without one, since a plan must not fail on what a job
     will complain about in better words."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _from_files(source: Path, gguf: bool) -> Size | None:
@@ -145,10 +145,10 @@ def _from_files(source: Path, gguf: bool) -> Size | None:
     names = set(index.get("weight_map", {}).values()) or {"model.safetensors"}
     config = _json(source / "config.json")
     half = str(config.get("dtype") or config.get("torch_dtype")).endswith("float16")
-    each = 0.5 if gguf else 2 if half else 4
+    width = 0.5 if gguf else 2 if half else 4
     try:
         files = [source] if gguf else [source / name for name in names]
-        return _like(sum(path.stat().st_size for path in files) / each, "its weights")
+        return _like(sum(path.stat().st_size for path in files) / width, "its weights")
     except OSError:
         return None
 
@@ -160,12 +160,12 @@ def _from_name(source: str, model: str) -> Size | None:
         # An instruction-tuned version is as large, and so is `qwen-2.5-7b`.
         plain = name.replace("qwen-", "qwen").removesuffix("-instruct").removesuffix("-it")
         if plain in TABLE["models"]:
-            return Size(*[*TABLE["models"][plain], f"published sizes of {plain}"])
+            return Size(*TABLE["models"][plain], f"published sizes of {plain}")
     for name in names:
-        found = re.search(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", name)
-        total = found and int(found[1] or 1) * float(found[2]) * (1e9 if found[3] == "b" else 1e6)
-        if found and total:
-            return _like(total, f'"{found[0]}" in its name')
+        match = re.search(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", name)
+        unit = 1e9 if match and match[3] == "b" else 1e6
+        if match and (total := int(match[1] or 1) * float(match[2]) * unit):
+            return _like(total, f'"{match[0]}" in its name')
     return None
 
 
@@ -174,13 +174,8 @@ def _like(parameters: float, source: str) -> Size:
     Small ones have tied embeddings, as most have that are published."""
     scale = (parameters / 8.03e9) ** (1 / 3)
     hidden = max(64, round(4096 * scale / 64) * 64)
-    vocabulary = max(1, min(128256, int(parameters / 4 / hidden)))
-    return Size(
-        int(parameters), hidden, max(1, round(32 * scale)), vocabulary, parameters < 4e9, source
-    )
-
-
-# On GPUs ------------------------------------------------------------------------------------------
+    vocabulary, layers = min(128256, int(parameters / 4 / hidden)), max(1, round(32 * scale))
+    return Size(int(parameters), hidden, layers, max(1, vocabulary), parameters < 4e9, source)
 
 
 def resident(size: Size, training: Mapping[str, Any], gpus: int) -> float:
@@ -190,51 +185,39 @@ def resident(size: Size, training: Mapping[str, Any], gpus: int) -> float:
 
 def needed(size: Size, training: Mapping[str, Any], gpus: int) -> float:
     """Return bytes on each of so many GPUs in a step of a fine-tune, but for activations."""
-    step = COPY * size.trained(training)
+    # A copy in bf16 for the products.
+    step = float(FROZEN * size.trained(training))
     if gpus > 1:
         # What lies outside the blocks is whole for a pass, and of the blocks two, of which one is
         # fetched while the other computes.
-        tables = size.embedding * (1 if size.tied else 2)
-        how = training["method"]
+        full, partial = (training["method"] == method for method in ("full", "partial"))
         both = training["train_input_embedding"] or training["train_output_head"]
-        outside = how == "full" or (how == "partial" and both)
-        step += tables * (WEIGHT + GRADIENT if outside else FROZEN)
-        blocks = how == "full" or (how == "partial" and training["trained_blocks"] > 0)
-        step += 2 * size.block * (WEIGHT + GRADIENT if blocks else FROZEN)
+        step += size.tables * (WHOLE if full or (partial and both) else FROZEN)
+        blocks = full or (partial and training["trained_blocks"] > 0)
+        step += 2 * size.block * (WHOLE if blocks else FROZEN)
     return resident(size, training, gpus) + step
 
 
-def exchange(size: Size, training: Mapping[str, Any], gpus: int) -> float:
-    """Return seconds in which each of so many GPUs gets what it lacks, in a step of a training:
-    weights before both of its passes, and of what is trained the sums of gradients. The smaller a
-    step, the less of this can happen while it computes; none of it is taken to."""
-    trained = size.trained(training)
-    weights = FROZEN * size.frozen(training) + WEIGHT * trained
-    return (2 * weights + GRADIENT * trained) * (gpus - 1) / gpus / LINK
-
-
-def gpus(config: Config, model: str) -> int:
-    """Return GPUs of a job with this model: as configured, else the fewest that hold it, at most 8.
-    1 for what is tiny or no language model. A model that retrains another one's weights, and that
+def several(config: Config) -> dict[str, int]:
+    """Return GPUs of a job by model, of the models whose jobs have more than one: as configured,
+    else the fewest that hold it, at most 8. A model that retrains another one's weights, and that
     one, have as many."""
-    configured = config["execution"]["gpus_per_job"]
-    if grid.is_tiny(config, model) or grid.no_language_model(config, model):
-        return 1
-    if configured != "auto":
-        return int(configured)
-    base = config["models"][model].get("base")
-    family = {model, base or model}
-    family |= {name for name, other in config["models"].items() if other.get("base") in family}
+    models, configured = config["models"], config["execution"]["gpus_per_job"]
     most = FULL * config["execution"]["gpu_memory"] * 1e9
 
-    def fits(name: str) -> int:
-        size, training = of(config, name), config["models"][name]["training"]
+    def fewest(name: str) -> int:
+        size, training = of(config, name), models[name]["training"]
         enough = (count for count in COUNTS if needed(size, training, count) <= most)
         return next(enough, COUNTS[-1])
 
-    return max(map(fits, family))
-
-
-def several(config: Config) -> dict[str, int]:
-    """Return GPUs of a job by model, of the models whose jobs have more than one."""
-    return {model: count for model in config["models"] if (count := gpus(config, model)) > 1}
+    counts = {}
+    for model in models:
+        if grid.is_tiny(config, model) or grid.no_language_model(config, model):
+            continue
+        if configured != "auto":
+            counts[model] = int(configured)
+            continue
+        family = {model, models[model].get("base") or model}
+        family |= {name for name, definition in models.items() if definition.get("base") in family}
+        counts[model] = max(map(fewest, family))
+    return {model: count for model, count in counts.items() if count > 1}

@@ -67,7 +67,7 @@ def test_a_terminal_has_one_line_that_changes(
     ("text", "said"),
     [
         (
-            'WorkflowError in file "/a/common.smk", line 34:\nno target\n  File "/a/Snakefile", in x',
+            'WorkflowError in file "/a/b.smk", line 34:\nno target\n  File "/a/Snakefile", in x',
             "no target",
         ),
         (

@@ -22,10 +22,13 @@ from mamushi.config.selectors import selector_settings
 from mamushi.config.sources import files
 from mamushi_runs.rates import CPU, TABLE, Rate
 from mamushi_runs.resources import STATE_BYTES, counted, expected_texts
-from mamushi_runs.sizes import LINK, Size, exchange, needed, of, resident
+from mamushi_runs.sizes import FROZEN, Size, needed, of, resident
 
 GPU_START = 35.0
 """Seconds until a job has imported its libraries, started the GPU and read the weights."""
+LINK = 2e11
+"""Bytes a second that each GPU of a node gets from the others: assumed, half of what NVLink of an
+H100 has on paper."""
 SMALL_SECONDS = 0.5
 """Of a job that neither trains nor ranks."""
 EPOCHS = 10
@@ -38,6 +41,15 @@ READING = {
 }
 """Rules that run a model forward, and over how much of their texts, as a share."""
 FINISHED = re.compile(r"took ([\d.]+) s, ([\d.]+) s of CPU\s*$")
+
+
+def exchange_seconds(size: Size, training: Mapping[str, Any], gpus: int) -> float:
+    """Return seconds in which each of so many GPUs gets what it lacks, in a step of a training:
+    weights before both of its passes, and of what is trained the sums of gradients in fp32. The
+    smaller a step, the less of this can happen while it computes; none of it is taken to."""
+    trained = size.trained(training)
+    weights = FROZEN * size.frozen(training) + 4 * trained
+    return (2 * weights + 4 * trained) * (gpus - 1) / gpus / LINK
 
 
 def forward_flop(size: Size) -> float:
@@ -188,7 +200,7 @@ class Bill:
         seconds = GPU_START + flop / self.rate.flops / job.gpus
         if job.gpus > 1:
             training = self.config["models"][model]["training"]
-            seconds += steps * exchange(self.size(model), training, job.gpus)
+            seconds += steps * exchange_seconds(self.size(model), training, job.gpus)
         return Estimate(seconds, f"FLOP on {self.rate.key}")
 
     def count(self, dataset: str, section: str, forget_only: bool = False) -> float:
@@ -315,7 +327,7 @@ class Bill:
                 f"; cut over {gpus} GPUs, {kept:.0f} GB on each for its weights, gradients and "
                 f"moments, up to {most:.0f} GB in a step before activations, of {memory:.0f} GB"
                 f"{': too little' if most > memory else ''}; "
-                f"{exchange(size, training, gpus):.1f} s of each step to exchange them at "
+                f"{exchange_seconds(size, training, gpus):.1f} s of each step to exchange them at "
                 f"{LINK / 1e9:.0f} GB/s, assumed"
             )
         return f"{text}."

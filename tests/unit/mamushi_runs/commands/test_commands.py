@@ -16,8 +16,7 @@ import yaml
 from mamushi.cli import main
 from mamushi.commands import init, show
 from mamushi.io.files import write_json
-from mamushi_runs.commands import _run
-from mamushi_runs.commands import rank
+from mamushi_runs.commands import _run, rank
 from tests.support.removal_files import removal_list
 from tests.support.workflow import ROOT
 
@@ -82,7 +81,7 @@ def test_run_and_report_take_the_configuration_that_is_there(
             *("--configfile", "other.yaml", "--", "evidence", "left"),
         ],
         [
-            *(*profile, "--logger", "mamushi", "--nolock", "--report", "there.html"),
+            *(*profile, *_run.RUNNING, "--report", "there.html"),
             *("--configfile", "mine.yaml", "--", "evidence"),
         ],
     ]
