@@ -102,13 +102,13 @@ def _grouped(lengths: NDArray[np.int64], calls: float, device: torch.device) -> 
         texts = order[first:last]
         longest = int(lengths[texts[0]])
         step = np.arange(longest)
-        own = np.minimum(step[None, :], lengths[texts, None] - 1) + starts[texts, None]
+        positions = np.minimum(step[None, :], lengths[texts, None] - 1) + starts[texts, None]
         real = step[None, :] < lengths[texts, None]
-        places = np.arange(place, place + own.size).reshape(own.shape)
-        back[own[real]] = places[real]
+        places = np.arange(place, place + positions.size).reshape(positions.shape)
+        back[positions[real]] = places[real]
         shapes.append((len(texts), longest))
-        sources.append(own.ravel())
-        place += own.size
+        sources.append(positions.ravel())
+        place += positions.size
     both = to_device(np.concatenate([*sources, back]), device)
     source, back_there = both.split([place, len(back)])
     return _Layout(shapes, source, back_there)
@@ -151,8 +151,8 @@ def supports(model: PreTrainedModel) -> bool:
 
 
 @cache
-def _supports(kind: str, known: bool, otherwise: str) -> bool:
-    if kind in MODELS and known:
+def _supports(kind: str, is_known: bool, otherwise: str) -> bool:
+    if kind in MODELS and is_known:
         return True
     print(
         f"{kind}: texts are padded to the longest of a batch, since {otherwise}",
@@ -166,12 +166,12 @@ def _supports(kind: str, known: bool, otherwise: str) -> bool:
 def sharing_rows(model: PreTrainedModel) -> Iterator[None]:
     """Within the block, the model's forward passes take ``documents`` and keep them apart."""
     config = model.config
-    own = config._attn_implementation
+    configured = config._attn_implementation
     config._attn_implementation = NAME
     try:
         yield
     finally:
-        config._attn_implementation = own
+        config._attn_implementation = configured
 
 
 def attend(
@@ -248,28 +248,30 @@ def _padded(
     if layout is not None:
         q, k, v = (_Spread.apply(x, layout.source, layout.back) for x in (q, k, v))
     sizes = [texts * length for texts, length in shapes]
-    found = []
+    names = []
     for shape, *parts in zip(shapes, q.split(sizes), k.split(sizes), v.split(sizes), strict=True):
-        one, two, three = (x.unflatten(0, shape).transpose(1, 2) for x in parts)
-        own = window if window is not None and window < shape[1] else None
+        query, key, value = (x.unflatten(0, shape).transpose(1, 2) for x in parts)
+        local_window = window if window is not None and window < shape[1] else None
         if softcap is not None:
-            mask = documents.mask(shape[1], own, q.device)
-            out = _capped(one, two, three, mask, scaling, softcap)
+            mask = documents.mask(shape[1], local_window, q.device)
+            out = _capped(query, key, value, mask, scaling, softcap)
         else:
             exact = q.device.type == "cpu" and q.requires_grad and shape[1] <= SHORT
             dtype = torch.promote_types(q.dtype, torch.float32) if exact else q.dtype
             with torch.autocast("cpu", enabled=False) if exact else nullcontext():
                 out = functional.scaled_dot_product_attention(
-                    one.to(dtype),
-                    two.to(dtype),
-                    three.to(dtype),
-                    attn_mask=None if own is None else documents.mask(shape[1], own, q.device),
-                    is_causal=own is None,
+                    query.to(dtype),
+                    key.to(dtype),
+                    value.to(dtype),
+                    attn_mask=None
+                    if local_window is None
+                    else documents.mask(shape[1], local_window, q.device),
+                    is_causal=local_window is None,
                     scale=scaling,
-                    enable_gqa=one.shape[1] != two.shape[1],
-                ).to(one.dtype)
-        found.append(out.transpose(1, 2).flatten(0, 1))
-    out = found[0] if len(found) == 1 else torch.cat(found)
+                    enable_gqa=query.shape[1] != key.shape[1],
+                ).to(query.dtype)
+        names.append(out.transpose(1, 2).flatten(0, 1))
+    out = names[0] if len(names) == 1 else torch.cat(names)
     return out if layout is None else _Gather.apply(out, layout.back)
 
 

@@ -90,7 +90,7 @@ def model_batches(
     texts: TokenSet,
     batch_tokens: int,
     accelerator: Accelerator,
-    what: str,
+    purpose: str,
     *,
     split: bool = False,
 ) -> Iterator[tuple[NDArray[np.int64], Batch, bool]]:
@@ -102,23 +102,23 @@ def model_batches(
     shared = supports(model)
     parts = list(batches(texts.lengths, batch_tokens, shared=shared))
     mine = sharding.split(parts, accelerator) if split else ((rows, True) for rows in parts)
-    with Progress(len(texts), what, "text") as progress:
+    with Progress(len(texts), purpose, "text") as progress:
         for rows, counts in mine:
-            given, ids = [texts[row] for row in rows], texts.ids[rows]
-            batch = collate(given, accelerator.device, shared=shared, ids=ids)
+            sequences, ids = [texts[row] for row in rows], texts.ids[rows]
+            batch = collate(sequences, accelerator.device, shared=shared, ids=ids)
             yield rows, batch, counts
             progress.advance(len(rows))
 
 
 def fetched(
-    found: Iterable[tuple[NDArray[np.int64], torch.Tensor]],
+    results: Iterable[tuple[NDArray[np.int64], torch.Tensor]],
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
     """Fetch each result from the device one batch late, while that is busy with the next."""
     earlier: tuple[NDArray[np.int64], torch.Tensor] | None = None
-    for each in found:
+    for result in results:
         if earlier is not None:
             yield earlier[0], earlier[1].cpu().numpy()
-        earlier = each
+        earlier = result
     if earlier is not None:
         yield earlier[0], earlier[1].cpu().numpy()
 
@@ -133,8 +133,8 @@ def pieces(
     between the ``batches`` of a block, into runs of about as many tokens, and a run by itself falls
     into the same batches. Raises ``UserError`` for a shard that there is not.
     """
-    found = re.fullmatch(r"(\d+)-of-(\d+)", shard or "1-of-1")
-    number, of = map(int, found.groups()) if found else (0, 0)
+    match = re.fullmatch(r"(\d+)-of-(\d+)", shard or "1-of-1")
+    number, of = map(int, match.groups()) if match else (0, 0)
     if not 1 <= number <= of:
         raise UserError(f"{shard!r} is no shard", where="--shard", do="give one such as 2-of-8")
     before, total = 0, int(lengths.sum())
@@ -213,7 +213,7 @@ def collate(
     place = np.arange(tokens) - np.repeat(ends - lengths, lengths)
     row = np.repeat(np.arange(len(texts)), lengths)
     flat = np.concatenate([np.empty(0, np.int64), *texts]).astype(np.int64)
-    wanted = flat if labels is None else np.concatenate([np.empty(0, np.int64), *labels])
+    predicted = flat if labels is None else np.concatenate([np.empty(0, np.int64), *labels])
     last = np.zeros(tokens, dtype=bool)
     last[ends[lengths > 0] - 1] = True
     earlier = np.flatnonzero(~last)
@@ -221,10 +221,10 @@ def collate(
     if weights is not None:
         all_weights = np.concatenate([np.empty(0, np.float32), *weights])
         earlier = earlier[all_weights[earlier + 1] > 0]
-        own = all_weights[earlier + 1]
+        weights_of_batch = all_weights[earlier + 1]
         # A loss whose tokens all count alike is cheaper: see ``batch_nll``.
-        counted = None if (own == 1).all() else to_device(own, device)
-    targets, of_text = wanted.astype(np.int64)[earlier + 1], row[earlier]
+        counted = None if (weights_of_batch == 1).all() else to_device(weights_of_batch, device)
+    targets, of_text = predicted.astype(np.int64)[earlier + 1], row[earlier]
     parts = [flat, place, earlier, targets, of_text]
     shape = (len(texts), max(1, int(lengths.max(initial=0))))
     if not shared:
@@ -233,8 +233,10 @@ def collate(
         places = row * shape[1] + place
         parts = [padded[0].ravel(), padded[1].ravel(), places[earlier], targets, of_text, places]
     # One transfer for all.
-    there = to_device(np.concatenate(parts), device).split([len(part) for part in parts])
-    common = (lengths, there[2], there[3], there[4], counted)
+    on_device = to_device(np.concatenate(parts), device).split([len(part) for part in parts])
+    common = (lengths, on_device[2], on_device[3], on_device[4], counted)
     if shared:
-        return Batch(there[0][None], *common, there[1][None], Documents(lengths, ids))
-    return Batch(there[0].view(shape), *common, mask=there[1].view(shape), real=there[5])
+        return Batch(on_device[0][None], *common, on_device[1][None], Documents(lengths, ids))
+    return Batch(
+        on_device[0].view(shape), *common, mask=on_device[1].view(shape), real=on_device[5]
+    )

@@ -62,10 +62,10 @@ class Writer:
         if launch.is_secondary():
             return
         for name, column in log.items():
-            known = [math.nan if value is None else value for value in column]
-            tensors[f"log.{name}"] = torch.tensor(known, dtype=torch.float64)
-        about = {"fingerprint": self.fingerprint, "step": len(log["step"])}
-        self._written = self._pool.submit(_write, self.path, tensors, about)
+            numbers = [math.nan if value is None else value for value in column]
+            tensors[f"log.{name}"] = torch.tensor(numbers, dtype=torch.float64)
+        metadata = {"fingerprint": self.fingerprint, "step": len(log["step"])}
+        self._written = self._pool.submit(_write, self.path, tensors, metadata)
 
     def wait(self) -> None:
         """Wait until the last state is in its place. Raises ``UserError`` when the disk is full."""
@@ -88,24 +88,24 @@ class Writer:
             part.unlink(missing_ok=True)
         try:
             with safe_open(self.path, "pt") as file:
-                about = json.loads((file.metadata() or {}).get("mamushi", "{}"))
-                if about.get("fingerprint") != self.fingerprint:
+                metadata = json.loads((file.metadata() or {}).get("mamushi", "{}"))
+                if metadata.get("fingerprint") != self.fingerprint:
                     return
                 for name, parameter in trained.items():
                     sharding.fill(parameter, file.get_slice(f"parameter.{name}"))
                     moments = {m: torch.zeros_like(parameter) for m in MOMENTS}
                     for moment, value in moments.items():
                         sharding.fill(value, file.get_slice(f"{moment}.{name}"))
-                    step = torch.tensor(float(about["step"]), device=parameter.device)
+                    step = torch.tensor(float(metadata["step"]), device=parameter.device)
                     optimizer.state[parameter] = {"step": step, **moments}
                 for name in log:
-                    known = file.get_tensor(f"log.{name}").tolist()
-                    log[name] = [None if math.isnan(value) else value for value in known]
+                    numbers = file.get_tensor(f"log.{name}").tolist()
+                    log[name] = [None if math.isnan(value) else value for value in numbers]
                 torch.set_rng_state(file.get_tensor("random"))
         except (FileNotFoundError, SafetensorError):
             return
 
 
-def _write(path: Path, tensors: dict[str, torch.Tensor], about: Mapping[str, Any]) -> None:
+def _write(path: Path, tensors: dict[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
     with atomic(path) as part, writing_safetensors():
-        save_file(tensors, part, metadata={"mamushi": json.dumps(about)})
+        save_file(tensors, part, metadata={"mamushi": json.dumps(metadata)})

@@ -22,21 +22,21 @@ from mamushi.lm.tokens import frame
 def open_gguf(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, dict[str, Any]]:
     """Return the model in fp32, its tokenizer, and what ``describe`` says of the file. Raises
     ``UserError`` as that does, and for an architecture that transformers cannot read from GGUF."""
-    about = describe(path)
+    header = describe(path)
     with tempfile.TemporaryDirectory() as folder:
         # Beside other files of its folder, transformers would take the tokenizer from those.
         Path(folder, "model.gguf").symlink_to(path.resolve())
         options: dict[str, Any] = {"gguf_file": "model.gguf", "dtype": torch.float32}
         do = "choose another model, or a newer version of transformers"
-        with reading(f"this GGUF file of the architecture {about['architecture']!r}", path, do):
+        with reading(f"this GGUF file of the architecture {header['architecture']!r}", path, do):
             model = read_model(Path(folder), path, **options)
             tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file="model.gguf")
-    if not about["bos"]:
+    if not header["bos"]:
         drop_bos(tokenizer)
     # Dequantized as they are, the weights are nobody's but the model's: it is saved as any other.
     model.hf_quantizer = None
     del model.config.quantization_config
-    return model, tokenizer, about
+    return model, tokenizer, header
 
 
 def drop_bos(tokenizer: PreTrainedTokenizerFast) -> None:
@@ -67,8 +67,8 @@ def describe(path: Path) -> dict[str, Any]:
         bos = _field(reader, "tokenizer.ggml.add_bos_token") != "False"
     # A file that is cut off ends within a number, a text or a tensor.
     except (ValueError, LookupError, TypeError, OverflowError) as error:
-        what = f"not a whole GGUF file ({brief(error)})"
-        raise UserError(what, where=path, do="download it again") from None
+        problem = f"not a whole GGUF file ({brief(error)})"
+        raise UserError(problem, where=path, do="download it again") from None
     weights: Counter[str] = Counter()
     for tensor in reader.tensors:
         weights[tensor.tensor_type.name] += int(tensor.n_elements)

@@ -104,10 +104,10 @@ def embed(
                 yield rows, torch.stack(vectors)
 
     vectors = np.zeros((len(layers), len(texts), 0), dtype=np.float16)
-    for rows, found in fetched(pooled()):
+    for rows, pooled_rows in fetched(pooled()):
         if not vectors.size:
             vectors = np.zeros((len(layers), len(texts), width), dtype=np.float16)
-        vectors[:, rows] = found
+        vectors[:, rows] = pooled_rows
     if not vectors.size:
         # Of several processes, one may have had nothing to do.
         vectors = np.zeros((len(layers), len(texts), width), dtype=np.float16)

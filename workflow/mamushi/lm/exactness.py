@@ -61,8 +61,8 @@ def _try(
             rounded = torch.is_autocast_enabled(device.type) or _is_half(model)
             batched, alone = call_gathered(model, partial(_states, model, device))
     except (TypeError, ValueError, LookupError, AttributeError) as error:
-        what = f"this model ({kind}) does not read plain text ({brief(error)})"
-        raise UserError(what, where=type(model).__name__, do=DECODER) from error
+        problem = f"this model ({kind}) does not read plain text ({brief(error)})"
+        raise UserError(problem, where=type(model).__name__, do=DECODER) from error
     finally:
         model.train(trains)
     largest = max(float(alone.abs().max()), 1e-30)

@@ -51,7 +51,7 @@ def fetch(
         raise UserError(f"no such folder: {source}", where=where, do="check the path")
     patterns = [*DESCRIPTIONS, *["*.safetensors"] * weights]
     try:
-        found = snapshot_download(
+        snapshot = snapshot_download(
             source,
             revision=revision,
             allow_patterns=patterns,
@@ -70,7 +70,7 @@ def fetch(
             do="check name and revision, log in where access is granted by the owner, or give a "
             "folder",
         ) from error
-    return Path(found), Path(found).name
+    return Path(snapshot), Path(snapshot).name
 
 
 def check_config(folder: Path) -> dict[str, Any]:
@@ -87,14 +87,14 @@ def check_config(folder: Path) -> dict[str, Any]:
         raise UserError("names no model_type", where=path, do=AGAIN)
     classes = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
     causal = {c for names in classes for c in ([names] if isinstance(names, str) else names)}
-    own = config.get("architectures") or []
-    known = config["model_type"] in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    architectures = config.get("architectures") or []
+    is_causal = config["model_type"] in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     # A masked model such as BERT would open as a causal one, with attention that looks ahead. Code
     # that comes with a model is never run.
-    if not known or (own and not causal.intersection(own)):
+    if not is_causal or (architectures and not causal.intersection(architectures)):
         raise UserError(
-            f"not a causal language model that transformers knows ({', '.join(own) or 'no class'}, "
-            f"model type {config['model_type']})",
+            "not a causal language model that transformers knows "
+            f"({', '.join(architectures) or 'no class'}, model type {config['model_type']})",
             where=path,
             do="choose a decoder-only model, or a newer version of transformers",
         )
@@ -130,8 +130,8 @@ def check_safetensors(path: Path) -> None:
     except FileNotFoundError:
         raise UserError("no such file", where=path, do="check the path") from None
     except SafetensorError as error:
-        what = f"damaged safetensors file ({brief(error)})"
-        raise UserError(what, where=path, do="make it again") from None
+        problem = f"damaged safetensors file ({brief(error)})"
+        raise UserError(problem, where=path, do="make it again") from None
 
 
 def check_finite(path: Path) -> None:
@@ -143,8 +143,8 @@ def check_finite(path: Path) -> None:
             plain = tensor.float() if tensor.element_size() == 1 else tensor
             # One pass, in which NaN shows as well.
             if plain.numel() and not torch.isfinite(torch.stack([*torch.aminmax(plain)])).all():
-                what = f"the weights {name} are not all finite numbers"
-                raise UserError(what, where=path, do=f"{AGAIN}, from before it diverged")
+                problem = f"the weights {name} are not all finite numbers"
+                raise UserError(problem, where=path, do=f"{AGAIN}, from before it diverged")
 
 
 def read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
@@ -197,7 +197,7 @@ def steady(model: PreTrainedModel) -> None:
 
 
 @contextmanager
-def reading(what: str, where: Path, do: str = AGAIN) -> Iterator[None]:
+def reading(activity: str, where: Path, do: str = AGAIN) -> Iterator[None]:
     """Turn any error within the block into ``UserError``: libraries that cannot read a file say so
     in many ways, down to a plain ``Exception``. A lack of memory is no fault of the file."""
     try:
@@ -205,7 +205,7 @@ def reading(what: str, where: Path, do: str = AGAIN) -> Iterator[None]:
     except (MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:
-        problem = f"{what} cannot be read ({brief(error)})"
+        problem = f"{activity} cannot be read ({brief(error)})"
         if "ignore_mismatched_sizes" in str(error):
             problem = "the weights do not have the shapes that config.json says"
         raise UserError(problem, where=where, do=do) from error

@@ -97,7 +97,7 @@ def continuations(
 def generate(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    given: NDArray[Any],
+    prompt: NDArray[Any],
     new_tokens: int,
     accelerator: Accelerator,
     *,
@@ -105,7 +105,7 @@ def generate(
 ) -> list[list[int]]:
     """Return at most ``new_tokens`` tokens after each row of ``given`` (texts, length). Of the
     model's generation configuration only its ends count: no temperature or repetition penalty."""
-    ids = torch.tensor(given.astype(np.int64), device=accelerator.device)
+    ids = torch.tensor(prompt.astype(np.int64), device=accelerator.device)
     drawn = {"temperature": 1.0, "top_k": 0, "top_p": 1.0} if sampled else {"num_beams": 1}
     config = GenerationConfig(
         do_sample=sampled,
@@ -116,14 +116,14 @@ def generate(
         **drawn,
     )
     options = {"attention_mask": torch.ones_like(ids), "generation_config": config}
-    own, model.generation_config = model.generation_config, config
+    configured, model.generation_config = model.generation_config, config
     model.eval()
     try:
         with accelerator.autocast(), by_text(model):
-            said = call_gathered(model, partial(model.generate, ids, **options))
+            generated = call_gathered(model, partial(model.generate, ids, **options))
     finally:
-        model.generation_config = own
-    rows: list[list[int]] = said[:, ids.shape[1] :].tolist()
+        model.generation_config = configured
+    rows: list[list[int]] = generated[:, ids.shape[1] :].tolist()
     return rows
 
 
@@ -143,8 +143,8 @@ def log_likelihoods(
     empty = np.full(len(pairs), "", dtype=object)
     texts = TokenSet(empty, empty, tokens, offsets)
     nll = token_nll(model, texts, batch_tokens, accelerator)
-    counted = (each[-len(answer) :] for each, answer in zip(nll, answers, strict=True))
-    means = np.array([-float(torch.from_numpy(each).double().mean()) for each in counted])
+    counted = (losses[-len(answer) :] for losses, answer in zip(nll, answers, strict=True))
+    means = np.array([-float(torch.from_numpy(losses).double().mean()) for losses in counted])
     if not np.isfinite(means).all():
         raise UserError(
             "the log-likelihood of a continuation is not finite: the model that judges diverged",

@@ -120,8 +120,8 @@ def check_length(max_length: int, positions: int | None, where: str) -> None:
 
 def padding(tokenizer: PreTrainedTokenizerBase) -> int:
     """Return the token to pad with: the tokenizer's own, else its end of sequence, else 0."""
-    own, end = tokenizer.pad_token_id, tokenizer.eos_token_id
-    return int(own if own is not None else end if end is not None else 0)
+    pad, end = tokenizer.pad_token_id, tokenizer.eos_token_id
+    return int(pad if pad is not None else end if end is not None else 0)
 
 
 def read_card(card_path: str | Path) -> dict[str, Any]:
@@ -220,16 +220,16 @@ def _empty(folder: Path) -> PreTrainedModel:
 
 def _fill(model: PreTrainedModel, folder: Path, drawn: Mapping[str, torch.Tensor]) -> None:
     """Fill the model's shares from ``drawn`` and from the safetensors files of a folder."""
-    own = dict(model.named_parameters())
-    missing = own.keys() - drawn.keys()
+    parameters = dict(model.named_parameters())
+    missing = parameters.keys() - drawn.keys()
     for name, value in drawn.items():
-        sharding.fill(own[name], value)
+        sharding.fill(parameters[name], value)
     for path in folders.check_weights(folder):
         if path.suffix != ".safetensors":
             continue
         with safe_open(path, framework="pt") as stored:
             for name in sorted(missing & set(stored.keys())):
-                sharding.fill(own[name], stored.get_slice(name))
+                sharding.fill(parameters[name], stored.get_slice(name))
                 missing = missing - {name}
     if missing:
         raise UserError(

@@ -25,18 +25,18 @@ ELEMENTS = {"cpu": 2**18, "cuda": 2**26}
 """Logits that are held in fp32 at once: what a processor's cache or what a GPU is best at."""
 
 
-def run(module: nn.Module, model: PreTrainedModel, batch: Batch, **more: Any) -> Any:
+def run(module: nn.Module, model: PreTrainedModel, batch: Batch, **options: Any) -> Any:
     """Run ``module``, which is ``model`` or its body without the head, on the batch."""
-    return call_gathered(model, partial(_run, module, model, batch, **more))
+    return call_gathered(model, partial(_run, module, model, batch, **options))
 
 
-def _run(module: nn.Module, model: PreTrainedModel, batch: Batch, **more: Any) -> Any:
+def _run(module: nn.Module, model: PreTrainedModel, batch: Batch, **options: Any) -> Any:
     if batch.documents is None:
         with by_text(model, batch.lengths):
-            return module(input_ids=batch.ids, attention_mask=batch.mask, **more)
-    more |= {"documents": batch.documents, "use_cache": False}
+            return module(input_ids=batch.ids, attention_mask=batch.mask, **options)
+    options |= {"documents": batch.documents, "use_cache": False}
     with sharing_rows(model):
-        return module(input_ids=batch.ids, position_ids=batch.positions, **more)
+        return module(input_ids=batch.ids, position_ids=batch.positions, **options)
 
 
 def batch_nll(model: PreTrainedModel, batch: Batch, *, uniform: bool = False) -> Tensor:
@@ -58,13 +58,13 @@ def _batch_nll(model: PreTrainedModel, batch: Batch, uniform: bool) -> Tensor:
         return _plain_nll(logits, batch.targets)
     hidden = _run(model.base_model, model, batch).last_hidden_state
     cap = getattr(model.config, "final_logit_softcapping", None)
-    wanted = hidden.flatten(0, 1).index_select(0, batch.predicting)
-    found: Tensor = _HeadLoss.apply(
-        wanted,
+    predicting = hidden.flatten(0, 1).index_select(0, batch.predicting)
+    losses: Tensor = _HeadLoss.apply(
+        predicting,
         *(head.weight, head.bias, batch.targets),
         *(head, cap, uniform, torch.is_grad_enabled()),
     )
-    return found
+    return losses
 
 
 def _plain_nll(logits: Tensor, targets: Tensor) -> Tensor:
@@ -104,10 +104,12 @@ class _HeadLoss(torch.autograd.Function):
         # A loss that weighs its rows differently can be known only when it asks for gradients.
         ctx.later = (of_weight or of_bias) and not uniform
         now = (of_hidden or of_weight or of_bias) and not ctx.later
-        found = _Gradients(hidden, weight, bias, (of_hidden, of_weight, of_bias)) if now else None
+        gradients = (
+            _Gradients(hidden, weight, bias, (of_hidden, of_weight, of_bias)) if now else None
+        )
         # What watches the head as a module would look for a graph behind its input.
-        _by_parts(hidden.detach(), targets, head, cap, nll, found)
-        ctx.head, ctx.cap, ctx.found = head, cap, found
+        _by_parts(hidden.detach(), targets, head, cap, nll, gradients)
+        ctx.head, ctx.cap, ctx.gradients = head, cap, gradients
         ctx.cast = torch.is_autocast_enabled(hidden.device.type)
         if ctx.later:
             ctx.save_for_backward(hidden, weight, bias, targets)
@@ -118,15 +120,15 @@ class _HeadLoss(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         if ctx.later:
             hidden, weight, bias, targets = ctx.saved_tensors
-            found = _Gradients(hidden, weight, bias, ctx.needs_input_grad[:3])
+            gradients = _Gradients(hidden, weight, bias, ctx.needs_input_grad[:3])
             with torch.autocast(hidden.device.type, enabled=ctx.cast):
                 unused = torch.empty_like(gradient)
-                _by_parts(hidden, targets, ctx.head, ctx.cap, unused, found, gradient)
-            found.scale(None)
+                _by_parts(hidden, targets, ctx.head, ctx.cap, unused, gradients, gradient)
+            gradients.scale(None)
         else:
-            found, ctx.found = ctx.found, None
-            found.scale(gradient)
-        return (found.hidden, found.weight, found.bias, *(None,) * 5)
+            gradients, ctx.gradients = ctx.gradients, None
+            gradients.scale(gradient)
+        return (gradients.hidden, gradients.weight, gradients.bias, *(None,) * 5)
 
 
 class _Gradients:
@@ -135,7 +137,7 @@ class _Gradients:
     def __init__(
         self, hidden: Tensor, weight: Tensor, bias: Tensor | None, needed: tuple[bool, ...]
     ) -> None:
-        self._given, self._weight, self._trains = hidden, weight, needed[1]
+        self._states, self._weight, self._trains = hidden, weight, needed[1]
         self.hidden = torch.empty_like(hidden) if needed[0] else None
         self.weight: Tensor | None = None
         """In the dtype of the logits as long as it is that of one part alone."""
@@ -149,10 +151,10 @@ class _Gradients:
             with torch.autocast(logits.device.type, logits.dtype if cast else None, enabled=cast):
                 self.hidden[part] = logits @ self._weight
         if self._trains:
-            found = logits.t() @ self._given[part].to(logits.dtype)
+            product = logits.t() @ self._states[part].to(logits.dtype)
             if self.weight is not None:
-                found = self.weight.to(self._weight.dtype).add_(found)
-            self.weight = found
+                product = self.weight.to(self._weight.dtype).add_(product)
+            self.weight = product
         if self.bias is not None:
             self.bias += logits.sum(0)
 
@@ -186,7 +188,7 @@ def _by_parts(
     head: nn.Linear,
     cap: float | None,
     nll: Tensor,
-    found: _Gradients | None,
+    gradients: _Gradients | None,
     factor: Tensor | None = None,
 ) -> None:
     """Write the NLLs to ``nll`` (rows,) and add their gradients, times ``factor`` (rows,), to those
@@ -200,11 +202,11 @@ def _by_parts(
             logits.split(step), targets[part, None].split(step), nll[part].split(step), strict=True
         )
         for piece, target, out in pieces:
-            out.copy_(nll_in_place(piece, target, cap, out.dtype, found is not None))
+            out.copy_(nll_in_place(piece, target, cap, out.dtype, gradients is not None))
         if factor is not None:
             logits *= factor[part, None]
-        if found is not None:
-            found.add(part, logits)
+        if gradients is not None:
+            gradients.add(part, logits)
 
 
 def nll_in_place(
@@ -213,15 +215,15 @@ def nll_in_place(
     """Return the NLLs (rows,) of ``target`` (rows, 1), computed in ``exact``; put their gradients
     over ``logits``, if asked, or nothing of use. Casts go with the first operation that reads and
     with the last that writes, instead of passes over memory of their own."""
-    given, slope = logits, None
+    scaled, slope = logits, None
     if cap is not None:
-        given = given.to(exact).div_(cap).tanh_()
-        slope = 1.0 - given.square() if gradient else None
-        given.mul_(cap)
+        scaled = scaled.to(exact).div_(cap).tanh_()
+        slope = 1.0 - scaled.square() if gradient else None
+        scaled.mul_(cap)
     # What is picked is as exact as what it is picked from.
-    true, top = (x.to(exact) for x in (given.gather(1, target), given.amax(1, keepdim=True)))
+    true, top = (x.to(exact) for x in (scaled.gather(1, target), scaled.amax(1, keepdim=True)))
     # Where the head computes in this precision it is no copy.
-    odds = given.sub_(top) if given.dtype == exact else given - top
+    odds = scaled.sub_(top) if scaled.dtype == exact else scaled - top
     total = odds.exp_().sum(1, keepdim=True)
     nll = (total.log() + top - true)[:, 0]
     if not gradient:

@@ -42,7 +42,7 @@ def decoder_blocks(model: PreTrainedModel) -> tuple[str, nn.ModuleList]:
             where=type(model).__name__,
             do="use a decoder-only model of the transformers library",
         )
-    return min(lists, key=lambda found: found[0].count("."))
+    return min(lists, key=lambda named: named[0].count("."))
 
 
 def body(model: PreTrainedModel) -> nn.Module:
@@ -68,14 +68,14 @@ def trained_names(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[s
     if method == "lora":
         return adapters(model)
     _, blocks = decoder_blocks(model)
-    wanted = settings["trained_blocks"]
-    if wanted > len(blocks):
+    number = settings["trained_blocks"]
+    if number > len(blocks):
         raise UserError(
-            f"asks for {wanted} blocks, but the model has {len(blocks)}",
+            f"asks for {number} blocks, but the model has {len(blocks)}",
             where="training.trained_blocks",
             do=f"set it to {len(blocks)} or fewer",
         )
-    modules: list[nn.Module | None] = [*blocks[len(blocks) - wanted :]]
+    modules: list[nn.Module | None] = [*blocks[len(blocks) - number :]]
     if settings["train_input_embedding"]:
         modules.append(model.get_input_embeddings())
     if settings["train_output_head"]:
@@ -124,12 +124,12 @@ def add_adapters(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
             where="training.method",
             do=extra("lora"),
         ) from None
-    wanted = settings["target_modules"]
+    targets = settings["target_modules"]
     config = peft.LoraConfig(
         r=settings["rank"],
         lora_alpha=settings["alpha"],
         lora_dropout=settings["dropout"],
-        target_modules="all-linear" if wanted is None else list(wanted),
+        target_modules="all-linear" if targets is None else list(targets),
         bias="none",
         # Only so does peft leave the output head out of all linear modules.
         task_type="CAUSAL_LM",
@@ -139,7 +139,7 @@ def add_adapters(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
     except ValueError as error:
         text = " ".join(str(error).split())
         raise UserError(text, where=WHERE, do="name linear layers of the model's blocks") from None
-    for module in wanted or ():
+    for module in targets or ():
         if not any(f".{module}.{PREFIX}" in f".{name}" for name in adapters(model)):
             raise UserError(
                 f"the model has no layer {module!r}",

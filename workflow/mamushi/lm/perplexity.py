@@ -60,8 +60,8 @@ def text_nll(
                 yield rows, batch.sums(nll, torch.float64)
 
     sums = np.zeros(len(texts), dtype=np.float64)
-    for rows, found in fetched(measured()):
-        sums[rows] = found
+    for rows, measured_rows in fetched(measured()):
+        sums[rows] = measured_rows
     counts = np.maximum(texts.lengths - 1, 0)
     return TextNll(sharding.all_reduce(sums, accelerator), counts.astype(np.int64))
 
@@ -71,14 +71,14 @@ def token_nll(
     model: PreTrainedModel, texts: TokenSet, batch_tokens: int, accelerator: Accelerator
 ) -> list[NDArray[np.float32]]:
     """Return the NLL in nats of every predicted token of each text, all but its first."""
-    found: dict[int, NDArray[np.float32]] = {}
+    by_row: dict[int, NDArray[np.float32]] = {}
     passes = model_batches(model, texts, batch_tokens, accelerator, "token NLL")
     for rows, batch, _ in passes:
         with accelerator.autocast():
             nll = batch_nll(model, batch).float().cpu().numpy()
         ends = np.cumsum(np.maximum(batch.lengths - 1, 0))
-        found |= zip(rows.tolist(), np.split(nll, ends[:-1]), strict=True)
-    return [found[row] for row in range(len(texts))]
+        by_row |= zip(rows.tolist(), np.split(nll, ends[:-1]), strict=True)
+    return [by_row[row] for row in range(len(texts))]
 
 
 def perplexity_table(

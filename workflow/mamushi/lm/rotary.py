@@ -24,14 +24,14 @@ STEADY = frozenset({"default", "linear", "llama3", "proportional", "yarn"})
 """Kinds of scaling that are the same for inputs of any length. Any other is taken to depend on it,
 which is exact for one that does not as well, and only slower."""
 
-_known: WeakKeyDictionary[nn.Module, list[nn.Module]] = WeakKeyDictionary()
+_rotary_modules: WeakKeyDictionary[nn.Module, list[nn.Module]] = WeakKeyDictionary()
 
 
 def changing(model: PreTrainedModel) -> list[nn.Module]:
     """Return the modules of a model that compute rotary positions by the length of the input."""
-    if model not in _known:
-        _known[model] = [module for module in model.modules() if _kinds(module) - STEADY]
-    return _known[model]
+    if model not in _rotary_modules:
+        _rotary_modules[model] = [module for module in model.modules() if _kinds(module) - STEADY]
+    return _rotary_modules[model]
 
 
 def _kinds(module: nn.Module) -> set[str]:
@@ -64,13 +64,13 @@ def _forward(
     x: Tensor,
     position_ids: Tensor,
     *args: Any,
-    **more: Any,
+    **options: Any,
 ) -> Any:
     """Compute cosines and sines (texts, tokens, size) of ``position_ids``, (texts or 1, tokens)."""
 
     def computed(positions: Tensor) -> Any:
         _forget(module)
-        return plain(x, positions, *args, **more)
+        return plain(x, positions, *args, **options)
 
     if lengths is None:
         return computed(position_ids)
@@ -81,8 +81,8 @@ def _forward(
         rows = torch.from_numpy(np.flatnonzero(classes == name)).to(x.device)
         # Padding, whose values nobody reads, must not make a text longer than it is.
         last = max(1, int(lengths[classes == name].max())) - 1
-        given = position_ids.clamp(max=last)
-        part = computed(given if len(given) == 1 else given[rows])
+        clamped = position_ids.clamp(max=last)
+        part = computed(clamped if len(clamped) == 1 else clamped[rows])
         single = isinstance(part, Tensor)
         parts = [part] if single else part
         if not whole:
@@ -119,9 +119,9 @@ def _forget(module: Any) -> None:
     for name, original in [*module.named_buffers(recurse=False), *vars(module).items()]:
         if name.endswith("original_inv_freq"):
             prefix = name.removesuffix("original_inv_freq")
-            there = getattr(module, f"{prefix}inv_freq").device
+            device = getattr(module, f"{prefix}inv_freq").device
             # A copy: transformers writes into the buffer.
-            fresh = original.to(there, copy=True)
+            fresh = original.to(device, copy=True)
             module.register_buffer(f"{prefix}inv_freq", fresh, persistent=False)
             if hasattr(module, f"{prefix}max_seq_len_cached"):
                 setattr(module, f"{prefix}max_seq_len_cached", module.original_max_seq_len)

@@ -89,19 +89,19 @@ def fill(tensor: Tensor, stored: Any) -> None:
     if not hasattr(tensor, "device_mesh"):
         tensor.copy_(stored[...])
         return
-    own, mesh = local(tensor), tensor.device_mesh
+    shard, mesh = local(tensor), tensor.device_mesh
     # As `torch.chunk` does: all shards have as many rows, but for the last ones.
     first = mesh.get_local_rank() * -(-tensor.shape[0] // mesh.size())
-    if len(own):
-        own.copy_(stored[first : first + len(own)])
+    if len(shard):
+        shard.copy_(stored[first : first + len(shard)])
 
 
 def split(parts: Sequence[Item], accelerator: Accelerator) -> Iterator[tuple[Item, bool]]:
     """Give this process's share of the passes over ``parts``, each with whether it counts: of a
     model that is sharded every process makes as many passes, and repeats the first if it has less
     to do."""
-    processes, own = accelerator.num_processes, accelerator.process_index
-    for place in range(own, -(-len(parts) // processes) * processes, processes):
+    processes, rank = accelerator.num_processes, accelerator.process_index
+    for place in range(rank, -(-len(parts) // processes) * processes, processes):
         yield (parts[place], True) if place < len(parts) else (parts[0], False)
 
 
@@ -118,8 +118,8 @@ def all_gather(counts: NDArray[np.int64], accelerator: Accelerator) -> NDArray[n
     """Return the counts (n,) of every process over which a model is sharded: (processes, n)."""
     if not active(accelerator):
         return counts[None]
-    found = accelerator.gather(torch.from_numpy(counts).to(accelerator.device)[None])
-    gathered: NDArray[np.int64] = found.cpu().numpy()
+    on_device = accelerator.gather(torch.from_numpy(counts).to(accelerator.device)[None])
+    gathered: NDArray[np.int64] = on_device.cpu().numpy()
     return gathered
 
 

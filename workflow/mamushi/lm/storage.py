@@ -56,18 +56,19 @@ def load_trained(path: str | Path, model: PreTrainedModel) -> None:
     """Copy trained tensors into ``model``, each in the dtype and on the device that it has there.
     Raises ``UserError``, and changes nothing, for a file that is damaged or has other tensors than
     those that take gradients in ``model``."""
-    own = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
     with _opened(path) as stored:
         names = set(stored.keys())
-        if other := own.keys() ^ names:
+        if differing := trained.keys() ^ names:
             raise UserError(
-                f"has other tensors than the model trains: {len(other)}, the first is {min(other)}",
+                f"has other tensors than the model trains: {len(differing)}, "
+                f"the first is {min(differing)}",
                 where=path,
                 do="use the model and the training settings that it was made with",
             )
-        _check_shapes(path, stored, own)
+        _check_shapes(path, stored, trained)
         for name in sorted(names):
-            sharding.fill(own[name], stored.get_slice(name))
+            sharding.fill(trained[name], stored.get_slice(name))
 
 
 def overlay(path: str | Path, model: PreTrainedModel) -> int:
@@ -80,20 +81,20 @@ def overlay(path: str | Path, model: PreTrainedModel) -> int:
             settings = trained_metadata(path)["settings"]
             # Of a fine-tune, or of unlearning, whose own training says nothing of adapters.
             parameters.add_adapters(model, settings.get("lora") or settings["training"]["lora"])
-        own = dict(model.named_parameters())
-        _check_shapes(path, stored, own)
+        named = dict(model.named_parameters())
+        _check_shapes(path, stored, named)
         for name in names:
-            own[name].data = stored.get_tensor(name).float()
+            named[name].data = stored.get_tensor(name).float()
     return len(names)
 
 
-def _check_shapes(path: str | Path, stored: Any, own: Mapping[str, torch.Tensor]) -> None:
+def _check_shapes(path: str | Path, stored: Any, named: Mapping[str, torch.Tensor]) -> None:
     for name in sorted(stored.keys()):
         shape = tuple(stored.get_slice(name).get_shape())
-        has = tuple(own[name].shape) if name in own else "no such tensor"
-        if shape != has:
+        of_model = tuple(named[name].shape) if name in named else "no such tensor"
+        if shape != of_model:
             raise UserError(
-                f"{name} is {shape}, but the model has {has}",
+                f"{name} is {shape}, but the model has {of_model}",
                 where=path,
                 do="give the card of the model that it was made with",
             )

@@ -99,14 +99,14 @@ def _declined(tokenizer: PreTrainedTokenizerBase) -> bool:
 def _ids(
     tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], *, special: bool
 ) -> list[list[int]]:
-    found: list[list[int]] = tokenizer(
+    encoded: list[list[int]] = tokenizer(
         list(texts),
         add_special_tokens=special,
         split_special_tokens=True,
         return_attention_mask=False,
         verbose=False,
     )["input_ids"]
-    return found
+    return encoded
 
 
 def write_tokens(
@@ -170,10 +170,10 @@ def text_of(
 ) -> tuple[str, list[int]]:
     """Return the text of some tokens and, for each of ``edges``, where in it the text of so many
     first tokens ends. A character of several tokens belongs to its last."""
-    how = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
-    text = str(tokenizer.decode(ids, **how))
-    before = (str(tokenizer.decode(ids[:edge], **how)).rstrip("\ufffd") for edge in edges)
-    return text, [min(len(each), len(text)) for each in before]
+    options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+    text = str(tokenizer.decode(ids, **options))
+    before = (str(tokenizer.decode(ids[:edge], **options)).rstrip("\ufffd") for edge in edges)
+    return text, [min(len(prefix), len(text)) for prefix in before]
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
@@ -253,9 +253,9 @@ def read_tokens(
     )
     ids, unwanted = examples["id"], set(without)
     left_out = pc.and_(keep, pc.is_in(ids, value_set=pa.array(list(unwanted), pa.string())))
-    if (found := pc.sum(left_out).as_py() or 0) < len(unwanted):
+    if (removed := pc.sum(left_out).as_py() or 0) < len(unwanted):
         raise UserError(
-            f"{len(unwanted) - found} of the {len(unwanted)} ids to leave out are not in the "
+            f"{len(unwanted) - removed} of the {len(unwanted)} ids to leave out are not in the "
             f"{section} section",
             where=examples_path,
             do="use the list that was made from this dataset",
@@ -278,8 +278,8 @@ def read_tokens(
                 tokens=np.concatenate(parts),
                 offsets=offsets_of(np.concatenate(lengths)),
             )
-    what = f"is not the token cache of {examples_path}"
-    raise UserError(what, where=tokens_path, do="delete it and run again")
+    problem = f"is not the token cache of {examples_path}"
+    raise UserError(problem, where=tokens_path, do="delete it and run again")
 
 
 def subset(texts: TokenSet, rows: np.ndarray) -> TokenSet:

@@ -56,8 +56,8 @@ class Objective:
     model: PreTrainedModel
     module: nn.Module
     """What parts call, with the model in it."""
-    what: str
-    """Names the training to the user."""
+    name: str
+    """What the user calls the training."""
     remedy: str
     """What helps when it diverges."""
     step: Callable[[int], Step]
@@ -93,10 +93,10 @@ class Descent:
     """Whether norms and biases decay as matrices do."""
 
     @classmethod
-    def of(cls, rate: float, training: Mapping[str, Any], **more: Any) -> Descent:
+    def of(cls, rate: float, training: Mapping[str, Any], **options: Any) -> Descent:
         """Descend at ``rate`` by the settings of a training."""
         betas, clip = training["betas"], training["gradient_clip"]
-        return cls(rate, betas, training["epsilon"], training["weight_decay"], clip, **more)
+        return cls(rate, betas, training["epsilon"], training["weight_decay"], clip, **options)
 
     def optimizer(self, trained: Collection[nn.Parameter]) -> torch.optim.Optimizer:
         """Make the optimizer of these parameters."""
@@ -178,7 +178,7 @@ def train(
             # A step of several processes that fails in one of them cannot be taken again.
             deterministic(strict=accelerator.num_processes == 1),
             interruption.noticed(state is not None) as notice,
-            Progress(total, objective.what, "step", start=start) as progress,
+            Progress(total, objective.name, "step", start=start) as progress,
         ):
             for number in range(start, total):
                 if not run.update(number):
@@ -275,18 +275,20 @@ class _Run:
         objective = self.objective
         for row, measured in self.waiting:
             # The norm comes last, where it was taken.
-            found = dict(zip((*objective.losses, "gradient_norm"), measured.tolist(), strict=False))
-            for name, value in found.items():
+            losses = dict(
+                zip((*objective.losses, "gradient_norm"), measured.tolist(), strict=False)
+            )
+            for name, value in losses.items():
                 if not math.isfinite(value):
                     kept = objective.ends is not None and self.save()
                     self.settle()
                     where = f", the weights before it are in {self.writer.path}" if kept else ""
                     raise UserError(
-                        f"{objective.what}: the {name.replace('_', ' ')} is {value} at step "
+                        f"{objective.name}: the {name.replace('_', ' ')} is {value} at step "
                         f"{row['step']}{where}",
                         do=objective.remedy,
                     )
-            self.log.append(row | found)
+            self.log.append(row | losses)
         self.waiting.clear()
 
     def is_late(self, steps: int, seconds: float) -> bool:
@@ -322,10 +324,10 @@ def prepared(objective: Objective, accelerator: Accelerator) -> nn.Module:
     """Return the objective's module as parts call it: in the precision of the training."""
     # Accelerate would put a copy of a model that is sharded on each GPU.
     placed = False if sharding.active(accelerator) else None
-    found: nn.Module = accelerator.prepare_model(
+    module: nn.Module = accelerator.prepare_model(
         objective.module, device_placement=placed, evaluation_mode=True
     )
-    return found
+    return module
 
 
 def gradient(
@@ -383,7 +385,7 @@ def mean_nll(
     settings: Mapping[str, Any],
     seed: int,
     accelerator: Accelerator,
-    what: str = "fine-tune",
+    name: str = "fine-tune",
     kept: NDArray[np.bool_] | None = None,
 ) -> Objective:
     """Make the objective of fine-tuning: of each step the weighted mean of the NLL over its
@@ -408,17 +410,17 @@ def mean_nll(
 
     def loss(rows: NDArray[np.int64], weight: float, module: nn.Module) -> list[Tensor]:
         weights = None if texts.weights is None else [texts.weights_of(row) for row in rows]
-        given = [texts[row] for row in rows]
-        if not given:
+        sequences = [texts[row] for row in rows]
+        if not sequences:
             # A process that has no text runs the model all the same, on one that does not count.
-            given = [texts[int(texts.lengths.argmax())]]
-            weights = [np.zeros(len(given[0]), np.float32)]
+            sequences = [texts[int(texts.lengths.argmax())]]
+            weights = [np.zeros(len(sequences[0]), np.float32)]
         ids = texts.ids[rows] if len(rows) else texts.ids[[int(texts.lengths.argmax())]]
-        batch = collate(given, accelerator.device, shared=shared, ids=ids, weights=weights)
+        batch = collate(sequences, accelerator.device, shared=shared, ids=ids, weights=weights)
         return [module(batch) * (1 / weight)]
 
     remedy = "lower training.learning_rate or train in fp32"
-    return Objective(model, TokenLoss(model), what, remedy, step)
+    return Objective(model, TokenLoss(model), name, remedy, step)
 
 
 def finetune(
@@ -429,7 +431,7 @@ def finetune(
     total: int | None = None,
     seed: int,
     accelerator: Accelerator,
-    what: str = "fine-tune",
+    name: str = "fine-tune",
     state: Path | None = None,
     fingerprint: str = "",
     kept: NDArray[np.bool_] | None = None,
@@ -442,7 +444,7 @@ def finetune(
     finite.
     """
     if not (texts.lengths > 1).any():
-        raise UserError(f"{what}: no text with a token to predict", do="check the data card")
+        raise UserError(f"{name}: no text with a token to predict", do="check the data card")
     if total is None:
         total = steps(len(texts), int(settings["batch_size"]), float(settings["epochs"]))
     warmup = int(settings["warmup_steps"])
@@ -450,7 +452,7 @@ def finetune(
     descent = Descent.of(rate, settings, schedule=schedule, warmup=warmup, rise=warmup + 1)
     model.train()
     return train(
-        mean_nll(model, texts, settings, seed, accelerator, what, kept),
+        mean_nll(model, texts, settings, seed, accelerator, name, kept),
         descent,
         total,
         accelerator,

@@ -179,7 +179,7 @@ def finetune(
             seed=settings.seed,
             accelerator=accelerator,
             total=total,
-            what=settings.role,
+            name=settings.role,
             state=state_of(card),
             fingerprint=fingerprint(job.origin),
             kept=kept,

@@ -99,8 +99,8 @@ def unlearn(
     """
     descent = Descent.of(float(unlearner["settings"]["learning_rate"]), unlearner["training"])
     with starting_from(trunk, model):
-        given = (model, forget, retain, unlearner, execution, seed, accelerator)
-        run = _Run(*given, special, vocabulary)
+        arguments = (model, forget, retain, unlearner, execution, seed, accelerator)
+        run = _Run(*arguments, special, vocabulary)
         # Frozen blocks run without dropout, as they do where a trunk stands for them.
         model.eval()
         for block in decoder_blocks(model)[1]:
@@ -144,8 +144,8 @@ class _Run:
         self.method = load("unlearner", self.unlearner["kind"])
         self.settings, self.training = self.unlearner["settings"], self.unlearner["training"]
         rows = np.arange(self.model.get_output_embeddings().weight.shape[0])
-        given = self.vocabulary
-        self.labels = rows if given is None else np.intersect1d(rows, [*given])
+        vocabulary = self.vocabulary
+        self.labels = rows if vocabulary is None else np.intersect1d(rows, [*vocabulary])
         batch, self.size = int(self.training["batch_size"]), int(self.execution["micro_batch_size"])
         self.batch, self.retain_batch = min(batch, len(self.forget)), min(batch, len(self.retain))
         # Streams that are independent of each other, so that both domains shuffle on their own.
@@ -165,8 +165,8 @@ class _Run:
         of it as it is now."""
         gradients(TextLoss(self.model), self.forget, self.size, self.accelerator)
         trained = {n: p for n, p in self.model.named_parameters() if p.grad is not None}
-        found = {n: local(p.grad) for n, p in trained.items() if p.grad is not None}
-        free = largest(found, sparsity, self.accelerator)
+        shards = {n: local(p.grad) for n, p in trained.items() if p.grad is not None}
+        free = largest(shards, sparsity, self.accelerator)
         self.model.zero_grad(set_to_none=True)
         self.held = [(p, ~free[n], local(p.detach()).clone()) for n, p in trained.items()]
         masked = sum(int(mask.sum()) for _, mask, _ in self.held)
@@ -195,8 +195,8 @@ class _Run:
         # Their gradient is 0, but weight decay moves them all the same.
         # One pass over each tensor, where a scatter would first count the places of its mask.
         for parameter, mask, start in self.held:
-            own = local(parameter.detach())
-            torch.where(mask, start, own, out=own)
+            shard = local(parameter.detach())
+            torch.where(mask, start, shard, out=shard)
 
     def mean(self, log: Mapping[str, list[float]], step: int) -> float:
         """Average the forget loss over the window that ends with ``step``, counted from 1."""
@@ -209,8 +209,10 @@ class _Run:
             return False
         self.stopped_at = step
         if self.accelerator.is_main_process:
-            said = f"{self.name}: stopped at step {step}, before its update: the mean forget loss"
-            print(f"{said} is {mean:.3f}, above {self.limit}", file=sys.stderr, flush=True)
+            message = (
+                f"{self.name}: stopped at step {step}, before its update: the mean forget loss"
+            )
+            print(f"{message} is {mean:.3f}, above {self.limit}", file=sys.stderr, flush=True)
         return True
 
     def step(self, number: int) -> Step:
@@ -220,7 +222,7 @@ class _Run:
             for domain in (True, False)
         ]
         # Predicted tokens and texts of forget, then of retain.
-        whole = [(sum(each), len(each)) for each in lengths]
+        whole = [(sum(micro), len(micro)) for micro in lengths]
         parts = micro_batches(texts, self.size, self.accelerator)
         return Step(
             [partial(self._losses, part, whole) for part in parts],

@@ -70,7 +70,7 @@ def relearn(
     columns: dict[str, list[Any]] = {
         name: [] for name in ("step", "examples", "ppl_forget", "ppl_retain")
     }
-    wanted = {0, *(int(step) for step in settings["steps"])}
+    measured_steps = {0, *(int(step) for step in settings["steps"])}
     batch, shared = int(settings["batch_size"]), supports(model)
 
     def step(number: int) -> Step:
@@ -82,11 +82,11 @@ def relearn(
         return Step([partial(loss, part, tokens) for part in parts], tokens, epoch)
 
     def loss(rows: NDArray[np.int64], tokens: int, module: nn.Module) -> list[Tensor]:
-        given, ids = [few[row] for row in rows], few.ids[rows]
-        return [module(collate(given, accelerator.device, shared=shared, ids=ids)) / tokens]
+        sequences, ids = [few[row] for row in rows], few.ids[rows]
+        return [module(collate(sequences, accelerator.device, shared=shared, ids=ids)) / tokens]
 
     def measure(step: int) -> None:
-        if step not in wanted:
+        if step not in measured_steps:
             return
         nll = text_nll(model, held_out, batch_tokens, accelerator)
         try:
@@ -105,5 +105,5 @@ def relearn(
     model.eval()
     measure(0)
     descent = Descent(float(settings["learning_rate"]), BETAS, EPSILON, WEIGHT_DECAY)
-    train(objective, descent, max(wanted), accelerator)
+    train(objective, descent, max(measured_steps), accelerator)
     return columns

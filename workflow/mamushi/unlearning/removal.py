@@ -36,23 +36,23 @@ def read_ids(path: str | Path) -> list[str]:
         raise UserError(tabular.no_file(path), where=path, do="give a file with ids")
     if paths.wildcards(paths.REMOVAL, path):
         # Of this program, and so never read damaged.
-        found = read_table(path, schemas.REMOVALS, ["id"])["id"].to_pylist()
+        ids = read_table(path, schemas.REMOVALS, ["id"])["id"].to_pylist()
     elif tabular.format_of(path) or tabular.packing_of(path):
         columns_of(path)
         table = readers.read(path, ["id"])
-        found = [_text(*cell) for cell in zip(table.columns["id"], table.places, strict=True)]
+        ids = [_text(*cell) for cell in zip(table.columns["id"], table.places, strict=True)]
     else:
-        found = [line.strip(SPACE) for line in _lines(path)]
-    if not found:
+        ids = [line.strip(SPACE) for line in _lines(path)]
+    if not ids:
         raise UserError("names no id", where=path, do="give a list of at least one id")
-    twice = [name for name, times in Counter(found).items() if times > 1]
+    twice = [name for name, times in Counter(ids).items() if times > 1]
     if twice:
         raise UserError(
             f"{len(twice)} ids are there more than once, the first is {twice[0]!r}",
             where=path,
             do="give every id once",
         )
-    return found
+    return ids
 
 
 def columns_of(path: Path) -> set[str] | None:
@@ -91,23 +91,23 @@ def padded(path: Path) -> frozenset[str]:
     return frozenset(line for line in _lines(path) if line != line.strip(SPACE))
 
 
-def chosen_rows(ids: NDArray[np.str_], wanted: list[str], where: object) -> NDArray[np.int64]:
+def chosen_rows(ids: NDArray[np.str_], listed: list[str], where: object) -> NDArray[np.int64]:
     """Find the rows, ascending, of ``wanted`` in ``ids`` (texts,): in the order of the texts.
 
     So a list means the same however it is sorted. Raises ``UserError`` for ids that are not there.
     """
-    known = set(ids.tolist())
-    unknown = [name for name in wanted if name not in known]
+    in_examples = set(ids.tolist())
+    unknown = [name for name in listed if name not in in_examples]
     if unknown:
         raise UserError(
-            f"{len(unknown)} of its {len(wanted)} ids are no forget texts of the inference "
+            f"{len(unknown)} of its {len(listed)} ids are no forget texts of the inference "
             f"section, the first is {unknown[0]!r}",
             where=where,
             do="take ids of that section from the examples table, and for a copy the text that "
             "was kept for it (duplicates table)",
         )
-    asked = set(wanted)
-    return np.flatnonzero([name in asked for name in ids.tolist()]).astype(np.int64)
+    requested = set(listed)
+    return np.flatnonzero([name in requested for name in ids.tolist()]).astype(np.int64)
 
 
 def _text(value: Any, place: str) -> str:

@@ -55,8 +55,8 @@ def gradients(
     tokens = int(np.maximum(forget.lengths - 1, 0).sum())
     with Progress(len(forget), "saliency", "text") as progress:
         for rows, counted in sharding.split(parts, accelerator):
-            given, ids = [forget[row] for row in rows], forget.ids[rows]
-            batch = collate(given, accelerator.device, shared=shared, ids=ids)
+            sequences, ids = [forget[row] for row in rows], forget.ids[rows]
+            batch = collate(sequences, accelerator.device, shared=shared, ids=ids)
             with accelerator.autocast():
                 loss = loss_of(batch).sum() / tokens
             # Gradients are averaged over processes; multiplied back, they are the sum.
@@ -76,30 +76,30 @@ def largest(
     finite.
     """
 
-    def each(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def by_process(counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the counts of every process (processes, counts)."""
         return counts[None] if accelerator is None else sharding.all_gather(counts, accelerator)
 
     for name, tensor in values.items():
-        if each(np.array([int((~torch.isfinite(tensor)).sum())])).any():
+        if by_process(np.array([int((~torch.isfinite(tensor)).sum())])).any():
             raise UserError(
                 f"the gradient of {name} is not finite, so that no weights can be chosen by it",
                 do="unlearn in fp32, or start from a model that has not diverged",
             )
-    n = int(each(np.array([sum(tensor.numel() for tensor in values.values())])).sum())
+    n = int(by_process(np.array([sum(tensor.numel() for tensor in values.values())])).sum())
     keep = n - int(Fraction(str(sparsity)) * n)
-    found = threshold(list(values.values()), keep, lambda counts: each(counts).sum(axis=0))
+    cut = threshold(list(values.values()), keep, lambda counts: by_process(counts).sum(axis=0))
     mine = 0 if accelerator is None else accelerator.process_index
-    open_ties, masks = found.ties, {}
+    open_ties, masks = cut.ties, {}
     for name, tensor in values.items():
         bits = _bits(tensor)
-        mask = bits > found.bits
+        mask = bits > cut.bits
         if open_ties:
-            ties = (bits == found.bits).nonzero()[:, 0]
-            there = each(np.array([len(ties)]))[:, 0]
+            ties = (bits == cut.bits).nonzero()[:, 0]
+            ties_kept = by_process(np.array([len(ties)]))[:, 0]
             # The rows of the processes before this one stand before its own.
-            mask[ties[: max(0, open_ties - int(there[:mine].sum()))]] = True
-            open_ties = max(0, open_ties - int(there.sum()))
+            mask[ties[: max(0, open_ties - int(ties_kept[:mine].sum()))]] = True
+            open_ties = max(0, open_ties - int(ties_kept.sum()))
         masks[name] = mask.view(tensor.shape)
     return masks
 

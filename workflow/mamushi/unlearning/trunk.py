@@ -64,8 +64,10 @@ class Trunk:
             self.metadata: dict[str, Any] = json.loads(files[0].metadata()["mamushi"])
             self.trained_blocks = int(self.metadata["trained_blocks"])
         except (SafetensorError, OSError, IndexError, KeyError, TypeError) as error:
-            what = f"no cache of hidden states, or a damaged one ({type(error).__name__}: {error})"
-            raise UserError(what, where=path, do=AGAIN) from None
+            problem = (
+                f"no cache of hidden states, or a damaged one ({type(error).__name__}: {error})"
+            )
+            raise UserError(problem, where=path, do=AGAIN) from None
         self._file_of = {text: file for file in files for text in file.keys()}  # noqa: SIM118
 
     def hidden(self, ids: Sequence[str], lengths: Sequence[int]) -> Tensor:
@@ -79,8 +81,10 @@ class Trunk:
             file = self._file_of.get(text)
             stored = torch.empty(0) if file is None else file.get_tensor(text)
             if length > len(stored):
-                what = f"holds {len(stored)} tokens of example {text}, but {length} are asked for"
-                raise UserError(what, where=self.path, do=AGAIN)
+                problem = (
+                    f"holds {len(stored)} tokens of example {text}, but {length} are asked for"
+                )
+                raise UserError(problem, where=self.path, do=AGAIN)
             states.append(stored[:length])
         return torch.cat(states)
 
@@ -116,11 +120,11 @@ def write_trunk(
             batch = collate([every[row] for row in rows], accelerator.device, shared=True)
             with accelerator.autocast():
                 output = run(model.base_model, model, batch, output_hidden_states=True)
-            found = output.hidden_states[first][0].cpu()
+            hidden = output.hidden_states[first][0].cpu()
             if number == 1:
-                _require_room(path, int(every.offsets[-1]) * found[0].nbytes)
-            own = found.split(every.lengths[rows].tolist())
-            states |= zip(every.ids[rows].tolist(), map(Tensor.clone, own), strict=True)
+                _require_room(path, int(every.offsets[-1]) * hidden[0].nbytes)
+            split = hidden.split(every.lengths[rows].tolist())
+            states |= zip(every.ids[rows].tolist(), map(Tensor.clone, split), strict=True)
             if number == len(parts) or sum(t.nbytes for t in states.values()) >= PART_BYTES:
                 part = folder / f"{number:06}.safetensors"
                 try:
@@ -179,9 +183,9 @@ def starting_from(trunk: Trunk | None, model: PreTrainedModel) -> Iterator[None]
 
     def read(module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
         texts: Documents = kwargs["documents"]
-        found = trunk.hidden(texts.ids, texts.lengths.tolist())
-        found = found.pin_memory() if device.type == "cuda" else found
-        states[0] = found.to(device, non_blocking=True)[None]
+        hidden = trunk.hidden(texts.ids, texts.lengths.tolist())
+        hidden = hidden.pin_memory() if device.type == "cuda" else hidden
+        states[0] = hidden.to(device, non_blocking=True)[None]
 
     handle = model.base_model.register_forward_pre_hook(read, with_kwargs=True)
     try:
