@@ -39,7 +39,7 @@ def of_modules(*names: str) -> str:
         name = waiting.pop()
         if name not in reached:
             reached.add(name)
-            waiting += _imports(_parsed(name).body)
+            waiting += _imported_by(name)
     for name in sorted(reached):
         total.update(f"\n{name}\n{_text(name)}".encode())
     return total.hexdigest()[:16]
@@ -61,6 +61,11 @@ def _imports(nodes: Iterable[ast.stmt]) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             yield from (name if _file(name) else node.module for name in names if _counts(name))
+
+
+@cache
+def _imported_by(module: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_imports(_parsed(module).body)))
 
 
 def _counts(name: str) -> bool:
