@@ -48,7 +48,7 @@ LOOSE = {"fp32": {"loss": 1e-5, "gradient": 1e-3}, "bf16": {"loss": 5e-3, "gradi
 bounds are set by what rounding may do, and have been tried on a CPU alone."""
 
 
-def made(config: PreTrainedConfig, device: torch.device, precision: str) -> PreTrainedModel:
+def model_of(config: PreTrainedConfig, device: torch.device, precision: str) -> PreTrainedModel:
     """A model with random weights, placed as for a fine-tune."""
     torch.manual_seed(0)
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
@@ -64,17 +64,17 @@ def parity(config: PreTrainedConfig, device: torch.device, precision: str) -> di
     short.num_hidden_layers = min(2, config.num_hidden_layers)
     if getattr(short, "layer_types", None):
         short.layer_types = short.layer_types[: short.num_hidden_layers]
-    model = made(short, device, precision)
+    model = model_of(short, device, precision)
     texts = drawn("posts", 32, config.vocab_size)
-    given = [texts[row] for row in range(len(texts))]
+    every = [texts[row] for row in range(len(texts))]
     trained = [p for p in model.parameters() if p.requires_grad]
 
     def packed() -> torch.Tensor:
-        loss: torch.Tensor = TokenLoss(model)(collate(given, device, shared=True))
+        loss: torch.Tensor = TokenLoss(model)(collate(every, device, shared=True))
         return loss
 
     def padded() -> torch.Tensor:
-        batch = collate(given, device, shared=False)
+        batch = collate(every, device, shared=False)
         assert batch.mask is not None
         logits = model(input_ids=batch.ids, attention_mask=batch.mask).logits
         targets = batch.ids.masked_fill(batch.mask == 0, -100)[:, 1:].flatten()
@@ -84,13 +84,13 @@ def parity(config: PreTrainedConfig, device: torch.device, precision: str) -> di
     def gradients(loss_of: Callable[[], torch.Tensor]) -> tuple[float, list[torch.Tensor]]:
         with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
             loss = loss_of()
-        found = torch.autograd.grad(loss, trained)
-        return float(loss.detach()), [each.double() for each in found]
+        partial = torch.autograd.grad(loss, trained)
+        return float(loss.detach()), [part.double() for part in partial]
 
-    mine, other = gradients(packed), gradients(padded)
-    squares = sum(float((a - b).square().sum()) for a, b in zip(mine[1], other[1], strict=True))
-    size = sum(float(b.square().sum()) for b in other[1])
-    loss = abs(mine[0] - other[0]) / abs(other[0])
+    mine, theirs = gradients(packed), gradients(padded)
+    squares = sum(float((a - b).square().sum()) for a, b in zip(mine[1], theirs[1], strict=True))
+    size = sum(float(b.square().sum()) for b in theirs[1])
+    loss = abs(mine[0] - theirs[0]) / abs(theirs[0])
     return {"loss": loss, "gradient": (squares / size) ** 0.5}
 
 
@@ -110,12 +110,12 @@ def check(
     report = Report("gpu-check", gpu)
     for family, config in families.items():
         for precision, most in LOOSE.items():
-            for what, apart in parity(config, device, precision).items():
-                report.value(f"{family}_parity_{precision}_{what}", apart)
-                if not apart <= most[what]:
+            for quantity, apart in parity(config, device, precision).items():
+                report.value(f"{family}_parity_{precision}_{quantity}", apart)
+                if not apart <= most[quantity]:
                     raise UserError(
-                        f"{family} in {precision}: the {what} of packed texts differs from that of "
-                        f"padded ones by {apart:.2g}, more than {most[what]:g}",
+                        f"{family} in {precision}: the {quantity} of packed texts differs from "
+                        f"that of padded ones by {apart:.2g}, more than {most[quantity]:g}",
                         do="do not train on this GPU with this PyTorch; please report it",
                     )
     key = rates.gpu_key(gpu)
@@ -125,7 +125,7 @@ def check(
         if time.monotonic() - began > seconds:
             report.value(f"{family}_left_out", ",".join(VARIANTS))
             continue
-        model = made(config, device, "bf16")
+        model = model_of(config, device, "bf16")
         texts = drawn("posts", 4000, config.vocab_size)
         for variant in VARIANTS:
             run = measure(variant, model, texts, steps, warm_up, "bf16")
@@ -148,9 +148,9 @@ def check(
     share = statistics.median(shares_of.values())
     today = datetime.date.today().isoformat()
     entry: dict[str, Any] = {"share": share, "date": today, **shares_of}
-    known = json.loads(shares.read_text(encoding="utf-8")) if shares.is_file() else {}
+    kept = json.loads(shares.read_text(encoding="utf-8")) if shares.is_file() else {}
     shares.parent.mkdir(parents=True, exist_ok=True)
-    write_json(shares, {**known, key: entry})
+    write_json(shares, {**kept, key: entry})
     print(f"{shares}: make plan counts {key} at {share:.1%} of its peak from now on")
 
 

@@ -149,7 +149,7 @@ def whole_run(report: Report, n: int, folder: Path, names: list[str], embed: int
         stage, rss, *seconds = json.loads(line)
         used[stage].append((rss / 2**20, *seconds))
     for stage, jobs in used.items():
-        most, cpu_seconds, wall = (list(each) for each in zip(*jobs, strict=True))
+        most, cpu_seconds, wall = map(list, zip(*jobs, strict=True))
         report.value(f"rss_gib_{stage}_n{n}", max(most))
         report.value(f"cpu_seconds_{stage}_n{n}", sum(cpu_seconds))
         report.value(f"wall_seconds_{stage}_n{n}", max(wall))
@@ -162,18 +162,18 @@ def whole_run(report: Report, n: int, folder: Path, names: list[str], embed: int
 
 def shared_out(process: int) -> float:
     """GiB of a process and of all that it has started, each page that several have in parts."""
-    found, waiting = 0, [process]
+    kib, waiting = 0, [process]
     while waiting:
-        there = Path(f"/proc/{waiting.pop()}")
+        folder = Path(f"/proc/{waiting.pop()}")
         try:
-            for task in (there / "task").iterdir():
+            for task in (folder / "task").iterdir():
                 waiting += map(int, (task / "children").read_text().split())
-            told = (there / "smaps_rollup").read_text()
+            rollup = (folder / "smaps_rollup").read_text()
         except OSError:
             # It has ended meanwhile.
             continue
-        found += sum(int(line.split()[1]) for line in told.splitlines() if line[:4] == "Pss:")
-    return found / 2**20
+        kib += sum(int(line.split()[1]) for line in rollup.splitlines() if line[:4] == "Pss:")
+    return kib / 2**20
 
 
 if __name__ == "__main__":

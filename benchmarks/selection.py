@@ -89,20 +89,20 @@ def _wait_for_gpu() -> None:
 def mlp(report: Report, pool: Pool, with_reference: bool) -> None:
     """The torch estimator in both precisions, and scikit-learn's with two seeds, fold by fold."""
     tasks = tasks_of(pool)
-    found: dict[str, Iterator[Any]] = {
+    engines: dict[str, Iterator[Any]] = {
         f"ours_{precision}": ours(tasks, precision) for precision in ("bf16", "fp32")
     }
     if with_reference:
-        found |= {f"sklearn_seed{seed}": reference(tasks, seed) for seed in (0, 1)}
-        found["same_draws_bf16"] = same_draws(tasks, "bf16")
+        engines |= {f"sklearn_seed{seed}": reference(tasks, seed) for seed in (0, 1)}
+        engines["same_draws_bf16"] = same_draws(tasks, "bf16")
     else:
         warm_up(pool)
-    seconds: dict[str, list[float]] = {name: [] for name in found}
-    wall: dict[str, float] = dict.fromkeys(found, 0.0)
-    epochs: dict[str, list[int]] = {name: [] for name in found}
-    logits = {name: np.empty(len(pool.ids)) for name in found}
+    seconds: dict[str, list[float]] = {name: [] for name in engines}
+    wall: dict[str, float] = dict.fromkeys(engines, 0.0)
+    epochs: dict[str, list[int]] = {name: [] for name in engines}
+    logits = {name: np.empty(len(pool.ids)) for name in engines}
     for task in tasks:
-        for name, fits in found.items():
+        for name, fits in engines.items():
             with Clock() as clock:
                 logits[name][task.held], details = next(fits)
             seconds[name].append(clock.cpu)
@@ -111,7 +111,7 @@ def mlp(report: Report, pool: Pool, with_reference: bool) -> None:
             epochs[name].append(details["epochs"])
     forget = pool.forget
     assert pool.truth is not None
-    for name in found:
+    for name in engines:
         report.value(f"mlp_{name}_cpu_seconds", sum(seconds[name]))
         report.value(f"mlp_{name}_wall_seconds", wall[name])
         report.value(f"mlp_{name}_epochs", sum(epochs[name]))
@@ -120,8 +120,8 @@ def mlp(report: Report, pool: Pool, with_reference: bool) -> None:
         report.value(f"mlp_{name}_spearman_with_truth", f"{rho:.4f}")
     report.value("mlp_auc_of_the_truth", f"{auc(pool.truth, forget):.5f}")
 
-    def agreement(one: str, other: str) -> str:
-        return f"{spearman(logits[one][forget], logits[other][forget]):.4f}"
+    def agreement(first: str, second: str) -> str:
+        return f"{spearman(logits[first][forget], logits[second][forget]):.4f}"
 
     report.value("mlp_spearman_bf16_fp32", agreement("ours_bf16", "ours_fp32"))
     if not with_reference:
@@ -134,12 +134,12 @@ def mlp(report: Report, pool: Pool, with_reference: bool) -> None:
             them = f"sklearn_seed{seed}"
             report.value(f"mlp_spearman_{precision}_sklearn_seed{seed}", agreement(name, them))
         theirs = np.array([seconds[f"sklearn_seed{seed}"] for seed in (0, 1)])
-        own = np.array(seconds[name])
-        report.value(f"mlp_{precision}_ratio", float(theirs.sum(axis=1).mean() / own.sum()))
-        report.value(f"mlp_{precision}_ratio_median_fold", float(np.median(theirs / own)))
+        spent = np.array(seconds[name])
+        report.value(f"mlp_{precision}_ratio", float(theirs.sum(axis=1).mean() / spent.sum()))
+        report.value(f"mlp_{precision}_ratio_median_fold", float(np.median(theirs / spent)))
         per_epoch = np.array([epochs[f"sklearn_seed{seed}"] for seed in (0, 1)])
-        each = (theirs / per_epoch) / (own / np.array(epochs[name]))
-        report.value(f"mlp_{precision}_ratio_median_epoch", float(np.median(each)))
+        of_epochs = (theirs / per_epoch) / (spent / np.array(epochs[name]))
+        report.value(f"mlp_{precision}_ratio_median_epoch", float(np.median(of_epochs)))
 
 
 def tasks_of(pool: Pool) -> list[Task]:
@@ -158,8 +158,8 @@ def tasks_of(pool: Pool) -> list[Task]:
 def recipe() -> dict[str, Any]:
     """The settings of the selector mamushi that say how to train."""
     settings = {**plugin("selector", "mamushi").defaults, "hidden": ARCHITECTURE}
-    others = {"fit_sample", "folds", "seeds_averaged"}
-    return {k: settings[k] for k in settings.keys() - others}
+    left_out = {"fit_sample", "folds", "seeds_averaged"}
+    return {k: settings[k] for k in settings.keys() - left_out}
 
 
 def ours(tasks: list[Task], precision: str) -> Iterator[Any]:
@@ -229,11 +229,6 @@ def kcenter(report: Report, points: int, width: int, picks: int) -> None:
     same = len(set(order[:picks].tolist()) & set(theirs))
     report.value("kcenter_same_set", f"{same}/{picks}")
     report.value("kcenter_same_order", str(order[:picks].tolist() == theirs))
-    module.GRAM = 0
-    with Clock() as clock:
-        again = module.score(pool, {}, 0).order
-    report.value("kcenter_matrix_vector_cpu_seconds", clock.cpu)
-    report.value("kcenter_matrix_vector_same_order", str(np.array_equal(order, again)))
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def main() -> None:
         wall, cpu = (statistics.median(values) for values in zip(*runs, strict=True))
         report.value(f"help_seconds_{stage}", wall)
         report.value(f"help_cpu_seconds_{stage}", cpu)
-        slowest = max(slowest, (stage, wall, cpu), key=lambda found: found[1])
+        slowest = max(slowest, (stage, wall, cpu), key=lambda entry: entry[1])
     for name, module in IMPORTS.items():
         # As a command does it, with what that sets for all that follows.
         program = f"from mamushi.__main__ import gc; import {module}; gc.freeze()"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
-from torch.profiler import ProfilerActivity, profile
 from transformers import (
     AutoModelForCausalLM,
     Gemma2Config,
@@ -98,26 +95,6 @@ def operations_per_token(model: PreTrainedModel) -> float:
     body = [sum(p.numel() for p in block.parameters() if p.ndim > 1) for block in blocks]
     head = model.get_output_embeddings().weight.numel()
     return float(4 * (sum(body) + head) + 2 * (sum(body[-TRAINED["trained_blocks"] :]) + head))
-
-
-@contextmanager
-def peak_memory(device: torch.device) -> Iterator[list[float]]:
-    """Within the block, the most memory that tensors take beyond what was there: one value, GiB."""
-    found: list[float] = []
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
-        yield found
-        found.append((torch.cuda.max_memory_allocated() - before) / 2**30)
-        return
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as measured:
-        yield found
-    events = [
-        event for event in measured.profiler.kineto_results.events() if event.name() == "[memory]"
-    ]
-    events.sort(key=lambda event: event.start_ns())
-    found.append(float(np.cumsum([event.nbytes() for event in events]).max()) / 2**30)
 
 
 def trained(model: nn.Module) -> int:

@@ -56,21 +56,21 @@ class World:
         listed = place < cut
         falls = np.where(listed, 1.5 - place / cut, np.exp(-(place - cut) / cut))
         shape = falls if good else np.ones(TEXTS)
-        wanted = np.where(listed, self.precision * cut, (1 - self.precision) * cut)
+        expected = np.where(listed, self.precision * cut, (1 - self.precision) * cut)
         sums = np.where(listed, shape[listed].sum(), shape[~listed].sum())
-        return np.minimum(shape * wanted / sums, 1.0)
+        return np.minimum(shape * expected / sums, 1.0)
 
     def truth(self, rng: np.random.Generator) -> NDArray[np.bool_]:
         """Draw which texts are of the domain, as many as there are to be on each side."""
-        likely, found = self.likely(self.good), np.zeros(TEXTS, dtype=np.bool_)
+        likely, of_domain = self.likely(self.good), np.zeros(TEXTS, dtype=np.bool_)
         inside = round(self.precision * self.size)
         for side, count in (
             (np.arange(self.size), inside),
             (np.arange(self.size, TEXTS), self.size - inside),
         ):
             weights = likely[side] / likely[side].sum()
-            found[rng.choice(side, count, replace=False, p=weights)] = True
-        return found
+            of_domain[rng.choice(side, count, replace=False, p=weights)] = True
+        return of_domain
 
 
 def measure(
@@ -80,31 +80,34 @@ def measure(
     of_domain, place = world.truth(rng), np.arange(TEXTS)
     listed = place < world.size
     codes = strata((~listed).astype(np.int64), place)
-    found = Strata.of(codes, listed, world.likely(good=True))
+    divided = Strata.of(codes, listed, world.likely(good=True))
     true = {
         "precision": of_domain[listed].mean(),
         "recall": of_domain[listed].sum() / of_domain.sum(),
         "before": of_domain.mean(),
         "after": of_domain[~listed].mean(),
     }
-    counts, h = allocate(found, answers), len(found.sizes)
+    counts, h = allocate(divided, answers), len(divided.sizes)
     held: dict[str, list[tuple[bool, float]]] = {}
     for _ in range(draws):
         drawn = sample(codes, counts, rng)
         # Nobody is sure of a text of the domain more seldom than of another.
         doubt = rng.random(len(drawn)) < unsure * (0.5 + of_domain[drawn])
-        told = [
-            np.bincount(codes[drawn], weights=each, minlength=h).astype(np.float64)
-            for each in (np.ones(len(drawn)), of_domain[drawn] & ~doubt, doubt)
+        answered = [
+            np.bincount(codes[drawn], weights=values, minlength=h).astype(np.float64)
+            for values in (np.ones(len(drawn)), of_domain[drawn] & ~doubt, doubt)
         ]
-        ways = {name: estimates(found, Answers(*told), rng, s, DRAWS) for name, s in SHIFTS.items()}
-        for (way, said), name in itertools.product(ways.items(), QUANTITIES):
-            each = said[name]
-            inside = each.low <= true[name] + 1e-12 and true[name] <= each.high + 1e-12
-            held.setdefault(f"{way}_{name}", []).append((inside, (each.high - each.low) / 2))
+        ways = {
+            name: estimates(divided, Answers(*answered), rng, s, DRAWS)
+            for name, s in SHIFTS.items()
+        }
+        for (method, intervals), name in itertools.product(ways.items(), QUANTITIES):
+            values = intervals[name]
+            inside = values.low <= true[name] + 1e-12 and true[name] <= values.high + 1e-12
+            held.setdefault(f"{method}_{name}", []).append((inside, (values.high - values.low) / 2))
     return {
-        name: f"{np.mean([a for a, _ in each]):.3f} {np.nanmean([b for _, b in each]):.3f}"
-        for name, each in held.items()
+        name: f"{np.mean([a for a, _ in values]):.3f} {np.nanmean([b for _, b in values]):.3f}"
+        for name, values in held.items()
     }
 
 
@@ -119,10 +122,10 @@ def main() -> None:
         *itertools.product((0.01, 0.05, 0.2), (0.5, 0.9), (True, False), (100, 300), (0.0,)),
         (0.05, 0.9, True, 300, 0.1),
     ]:
-        found = measure(World(share, precision, good), answers, unsure, args.draws, rng)
+        coverage = measure(World(share, precision, good), answers, unsure, args.draws, rng)
         ranks = "good" if good else "bad"
         named = f"share{share}_precision{precision}_{ranks}_{answers}" + "_unsure" * (unsure > 0)
-        for name, values in found.items():
+        for name, values in coverage.items():
             report.value(f"{named}_{name}", values)
             worst[name] = min(worst.get(name, 1.0), float(values.split()[0]))
     for name, least in worst.items():

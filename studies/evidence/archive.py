@@ -145,34 +145,34 @@ def _card(folder: Path) -> dict[str, Any]:
 
 def _deduplicated(cards: Mapping[str, Any]) -> dict[str, Any]:
     """Return the cards, with each distinct settings and versions once."""
-    told: dict[str, dict[str, Any]] = {kind: {} for kind in TOLD}
+    distinct_by_kind: dict[str, dict[str, Any]] = {kind: {} for kind in TOLD}
     arms = {}
     for name, card in cards.items():
-        arms[name] = own = dict(card)
-        for kind, distinct in told.items():
-            if kind in own:
-                known = fingerprint(own[kind])[:12]
-                distinct[known], own[kind] = own[kind], known
-    return {"arms": arms, **told}
+        arms[name] = entry = dict(card)
+        for kind, distinct in distinct_by_kind.items():
+            if kind in entry:
+                digest = fingerprint(entry[kind])[:12]
+                distinct[digest], entry[kind] = entry[kind], digest
+    return {"arms": arms, **distinct_by_kind}
 
 
 def _ranked(folder: Path) -> dict[str, Columns]:
     """Return scores, by ``seed0/mamushi``, and lists, by ``seed0/mamushi/beta0.50``."""
-    found: dict[str, Columns] = {}
+    columns: dict[str, Columns] = {}
     for path in sorted(folder.glob("seed*/scores/*.parquet")):
         table = read_table(path, schemas.SCORES)
         score = table["score"].to_numpy(zero_copy_only=False).astype(np.float64)
         name = f"{path.parts[-3]}/{path.stem}"
-        found[name] = {"id": table["id"].to_pylist(), "value": score, "where": path}
+        columns[name] = {"id": table["id"].to_pylist(), "value": score, "where": path}
     for path in sorted(folder.glob("seed*/removals/*/*.parquet")):
         seed, _, selector, listed = path.with_suffix("").parts[-4:]
-        if (scored := found.get(f"{seed}/{selector}")) is None:
+        if (scored := columns.get(f"{seed}/{selector}")) is None:
             continue
         ids = set(read_table(path, schemas.REMOVALS, ["id"])["id"].to_pylist())
-        value = np.array([each in ids for each in scored["id"]])
+        value = np.array([name_ in ids for name_ in scored["id"]])
         name = f"{seed}/{selector}/{listed}"
-        found[name] = {"id": scored["id"], "value": value, "where": path}
-    return found
+        columns[name] = {"id": scored["id"], "value": value, "where": path}
+    return columns
 
 
 def _table(columns: Mapping[str, Columns], examples: Path, shared: Iterable[str]) -> pa.Table:
@@ -188,9 +188,9 @@ def _table(columns: Mapping[str, Columns], examples: Path, shared: Iterable[str]
             raise UserError("is of other texts than its neighbours", where=column["where"], do=do)
     # Without its schema: a run of before there were groups has no such column.
     table = pq.ParquetFile(pa.BufferReader(pa.py_buffer(seal.opened(examples))))
-    wanted = [name for name in ("id", "domain", "group") if name in table.schema_arrow.names]
-    rows = {row["id"]: row for row in table.read(wanted).to_pylist()}
-    texts = [rows[each] for each in first["id"]]
+    names = [name for name in ("id", "domain", "group") if name in table.schema_arrow.names]
+    rows = {row["id"]: row for row in table.read(names).to_pylist()}
+    texts = [rows[text] for text in first["id"]]
     return pa.table(
         {
             "id": first["id"],
@@ -218,24 +218,24 @@ def read(archive: Path) -> dict[tuple[str, str], Run]:
 def _checked(path: Path) -> tuple[dict[str, Any], list[pa.Table]]:
     """Return a card, whose arms have all that is told of them, and its tables."""
     card = read_json(path)
-    told = card.pop("digest", None)
-    if told != fingerprint(card):
+    digest_kept = card.pop("digest", None)
+    if digest_kept != fingerprint(card):
         raise UserError("is damaged: its digest is another", where=path, do="pack it again")
     for name, digest in card["files"].items():
         if sha256(path.with_name(name)) != digest:
             where = path.with_name(name)
             raise UserError("is not the file of its card", where=where, do="pack it again")
     card["arms"] = {
-        name: {key: card[key][value] if key in TOLD else value for key, value in own.items()}
-        for name, own in card["arms"].items()
+        name: {key: card[key][value] if key in TOLD else value for key, value in entry.items()}
+        for name, entry in card["arms"].items()
     }
     return card, [pq.read_table(path.with_name(name)) for name in card["files"]]
 
 
 def _read(path: Path) -> Run:
     card, (held_out, ranked) = _checked(path)
-    cards = {_key(name): own for name, own in card["arms"].items()}
-    found = [(_key(name), column) for name, column in _columns(ranked)]
+    cards = {_key(name): entry for name, entry in card["arms"].items()}
+    columns = [(_key(name), column) for name, column in _columns(ranked)]
     return Run(
         card["dataset"],
         card["model"],
@@ -243,8 +243,12 @@ def _read(path: Path) -> Run:
         held_out["tokens"].to_numpy().astype(np.float64),
         {_key(name): column.astype(np.float64) for name, column in _columns(held_out)},
         _texts(ranked),
-        {key: column for key, column in found if "/beta" not in key[1]},
-        {(seed, *name.split("/beta")): column for (seed, name), column in found if "/beta" in name},
+        {key: column for key, column in columns if "/beta" not in key[1]},
+        {
+            (seed, *name.split("/beta")): column
+            for (seed, name), column in columns
+            if "/beta" in name
+        },
         cards,
         list(card["versions"].values()),
     )

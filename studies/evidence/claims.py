@@ -48,9 +48,9 @@ class Tried:
         """The rival that is the hardest for the claim, and the difference to it."""
         hard = {"above": lambda d: -d, "alike": abs}.get(self.claim.expect, lambda d: d)
 
-        def hardness(each: tuple[str, Effect]) -> float:
+        def hardness(pair: tuple[str, Effect]) -> float:
             # One that is not known may be any.
-            return float(hard(each[1].estimate)) if np.isfinite(each[1].p) else np.inf
+            return float(hard(pair[1].estimate)) if np.isfinite(pair[1].p) else np.inf
 
         return max(self.effects.items(), key=hardness)
 
@@ -58,13 +58,13 @@ class Tried:
     def sides(self) -> tuple[float, float]:
         """One-sided p of the claim, which holds where all statements do, and of its contrary, which
         does where one fails (Bonferroni)."""
-        each = [
-            found.p / 2 if sign * found.estimate > 0 else 1 - found.p / 2
-            for found, sign in self.statements
+        one_sided = [
+            effect.p / 2 if sign * effect.estimate > 0 else 1 - effect.p / 2
+            for effect, sign in self.statements
         ]
-        if not each or not np.isfinite(each).all():
+        if not one_sided or not np.isfinite(one_sided).all():
             return np.nan, np.nan
-        return max(each), min(1.0, len(each) * (1 - max(each)))
+        return max(one_sided), min(1.0, len(one_sided) * (1 - max(one_sided)))
 
     @property
     def p(self) -> float:
@@ -80,7 +80,9 @@ class Tried:
         """Return the range of seeds that would tell, if the effect is what it seems."""
         if not self.statements or not np.isfinite(self.p):
             return None
-        hardest, _ = max(self.statements, key=lambda each: each[1] * -each[0].estimate)
+        hardest, _ = max(
+            self.statements, key=lambda statement: statement[1] * -statement[0].estimate
+        )
         apart = hardest.beyond_texts(comparisons)
         if not (np.isfinite(apart) and hardest.over_seeds > 0):
             return None
@@ -113,7 +115,7 @@ def try_claim(claim: Claim, measured: Measured) -> Tried:
         ]
     except Absent as missing:
         return Tried(claim, {}, [], seeds, f"not trained: {missing}")
-    reasons = [found.reason for found in effects.values() if found.reason]
+    reasons = [effect.reason for effect in effects.values() if effect.reason]
     return Tried(claim, effects, statements, seeds, reasons[0] if reasons else None)
 
 
@@ -122,15 +124,15 @@ def judge(family: Family, run: Run) -> dict[str, Judged]:
     measured = Measured(run, family)
     tried = {name: try_claim(claim, measured) for name, claim in family.claims.items()}
     # A claim that has no p is counted: what is corrected for was written down before the run.
-    corrected = holm([1.0 if np.isnan(each.p) else each.p for each in tried.values()])
+    corrected = holm([1.0 if np.isnan(claim.p) else claim.p for claim in tried.values()])
     judged = {}
-    for (name, each), p in zip(tried.items(), corrected, strict=True):
+    for (name, claim), p in zip(tried.items(), corrected, strict=True):
         interval = np.nan, np.nan
-        if each.effects:
-            interval = each.closest[1].low, each.closest[1].high
-        p = float("nan") if np.isnan(each.p) else float(p)
-        word = verdict(p, interval, towards=each.towards)
-        judged[name] = Judged(each, p, word, each.needed(len(tried)))
+        if claim.effects:
+            interval = claim.closest[1].low, claim.closest[1].high
+        p = float("nan") if np.isnan(claim.p) else float(p)
+        word = verdict(p, interval, towards=claim.towards)
+        judged[name] = Judged(claim, p, word, claim.needed(len(tried)))
     return judged
 
 
@@ -140,16 +142,16 @@ def claim_lines(archive: Mapping[tuple[str, str], Run]) -> Iterator[tuple[str, s
         if (run := archive.get((family.dataset, family.model))) is None:
             continue
         for name, judged in judge(family, run).items():
-            said = f"{told(judged.tried)} p_holm {judged.p:.3g}: {judged.word}"
-            yield f"{family.dataset}/{family.model}/{name}", said
+            line = f"{in_words(judged.tried)} p_holm {judged.p:.3g}: {judged.word}"
+            yield f"{family.dataset}/{family.model}/{name}", line
 
 
-def told(tried: Tried) -> str:
+def in_words(tried: Tried) -> str:
     """Return a claim's difference to its closest rival in words."""
     if not tried.effects:
         return str(tried.why)
-    rival, found = tried.closest
+    rival, effect = tried.closest
     return (
-        f"{tried.claim.measure} {tried.claim.one} less {rival} {found.estimate:.4g} "
-        f"[{found.low:.4g}, {found.high:.4g}] p {tried.p:.3g} seeds {len(tried.seeds)}"
+        f"{tried.claim.measure} {tried.claim.one} less {rival} {effect.estimate:.4g} "
+        f"[{effect.low:.4g}, {effect.high:.4g}] p {tried.p:.3g} seeds {len(tried.seeds)}"
     )

@@ -50,19 +50,21 @@ class Measured:
     @cached_property
     def seeds(self) -> list[int]:
         """The family's seeds, of which all arms of its claims are there."""
-        return [s for s in self.family.seeds if all(self._has(s, arm) for arm in self._needed())]
+        return [s for s in self.family.seeds if all(self._trains(s, arm) for arm in self._needed())]
 
-    def _has(self, seed: int, arm: str) -> bool:
+    def _trains(self, seed: int, arm: str) -> bool:
         return (seed, arm) in self.run.nll
 
     def _needed(self) -> list[str]:
         """Arms of the claims that any seed has: what no seed has is a claim that is not tried."""
-        found = [BETA0, GOLD]
+        names = [BETA0, GOLD]
         for name in self.family.selectors():
-            for each in self.lists(name):
-                found += [arms.retrained(each, beta) for beta in self.family.budgets]
+            for list_name in self.lists(name):
+                names += [arms.retrained(list_name, beta) for beta in self.family.budgets]
         return [
-            a for a in found if a in (BETA0, GOLD) or any(self._has(s, a) for s, _ in self.run.nll)
+            a
+            for a in names
+            if a in (BETA0, GOLD) or any(self._trains(s, a) for s, _ in self.run.nll)
         ]
 
     def lists(self, selector: str) -> Sequence[str]:
@@ -77,31 +79,38 @@ class Measured:
         names = [selector]
         if selector not in (GOLD, BETA0):
             lists = self.lists(selector)
-            names = [arms.retrained(each, beta) for each in lists for beta in budgets]
+            names = [arms.retrained(list_name, beta) for list_name in lists for beta in budgets]
         try:
-            found = [[self.run.nll[seed, name] for name in names] for seed in self.seeds]
+            values = [[self.run.nll[seed, name] for name in names] for seed in self.seeds]
         except KeyError as missing:
             raise Absent(missing.args[0][1]) from None
-        return np.array(found).mean(axis=1).reshape(len(self.seeds), -1)
+        return np.array(values).mean(axis=1).reshape(len(self.seeds), -1)
 
     def contrast(self, a: Doubles, b: Doubles, measure: str, pool: Pool | None = None) -> Effect:
         """How much the mean NLL is higher under ``a`` than ``b`` (S, n): of forget texts a share of
         the gap, of retain texts in nats."""
         texts, recovered = self.run.held_out, measure == "recovered"
-        own = texts.forget == recovered
-        a, b, tokens, groups = a[:, own], b[:, own], self.run.tokens[own], texts.groups[own]
-        ends = {name: self.nll(name, ())[:, own] for name in (BETA0, GOLD)} if recovered else {}
+        chosen = texts.forget == recovered
+        a, b, tokens, groups = (
+            a[:, chosen],
+            b[:, chosen],
+            self.run.tokens[chosen],
+            texts.groups[chosen],
+        )
+        ends = {name: self.nll(name, ())[:, chosen] for name in (BETA0, GOLD)} if recovered else {}
         by_seed = (a - b).sum(axis=1) / tokens.sum()
         pooled = None if pool is None else self.pooled(measure, by_seed, pool)
         return contrast(a, b, tokens, groups, **ends, pooled=pooled)
 
     def pooled(self, measure: str, values: Doubles, pool: Pool) -> tuple[float, float] | None:
         """The variance over seeds of a difference (S,), pooled over all lists of all selectors."""
-        lists = [each for name in self.family.selectors() for each in self.lists(name)]
+        lists = [list_name for name in self.family.selectors() for list_name in self.lists(name)]
         levels = []
-        for each in lists:
-            names = {arms.retrained(each, beta): weight for beta, weight in pool.weights.items()}
-            if all(self._has(seed, name) for seed in self.seeds for name in names):
+        for list_name in lists:
+            names = {
+                arms.retrained(list_name, beta): weight for beta, weight in pool.weights.items()
+            }
+            if all(self._trains(seed, name) for seed in self.seeds for name in names):
                 levels.append(sum(w * self._level(measure, name) for name, w in names.items()))
         return pooled_variance(np.array(levels), values, pool.factor)
 
@@ -127,22 +136,22 @@ class Measured:
     def placements(self, selector: str) -> list[tuple[Doubles, Doubles]]:
         """What ``selection.metrics.placements`` says of each seed's scores."""
         scores = [self.run.scores.get((seed, selector), np.array(np.nan)) for seed in self.seeds]
-        if not all(np.isfinite(each).all() for each in scores):
+        if not all(np.isfinite(values).all() for values in scores):
             raise Absent(f"scores of {selector}")
-        return [placements(each, self.run.ranked.forget) for each in scores]
+        return [placements(values, self.run.ranked.forget) for values in scores]
 
     def curves(self, selector: str, by: str) -> Curves:
         """Shares of the gap in forget perplexity that are recovered, over the budgets of all seeds;
         by retraining or by an unlearner from beta 0."""
         start, gold = self.perplexity(BETA0), self.perplexity(GOLD)
         whole = gold if by == RETRAINING else self.perplexity(arms.whole(by))
-        own = arms.retrained if by == RETRAINING else lambda s, b: arms.unlearned(by, s, b)
-        lists = [s for s in self.lists(selector) if self._curve(s, own)]
+        arm_of = arms.retrained if by == RETRAINING else lambda s, b: arms.unlearned(by, s, b)
+        lists = [s for s in self.lists(selector) if self._curve(s, arm_of)]
         if not lists:
             raise Absent(f"{by} of {selector}")
-        budgets = sorted(set.intersection(*(self._curve(s, own) for s in lists)))
+        budgets = sorted(set.intersection(*(self._curve(s, arm_of) for s in lists)))
         between = [
-            np.mean([self.perplexity(own(s, beta)) for s in lists], axis=0) for beta in budgets
+            np.mean([self.perplexity(arm_of(s, beta)) for s in lists], axis=0) for beta in budgets
         ]
         ppl = np.array([start, *between, whole])
         return Curves(
@@ -151,8 +160,8 @@ class Measured:
             retain=(ppl[..., 1] / start[:, 1]).T,
         )
 
-    def _curve(self, selector: str, own: Callable[[str, float], str]) -> set[float]:
-        pattern = own(selector, 0).removesuffix("0.00")
+    def _curve(self, selector: str, arm_of: Callable[[str, float], str]) -> set[float]:
+        pattern = arm_of(selector, 0).removesuffix("0.00")
         by_seed = [
             {
                 float(arm.removeprefix(pattern))
@@ -207,14 +216,14 @@ def difference(claim: Claim, of: Measured, rival: str | float, shift: float = 0.
     return of.contrast(a + shift * unit, b, claim.measure, None if to_gold else pool)
 
 
-def _of_auc(of: Measured, one: str, other: str, shift: float) -> Effect:
+def _of_auc(of: Measured, first: str, second: str, shift: float) -> Effect:
     """The difference of two AUCs: its variance over seeds and, of the mean placements, texts."""
-    texts, sides = of.run.ranked, zip(of.placements(one), of.placements(other), strict=True)
+    texts, sides = of.run.ranked, zip(of.placements(first), of.placements(second), strict=True)
     apart = [(a[0] - b[0], a[1] - b[1]) for a, b in sides]
-    above, below = (np.mean(each, axis=0) for each in zip(*apart, strict=True))
+    above, below = (np.mean(values, axis=0) for values in zip(*apart, strict=True))
     clusters = clusters_of(texts.groups, texts.forget)
     of_texts = sampling_variance(above, below, clusters)
-    values = np.array([each.mean() for each, _ in apart]) + shift
+    values = np.array([values.mean() for values, _ in apart]) + shift
     seeds = over_seeds(values)
     of_seeds = seeds.over_seeds / len(values) if len(values) > 1 else 0.0
     error = float(np.sqrt(of_texts + of_seeds))
@@ -238,10 +247,10 @@ def _of_budgets(claim: Claim, of: Measured, rival: str | float, shift: float) ->
     if claim.measure == "saving":
         sides = [(name, by) for _, by in sides for name in (claim.one, RANDOM)]
     curves = [of.curves(*side) for side in sides]
-    if not all(np.isfinite(each.recovery).all() for each in curves):
+    if not all(np.isfinite(curve.recovery).all() for curve in curves):
         return Effect(np.nan, reason=NO_GAP)
-    found = [crossing(each, HALF) for each in curves]
-    if any(value is None for each in found for value in (each.budget, each.low, each.high)):
+    crossings = [crossing(curve, HALF) for curve in curves]
+    if any(value is None for curve in crossings for value in (curve.budget, curve.low, curve.high)):
         return Effect(np.nan, reason=OPEN)
     seeds = np.arange(len(of.seeds))
     whole = _apart(curves, seeds) + shift
@@ -254,7 +263,7 @@ def _of_budgets(claim: Claim, of: Measured, rival: str | float, shift: float) ->
 def _apart(curves: Sequence[Curves], seeds: NDArray[np.int64]) -> float:
     """Two budgets' difference; of four curves, that of two savings."""
     budgets = [
-        first_crossing(each.beta, each.recovery[seeds].mean(axis=0), HALF) for each in curves
+        first_crossing(curve.beta, curve.recovery[seeds].mean(axis=0), HALF) for curve in curves
     ]
     if None in budgets:
         return np.nan

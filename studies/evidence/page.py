@@ -59,14 +59,14 @@ MEANS = {
 }
 
 
-def shown(found: Effect, form: str) -> str:
+def shown(effect: Effect, form: str) -> str:
     """Return an estimate with its interval."""
-    if not np.isfinite(found.estimate):
-        return str(found.reason)
-    said = form.format(found.estimate)
-    if np.isfinite((found.low, found.high)).all():
-        return f"{said} [{form.format(found.low)}, {form.format(found.high)}]"
-    return said
+    if not np.isfinite(effect.estimate):
+        return str(effect.reason)
+    estimate = form.format(effect.estimate)
+    if np.isfinite((effect.low, effect.high)).all():
+        return f"{estimate} [{form.format(effect.low)}, {form.format(effect.high)}]"
+    return estimate
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -81,13 +81,13 @@ def runs(families: Mapping[str, Family], archive: Archive) -> str:
     rows = []
     for (dataset, model), run in archive.items():
         # That of all rankings first, which has the name of its dataset.
-        own = [f for f in families.values() if (f.dataset, f.model) == (dataset, model)]
-        if not own:
+        of_run = [f for f in families.values() if (f.dataset, f.model) == (dataset, model)]
+        if not of_run:
             continue
-        family = families[dataset] if families.get(dataset) in own else own[0]
+        family = families[dataset] if families.get(dataset) in of_run else of_run[0]
         measured = Measured(run, family)
         texts, groups = run.held_out.forget, len(np.unique(run.held_out.groups))
-        made = sum(Arm.parse(arm).endpoint is None for _, arm in run.cards)
+        models = sum(Arm.parse(arm).endpoint is None for _, arm in run.cards)
         steps = {
             run.cards[seed, arm].get("steps") for seed in measured.seeds for arm in (BETA0, GOLD)
         }
@@ -98,7 +98,7 @@ def runs(families: Mapping[str, Family], archive: Archive) -> str:
                 f"{groups}",
                 " to ".join(str(s) for s in sorted(steps)) or "-",
                 f"{len(measured.seeds)} of {len(family.seeds)}",
-                f"{made}",
+                f"{models}",
             ]
         )
     head = ["run", "held-out texts", "independent", "steps", "complete seeds", "models"]
@@ -127,50 +127,43 @@ def quarter(families: Mapping[str, Family], archive: Archive) -> str:
             continue
         with contextlib.suppress(Absent):
             beta0 = measured.nll(BETA0, ())
-            found = (
+            effects = (
                 measured.contrast(measured.nll(name, [QUARTER]), beta0, "recovered")
                 for name in SHORT
             )
-            rows.append([family.dataset, *(shown(each, SHARE) for each in found)])
+            rows.append([family.dataset, *(shown(effect, SHARE) for effect in effects)])
     return table(["a quarter", *SHORT.values()], rows) if rows else NOTHING
 
 
 def verdicts(family: Family, run: Run) -> str:
     """The claims of a dataset, with their words."""
     judged = judge(family, run)
-    tried = [each for each in judged.values() if each.tried.effects]
+    tried = [claim for claim in judged.values() if claim.tried.effects]
     rows = [
         [
-            each.tried.claim.says.removesuffix("."),
-            MEANS[each.tried.claim.measure],
-            _told(each.tried),
-            "-" if np.isnan(each.p) else f"{each.p:.2g}",
-            f"**{each.word}**" if each.word != CANNOT else _cannot(each),
+            claim.tried.claim.says.removesuffix("."),
+            MEANS[claim.tried.claim.measure],
+            _difference(claim.tried),
+            "-" if np.isnan(claim.p) else f"{claim.p:.2g}",
+            f"**{claim.word}**" if claim.word != CANNOT else _cannot(claim),
         ]
-        for each in tried
+        for claim in tried
     ]
-    found = table(["claim", "measure", "difference", "p (Holm)", "verdict"], rows)
-    untried = [each.tried for each in judged.values() if each not in tried]
-    if not untried:
-        return found
-    why = "; ".join(f"{each.claim.says.removesuffix('.')} ({each.why})" for each in untried)
-    return f"{found}\n\nNot tried: {why}."
+    return table(["claim", "measure", "difference", "p (Holm)", "verdict"], rows)
 
 
-def _told(tried: Tried) -> str:
-    if not tried.effects:
-        return str(tried.why)
-    rival, found = tried.closest
+def _difference(tried: Tried) -> str:
+    rival, effect = tried.closest
     form, margin = SHOWN[tried.claim.measure], tried.claim.margin
     notes = [f"`{rival}`"] * (len(tried.effects) > 1)
     notes += [f"margin {form.format(margin).lstrip('+')}"] * (margin > 0)
-    return shown(found, form) + (f" ({', '.join(notes)})" if notes else "")
+    return shown(effect, form) + (f" ({', '.join(notes)})" if notes else "")
 
 
-def _cannot(each: Judged) -> str:
-    if each.needed is None:
+def _cannot(judged: Judged) -> str:
+    if judged.needed is None:
         return CANNOT
-    low, high = each.needed
+    low, high = judged.needed
     return f"{CANNOT}; {low} to {high} seeds would"
 
 
@@ -182,7 +175,7 @@ def selectors(family: Family, run: Run) -> str:
     for name in family.selectors():
         try:
             nll = measured.nll(name, family.budgets)
-            found = [
+            cells = [
                 shown(measured.contrast(nll, beta0, "recovered"), SHARE),
                 shown(measured.contrast(nll, gold, "retain"), NATS),
                 shown(over_seeds(measured.sad(name, family.budgets)), "{:.2f}"),
@@ -191,16 +184,16 @@ def selectors(family: Family, run: Run) -> str:
             ]
         except Absent:
             continue
-        rows.append([f"`{name}`", *found])
+        rows.append([f"`{name}`", *cells])
     head = ["selector", "recovered", "retain NLL less gold's", "SAD", "AUC", "half of the gap at"]
     return table(head, rows)
 
 
 def _half_gap(measured: Measured, name: str, by: str) -> str:
     """The budget that recovers half of the gap. Raises ``Absent``."""
-    found = crossing(measured.curves(name, by), HALF)
-    ends = ["open" if end is None else f"{end:.2f}" for end in (found.low, found.high)]
-    budget = "not reached" if found.budget is None else f"{found.budget:.2f}"
+    place = crossing(measured.curves(name, by), HALF)
+    ends = ["open" if end is None else f"{end:.2f}" for end in (place.low, place.high)]
+    budget = "not reached" if place.budget is None else f"{place.budget:.2f}"
     return f"{budget} [{', '.join(ends)}]"
 
 
@@ -246,16 +239,16 @@ OF_FAMILY: dict[str, Callable[[Family, Run], str]] = {
 }
 
 
-def made(archive: Archive) -> dict[str, str]:
+def make_blocks(archive: Archive) -> dict[str, str]:
     """Return every block of the page, by name."""
     families = read_families()
-    found = {"runs": runs(families, archive), "quarter": quarter(families, archive)}
+    blocks = {"runs": runs(families, archive), "quarter": quarter(families, archive)}
     for of, family in families.items():
         run = archive.get((family.dataset, family.model))
         ready = run is not None and Measured(run, family).seeds
         for name, block in OF_FAMILY.items():
-            found[f"{of} {name}"] = block(family, run) if run and ready else NOTHING
-    return found
+            blocks[f"{of} {name}"] = block(family, run) if run and ready else NOTHING
+    return blocks
 
 
 def replaced(page: str, blocks: Mapping[str, str]) -> str:
@@ -276,8 +269,8 @@ def numbers(archive: Archive) -> Iterator[str]:
     yield "# command python -m studies.evidence.page"
     for (dataset, model), run in archive.items():
         for versions in run.versions:
-            said = " ".join(f"{name} {version}" for name, version in versions.items())
-            yield f"# {dataset}/{model} made with {said}"
+            listed = " ".join(f"{name} {version}" for name, version in versions.items())
+            yield f"# {dataset}/{model} made with {listed}"
     yield from (" ".join(line) for line in claim_lines(archive))
 
 
@@ -285,7 +278,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("archive", type=Path, nargs="?", default=FOLDER / "archive")
     archive = read(parser.parse_args().archive)
-    blocks = made(archive)
+    blocks = make_blocks(archive)
     for path in PAGES:
         page = replaced(path.read_text(encoding="utf-8"), blocks)
         path.write_text(page, encoding="utf-8")

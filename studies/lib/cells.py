@@ -11,14 +11,12 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from mamushi.io import schemas
 from mamushi.io.files import read_json
-from mamushi.io.tables import FORGET, RETAIN, read_table
+from mamushi.io.tables import FORGET, RETAIN
 from mamushi.lm import device
 from mamushi.lm.batches import steps
-from mamushi.lm.loading import open_model, open_trained
+from mamushi.lm.loading import open_model
 from mamushi.lm.parameters import freeze
-from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, read_tokens, subset
 from mamushi.lm.training import finetune
 from studies.lib import report
@@ -44,9 +42,8 @@ class Cell:
     def __init__(self, results: Path, dataset: str, model: str, seed: int) -> None:
         self.folder = results / "runs" / dataset / model / f"seed{seed}"
         self.base = results / "base" / model / "card.json"
-        self.trained = self.folder / "arms" / "contaminated" / "trained.safetensors"
-        settings = read_json(self.trained.with_name("card.json"))["settings"]
-        self.training: dict[str, Any] = settings["training"]
+        card = read_json(self.folder / "arms" / "contaminated" / "card.json")
+        self.training: dict[str, Any] = card["settings"]["training"]
         self.seed = seed
         self.files = [results / "data" / dataset / name for name in ("tokens", "examples.parquet")]
         self.files[0] /= f"{model}.parquet"
@@ -61,21 +58,6 @@ class Cell:
         device.reproducible(self.seed if seed is None else seed)
         return device.accelerator(self.training["precision"])
 
-    def contaminated(self, accelerator: Accelerator) -> PreTrainedModel:
-        model = open_trained(self.base, self.trained, self.training)
-        return device.place(model, self.training["precision"], accelerator.device)
-
-    def per_token(self, model: PreTrainedModel, accelerator: Accelerator) -> Doubles:
-        """Mean log-likelihood, in nats, of each ranked text's tokens (texts,)."""
-        found = text_nll(model, self.ranked, EXECUTION["batch_tokens"], accelerator)
-        return -found.nll / np.maximum(found.tokens, 1)
-
-    def scores(self, selector: str) -> Doubles:
-        """Of the ranked texts (texts,); NaN where the selector gives none."""
-        table = read_table(self.folder / "scores" / f"{selector}.parquet", schemas.SCORES)
-        score = dict(zip(table["id"].to_pylist(), table["score"].to_pylist(), strict=True))
-        return np.array([score[each] for each in self.ranked.ids], dtype=np.float64)
-
 
 def tuned(
     cell: Cell,
@@ -89,13 +71,13 @@ def tuned(
     With ``kept`` (all texts,), those texts of all, in aligned steps: models of a seed differ in
     their texts alone, neither in order nor in steps.
     """
-    how = cell.training | EXECUTION
+    training = cell.training | EXECUTION
     total = None
     if kept is not None:
-        texts, how["steps"] = subset(texts, np.flatnonzero(kept)), "aligned"
-        total = steps(len(kept), int(how["batch_size"]), float(how["epochs"]))
+        texts, training["steps"] = subset(texts, np.flatnonzero(kept)), "aligned"
+        total = steps(len(kept), int(training["batch_size"]), float(training["epochs"]))
     model = open_model(cell.base)
     freeze(model, cell.training)
     device.place(model, cell.training["precision"], accelerator.device)
-    finetune(model, texts, how, total=total, seed=seed, accelerator=accelerator, kept=kept)
+    finetune(model, texts, training, total=total, seed=seed, accelerator=accelerator, kept=kept)
     return model

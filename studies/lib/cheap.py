@@ -32,8 +32,8 @@ def texts_option(parser: argparse.ArgumentParser) -> None:
 def corpus(args: argparse.Namespace) -> Pool:
     """Return the cleaned texts of a dataset; of a group, such as a thread, one at random, since
     the texts of a group are not independent."""
-    given = {**plugin("dataset", args.kind).defaults, "path": str(args.path), **args.settings}
-    raw = load("dataset", args.kind).load(given, Path("unused"))
+    settings = {**plugin("dataset", args.kind).defaults, "path": str(args.path), **args.settings}
+    raw = load("dataset", args.kind).load(settings, Path("unused"))
     table, _, _ = build(raw, {"inference": 1.0}, vars(Limit()), vars(Data()))
     frame = table.to_pandas().sample(frac=1, random_state=0)
     alone = frame["group"].where(frame["group"].notna(), frame["id"])

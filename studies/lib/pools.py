@@ -55,6 +55,6 @@ def _log_ratio(
     """log p1(z)/p2(z) (n,) of two mixtures of unit Gaussians at ``centres``."""
     squared = np.square(z[:, None] - centres).sum(axis=2)
     density = np.exp(-(squared - squared.min(axis=1, keepdims=True)) / 2)
-    one, two = (density @ w for w in weights)
-    ratio: NDArray[np.float64] = np.log(one) - np.log(two)
+    p1, p2 = (density @ w for w in weights)
+    ratio: NDArray[np.float64] = np.log(p1) - np.log(p2)
     return ratio

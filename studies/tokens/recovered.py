@@ -28,8 +28,8 @@ Doubles = NDArray[np.float64]
 def of(folder: Path, arm: str) -> dict[str, float]:
     """Held-out NLL by domain, and the tokens that it is the mean of."""
     table = pq.read_table(folder / "arms" / arm / "perplexity.parquet").to_pylist()
-    known = {row["domain"]: row["nll"] for row in table}
-    return known | {f"{row['domain']}_length": row["tokens"] / row["texts"] for row in table}
+    nll = {row["domain"]: row["nll"] for row in table}
+    return nll | {f"{row['domain']}_length": row["tokens"] / row["texts"] for row in table}
 
 
 def main() -> None:

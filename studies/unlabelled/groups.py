@@ -37,8 +37,8 @@ def posts(archive: str) -> tuple[list[str], list[str]]:
     """Return texts and groups of the training part; of texts that are equal, the first."""
     raw = newsgroups.load({"path": archive, "forget": list(GROUPS), "group": None}, Path("."))
     of = zip(raw.texts, raw.labels["group"], raw.labels["subset"], strict=True)
-    found = {text: group for text, group, part in of if part == "train" and len(text) > SHORTEST}
-    return [*found], [*found.values()]
+    group_of = {text: group for text, group, part in of if part == "train" and len(text) > SHORTEST}
+    return [*group_of], [*group_of.values()]
 
 
 def vectors(texts: list[str], base: Path) -> np.ndarray:
@@ -47,20 +47,20 @@ def vectors(texts: list[str], base: Path) -> np.ndarray:
     domains = np.full(len(rows), RETAIN, dtype=object)
     domains[:1] = FORGET
     offsets = offsets_of(np.array([len(row) for row in rows]))
-    given = TokenSet(np.arange(len(rows)).astype(str), domains, np.concatenate(rows), offsets)
+    cut = TokenSet(np.arange(len(rows)).astype(str), domains, np.concatenate(rows), offsets)
     device.reproducible(0)
     accelerator = device.accelerator("bf16")
     model = device.place(open_model(base), "bf16", accelerator.device).eval()
-    found = embed.embed(
+    layers = embed.embed(
         model.requires_grad_(False),
-        given,
+        cut,
         pooling="mean",
         layers=[-1],
         skip_first=True,
         batch_tokens=BATCH_TOKENS,
         accelerator=accelerator,
     )
-    return found[0]
+    return layers[0]
 
 
 def embedder(parser: ArgumentParser, kept: str) -> None:

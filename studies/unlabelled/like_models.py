@@ -51,26 +51,24 @@ def ranking(cell: Cell, examples: int, folder: Path) -> list[str]:
     """The ids of the corpus in the order in which `mamushi rank --like` removes them."""
     table = read_table(cell.files[1], schemas.EXAMPLES, ["id", "text", "domain", "section"])
     rows = table.to_pylist()
-    known = {row["id"]: row["text"] for row in rows}
+    text_of = {row["id"]: row["text"] for row in rows}
     pool = [r["text"] for r in rows if (r["section"], r["domain"]) == ("contamination", FORGET)]
     rng = np.random.default_rng(cell.seed)
     drawn = [pool[i] for i in rng.permutation(len(pool))[:examples]]
-    corpus = [{"id": name, "body": known[name]} for name in cell.ranked.ids]
-    for name, every in (("corpus", corpus), ("unwanted", [{"body": each} for each in drawn])):
-        lines = "".join(json.dumps(each) + "\n" for each in every)
+    corpus = [{"id": name, "body": text_of[name]} for name in cell.ranked.ids]
+    for name, every in (("corpus", corpus), ("unwanted", [{"body": line} for line in drawn])):
+        lines = "".join(json.dumps(line) + "\n" for line in every)
         (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
-    what = ["corpus.jsonl", "--text", "body", "--id", "id", "--like", "unwanted.jsonl"]
-    how = ["--model", str(cell.base.parent.resolve()), "--quick", "--cores", "1"]
-    command = [sys.executable, "-m", "mamushi", "rank", *what, *how]
+    data = ["corpus.jsonl", "--text", "body", "--id", "id", "--like", "unwanted.jsonl"]
+    options = ["--model", str(cell.base.parent.resolve()), "--quick", "--cores", "1"]
+    command = [sys.executable, "-m", "mamushi", "rank", *data, *options]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stdout + done.stderr)
-    (found,) = folder.glob(
+    (path,) = folder.glob(
         paths.POSTERIOR.format(dataset="*", model="*", seed="*", selector="mamushi_words")
     )
-    ranked = [
-        row for row in pq.read_table(found, columns=["id", "rank"]).to_pylist() if row["rank"]
-    ]
+    ranked = [row for row in pq.read_table(path, columns=["id", "rank"]).to_pylist() if row["rank"]]
     return [row["id"] for row in sorted(ranked, key=lambda row: row["rank"])]
 
 
@@ -80,12 +78,12 @@ def trained(cell: Cell, gone: set[str]) -> Row:
     kept = np.array([name not in gone for name in cell.ranked.ids])
     model = tuned(cell, cell.ranked, cell.seed, accelerator, kept).eval()
     held = cell.texts(EVALUATION)
-    found: Row = {}
+    means: Row = {}
     for domain in (FORGET, RETAIN):
-        own = subset(held, np.flatnonzero(held.domains == domain))
-        nll = text_nll(model, own, EXECUTION["batch_tokens"], accelerator)
-        found[domain] = float(nll.nll.sum() / nll.tokens.sum())
-    return found
+        inside = subset(held, np.flatnonzero(held.domains == domain))
+        nll = text_nll(model, inside, EXECUTION["batch_tokens"], accelerator)
+        means[domain] = float(nll.nll.sum() / nll.tokens.sum())
+    return means
 
 
 def archived(cell: Cell, arm: str) -> Row:
@@ -96,10 +94,10 @@ def archived(cell: Cell, arm: str) -> Row:
 
 def summary(report: Report, rows: list[Row], dataset: str, seeds: list[int]) -> None:
     """Report every number of a dataset."""
-    found = {(row["kind"], row["budget"], int(row["seed"])): row for row in rows}
+    by_model = {(row["kind"], row["budget"], int(row["seed"])): row for row in rows}
 
     def of(kind: str, budget: str, name: str) -> Doubles:
-        return np.array([found[kind, budget, seed][name] for seed in seeds], dtype=np.float64)
+        return np.array([by_model[kind, budget, seed][name] for seed in seeds], dtype=np.float64)
 
     def shown(name: str, values: Doubles) -> None:
         low, high = interval(values)
@@ -150,12 +148,12 @@ def of_seed(cell: Cell, examples: int) -> list[Row]:
         order = ranking(cell, examples, Path(folder))
     for budget, count in LISTS.items():
         for kind in BESIDE:
-            own = archived(cell, f"retrained/{kind}/beta{float(budget):.2f}")
-            rows.append({"kind": kind, "budget": budget, "precision": 1.0, **own})
+            measured = archived(cell, f"retrained/{kind}/beta{float(budget):.2f}")
+            rows.append({"kind": kind, "budget": budget, "precision": 1.0, **measured})
         gone = set(order[:count])
         precision = len(gone & forget) / count
-        own = {"kind": "like", "budget": budget, "precision": precision}
-        rows.append(own | trained(cell, gone))
+        measured = {"kind": "like", "budget": budget, "precision": precision}
+        rows.append(measured | trained(cell, gone))
     return [{"seed": cell.seed, **row} for row in rows]
 
 

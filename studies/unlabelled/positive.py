@@ -6,10 +6,9 @@ From each dataset are drawn examples of the forget domain, a corpus with the dom
 known share, in percent in the names of the values, and 100 retain texts that are wanted. Two
 cross-fitted logistic regressions score examples against corpus, on 100 principal components and on
 the tf-idf of words; `ours` is the sum of both, each of standard deviation 1. `auc` and `ap` are of
-the corpus by hidden labels. Beside it: the same with all labels; `vectors` and `tf_idf` alone, the
-first with a weak penalty as well; word counts, and nnPU (Kiryo et al. 2017) with a linear model on
-the components and the true share. `*_covers` are shares of draws in which an interval holds what is
-true, `*_width` median widths.
+the corpus by hidden labels. Beside it: the same with all labels; `vectors` and `tf_idf` alone; word
+counts, and nnPU (Kiryo et al. 2017) with a linear model on the components and the true share.
+`*_covers` are shares of draws in which an interval holds what is true, `*_width` median widths.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ Interval = tuple[float, float]
 
 SIZES, SHARES = (50, 100), (0.01, 0.05, 0.2)
 WANTED, WIDTH, FOLDS = 100, 100, 5
-ALPHA, WEAK = 1.0, 0.1
-"""L2 penalties on the mean loss: that of the command for such a corpus, and mamushi_lr's own."""
+ALPHA = 1.0
+"""L2 penalty on the mean loss, that of the command for such a corpus."""
 CUTS = (0.02, 0.05, 0.1, 0.2)
 
 
@@ -66,7 +65,7 @@ def of_shares(report: Report, name: str, a: float, drawn: list[tuple[Doubles, ..
     corpus, of wanted texts."""
     shares: list[Share] = [share(*scores) for scores in drawn]
     intervals: dict[str, list[Interval]] = {
-        "bound": [(0.0, upper_bound(one, rest)) for one, rest, _ in drawn],
+        "bound": [(0.0, upper_bound(examples, rest)) for examples, rest, _ in drawn],
         "wanted": [(estimate.low or 0.0, estimate.high) for estimate in shares],
     }
     for key, ends in intervals.items():
@@ -86,9 +85,15 @@ class Source:
         """Return the rows of examples, of a corpus of all retain texts that are left, and of wanted
         texts."""
         rng = np.random.default_rng([seed, n1])
-        one, two = (rng.permutation(np.flatnonzero(self.forget == of)) for of in (True, False))
-        here = round(a * (len(two) - WANTED) / (1 - a))
-        return one[:n1], np.concatenate([one[n1 : n1 + here], two[WANTED:]]), two[:WANTED]
+        forget, retain = (
+            rng.permutation(np.flatnonzero(self.forget == of)) for of in (True, False)
+        )
+        here = round(a * (len(retain) - WANTED) / (1 - a))
+        return (
+            forget[:n1],
+            np.concatenate([forget[n1 : n1 + here], retain[WANTED:]]),
+            retain[:WANTED],
+        )
 
 
 def components(x: Doubles) -> Doubles:
@@ -105,7 +110,7 @@ def read(root: Path, dataset: str, model: str) -> Source:
     examples = read_table(paths.under(root, paths.EXAMPLES, dataset=dataset), schemas.EXAMPLES)
     rows = {row["id"]: row for row in examples.to_pylist() if row["section"] == INFERENCE}
     texts = [rows[name]["text"] for name in table["id"].to_pylist()]
-    forget = np.array([each == FORGET for each in table["domain"].to_pylist()])
+    forget = np.array([domain == FORGET for domain in table["domain"].to_pylist()])
     return Source(components(x), forget, CountVectorizer().fit_transform(texts).tocsr())
 
 
@@ -121,8 +126,8 @@ def logistic(x: Doubles, label: Mask, seed: int, alpha: float = ALPHA) -> Double
     """Logits of a logistic regression with balanced classes."""
 
     def fit(train: Mask) -> Callable[[Mask], Doubles]:
-        how = {"C": 1 / (alpha * train.sum()), "class_weight": "balanced"}
-        model = LogisticRegression(**how, solver="newton-cholesky").fit(x[train], label[train])
+        settings = {"C": 1 / (alpha * train.sum()), "class_weight": "balanced"}
+        model = LogisticRegression(**settings, solver="newton-cholesky").fit(x[train], label[train])
         return lambda held: model.decision_function(x[held])
 
     return cross_fit(label, fit, seed)
@@ -142,18 +147,20 @@ def tf_idf(words: sparse.csr_matrix, label: Mask, seed: int) -> Doubles:
 
 def both(source: Source, rows: NDArray[np.int64], label: Mask, seed: int) -> Doubles:
     """The sum of both, as `mamushi_words` has it; without words the first alone."""
-    found = [logistic(source.x[rows], label, seed)]
+    logits = [logistic(source.x[rows], label, seed)]
     if source.words is not None:
-        found.append(tf_idf(source.words[rows], label, seed))
-    return np.sum([(each - each.mean()) / each.std() for each in found], axis=0)
+        logits.append(tf_idf(source.words[rows], label, seed))
+    return np.sum([(values - values.mean()) / values.std() for values in logits], axis=0)
 
 
 def unigrams(words: sparse.csr_matrix, label: Mask, seed: int) -> Doubles:
     """The mean over a text's words of log p1(w)/pC(w), as ``token_unigram`` has it."""
 
     def fit(train: Mask) -> Callable[[Mask], Doubles]:
-        one, two = (np.asarray(words[train & of].sum(axis=0))[0] + 0.5 for of in (label, ~label))
-        ratio = np.log(one / one.sum()) - np.log(two / two.sum())
+        inside, outside = (
+            np.asarray(words[train & of].sum(axis=0))[0] + 0.5 for of in (label, ~label)
+        )
+        ratio = np.log(inside / inside.sum()) - np.log(outside / outside.sum())
         return lambda held: words[held] @ ratio / np.maximum(words[held].sum(axis=1).A1, 1)
 
     return cross_fit(label, fit, seed)
@@ -164,12 +171,12 @@ def non_negative(x: Doubles, label: Mask, seed: int, a: float) -> Doubles:
 
     def fit(train: Mask) -> Callable[[Mask], Doubles]:
         scale = float(x[train].std())
-        one, rest = x[train & label] / scale, x[train & ~label] / scale
+        examples, rest = x[train & label] / scale, x[train & ~label] / scale
         w, bias, step = np.zeros(x.shape[1]), 0.0, np.zeros(x.shape[1] + 1)
         for _ in range(300):
-            s1, s_c = (1 / (1 + np.exp(-(each @ w + bias))) for each in (one, rest))
+            s1, s_c = (1 / (1 + np.exp(-(x_ @ w + bias))) for x_ in (examples, rest))
             g1, g_c = s1 * (1 - s1) / len(s1), s_c * (1 - s_c) / len(s_c)
-            pull = np.r_[g1 @ one, g1.sum()]
+            pull = np.r_[g1 @ examples, g1.sum()]
             push = np.r_[g_c @ rest, g_c.sum()]
             negative = s_c.mean() - a * s1.mean()
             gradient = -a * pull + (push - a * pull if negative >= 0 else a * pull - push)
@@ -185,7 +192,6 @@ def rankings(source: Source, rows: NDArray[np.int64], label: Mask, a: float, see
     examples."""
     x, hidden = source.x[rows], source.forget[rows]
     yield "vectors", logistic(x, label, seed)
-    yield "weak", logistic(x, label, seed, WEAK)
     yield "all_labels", both(source, rows, hidden, seed)
     yield "nnpu", non_negative(x, label, seed, a)
     if source.words is not None:
@@ -199,24 +205,27 @@ def of_setting(report: Report, at: str, source: Source, n1: int, a: float, args:
     held: dict[str, list[tuple[float, ...]]] = {}
     drawn = []
     for seed in range(args.draws):
-        one, corpus, wanted = source.draw(seed, n1, a)
-        rows = np.concatenate([one, corpus, wanted])
-        label, hidden = np.arange(len(rows)) < len(one), source.forget[rows]
-        last = np.arange(len(rows)) >= len(rows) - len(wanted)
+        examples, corpus, kept = source.draw(seed, n1, a)
+        rows = np.concatenate([examples, corpus, kept])
+        label, hidden = np.arange(len(rows)) < len(examples), source.forget[rows]
+        last = np.arange(len(rows)) >= len(rows) - len(kept)
         inside = ~label & ~last
         score = both(source, rows, label, seed)
         drawn.append((score[label], score[inside], score[last]))
-        others = rankings(source, rows, label, a, seed) if seed < args.compared else ()
-        for key, found in (("ours", score), *others):
+        beside = rankings(source, rows, label, a, seed) if seed < args.compared else ()
+        for key, values in (("ours", score), *beside):
             measured = (
-                roc_auc_score(hidden[inside], found[inside]),
-                average_precision_score(hidden[inside], found[inside]),
+                roc_auc_score(hidden[inside], values[inside]),
+                average_precision_score(hidden[inside], values[inside]),
             )
             ranked.setdefault(key, []).append(measured)
         ids = np.array([f"{row:06}" for row in range(len(rows))], dtype=object)
         alone = Corpus(ids[~last], score[~last], label[~last], inside[~last], last[~last])
-        for suffix, each in (("", alone), ("_wanted", Corpus(ids, score, label, inside, last))):
-            for key, values in lists(each, hidden, suffix):
+        for suffix, ranked_corpus in (
+            ("", alone),
+            ("_wanted", Corpus(ids, score, label, inside, last)),
+        ):
+            for key, values in lists(ranked_corpus, hidden, suffix):
                 held.setdefault(key, []).append(values)
     for key, several in ranked.items():
         auc, precision = np.mean(several, axis=0)
@@ -241,11 +250,11 @@ def lists(corpus: Corpus, hidden: Mask, suffix: str) -> Iterator[tuple[str, tupl
         precision, recall = corpus.holds(k)
         caught = hidden[corpus.order[:k]].sum()
         whole = hidden[corpus.order].sum()
-        for key, found, true in (
+        for key, stated, true in (
             ("precision", precision, caught / k),
             ("recall", recall, caught / whole),
         ):
-            ends = (found["low"] or 0.0, found["high"], found["estimate"])
+            ends = (stated["low"] or 0.0, stated["high"], stated["estimate"])
             yield f"{name}{suffix}_{key}", (float(true), *map(float, ends))
 
 

@@ -36,15 +36,15 @@ def main() -> None:
     report = Report("screened", threads=1)
     texts, groups = posts(args.archive)
     x, words = read(texts, args)
-    found: dict[str, list[float]] = {}
+    by_name: dict[str, list[float]] = {}
     for group in GROUPS:
         source = Source(x, np.array(groups) == group, words)
         drawn = [of_draw(source, texts, seed) for seed in range(args.draws)]
         for name in drawn[0]:
-            value = float(np.mean([each[name] for each in drawn]))
+            value = float(np.mean([values[name] for values in drawn]))
             report.value(f"{group}_{name}", value)
-            found.setdefault(name, []).append(value)
-    for name, values in found.items():
+            by_name.setdefault(name, []).append(value)
+    for name, values in by_name.items():
         report.value(f"mean_{name}", float(np.mean(values)))
     report.write(args.results)
 
@@ -52,40 +52,42 @@ def main() -> None:
 def of_draw(source: Source, texts: list[str], seed: int) -> dict[str, float]:
     """What the lists of one draw of examples have."""
     rng = np.random.default_rng([seed, EXAMPLES])
-    ours, others = (rng.permutation(np.flatnonzero(source.forget == of)) for of in (True, False))
-    given = [ours[:EXAMPLES], others[:WANTED]]
-    corpus = np.setdiff1d(np.arange(len(texts)), np.concatenate(given))
-    examples, wanted = ([texts[row] for row in rows] for rows in given)
+    ours, rest = (rng.permutation(np.flatnonzero(source.forget == of)) for of in (True, False))
+    marked = [ours[:EXAMPLES], rest[:WANTED]]
+    corpus = np.setdiff1d(np.arange(len(texts)), np.concatenate(marked))
+    examples, kept = ([texts[row] for row in rows] for rows in marked)
     fitted = fit(examples, [texts[row] for row in rng.permutation(corpus)[:SAMPLE]])
-    there = int(source.forget[corpus].sum())
-    found: dict[str, float] = {}
+    count = int(source.forget[corpus].sum())
+    shares: dict[str, float] = {}
 
     def listed(name: str, rows: NDArray[np.int64], score: Doubles) -> None:
         hit = source.forget[rows[np.argsort(-score, kind="stable")]]
-        found[name] = float(hit[:there].sum() / there)
-        found[f"{name}_twice"] = float(hit[: 2 * there].sum() / there)
+        shares[name] = float(hit[:count].sum() / count)
+        shares[f"{name}_twice"] = float(hit[: 2 * count].sum() / count)
 
     def ranked(name: str, inside: NDArray[np.int64], margin: Doubles | None = None) -> None:
-        rows = np.concatenate([*given, inside])
+        rows = np.concatenate([*marked, inside])
         place, here = np.arange(len(rows)), EXAMPLES + WANTED
         label = place < EXAMPLES
         vectors = logistic(source.x[rows], label, seed)
         if margin is None:
             score = both(source, rows, label, seed)
         else:
-            score = sum((each - each.mean()) / each.std() for each in (vectors, margin))
+            score = sum((entries - entries.mean()) / entries.std() for entries in (vectors, margin))
         listed(name, inside, score[here:])
         listed(f"{name}_vectors", inside, vectors[here:])
 
     ranked("all", corpus)
     listed("words", corpus, fitted.scores(texts[row] for row in corpus)[:, 0])
     for share in PASSED:
-        each = ((int(row), "", {"text": texts[row]}) for row in corpus)
+        entries = ((int(row), "", {"text": texts[row]}) for row in corpus)
         screen = replace(fitted)
-        rows = np.array([n for n, *_ in screen.through(each, "text", round(share * len(corpus)))])
-        ranked(f"{share:.0%}", rows, screen.margins(examples, [*wanted, *(texts[r] for r in rows)]))
-        found[f"{share:.0%}_passed"] = float(source.forget[rows].sum() / there)
-    return found
+        rows = np.array(
+            [n for n, *_ in screen.through(entries, "text", round(share * len(corpus)))]
+        )
+        ranked(f"{share:.0%}", rows, screen.margins(examples, [*kept, *(texts[r] for r in rows)]))
+        shares[f"{share:.0%}_passed"] = float(source.forget[rows].sum() / count)
+    return shares
 
 
 if __name__ == "__main__":

@@ -67,39 +67,41 @@ class Document(NamedTuple):
 
     text: str
     planted: tuple[int, int] | None
-    others: int
+    beside: int
 
 
 def paragraphs(path: Path, domain: str, near: str) -> tuple[list[str], list[str]]:
     """Return the paragraphs of the domain and of others."""
     settings = {**plugin("dataset", "newsgroups").defaults, "path": str(path)}
     raw = load("dataset", "newsgroups").load(settings, Path("unused"))
-    found: tuple[dict[str, None], dict[str, None]] = ({}, {})
+    parts_of: tuple[dict[str, None], dict[str, None]] = ({}, {})
     for text, group in zip(raw.texts, raw.labels["group"], strict=True):
         if group == domain or not group.startswith(near):
             for part in re.split(r"\n\s*\n", text):
                 if len(part.split()) in WORDS:
-                    found[group != domain][part.strip()] = None
-    return list(found[False]), list(found[True])
+                    parts_of[group != domain][part.strip()] = None
+    return list(parts_of[False]), list(parts_of[True])
 
 
 def documents(
-    own: Sequence[list[str]], numbers: Sequence[int], draw: int
+    paragraphs_of: Sequence[list[str]], numbers: Sequence[int], draw: int
 ) -> tuple[list[Document], list[str]]:
     """Return documents with these numbers of others, one after the other: as many of the forget
     domain as of the retain domain; and examples of the domain that are in none."""
-    rng, found = np.random.default_rng(draw), []
-    unwanted, others = (iter([each[i] for i in rng.permutation(len(each))]) for each in own)
+    rng, docs = np.random.default_rng(draw), []
+    unwanted, harmless = (
+        iter([texts[i] for i in rng.permutation(len(texts))]) for texts in paragraphs_of
+    )
     for i in range(2 * DOCUMENTS):
         forget, n = i % 2 == 0, numbers[i // 2 % len(numbers)]
-        parts = [next(others) for _ in range(n + (not forget))]
+        parts = [next(harmless) for _ in range(n + (not forget))]
         at = int(rng.integers(n + 1))
         if forget:
             parts.insert(at, next(unwanted))
         start = sum(len(part) + 2 for part in parts[:at])
         planted = (start, start + len(parts[at])) if forget else None
-        found.append(Document("\n\n".join(parts), planted, n))
-    return found, [next(unwanted) for _ in range(EXAMPLES)]
+        docs.append(Document("\n\n".join(parts), planted, n))
+    return docs, [next(unwanted) for _ in range(EXAMPLES)]
 
 
 def pool_of(texts: list[str], forget: Bools, groups: NDArray[np.int64]) -> Pool:
@@ -119,8 +121,8 @@ def by_examples(examples: list[str], texts: list[str], groups: NDArray[np.int64]
 
 def scored(pool: Pool, **settings: float | str) -> Doubles:
     """Return the cross-fitted scores of windows."""
-    how = {**HOW, "solver": "newton-cholesky", "folds": FOLDS, **settings}
-    return load("selector", "mamushi_lr").score(pool, how, 0).scores
+    every = {**HOW, "solver": "newton-cholesky", "folds": FOLDS, **settings}
+    return load("selector", "mamushi_lr").score(pool, every, 0).scores
 
 
 def aggregate(scores: Doubles) -> float:
@@ -136,16 +138,16 @@ def cut(
     best = [np.full(len(doc.text), -np.inf, np.float32) for doc in docs]
     for (doc, start, stop), score in zip(at, scores, strict=True):
         np.maximum(best[doc][start:stop], score, out=best[doc][start:stop])
-    truth, found = [], []
-    for document, own in zip(docs, best, strict=True):
+    truth, scored_ = [], []
+    for document, values in zip(docs, best, strict=True):
         if document.planted is not None or corpus:
-            here = np.zeros(len(own), bool)
+            here = np.zeros(len(values), bool)
             here[slice(*(document.planted or (0, 0)))] = True
             truth.append(here)
-            found.append(own)
+            scored_.append(values)
     y = np.concatenate(truth)
-    place = np.unique(np.concatenate(found), return_inverse=True)[1]
-    total, hits = (each[::-1] for each in (np.bincount(place), np.bincount(place, y)))
+    place = np.unique(np.concatenate(scored_), return_inverse=True)[1]
+    total, hits = np.bincount(place)[::-1], np.bincount(place, y)[::-1]
     size, hit = np.cumsum(total), np.cumsum(hits)
     end = np.searchsorted(size, y.sum())
     return {
@@ -156,17 +158,17 @@ def cut(
 
 def measure(docs: list[Document], examples: list[str]) -> dict[str, float]:
     """Return what is found in some documents."""
-    found: dict[str, float] = {}
+    measured: dict[str, float] = {}
     label = np.array([doc.planted is not None for doc in docs])
-    length = np.array([doc.others for doc in docs])
+    length = np.array([doc.beside for doc in docs])
 
-    def judge(what: str, values: Doubles) -> None:
-        found[f"{what}_auc"] = float(roc_auc_score(label, values))
-        found[f"{what}_ap"] = float(average_precision_score(label, values))
+    def judge(name_: str, values: Doubles) -> None:
+        measured[f"{name_}_auc"] = float(roc_auc_score(label, values))
+        measured[f"{name_}_ap"] = float(average_precision_score(label, values))
         lengths = np.unique(length)
         for n in lengths if len(lengths) > 1 else ():
-            own = length == n
-            found[f"{what}_of_{n}_auc"] = float(roc_auc_score(label[own], values[own]))
+            inside = length == n
+            measured[f"{name_}_of_{n}_auc"] = float(roc_auc_score(label[inside], values[inside]))
 
     first = [" ".join(doc.text.split()[:FIRST]) for doc in docs]
     judge("first", scored(pool_of(first, label, np.arange(len(docs)))))
@@ -183,8 +185,8 @@ def measure(docs: list[Document], examples: list[str]) -> dict[str, float]:
         parts = np.split(scores, np.flatnonzero(np.diff(groups)) + 1)
         judge(f"paragraphs{fit}_logmeanexp", np.array([aggregate(part) for part in parts]))
         both = cut(docs, at, scores, corpus=fit == "_like")
-        found |= {f"paragraphs{fit}_{name}": value for name, value in both.items()}
-    return found
+        measured |= {f"paragraphs{fit}_{name}": value for name, value in both.items()}
+    return measured
 
 
 def main() -> None:
@@ -194,11 +196,11 @@ def main() -> None:
     report = Report("windows")
     sets = {**{str(n): [n] for n in OTHERS}, "mixed": [0, *OTHERS]}
     for domain, groups in DOMAINS.items():
-        own = paragraphs(args.archive, *groups)
+        paragraphs_of = paragraphs(args.archive, *groups)
         for name, numbers in sets.items():
-            drawn = [measure(*documents(own, numbers, draw)) for draw in range(DRAWS)]
+            drawn = [measure(*documents(paragraphs_of, numbers, draw)) for draw in range(DRAWS)]
             for key in drawn[0]:
-                values = np.array([each[key] for each in drawn])
+                values = np.array([row[key] for row in drawn])
                 report.value(f"{domain}_{name}_{key}", float(values.mean()))
                 spread = float(values.std(ddof=1) / len(values) ** 0.5)
                 report.value(f"{domain}_{name}_{key}_se", spread)

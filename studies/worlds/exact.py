@@ -28,8 +28,8 @@ class Truth:
     def means(self, values: Array) -> tuple[float, float]:
         """Return E_p1 and E_p2 of a function, from its ``values`` (N,) at every text."""
         n1 = int(self.forget.sum())
-        one, two = balanced(self.everywhere, n1, len(self.forget) - n1)
-        return float(one @ values), float(two @ values)
+        w1, w2 = balanced(self.everywhere, n1, len(self.forget) - n1)
+        return float(w1 @ values), float(w2 @ values)
 
 
 def balanced(ratio: Array, n1: int, n2: int) -> tuple[Array, Array]:
@@ -40,8 +40,8 @@ def balanced(ratio: Array, n1: int, n2: int) -> tuple[Array, Array]:
     (n,) is the exact log p1/p2 of each.
     """
     odds = ratio + np.log(n1) - np.log(n2)
-    one, two = np.exp(-np.logaddexp(0, -odds)), np.exp(-np.logaddexp(0, odds))
-    return one / one.sum(), two / two.sum()
+    w1, w2 = np.exp(-np.logaddexp(0, -odds)), np.exp(-np.logaddexp(0, odds))
+    return w1 / w1.sum(), w2 / w2.sum()
 
 
 def exact(ranks: Ranking, truth: Truth, counts: Counts) -> tuple[Array, Array]:
@@ -57,9 +57,9 @@ def exact(ranks: Ranking, truth: Truth, counts: Counts) -> tuple[Array, Array]:
     pi1, budget = n1 / (n1 + n2), counts / n1
     level = np.log1p(-pi1 * budget)
     if ranks.by_chance:
-        one, two = by_chance(truth.everywhere, truth.everywhere, pi1, budget)
-        removed = level - [truth.means(values)[0] for values in one]
-        preserved = level - [truth.means(values)[1] for values in two]
+        phi1, phi2 = by_chance(truth.everywhere, truth.everywhere, pi1, budget)
+        removed = level - [truth.means(values)[0] for values in phi1]
+        preserved = level - [truth.means(values)[1] for values in phi2]
     else:
         captured = phi(truth.everywhere, pi1)
         total1, total2 = truth.means(captured)
@@ -82,8 +82,8 @@ def shares(ranks: Ranking, truth: Truth, counts: Counts) -> tuple[Array, Array]:
     n1, n2 = len(truth.l1), len(truth.l2)
     sample = Frontier(ranks, truth.l1, truth.l2, n1 / (n1 + n2))
     if ranks.region is None:
-        one, two = accumulate(sample.gain), accumulate(sample.loss)
-        return one[counts] / one[-1], two[counts] / two[-1]
+        lost1, lost2 = accumulate(sample.gain), accumulate(sample.loss)
+        return lost1[counts] / lost1[-1], lost2[counts] / lost2[-1]
     score = np.concatenate([ranks.region.score1, ranks.region.score2])
     ratio = np.concatenate([truth.l1[ranks.first], truth.l2[ranks.region.order]])
     order = np.argsort(-score, kind="stable")
@@ -91,6 +91,6 @@ def shares(ranks: Ranking, truth: Truth, counts: Counts) -> tuple[Array, Array]:
     ends = np.concatenate([[True], np.diff(score[order]) != 0, [True]])
     w1, w2 = (weights[order] for weights in balanced(ratio, n1, n2))
     captured = phi(ratio, sample.pi1)[order]
-    mass, one, two = (accumulate(v)[ends] for v in (w1, w1 * captured, w2 * captured))
+    mass, lost1, lost2 = (accumulate(v)[ends] for v in (w1, w1 * captured, w2 * captured))
     b = counts / n1
-    return np.interp(b, mass, one) / one[-1], np.interp(b, mass, two) / two[-1]
+    return np.interp(b, mass, lost1) / lost1[-1], np.interp(b, mass, lost2) / lost2[-1]

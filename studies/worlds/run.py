@@ -93,9 +93,9 @@ def mixture(rng: np.random.Generator, apart: float) -> tuple[Any, Any]:
     """Seven overlapping components of which the domains have other shares: a bent ratio."""
     d, parts = int(rng.choice([16, 64])), 7
     centres = rng.standard_normal((parts, d)) * rng.uniform(0.3, 1.0)
-    two = rng.dirichlet(np.ones(parts))
-    one = two * np.exp(apart * rng.standard_normal(parts))
-    shares = {1: one / one.sum(), 2: two}
+    retain = rng.dirichlet(np.ones(parts))
+    forget = retain * np.exp(apart * rng.standard_normal(parts))
+    shares = {1: forget / forget.sum(), 2: retain}
 
     def draw(domain: int, m: int) -> Doubles:
         return centres[rng.choice(parts, m, p=shares[domain])] + rng.standard_normal((m, d))
@@ -123,50 +123,50 @@ def world(rng: np.random.Generator, most: int) -> World:
 
 def null(rng: np.random.Generator, most: int) -> World:
     """Two domains that are one."""
-    made = world(rng, most)
-    x = made.draw(2, len(made.x))
-    return World(x, made.forget, lambda x: np.zeros(len(x)), made.draw)
+    drawn = world(rng, most)
+    x = drawn.draw(2, len(drawn.x))
+    return World(x, drawn.forget, lambda x: np.zeros(len(x)), drawn.draw)
 
 
-def pool_of(made: World) -> Pool:
+def pool_of(drawn: World) -> Pool:
     """The world as a selector sees it."""
-    ids = np.array([f"{i:06d}" for i in range(len(made.x))], dtype=object)
-    return Pool(ids, made.forget, made.x.astype(np.float16))
+    ids = np.array([f"{i:06d}" for i in range(len(drawn.x))], dtype=object)
+    return Pool(ids, drawn.forget, drawn.x.astype(np.float16))
 
 
 def scored(
-    made: World, kind: str, rng: np.random.Generator
+    drawn: World, kind: str, rng: np.random.Generator
 ) -> tuple[Scores, list[Doubles], Callable[[Doubles], Doubles] | None]:
     """Scores with halves, the whole refits, and the score of fresh texts where it is known."""
     if kind == "true":
         scale, shift = np.exp(rng.uniform(-1.2, 1.2)), rng.normal()
-        fold = stratified_folds(made.forget, 5, 0).astype(np.int64)
+        fold = stratified_folds(drawn.forget, 5, 0).astype(np.int64)
         offsets = rng.normal(size=5) * rng.choice([0.0, 0.3])
-        score = scale * made.ratio(made.x) + shift + offsets[fold]
+        score = scale * drawn.ratio(drawn.x) + shift + offsets[fold]
         return (
-            Scores(score, made.forget, fold),
+            Scores(score, drawn.forget, fold),
             [],
-            lambda x: (scale * made.ratio(x) + shift)[:, None] + offsets,
+            lambda x: (scale * drawn.ratio(x) + shift)[:, None] + offsets,
         )
-    pool, seed = pool_of(made), int(rng.integers(2**31))
-    found = plugin("selector", kind)
-    settings = {key: each["default"] for key, each in found.settings.items()}
+    pool, seed = pool_of(drawn), int(rng.integers(2**31))
+    selector = plugin("selector", kind)
+    settings = {key: fit["default"] for key, fit in selector.settings.items()}
     settings |= MLP if kind == "mamushi" else {"alpha": 1e-3, "solver": "newton-cholesky"}
-    settings = {key: value for key, value in settings.items() if key in found.settings}
-    own = load("selector", kind).score(pool, settings, seed)
-    again = refits(pool, kind, settings, seed, 2, 2)
-    assert own.fold is not None
-    fold = own.fold.astype(np.int64)
-    whole = [each.scores for part, _, each in again if part == WHOLE]
+    settings = {key: value for key, value in settings.items() if key in selector.settings}
+    first = load("selector", kind).score(pool, settings, seed)
+    refitted = refits(pool, kind, settings, seed, 2, 2)
+    assert first.fold is not None
+    fold = first.fold.astype(np.int64)
+    whole = [fit.scores for part, _, fit in refitted if part == WHOLE]
     fresh = None
     counts = np.bincount(fold)
-    if kind != "mamushi" and counts.min() > made.x.shape[1] + 10:
+    if kind != "mamushi" and counts.min() > drawn.x.shape[1] + 10:
         # A fold's scores are linear in the features, so they tell its weights.
-        x = np.column_stack([made.x.astype(np.float16).astype(float), np.ones(len(made.x))])
-        solved = [np.linalg.lstsq(x[fold == i], own.scores[fold == i])[0] for i in range(5)]
+        x = np.column_stack([drawn.x.astype(np.float16).astype(float), np.ones(len(drawn.x))])
+        solved = [np.linalg.lstsq(x[fold == i], first.scores[fold == i])[0] for i in range(5)]
         weights = np.stack(solved, axis=1)
         fresh = lambda x: np.column_stack([x, np.ones(len(x))]) @ weights  # noqa: E731
-    return Scores(own.scores, made.forget, fold, halves_of(again)), whole, fresh
+    return Scores(first.scores, drawn.forget, fold, halves_of(refitted)), whole, fresh
 
 
 def examined(task: tuple[int, int, str, bool]) -> dict[str, Any]:
@@ -174,29 +174,29 @@ def examined(task: tuple[int, int, str, bool]) -> dict[str, Any]:
     seed, number, kind, is_null = task
     rng = np.random.default_rng([seed, number, is_null])
     most = LARGEST_MLP if kind == "mamushi" else 20_000
-    made = (null if is_null else world)(rng, most)
+    drawn = (null if is_null else world)(rng, most)
     with contextlib.redirect_stderr(io.StringIO()):
-        scores, whole, fresh = scored(made, kind, rng)
+        scores, whole, fresh = scored(drawn, kind, rng)
     estimate = scores.estimate()
-    found = verdict(scores, whole, checks(scores, estimate, RESAMPLES, number))
-    curve, ranks = expected(scores, found.reason, number)
-    told: dict[str, Any] = {
+    judged = verdict(scores, whole, checks(scores, estimate, RESAMPLES, number))
+    curve, ranks = expected(scores, judged.reason, number)
+    values: dict[str, Any] = {
         "kind": kind,
         "null": is_null,
         "n": len(scores.forget),
-        "auc": found.auc,
-        "low": found.auc_low,
-        "high": found.auc_high,
-        "reason": found.reason,
+        "auc": judged.auc,
+        "low": judged.auc_low,
+        "high": judged.auc_high,
+        "reason": judged.reason,
     }
     if not is_null:
-        truth = true_budgets(made, scores, ranks)
+        truth = true_budgets(drawn, scores, ranks)
         for target, value in TARGETS:
             advised = predicted([curve], target, value)
-            told[target] = {**advised, "exact": truth[target]}
+            values[target] = {**advised, "exact": truth[target]}
     if fresh is not None:
-        told["bound_holds"] = bound_holds(made, scores, fresh)
-    return told
+        values["bound_holds"] = bound_holds(drawn, scores, fresh)
+    return values
 
 
 def expected(
@@ -204,10 +204,10 @@ def expected(
 ) -> tuple[list[dict[str, Any]], Ranking]:
     """What the frontier of the scores' own ranking tells the advisor, and that ranking; ``reason``
     is why it is to tell nothing."""
-    one, n1 = scores.forget, int(scores.forget.sum())
+    forget, n1 = scores.forget, int(scores.forget.sum())
     rank = np.empty(n1)
-    rank[np.argsort(-scores.score[one], kind="stable")] = np.arange(1, n1 + 1)
-    ranks = ranking(scores.score[one], rank, scores.score[~one], by_chance=False)
+    rank[np.argsort(-scores.score[forget], kind="stable")] = np.arange(1, n1 + 1)
+    ranks = ranking(scores.score[forget], rank, scores.score[~forget], by_chance=False)
     counts = np.round(BUDGETS * n1).astype(np.int64)
     band = bands(scores, {"own": ranks}, counts, RESAMPLES, number)["own"]
     curve = [
@@ -230,14 +230,14 @@ def thinned(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for i, row in enumerate(curve) if i == 0 or row["beta"] > curve[i - 1]["beta"]]
 
 
-def true_budgets(made: World, scores: Scores, ranks: Any) -> dict[str, float | None]:
+def true_budgets(drawn: World, scores: Scores, ranks: Any) -> dict[str, float | None]:
     """The budgets that the exact frontier of the ranking advises."""
-    one, n1 = scores.forget, int(scores.forget.sum())
-    everywhere = np.concatenate([made.ratio(made.draw(domain, FRESH)) for domain in (1, 2)])
-    exactly = made.ratio(made.x)
-    known = Truth(everywhere, np.arange(2 * FRESH) < FRESH, exactly[one], exactly[~one])
+    forget, n1 = scores.forget, int(scores.forget.sum())
+    everywhere = np.concatenate([drawn.ratio(drawn.draw(domain, FRESH)) for domain in (1, 2)])
+    exactly = drawn.ratio(drawn.x)
+    truth = Truth(everywhere, np.arange(2 * FRESH) < FRESH, exactly[forget], exactly[~forget])
     counts = np.unique(np.round(FINE * n1).astype(np.int64))
-    removed, preserved = exact(ranks, known, counts)
+    removed, preserved = exact(ranks, truth, counts)
     whole = removed[-1] - removed[0]
     share = (removed - removed[0]) / whole if whole > 1e-9 else np.full(len(counts), np.nan)
     rows = [
@@ -249,10 +249,10 @@ def true_budgets(made: World, scores: Scores, ranks: Any) -> dict[str, float | N
     return {target: predicted([rows], target, value)["budget"] for target, value in TARGETS}
 
 
-def bound_holds(made: World, scores: Scores, fresh: Callable[[Doubles], Doubles]) -> bool:
+def bound_holds(drawn: World, scores: Scores, fresh: Callable[[Doubles], Doubles]) -> bool:
     """Whether the bound on the retain share is above the true one at all budgets at once."""
-    again = fresh(made.draw(2, 5 * FRESH).astype(np.float16).astype(float))
-    above = np.sort(again.ravel())
+    scores_ = fresh(drawn.draw(2, 5 * FRESH).astype(np.float16).astype(float))
+    above = np.sort(scores_.ravel())
     falling = -np.sort(-scores.score[scores.forget])
     n1 = len(falling)
     for k in range(1, n1 + 1, max(1, n1 // 200)):
@@ -275,47 +275,50 @@ def main() -> None:
     tasks = [(args.seed, i, kinds[i % 10], False) for i in range(args.worlds)]
     tasks += [(args.seed, i, "mamushi_lr", True) for i in range(args.nulls)]
     report = Report("worlds", threads=args.processes)
-    told = []
+    rows = []
     with (
         ProcessPoolExecutor(args.processes) as workers,
         Progress(len(tasks), "worlds", "world") as progress,
     ):
-        for each in workers.map(examined, tasks, chunksize=4):
-            told.append(each)
+        for row in workers.map(examined, tasks, chunksize=4):
+            rows.append(row)
             progress.advance()
-    summarize(report, told)
+    summarize(report, rows)
     report.write()
 
 
-def summarize(report: Report, told: list[dict[str, Any]]) -> None:
+def summarize(report: Report, rows: list[dict[str, Any]]) -> None:
     """The figures that the claims are held against."""
-    worlds = [each for each in told if not each["null"]]
-    nulls = [each for each in told if each["null"]]
+    worlds = [row for row in rows if not row["null"]]
+    nulls = [row for row in rows if row["null"]]
     report.value("worlds", len(worlds))
     for target, _ in TARGETS:
-        for kind in ("all", *sorted({each["kind"] for each in worlds})):
-            ours = [each for each in worlds if kind in ("all", each["kind"])]
-            given = [
-                each[target]
-                for each in ours
-                if each[target]["budget"] is not None and each[target]["exact"] is not None
+        for kind in ("all", *sorted({row["kind"] for row in worlds})):
+            ours = [row for row in worlds if kind in ("all", row["kind"])]
+            advised = [
+                row[target]
+                for row in ours
+                if row[target]["budget"] is not None and row[target]["exact"] is not None
             ]
-            inside = [one["budget_low"] <= one["exact"] <= one["budget_high"] for one in given]
-            width = [one["budget_high"] - one["budget_low"] for one in given]
+            inside = [
+                answer["budget_low"] <= answer["exact"] <= answer["budget_high"]
+                for answer in advised
+            ]
+            width = [answer["budget_high"] - answer["budget_low"] for answer in advised]
             name = f"{target}_{kind}"
-            report.value(f"{name}_given", f"{len(given)} of {len(ours)}")
-            if not given:
+            report.value(f"{name}_given", f"{len(advised)} of {len(ours)}")
+            if not advised:
                 continue
             report.value(f"{name}_coverage", float(np.mean(inside)))
             report.value(f"{name}_median_width", float(np.median(width)))
-    bounds = [each["bound_holds"] for each in told if "bound_holds" in each]
+    bounds = [row["bound_holds"] for row in rows if "bound_holds" in row]
     report.value("retain_share_bound_worlds", len(bounds))
     report.value("retain_share_bound_holds", float(np.mean(bounds)))
     if nulls:
         report.value("nulls", len(nulls))
-        half = [each["low"] <= 0.5 <= each["high"] for each in nulls]
+        half = [row["low"] <= 0.5 <= row["high"] for row in nulls]
         report.value("null_auc_interval_holds_half", float(np.mean(half)))
-        report.value("null_refused", float(np.mean([bool(each["reason"]) for each in nulls])))
+        report.value("null_refused", float(np.mean([bool(row["reason"]) for row in nulls])))
 
 
 if __name__ == "__main__":

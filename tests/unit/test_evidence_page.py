@@ -271,7 +271,7 @@ def test_a_family_that_is_not_as_it_should_is_refused(
 def test_the_pages_and_the_numbers_are_those_of_the_archive() -> None:
     """Every number: a block that is made again is the block that stands there."""
     runs = archive.read(page.FOLDER / "archive")
-    blocks = page.made(runs)
+    blocks = page.make_blocks(runs)
     for path in page.PAGES:
         text = path.read_text(encoding="utf-8")
         assert page.BLOCK.split(":")[0] in text, f"{path} has no block"

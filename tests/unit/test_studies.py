@@ -45,7 +45,6 @@ def test_selection(tmp_path: Path) -> None:
         "--picks", "40",
     )  # fmt: skip
     assert values["kcenter_same_set"] == "40/40"
-    assert values["kcenter_matrix_vector_same_order"] == "True"
     assert float(values["mlp_fp32_ratio"]) > 0
     assert float(values["mlp_spearman_sklearn_same_draws"]) > 0.9
 
@@ -168,7 +167,7 @@ def test_predictions_of_a_file_are_those_of_its_arms(tmp_path: Path) -> None:
         "dataset,seed,arm,recovered\nsmall,1,retrained/even/beta0.25,0.3\n"
         "other,0,retrained/even/beta0.25,0.9\n"
     )
-    foreseen = predicted.others(path, "small", lists())
+    foreseen = predicted.read_predictions(path, "small", lists())
     assert np.isfinite(foreseen).sum() == 1
     predicted.judged(values, "g", lists(), foreseen)
     assert values["g_error"] == pytest.approx(0.05)
