@@ -17,21 +17,14 @@ RETRAINED = f"{RUN}/arms/retrained/lr_cos/beta0.25/card.json"
 WHOLE = f"{RUN}/arms/{UNLEARNER}/whole/card.json"
 
 
+# Trained tensors are temporary, but for those of the endpoints.
 OUTPUTS = {
-    rule: [f"{RUN}/arms/{arm}/{name}" for name in names]
-    for rule, arm, names in (
-        (
-            "retrain",
-            "retrained/lr_cos/beta0.25",
-            ("card.json", "train_log.parquet", "perplexity.parquet", "nll.parquet"),
-        ),
-        (
-            "unlearn_whole",
-            f"{UNLEARNER}/whole",
-            ("card.json", "train_log.parquet", "perplexity.parquet"),
-        ),
-        ("contaminate", "contaminated", ("card.json", "train_log.parquet", "trained.safetensors")),
-    )
+    "retrain": [RETRAINED, RETRAINED.replace("card.json", "train_log.parquet")],
+    "unlearn_whole": [WHOLE, WHOLE.replace("card.json", "train_log.parquet")],
+    "contaminate": [
+        f"{RUN}/arms/contaminated/{name}"
+        for name in ("card.json", "train_log.parquet", "trained.safetensors")
+    ],
 }
 EXECUTION = {
     "micro_batch_size": 32,

@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -169,22 +170,24 @@ async def _record_finished(workflow: Any) -> None:
     dag, persistence = workflow.dag, workflow.persistence
     stale: list[str] = []
     for job in dag.jobs:
-        unrecorded = not dag.needrun(job) and not any(map(persistence.metadata, job.output))
-        if job.output and unrecorded and all(map(os.path.exists, job.output)):
-            if is_current(job):
+        kept = [path for path in job.output if path not in job.temp_output]
+        if dag.needrun(job) or not kept or any(map(persistence.metadata, kept)):
+            continue
+        if all(map(os.path.exists, kept)):
+            if is_current(job, kept):
                 await persistence.finished(job)
             else:
-                stale += job.output
+                stale += kept
     if stale:
         dag.forcefiles.update(stale)
         await dag.postprocess(update_needrun=True, check_initial=True)
 
 
-def is_current(job: Any) -> bool:
-    """Return whether a job's results were made with its settings from its inputs, by their own
-    records."""
+def is_current(job: Any, results: Iterable[str]) -> bool:
+    """Return whether these results of a job were made with its settings from its inputs, by their
+    own records."""
     try:
-        origins = [origin for path in job.output if (origin := recorded(Path(path)))]
+        origins = [origin for path in results if (origin := recorded(Path(path)))]
         settings = json.loads(job.params.settings)
         read = {digests.of(path) for path in job.input}
         return bool(origins) and all(

@@ -82,7 +82,7 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         super().close()
 
     def _open(self, total: int) -> None:
-        from tqdm import tqdm
+        from tqdm import tqdm  # type: ignore[import-untyped]
 
         form = "{desc}  {n} of {total}  {elapsed}{postfix}"
         self.bar = tqdm(total=total, disable=None, bar_format=form, dynamic_ncols=True)

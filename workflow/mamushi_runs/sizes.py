@@ -108,7 +108,8 @@ def of(config: Config, model: str, root: str | os.PathLike[str] = ".") -> Size:
     card = _json(Path(root, paths.MODEL_CARD.format(model=model)))
     names = ("parameters", "hidden_size", "layers", "vocabulary_size")
     if all(isinstance(card.get(name), int) for name in names):
-        return Size(*(card[name] for name in names), bool(card.get("tied")), "its card")
+        parameters, hidden, layers, vocabulary = (card[name] for name in names)
+        return Size(parameters, hidden, layers, vocabulary, bool(card.get("tied")), "its card")
     weights = _from_files(Path(source), is_gguf(definition)) if source else None
     named = _from_name(source, model)
     first, second = (named, weights) if is_gguf(definition) else (weights, named)
@@ -160,7 +161,8 @@ def _from_name(source: str, model: str) -> Size | None:
         # An instruction-tuned version is as large, and so is `qwen-2.5-7b`.
         plain = name.replace("qwen-", "qwen").removesuffix("-instruct").removesuffix("-it")
         if plain in TABLE["models"]:
-            return Size(*TABLE["models"][plain], f"published sizes of {plain}")
+            numbers: list[Any] = TABLE["models"][plain]
+            return Size(*[*numbers, f"published sizes of {plain}"])
     for name in names:
         match = re.search(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", name)
         unit = 1e9 if match and match[3] == "b" else 1e6

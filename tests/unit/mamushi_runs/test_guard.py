@@ -231,11 +231,10 @@ def test_a_result_is_current_by_its_own_record_alone(
     origin = {"settings": {"a": 1}, "inputs": {"x": "digest of read"}, "versions": {}}
     monkeypatch.setattr(guard, "recorded", lambda path: origin if path.suffix else None)
 
-    def job(settings: str = '{"a": 1}', read: str = "read", made: str = "made.json") -> Any:
-        params = SimpleNamespace(settings=settings)
-        return SimpleNamespace(output=[made], input=[read], params=params)
+    def job(settings: str = '{"a": 1}', read: str = "read") -> Any:
+        return SimpleNamespace(input=[read], params=SimpleNamespace(settings=settings))
 
-    assert guard.is_current(job())
-    assert not guard.is_current(job(settings='{"a": 2}'))
-    assert not guard.is_current(job(read="another"))
-    assert not guard.is_current(job(made="without a record"))
+    assert guard.is_current(job(), ["made.json"])
+    assert not guard.is_current(job(settings='{"a": 2}'), ["made.json"])
+    assert not guard.is_current(job(read="another"), ["made.json"])
+    assert not guard.is_current(job(), ["without a record"])

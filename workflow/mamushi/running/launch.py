@@ -41,7 +41,7 @@ def is_secondary() -> bool:
 def run(count: int, words: Sequence[str]) -> int:
     """Run ``mamushi`` with these words in ``count`` processes that share a model. Returns the exit
     status: 0, or that of the first process that failed."""
-    from torch.multiprocessing import ProcessExitedException, spawn
+    from torch.multiprocessing.spawn import ProcessExitedException, spawn
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -78,7 +78,7 @@ def serve(path: str, libraries: Sequence[str], run: Callable[[list[str]], object
                 __import__(name)
         gc.freeze()
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-        while 0 not in select.select([0, listening], [], [])[0]:
+        while 0 not in select.select([0, listening.fileno()], [], [])[0]:
             line, _ = listening.accept()
             if os.fork() == 0:
                 _be_job(line, run)
@@ -92,8 +92,8 @@ def _be_job(line: socket.socket, run: Callable[[list[str]], object]) -> None:
     for number in (*SIGNALS, signal.SIGCHLD):
         default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
         signal.signal(number, default)
-    for number, file in enumerate(socket.recv_fds(line, 1, 3)[1]):
-        os.dup2(file, number)
+    for place, file in enumerate(socket.recv_fds(line, 1, 3)[1]):
+        os.dup2(file, place)
         os.close(file)
     request = json.loads(line.makefile("rb").readline().decode("utf-8", "surrogateescape"))
     os.chdir(request["folder"])

@@ -161,13 +161,10 @@ class Bill:
         if job.rule not in ("score", "refits"):
             kinds.append({"dataset", "model", "unlearner"})
         for fixed in kinds if job.log else ():
-            pattern = re.sub(
-                r"\{(\w+)[^}]*\}",
-                lambda name, fixed=fixed: (
-                    glob.escape(job.wildcards[name[1]]) if name[1] in fixed else "*"
-                ),
-                str(job.log),
-            )
+            pattern = str(job.log)
+            for name, value in job.wildcards.items():
+                part = glob.escape(value) if name in fixed else "*"
+                pattern = re.sub(rf"\{{{name}\b[^}}]*\}}", part, pattern)
             if times := self._logs(pattern):
                 seconds, cores = (statistics.median(column) for column in zip(*times, strict=True))
                 return Estimate(seconds, f"{len(times)} finished here", cores / max(seconds, 0.01))
@@ -286,13 +283,18 @@ class Bill:
         name = job.wildcards.get("selector")
         if job.rule not in ("score", "refits") or model is None or name is None:
             return SMALL_SECONDS
+        return self._ranking_seconds(job, model, dataset, name)
+
+    def _ranking_seconds(self, job: Job, model: str, dataset: str, name: str) -> float:
+        """Return the seconds of a job that ranks, once or for its refits, on its threads."""
         definition, times = self.config["selectors"][name], 1
         if job.rule == "refits":
             refits = self.config["evidence"]["refits"]
             # A pair of halves is as much work as a whole.
             times = refits["whole"] + bool(definition.get("folds")) * refits["halves"]
         settings = {"kind": definition["kind"], **selector_settings(self.config, name)}
-        texts, forget = (self.count(dataset, "inference", only) for only in (False, True))
+        texts = self.count(dataset, "inference")
+        forget = self.count(dataset, "inference", forget_only=True)
         seconds = times * score_seconds(settings, texts, forget, self.size(model).hidden_size)
         folds = (definition.get("folds") or 1) * definition.get("seeds_averaged", 1)
         return seconds / min(folds, job.threads)

@@ -139,7 +139,8 @@ def read(
     limits |= {} if gpus is None else {"gpu": gpus}
     # A large number stands for unlimited.
     limits = {name: n for name, n in limits.items() if isinstance(n, int) and n < sys.maxsize}
-    dag, shared, jobs = workflow.dag, {}, []
+    dag, jobs = workflow.dag, []
+    shared: dict[tuple[str, str | None], dict[str, Any]] = {}
     model: str | None = None
     todo = {job for job in dag.needrun_jobs() if not job.is_norun}
     order = [job for level in dag.toposorted(todo) for job in level]
