@@ -73,7 +73,13 @@ def page() -> str:
         parts += [f"| `{short}` | {content} |"]
     parts += [""]
     for table in tables():
-        parts += [f"## {table.name}", "", escaped(table.about), "", "| column | type | meaning |"]
+        parts += [
+            f"## {table.name}",
+            "",
+            escaped(table.description),
+            "",
+            "| column | type | meaning |",
+        ]
         parts += ["|---|---|---|"]
         # How wide the vectors are is the model's affair.
         for column, field in zip(table.columns, table.of_width(1), strict=True):

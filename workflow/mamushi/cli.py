@@ -57,17 +57,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if argv is None else argv)
-    name, module, given = _find_command(words)
+    name, module, options = _find_command(words)
     parser = _parser(name, module)
-    args = parser.parse_args(given)
+    args = parser.parse_args(options)
     try:
         if isinstance(module, stage.Stage):
             return _run(module, args, words, began)
         return _answer(module, args)
     except (Stopped, KeyboardInterrupt) as end:
         # On a line of its own, where a terminal shows ^C.
-        said = str(end) or "interrupted"
-        print(f"\nmamushi {name}: {said}", file=sys.stderr, flush=True)
+        message = str(end) or "interrupted"
+        print(f"\nmamushi {name}: {message}", file=sys.stderr, flush=True)
         return end.status if isinstance(end, Stopped) else 128 + signal.SIGINT
     except UserError as error:
         return _fail(name, error)
@@ -114,14 +114,14 @@ def _fail(name: str, mistake: object, kind: str = "error") -> int:
 
 def commands() -> dict[str, tuple[str, str]]:
     """Return group and summary of each command for people, whose file is read and not imported."""
-    found = {}
+    by_name = {}
     for room in ROOMS:
         for path in _folder(room).glob("[!_]*.py"):
             text = path.read_text(encoding="utf-8")
             (group,) = re.findall(r'^GROUP = "(\w+)"$', text, re.MULTILINE)
             summary = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
-            found[path.stem.replace("_", "-")] = group, summary
-    return dict(sorted(found.items()))
+            by_name[path.stem.replace("_", "-")] = group, summary
+    return dict(sorted(by_name.items()))
 
 
 def _folder(room: str) -> Path:
@@ -161,10 +161,10 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser(name: str, module: ModuleType | stage.Stage) -> argparse.ArgumentParser:
     described = module.function if isinstance(module, stage.Stage) else module
-    about = inspect.cleandoc(described.__doc__ or "")
+    text = inspect.cleandoc(described.__doc__ or "")
     parser = _Parser(
         prog=f"mamushi {name}",
-        description=about,
+        description=text,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     if isinstance(module, stage.Stage):
@@ -176,25 +176,31 @@ def _parser(name: str, module: ModuleType | stage.Stage) -> argparse.ArgumentPar
 
 def _list_commands(words: list[str]) -> NoReturn:
     """Print all commands, or end with one line about a command that does not exist."""
-    known = commands()
-    width = max(map(len, known))
+    by_name = commands()
+    width = max(map(len, by_name))
     lines = [(mamushi.__doc__ or "").partition("\n")[0]]
-    for group, about in GROUPS.items():
-        lines += ["", f"{group}: {about}"]
-        lines += [f"  {name:<{width}}  {said}" for name, (of, said) in known.items() if of == group]
+    for group, purpose in GROUPS.items():
+        lines += ["", f"{group}: {purpose}"]
+        lines += [
+            f"  {name:<{width}}  {summary}"
+            for name, (of, summary) in by_name.items()
+            if of == group
+        ]
     lines += ["", "Stages of the workflow: mamushi stage --help. Options: mamushi COMMAND --help."]
-    _end("mamushi", "command", lines, words, [*known, *stage.stages()])
+    _end("mamushi", "command", lines, words, [*by_name, *stage.stages()])
 
 
 def _list_stages(words: list[str]) -> NoReturn:
     """Print all stages, or end with one line about a stage that does not exist."""
     width = max(map(len, stage.stages()))
     lines = ["The stages of the workflow, which its rules call."]
-    lines += [f"  {name:<{width}}  {one.summary}" for name, one in sorted(stage.stages().items())]
+    lines += [
+        f"  {name:<{width}}  {entry.summary}" for name, entry in sorted(stage.stages().items())
+    ]
     _end("mamushi stage", "stage", lines, words, [*stage.stages()])
 
 
-def _end(prog: str, kind: str, lines: list[str], words: list[str], known: list[str]) -> NoReturn:
+def _end(prog: str, kind: str, lines: list[str], words: list[str], names: list[str]) -> NoReturn:
     """End with the lines where the words ask for help, else with what is wrong in them."""
     parser = _Parser(
         prog=prog,
@@ -207,15 +213,13 @@ def _end(prog: str, kind: str, lines: list[str], words: list[str], known: list[s
     name = getattr(parser.parse_args(words[:1]), kind)
     if name is None:
         parser.error(f"no {kind.upper()}")
-    parser.error(f"no {kind} {name!r}{suggestion(name, known)}")
+    parser.error(f"no {kind} {name!r}{suggestion(name, names)}")
 
 
 # A stage of the workflow --------------------------------------------------------------------------
 
 
-def _run(
-    module: stage.Stage, args: argparse.Namespace, words: Sequence[str], began: float
-) -> int:
+def _run(module: stage.Stage, args: argparse.Namespace, words: Sequence[str], began: float) -> int:
     """Run a stage alone with its outputs and its GPU; then say what it took since ``began``."""
     command = stage.command_of(module, args)
     if launch.SHARDS in os.environ:

@@ -23,9 +23,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(digests, "SETTLED", -1)
     Path("results").mkdir()
-    digests._known.cache_clear()
+    digests._kept_digests.cache_clear()
     yield
-    digests._known.cache_clear()
+    digests._kept_digests.cache_clear()
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_file_is_read_once_by_this_process_and_by_the_next(reads: list[str]) -
     write()
     for _ in range(3):
         assert digests.of("a") == expected()
-        digests._known.cache_clear()
+        digests._kept_digests.cache_clear()
     assert reads == ["a"]
 
 
@@ -103,7 +103,7 @@ def test_a_damaged_store_is_none(damage: bytes | str, reads: list[str]) -> None:
         place = stored.index(expected().encode())
         damage = stored[:place] + (b"0" if stored[place] != 48 else b"1") + stored[place + 1 :]
     digests.STORE.write_bytes(damage)
-    digests._known.cache_clear()
+    digests._kept_digests.cache_clear()
     assert digests.of("a") == expected()
     assert digests.STORE.read_bytes() == stored
     assert len(reads) == 2

@@ -36,12 +36,12 @@ def read_rows(
     path = Path(tables) / f"{kind.name}.parquet"
     seeds = grid["seeds"] if "seed" in kind.schema.names else []
     keys = product(*(grid[f"{name}s"] for name in columns))
-    found: dict[tuple[Any, ...], list[Row]] = {key: [] for key in keys}
+    by_key: dict[tuple[Any, ...], list[Row]] = {key: [] for key in keys}
     for row in read_table(path, kind).to_pylist():
         key = tuple(row[name] for name in columns)
-        if key in found and (not seeds or row["seed"] in seeds):
-            found[key].append(row)
-    for key, rows in found.items():
+        if key in by_key and (not seeds or row["seed"] in seeds):
+            by_key[key].append(row)
+    for key, rows in by_key.items():
         if seeds:
             rows.sort(key=lambda row: seeds.index(row["seed"]))
         counts = [sum(row["seed"] == seed for row in rows) for seed in seeds] or [len(rows)]
@@ -51,7 +51,7 @@ def read_rows(
                 where=path,
                 do="make the table again with this configuration",
             )
-    return found
+    return by_key
 
 
 def read_curves(tables: str | Path, grid: Grid) -> Curves:
@@ -59,12 +59,12 @@ def read_curves(tables: str | Path, grid: Grid) -> Curves:
 
     Raises ``UserError`` when the table lacks one.
     """
-    found: Curves = {}
+    curves: Curves = {}
     rows_of = read_rows(tables, schemas.SAD_SUMMARY, grid, ("dataset", "model", "selector"))
     for (dataset, model, selector), rows in rows_of.items():
         rows.sort(key=lambda row: float(row["beta"]))
-        found.setdefault((dataset, model), {})[selector] = rows
-    return found
+        curves.setdefault((dataset, model), {})[selector] = rows
+    return curves
 
 
 def read_geometry(root: str | Path, grid: Grid) -> Geometry:
@@ -75,21 +75,21 @@ def read_geometry(root: str | Path, grid: Grid) -> Geometry:
     run = {key: grid[key] for key in ("dataset", "model", "seed")}
     path = paths.under(root, paths.GEOMETRY, **run)
     table = read_table(path, schemas.GEOMETRY).sort_by("k").drop_columns([*run])
-    found = {name: np.asarray(table[name], dtype=np.float64) for name in table.column_names}
-    return {**found, "width": np.asarray(float(read_metadata(path)["details"]["width"]))}
+    columns = {name: np.asarray(table[name], dtype=np.float64) for name in table.column_names}
+    return {**columns, "width": np.asarray(float(read_metadata(path)["details"]["width"]))}
 
 
-def plot_curve(axes: Axes, curve: list[Row], what: str, mark: Mapping[str, Any]) -> None:
+def plot_curve(axes: Axes, curve: list[Row], column: str, mark: Mapping[str, Any]) -> None:
     """Draw ``{what}_mean`` over beta: solid where measured, dotted to the shared ends at 0 and 1.
 
     A band of one standard error surrounds the measured part where there are several seeds.
     """
     beta = np.array([row["beta"] for row in curve])
-    mean = np.array([row[f"{what}_mean"] for row in curve])
+    mean = np.array([row[f"{column}_mean"] for row in curve])
     dotted = {"color": mark["color"], "linewidth": mark["linewidth"] * 0.8, "zorder": 2}
     for end in (slice(0, 2), slice(-2, None)):
         axes.plot(beta[end], mean[end], linestyle=":", **dotted)
-    error = np.array([row[f"{what}_se"] or 0.0 for row in curve[1:-1]])
+    error = np.array([row[f"{column}_se"] or 0.0 for row in curve[1:-1]])
     beta, mean = beta[1:-1], mean[1:-1]
     axes.plot(beta, mean, markeredgewidth=0, **mark)
     if error.any():

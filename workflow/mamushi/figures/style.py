@@ -129,12 +129,12 @@ def label(name: str) -> str:
 def marks(selectors: Sequence[str], compared: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
     """Return Matplotlib's keywords for the line of each selector; ``mamushi`` stands out, and those
     of ``compared`` stand back: thin, dashed and named as comparisons."""
-    own = [name for name in selectors if name not in MARKS]
-    found = {}
+    unmarked = [name for name in selectors if name not in MARKS]
+    by_selector = {}
     for name in selectors:
-        colour, marker = MARKS[name] if name in MARKS else SPARE[own.index(name) % len(SPARE)]
+        colour, marker = MARKS[name] if name in MARKS else SPARE[unmarked.index(name) % len(SPARE)]
         first = name == OURS
-        found[name] = {
+        by_selector[name] = {
             "color": colour,
             "marker": marker,
             "linewidth": 1.8 if first else 1.1,
@@ -144,8 +144,8 @@ def marks(selectors: Sequence[str], compared: Sequence[str] = ()) -> dict[str, d
         }
         if name in compared:
             back = {"linewidth": 0.8, "linestyle": COMPARED, "zorder": 2.5}
-            found[name] |= {**back, "label": f"{label(name)} (comparison)"}
-    return found
+            by_selector[name] |= {**back, "label": f"{label(name)} (comparison)"}
+    return by_selector
 
 
 # Panels ---------------------------------------------------------------------------------------
@@ -250,8 +250,8 @@ def legend_below(figure: Figure, panel: Axes, bands: str = "") -> None:
     handles = [line for line in panel.get_lines() if not str(line.get_label()).startswith("_")]
     longest = max(len(str(handle.get_label())) for handle in handles)
     # A character is about half as wide as the font size; the sample line takes some six of them.
-    each = (longest + 6) * 0.52 * SIZE / 72
-    columns = max(1, min(len(handles), int(figure.get_figwidth() / each)))
+    width_of_entry = (longest + 6) * 0.52 * SIZE / 72
+    columns = max(1, min(len(handles), int(figure.get_figwidth() / width_of_entry)))
     shapes = (shape for axes in figure.axes for shape in axes.collections)
     banded = any(isinstance(shape, PolyCollection) for shape in shapes)
     figure.legend(

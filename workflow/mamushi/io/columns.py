@@ -77,7 +77,7 @@ class Table:
     """A table with its columns, which may be null only where declared so."""
 
     name: str
-    about: str
+    description: str
     columns: tuple[Column, ...]
     further: str | None
     """How the names of further columns begin that it may have; None where it has none."""
@@ -89,10 +89,10 @@ class Table:
         """Return the columns whose type does not depend on a model."""
         return self.of_width(None)
 
-    def like(self, found: pa.Schema) -> pa.Schema:
-        """Return all columns, with vectors of the width that they have in ``found``."""
-        vectors = [each.name for each in self.columns if each.type == VECTOR]
-        widths = (getattr(f.type, "list_size", 1) for f in found if f.name in vectors)
+    def like(self, stored: pa.Schema) -> pa.Schema:
+        """Return all columns, with vectors of the width that they have in ``stored``."""
+        vectors = [column.name for column in self.columns if column.type == VECTOR]
+        widths = (getattr(f.type, "list_size", 1) for f in stored if f.name in vectors)
         return self.of_width(next(widths, 1)) if vectors else self.schema
 
     def of_width(self, width: int | None) -> pa.Schema:
@@ -103,8 +103,8 @@ class Table:
         for name, kind, nullable, _ in self.columns:
             if kind != VECTOR:
                 item = pa.type_for_alias(kind.removesuffix("[]"))
-                found = pa.list_(item) if kind.endswith("[]") else item
-                fields.append(pa.field(name, found, nullable=nullable))
+                kind_of_item = pa.list_(item) if kind.endswith("[]") else item
+                fields.append(pa.field(name, kind_of_item, nullable=nullable))
             elif width is not None:
                 item = pa.field("item", pa.float16(), nullable=False)
                 fields.append(pa.field(name, pa.list_(item, width), nullable=nullable))
@@ -113,12 +113,12 @@ class Table:
 
 def table(text: str) -> Table:
     """Return the table that a text declares."""
-    about, columns = _parse(text)
-    name, _, about = about.partition(": ")
-    fixed = tuple(each for each in columns if not each.name.endswith("*"))
-    further = next((each.name[:-1] for each in columns if each.name.endswith("*")), None)
-    plain = any(each.type in (VECTOR, "any") for each in columns)
-    return Table(name, about, fixed, further, plain)
+    head, columns = _parse(text)
+    name, _, description = head.partition(": ")
+    fixed = tuple(column for column in columns if not column.name.endswith("*"))
+    further = next((column.name[:-1] for column in columns if column.name.endswith("*")), None)
+    plain = any(column.type in (VECTOR, "any") for column in columns)
+    return Table(name, description, fixed, further, plain)
 
 
 def group(text: str) -> str:
@@ -140,14 +140,14 @@ def meaning(column: Column) -> str:
 
 def _parse(text: str) -> tuple[str, list[Column]]:
     """Return what stands before the first column, and the columns."""
-    about, columns = [], []
+    lines_above, columns = [], []
     for line in text.strip().replace("\n    ", " ").split("\n"):
         first = COLUMN.match(line)
         if first is None:
-            about.append(line)
+            lines_above.append(line)
             continue
-        own = line[first.end() :].startswith(": ")
-        meaning = line[first.end() + 2 :] if own else ""
-        for each in [first] if own else COLUMN.finditer(line):
-            columns.append(Column(each[1], each[2], bool(each[3]), meaning))
-    return " ".join(about), columns
+        has_meaning = line[first.end() :].startswith(": ")
+        meaning = line[first.end() + 2 :] if has_meaning else ""
+        for match in [first] if has_meaning else COLUMN.finditer(line):
+            columns.append(Column(match[1], match[2], bool(match[3]), meaning))
+    return " ".join(lines_above), columns

@@ -34,14 +34,14 @@ def of(path: str | os.PathLike[str]) -> str:
     Raises ``UserError`` when it is missing or a folder.
     """
     key = _key(path)
-    if key in _known():
-        return _known()[key]
+    if key in _kept_digests():
+        return _kept_digests()[key]
     began = time.time()
     digest = sha256(path)
-    found = os.stat(path)
-    settled = began - max(found.st_mtime, found.st_ctime) > SETTLED
-    if found.st_size > SMALL and settled and _key(path) == key:
-        _known()[key] = digest
+    status = os.stat(path)
+    settled = began - max(status.st_mtime, status.st_ctime) > SETTLED
+    if status.st_size > SMALL and settled and _key(path) == key:
+        _kept_digests()[key] = digest
         _keep(key, digest)
     return digest
 
@@ -56,15 +56,15 @@ def of_text(text: str) -> str:
 def _key(path: str | os.PathLike[str]) -> str:
     """Return a file as it is now, in words; empty for one that cannot be looked at."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return ""
-    times = (found.st_mtime_ns, found.st_ctime_ns)
-    return json.dumps([os.path.abspath(path), found.st_size, *times, found.st_ino, found.st_dev])
+    times = (status.st_mtime_ns, status.st_ctime_ns)
+    return json.dumps([os.path.abspath(path), status.st_size, *times, status.st_ino, status.st_dev])
 
 
 @cache
-def _known() -> dict[str, str]:
+def _kept_digests() -> dict[str, str]:
     """Return digests by key: those that the store held when it was first asked, and its own."""
     return _stored()
 

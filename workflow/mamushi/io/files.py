@@ -146,8 +146,10 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     or changed, or has no checksum."""
     value = read_plain_json(path)
     if not isinstance(value, dict) or value.pop(SEAL, None) != _checksum(value):
-        what = "damaged, changed by hand, or written by an earlier version (its checksum differs)"
-        raise UserError(what, where=path, do="delete it and run again")
+        problem = (
+            "damaged, changed by hand, or written by an earlier version (its checksum differs)"
+        )
+        raise UserError(problem, where=path, do="delete it and run again")
     return value
 
 

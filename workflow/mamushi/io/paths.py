@@ -107,8 +107,8 @@ def wildcards(pattern: str, path: str | PathLike[str]) -> dict[str, str] | None:
         f"(?P<{part}>{'.+?' if part == 'arm' else '[^/]+?'})" if place % 2 else re.escape(part)
         for place, part in enumerate(parts)
     ]
-    found = re.fullmatch(f"(?P<root>.+?)/{''.join(spelled)}", Path(path).as_posix())
-    return found.groupdict() if found else None
+    match = re.fullmatch(f"(?P<root>.+?)/{''.join(spelled)}", Path(path).as_posix())
+    return match.groupdict() if match else None
 
 
 def under(root: str | PathLike[str], pattern: str, **wildcards: str | int) -> Path:

@@ -23,13 +23,13 @@ PACKAGES = (
 
 def versions() -> dict[str, str]:
     """Return versions of Mamushi, Python and every package that can change a number."""
-    found = {"mamushi": __version__, "python": platform.python_version()}
+    numbers = {"mamushi": __version__, "python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            numbers[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return numbers
 
 
 def provenance(settings: Mapping[str, Any], **inputs: str | Path) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def recorded(path: Path) -> dict[str, Any] | None:
     if path.is_dir():
         path = path / "card.json"
         listed = dict(read_json(path)["digests"])
-        if any(digests.of(path.with_name(name)) != found for name, found in listed.items()):
+        if any(digests.of(path.with_name(name)) != record for name, record in listed.items()):
             return None
     if path.suffix == ".parquet":
         from mamushi.io.tables import read_metadata
@@ -70,6 +70,6 @@ def recorded(path: Path) -> dict[str, Any] | None:
         stored = read_json(path)
     else:
         return None
-    found = stored.get("provenance", stored)
+    record = stored.get("provenance", stored)
     names = ("settings", "inputs", "versions")
-    return {name: found[name] for name in names} if found.keys() >= set(names) else None
+    return {name: record[name] for name in names} if record.keys() >= set(names) else None

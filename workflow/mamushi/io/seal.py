@@ -48,10 +48,10 @@ def opened(path: str | Path) -> mmap.mmap:
 
 def _place(data: mmap.mmap) -> int:
     """Return where the checksum stands: near the end of Parquet, else near the start."""
-    found = (data.rfind if data[:4] == b"PAR1" else data.find)(MARK)
-    if found < 0:
+    place = (data.rfind if data[:4] == b"PAR1" else data.find)(MARK)
+    if place < 0:
         raise ValueError("it has no checksum")
-    return found + len(MARK)
+    return place + len(MARK)
 
 
 def _checksum(data: mmap.mmap, place: int) -> bytes:

@@ -30,8 +30,8 @@ def ranked(examples: Path, *further: str) -> dict[str, pa.Array]:
     """Return the columns ``id`` and ``domain``, and ``further`` ones, of the texts that have a
     vector."""
     table = read_table(examples, schemas.EXAMPLES, ["id", "domain", "section", *further])
-    found = table.filter(pc.equal(table["section"], INFERENCE))
-    return {name: found[name].combine_chunks() for name in ("id", "domain", *further)}
+    inference = table.filter(pc.equal(table["section"], INFERENCE))
+    return {name: inference[name].combine_chunks() for name in ("id", "domain", *further)}
 
 
 def write_pieces(
@@ -81,8 +81,8 @@ def join_shards(
     metadata = read_metadata(shards[0])
     del metadata["shard"]
     if metadata["inputs"]["examples"] != examples:
-        what, do = "is a shard of other examples", "delete the shards and run again"
-        raise UserError(what, where=shards[0], do=do)
+        problem, do = "is a shard of other examples", "delete the shards and run again"
+        raise UserError(problem, where=shards[0], do=do)
     blocks = read_shards(shards, len(texts["id"]), metadata)
     with writing(path, kind, metadata=metadata) as write:
         for place, vectors in enumerate(blocks):
@@ -99,16 +99,16 @@ def read_shards(shards: Sequence[Path], n: int, origin: Mapping[str, Any]) -> It
     numbers = {}
     for shard in shards:
         metadata = read_metadata(shard)
-        if other := [name for name in origin if metadata.get(name) != origin[name]]:
+        if differing := [name for name in origin if metadata.get(name) != origin[name]]:
             raise UserError(
-                f"is a shard that was made with other {' and '.join(other)}",
+                f"is a shard that was made with other {' and '.join(differing)}",
                 where=shard,
                 do="delete it and run again",
             )
         numbers[shard] = int(metadata["shard"].partition("-")[0])
     # A row group is of one block, and those of later shards are of later blocks.
     ordered = sorted(shards, key=numbers.__getitem__)
-    groups = (group for each in ordered for group in read_groups(each, schemas.SHARD) if len(group))
+    groups = (part for path in ordered for part in read_groups(path, schemas.SHARD) if len(part))
     waiting = next(groups, None)
     for start in range(0, n, BLOCK):
         stop = min(start + BLOCK, n)
@@ -135,6 +135,6 @@ def read_shards(shards: Sequence[Path], n: int, origin: Mapping[str, Any]) -> It
 
 def _arrays(columns: Columns) -> dict[str, pa.Array]:
     return {
-        name: pa.FixedSizeListArray.from_arrays(pa.array(each.reshape(-1)), each.shape[1])
-        for name, each in columns.items()
+        name: pa.FixedSizeListArray.from_arrays(pa.array(matrix.reshape(-1)), matrix.shape[1])
+        for name, matrix in columns.items()
     }

@@ -60,12 +60,12 @@ def writing(
 ) -> Iterator[Callable[[Columns], None]]:
     """Give a function that writes more rows each time that it is called, at least once. The file
     is there when the block ends."""
-    about = {} if metadata is None else {"mamushi": json.dumps(metadata, sort_keys=True)}
+    metadata_of_file = {} if metadata is None else {"mamushi": json.dumps(metadata, sort_keys=True)}
     opened: list[pq.ParquetWriter] = []
 
     def write(columns: Columns) -> None:
         table = _as(kind, columns)
-        table = table.replace_schema_metadata({**about, SEALED: seal.SLOT})
+        table = table.replace_schema_metadata({**metadata_of_file, SEALED: seal.SLOT})
         if not opened:
             writer = pq.ParquetWriter(
                 part,
@@ -129,12 +129,13 @@ def read_groups(
 def _checked(path: str | Path, kind: Table) -> pq.ParquetFile:
     """Open a table and check that it has the columns of its schema."""
     file = _opened(path)
-    found = file.schema_arrow
-    for field in kind.like(found):
-        got = found.field(field.name).type if field.name in found.names else "nothing"
-        if got != field.type:
+    stored = file.schema_arrow
+    for field in kind.like(stored):
+        stored_type = stored.field(field.name).type if field.name in stored.names else "nothing"
+        if stored_type != field.type:
             raise UserError(
-                f"column {field.name!r} of the {kind.name} table should be {field.type}, is {got}",
+                f"column {field.name!r} of the {kind.name} table should be {field.type}, "
+                f"is {stored_type}",
                 where=path,
                 do="delete it and run again",
             )

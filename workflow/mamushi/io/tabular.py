@@ -59,8 +59,8 @@ def format_of(path: Path) -> str | None:
     """Return the format of a file by its ending, None for one that is not known."""
     ending = path.suffix.lower()
     if ending in PACKED:
-        found = FORMATS.get(Path(path.stem).suffix.lower())
-        return found if found in LINES else None
+        format = FORMATS.get(Path(path.stem).suffix.lower())
+        return format if format in LINES else None
     return FORMATS.get(ending)
 
 
@@ -93,39 +93,39 @@ def find(path: str | Path) -> list[Path]:
     path = Path(path)
     if path.is_file():
         if format_of(path) is None:
-            what = f"cannot tell the format from the ending {path.suffix!r}"
-            raise UserError(what, where=path, do=KNOWN)
+            problem = f"cannot tell the format from the ending {path.suffix!r}"
+            raise UserError(problem, where=path, do=KNOWN)
         return [path]
     if "*" in path.name and path.parent.is_dir() and not path.is_dir():
-        found = sorted(each for each in path.parent.glob(path.name) if each.name[0] != ".")
-        if not found:
-            what = "no such file: nothing matches this pattern"
-            raise UserError(what, where=path, do="check the path")
-        if others := [f"{each.name} ({no})" for each in found if (no := _not_read(each))]:
+        files = sorted(file for file in path.parent.glob(path.name) if file.name[0] != ".")
+        if not files:
+            problem = "no such file: nothing matches this pattern"
+            raise UserError(problem, where=path, do="check the path")
+        if unread := [f"{file.name} ({no})" for file in files if (no := _not_read(file))]:
             do = "give a pattern of tables alone"
-            raise UserError(f"matches what cannot be read: {_list(others)}", where=path, do=do)
-        return _one_table(path, found)
+            raise UserError(f"matches what cannot be read: {_list(unread)}", where=path, do=do)
+        return _one_table(path, files)
     if not path.is_dir():
         raise UserError(no_file(path), where=path, do="check the path")
     if (path / SPLITS).is_file():
         raise UserError("has several splits", where=path, do="name the folder of one of them")
     saved = (path / STATE).is_file()
-    found = _saved(path) if saved else sorted(each for each in path.iterdir() if is_part(each))
-    others = [
-        f"{each.name} ({no})"
-        for each in sorted(path.iterdir())
-        if each not in found and (no := _beside(each, saved=saved))
+    files = _saved(path) if saved else sorted(file for file in path.iterdir() if is_part(file))
+    unread = [
+        f"{file.name} ({no})"
+        for file in sorted(path.iterdir())
+        if file not in files and (no := _beside(file, saved=saved))
     ]
-    if not found:
+    if not files:
         # What is there has another ending, or lies deeper.
-        deeper = [about for about in others if not about.endswith(f"({UNKNOWN})")]
-        what = f"no table in this folder{', but ' * bool(deeper)}{_list(deeper)}"
-        raise UserError(what, where=path, do=KNOWN)
-    if others:
-        what = f"holds what is not read with it: {_list(others)}"
+        deeper = [line for line in unread if not line.endswith(f"({UNKNOWN})")]
+        problem = f"no table in this folder{', but ' * bool(deeper)}{_list(deeper)}"
+        raise UserError(problem, where=path, do=KNOWN)
+    if unread:
+        problem = f"holds what is not read with it: {_list(unread)}"
         do = "take that out of the folder, or give the files themselves or a pattern for them"
-        raise UserError(what, where=path, do=do)
-    return found if saved else _one_table(path, found)
+        raise UserError(problem, where=path, do=do)
+    return files if saved else _one_table(path, files)
 
 
 def is_part(path: Path) -> bool:
@@ -133,9 +133,9 @@ def is_part(path: Path) -> bool:
     return path.name[0] not in "._" and format_of(path) is not None and path.is_file()
 
 
-def _one_table(path: Path, found: list[Path]) -> list[Path]:
+def _one_table(path: Path, files: list[Path]) -> list[Path]:
     """Return files that are the shards of one table. Raises ``UserError`` where they are not."""
-    formats = sorted({str(format_of(each)) for each in found})
+    formats = sorted({str(format_of(file)) for file in files})
     if len(formats) > 1:
         raise UserError(
             f"files of several formats ({', '.join(formats)})",
@@ -143,18 +143,18 @@ def _one_table(path: Path, found: list[Path]) -> list[Path]:
             do="give a folder with the files of one table alone",
         )
     stems: dict[str, str] = {}
-    for each in found:
-        stem = each.stem if packing_of(each) else each.name
+    for file in files:
+        stem = file.stem if packing_of(file) else file.name
         if stem in stems:
-            what = f"has the same file twice, as {stems[stem]} and {each.name}"
-            raise UserError(what, where=path, do="take one of them out of the folder")
-        stems[stem] = each.name
-    return found
+            problem = f"has the same file twice, as {stems[stem]} and {file.name}"
+            raise UserError(problem, where=path, do="take one of them out of the folder")
+        stems[stem] = file.name
+    return files
 
 
 def _list(names: list[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + rest
 
 
 def _not_read(path: Path) -> str | None:
@@ -215,27 +215,27 @@ def _may_hold_rows(path: Path) -> bool:
     """Return whether a file in a folder beside a table is one itself, by its name: packed in any
     way, unfinished, or without an ending."""
     endings = {ending.lower() for ending in path.suffixes}
-    known = bool(endings.intersection(FORMATS) or endings.intersection((".json", ".txt")))
-    return (known or not endings) and not _is_about(path)
+    is_table = bool(endings.intersection(FORMATS) or endings.intersection((".json", ".txt")))
+    return (is_table or not endings) and not _is_about(path)
 
 
 def _saved(path: Path) -> list[Path]:
     """Return the files of a folder that ``Dataset.save_to_disk`` wrote, as it lists them."""
     try:
         state = json.loads((path / STATE).read_text(encoding="utf-8"))
-        names = [str(each["filename"]) for each in state["_data_files"]]
+        names = [str(file["filename"]) for file in state["_data_files"]]
         chosen = state.get("_indices_data_files")
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         raise UserError("damaged", where=path / STATE, do="save the data set again") from None
     if chosen:
-        what = "lists rows by their indices (_indices_data_files), in an old way"
+        problem = "lists rows by their indices (_indices_data_files), in an old way"
         do = "open it with `datasets`, and save it again"
-        raise UserError(what, where=path / STATE, do=do)
+        raise UserError(problem, where=path / STATE, do=do)
     if len({*names}) < len(names) or any(Path(name).name != name for name in names):
-        what = "lists a file twice, or one outside its folder"
-        raise UserError(what, where=path / STATE, do="save the data set again")
-    found = [path / name for name in names]
-    for each in found:
-        if not each.is_file():
-            raise UserError(no_file(each), where=each, do="save the data set again")
-    return found
+        problem = "lists a file twice, or one outside its folder"
+        raise UserError(problem, where=path / STATE, do="save the data set again")
+    files = [path / name for name in names]
+    for file in files:
+        if not file.is_file():
+            raise UserError(no_file(file), where=file, do="save the data set again")
+    return files

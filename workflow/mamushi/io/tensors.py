@@ -16,7 +16,7 @@ HEADER_LENGTH = struct.Struct("<Q")
 """How a safetensors file begins: with the length of the JSON that follows."""
 
 
-def about(metadata: Mapping[str, Any]) -> dict[str, str]:
+def header(metadata: Mapping[str, Any]) -> dict[str, str]:
     """Return ``metadata`` (JSON) as safetensors stores it, with a slot for the seal.
 
     One key: safetensors writes several in an order that changes from run to run.

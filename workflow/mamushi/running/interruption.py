@@ -71,11 +71,11 @@ def noticed(savable: bool) -> Iterator[Notice]:
     before = {}
     # Where a loop runs in a thread, as in some notebooks, signals are none of its business.
     with contextlib.suppress(ValueError):
-        for each in SIGNALS if savable else ():
-            if signal.getsignal(each) in (signal.SIG_DFL, signal.default_int_handler):
-                before[each] = signal.signal(each, notice.note)
+        for signal_number in SIGNALS if savable else ():
+            if signal.getsignal(signal_number) in (signal.SIG_DFL, signal.default_int_handler):
+                before[signal_number] = signal.signal(signal_number, notice.note)
     try:
         yield notice
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for signal_number, handler in before.items():
+            signal.signal(signal_number, handler)

@@ -54,10 +54,11 @@ def sees_gpu() -> bool:
 
 def scheduled() -> str | None:
     """Return the GPUs that SLURM, or who started this process, says it holds; None for none."""
-    given = [os.environ.get(VISIBLE, "")]
+    variables = [os.environ.get(VISIBLE, "")]
     if "SLURM_JOB_ID" in os.environ:
-        given += [os.environ.get(name, "") for name in SCHEDULED]
-    return next((each for each in given if each.strip() not in ("", "-1", "NoDevFiles")), None)
+        variables += [os.environ.get(name, "") for name in SCHEDULED]
+    none = ("", "-1", "NoDevFiles")
+    return next((value for value in variables if value.strip() not in none), None)
 
 
 def require_cuda(held: str, card: str | os.PathLike[str] | None) -> None:
@@ -87,7 +88,7 @@ def processor_seconds() -> float:
 
 def report(name: str, began: float) -> None:
     """Print what the command ``name`` took since ``began`` (``time.monotonic``)."""
-    said = f"took {time.monotonic() - began:.2f} s, {processor_seconds():.2f} s of CPU"
+    cost = f"took {time.monotonic() - began:.2f} s, {processor_seconds():.2f} s of CPU"
     # A log has both, and this is its end.
     sys.stdout.flush()
-    print(f"mamushi {name}: {said}", file=sys.stderr, flush=True)
+    print(f"mamushi {name}: {cost}", file=sys.stderr, flush=True)

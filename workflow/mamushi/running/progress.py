@@ -16,10 +16,10 @@ class Progress:
     ``refits 3/9, mamushi: 2/5 folds, 27%, 0:01:10 gone, 0:03:09 left``.
     """
 
-    def __init__(self, total: int, what: str, unit: str, *, start: int = 0, every: float = 10.0):
-        self.total, self.what, self.unit, self.every = total, what, unit, every
+    def __init__(self, total: int, label: str, unit: str, *, start: int = 0, every: float = 10.0):
+        self.total, self.label, self.unit, self.every = total, label, unit, every
         self.done = self.start = start
-        self.began = self.said = time.monotonic()
+        self.began = self.printed = time.monotonic()
 
     def __enter__(self) -> Progress:
         _entered.append(self)
@@ -30,26 +30,26 @@ class Progress:
 
     def due(self) -> bool:
         """Return whether the next ``advance`` will show its note, which is then computed."""
-        return time.monotonic() - self.said >= self.every or self.done + 1 >= self.total
+        return time.monotonic() - self.printed >= self.every or self.done + 1 >= self.total
 
     def advance(self, units: int = 1, note: str = "") -> None:
         """Count ``units`` more; ``note`` is what else to show now."""
         self.done += units
         now = time.monotonic()
-        if now - self.said < self.every and self.done < self.total:
+        if now - self.printed < self.every and self.done < self.total:
             return
-        self.said = now
-        what, share, begun, began = self.what, self.share, self.begun, self.began
+        self.printed = now
+        label, share, begun, began = self.label, self.share, self.begun, self.began
         around = _entered[: _entered.index(self)] if self in _entered else _entered
         for outer in reversed(around):
             part = 1 / outer.total if outer.total else 0.0
-            what = f"{outer.what} {min(outer.done + 1, outer.total)}/{outer.total}, {what}"
+            label = f"{outer.label} {min(outer.done + 1, outer.total)}/{outer.total}, {label}"
             share, begun, began = outer.share + share * part, outer.begun, outer.began
         gone = now - began
         left = clock((1 - share) * gone / (share - begun)) if share > begun else "?"
-        said = f"{what}: {self.done}/{self.total} {self.unit}s, {share:.0%}"
-        said += f", {clock(gone)} gone, {left} left" + (f", {note}" if note else "")
-        print(said, file=sys.stderr, flush=True)
+        line = f"{label}: {self.done}/{self.total} {self.unit}s, {share:.0%}"
+        line += f", {clock(gone)} gone, {left} left" + (f", {note}" if note else "")
+        print(line, file=sys.stderr, flush=True)
 
     @property
     def share(self) -> float:

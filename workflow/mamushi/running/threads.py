@@ -31,9 +31,9 @@ WORKERS = "MAMUSHI_WORKERS"
 def one_for_arithmetic() -> None:
     """Give each operation of numpy and torch one thread, before they are imported, and this process
     as many workers as ``OMP_NUM_THREADS`` allowed threads, else one per core."""
-    given = os.environ.get(LIMITS[0], "")
+    limit = os.environ.get(LIMITS[0], "")
     os.environ.update(dict.fromkeys(LIMITS, "1"))
-    use_workers(int(given) if given.isdecimal() else cores())
+    use_workers(int(limit) if limit.isdecimal() else cores())
 
 
 def use_workers(number: int) -> None:
@@ -67,7 +67,7 @@ def as_in_a_command(gpu: bool = False) -> Iterator[None]:
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     names = (*LIMITS, WORKERS, VISIBLE)
-    given = {name: os.environ[name] for name in names if name in os.environ}
+    inherited = {name: os.environ[name] for name in names if name in os.environ}
     torch = sys.modules.get("torch")
     threads = torch.get_num_threads() if torch else cores()
     # For what is imported within the block.
@@ -80,6 +80,6 @@ def as_in_a_command(gpu: bool = False) -> Iterator[None]:
     finally:
         for name in names:
             os.environ.pop(name, None)
-        os.environ.update(given)
+        os.environ.update(inherited)
         if torch := sys.modules.get("torch"):
             torch.set_num_threads(threads)

@@ -69,8 +69,8 @@ def calibrate(
     table = read_table(scores, schemas.SCORES)
     pool = read_pool(embeddings, examples)
     if table["id"].to_pylist() != pool.ids.tolist():
-        what = f"its examples are not those of {embeddings}"
-        raise UserError(what, where=scores, do="delete both and embed again")
+        problem = f"its examples are not those of {embeddings}"
+        raise UserError(problem, where=scores, do="delete both and embed again")
     estimate, verdict, checked = calibrate(
         table,
         ratio,
@@ -212,8 +212,8 @@ def frontier(
     for name, path in zip(settings.selectors, scores, strict=True):
         table = read_table(path, schemas.SCORES)
         if table["id"] != ids:
-            what = f"ranks other examples than {ratio}"
-            raise UserError(what, where=path, do="delete both and score again")
+            problem = f"ranks other examples than {ratio}"
+            raise UserError(problem, where=path, do="delete both and score again")
         rankings[name] = ranking_of(table, bool(settings.by_chance.get(name, False)))
     estimated, _ = read_ratio(ratio, refits)
     estimated = replace(estimated, groups=read_calibrated(calibrated).codes("group"))

@@ -194,8 +194,8 @@ def remove(
         (examples, job.origin["inputs"]["examples"]),
     ):
         if digest != ranked:
-            what, do = f"is of other examples than {scores}", "rank again"
-            raise UserError(what, where=path, do=do)
+            problem, do = f"is of other examples than {scores}", "rank again"
+            raise UserError(problem, where=path, do=do)
     k = budget_of(settings.beta, ranking)
     if k == 0:
         # The budgets of the grid are refused where the texts are counted; between two of a sweep

@@ -171,8 +171,8 @@ def _selected(forget: TokenSet, removal: Path | None, examples: Path) -> TokenSe
         parts = read_groups(examples, schemas.EXAMPLES, ["id", "text"])
         for name, digest in zip(ids, text_digests(parts, ids), strict=True):
             if digests[name] != digest:
-                what = f"its text {name!r} is another one than in {examples}"
-                raise UserError(what, where=removal, do="give a list of this dataset")
+                problem = f"its text {name!r} is another one than in {examples}"
+                raise UserError(problem, where=removal, do="give a list of this dataset")
     return subset(forget, rows)
 
 

@@ -23,7 +23,10 @@ class RankingPage(Cell):
         """Return whose rankings a cell's page shows."""
         names = leading_first(config)
         return cls(
-            **{"dataset": dataset, "model": model, "seed": seed, "selectors": names},
+            dataset=dataset,
+            model=model,
+            seed=seed,
+            selectors=names,
             compared={name: comparison(config, name) for name in names},
             budgets=grid.budgets(config),
         )

@@ -119,12 +119,15 @@ class TokenManifests(Cell):
     max_length: int
 
     @classmethod
-    def of(  # type: ignore[override]
+    def of(
         cls, config: Config, *, dataset: str, model: str, seed: int, selector: str
     ) -> TokenManifests:
         """Return what the manifests of a selector's masks say of it."""
         return cls(
-            **{"dataset": dataset, "model": model, "seed": seed, "selector": selector},
+            dataset=dataset,
+            model=model,
+            seed=seed,
+            selector=selector,
             kind=kind_of(config, selector).name,
             settings=selector_settings(config, selector),
             compared=comparison(config, selector),

@@ -57,12 +57,15 @@ class CorpusManifest(Cell):
     beta: float
 
     @classmethod
-    def of(  # type: ignore[override]
+    def of(
         cls, config: Config, *, dataset: str, model: str, seed: int, selector: str, beta: str
     ) -> CorpusManifest:
         """Return what the manifest of a selector's list says of it."""
         return cls(
-            **{"dataset": dataset, "model": model, "seed": seed, "selector": selector},
+            dataset=dataset,
+            model=model,
+            seed=seed,
+            selector=selector,
             kind=kind_of(config, selector).name,
             settings=selector_settings(config, selector),
             compared=comparison(config, selector),

@@ -59,9 +59,9 @@ def _histograms(axes: Axes, scores: Scores) -> None:
     axes.legend(loc="upper center", ncols=2, frameon=False, handlelength=1.2, borderaxespad=0.1)
     axes.set(title="(a) scores by domain", xlabel="score", ylabel="density")
     if scores.both:
-        found = fisher(scores.score[scores.forget], scores.score[~scores.forget])
-        if found is not None:
-            write_above(axes, f"$D_F$ = {found:.2f}")
+        separation = fisher(scores.score[scores.forget], scores.score[~scores.forget])
+        if separation is not None:
+            write_above(axes, f"$D_F$ = {separation:.2f}")
 
 
 def _unit_square(axes: Axes, scores: Scores) -> None:

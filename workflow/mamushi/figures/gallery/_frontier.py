@@ -58,21 +58,26 @@ def draw(tables: str | Path, grid: Grid) -> Figure:
     lines = marks(grid["selectors"], grid.get("compared", ()))
     banded = [name for name in grid["selectors"] if name in BANDED] or grid["selectors"]
     pairs = product(grid["datasets"], QUANTITIES)
-    rows = {(dataset, what): f"{label(dataset)}: {QUANTITIES[what]}" for dataset, what in pairs}
+    rows = {
+        (dataset, quantity): f"{label(dataset)}: {QUANTITIES[quantity]}"
+        for dataset, quantity in pairs
+    }
     figure, panels = facets(rows, models(grid))
-    for panel, (dataset, what), model in panels:
-        own = {name: curves[dataset, model, name] for name in lines}
-        for selector, found in own.items():
-            _plot(panel, found, what, lines[selector], banded=selector in banded)
+    for panel, (dataset, quantity), model in panels:
+        of_panel = {name: curves[dataset, model, name] for name in lines}
+        for selector, curve in of_panel.items():
+            _plot(panel, curve, quantity, lines[selector], banded=selector in banded)
         _fit(panel)
-        _end(panel, [row for found in own.values() for row in found], what)
+        _end(panel, [row for curve in of_panel.values() for row in curve], quantity)
     figure.align_ylabels()
     shown = " and ".join(map(label, banded)) if len(banded) < len(lines) else "all"
     legend_below(figure, figure.axes[0], f"band ({shown}): {BAND}")
     return figure
 
 
-def _plot(axes: Axes, rows: list[Row], what: str, mark: Mapping[str, Any], *, banded: bool) -> None:
+def _plot(
+    axes: Axes, rows: list[Row], quantity: str, mark: Mapping[str, Any], *, banded: bool
+) -> None:
     beta = np.array(sorted({row["beta"] for row in rows}))
 
     def mean(name: str) -> np.ndarray[Any, Any]:
@@ -80,9 +85,11 @@ def _plot(axes: Axes, rows: list[Row], what: str, mark: Mapping[str, Any], *, ba
         return np.array([np.mean([r[name] for r in rows if r["beta"] == at]) for at in beta])
 
     every = max(1, len(beta) // MARKED)
-    axes.plot(beta, mean(what), markeredgewidth=0, markevery=every, **mark)
+    axes.plot(beta, mean(quantity), markeredgewidth=0, markevery=every, **mark)
     if banded:
-        band(axes, beta, mean(f"{what}_low"), mean(f"{what}_high"), mark["color"], alpha=0.16)
+        band(
+            axes, beta, mean(f"{quantity}_low"), mean(f"{quantity}_high"), mark["color"], alpha=0.16
+        )
 
 
 def _fit(axes: Axes) -> None:
@@ -93,10 +100,10 @@ def _fit(axes: Axes) -> None:
     axes.set_ylim(low - room, high + room)
 
 
-def _end(axes: Axes, rows: list[Row], what: str) -> None:
+def _end(axes: Axes, rows: list[Row], quantity: str) -> None:
     """Mark the level at which all lines end, and below 0 what a divergence cannot be."""
-    below = what == "preservation"
-    level = 0.0 if below else float(np.mean([row[what] for row in rows if row["beta"] == 1.0]))
+    below = quantity == "preservation"
+    level = 0.0 if below else float(np.mean([row[quantity] for row in rows if row["beta"] == 1.0]))
     # Named in the legend, and what is below 0 at the bottom: lines cross both levels.
     line = axes.axhline(level, color=NEUTRAL, linewidth=0.9, zorder=2)
     line.set(linestyle=DOTTED, label="all removed, β = 1")

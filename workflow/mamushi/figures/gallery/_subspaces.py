@@ -33,17 +33,17 @@ BANDS = (("#009E73", 30), ("#E69F00", 45), ("#CC79A7", 90))
 def draw(tables: str | Path, grid: Grid) -> Figure:
     """Draw four panels of the run that ``grid`` names (``dataset, model, seed``) in the results
     folder ``tables``. Raises ``UserError`` without its geometry."""
-    found = read_geometry(tables, grid)
+    measured = read_geometry(tables, grid)
     figure, panels = canvas(2, 2, grid)
     for panel, part in zip(panels, (_affinity, _angles, _sorted, _energy), strict=True):
-        part(panel, found)
-        panel.set_xlim(0, found["k"][-1] + 1)
+        part(panel, measured)
+        panel.set_xlim(0, measured["k"][-1] + 1)
     return figure
 
 
-def _affinity(axes: Axes, found: Geometry) -> None:
-    affinity = found["affinity"]
-    axes.plot(found["k"], affinity, color=BOTH, linewidth=1.8, zorder=4)
+def _affinity(axes: Axes, measured: Geometry) -> None:
+    affinity = measured["affinity"]
+    axes.plot(measured["k"], affinity, color=BOTH, linewidth=1.8, zorder=4)
     # The name goes to the other side of the line than the curve's end.
     below = bool(affinity[len(affinity) // 2 :].mean() > SAME_SPAN)
     reference(axes, SAME_SPAN, f"same span, {SAME_SPAN}", below=below)
@@ -57,30 +57,30 @@ def _degrees(axes: Axes) -> None:
     axes.yaxis.set_major_formatter("{x:.0f}°")
 
 
-def _angles(axes: Axes, found: Geometry) -> None:
+def _angles(axes: Axes, measured: Geometry) -> None:
     """Draw two scales: degrees on the left, the share of angles on the right."""
-    axes.plot(found["k"], found["angle_median"], color=BOTH, linewidth=1.8, zorder=4)
+    axes.plot(measured["k"], measured["angle_median"], color=BOTH, linewidth=1.8, zorder=4)
     _degrees(axes)
-    other = axes.twinx()
+    right = axes.twinx()
     look: dict[str, Any] = {"color": ABOVE, "linewidth": 1.3, "linestyle": DASHED}
-    other.plot(found["k"], found["angles_above_45"], **look)
-    share_axis(other)
-    other.grid(False)
-    other.spines["right"].set_visible(True)
-    for panel, colour, text in ((axes, BOTH, "median"), (other, ABOVE, "above 45° (dashed)")):
+    right.plot(measured["k"], measured["angles_above_45"], **look)
+    share_axis(right)
+    right.grid(False)
+    right.spines["right"].set_visible(True)
+    for panel, colour, text in ((axes, BOTH, "median"), (right, ABOVE, "above 45° (dashed)")):
         panel.tick_params(axis="y", labelcolor=colour)
         panel.set_ylabel(text, color=colour)
     axes.set(title="(b) principal angles", xlabel="dimensions k")
 
 
-def _sorted(axes: Axes, found: Geometry) -> None:
-    angles = found["angle_sorted"]
+def _sorted(axes: Axes, measured: Geometry) -> None:
+    angles = measured["angle_sorted"]
     n, low = len(angles), 0.0
     ranges: list[Patch] = []
     for colour, high in BANDS:
         # The first band has its lower edge, too: an angle of 0.
         inside = (angles <= high) & ((angles > low) | (low == 0))
-        bars(axes, found["k"][inside], angles[inside], n, colour)
+        bars(axes, measured["k"][inside], angles[inside], n, colour)
         span = f"{low:.0f}–{high:.0f}°" if high < 90 else f"above {low:.0f}°"
         # A range without an angle has no bar to take its colour from.
         name = f"{span if low else f'up to {high:.0f}°'}: {int(inside.sum())}"
@@ -106,9 +106,9 @@ def _sorted(axes: Axes, found: Geometry) -> None:
     axes.set_title(axes.get_title(), pad=6 + 1.6 * SIZE)
 
 
-def _energy(axes: Axes, found: Geometry) -> None:
-    k = found["k"]
-    plot_domains(axes, k, {name: found[f"energy_{name}"] for name in DOMAINS})
+def _energy(axes: Axes, measured: Geometry) -> None:
+    k = measured["k"]
+    plot_domains(axes, k, {name: measured[f"energy_{name}"] for name in DOMAINS})
     axes.plot(k, k / k[-1], color="#999999", linewidth=0.9, linestyle=DASHED, label="even")
     share_axis(axes)
     title = "(d) cumulative spectral energy"

@@ -41,12 +41,12 @@ def draw(tables: str | Path, grid: Grid) -> Figure:
         share_axis,
     )
 
-    found = read_geometry(tables, grid)
-    k, width = found["k"], float(found["width"])
+    measured = read_geometry(tables, grid)
+    k, width = measured["k"], float(measured["width"])
     figure, panels = canvas(1, 2, grid)
     top = min(TOP, len(k))
     for panel, name in zip(panels, DOMAINS, strict=True):
-        share, colour = found[f"variance_{name}"], COLOURS[name]
+        share, colour = measured[f"variance_{name}"], COLOURS[name]
         panel.plot(k, share, color=colour, linewidth=1.8, zorder=4)
         panel.fill_between(k, share, color=colour, alpha=0.12, linewidth=0)
         panel.plot(k, k / width, color=NEUTRAL, linewidth=1.1, linestyle=DASHED, label=EVEN)
