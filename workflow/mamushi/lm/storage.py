@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 from mamushi.errors import UserError
 from mamushi.io import seal
 from mamushi.io.files import atomic
-from mamushi.io.tensors import about, trained_metadata
+from mamushi.io.tensors import header, trained_metadata
 from mamushi.lm import parameters, sharding
 from mamushi.running import launch
 
@@ -36,7 +36,7 @@ def save_trained(path: str | Path, model: PreTrainedModel, metadata: Mapping[str
                 tensors[name] = whole.to("cpu", torch.float32).contiguous()
     if not launch.is_secondary():
         with atomic(path) as part, writing_safetensors():
-            save_file(tensors, part, metadata=about(metadata))
+            save_file(tensors, part, metadata=header(metadata))
             seal.seal(part)
 
 
