@@ -1,8 +1,7 @@
 """A results folder with made-up likelihoods, as the target `left` would leave it.
 
-40 ranked forget texts, of which 12 are planted 4 times, and 120 held-out ones, of which 12 were
-held out for those. The log-likelihood of a text that a model has seen is higher by ``MEMORY`` per
-token.
+40 ranked forget texts and 120 held-out ones. The log-likelihood of a text that a model has seen is
+higher by ``MEMORY`` per token.
 """
 
 from collections.abc import Mapping
@@ -26,9 +25,8 @@ AXES: dict[str, Any] = {
     "budgets": [0.5],
     "unlearners": ["neggrad_plus"],
 }
-RANKED, HELD, PLANTED, TOKENS, MEMORY, NOISE = 40, 120, 12, 10, 1.0, 0.05
+RANKED, HELD, TOKENS, MEMORY, NOISE = 40, 120, 10, 1.0, 0.05
 IDS = [f"i{n:02d}" for n in range(RANKED)] + [f"e{n:03d}" for n in range(HELD)]
-OFTEN = [4] * PLANTED + [None] * (RANKED - PLANTED) + [0] * PLANTED + [None] * (HELD - PLANTED)
 
 
 def removed(seed: int) -> set[str]:
@@ -45,7 +43,7 @@ def memory(name: str, seed: int) -> Mapping[str, float]:
         "base": {},
         "gold": {},
         "beta0": whole,
-        "contaminated": {k: 1.0 for k, often in zip(IDS[:RANKED], OFTEN, strict=False) if often},
+        "contaminated": whole,
         "retraining": {k: 1.0 for k in whole if k not in gone},
         "neggrad_plus": {k: 0.5 if k in gone else 1.0 for k in whole},
     }[name]
@@ -60,7 +58,6 @@ def write_model(root: Path, name: str, at: Mapping[str, Any], arm: str) -> None:
     columns = {
         "id": IDS,
         "section": ["inference"] * RANKED + ["evaluation"] * HELD,
-        "planted": OFTEN,
         "tokens": [TOKENS] * len(IDS),
         "nll": -mean * TOKENS,
     }

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.io import paths, schemas
+from mamushi.io import paths
 from mamushi.io.files import read_json, write_json
 from mamushi.io.tables import write_table
+from mamushi_extras.unlabelled.schemas import POSTERIOR
 from tests.support.removal_files import CELL, link, removal_list
 from tests.support.score_files import domains, write_examples, write_scores
 
@@ -58,6 +59,6 @@ def write_corpus(root: Path) -> Path:
         **{"log_ratio": score, "posterior": 1 / (1 + np.exp(-score))},
     }
     where: dict[str, Any] = {**CELL, "selector": "mamushi"}
-    write_table(paths.under(root, paths.POSTERIOR, **where), schemas.POSTERIOR, columns)
+    write_table(paths.under(root, paths.POSTERIOR, **where), POSTERIOR, columns)
     write_examples(paths.under(root, paths.EXAMPLES, **where), ids, domain)
     return link(path)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from threadpoolctl import threadpool_info
 
 import mamushi
 from mamushi.cli import main
-from mamushi.commands.init import REFITS
+from mamushi.config import selectors
 from mamushi.config.complete import complete
 from mamushi.errors import UserError
 from mamushi.evidence.advice import advice, read_frontier
@@ -32,11 +33,11 @@ from mamushi.io.files import read_json
 from mamushi.io.tables import read_table, write_table
 from mamushi.lm import tiny
 from mamushi.registry import load, plugin
+from mamushi.running import stage as declared
 from mamushi.running.machine import sees_gpu
 from mamushi.running.threads import as_in_a_command, side_by_side
 from mamushi.selection.pool import read_pool
 from mamushi.selection.selectors import mamushi_lr
-from mamushi.stages import _settings
 from tests.support.lab import SHAPE
 from tests.support.workflow import ROOT
 
@@ -89,6 +90,13 @@ def at(pattern: str, **more: str) -> str:
     return pattern.format(**CELL, **more)
 
 
+def settings_of(stage: str, config: Mapping[str, Any], wildcards: Mapping[str, Any]) -> str:
+    """Return the settings of a stage, of those wildcards that it has."""
+    names = inspect.signature(declared.stages()[stage].settings.of).parameters
+    known = {name: value for name, value in wildcards.items() if name in names}
+    return declared.stages()[stage].settings_text(config, **known)
+
+
 def stages(folder: Path, selector: str) -> None:
     """Run the stages of `mamushi rank` in a folder, on files of the same rows."""
     table, vectors = folder / "texts.csv", folder / "vectors.parquet"
@@ -101,7 +109,6 @@ def stages(folder: Path, selector: str) -> None:
     config = complete(
         {
             "grid": {**grid, "budgets": BUDGETS, "selectors": [selector]},
-            "evidence": {"refits": REFITS},
             "selectors": FEW,
             "datasets": {"texts": own},
             "models": {"theirs": {"embeddings": {"path": str(vectors)}}},
@@ -120,15 +127,15 @@ def stages(folder: Path, selector: str) -> None:
         known |= {"card": at(paths.DATA_CARD), "data-card": at(paths.DATA_CARD)}
         named = [each if "=" in each else f"{each}={known[each]}" for each in files]
         words = [word for each in named for word in f"--{each.replace('=', ' ', 1)}".split()]
-        given = _settings.of(stage.replace("-", "_"), config, **wildcards)
-        assert main([stage, *words, f"--settings={_settings.as_json(given)}"]) == 0
+        given = settings_of(stage, config, wildcards)
+        assert main([stage, *words, f"--settings={given}"]) == 0
 
     both, ratio = ("examples", "embeddings"), config["removal"]["ratio"]
     run("examples", "examples", "duplicates", "card", "cache")
     out = f"out={at(paths.EMBEDDINGS)}"
     run("import-embeddings", "examples", "duplicates", "vectors", "data-card", out)
     for name in dict.fromkeys([ratio, selector]):
-        of = _settings.derives(config, name)
+        of = selectors.derives(config, name)
         for stage, pattern in (("score", paths.SCORES), ("refits", paths.REFITS)):
             base = [f"base={at(pattern, selector=of)}"] if of else []
             run(stage, *both, *base, f"out={at(pattern, selector=name)}", selector=name)
@@ -139,11 +146,11 @@ def stages(folder: Path, selector: str) -> None:
     for beta in BUDGETS:
         named = {"selector": selector, "beta": paths.beta(beta)}
         files = "examples", "scores", "duplicates", f"out={at(paths.REMOVAL, **named)}"
-        run("remove", *files, beta=beta)
+        run("remove", *files, beta=str(beta))
     written = [at(paths.MANIFEST, selector=selector, beta=paths.beta(beta)) for beta in BUDGETS]
     read = ("examples", "scores", "calibrated", "stability", "duplicates")
     run("manifests", *read, f"out={' '.join(written)}", selector=selector)
-    read = "scores", f"selectors={selector}", "ratio", "calibrated"
+    read = "scores", "ratio", "calibrated"
     refits = f"refits={at(paths.REFITS, selector=ratio)}"
     run("frontier", *read, refits, f"out={at(paths.FRONTIER)}")
 
@@ -432,8 +439,8 @@ def test_texts_are_embedded_by_a_model_as_the_stages_embed_them(
     def run(stage: str, *files: str, **more: Any) -> None:
         words = [f"--{name.replace('=', '=made.')}" for name in files]
         words += [f"--{name}={value}" for name, value in more.pop("words", {}).items()]
-        given = _settings.of(stage.replace("-", "_"), config, dataset="texts", model="ours", **more)
-        assert main([stage, *words, f"--settings={_settings.as_json(given)}"]) == 0
+        given = settings_of(stage, config, {"dataset": "texts", "model": "ours", **more})
+        assert main([stage, *words, f"--settings={given}"]) == 0
 
     run("examples", "examples=e", "duplicates=d", "card=c", "cache=k")
     run("model-card", "out=m")

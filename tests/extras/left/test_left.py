@@ -8,9 +8,7 @@ import pytest
 import torch
 
 from mamushi.cli import main
-from mamushi.data.sections import LABEL
-from mamushi.io import schemas
-from mamushi.io.tables import read_metadata, read_table, write_table
+from mamushi.io.tables import read_metadata, read_table
 from mamushi.lm import device, loading, parameters, storage, tiny
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import read_tokens
@@ -37,21 +35,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def stage(made: Path, out: Path, asked: dict[str, Any], **files: Path) -> dict[str, Any]:
-    opened = OPENED | ({"unlearned": {"trained_blocks": 2}} if "unlearned" in files else {})
-    settings = {"model": opened, "questions": {"membership": asked}, "code": "c"}
-    given = {**{key: made / file for key, file in FILES.items()}, **files}
-    words = [f"--{key}={path}" for key, path in given.items()]
+def membership(made: Path, out: Path, unlearned: bool = False, **changes: Any) -> dict[str, Any]:
+    opened = OPENED | ({"unlearned": {"trained_blocks": 2}} if unlearned else {})
+    settings = {**opened, **TEXTS, **changes}
+    files = {key: made / file for key, file in FILES.items()}
+    files |= {"unlearned": made / "unlearned.safetensors"} if unlearned else {}
+    words = [f"--{key}={path}" for key, path in files.items()]
     words += [f"--execution={json.dumps(EXECUTION)}", f"--settings={json.dumps(settings)}"]
-    assert main(["ask", *words, f"--membership={out}"]) == 0
+    assert main(["membership", *words, f"--out={out}"]) == 0
     assert read_metadata(out)["settings"] == settings
     columns: dict[str, Any] = read_table(out, LIKELIHOODS).to_pydict()
     return columns
-
-
-def membership(made: Path, out: Path, unlearned: bool = False, **changes: Any) -> dict[str, Any]:
-    files = {"unlearned": made / "unlearned.safetensors"} if unlearned else {}
-    return stage(made, out, {**TEXTS, **changes}, **files)
 
 
 @pytest.mark.parametrize("unlearned", [False, True])
@@ -74,24 +68,11 @@ def test_membership_reads_the_model_that_was_made(
             nll = text_nll(model, texts, 64, device.accelerator("fp32"))
         assert [found["nll"][i] for i in rows] == pytest.approx(nll.nll, rel=1e-4)
         assert [found["tokens"][i] for i in rows] == nll.tokens.tolist()
-    assert set(found["planted"]) == {None}
 
 
-def test_fewer_texts_are_a_part_of_more_and_planted_ones_are_always_there(
-    made: Path, tmp_path: Path
-) -> None:
-    table = read_table(made / "examples.parquet", schemas.EXAMPLES)
-    forget = [row["id"] for row in table.to_pylist() if row["id"].startswith("if")]
-    often = [4 if name == forget[3] else None for name in table["id"].to_pylist()]
-    marked = tmp_path / "examples.parquet"
-    write_table(marked, schemas.EXAMPLES, {**table.to_pydict(), LABEL: often})
-    found: list[set[str]] = []
-    for texts in (2, 4):
-        asked = {**TEXTS, "texts": texts}
-        columns = stage(made, tmp_path / "o.parquet", asked, examples=marked)
-        planted = dict(zip(columns["id"], columns["planted"], strict=True))
-        assert {name for name, n in planted.items() if n == 4} == {forget[3]}
-        found.append(set(columns["id"]))
-        assert len([name for name in columns["id"] if name[0] == "e"]) == texts
-        assert len(columns["id"]) - 2 * texts <= 1
-    assert found[0] <= found[1]
+def test_fewer_texts_are_a_part_of_more(made: Path, tmp_path: Path) -> None:
+    few, more = (membership(made, tmp_path / "o.parquet", texts=n) for n in (2, 4))
+    assert {*few["id"]} < {*more["id"]}
+    for columns, texts in ((few, 2), (more, 4)):
+        assert columns["section"].count("evaluation") == texts
+        assert len(columns["id"]) == 2 * texts

@@ -12,7 +12,7 @@ from mamushi.io.tables import read_table, write_table
 from mamushi_extras.left.attacks import ATTACKS
 from mamushi_extras.left.membership_table import audit_texts
 from mamushi_extras.left.schemas import LIKELIHOODS
-from tests.support.audit_files import AXES, HELD, PLANTED, RANKED, write_all
+from tests.support.audit_files import AXES, HELD, RANKED, write_all
 
 Rows = list[dict[str, Any]]
 
@@ -45,39 +45,27 @@ def one(rows: Rows, **columns: Any) -> dict[str, Any]:
 
 def test_each_method_is_asked_about_the_texts_that_it_may_have_seen(found: Rows) -> None:
     rows = where(found, attack="loss", measure="auc")
-    asked = {
-        (row["method"], row["members"], row["planted"]): (row["texts"], row["others"])
-        for row in rows
-    }
-    half = RANKED // 2
-    for name in ("base", "beta0"):
-        assert asked.pop((name, "forget", None)) == (RANKED, HELD)
-    # It was trained on another section, but for what is planted.
-    for name in ("base", "beta0", "contaminated"):
-        assert asked.pop((name, "forget", 4)) == (PLANTED, PLANTED)
+    asked = {(row["method"], row["members"]): (row["texts"], row["others"]) for row in rows}
+    # The contaminated model was trained on another section.
+    wanted = {(name, "forget"): (RANKED, HELD) for name in ("base", "beta0")}
     for name in ("retraining", "neggrad_plus"):
-        assert asked.pop((name, "removed", None)) == (half, HELD)
-        assert asked.pop((name, "kept", None)) == (half, HELD)
-        assert asked.pop((name, "removed", 4))[1] == PLANTED
-    assert asked == {}
+        wanted |= {(name, members): (RANKED // 2, HELD) for members in ("removed", "kept")}
+    assert asked == wanted
     assert {row["attack"] for row in found} == {*ATTACKS}
 
 
-@pytest.mark.parametrize(("ready", "planted"), [((), {4}), (("small",), {None, 4})])
-def test_a_start_that_has_not_seen_them_leaves_what_is_planted(
-    root: Path, ready: tuple[str, ...], planted: set[int | None]
-) -> None:
+@pytest.mark.parametrize("ready", [(), ("small",)])
+def test_a_start_that_has_not_seen_them_is_not_asked(root: Path, ready: tuple[str, ...]) -> None:
     """A model that was trained before it came has seen all there is."""
     rows = made(root, start="contaminated", ready=ready, seeds=[0])
-    for name, expected in (
-        ("neggrad_plus", planted), ("contaminated", planted), ("retraining", {None, 4}),
-    ):  # fmt: skip
-        assert {row["planted"] for row in where(rows, method=name)} == expected
+    asked = {row["method"] for row in rows}
+    assert ({"neggrad_plus", "contaminated"} & asked != set()) == bool(ready)
+    assert "retraining" in asked
 
 
 @pytest.mark.parametrize("attack", [a for a in ATTACKS if a != "reference"])
 def test_retraining_forgets_and_unlearning_stands_between(found: Rows, attack: str) -> None:
-    rows = where(found, attack=attack, measure="auc", members="removed", planted=None)
+    rows = where(found, attack=attack, measure="auc", members="removed")
     retrained, unlearned = (one(rows, method=name) for name in ("retraining", "neggrad_plus"))
     assert retrained["verdict"] == "not told from gold"
     assert retrained["difference_low"] <= 0 <= retrained["difference_high"]
@@ -87,7 +75,7 @@ def test_retraining_forgets_and_unlearning_stands_between(found: Rows, attack: s
         assert row["difference"] == pytest.approx(row["value"] - row["gold"])
         # What it was before: beta 0 on the same texts.
         assert row["start"] >= row["value"] - 0.05
-    kept = where(found, attack=attack, measure="auc", members="kept", planted=None)
+    kept = where(found, attack=attack, measure="auc", members="kept")
     assert {row["verdict"] for row in kept} == {"more than gold"}
 
 
@@ -101,19 +89,16 @@ def test_an_attack_that_accuses_gold_models_is_marked(root: Path, tmp_path: Path
         columns["nll"] = [n - e for n, e in zip(columns["nll"], easier, strict=True)]
         write_table(path, LIKELIHOODS, columns)
     rows = where(made(copy), method="retraining", members="removed", measure="auc")
-    of_loss = one(rows, attack="loss", planted=None)
+    of_loss = one(rows, attack="loss")
     assert of_loss["at_fault"]
     assert of_loss["value"] > 0.8
     assert of_loss["verdict"] == "not told from gold"
     # What is told against other models does not ask how easy a text is.
-    assert not one(rows, attack="likelihood_ratio", planted=None)["at_fault"]
-    assert not one(rows, attack="reference", planted=None)["at_fault"]
+    assert not one(rows, attack="likelihood_ratio")["at_fault"]
+    assert not one(rows, attack="reference")["at_fault"]
 
 
 def test_what_cannot_be_estimated_says_why(root: Path, found: Rows) -> None:
-    few = one(found, method="beta0", planted=4, attack="loss", measure="tpr")
-    assert few["value"] is None
-    assert few["why"] == "12 held-out texts to compare with; this measure takes at least 100"
     base = where(found, method="base", attack="reference")
     assert {row["why"] for row in base} == {"the base model is what the attack compares with"}
     two = where(made(root, seeds=[0, 1]), attack="likelihood_ratio")

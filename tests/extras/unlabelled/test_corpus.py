@@ -12,6 +12,8 @@ import pytest
 
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
+from mamushi_extras.audit import answers
+from mamushi_extras.unlabelled import like
 from mamushi_extras.unlabelled.corpus import (
     NO_SAMPLE,
     Corpus,
@@ -20,8 +22,11 @@ from mamushi_extras.unlabelled.corpus import (
     said,
     words,
 )
-from mamushi_extras.unlabelled.like import ANSWERED, EXAMPLE, GIVEN, SCREEN, WANTED
+from mamushi_extras.unlabelled.like import EXAMPLE, WANTED
 from mamushi_extras.unlabelled.schemas import POSTERIOR
+
+GIVEN, ANSWERED = f"label_{like.GIVEN}", f"label_{answers.ANSWERED}"
+SCREEN = f"label_{like.SCREEN}"
 
 SEPARATES = {
     **{"auc": 0.9, "auc_low": 0.85, "auc_high": 0.95, "follows": []},

@@ -14,9 +14,12 @@ from mamushi.data.examples import build
 from mamushi.data.loaders.table import load
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
-from mamushi_extras.unlabelled.like import ANSWERED, GIVEN, SCREEN
+from mamushi_extras.audit.answers import ANSWERED as OF_PEOPLE
+from mamushi_extras.unlabelled.like import GIVEN as KNOWN
+from mamushi_extras.unlabelled.like import SCREEN as MARGIN
 from tests.support.corpora import write_texts as write
 
+GIVEN, ANSWERED, SCREEN = (f"label_{name}" for name in (KNOWN, OF_PEOPLE, MARGIN))
 WORDS = ["the", "engine", "of", "a", "car", "needs", "oil", "and", "its", "brakes", "fluid", "new"]
 
 
@@ -250,19 +253,16 @@ def test_a_screen_lets_through_what_is_most_like_the_examples_by_their_own_row_n
     own = raw.ids[:20]
     assert {str(row + 1) for row in range(0, 300, 30)} <= {*own}
     assert [corpus[int(name) - 1] for name in own] == list(raw.texts[:20])
-    assert raw.margin is not None
-    assert (raw.margin[:60] >= 0).all()
-    assert raw.margin[60] < 0
+    margin = np.asarray(raw.labels[MARGIN])
+    assert (margin[:60] >= 0).all()
+    assert margin[60] < 0
     table, _, counts = examples_of(raw, full)
     assert counts["screened"] == {"texts": 300, "passed": 20}
     assert counts["read"] == 300 + 42 + 30
     assert (table[SCREEN].to_numpy() < 0).sum() >= 25
     # A copy of an example, to which the fit was fitted, goes by the one without it.
     (copied,) = (row for row in table.to_pylist() if row["id"] == "31")
-    assert (
-        copied["domain"] == "forget"
-        and copied[SCREEN] == raw.margin[61] < raw.margin[own.index("31")]
-    )
+    assert copied["domain"] == "forget" and copied[SCREEN] == margin[61] < margin[own.index("31")]
     assert counts["corpus"] == 20
 
 
@@ -280,13 +280,14 @@ def test_a_screen_goes_by_the_windows_of_documents(tmp_path: Path) -> None:
     rows = [name for name in raw.ids if not name.startswith("like:")]
     assert {int(name.partition("#")[0]) - 1 for name in rows} == planted
     assert len(rows) == 20 * 10
-    assert raw.margin is not None and len(raw.margin) == 240
+    margin = np.asarray(raw.labels[MARGIN])
+    assert len(margin) == 240
     # Of the windows of a document the best one is above the end.
-    assert (raw.margin[:200].reshape(10, 20).max(axis=1) >= 0).all()
-    assert (raw.margin[:200] >= 0).sum() == 10 and (raw.margin[200:] >= 0).sum() > 30
+    assert (margin[:200].reshape(10, 20).max(axis=1) >= 0).all()
+    assert (margin[:200] >= 0).sum() == 10 and (margin[200:] >= 0).sum() > 30
     table, _, counts = examples_of(raw, full)
     assert counts["screened"] == {"texts": 300, "passed": 10}
-    assert counts["corpus"] == 200 and table[SCREEN].to_pylist() == raw.margin.tolist()
+    assert counts["corpus"] == 200 and table[SCREEN].to_pylist() == margin.tolist()
 
 
 def test_a_share_of_a_corpus_may_pass_or_all_of_it(tmp_path: Path) -> None:

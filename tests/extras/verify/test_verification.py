@@ -18,9 +18,8 @@ from mamushi.io import paths, schemas
 from mamushi.io.files import read_json, sha256, write_json
 from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.registry import plugin
-from mamushi.running.identity import digest
-from mamushi.running.stage import entry
-from mamushi.stages import _settings as settings
+from mamushi.running.identity import of_stage
+from mamushi.running.stage import stages
 from mamushi_extras.verify import verification
 from tests.support.row_changes import Rows, drop_copies, exchange_ranks, rewrite, scored, update
 from tests.support.score_files import ROWS, domains, write_embeddings, write_examples
@@ -79,12 +78,12 @@ def run(*command: object) -> None:
 def score(root: Path, name: str, seed: int = 3) -> None:
     """Its scores, and these again."""
     definition = asked(name)
-    code = digest(entry("score"), plugin("selector", definition["kind"]).module)
+    code = of_stage(stages()["score"].entry, plugin("selector", definition["kind"]).module)
     of = definition["settings"].get("of")
     settings = {**definition, "seed": seed, "code": code}
     refits = {**settings, "whole": 3, "halves": 1}
-    stages = (("score", paths.SCORES, settings), ("refits", paths.REFITS, refits))
-    for stage, pattern, given in stages:
+    pairs = (("score", paths.SCORES, settings), ("refits", paths.REFITS, refits))
+    for stage, pattern, given in pairs:
         base = ["--base", place(root, pattern, selector=of)] if of else []
         run(
             *(stage, "--examples", place(root, paths.EXAMPLES), *base),
@@ -112,11 +111,12 @@ def remove(root: Path, name: str, *, refitted: bool = True) -> None:
     both += ("--examples", place(root, paths.EXAMPLES))
     cells = [{"selector": name, "beta": paths.beta(beta)} for beta in BUDGETS]
     for beta, cell in zip(BUDGETS, cells, strict=True):
-        given = settings.of("remove", {}, beta=str(beta))
+        given = stages()["remove"].settings_text({}, beta=str(beta))
         run("remove", *both, "--out", place(root, paths.REMOVAL, **cell),
-            "--settings", settings.as_json(given))  # fmt: skip
-    code = digest(entry("manifests"))
+            "--settings", given)  # fmt: skip
+    code = of_stage(stages()["manifests"].entry)
     compared = {"compared": {"upside_down": "upside down", "random": "chance"}.get(name)}
+    compared |= {"by_chance": name == "random"}
     stable = place(root, paths.STABILITY, selector=name)
     again = ["--refits", place(root, paths.REFITS, selector=name)] if refitted else []
     run("stability", *both, *again, "--out", stable,
@@ -335,12 +335,12 @@ def test_another_seed(root: Path, capsys: pytest.CaptureFixture[str], name: str)
 def test_another_version_of_the_code(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
-    real = verification.code_digest
+    real = verification.of_stage
 
     def changed(*modules: str) -> str:
         return "0123456789abcdef" if modules[0].endswith(f".{stage}") else real(*modules)
 
-    monkeypatch.setattr(verification, "code_digest", changed)
+    monkeypatch.setattr(verification, "of_stage", changed)
     line = refused(root, capsys)
     assert "made by another version of the code: digest" in line
     assert f"of stage {stage!r}, here it is 0123456789abcdef" in line

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from mamushi.registry import load, plugin
-from mamushi.selection.crossfit import Task, with_best_windows
+from mamushi.selection.crossfit import Task
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool, Scored, rank
-from mamushi_extras.windows.documents import of_documents
+from mamushi_extras.windows.documents import DOCUMENT, of_documents, with_best_windows
 
 CODES = np.array([0, 1, 0, 1, 2, 2, 2])
 OWN = np.array([3.0, 1.0, 0.0, 1.5, 700.0, -5.0, 2.0])
@@ -20,7 +20,7 @@ def pool() -> Pool:
     ids = np.array([f"{code}#{i}-{i + 1}" for i, code in enumerate(CODES)], dtype=object)
     forget = CODES < 2
     found = Pool(ids, forget, np.zeros((7, 1), np.float16), groups=CODES)
-    return replace(found, documents=CODES, whole=True)
+    return found.with_columns(**{DOCUMENT: CODES})
 
 
 def test_a_document_has_the_mean_ratio_of_its_windows() -> None:
@@ -56,31 +56,32 @@ def planted(shift: float, seed: int = 0) -> tuple[Pool, np.ndarray]:
     x[own, 0] += shift
     ids = np.array([f"{i:04}" for i in range(len(x))], dtype=object)
     found = Pool(ids, forget, x.astype(np.float16), groups=documents)
-    return replace(found, documents=documents), own
+    found = found.with_columns(**{DOCUMENT: documents})
+    return replace(found, fold_steps=(with_best_windows,)), own
 
 
 def found(pool: Pool) -> float:
     """How well documents are told apart."""
     selector = plugin("selector", "mamushi_lr").defaults | {"solver": "newton-cholesky"}
     scored = load("selector", "mamushi_lr").score(pool, selector, 0)
-    whole = replace(pool, documents=pool.groups)
-    scores = of_documents(scored, whole, by_chance=False).scores
+    scores = of_documents(scored, pool, by_chance=False).scores
     return float(auc(scores[::EACH], pool.forget[::EACH]))
 
 
 def test_an_estimator_learns_from_the_best_window_of_a_forget_document() -> None:
     pool, own = planted(4.0)
-    assert pool.groups is not None and pool.documents is not None
+    assert pool.groups is not None
+    documents = pool.columns[DOCUMENT]
     train = np.flatnonzero(pool.groups % 5 > 0)
     moments = pool.embeddings.mean(axis=0, dtype=float), pool.embeddings.std(axis=0, dtype=float)
     task = Task(pool.embeddings, pool.forget, train, train[:0], *moments, 0, pool.groups)
-    kept = with_best_windows(task, pool.documents).train
+    kept = with_best_windows(task, pool).train
     assert {*kept} >= {*train[~pool.forget[train]]} and {*kept} <= {*train}
     chosen = kept[pool.forget[kept]]
-    assert [*pool.documents[chosen]] == [*np.unique(pool.documents[train][pool.forget[train]])]
+    assert [*documents[chosen]] == [*np.unique(documents[train][pool.forget[train]])]
     # One of eight by chance.
     assert own[chosen].mean() >= 0.5
-    assert found(pool) > found(replace(pool, documents=None)) + 0.05
+    assert found(pool) > found(replace(pool, fold_steps=())) + 0.05
 
 
 def test_no_window_is_chosen_by_the_label_of_a_text_that_is_scored() -> None:

@@ -87,7 +87,7 @@ def documents() -> Raw:
 
 def built(action: str) -> tuple[Any, Any, Any]:
     how = {"inference": 1.0}, vars(Limit()), vars(Data()) | {"near_duplicates": 0.4}
-    table, copies, counts = build(divided(documents(), CUT | {"action": action}), *how)
+    table, copies, counts = build(divided(documents(), CUT | {"action": action}, True), *how)
     return table.to_pylist(), copies.to_pylist(), counts
 
 
@@ -131,4 +131,4 @@ def test_a_copy_of_a_document_to_remove_goes_as_a_whole() -> None:
 def test_documents_need_ids_of_their_own() -> None:
     twice = replace(documents(), ids=["a", "b", "b", "c", "d", "e"])
     with pytest.raises(UserError, match="id 'b' is there twice"):
-        divided(twice, CUT)
+        divided(twice, CUT, True)

@@ -92,7 +92,7 @@ def test_words_and_embeddings_are_the_sum_of_scikit_learns_pipelines(pool: Pool)
 
 def test_behind_a_screen_the_words_are_what_it_says_of_them(pool: Pool) -> None:
     margin = np.random.default_rng(1).normal(size=len(pool.ids))
-    found = run("mamushi_words", replace(pool, texts=None, screen=margin))
+    found = run("mamushi_words", replace(pool, texts=None, columns={"words": margin}))
     vectors = run("mamushi_lr", pool, solver="newton-cholesky", alpha=1.0)
     for held in folds(found):
         one, two = vectors.scores[held], margin[held]

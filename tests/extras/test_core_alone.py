@@ -1,0 +1,85 @@
+"""The core knows no room beside it, and works where there is none."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mamushi.rooms import PACKAGE
+from tests.support.workflow import ROOT
+
+CORE = sorted((ROOT / "workflow/mamushi").rglob("*.py"))
+ROOMS = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file())
+RULES = sorted((ROOT / "workflow/rules").glob("*.smk"))
+COMMITS = {"GIT_CONFIG_GLOBAL": os.devnull}
+
+
+@pytest.mark.parametrize("path", [*CORE, *RULES], ids=lambda path: path.stem)
+def test_no_module_of_the_core_names_a_module_of_a_room(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"^\s*(from|import) mamushi_extras", text, re.MULTILINE)
+    modules = [f"{PACKAGE.name}.{room}" for room in ROOMS]
+    assert not [name for name in modules if name in text or name.replace(".", "/") in text]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the workflow without the rooms beside the core."""
+    folder = tmp_path_factory.mktemp("alone")
+    for name in ("workflow", "envs", "profiles"):
+        ignored = shutil.ignore_patterns("__pycache__", PACKAGE.name)
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    for name in ("Snakefile", "config.yaml"):
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+def run(alone: Path, *words: str | Path, cwd: Path | None = None) -> str:
+    """Run Python in the copy. Returns what it prints."""
+    env = {**os.environ, "PYTHONPATH": str(alone / "workflow")}
+    command = [sys.executable, *map(str, words)]
+    done = subprocess.run(
+        command, cwd=cwd or alone, env=env, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("targets", [["all", "evidence"], ["unlearning"]], ids=" ".join)
+def test_the_rules_of_the_core_stand_alone(alone: Path, targets: list[str]) -> None:
+    profile = ("--profile", "profiles/demo", "--dry-run", "--quiet")
+    printed = run(alone, "-m", "snakemake", *profile, *targets)
+    assert "retrain" in printed
+    assert not {"posterior", "spans", "membership"} & {*printed.split()}
+
+
+def test_the_core_ranks_a_table_and_removes_what_it_listed(alone: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    ids, marks = [f"t{i}" for i in range(200)], np.arange(200) % 2
+    rows = [f"{name},{mark},a text number {name}" for name, mark in zip(ids, marks, strict=True)]
+    (tmp_path / "texts.csv").write_text("\n".join(["id,bad,text", *rows]) + "\n")
+    vectors = (rng.normal(size=(200, 8)) + 2 * marks[:, None]).astype(np.float32)
+    table = pa.table({"id": ids, "vector": pa.array([*vectors], pa.list_(pa.float32(), 8))})
+    pq.write_table(table, tmp_path / "vectors.parquet")
+    ranked = ("--text", "text", "--id", "id", "--forget", "bad == 1")
+    options = ("--embeddings", "vectors.parquet", "--selectors", "mamushi_lr", "--budgets", "0.1")
+    run(alone, "-m", "mamushi", "rank", "texts.csv", *ranked, *options, cwd=tmp_path)
+    (listed,) = tmp_path.glob("results/runs/*/*/seed0/removals/mamushi_lr/beta0.10.parquet")
+    removed = {*pq.read_table(listed)["id"].to_pylist()}
+    assert len(removed) == 10 and all(int(name[1:]) % 2 for name in removed)
+    run(
+        *(alone, "-m", "mamushi", "apply", listed),
+        *("--data", "texts.csv", "--out", "left.csv"),
+        cwd=tmp_path,
+    )
+    left = (tmp_path / "left.csv").read_text().splitlines()
+    assert left == ["id,bad,text", *(row for row in rows if row.split(",")[0] not in removed)]
