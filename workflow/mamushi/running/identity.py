@@ -113,7 +113,9 @@ class _WithoutWords(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
-        for argument in ast.walk(node.args):
-            if isinstance(argument, ast.arg):
-                argument.annotation = None
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.arg):
+                inner.annotation = None
+            elif isinstance(inner, ast.AnnAssign):
+                inner.annotation = ast.Constant(None)
         return self.generic_visit(node)
