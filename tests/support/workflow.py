@@ -24,8 +24,9 @@ def command(*args: str | Path, directory: Path, config: Mapping[str, Any] | None
     leaves that as it is. The profile profiles/default applies, because Snakemake finds it beside
     the Snakefile.
     """
-    line = [SNAKEMAKE, *args, "--snakefile", ROOT / "Snakefile", "--directory", directory]
-    line += ["--cores", "1"]
+    # What comes later counts.
+    line = [SNAKEMAKE, "--cores", "1", *args]
+    line += ["--snakefile", ROOT / "Snakefile", "--directory", directory]
     if config is not None:
         directory.mkdir(parents=True, exist_ok=True)
         changes = directory / "changes.yaml"
