@@ -9,14 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from mamushi.cli import main
-from mamushi.lm import device, loading
-from mamushi.lm.embed import embed
-from mamushi.selection.pool import Pool
-from tests.support.real_texts import CONVERT, made_up, token_set
+from tests.support.real_texts import CONVERT
 from tests.support.workflow import ROOT
 
 
@@ -41,25 +37,3 @@ def smollm2(smollm2_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     words = ["--gguf", str(smollm2_file), "--out", str(out), "--settings", CONVERT]
     assert main(["convert", *words]) == 0
     return out / "card.json"
-
-
-@pytest.fixture(scope="session")
-def pools(smollm2: Path) -> dict[str, Pool]:
-    """By precision, 400 texts of two topics as SmolLM2 embeds the first 20 tokens of each."""
-    words, forget = made_up(200)
-    texts = token_set(smollm2, words, forget, longest=20)
-    found = {}
-    for precision in ("fp32", "bf16"):
-        accelerator = device.accelerator(precision)
-        model = device.place(loading.open_model(smollm2), precision, accelerator.device)
-        vectors = embed(
-            model,
-            texts,
-            pooling="mean",
-            layers=[-1],
-            skip_first=False,
-            batch_tokens=2048,
-            accelerator=accelerator,
-        )[0]
-        found[precision] = Pool(texts.ids, np.array(forget), vectors)
-    return found

@@ -28,7 +28,6 @@ STILL: Options = dict.fromkeys(
 )
 """Without the dropout that these families have by default."""
 STATE: Options = {"hidden_size": 16, "num_hidden_layers": 2, "state_size": 4}
-MAMBA2: Options = {"mamba_n_heads": 4, "mamba_d_head": 8, "mamba_d_state": 4, "mamba_n_groups": 1}
 
 
 def rope(kind: str, **more: Any) -> Options:

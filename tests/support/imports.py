@@ -36,17 +36,6 @@ def direct_imports(module: str) -> set[str]:
     return names
 
 
-def reached_modules(*modules: str) -> set[str]:
-    """Return modules of the packages that these import, directly or through others."""
-    reached: set[str] = set()
-    waiting = set(modules)
-    while waiting:
-        reached |= waiting
-        imports = {name for module in waiting for name in direct_imports(module)}
-        waiting = (imports & MODULES.keys()) - reached - {*PACKAGES}
-    return reached
-
-
 def strings(module: str) -> Iterator[str]:
     """Yield the texts that a module holds: it may import what they name when it runs."""
     for node in ast.walk(ast.parse(MODULES[module].read_bytes())):

@@ -7,12 +7,11 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
@@ -20,13 +19,10 @@ import yaml
 from markdown.extensions.toc import slugify
 
 from mamushi import cli, registry
-from mamushi.config.complete import declared
-from mamushi.evaluation.curves import sad_table
-from mamushi.evaluation.summary import sad_summary
-from mamushi.figures.style import HOUSE
+from mamushi.config import describe
+from mamushi.config.sections import configuration
 from mamushi.selection.pool import Pool, rank
 from mamushi.unlearning.objective import Nll
-from tests.support.grid_files import GRID, write_results
 from tests.support.pages import PAGES
 
 ROOT = Path(__file__).parents[2]
@@ -161,25 +157,19 @@ def test_commands_are_for_whoever_installed_a_wheel_or_say_that_they_are_not(pag
 
 
 def known(keys: list[str]) -> bool:
-    """Whether the schema, or a plug-in's ``SETTINGS``, has the key with this path."""
+    """Whether a section, or a plug-in's ``Settings``, has the key with this path."""
     if len(keys) > 2 and keys[0] in KINDS:
         plugins = registry.plugins(KINDS[keys[0]])
         chosen = [plugins[keys[1]]] if keys[1] in plugins else plugins.values()
         if any(keys[2] in plugin.settings for plugin in chosen):
             return True
-    return _in(declared(), keys)
-
-
-def _in(rule: Any, keys: list[str]) -> bool:
-    if not isinstance(rule, Mapping):
-        return False  # no further keys, or those of a plug-in
-    if not keys:
-        return True
-    if "oneOf" in rule:
-        return any(_in(one, keys) for one in rule["oneOf"])
-    if keys[0] in rule.get("properties", {}):
-        return _in(rule["properties"][keys[0]], keys[1:])
-    return _in(rule.get("additionalProperties"), keys[1:])
+    paths = [key.path.split(".") for key in describe.keys(configuration())]
+    for path in [*paths, ["unlearning", "lists", "NAME"]]:
+        if len(keys) <= len(path):
+            pairs = zip(keys, path, strict=False)
+            if all(part in ("NAME", key) for key, part in pairs):
+                return True
+    return False
 
 
 def leaves(given: Any, above: tuple[str, ...] = ()) -> Iterator[list[str]]:
@@ -194,7 +184,9 @@ def leaves(given: Any, above: tuple[str, ...] = ()) -> Iterator[list[str]]:
 def test_configuration_keys_are_those_that_exist() -> None:
     named = {code for text in TEXTS.values() for code in inline(text)}
     dotted = {code for code in named if re.fullmatch(r"[a-z_]+(\.[a-z0-9_]+)+", code)}
-    keys = [code.split(".") for code in dotted if code.split(".")[0] in declared()["properties"]]
+    keys = [
+        code.split(".") for code in dotted if code.split(".")[0] in describe.hints(configuration())
+    ]
     assert len(keys) > 30
     keys += [
         path
@@ -321,18 +313,3 @@ def test_the_template_of_a_loader_reads(tmp_path: Path) -> None:
     (tmp_path / "retain.txt").write_text("three\n", encoding="utf-8")
     raw = imported(TEMPLATES["two_files"]).load({"path": str(tmp_path)}, tmp_path)
     assert raw.texts == ["one", "two", "three"] and raw.forget.tolist() == [True, True, False]
-
-
-def test_the_template_of_a_figure_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    grid = GRID | {"datasets": ["alpha"], "models": ["small"]}
-    write_results(tmp_path, grid)
-    rows = sad_summary(sad_table(grid, tmp_path)).to_pylist()
-    curves = {name: [r for r in rows if r["selector"] == name] for name in grid["selectors"]}
-    module = imported(TEMPLATES["areas"])
-    monkeypatch.setattr(module, "read_curves", lambda tables, grid: {("alpha", "small"): curves})
-    with plt.rc_context(HOUSE):
-        figure = module.draw(tmp_path, grid)
-    assert [bar.get_height() for bar in figure.axes[0].patches] == [
-        curve[0]["area_mean"] for curve in curves.values()
-    ]
-    plt.close("all")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
-from mamushi.registry import plugins
 from mamushi.stages._settings import (
     EVIDENCE_TABLES,
     LEFT_TABLES,
@@ -12,6 +10,8 @@ from mamushi.stages._settings import (
     TABLES,
     UNLEARNING_TABLES,
 )
+
+from mamushi.registry import plugins
 from tests.support.captions import CONFIG, FOLDER, INCLUDES, REPORT, rendered
 
 CAPTIONS = sorted(path.name for path in REPORT.glob("*.rst"))

@@ -20,7 +20,6 @@ from tests.support.figures import draw
 
 RUN = {"dataset": "jigsaw", "model": "gemma-2-2b", "seed": 3}
 N1, N2, K, WIDTH = 60, 140, 80, 256
-GEOMETRIC = ("variance", "discrimination", "subspaces")
 
 
 def scores() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -145,10 +144,3 @@ def test_subspaces_show_affinity_angles_and_energy(root: Path) -> None:
     for name in ("forget", "retain"):
         energy = curve(fourth, COLOURS[name]).get_ydata()
         np.testing.assert_allclose(energy, columns[f"energy_{name}"])
-
-
-@pytest.mark.parametrize("name", GEOMETRIC)
-def test_a_single_component_is_drawn(tmp_path: Path, name: str) -> None:
-    columns = geometric(1) | {"power": np.zeros(1)}
-    write_geometry(tmp_path, columns, {"width": 1})
-    assert drawn(tmp_path, name).axes

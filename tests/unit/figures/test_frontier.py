@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from mamushi.figures.style import MARKS, NEUTRAL
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
-from tests.support.figures import bands, draw, legend_texts
+from tests.support.figures import draw, legend_texts
 
 BETAS = (0.0, 0.5, 1.0)
 HEIGHTS = {"random": 1.0, "mamushi": 2.0, "lr_cos": 3.0}
@@ -94,30 +93,3 @@ def test_panels_and_means(tables: Path) -> None:
     assert all(text.xy == (0, 0) for axis in axes.flat for text in axis.texts)
     figure, axes = drawn(tables, GRID | {"datasets": ["real"]})
     assert axes.shape == (2, 2)
-
-
-@pytest.mark.parametrize(
-    ("selectors", "banded", "said"),
-    [
-        (["random", "mamushi", "lr_cos"], ["random", "mamushi"], "Random and Mamushi"),
-        (["lr_cos", "mamushi"], ["mamushi"], "Mamushi"),
-        (["lr_cos"], ["lr_cos"], "all"),
-    ],
-)
-def test_bands_and_what_the_picture_says_of_them(
-    tables: Path, selectors: list[str], banded: list[str], said: str
-) -> None:
-    figure, axes = drawn(tables, GRID | {"selectors": selectors})
-    (legend,) = figure.legends
-    words = " ".join(legend.get_title().get_text().split())
-    assert words.startswith(f"band ({said}): 95% interval over texts, calibration and")
-    box = legend.get_window_extent()
-    assert box.x0 >= 0 and box.x1 <= figure.bbox.x1
-    shapes = [c for c in axes[0, 0].collections if isinstance(c, PolyCollection)]
-    names = [name for name in selectors if name in banded]
-    colours = [to_hex(shape.get_facecolor()[0]).upper() for shape in shapes]
-    assert colours == [MARKS[name][0].upper() for name in names]
-    for corners, name in zip(bands(axes[0, 0]), names, strict=True):
-        at_end = corners[np.isclose(corners[:, 0], 1.0), 1]
-        assert at_end.min() == pytest.approx(HEIGHTS[name] + 0.5 - 0.5)
-        assert at_end.max() == pytest.approx(HEIGHTS[name] + 0.5 + 1)

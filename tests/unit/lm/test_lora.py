@@ -1,6 +1,5 @@
 """Low-rank adapters and training of all parameters, by the engine that trains the last blocks."""
 
-import sys
 from itertools import cycle
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import torch
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from mamushi.errors import UserError
 from mamushi.lm import device, parameters
 from mamushi.lm.batches import collate, examples_of_step
 from mamushi.lm.loss import TokenLoss
@@ -123,20 +121,3 @@ def test_a_merged_model_says_what_the_one_with_adapters_said() -> None:
         ]
         torch.testing.assert_close(trained(input_ids=ids).logits, said, rtol=1e-4, atol=1e-4)
         assert not torch.allclose(model(family)(input_ids=ids).logits, said, atol=1e-2)
-
-
-def test_target_modules_name_the_modules_that_have_adapters(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    found = with_adapters("llama", target_modules=["q_proj", "mlp.up_proj"])
-    assert {
-        name.split(".lora_")[0].partition(".layers.")[2] for name in parameters.adapters(found)
-    } == {f"{block}.{name}" for block in range(3) for name in ("self_attn.q_proj", "mlp.up_proj")}
-    for wanted in (["nope"], ["q_proj", "nope"], ["input_layernorm"]):
-        with pytest.raises(UserError, match=r"^training\.lora\.target_modules: ") as error:
-            with_adapters("llama", target_modules=wanted)
-        assert wanted[-1] in str(error.value).replace("LlamaRMSNorm", "input_layernorm")
-        assert "\n" not in str(error.value)
-    monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(UserError, match=r"package peft.*pip install 'mamushi-unlearn\[lora\]'"):
-        with_adapters("llama")

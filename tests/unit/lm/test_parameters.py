@@ -14,7 +14,6 @@ from transformers import (
     Qwen2Config,
 )
 
-from mamushi.errors import UserError
 from mamushi.lm import parameters
 from tests.support.models import PARTS
 
@@ -114,12 +113,3 @@ def test_the_last_blocks_and_both_embeddings_alone_are_trained(family):
     tied = model.get_output_embeddings().weight is model.get_input_embeddings().weight
     assert tied == (family in ("gpt2", "opt"))
     assert len(names) - len(in_blocks) == (1 if tied else 2)
-
-
-def test_more_blocks_than_there_are():
-    model = on_meta(TINY["llama"])
-    with pytest.raises(UserError, match=r"trained_blocks: asks for 4 blocks, but the model has 3"):
-        parameters.trained_names(model, {**PAPER, "trained_blocks": 4})
-    model.config.num_hidden_layers = 7
-    with pytest.raises(UserError, match="found no list of 7 transformer blocks"):
-        parameters.decoder_blocks(model)
