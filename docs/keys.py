@@ -1,7 +1,7 @@
 """The page ``keys.md``, every key of config.yaml with its type, default and meaning, and the JSON
 Schema ``config.schema.json`` for editors.
 
-Both come from the declaration that the program checks by, and from the plug-ins' ``SETTINGS``.
+Both come from the declaration that the program checks by, and from the ``Settings`` of plug-ins.
 MkDocs runs this file as a hook (``hooks`` in mkdocs.yml).
 """
 
@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any, get_args, get_origin
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from pydantic import TypeAdapter
 
-from mamushi.config.complete import declared
-from mamushi.config.schema import Rule, allowed, meaning
+from mamushi.config.describe import NONE, Key, hints, keys, meanings, sections_in
+from mamushi.config.kinds import Entries, Section
+from mamushi.config.sections import configuration
 from mamushi.registry import plugins
 
 HEAD = """# Keys
@@ -25,63 +28,127 @@ while you write it, by [config.schema.json](config.schema.json).
 """
 PLUGINS = {"datasets": "dataset", "selectors": "selector", "unlearners": "unlearner"}
 """Sections whose entries have the settings of their kind as further keys."""
-OWN_WORDS = ("allowed", "missing", "declared", "multipleOf")
-"""What a rule says beyond the standard, or what editors take to the last bit of a number: 0.1 is
-then no multiple of 0.000001."""
+WORDS = {
+    **{"integer": "a whole number", "number": "a number", "boolean": "true or false"},
+    **{"string": "text", "array": "a list", "object": "a mapping of keys to values"},
+    "null": "null",
+}
+BOUNDS = {
+    "exclusiveMinimum": "greater than",
+    "minimum": "at least",
+    "exclusiveMaximum": "less than",
+    "maximum": "at most",
+    "minItems": "entries at least",
+    "maxItems": "entries at most",
+    "pattern": "matching",
+}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the page and the schema to the files in the folder."""
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **plain(declared())}
-    text = json.dumps(schema, indent=1)
+    text = json.dumps(schema(), indent=1)
     files.append(File.generated(config, "guide/config.schema.json", content=text))
     files.append(File.generated(config, "guide/keys.md", content=page()))
     return files
 
 
-def plain(rule: Rule) -> Rule:
-    """Return a rule in the standard's words alone, with descriptions, as editors read it."""
-    found: Rule = {}
-    for word, value in rule.items():
-        if word == "properties":
-            found[word] = {key: plain(setting) for key, setting in value.items()}
-        elif word == "oneOf":
-            found[word] = [plain(each) for each in value]
-        elif word not in OWN_WORDS:
-            found[word] = plain(value) if isinstance(value, dict) and word != "default" else value
-    return {**found, "description": meaning(rule)} if meaning(rule) else found
+# The schema -----------------------------------------------------------------------------------
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of a configuration, with the meaning of each key."""
+    rule = described(configuration())
+    for name, hint in hints(configuration()).items():
+        entries = [part for part in get_args(hint) if isinstance(part, Entries)]
+        if entries:
+            kinds = [described(kind) for kind in sections_in(hint)]
+            for kind in kinds if name in PLUGINS else ():
+                # With the settings of its plug-in, which only the program knows.
+                kind |= {"additionalProperties": True, "required": []}
+            rule["properties"][name]["additionalProperties"] = {"anyOf": kinds}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **rule}
+
+
+def described(section: type[Section]) -> dict[str, Any]:
+    """Return the JSON Schema of a section without references."""
+    rule = TypeAdapter(section).json_schema()
+    return resolved(rule, rule.pop("$defs", {}), section)
+
+
+def resolved(rule: Any, parts: dict[str, Any], section: type[Any] | None = None) -> Any:
+    """Return a rule with its parts in the place of references to them, and with descriptions."""
+    if isinstance(rule, list):
+        return [resolved(item, parts, section) for item in rule]
+    if not isinstance(rule, dict):
+        return rule
+    if "$ref" in rule:
+        part = parts[rule["$ref"].rpartition("/")[2]]
+        return resolved({**part, **{k: v for k, v in rule.items() if k != "$ref"}}, parts, section)
+    plain = {k: v for k, v in rule.items() if k not in ("title", "default", "multipleOf")}
+    found = {
+        key: resolved(value, parts, section) for key, value in plain.items() if key != "properties"
+    }
+    if "default" in rule:
+        found["default"] = rule["default"]
+    if "properties" in rule:
+        inner = hints(section) if section else {}
+        found["properties"] = {}
+        for key, setting in rule["properties"].items():
+            below = sections_in(inner.get(key))
+            found["properties"][key] = resolved(setting, parts, below[0] if below else None)
+            if section and meanings(section).get(key):
+                found["properties"][key]["description"] = meanings(section)[key]
+    return found
+
+
+# The page -------------------------------------------------------------------------------------
 
 
 def page() -> str:
     """Return the whole page in Markdown, a table for each section and each plug-in."""
     parts = [HEAD]
-    for name, section in declared()["properties"].items():
-        parts += [f"## {name}", "", escaped(meaning(section)), "", *table(section, name)]
+    rows: dict[str, list[Key]] = {}
+    for key in keys(configuration()):
+        rows.setdefault(key.path.partition(".")[0], []).append(key)
+    for name, meaning in meanings(configuration()).items():
+        parts += [f"## {name}", "", escaped(meaning), "", *table(rows[name])]
         for kind, plugin in plugins(PLUGINS[name]).items() if name in PLUGINS else ():
             parts += [f"### {name}: {kind}", "", escaped(plugin.summary), ""]
             if plugin.settings:
-                parts += table({"properties": plugin.settings}, f"{name}.{kind.upper()}")
+                parts += table(keys(plugin.section, f"{name}.{kind.upper()}."))
     return "\n".join(parts)
 
 
-def table(section: Rule, at: str) -> list[str]:
+def table(rows: list[Key] | Iterator[Key]) -> list[str]:
     """Return the lines of a section's table."""
-    rows = [f"| {' | '.join(row)} |" for row in keys(section, at)]
-    return ["| key | allowed | default | meaning |", "|---|---|---|---|", *rows, ""]
+    lines = []
+    for key in rows:
+        default = "" if key.default is NONE else f"`{json.dumps(key.default)}`"
+        lines.append(
+            f"| `{key.path}` | {escaped(allowed(key.hint))} | {default} | {escaped(key.meaning)} |"
+        )
+    return ["| key | allowed | default | meaning |", "|---|---|---|---|", *lines, ""]
 
 
-def keys(rule: Rule, at: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yield each key below a rule: its path, what is allowed, its default and its meaning."""
-    others = rule.get("additionalProperties")
-    inner = others.get("oneOf", [others]) if isinstance(others, dict) else []
-    entries = [each for each in inner if "properties" in each]
-    for entry in entries:
-        yield from keys(entry, f"{at}.NAME")
-    for key, setting in rule.get("properties", {}).items():
-        yield from keys(setting, f"{at}.{key}")
-    if not entries and "properties" not in rule:
-        default = f"`{json.dumps(rule['default'])}`" if "default" in rule else ""
-        yield f"`{at}`", escaped(allowed(rule)), default, escaped(meaning(rule))
+def allowed(hint: Any) -> str:
+    """Return what a type allows, in words: ``a number greater than 0, or null``."""
+    if get_origin(hint) is None and not isinstance(hint, type):
+        return "anything"
+    return words_of(TypeAdapter(hint).json_schema())
+
+
+def words_of(rule: dict[str, Any]) -> str:
+    """Return what a rule allows, in words."""
+    if "anyOf" in rule:
+        return ", or ".join(words_of(one) for one in rule["anyOf"])
+    if "enum" in rule or "const" in rule:
+        return "one of: " + ", ".join(map(str, rule.get("enum", [rule.get("const")])))
+    words = WORDS.get(rule.get("type", "object"), "anything")
+    words += f" (each entry {words_of(rule['items'])})" if rule.get("items") else ""
+    bounds = [f"{word} {rule[bound]}" for bound, word in BOUNDS.items() if bound in rule]
+    return f"{words} {' and '.join(bounds)}".strip() + (
+        ", all different" if rule.get("uniqueItems") else ""
+    )
 
 
 def escaped(text: str) -> str:

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from mamushi.commands import init
-from mamushi.config.complete import complete, own_ratio
+from mamushi.config.complete import complete
 from mamushi.config.sources import files
 from mamushi.data import rows as looked_at
 from mamushi.errors import UserError
@@ -187,7 +187,6 @@ def test_vectors_budgets_and_selectors_of_ones_own(
     }
     assert given["grid"]["budgets"] == [0.05, 0.5]
     assert given["grid"]["selectors"] == ["mamushi_lr"]
-    assert own_ratio({"grid": {"selectors": ["token_unigram", "mamushi_lr"]}}) == "mamushi_lr"
     assert complete(given)["removal"]["ratio"] == "mamushi_lr"
     # Without a tokenizer there are no tokens to rank, unless somebody asks for them.
     started(*words, *chosen[:-2], "--force")

@@ -1,4 +1,4 @@
-"""Names of models, and which configured models are asked what."""
+"""Names of models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mamushi.config import arms, questions
+from mamushi.config import arms
 from mamushi.config.arms import Arm
 from mamushi.errors import UserError
 
@@ -55,10 +55,10 @@ def test_what_a_model_is_opened_from(name: str, model: str, origin: str, base: s
     assert (arm.origin(CONFIG, model), arm.base(CONFIG, model)) == (origin, base)
 
 
-def test_the_wildcard_matches_models_that_are_kept() -> None:
-    kept = re.compile(arms.kept(CONFIG))
-    found = {name for name in [*NAMES, "axb/lists/mine", "gold2"] if kept.fullmatch(name)}
-    assert found == {*arms.ENDPOINTS, "salun/lists/mine"}
+def test_the_wildcard_matches_every_model_of_a_cell() -> None:
+    pattern = re.compile(arms.pattern(CONFIG | {"selectors": {"mamushi": {}, "a": {}}}))
+    wrong = ["axb/lists/mine", "gold2", "salun/c/beta0.10", "salun/a/beta1"]
+    assert [name for name in [*NAMES, *wrong] if not pattern.fullmatch(name)] == wrong
 
 
 def test_older_results_are_refused_in_one_line(tmp_path: Path) -> None:
@@ -69,18 +69,3 @@ def test_older_results_are_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is of an older version") as error:
         arms.require_current(tmp_path / "results")
     assert "move the folder" in str(error.value) and "\n" not in str(error.value)
-
-
-def test_models_of_two_sections_are_asked_by_both() -> None:
-    axes = {"datasets": ["d"], "models": ["plain"], "seeds": [0, 1], "unlearners": ["salun"]}
-    config = {
-        **CONFIG,
-        "probe": {**axes, "selectors": ["a", "b"], "budget": 0.2},
-        "left": {**axes, "seeds": [1], "selectors": ["b"], "budgets": [0.2, 0.5]},
-    }
-    assert questions.models(config, ()) == {}
-    both = questions.models(config, ("probe", "left"))
-    assert (both["seed"], both["selector"], both["beta"]) == (["1"], ["b"], ["0.20"])
-    assert questions.asked("retrain", ("probe",)) == ["relearn"]
-    every = ["generate", "relearn", "membership"]
-    assert questions.asked("unlearn", ("probe", "left")) == every

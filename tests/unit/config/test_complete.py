@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import ast
 import math
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from mamushi import registry
-from mamushi.config import arms, grid, schema
-from mamushi.config.complete import complete, declared
-from mamushi.config.models import Lora
+from mamushi.config import arms, grid
+from mamushi.config.complete import complete
+from mamushi.config.describe import hints, keys, meanings, sections_in
+from mamushi.config.kinds import defaults
+from mamushi.config.sections import configuration
+from mamushi.config.selectors import selector_settings
 from mamushi.config.sources import files
-from mamushi.stages import _settings as settings
+from mamushi.registry import plugins
 from tests.support.configurations import ROOT, Config, laid_over, minimal, paper
 
 JIGSAW = ("train.csv", "test.csv", "test_labels.csv")
@@ -24,29 +28,18 @@ SECTIONS = ["data", "tokens", "training", "embedding", "evaluation", "execution"
 
 
 def test_the_schema_for_editors_is_valid_and_takes_what_the_program_takes() -> None:
-    keys: dict[str, Any] = runpy.run_path(str(ROOT / "docs/keys.py"))
-    rule = keys["plain"](declared())
+    page: dict[str, Any] = runpy.run_path(str(ROOT / "docs/keys.py"))
+    rule = page["schema"]()
     Draft202012Validator.check_schema(rule)
     Draft202012Validator(rule).validate(paper())
     assert rule["properties"]["training"]["properties"]["epochs"]["description"]
 
 
 def test_every_key_is_described() -> None:
-    def check(at: str, rule: Config) -> None:
-        named = rule.get("additionalProperties")
-        for each in named.get("oneOf", [named]) if isinstance(named, dict) else ():
-            check(f"{at}.*", each)
-        for key, setting in rule.get("properties", {}).items():
-            assert schema.meaning(setting), f"{at}.{key}"
-            check(f"{at}.{key}", setting)
-
-    check("", declared())
-
-
-def made(stage: str, config: dict[str, Any], **given: Any) -> Any:
-    """The settings of a stage for a cell of this configuration."""
-    cell = {"dataset": "made", "model": "tiny", "seed": 0}
-    return settings.of(stage, complete(config), **{**cell, **given})
+    declared = list(keys(configuration()))
+    for kind in registry.FOLDERS:
+        declared += [key for found in plugins(kind).values() for key in keys(found.section)]
+    assert [key.path for key in declared if not key.meaning] == []
 
 
 @pytest.mark.parametrize(
@@ -67,25 +60,6 @@ def test_the_ratio_is_estimated_by_a_selector_that_is_asked_for(
     config["grid"] = {**config["grid"], "selectors": selectors}
     config["removal"] = {"ratio": given}
     assert complete(config)["removal"]["ratio"] == ratio
-
-
-def test_a_method_left_at_its_default_is_no_part_of_what_results_are_compared_by() -> None:
-    config = minimal() | {"unlearners": {"salun": {}}}
-    written = settings.as_json(made("retrain", config, role="retrained"))
-    unlearned = settings.as_json(made("unlearn", config, unlearner="salun"))
-    assert "method" not in written + unlearned and "lora" not in written + unlearned
-    # Without the method `lora`, its adapters say nothing.
-    config["training"] = {"lora": {"rank": 4}}
-    assert settings.as_json(made("retrain", config, role="retrained")) == written
-    config["training"]["method"] = "lora"
-    config["models"]["tiny"]["training"] = {"lora": {"alpha": 4}}
-    retrained = made("retrain", config, role="retrained")
-    assert json.loads(settings.as_json(retrained))["training"]["method"] == "lora"
-    # A model changes single keys of the adapters.
-    adapters = Lora(rank=4, alpha=4.0, dropout=0.0, target_modules=None)
-    assert retrained.training.lora == adapters
-    started = made("unlearn", config, unlearner="salun")
-    assert (started.method, started.lora) == ("lora", adapters)
 
 
 def test_the_paper_needs_no_defaults() -> None:
@@ -146,15 +120,15 @@ def test_networks_of_another_selector_come_with_its_settings() -> None:
     full = complete(config)
     mamushi = registry.plugin("selector", "mamushi").defaults
     wanted = {**mamushi, "batch_size": 64, "seeds_averaged": 3}
-    assert settings.selector_settings(full, "auto")["networks"] == wanted
+    assert selector_settings(full, "auto")["networks"] == wanted
     del config["selectors"]["auto"]
     config["selectors"]["mamushi"] = {"epochs": 7}
-    given = settings.selector_settings(complete(config), "auto")["networks"]
+    given = selector_settings(complete(config), "auto")["networks"]
     assert given == {**mamushi, "epochs": 7}
 
 
 def test_completing_twice_changes_nothing() -> None:
-    for config in (paper(), minimal(), laid_over("studies/real/config.yaml")):
+    for config in (paper(), minimal(), laid_over("profiles/demo/science.yaml")):
         full = complete(config)
         assert complete(full) == full
 
@@ -293,19 +267,13 @@ def test_what_is_left_is_asked_of_the_grids_cells() -> None:
     assert full["unlearners"]["salun"]["training"] == full["unlearning"]["training"]
 
 
-def test_what_is_planted_is_a_setting_of_its_dataset_alone() -> None:
+def test_a_room_beside_the_core_has_keys_of_its_own() -> None:
     config = minimal()
-    plain = made("examples", config)
+    assert complete(config)["datasets"]["made"]["planted"] is None
     config["datasets"]["made"]["planted"] = {"texts": 3}
     config["models"]["tiny"]["pretraining"]["domains"] = ["retain"]
-    planted = made("examples", config)
-    assert planted.planted == {"texts": 3, "repeats": [1, 4, 16]}
-    # Data that was made before the key was there is not made again for it.
-    assert "planted" not in settings.as_json(plain)
-    # A key of null at a loader that had none before.
-    assert paper()["datasets"]["jigsaw"]["forget"] is None
-    assert "forget" not in made("examples", complete(paper()), dataset="jigsaw").loader
-    assert "planted" in settings.as_json(planted)
+    planted = {"texts": 3, "repeats": [1, 4, 16]}
+    assert complete(config)["datasets"]["made"]["planted"] == planted
 
 
 def test_a_second_version_of_an_unlearner_has_a_training_of_its_own() -> None:
@@ -336,20 +304,67 @@ def test_a_contaminated_model_is_unlearned_as_it_is() -> None:
     assert arms.is_untrained(ready(), "ours", "contaminated")
     assert arms.Arm("contaminated").base(ready(), "ours") == "ours"
     assert arms.Arm("gold").base(ready(), "ours") == "tiny"
-    start = made("unlearn", ready(), model="ours", unlearner="salun").start
-    assert (start.training, start.precision) == (None, "fp32")
     plain = complete(minimal())
     assert arms.start(plain, "tiny") == "beta0"
 
 
-def test_endpoints_are_opened_as_they_were_trained() -> None:
-    config = ready()
-    trained = made("finetune", config, model="ours", role="gold").training
-    for opened in (
-        made("judge", config, model="ours", arm="gold"),
-        made("ask", config, model="ours", arm="gold", asked=["generate"]).model,
-    ):
-        assert opened.training is not None
-        assert vars(opened.training).items() <= vars(trained).items()
-        assert opened.training.trained_blocks == 2
-        assert opened.precision == trained.precision == "fp32"
+# One place for each default -----------------------------------------------------------------------
+
+
+def test_a_default_is_declared_once() -> None:
+    """A key with its meaning and its default that several sections have is declared in one, from
+    which the others have it."""
+    declared: dict[tuple[str, str, str], set[str]] = {}
+    sections = [configuration(), *sections_below(configuration())]
+    sections += [found.section for kind in registry.FOLDERS for found in plugins(kind).values()]
+    for section in sections:
+        for base in section.__mro__:
+            for key in vars(base).get("__annotations__", {}):
+                meaning = meanings(section).get(key)
+                value = defaults(section).get(key)
+                if meaning and value is not None:
+                    declared.setdefault((key, meaning, repr(value)), set()).add(base.__qualname__)
+    assert {key: bases for key, bases in declared.items() if len(bases) > 1} == {}
+
+
+def sections_below(section: type[Any]) -> Iterator[type[Any]]:
+    for hint in hints(section).values():
+        for held in sections_in(hint):
+            yield held
+            yield from sections_below(held)
+
+
+GENERIC = {"alpha", "examples", "inference", "repeats", "seed", "synonyms", "texts", "tolerance"}
+"""Keys whose names stand for other things as well."""
+
+
+def numbers(tree: ast.AST) -> Iterator[tuple[str, object]]:
+    """Every name that a function or a mapping gives a constant, with the constant."""
+    for node in ast.walk(tree):
+        pairs: list[tuple[Any, ast.expr | None]] = []
+        if isinstance(node, ast.FunctionDef):
+            arguments = [*node.args.posonlyargs, *node.args.args][::-1]
+            pairs += zip(arguments, node.args.defaults[::-1], strict=False)
+            pairs += zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+        elif isinstance(node, ast.Dict):
+            pairs += zip(node.keys, node.values, strict=True)
+        for name, value in pairs:
+            if isinstance(value, ast.Constant):
+                yield getattr(name, "arg", getattr(name, "value", None)), value.value
+
+
+def test_no_module_has_a_default_of_its_own_for_a_key() -> None:
+    declared = [*keys(configuration())]
+    for kind in ("dataset", "selector", "unlearner"):
+        declared += [key for found in plugins(kind).values() for key in keys(found.section)]
+    names = {
+        key.path.rpartition(".")[2] for key in declared if type(key.default) in (int, float)
+    } - GENERIC
+    assert {"whole", "halves", "max_length", "seeds_averaged"} <= names
+    repeated = [
+        f"{path.name}: {name} {value}"
+        for path in (ROOT / "workflow").rglob("*.py")
+        for name, value in numbers(ast.parse(path.read_text(encoding="utf-8")))
+        if name in names and type(value) in (int, float) and value
+    ]
+    assert repeated == []

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from mamushi.config.complete import complete
-from mamushi.stages import _settings as settings
-from mamushi.stages.models import model_files
+from mamushi.stages.data import Examples
+from mamushi.stages.models import ModelCard, model_files
+from mamushi.stages.unlearn import Unlearn
 
 
 def config(**model: Any) -> dict[str, Any]:
@@ -51,13 +52,13 @@ def digest(text: str) -> str:
 
 
 def listed(given: dict[str, Any], name: str) -> Any:
-    return settings.of("unlearn", given, **CELL, unlearner="salun", list=name)
+    return Unlearn.of(given, **CELL, unlearner="salun", list=name)
 
 
 def test_files_by_their_digests() -> None:
-    assert settings.of("examples", config(), dataset="own").inputs == {"own.csv": digest("own.csv")}
+    assert Examples.of(config(), dataset="own").inputs == {"own.csv": digest("own.csv")}
     assert listed(config(), "agreed").inputs == {"agreed.txt": digest("agreed.txt")}
-    card: Any = settings.of("model-card", config(), model="lab")
+    card = ModelCard.of(config(), model="lab")
     assert card.inputs.keys() == {"config.json", "a.safetensors"}
 
 
@@ -66,6 +67,6 @@ def test_a_dry_run_does_without_files_that_are_not_there() -> None:
     Path("own.csv").unlink()
     Path("lab").rename("gone")
     assert listed(given, "made").inputs == {}
-    assert settings.of("examples", given, dataset="own").inputs == {}
-    assert settings.of("model-card", given, model="lab").inputs == {}
+    assert Examples.of(given, dataset="own").inputs == {}
+    assert ModelCard.of(given, model="lab").inputs == {}
     assert model_files(hub, "lab") == []

@@ -15,6 +15,7 @@ import pytest
 from sklearn.datasets import load_files
 
 from mamushi.config.complete import ConfigError, complete
+from mamushi.config.describe import meanings
 from mamushi.data import rows
 from mamushi.data.examples import build
 from mamushi.data.loaders import jigsaw, newsgroups, table
@@ -32,9 +33,8 @@ def test_every_loader_declares_its_settings_and_files() -> None:
     for name, found in plugins("dataset").items():
         assert found.summary, name
         assert set(found.files) <= set(found.settings)
-        for setting, rule in found.settings.items():
-            assert rule["description"], (name, setting)
-            assert setting not in ("sections", "limit", "kind")
+        assert all(meanings(found.section).values())
+        assert not {"sections", "limit", "kind"} & found.settings.keys()
 
 
 # Jigsaw ---------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 from sklearn.covariance import LedoitWolf
 from sklearn.metrics.pairwise import cosine_distances, paired_distances
 
+from mamushi.config.describe import meanings
 from mamushi.errors import UserError
 from mamushi.registry import load, plugin, plugins
 from mamushi.selection import pool as pool_module
@@ -252,14 +253,13 @@ def test_every_selector_documents_itself_and_its_settings():
     found = plugins("selector")
     expected = (
         "random l2_norm cos_mu2 lr_cos lr_maha vmf coreset kcenter mamushi mamushi_lr anti_mamushi "
-        "linear lexical mamushi_words auto token_unigram token_random greedy_unigram"
+        "linear lexical mamushi_words auto token_unigram token_random"
     )
     assert found.keys() == {*expected.split(), "oracle"}
     for selector in found.values():
         assert selector.summary
-        for rule in selector.settings.values():
-            assert rule["description"].endswith(".")
-            assert "default" in rule
+        assert selector.defaults.keys() == selector.settings.keys()
+        assert all(text.endswith(".") for text in meanings(selector.section).values())
     assert found["oracle"].needs_truth is True
     anti = found["anti_mamushi"]
     assert anti.defaults[anti.derives or ""] == "mamushi"

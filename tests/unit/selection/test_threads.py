@@ -15,7 +15,6 @@ from mamushi.running.threads import one_for_arithmetic
 one_for_arithmetic()
 import hashlib, json, sys
 import numpy as np
-from mamushi.lm.tokens import TokenSet
 from mamushi.registry import load, plugin, plugins
 from mamushi.selection.pool import Pool, rank
 from mamushi.selection.refits import refits
@@ -27,11 +26,7 @@ ids = np.array([f"t{i:04d}" for i in range(800)], dtype=object)
 half = x.astype(np.float16)
 texts = np.array([" ".join(rng.choice(list("abcdefgh"), 6)) for _ in ids], dtype=object)
 layers = {depth: half[:, ::-1].copy() for depth in (0.25, 0.5, 0.75)}
-words = rng.integers(0, 50, 4000).astype(np.int32)
-domains = np.where(forget, "forget", "retain").astype(object)
-tokens = TokenSet(ids, domains, words, 5 * np.arange(801))
-given = {"layers": layers, "texts": texts, "tokens": tokens, "others": tokens}
-pool = Pool(ids, forget, half, truth=x[:, 0], **given)
+pool = Pool(ids, forget, half, truth=x[:, 0], layers=layers, texts=texts)
 few = {"epochs": 2, "folds": 3, "seeds_averaged": 2, "hidden": [64, 32], "batch_size": 400}
 few["networks"] = {**plugin("selector", "mamushi").defaults, **few}
 few["inner_networks"] = 1

@@ -28,8 +28,6 @@ EXAMPLES, HITS = "mamushi_words", {"mamushi_lr": {"solver": "newton-cholesky", "
 few texts, and some of their kind among the rest, need a strong penalty (studies/unlabelled/positive.py)."""
 TOKENS = "token_unigram"
 """How tokens are ranked beside the texts: without a training."""
-REFITS = {"whole": 2, "halves": 1}
-"""How often each selector scores again."""
 NEEDED = {
     "data": ("DATA", "the table of texts (a file or folder)"),
     "text": ("--text", "the column with the text"),
@@ -238,6 +236,8 @@ WINDOWS = "\n    windows: {} # a paragraph, or a part of one, is a text of its o
 
 def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str, Any]:
     """Return the values of the configuration."""
+    from mamushi.config.kinds import defaults
+    from mamushi.config.sections import Refits
     from mamushi.data.expression import parse
     from mamushi.data.readers import check_columns
 
@@ -264,7 +264,7 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
         "dataset": as_yaml(_name(path.name, "texts")),
         "model": as_yaml(_name(Path(args.embeddings or args.model).name, "model")),
         "budgets": args.budgets or [*(OF_CORPUS if corpus else BUDGETS)],
-        "refits": as_yaml(REFITS),
+        "refits": as_yaml(defaults(Refits)),
         "selectors": as_yaml(args.selectors or usual),
         "more": "auto beside mamushi tries other layers and the words as well"
         + ("" if args.embeddings or corpus else f"; {TOKENS} ranks tokens, in the place of texts"),

@@ -86,7 +86,7 @@ def _read_plugin(
     default = {"kind": name} if kind != "dataset" and name in plugins(kind) else {}
     definition = default | definition
     of = definition.get("kind")
-    if of is None or of not in plugins(kind):
+    if not isinstance(of, str) or of not in plugins(kind):
         wrong = "missing" if of is None else f"{of!r} is not allowed"
         mistakes.append(f"{at}.kind: {wrong}; {instead(of, plugins(kind))}")
         return definition

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import cache
-from typing import Any, NamedTuple, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from mamushi.config.kinds import PART, Entries, Section, defaults
 
@@ -26,17 +27,17 @@ class Key(NamedTuple):
 @cache
 def hints(section: type[Any]) -> dict[str, Any]:
     """Return the type of each key of a section."""
-    return get_type_hints(section, include_extras=True)
+    types = get_type_hints(section, include_extras=True)
+    return {key.name: types[key.name] for key in fields(section)}
 
 
 def sections_in(hint: Any) -> list[type[Any]]:
     """Return the sections that a type holds."""
     if isinstance(hint, Entries):
-        return [*hint.sections()]
-    if isinstance(hint, type) and (is_typeddict(hint) or issubclass(hint, Section)):
+        return [kind if isinstance(kind, type) else kind() for kind in hint.sections]
+    if isinstance(hint, type) and issubclass(hint, Section):
         return [hint]
-    parts = getattr(hint, "__metadata__", ()) + get_args(hint)
-    return [section for part in parts for section in sections_in(part)]
+    return [section for part in get_args(hint) for section in sections_in(part)]
 
 
 def section_at(section: type[Any], path: Sequence[str | int]) -> type[Any]:
@@ -55,11 +56,11 @@ def meanings(section: type[Any]) -> Mapping[str, str]:
     for name, hint in hints(section).items():
         inner = sections_in(hint)
         words[name] = " ".join(inspect.cleandoc(inner[0].__doc__ or "").split()) if inner else ""
-    for base in reversed(_bases(section)):
+    for base in reversed(section.__mro__[: section.__mro__.index(Section)]):
         above: list[str] = []
         for line in inspect.getsource(base).splitlines():
             text = line.partition("#: ")[2]
-            if match := re.match(r"    (\w+): ", line):
+            if (match := re.match(r"    (\w+): ", line)) and match[1] in words:
                 words[match[1]] = " ".join([*above, text]).strip() or words[match[1]]
                 above = []
             elif text:
@@ -67,15 +68,9 @@ def meanings(section: type[Any]) -> Mapping[str, str]:
     return words
 
 
-def _bases(section: type[Any]) -> list[type[Any]]:
-    bases = getattr(section, "__orig_bases__", ()) if is_typeddict(section) else section.__mro__
-    inner = [base for base in bases if base not in (Section, object) and isinstance(base, type)]
-    return [section, *(base for base in inner if base is not section)]
-
-
 def keys(section: type[Any], at: str = "", *, part: bool = False) -> Iterator[Key]:
     """Yield every key below a section; of a ``part`` of one without defaults."""
-    values = {} if part or is_typeddict(section) else defaults(section)
+    values = {} if part else defaults(section)
     for name, hint in hints(section).items():
         path = f"{at}{name}"
         inner = [] if _is_list(hint) else sections_in(hint)

@@ -56,9 +56,10 @@ class Remark:
 
 @dataclass(frozen=True)
 class Entries(Remark):
-    """Remarks which sections the entries of a mapping are; ``complete`` checks one by one."""
+    """Remarks which sections the entries of a mapping are, or functions that return them;
+    ``complete`` checks one by one."""
 
-    sections: Callable[[], tuple[type[Any], ...]]
+    sections: tuple[Callable[[], Any], ...]
 
 
 PART = Remark()
@@ -143,7 +144,9 @@ def named(**entries: Any) -> Any:
 @dataclass(frozen=True, kw_only=True)
 class Section:
     """Keys that stand together. Every subclass is a frozen dataclass; a comment ``#:`` at a key or
-    above it says what the key means."""
+    above it says what the key means. A ``sparse`` one is written without keys that are None."""
+
+    sparse: ClassVar[bool] = False
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
@@ -155,7 +158,8 @@ class Section:
 def plain(value: Any) -> Any:
     """Return a copy of a value of the configuration in dicts, with text for keys, and lists."""
     if isinstance(value, Section):
-        return {key.name: plain(getattr(value, key.name)) for key in fields(value)}
+        values = {key.name: plain(getattr(value, key.name)) for key in fields(value)}
+        return {key: x for key, x in values.items() if x is not None or not value.sparse}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -37,7 +37,20 @@ class Trained(Method):
     train_output_head: bool = True  #: Train the output head.
 
 
-class Training(Trained):
+class AdamW(Section):
+    """What all trainings have of their optimizer."""
+
+    epsilon: Positive = 1.0e-8  #: AdamW's epsilon.
+    weight_decay: NotNegative = 0.01  #: AdamW's weight decay.
+
+
+class Shortened(Section):
+    """How much of a text is read."""
+
+    max_length: Length = 128  #: Tokens kept of a text.
+
+
+class Training(Trained, AdamW, Shortened):
     """Fine-tuning of the contaminated, gold, beta 0 and retrained models. The number of steps is
     floor(epochs * texts / batch_size)."""
 
@@ -45,13 +58,10 @@ class Training(Trained):
     batch_size: Count = 32  #: Texts a step.
     learning_rate: Positive = 5.0e-5  #: AdamW's peak learning rate.
     betas: Decays = listed(0.9, 0.999)  #: AdamW's decay rates of the two moments.
-    epsilon: Positive = 1.0e-8  #: AdamW's epsilon.
-    weight_decay: NotNegative = 0.01  #: AdamW's weight decay.
     #: Learning rate after the warm-up; linear and cosine end at 0.
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     warmup_steps: Natural = 0  #: Steps of linear warm-up.
     gradient_clip: Positive | None = None  #: Largest gradient norm; null for no clipping.
-    max_length: Length = 128  #: Tokens kept of a text.
     #: Of the forward pass. What is trained keeps fp32 weights and optimizer states either way.
     precision: Precision = "bf16"
     #: by_data counts steps from the texts that remain, as the paper does. matched trains every
@@ -60,7 +70,14 @@ class Training(Trained):
     steps: Literal["by_data", "matched", "aligned"] = "by_data"
 
 
-class HubModel(Section):
+class TrainedOtherwise(Section):
+    """A model that is trained in a way of its own."""
+
+    #: Settings of `training` that differ for this model.
+    training: Annotated[Training, PART] = Training()
+
+
+class HubModel(TrainedOtherwise):
     """A causal language model from a local folder or the hub."""
 
     #: Local folder, a GGUF file (.gguf), or an id on the hub such as google/gemma-2-2b.
@@ -72,8 +89,6 @@ class HubModel(Section):
     #: For a contaminated model, the clean model (by its name in `models`) from which gold, beta 0
     #: and retraining start. Needed only when they are asked for.
     base: NameOrNull = None
-    #: Settings of `training` that differ for this model.
-    training: Annotated[Training, PART] = Training()
 
 
 class Pretraining(Section):
@@ -93,7 +108,7 @@ class Pretraining(Section):
     seed: Seed = 0  #: Seed of the weights and of the order of the texts.
 
 
-class TinyModel(Section):
+class TinyModel(TrainedOtherwise):
     """A small model that the workflow builds, gives a tokenizer and pretrains."""
 
     family: Literal["llama", "qwen2", "gemma2"]  #: Architecture.
@@ -107,8 +122,6 @@ class TinyModel(Section):
     vocabulary_size: Annotated[int, Ge(260)] = 2048
     max_positions: Length = 256  #: Longest input.
     pretraining: Pretraining
-    #: Settings of `training` that differ for this model.
-    training: Annotated[Training, PART] = Training()
 
 
 class Columns(Section):

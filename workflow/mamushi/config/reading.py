@@ -31,6 +31,14 @@ MISSING = {
 }
 """What to do where a key is missing."""
 UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
+PLAIN = {
+    "a valid array": "a list",
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "a valid string": "text",
+    "a valid boolean": "true or false",
+}
+"""Words of pydantic -> those of a user of YAML."""
 MAPPING = ("dataclass_type", "dataclass_exact_type", "dict_type")
 
 
@@ -155,7 +163,8 @@ def _words(details: ErrorDetails, wrong: Any) -> str:
         return "it should be a mapping of keys to values"
     choices = re.findall("'([^']*)'", details.get("ctx", {}).get("expected", ""))
     words = details["msg"].replace("Input should be", "it should be")
-    words = words.removesuffix("after validation").replace(" after validation", "")
+    for theirs, ours in {" after validation": "", **PLAIN}.items():
+        words = words.replace(theirs, ours)
     return f"{closest(wrong, choices)} {words[0].lower()}{words[1:]}".strip()
 
 

@@ -16,7 +16,14 @@ from typing import Annotated, Any, Literal
 
 from mamushi.config.describe import hints
 from mamushi.config.kinds import *
-from mamushi.config.models import EmbeddingsModel, HubModel, TinyModel, Training
+from mamushi.config.models import (
+    AdamW,
+    EmbeddingsModel,
+    HubModel,
+    Shortened,
+    TinyModel,
+    Training,
+)
 from mamushi.rooms import additions
 
 # What is compared -----------------------------------------------------------------------------
@@ -100,14 +107,13 @@ class Tokens(Section):
 # Embedding and selection ----------------------------------------------------------------------
 
 
-class Pooling(Section):
+class Pooling(Shortened):
     """How hidden states become a vector, whatever the layer."""
 
     pooling: Literal["mean", "last"] = "mean"  #: Mean over the real tokens, or the last one.
     #: Leave the BOS out of the mean, where the tokenizer sets one. It is the same vector in every
     #: text, so that with it the mean tells the length.
     skip_bos: bool = True
-    max_length: Length = 128  #: Tokens kept of a text.
     precision: Precision = "bf16"  #: Of the forward pass.
 
 
@@ -144,14 +150,12 @@ class Removal(Section):
 # Unlearning and its probes --------------------------------------------------------------------
 
 
-class UnlearnTraining(Section):
+class UnlearnTraining(AdamW):
     """The training loop that all unlearners share."""
 
     epochs: Positive = 5.0  #: Passes over the selected forget texts.
     batch_size: Count = 8  #: Forget texts a step, and retain texts beside them.
     betas: Decays = listed(0.0, 0.999)  #: AdamW's decay rates of the two moments.
-    epsilon: Positive = 1.0e-8  #: AdamW's epsilon.
-    weight_decay: NotNegative = 0.01  #: AdamW's weight decay.
     gradient_clip: Positive | None = 0.5  #: Largest gradient norm; null for no clipping.
     #: Steps in the running mean of the forget loss that an unlearner stops by.
     stop_window: Count = 8
@@ -208,7 +212,7 @@ class Relearning(Section):
     #: Optimizer steps after which the perplexity is measured.
     steps: Counts = listed(1, 2, 4, 8, 16, 32)
     batch_size: Count = 8  #: Texts a step.
-    learning_rate: Positive = 1.0e-5  #: AdamW's learning rate.
+    learning_rate: Positive = 1.0e-5  #: AdamW's learning rate in relearning.
 
 
 class Prompts(Section):
@@ -243,10 +247,10 @@ class Refits(Section):
     #: On all training examples: the frequency of each text in the list, and how much of a list a
     #: second run would list. 0 for no refits at all: toss-ups are not known then, and nothing is
     #: expected of a list.
-    whole: Natural = 5
+    whole: Natural = 2
     #: Pairs of refits on either half of them, where a selector cross-fits: how far its scores are
     #: off.
-    halves: Natural = 2
+    halves: Natural = 1
 
 
 class Target(Section):
@@ -276,10 +280,8 @@ class Evidence(Section):
     )
 
 
-class HeldOut(Section):
+class HeldOut(Shortened):
     """How perplexity is measured on the held-out texts."""
-
-    max_length: Length = 128  #: Tokens kept of a text.
 
 
 class Evaluation(HeldOut):
@@ -339,19 +341,19 @@ class Configuration(Section):
     studies: dict[Name, Study | None] | None = named()
     data: Data = Data()
     #: Datasets by name. Only those that are named elsewhere are used.
-    datasets: Annotated[Definitions, SOME, Entries(lambda: (dataset(),))]
+    datasets: Annotated[Definitions, SOME, Entries((dataset,))]
     #: Models by name. Only those that are named elsewhere are used.
-    models: Annotated[Definitions, SOME, Entries(lambda: (HubModel, TinyModel, EmbeddingsModel))]
+    models: Annotated[Definitions, SOME, Entries((HubModel, TinyModel, EmbeddingsModel))]
     tokens: Tokens = Tokens()
     training: Training = Training()
     embedding: Embedding = Embedding()
     #: Settings of selectors by name, where they differ from the defaults. A name of your own with a
     #: `kind` gives a second version of a selector.
-    selectors: Annotated[Definitions, Entries(lambda: (Selector,))] = named()
+    selectors: Annotated[Definitions, Entries((Selector,))] = named()
     unlearning: Unlearning = Unlearning()
     #: Settings of unlearners by name, where they differ from the defaults. A name of your own with
     #: a `kind` gives a second version of an unlearner.
-    unlearners: Annotated[Definitions, Entries(lambda: (Unlearner,))] = named()
+    unlearners: Annotated[Definitions, Entries((Unlearner,))] = named()
     probe: Probe = Probe()
     evidence: Evidence = Evidence()
     removal: Removal = Removal()

@@ -18,6 +18,5 @@ class CrossFitted(Section):
 class LayersRead(CrossFitted):
     """Settings of a selector that fits logistic regressions on layers."""
 
-    prior: Positive = (
-        10.0  #: Variance of a text's logit before the labels are seen, in nats squared.
-    )
+    #: Variance of a text's logit before the labels are seen, in nats squared.
+    prior: Positive = 10.0

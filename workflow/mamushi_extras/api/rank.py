@@ -193,7 +193,7 @@ def _config(
         embedder["contaminated"] = True
     return {
         "grid": {"datasets": [DATASET], "models": [MODEL], "seeds": [seed], "selectors": [name]},
-        "evidence": {"refits": {**init.REFITS, **({"whole": 0} if quick else {})}},
+        "evidence": {"refits": {"whole": 0} if quick else {}},
         "selectors": {name: own} if own else {},
         "datasets": {DATASET: {**table, "sections": {"inference": 1.0}}},
         "models": {MODEL: embedder},

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from typing_extensions import TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from mamushi.config.kinds import (
     SOME,
     Allowed,
-    Place,
     PlaceOrNull,
     Positive,
     Section,
@@ -25,6 +22,7 @@ from mamushi.config.kinds import (
     TextOrNull,
     listed,
     named,
+    plain,
 )
 from mamushi.errors import UserError
 
@@ -37,37 +35,35 @@ SHARDS = True
 """A folder may be given, whose files are one table."""
 
 
-class Marked(TypedDict, total=False):
+class Marked(Section):
     """What marks the retain domain, in the same way; rows of neither are left out. Null: all rows
     that are not of the forget domain."""
 
-    __pydantic_config__ = Section.__pydantic_config__  # type: ignore[misc]
+    sparse: ClassVar[bool] = True
 
-    column: str  #: Column that marks the domain.
-    values: Annotated[list[Any], SOME]  #: Its values in the domain.
+    column: TextOrNull = None  #: Column that marks the domain.
+    values: Annotated[list[Any], SOME] | None = None  #: Its values in the domain.
     #: Expression, true of the rows of the domain: toxic > 0.5 or `a topic` in ['b'] (an empty cell
     #: of forget is an error unless it is asked for with `is null`; of retain it is not true).
-    where: str
+    where: str | None = None
 
 
-class Examples(Marked, total=False):
+class Examples(Marked):
     """What marks the forget domain: a column and its values, an expression, or examples of it
     beside the table."""
 
-    __pydantic_config__ = Section.__pydantic_config__  # type: ignore[misc]
-
     #: Table with examples of the domain, where the rows of `path` are a corpus in which nobody
     #: marked it.
-    like: Place
+    like: PlaceOrNull = None
     #: Table with texts that are not of the domain: a sample of the rest.
-    unlike: Place
-    text: str  #: Column with the text in these two; by default that of `path`.
+    unlike: PlaceOrNull = None
+    text: TextOrNull = None  #: Column with the text in these two; by default that of `path`.
     #: How many texts are ranked, or below 1 what share: those whose words are most like the
     #: examples. The others are read, and not kept.
-    screen: Positive
+    screen: Positive | None = None
     #: Blocklist, a term or /regular expression/ a line, whose hits are taken for examples, though
     #: not all of them are.
-    terms: Place
+    terms: PlaceOrNull = None
 
 
 # Needed keys -> keys that may stand beside them. One or the other, of which none would be unread.
@@ -80,8 +76,9 @@ def one_of(*shapes: Mapping[tuple[str, ...], tuple[str, ...]]) -> Allowed:
     every = {needed: beside for shape in shapes for needed, beside in shape.items()}
     words = "allowed is one of: " + ", ".join(" and ".join(needed) for needed in every)
 
-    def test(value: Mapping[str, Any]) -> bool:
-        return any({*n} <= value.keys() <= {*n, *beside} for n, beside in every.items())
+    def test(value: Section) -> bool:
+        keys = plain(value).keys()
+        return any({*n} <= keys <= {*n, *beside} for n, beside in every.items())
 
     return Allowed(words, test)
 

@@ -16,9 +16,8 @@ READS_TEXTS = True
 class Settings(CrossFitted):
     """Settings of this selector."""
 
-    prior: Positive = (
-        30.0  #: Variance of a text's logit before the labels are seen, in nats squared.
-    )
+    #: Variance of a text's logit before the labels are seen, in nats squared.
+    prior: Positive = 30.0
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 class Settings(CrossFitted):
     """Settings of the MLP and its training."""
 
-    hidden: list[Count] = listed(
-        1024, 512, 256
-    )  #: Widths of the hidden layers, with ReLU after each.
+    #: Widths of the hidden layers, with ReLU after each.
+    hidden: list[Count] = listed(1024, 512, 256)
     learning_rate: Positive = 0.001  #: Step size of Adam.
     batch_size: Count = 4096  #: Examples per step; clipped to the training examples of a fold.
     epochs: Count = 50  #: Most passes over the training examples of a fold.
