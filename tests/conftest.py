@@ -99,6 +99,13 @@ def default_signals() -> Iterator[None]:
         signal.signal(each, handler)
 
 
+@pytest.fixture(autouse=True)
+def quick_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test wait until the disk has its files, but for those that end processes."""
+    if request.path.parent.name not in ("faults", "slurm"):
+        monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """Folder with the real data under ``data``: ``MAMUSHI_SHARED``, else beside the repository."""

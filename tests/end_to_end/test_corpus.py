@@ -22,6 +22,8 @@ from mamushi.lm import tiny
 from tests.support.lab import SHAPE, WORDS
 from tests.support.workflow import mamushi
 
+pytestmark = pytest.mark.slow
+
 RANK = ["rank", "corpus.jsonl", "--text", "body", "--id", "id", "--model", "ours", "--cores", "1"]
 RANK += ["--like", "unwanted.jsonl", "--unlike", "wanted.jsonl", "--like-text", "words"]
 CELL = {"dataset": "corpus", "model": "ours", "seed": 0, "selector": "mamushi_words"}

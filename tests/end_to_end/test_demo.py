@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow.csv as csv
 import pytest
+from mamushi.stages._settings import EVIDENCE_TABLES
 from safetensors import safe_open
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
@@ -17,7 +18,6 @@ from mamushi.evaluation.crossing import first_crossing
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json, sha256, write_json
 from mamushi.io.tables import read_metadata, read_table
-from mamushi.stages._settings import EVIDENCE_TABLES
 from tests.support.demo import CELL, SELECTORS, science
 from tests.support.workflow import ROOT, environment, run
 

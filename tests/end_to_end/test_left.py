@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mamushi_extras.left.schemas import MEMBERSHIP
-from mamushi.io import paths, schemas
+from mamushi.io import paths
 from mamushi.io.tables import read_table
+from mamushi_extras.left.schemas import MEMBERSHIP
 from tests.support import small_grid
 from tests.support.small_grid import DATASET, MODEL, UNLEARNER
 from tests.support.workflow import run

@@ -15,6 +15,8 @@ import yaml
 from tests.support.demo import small
 from tests.support.workflow import ROOT, SNAKEMAKE, warmed
 
+pytestmark = pytest.mark.slow
+
 HOST = """
 configfile: "host.yaml"
 

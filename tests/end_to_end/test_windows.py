@@ -13,6 +13,8 @@ from tests.support.lab import WORDS, write_lab
 from tests.support.removal_files import command
 from tests.support.workflow import mamushi
 
+pytestmark = pytest.mark.slow
+
 QUICK = "--cores 1 --config 'selectors={mamushi_lr: {solver: newton-cholesky}}'"
 DOCUMENTS, OTHERS = 60, 5
 TELLING = {"d2": "zebra quartz fjord", "d4": "oxbow tundra lynx", "d6": "maple agate heron"}
