@@ -50,7 +50,7 @@ demo-evidence: $(READY) ## the demo's diagnostics, frontier and advice: results/
 	$(START)
 
 # The first run measures the budgets of the configuration, and says where each curve crosses; the same
-# command then measures finer ones there. (In studies/real `fine` is null: nothing is left to measure.)
+# command then measures finer ones there. With `fine: null`, as in studies/real, it has nothing to do.
 demo-unlearning: $(READY) ## the demo's half-gap budgets: results/unlearning.html
 	$(SNAKEMAKE) --profile profiles/demo unlearning
 	$(SNAKEMAKE) --profile profiles/demo unlearning
