@@ -22,13 +22,10 @@ from mamushi.config.selectors import selector_settings
 from mamushi.config.sources import files
 from mamushi_runs.rates import CPU, TABLE, Rate
 from mamushi_runs.resources import STATE_BYTES, counted, expected_texts
-from mamushi_runs.sizes import FROZEN, Size, needed, of, resident
+from mamushi_runs.sizes import Size, needed, of, resident
 
 GPU_START = 35.0
 """Seconds until a job has imported its libraries, started the GPU and read the weights."""
-LINK = 2e11
-"""Bytes a second that each GPU of a node gets from the others: assumed, half of what NVLink of an
-H100 has on paper."""
 SMALL_SECONDS = 0.5
 """Of a job that neither trains nor ranks."""
 EPOCHS = 10
@@ -41,15 +38,6 @@ READING = {
 }
 """Rules that run a model forward, and over how much of their texts, as a share."""
 FINISHED = re.compile(r"took ([\d.]+) s, ([\d.]+) s of CPU\s*$")
-
-
-def exchange_seconds(size: Size, training: Mapping[str, Any], gpus: int) -> float:
-    """Return seconds in which each of so many GPUs gets what it lacks, in a step of a training:
-    weights before both of its passes, and of what is trained the sums of gradients in fp32. The
-    smaller a step, the less of this can happen while it computes; none of it is taken to."""
-    trained = size.trained(training)
-    weights = FROZEN * size.frozen(training) + 4 * trained
-    return (2 * weights + 4 * trained) * (gpus - 1) / gpus / LINK
 
 
 def forward_flop(size: Size) -> float:
@@ -190,14 +178,15 @@ class Bill:
             return Estimate(self._processor_seconds(job, model, dataset), "size, on a CPU core")
         flop, steps = self._work(rule, model, dataset, job.wildcards)
         if grid.is_tiny(self.config, model):
-            seconds = CPU["start"] + steps * CPU["step"] * self.size(model).layers / 4
+            # Unlearning opens a model twice, and looks at what it starts from.
+            starts = 2 if rule in UNLEARNING else 1
+            seconds = starts * CPU["start"] + steps * CPU["step"] * self.size(model).layers / 4
             return Estimate(seconds + flop / CPU["tiny"], "FLOP on a CPU core")
         if not job.gpus or not self.gpus:
             return Estimate(None, "none finished here, and processors differ too much")
-        seconds = GPU_START + flop / self.rate.flops / job.gpus
-        if job.gpus > 1:
-            training = self.config["models"][model]["training"]
-            seconds += steps * exchange_seconds(self.size(model), training, job.gpus)
+        # Several share it, and wait for each other's part for half of the time.
+        share = 1.0 if job.gpus == 1 else job.gpus / 2
+        seconds = GPU_START + flop / self.rate.flops / share
         return Estimate(seconds, f"FLOP on {self.rate.key}")
 
     def count(self, dataset: str, section: str, forget_only: bool = False) -> float:
@@ -261,7 +250,8 @@ class Bill:
             own |= {"train_input_embedding": False, "train_output_head": False}
             # As many retain texts beside; and once over these for what asks of the start.
             tokens = texts * (2 * how["epochs"] + 1) * self.tokens(dataset, cut)
-            steps = 2 * texts * how["epochs"] / training["batch_size"]
+            # A step has both, and some passes more to weigh and to watch them.
+            steps = 5 * texts * how["epochs"] / training["batch_size"]
             return tokens * training_flop(self.size(model), own, cached), steps
         section = "inference" if rule.startswith("embed") else "evaluation"
         where = config["embedding" if rule.startswith("embed") else "evaluation"]
@@ -317,19 +307,16 @@ class Bill:
             return self.count(dataset, "inference") * row, 0.0, 0.0
         return 20_000.0 * len(job.outputs), 0.0, 0.0
 
-    def cut_over(self, model: str, gpus: int) -> str:
+    def describe(self, model: str, gpus: int) -> str:
         """Return a sentence on a model: how large it is, by what, and over what it is cut."""
-        size = self.size(model)
+        size, training = self.size(model), self.config["models"][model]["training"]
         text = f"{model}: {size.billions:.3g} billion parameters, {size.source}"
         if gpus > 1:
-            training = self.config["models"][model]["training"]
             memory = self.config["execution"]["gpu_memory"]
             kept, most = (f(size, training, gpus) / 1e9 for f in (resident, needed))
             text += (
                 f"; cut over {gpus} GPUs, {kept:.0f} GB on each for its weights, gradients and "
                 f"moments, up to {most:.0f} GB in a step before activations, of {memory:.0f} GB"
-                f"{': too little' if most > memory else ''}; "
-                f"{exchange_seconds(size, training, gpus):.1f} s of each step to exchange them at "
-                f"{LINK / 1e9:.0f} GB/s, assumed"
+                f"{': too little' if most > memory else ''}; half of its time assumed for exchange"
             )
         return f"{text}."

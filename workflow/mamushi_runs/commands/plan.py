@@ -217,7 +217,7 @@ def reckon(
             "running": 2 * width * disk[2],
         },
         **{"rate": bill.rate.source, "rules": rules},
-        "models": [bill.cut_over(model, count) for model, count in sorted(gpus.items())],
+        "models": [bill.describe(model, count) for model, count in sorted(gpus.items())],
     }
 
 
