@@ -13,8 +13,8 @@ import yaml
 from tests.support.contract_grid import CONFIG, TARGETS, changed, write_raw
 from tests.support.dry_runs import Snakemake
 
-TRAININGS = "beta0 contaminate gold retrain retrain_and_probe"
-UNLEARNINGS = "unlearn unlearn_and_probe unlearn_list unlearn_whole"
+TRAININGS = "beta0 contaminate gold retrain"
+UNLEARNINGS = "unlearn unlearn_list unlearn_whole"
 CONTRACTS: dict[str, dict[str, list[Any]]] = {
     # The rules that begin again -> key -> other values, each a change of its own.
     "examples": {
@@ -62,21 +62,19 @@ CONTRACTS: dict[str, dict[str, list[Any]]] = {
     },
     f"{TRAININGS} predict token_scores": {"training.max_length": [64]},
     f"{TRAININGS} {UNLEARNINGS}": {"training.method": ["lora", "full"]},
-    "gold retrain retrain_and_probe": {"training.steps": ["matched"]},
-    f"evaluate relearn retrain retrain_and_probe {UNLEARNINGS}": {"evaluation.max_length": [64]},
+    "gold retrain": {"training.steps": ["matched"]},
+    "evaluate relearn": {"evaluation.max_length": [64]},
     "effects": {"evaluation.retain_margin": [0.05]},
     UNLEARNINGS: {
         "unlearning.training.epochs": [2],
         "unlearning.training.steps": ["matched"],
-    },
-    "unlearn unlearn_list unlearn_whole": {
         "unlearners.salun.sparsity": [0.25],
         "unlearners.salun.kind": ["neggrad_plus"],
     },
     "unlearn_list": {"unlearning.lists": [{"agreed": "raw/mine.csv"}]},
     "half_gap": {"unlearning.retain_cap": [4.0]},
-    "generate unlearn_and_probe": {"probe.prompts": [["So it"]]},
-    "relearn retrain_and_probe unlearn_and_probe": {"probe.relearning.examples": [8]},
+    "generate": {"probe.prompts": [["So it"]]},
+    "relearn": {"probe.relearning.examples": [8]},
     "": {
         "execution.micro_batch_size": [8],
         "execution.batch_tokens": [1024],
