@@ -1,10 +1,10 @@
 """Mamushi: which training examples to remove from a language model, how many, and what it buys.
 
-Rooms, in the order in which data flows; a room imports only from rooms before it: ``artifacts`` and
-``running``, on which all rest, then ``data`` -> ``lm`` -> ``selection`` -> ``unlearning`` ->
-``evaluation`` -> ``evidence`` -> ``figures``. ``configuration`` says what is asked for, and
-``stages`` holds one thin command per workflow rule and ``commands`` those for people: see
-``mamushi --help``. ``mamushi.rank`` does the same in Python.
+This package is the core, which is the paper. Its rooms, in the order in which data flows: ``config``
+and ``io``, then ``data`` -> ``lm`` -> ``selection`` -> ``unlearning`` -> ``evaluation`` -> ``evidence``
+-> ``figures``. A room imports only from rooms before it. ``running`` says what a stage is;
+``stages`` has one for each rule of the workflow, ``commands`` those for people: see ``mamushi --help``.
+Extras beside it, such as ``mamushi.rank`` in Python, are found by their folders: see ``rooms``.
 """
 
 from importlib import import_module
