@@ -38,7 +38,7 @@ from mamushi.lm import device as devices
 from mamushi.lm.batches import collate
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import freeze
-from mamushi_runs import rates
+from mamushi_runs.commands import _rates as rates
 from studies.lib.report import Report
 
 SECONDS = 300.0

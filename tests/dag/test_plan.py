@@ -15,7 +15,7 @@ import yaml
 
 from mamushi.config.complete import complete
 from mamushi_runs.commands._bill import READING, TRAINING, UNLEARNING, Bill, Job
-from mamushi_runs.rates import gpu_rate
+from mamushi_runs.commands._rates import gpu_rate
 from tests.support.workflow import ROOT, environment, plan, run
 
 SLURM = ("--profile", ROOT / "profiles/slurm")

@@ -15,7 +15,7 @@ import torch
 from benchmarks import gpu_check
 from benchmarks.texts import FULL
 from mamushi.errors import UserError
-from mamushi_runs import rates
+from mamushi_runs.commands import _rates as rates
 from studies.lib.pools import synthetic
 from studies.predicted import run as predicted
 

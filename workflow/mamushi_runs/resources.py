@@ -18,7 +18,7 @@ from mamushi.config import grid
 from mamushi.config.sources import files
 from mamushi.io import paths
 from mamushi_runs import sizes
-from mamushi_runs.rates import TABLE
+from mamushi_runs.sizes import TABLE
 
 THREADS = 8
 """Of a job that ranks the texts of a model that is not tiny."""

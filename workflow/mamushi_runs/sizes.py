@@ -18,7 +18,10 @@ from mamushi.config import grid
 from mamushi.config.grid import Config
 from mamushi.config.sources import is_gguf
 from mamushi.io import paths
-from mamushi_runs.rates import TABLE
+
+TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("rates.json").read_text("utf-8"))
+"""What is known beforehand: how fast GPUs and a processor are, and the sizes of public models and
+datasets."""
 
 FROZEN, TRAINED = 2, 16
 """Bytes of a parameter: in bf16; and in fp32 with its gradient and two moments."""

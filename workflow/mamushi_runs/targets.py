@@ -1,4 +1,4 @@
-"""Targets and files on Snakemake's command line that do not exist: what was probably meant."""
+"""Targets on Snakemake's command line that do not exist: what was probably meant."""
 
 from __future__ import annotations
 
@@ -37,15 +37,3 @@ def check_all(workflow: Any, targets: Sequence[str]) -> None:
         if "/" not in target:
             known = {rule.name for rule in rules if not rule.output}
         raise UserError(f"no target {target!r}{suggestion(target, known)}")
-
-
-def check_files(option: str, files: Iterable[str | Path]) -> None:
-    """Raise ``UserError`` for the first file that is not there."""
-    for file in map(Path, files):
-        if not file.is_file():
-            beside = file.parent.iterdir() if file.parent.is_dir() else ()
-            names = [str(file.parent / each.name) for each in beside if each.is_file()]
-            what = f"no file {str(file)!r}{suggestion(str(file), names)}"
-            # An option that takes several takes what stands behind it, too.
-            do = "name targets before it" if option == "--configfile" and not file.suffix else None
-            raise UserError(what, where=option, do=do)

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 from mamushi.config import arms, grid
 from mamushi.config.selectors import selector_settings
 from mamushi.config.sources import files
-from mamushi_runs.rates import CPU, TABLE, Rate
+from mamushi_runs.commands._rates import CPU, Rate
 from mamushi_runs.resources import STATE_BYTES, counted, expected_texts
-from mamushi_runs.sizes import Size, needed, of, resident
+from mamushi_runs.sizes import TABLE, Size, needed, of, resident
 
 GPU_START = 35.0
 """Seconds until a job has imported its libraries, started the GPU and read the weights."""
@@ -293,8 +293,8 @@ class Bill:
         """Return bytes on disk of a job: of what stays, of what ``keep_checkpoints`` keeps, and of
         a checkpoint while it runs."""
         model, dataset = job.wildcards.get("model"), job.wildcards.get("dataset")
-        if model not in self.config["models"] or dataset not in self.config["datasets"]:
-            return 20_000.0, 0.0, 0.0
+        if model not in self.config["models"] or dataset is None:
+            return 20_000.0 * len(job.outputs), 0.0, 0.0
         size, training = self.size(model), self.config["models"][model]["training"]
         trained = size.trained(training)
         if job.rule in TRAINING or job.rule in UNLEARNING:

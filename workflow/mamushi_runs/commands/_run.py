@@ -14,16 +14,16 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mamushi.errors import UserError, extra
+from mamushi.errors import UserError, extra, suggestion
 from mamushi.io.files import check_writable
 from mamushi.registry import tree
 from mamushi.running.interruption import Stopped
-from mamushi_runs import guard, targets
+from mamushi_runs import guard
 from mamushi_runs.hooks import MINE
 
 PACKAGES = Path(__file__).parents[2]
@@ -229,7 +229,7 @@ def check(
     from mamushi.config.complete import complete
     from mamushi.data import rows
 
-    targets.check_files("--configfile", configfiles)
+    check_files("--configfile", configfiles)
     found = [read(path) for path in configfiles]
     paper = tree() / "config.yaml"
     own = Path("config.yaml").is_file() and not Path("config.yaml").samefile(paper)
@@ -275,6 +275,18 @@ def check_ending(target: Path, *endings: str) -> None:
     if target.suffix.lower() not in endings:
         what = f"does not end in {' or '.join(endings)}"
         raise UserError(what, where=target, do="name another file")
+
+
+def check_files(option: str, files: Iterable[str | Path]) -> None:
+    """Raise ``UserError`` for the first file that is not there."""
+    for file in map(Path, files):
+        if not file.is_file():
+            beside = file.parent.iterdir() if file.parent.is_dir() else ()
+            names = [str(file.parent / each.name) for each in beside if each.is_file()]
+            what = f"no file {str(file)!r}{suggestion(str(file), names)}"
+            # An option that takes several takes what stands behind it, too.
+            do = "name targets before it" if option == "--configfile" and not file.suffix else None
+            raise UserError(what, where=option, do=do)
 
 
 def is_dry(args: argparse.Namespace) -> bool:

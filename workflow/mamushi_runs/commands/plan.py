@@ -23,8 +23,8 @@ from mamushi.running import leases
 from mamushi_runs import hooks, targets
 from mamushi_runs.commands import _run
 from mamushi_runs.commands._bill import Bill, Job
+from mamushi_runs.commands._rates import CPU, GPUS, gpu_key, gpu_rate
 from mamushi_runs.failures import clock
-from mamushi_runs.rates import CPU, GPUS, gpu_key, gpu_rate
 
 GROUP = "check"
 CORES, QUEUE = "_cores", "_nodes"
@@ -106,7 +106,7 @@ def _snakemake(words: list[str]) -> tuple[bool, Any, list[str]]:
         parser, args = cli.parse_args(words)
     except SystemExit:
         return False, None, []
-    targets.check_files("--configfile", args.configfile or ())
+    _run.check_files("--configfile", args.configfile or ())
     cluster = None
     try:
         executor = ExecutorPluginRegistry().get_plugin(args.executor or "local")

@@ -50,10 +50,9 @@ def run(args: argparse.Namespace) -> int:
     from mamushi.io.files import atomic
     from mamushi.registry import plugin
     from mamushi.unlearning.removal import read_ids
-    from mamushi_runs import targets
 
     read_ids(args.list)
-    targets.check_files("--configfile", [args.configfile])
+    _run.check_files("--configfile", [args.configfile])
     plugin("unlearner", args.unlearner)
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", args.list.stem).lstrip("._-") or "list"
     grid = _run.grid(args.configfile)

@@ -15,7 +15,8 @@ from mamushi.config.complete import complete
 from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi.lm import parameters, tiny
-from mamushi_runs import rates, sizes
+from mamushi_runs import sizes
+from mamushi_runs.commands import _rates as rates
 from mamushi_runs.commands import plan
 from mamushi_runs.commands._bill import Bill, Job, forward_flop, score_seconds, training_flop
 from mamushi_runs.commands.plan import CORES, QUEUE

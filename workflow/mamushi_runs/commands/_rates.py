@@ -1,5 +1,4 @@
-"""What is known beforehand, in rates.json: how fast a GPU is, what of that a fine-tune reaches, how
-fast a processor is, and the sizes of public models and datasets."""
+"""How fast GPUs are by rates.json, and what of that a fine-tune reaches."""
 
 from __future__ import annotations
 
@@ -10,8 +9,8 @@ from typing import Any, NamedTuple
 
 from mamushi.errors import UserError
 from mamushi.io import paths
+from mamushi_runs.sizes import TABLE
 
-TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("rates.json").read_text("utf-8"))
 GPUS: dict[str, dict[str, Any]] = TABLE["gpus"]
 CPU: dict[str, Any] = TABLE["cpu"]
 MEASURED = Path(paths.GPU_RATES)
