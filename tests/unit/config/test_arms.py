@@ -11,6 +11,7 @@ import pytest
 from mamushi.config import arms
 from mamushi.config.arms import Arm
 from mamushi.errors import UserError
+from mamushi.io.files import write_json
 
 NAMES = {
     **{name: Arm(endpoint=name) for name in arms.ENDPOINTS},
@@ -61,11 +62,14 @@ def test_the_wildcard_matches_every_model_of_a_cell() -> None:
     assert [name for name in [*NAMES, *wrong] if not pattern.fullmatch(name)] == wrong
 
 
-def test_older_results_are_refused_in_one_line(tmp_path: Path) -> None:
-    cell = tmp_path / "results/runs/d/m/seed0"
-    (cell / "arms/gold").mkdir(parents=True)
-    arms.require_current(tmp_path / "results")
-    (cell / "gold").mkdir()
-    with pytest.raises(UserError, match="is of an older version") as error:
-        arms.require_current(tmp_path / "results")
-    assert "move the folder" in str(error.value) and "\n" not in str(error.value)
+@pytest.mark.parametrize("version", [None, 1])
+def test_older_results_are_refused_in_one_line(version: int | None, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    settings = {"dataset": "d"} | ({} if version is None else {"version": version})
+    write_json(results / "data/d/card.json", {"settings": settings})
+    if version:
+        arms.require_current(results)
+    else:
+        with pytest.raises(UserError, match="was made by an older version") as error:
+            arms.require_current(results)
+        assert "move the folder" in str(error.value) and "\n" not in str(error.value)

@@ -16,6 +16,7 @@ from typing import Any
 
 from mamushi.errors import UserError
 from mamushi.io import paths
+from mamushi.io.files import read_json
 
 Config = Mapping[str, Any]
 
@@ -46,11 +47,11 @@ class Arm:
         if name in ENDPOINTS:
             return cls(endpoint=name)
         for pattern in (UNLEARNED, LISTED, WHOLE):
-            if found := re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern), name):
-                made = found.groupdict()
-                if made["unlearner"] == RETRAINING:
-                    made["unlearner"] = None
-                return cls(**made)
+            if match := re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern), name):
+                parts = match.groupdict()
+                if parts["unlearner"] == RETRAINING:
+                    parts["unlearner"] = None
+                return cls(**parts)
         raise ValueError(f"{name!r} is no model of a cell")
 
     def __str__(self) -> str:
@@ -70,8 +71,8 @@ class Arm:
     def base(self, config: Config, model: str) -> str:
         """Return the model whose card and tokens it has: where one that is already contaminated
         names a ``base``, all but ``contaminated``, and what starts from that, are of that one."""
-        own = self.origin(config, model) == "contaminated"
-        return model if own else base(config, model) or model
+        is_model_itself = self.origin(config, model) == "contaminated"
+        return model if is_model_itself else base(config, model) or model
 
 
 def retrained(selector: str, budget: float | str) -> str:
@@ -93,8 +94,8 @@ def base(config: Config, model: str) -> str | None:
     """Return the model that retraining starts from: the model itself, or the ``base`` that one
     which is already contaminated names, if any."""
     definition = config["models"][model]
-    found: str | None = definition.get("base") if definition.get("contaminated") else model
-    return found
+    clean: str | None = definition.get("base") if definition.get("contaminated") else model
+    return clean
 
 
 def start(config: Config, model: str) -> str:
@@ -111,12 +112,14 @@ def is_untrained(config: Config, model: str, endpoint: str) -> bool:
 
 
 def require_current(results: Path = paths.RESULTS) -> None:
-    """Raise ``UserError`` for results of a version in which a model had no folder of its own."""
-    for folder in ("contaminated", "gold", "beta0", "perplexity", "retrained", "unlearned"):
-        for found in results.glob(f"runs/*/*/seed*/{folder}"):
+    """Raise ``UserError`` for results of a release before 0.8, whose settings had no version of
+    their stage."""
+    for path in sorted(results.glob("data/*/card.json")):
+        settings = read_json(path).get("settings")
+        if settings is not None and "version" not in settings:
             raise UserError(
-                "is of an older version, whose models lie elsewhere",
-                where=found,
+                "was made by an older version, whose results this one cannot go on from",
+                where=path,
                 do=f"move the folder {results} away, and run again; or go on with that version",
             )
 
