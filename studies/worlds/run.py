@@ -149,10 +149,8 @@ def scored(
             lambda x: (scale * drawn.ratio(x) + shift)[:, None] + offsets,
         )
     pool, seed = pool_of(drawn), int(rng.integers(2**31))
-    selector = plugin("selector", kind)
-    settings = {key: fit["default"] for key, fit in selector.settings.items()}
-    settings |= MLP if kind == "mamushi" else {"alpha": 1e-3, "solver": "newton-cholesky"}
-    settings = {key: value for key, value in settings.items() if key in selector.settings}
+    changes = MLP if kind == "mamushi" else {"alpha": 1e-3, "solver": "newton-cholesky"}
+    settings = {**plugin("selector", kind).defaults, **changes}
     first = load("selector", kind).score(pool, settings, seed)
     refitted = refits(pool, kind, settings, seed, 2, 2)
     assert first.fold is not None
