@@ -29,9 +29,11 @@ EMPTY = frozenset(
 )
 """Words that say nothing about a value, when a name is made of one of them alone."""
 
-INTERFACES = frozenset({"arguments", "draw", "load", "loss", "main", "run", "score"})
+INTERFACES = frozenset(
+    {"arguments", "draw", "load", "loss", "main", "run", "score", "score_tokens", "Settings"}
+)
 """Functions that plug-ins, commands and stages have by contract."""
-OF_EACH_ROOM = frozenset({"stages", "schemas", "__main__"})
+OF_EACH_ROOM = frozenset({"__main__", "adds", "schemas", "settings", "stages"})
 """Modules that any room may have."""
 NO_VERB = frozenset(
     re.findall(
@@ -101,7 +103,7 @@ def public_names(tree: ast.Module) -> set[str]:
 
 
 def declares_plugin(path: Path) -> bool:
-    """Tell whether a module's constants are declarations that every plug-in may have."""
+    """Tell whether a module is a plug-in: named by users, with declarations that each may have."""
     return path.parent.name in {"loaders", "selectors", "unlearners", "gallery"}
 
 
@@ -110,9 +112,10 @@ def shared_names() -> dict[str, list[str]]:
     modules = defaultdict(list)
     for path in sorted((ROOT / "workflow").rglob("*.py")):
         where = str(path.relative_to(ROOT / "workflow"))
-        if path.stem not in {"__init__", *OF_EACH_ROOM}:
+        if path.stem not in {"__init__", *OF_EACH_ROOM} and not declares_plugin(path):
             modules[f"module {path.stem}"].append(where)
-        for name in public_names(parsed(path)):
+        # What an extra adds, and what a plug-in declares, has the names of their interface.
+        for name in public_names(parsed(path)) if path.stem != "adds" else ():
             if not (declares_plugin(path) and name.isupper()):
                 modules[name].append(where)
     return {name: places for name, places in sorted(modules.items()) if len(places) > 1}
