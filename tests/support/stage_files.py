@@ -1,7 +1,7 @@
 """What the stages that train read: a base model with its card, examples, and their tokens."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,10 @@ from mamushi.io.tables import read_table, write_table
 from mamushi.lm import loading, parameters, storage, tiny
 from mamushi.lm.tokens import write_tokens
 from mamushi.registry import plugin
-from tests.support.models import PARTS, SIZES
+from mamushi.running.stage import stages
+from mamushi.selection.removals import text_digests
+from tests.support.models import PARTS, SIZES, TRAINING
+from tests.support.score_files import unknown_texts
 from tests.support.unlearning import LOOP
 
 FILES = {
@@ -101,6 +104,41 @@ def write_start(root: Path) -> None:
     storage.save_trained(root / "start.safetensors", other, {})
 
 
+def command(stage: str, settings: Mapping[str, Any], **files: Any) -> list[str]:
+    """The command of a stage. A file of None is named without a value, as by a rule without it."""
+    line = [stage, f"--settings={json.dumps(settings)}"]
+    if stages()[stage].is_on_gpu:
+        line.append(f"--execution={json.dumps(EXECUTION)}")
+    for name, value in files.items():
+        values = value if isinstance(value, list) else [] if value is None else [value]
+        line += [f"--{name.replace('_', '-')}", *map(str, values)]
+    return line
+
+
+def texts_of(root: Path) -> dict[str, Path]:
+    """The files of ``write_base`` that every stage reads which opens a model with texts."""
+    return {
+        "examples": root / "examples.parquet",
+        "tokens": root / "tokens.parquet",
+        "model_card": root / "card.json",
+    }
+
+
+def trained_files(out: Path) -> dict[str, Path]:
+    """Where the stages ``finetune`` and ``unlearn`` write in the folder ``out``."""
+    names = {"tensors": "trained.safetensors", "log_table": "log.parquet", "card": "card.json"}
+    return {option: out / name for option, name in names.items()}
+
+
+def finetuning(**changes: Any) -> dict[str, Any]:
+    """Settings of the stage ``finetune`` for a retrained model, with ``changes``."""
+    return {
+        **{"dataset": "d", "model": "m", "seed": 0, "role": "retrained", "section": "inference"},
+        **{"domains": ["forget", "retain"], "training": TRAINING},
+        **changes,
+    }
+
+
 def unlearning(kind: str = "neggrad_plus", **changes: Any) -> dict[str, Any]:
     """Settings of the stage ``unlearn``, with ``changes``; it does not stop early."""
     settings = plugin("unlearner", kind).defaults | {"learning_rate": 1e-3}
@@ -109,18 +147,40 @@ def unlearning(kind: str = "neggrad_plus", **changes: Any) -> dict[str, Any]:
     return {
         **{"dataset": "d", "model": "m", "seed": 0, "unlearner": f"my_{kind}", "kind": kind},
         **{"settings": settings, "training": LOOP, "trained_blocks": 2, "max_length": 12},
-        **{"start": {"training": PARTS, "precision": "fp32"}, "evaluation": {"max_length": 16}},
-        "code": "c",
+        **{"start": {"training": PARTS, "precision": "fp32"}, "inputs": {}},
         **changes,
     }
 
 
 def unlearn_words(made: Path, out: Path, settings: dict[str, Any], **options: Any) -> list[str]:
     """The command of the stage ``unlearn``, from what ``write_start`` has made; its outputs are in
-    ``out``, beside more of them in ``options``."""
-    written = {"perplexity": "perplexity.parquet", "log-table": "log.parquet", "card": "card.json"}
-    words = [f"--{key}={made / name}" for key, name in FILES.items()]
-    words += [f"--{key}={out / name}" for key, name in written.items()]
-    words += [f"--{key}={value}" for key, value in options.items()]
-    words += [f"--execution={json.dumps(EXECUTION)}", f"--settings={json.dumps(settings)}"]
-    return ["unlearn", *words]
+    ``out``."""
+    files = {**texts_of(made), "trained": made / "start.safetensors", **trained_files(out)}
+    return command("unlearn", settings, **{**files, **options})
+
+
+def measure(made: Path, out: Path, settings: dict[str, Any], **tensors: Path) -> list[float]:
+    """The perplexities of a model that the stage ``evaluate`` writes into ``out``: ``settings`` say
+    how it is opened, and ``tensors`` are its ``trained`` and ``unlearned`` ones."""
+    how = {**settings, "evaluation": {"max_length": 16}}
+    written = {"out": out / "perplexity.parquet", "nll": out / "nll.parquet"}
+    assert main(command("evaluate", how, **texts_of(made), **tensors, **written)) == 0
+    table = read_table(written["out"], schemas.PERPLEXITY)
+    perplexities: list[float] = table["perplexity"].to_pylist()
+    return perplexities
+
+
+def listed(path: Path, root: Path, ids: Sequence[str]) -> Path:
+    """A removal list of these texts of ``write_base``, as a selector's: by score."""
+    columns = {
+        "id": pa.array(ids, pa.string()),
+        "rank": pa.array(range(1, len(ids) + 1), pa.int64()),
+        "score": pa.array([-float(rank) for rank in range(len(ids))], pa.float64()),
+        **unknown_texts(len(ids)),
+        "text_sha256": pa.array(
+            text_digests([read_table(root / "examples.parquet", schemas.EXAMPLES)], ids),
+            pa.string(),
+        ),
+    }
+    write_table(path, schemas.REMOVALS, columns)
+    return path

@@ -17,7 +17,7 @@ from mamushi.lm.tokens import TokenSet, encode, offsets_of
 from tests.support import gguf_files
 from tests.support.stage_files import refusal
 
-SETTINGS = '{"name": "mine", "contaminated": true, "inputs": {}, "code": "1"}'
+SETTINGS = '{"name": "mine", "contaminated": true, "inputs": {}}'
 
 
 def words(path: Path, out: Path) -> list[str]:

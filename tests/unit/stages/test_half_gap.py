@@ -27,14 +27,16 @@ SWEEP: dict[str, Any] = {
     "budgets": AXES["budgets"],
     "fine": 0.05,
     "target": 0.5,
-    "code": "0" * 8,
 }
 HALF_GAP: dict[str, Any] = {
     "grid": AXES,
     "starts": {"small": "beta0"},
+    "sweeps": [
+        {"dataset": "alpha", "model": "small", **PAIR, "selector": name, "budgets": AXES["budgets"]}
+        for name in AXES["selectors"]
+    ],
     "target": 0.5,
     "retain_cap": 5.6,
-    "code": "0" * 8,
 }
 
 
@@ -118,7 +120,6 @@ READ = [
     (paths.PERPLEXITY, UNLEARNED),
     (paths.PERPLEXITY, WHOLE),
     (paths.PERPLEXITY, RETRAINED),
-    (paths.SWEEP, UNLEARNED),
     (paths.CARD, {**RUN, "arm": "gold"}),
 ]
 """What the tables are made from; a sweep is refined by the first two."""

@@ -44,7 +44,7 @@ def write(path: Path, ids: list[Any], vectors: Any, kind: pa.DataType | None = N
 
 
 def run(root: Path, **changes: Any) -> int:
-    settings = {"embedding": {"id": "name", "vector": "vec"}, "code": "c", **changes}
+    settings = {"embedding": {"id": "name", "vector": "vec"}, "inputs": {}, **changes}
     words = [f"--{name}={root / f'{name}.parquet'}" for name in ("examples", "duplicates")]
     words += [f"--vectors={root / 'vectors.parquet'}", f"--data-card={root / 'data.json'}"]
     words += [f"--out={root / 'embeddings.parquet'}", f"--settings={json.dumps(settings)}"]

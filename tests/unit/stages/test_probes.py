@@ -1,6 +1,5 @@
 """What models are asked by the probe, on a tiny model: generate, relearn, and judge."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,11 @@ from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import write_tokens
 from tests.support.models import PARTS
 from tests.support.models import SIZES as SMALL
-from tests.support.stage_files import write_examples
+from tests.support.stage_files import command, write_examples
 
 SIZES = {"family": "llama", **SMALL, "layers": 3, "vocabulary_size": 300, "max_positions": 48}
 COUNTED = {**PARTS, "trained_blocks": 2}
 RELEARNING = {"examples": 4, "steps": [1, 3], "batch_size": 2, "learning_rate": 1e-2}
-EXECUTION = json.dumps({"batch_tokens": 64, "micro_batch_size": 8, "checkpoint_seconds": 60})
 PROMPTS = ["river stone", "paper"]
 WORDS = ["river", "stone", "engine", "paper", "light", "seven", "green", "under"]
 RUN: dict[str, Any] = {"dataset": "alpha", "model": "small", "seed": 0}
@@ -85,29 +83,19 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return made
 
 
-def stage(name: str, settings: dict[str, Any], **options: Any) -> int:
-    """Run a stage; an option of None is named without a value, as a rule without that file does."""
-    argv = [name, "--settings", json.dumps(settings)]
-    for option, value in options.items():
-        argv.append("--" + option.replace("_", "-"))
-        values = value if isinstance(value, list) else [value] if value is not None else []
-        argv += [str(one) for one in values]
-    return main(argv)
-
-
 def generated(world: World, endpoint: str, **changes: Any) -> int:
     settings = {
-        "model": {"training": COUNTED if endpoint == "gold" else None, "precision": "fp32"},
-        "questions": {"generate": {"prompts": PROMPTS, "new_tokens": 6} | changes},
+        "training": COUNTED if endpoint == "gold" else None,
+        "precision": "fp32",
+        "probe": {"prompts": PROMPTS, "new_tokens": 6} | changes,
     }
-    return stage(
-        "ask",
-        settings,
-        model_card=world.card,
-        trained=world.trained if endpoint == "gold" else None,
-        generations=world.at(paths.GENERATIONS, arm=endpoint),
-        execution=EXECUTION,
-    )
+    files = {
+        "model_card": world.card,
+        "trained": world.trained if endpoint == "gold" else None,
+        "unlearned": None,
+        "out": world.at(paths.GENERATIONS, arm=endpoint),
+    }
+    return main(command("generate", settings, **files))
 
 
 def spoken(world: World, path: Path, texts: list[str], prompts: list[str] = PROMPTS) -> Path:
@@ -125,15 +113,8 @@ def spoken(world: World, path: Path, texts: list[str], prompts: list[str] = PROM
 
 def judged(world: World, files: list[Path], **changes: Any) -> int:
     settings = RUN | {"training": COUNTED, "precision": "fp32"} | changes
-    return stage(
-        "judge",
-        settings,
-        model_card=world.card,
-        trained=world.trained,
-        generations=files,
-        out=world.at(paths.JUDGED),
-        execution=EXECUTION,
-    )
+    read = {"model_card": world.card, "trained": world.trained, "generations": files}
+    return main(command("judge", settings, **read, out=world.at(paths.JUDGED)))
 
 
 # generate -----------------------------------------------------------------------------------------
@@ -175,49 +156,20 @@ def test_generate_names_a_continuation_that_does_not_fit(
 # relearn ------------------------------------------------------------------------------------------
 
 
-def relearned(world: World, **changes: Any) -> int:
-    asked = {
-        "seed": 3,
-        "trained_blocks": 1,
-        "max_length": 16,
-        "evaluation": {"max_length": 12},
-        "relearning": RELEARNING,
-    }
-    return stage(
-        "ask",
-        {
-            "model": {"training": COUNTED, "precision": "fp32"},
-            "questions": {"relearn": asked | changes},
-        },
-        examples=world.at(paths.EXAMPLES),
-        tokens=world.at(paths.TOKENS),
-        model_card=world.card,
-        trained=world.trained,
-        relearning=world.at(paths.RELEARNING, arm="gold"),
-        execution=EXECUTION,
-    )
-
-
 def test_relearn_starts_where_the_gold_model_was_measured(world: World, tmp_path: Path) -> None:
-    assert relearned(world) == 0
-    curve = read_table(world.at(paths.RELEARNING, arm="gold"), schemas.RELEARNING_CURVE).to_pydict()
+    gold = {"training": COUNTED, "precision": "fp32", "evaluation": {"max_length": 12}}
+    trains = {"seed": 3, "trains": {"trained_blocks": 1}, "max_length": 16}
+    read = {"examples": world.at(paths.EXAMPLES), "tokens": world.at(paths.TOKENS)}
+    read |= {"model_card": world.card, "trained": world.trained}
+    settings = {**gold, **trains, "relearning": RELEARNING}
+    assert main(command("relearn", settings, **read, out=tmp_path / "curve")) == 0
+    curve = read_table(tmp_path / "curve", schemas.RELEARNING_CURVE).to_pydict()
     assert curve["step"] == [0, 1, 3]
     assert curve["examples"] == [4, 4, 4]
     assert len(set(curve["ppl_forget"])) == 3
-    measured = {"evaluation": {"max_length": 12}, "training": COUNTED, "precision": "fp32"}
-    evaluated = stage(
-        "evaluate",
-        measured,
-        examples=world.at(paths.EXAMPLES),
-        tokens=world.at(paths.TOKENS),
-        model_card=world.card,
-        trained=world.trained,
-        out=tmp_path / "gold.parquet",
-        nll=tmp_path / "nll.parquet",
-        execution=EXECUTION,
-    )
-    assert evaluated == 0
-    before = read_table(tmp_path / "gold.parquet", schemas.PERPLEXITY).to_pydict()["perplexity"]
+    written = {"out": tmp_path / "gold", "nll": tmp_path / "nll"}
+    assert main(command("evaluate", gold, **read, **written)) == 0
+    before = read_table(tmp_path / "gold", schemas.PERPLEXITY).to_pydict()["perplexity"]
     assert [curve["ppl_forget"][0], curve["ppl_retain"][0]] == pytest.approx(before, rel=1e-6)
 
 

@@ -35,7 +35,7 @@ def test_a_budget_of_less_than_one_text(
     write_table(duplicates, schemas.DUPLICATES, none, metadata=about)
     words = [f"--scores={scores}", f"--duplicates={duplicates}", f"--out={out}"]
     words += [f"--examples={examples}"]
-    settings = json.dumps({"beta": beta, "code": "digest"})
+    settings = json.dumps({"beta": beta})
     assert main(["remove", *words, f"--settings={settings}"]) == 0
     assert len(read_table(out, schemas.REMOVALS)) == removed
     said = f"{out}: a budget of 0.3 is less than one of 3 forget texts: the list is empty"

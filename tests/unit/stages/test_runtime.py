@@ -26,9 +26,8 @@ def test_run_times_are_those_of_the_logs(tmp_path: Path) -> None:
         (tmp_path / f"{name}.log").write_text(f"5/5 folds, 100%\nmamushi score: {end}\n")
     names = ["random", "mamushi", "turned", "kept"]
     parts = {"random": ["random"], "turned": ["turned", "mamushi"], "kept": ["kept", "mamushi"]}
-    settings = {"dataset": "d", "model": "m", "seed": 1, "selectors": parts}
-    options = ["--scored", *names]
-    options += ["--scores", *(str(tmp_path / f"{name}.parquet") for name in names)]
+    settings = {"dataset": "d", "model": "m", "seed": 1, "chains": parts, "scored": names}
+    options = ["--scores", *(str(tmp_path / f"{name}.parquet") for name in names)]
     options += ["--logs", *(str(tmp_path / f"{name}.log") for name in names)]
     out = tmp_path / "runtime.parquet"
     assert main(["runtime", *options, f"--out={out}", f"--settings={json.dumps(settings)}"]) == 0

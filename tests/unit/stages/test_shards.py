@@ -13,14 +13,21 @@ from mamushi.cli import main
 from mamushi.io import schemas, shards
 from mamushi.io.tables import INFERENCE, read_table
 from mamushi.lm import batches
-from tests.support.stage_files import EXECUTION, FILES, refusal, write_base
+from tests.support.stage_files import (
+    EXECUTION,
+    FILES,
+    command,
+    refusal,
+    texts_of,
+    write_base,
+)
 
 EMBEDDING = {"pooling": "mean", "skip_bos": True, "max_length": 16, "precision": "fp32"}
 SETTINGS: dict[str, dict[str, Any]] = {
     "embed": {"embedding": EMBEDDING | {"layer": -1}, "training": None},
     "embed-layers": {"embedding": EMBEDDING, "training": None, "depths": [0.1, 0.5]},
 }
-SMALL = EXECUTION | {"batch_tokens": 24}
+SMALL = json.dumps(EXECUTION | {"batch_tokens": 24})
 """So small that a few texts are several batches, and fewer than the most shards."""
 
 
@@ -30,21 +37,25 @@ def files(tmp_path: Path) -> None:
     write_base(tmp_path)
 
 
-def words(stage: str, out: str, *more: str, **changes: Any) -> list[str]:
-    names = {key: name for key, name in FILES.items() if key != "trained"}
-    given = [f"--{key}={name}" for key, name in names.items()]
-    given += [
-        f"--execution={json.dumps(SMALL)}",
-        f"--settings={json.dumps(SETTINGS[stage] | changes)}",
-    ]
-    return [stage, *given, f"--out={out}", *more]
+def written(stage: str, out: str, **changes: Any) -> list[str]:
+    """The command that embeds, all texts or a ``shard``."""
+    names = {"shard": changes.pop("shard", None), "out": out}
+    line = command(stage, SETTINGS[stage] | changes, **texts_of(Path()), **names)
+    return [word for word in line if "--execution" not in word] + [f"--execution={SMALL}"]
+
+
+def joined(stage: str, out: str, parts: list[str]) -> list[str]:
+    """The command that puts shards together."""
+    table = {"table": "layers" if "layers" in stage else "embeddings"}
+    examples = {"examples": Path("examples.parquet"), "shards": parts}
+    return command("join-shards", table, **examples, out=out)
 
 
 def numbered(stage: str, number: int) -> list[str]:
     """The names of so many shards, in the order in which Snakemake has them: 10 before 2."""
     names = [f"{i + 1}-of-{number}" for i in range(number)]
     for name in names:
-        assert main(words(stage, f"{name}.parquet", f"--shard={name}")) == 0
+        assert main(written(stage, f"{name}.parquet", shard=name)) == 0
     return sorted(f"{name}.parquet" for name in names)
 
 
@@ -61,37 +72,32 @@ def test_shards_together_are_what_one_job_writes(
 ) -> None:
     monkeypatch.setattr(shards, "BLOCK", block)
     monkeypatch.setattr(batches, "BLOCK", block)
-    assert main(words(stage, "whole")) == 0
+    assert main(written(stage, "whole")) == 0
     for number in numbers:
-        assert main(words(stage, "joined", "--shards", *numbered(stage, number))) == 0
+        assert main(joined(stage, "joined", numbered(stage, number))) == 0
         assert Path("joined").read_bytes() == Path("whole").read_bytes()
     parts = [read_table(f"{i}-of-3.parquet", schemas.SHARD)["row"].to_pylist() for i in (1, 2, 3)]
     sections = read_table(FILES["examples"], schemas.EXAMPLES)["section"].to_pylist()
     assert all(parts) and sorted(itertools.chain(*parts)) == [*range(sections.count(INFERENCE))]
 
 
-def test_beside_the_first_process_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_beside_the_first_process_nothing_is_written(tmp_path: Path) -> None:
     rest = iter([(np.arange(2), {"embedding": np.zeros((2, 4), np.float16)})])
     out, texts = tmp_path / "out", {"id": pa.array(["a", "b"]), "domain": pa.array(["x", "x"])}
     shards.write_pieces(out, schemas.EMBEDDINGS, rest, texts, {}, beside=True)
     # All processes compute each piece together.
     assert not list(rest) and not out.exists()
-    parts = numbered("embed", 1)
-    monkeypatch.setenv("RANK", "1")
-    assert main(words("embed", "joined", "--shards", *parts)) == 0
-    assert not Path("joined").exists()
 
 
 def test_what_is_not_the_tables_shards_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     stage = "embed"
     parts = numbered(stage, 3)
-    said = refusal(words(stage, "again", "--shards", *parts[:2]), capsys)
+    said = refusal(joined(stage, "again", parts[:2]), capsys)
     assert "texts are in none of the 2 shards" in said
-    assert main(words(stage, parts[2], "--shard=3-of-3", code="other")) == 0
-    said = refusal(words(stage, "again", "--shards", *parts), capsys)
+    other = EMBEDDING | {"layer": -1, "pooling": "last"}
+    assert main(written(stage, parts[2], shard="3-of-3", embedding=other)) == 0
+    said = refusal(joined(stage, "again", parts), capsys)
     assert "is a shard that was made with other settings" in said
     for name in ("4-of-3", "0-of-3", "second"):
-        assert f"'{name}' is no shard" in refusal(words(stage, "again", f"--shard={name}"), capsys)
+        assert f"'{name}' is no shard" in refusal(written(stage, "again", shard=name), capsys)
     assert not Path("again").exists()
