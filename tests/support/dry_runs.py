@@ -224,6 +224,7 @@ def _look(**request: Any) -> dict[str, Any]:
                     "inputs": [*rule.input.keys()],
                     "outputs": [*rule.output.keys()],
                     "gpu": "gpu" in rule.resources,
+                    "temp": any("temp" in file.flags for file in rule.output),
                     "local": rule.name in workflow._localrules,
                     "retries": rule.restart_times,
                 }

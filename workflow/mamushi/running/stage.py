@@ -3,8 +3,8 @@
 A stage is a public function in a module of ``mamushi/stages``, or in ``stages.py`` of an extra,
 whose parameters are keyword-only and end in ``settings`` and ``job``. An ``Input`` or ``Output`` is
 a file, anything else another option of its command. What is heavy is imported inside the function,
-since the Snakefile imports the modules. ``GPU = True`` in a module says that its stages compute on
-a GPU; ``VERSION`` is raised when a change that ``identity`` does not see moves a number.
+since the Snakefile imports the modules. ``GPU`` in a module names its stages that compute on a
+GPU; ``VERSION`` is raised when a change that ``identity`` does not see moves a number.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Stage:
     @property
     def is_on_gpu(self) -> bool:
         """Tell whether it computes on a GPU where there is one."""
-        return getattr(self.module, "GPU", False)
+        return self.function.__name__ in getattr(self.module, "GPU", ())
 
     @property
     def version(self) -> int:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mamushi.io.schemas import Table
     from mamushi.io.shards import Piece
 
-GPU = True
+GPU = ("embed", "embed_layers")
 
 
 class Embed(Section):

@@ -7,7 +7,7 @@ from mamushi.config.sections import HeldOut
 from mamushi.running.stage import Input, Job, Output, typed
 from mamushi.stages._models import Config, OpenedArm, open_arm
 
-GPU = True
+GPU = ("evaluate",)
 
 
 class Evaluate(OpenedArm):

@@ -9,7 +9,7 @@ from mamushi.config.sections import HeldOut, Prompts, Relearning
 from mamushi.running.stage import Input, Job, Output, typed
 from mamushi.stages._models import Cell, Config, Opened, OpenedArm, Trains, open_arm, open_model
 
-GPU = True
+GPU = ("generate", "judge", "relearn")
 
 
 class Generate(OpenedArm):

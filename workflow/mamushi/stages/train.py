@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mamushi.lm.tokens import TokenSet
     from mamushi.unlearning.trunk import Trunk
 
-GPU = True
+GPU = ("base_model", "finetune")
 ENTERS_THE_BLOCKS = ("trained_blocks", "max_length", "precision")
 """Settings of a training that decide what enters its blocks."""
 

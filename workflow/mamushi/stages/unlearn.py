@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mamushi.lm.tokens import TokenSet
     from mamushi.unlearning.trunk import Trunk
 
-GPU = True
+GPU = ("unlearn",)
 
 
 class Unlearn(Trains, Cell):

@@ -14,7 +14,7 @@ from mamushi.stages._models import Config, OpenedArm, open_arm
 if TYPE_CHECKING:
     from mamushi.lm.tokens import TokenSet
 
-GPU = True
+GPU = ("membership",)
 
 
 class Membership(OpenedArm):

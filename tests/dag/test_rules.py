@@ -1,0 +1,83 @@
+"""Every rule can be read as it stands: a literal environment, and a shell line with its files."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import pytest
+
+from mamushi.running.stage import stages
+from tests.support.workflow import ROOT
+
+FILES = [*ROOT.glob("workflow/rules/*.smk"), *ROOT.glob("workflow/mamushi_extras/*/rules.smk")]
+RULE = re.compile(
+    r"^(?:    )?(?:use )?rule (\w+)(?: as (\w+) with)?:\n((?:(?:        |    ).*\n|\n)+)", re.M
+)
+SECTION = re.compile(r"^    (\w+):(.*\n(?:        .*\n|\n)*)", re.M)
+
+
+@cache
+def rules() -> dict[str, dict[str, str]]:
+    """The sections of each rule with an output, by name; what ``use rule`` takes over included."""
+    every: dict[str, dict[str, str]] = {}
+    for path in sorted(FILES):
+        for name, alias, body in RULE.findall(path.read_text(encoding="utf-8")):
+            every[alias or name] = (every[name] if alias else {}) | dict(SECTION.findall(body))
+    return {name: sections for name, sections in every.items() if "output" in sections}
+
+
+def line(name: str) -> str:
+    """The shell line of a rule, without the quotes around its parts."""
+    parts = re.findall(r"^ *([\"'])(.*)\1$", rules()[name]["shell"], re.M)
+    return "".join(text for _, text in parts)
+
+
+def names(section: str) -> set[str]:
+    """The names of a rule's files."""
+    return set(re.findall(r"^        (\w+)=", section, re.M))
+
+
+def called(name: str) -> str:
+    """The stage of a rule. No shell stands around it: that would end at once at the signal for
+    which a training loop saves its state."""
+    match = re.match(r"exec python -m mamushi (\S+) ", line(name))
+    assert match, name
+    return match[1]
+
+
+def test_all_rules_were_read_and_every_stage_is_that_of_one() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in FILES)
+    assert len(re.findall(r"^    output:", text, re.M)) == len(rules()) > 50
+    assert {called(name) for name in rules()} == {*stages()}
+    assert not re.search(r"^ *checkpoint ", text, re.M), "a dry run would hide what comes after it"
+
+
+@pytest.mark.parametrize("name", rules())
+def test_a_rule_has_its_environment_and_says_where_each_file_goes(name: str) -> None:
+    sections, stage = rules()[name], stages()[called(name)]
+    assert re.fullmatch(r'\s*"(\.\./)+envs/mamushi\.yaml"\s*', sections["conda"])
+    assert line(name).endswith(" --settings {params.settings:q} > {log:q} 2>&1")
+    parameters = {parameter.name.replace("_", "-"): parameter for parameter in stage.parameters}
+    options = re.findall(r" --([\w-]+)", line(name))
+    assert len(options) == len({*options})
+    required = {option for option, p in parameters.items() if p.is_required}
+    assert required <= {*options} - {"settings"} <= parameters.keys()
+    files = re.findall(r'--([\w-]+) "?(?:\$\(dirname )?\{(input|output)\.(\w+):q\}', line(name))
+    for option, role, _ in files:
+        assert parameters[option].role == role
+    # What is found by its path need not be named: what lies in the folder of results is read, and
+    # what lies beside a named output is written.
+    is_beside = "dirname" in line(name) or called(name) == "figure"
+    for role, is_found in (("input", "root" in parameters), ("output", is_beside)):
+        named = {file for _, place, file in files if place == role}
+        if not is_found:
+            assert named == names(sections.get(role, "")), role
+        elif "**" not in sections.get(role, ""):
+            assert named <= names(sections.get(role, "")), role
+
+
+@pytest.mark.parametrize("name", rules())
+def test_a_rule_asks_for_a_gpu_where_its_stage_computes_on_one(name: str) -> None:
+    is_asked = re.search(r"^        gpu=", rules()[name].get("resources", ""), re.M) is not None
+    assert is_asked == stages()[called(name)].is_on_gpu

@@ -1,0 +1,86 @@
+"""What a dry run shows is what runs: trainings whose tensors were deleted, and finer budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mamushi.io import paths
+from mamushi.io.files import write_json
+from tests.support import contract_grid
+from tests.support.contract_grid import changed
+from tests.support.dry_runs import Snakemake
+
+RATE = changed("training.learning_rate", 1e-4)
+
+
+@pytest.fixture
+def deleted(finished: Path) -> Iterator[Path]:
+    """The finished folder without the tensors that a run deletes once they have been read."""
+    arms = (finished / "results/runs").glob("*/*/seed*/arms/*/*/*/trained.safetensors")
+    tensors = [path for path in arms if "lists" not in path.parts]
+    assert len(tensors) > 20
+    for path in tensors:
+        path.rename(f"{path}.away")
+    yield finished
+    for path in tensors:
+        Path(f"{path}.away").rename(path)
+
+
+def test_tensors_that_were_deleted_are_missed_by_nobody(
+    snakemake: Snakemake, deleted: Path
+) -> None:
+    look = snakemake.look(deleted, targets=contract_grid.TARGETS)
+    assert look["needed"] == {} == look["blind"]
+    is_deleted = {name for name, rule in look["rules"].items() if rule["temp"]}
+    arms = {"retrain", "unlearn", "unlearn_whole"}
+    assert is_deleted == arms | {"embed_shard", "embed_layers_shard"}
+    kept = snakemake.look(deleted, targets=["data"], change={"keep_checkpoints": True})
+    assert not {name for name, rule in kept["rules"].items() if rule["temp"]} & arms
+
+
+def test_a_change_of_the_training_trains_again_whose_tensors_are_deleted(
+    snakemake: Snakemake, deleted: Path
+) -> None:
+    look = snakemake.look(deleted, targets=contract_grid.TARGETS, change=RATE)
+    assert {"retrain", "contaminate", "gold", "beta0"} <= {*look["begin"]}
+    assert look["needed"]["retrain"] == look["all"]["retrain"] > 20
+
+
+def test_a_new_question_makes_the_model_again_that_it_is_put_to(
+    snakemake: Snakemake, deleted: Path
+) -> None:
+    change = changed("probe.relearning.examples", 8)
+    needed = snakemake.would_run(deleted, targets=["unlearning"], change=change)
+    # Of each of two models a retrained and an unlearned one at one budget.
+    assert (needed["retrain"], needed["unlearn"]) == (2, 2)
+    assert needed["relearn"] >= 4 and "contaminate" not in needed
+
+
+PAIR = {"dataset": "made", "model": "tiny", "unlearner": "salun", "selector": "mamushi"}
+
+
+@pytest.mark.parametrize(("budgets", "finer"), [([0.2, 0.4], 1), ([0.2], 0)])
+def test_every_model_that_will_be_unlearned_is_in_the_dry_run(
+    snakemake: Snakemake, tmp_path: Path, budgets: list[float], finer: int
+) -> None:
+    """The configured budgets and, where an earlier run of the same budgets chose them, the finer
+    ones, for which there are lists as well."""
+    contract_grid.make(tmp_path)
+
+    def needed() -> dict[str, int]:
+        return snakemake.would_run(tmp_path, targets=["unlearning"])
+
+    # Two models, three unlearners, two budgets.
+    first = needed()
+    assert (first["unlearn"], first["unlearn_whole"], first["refine"]) == (12, 6, 6)
+    assert first["remove"] == 4
+    sweep: dict[str, Any] = {"budgets": [0.2, 0.3, 0.4], "added": [0.3]}
+    sweep["provenance"] = {"settings": {"budgets": budgets}}
+    write_json(tmp_path / paths.SWEEP.format(**PAIR), sweep)
+    second = needed()
+    assert (second["unlearn"], second["remove"]) == (12 + finer, 4 + finer)
+    assert second["evaluate"] == first["evaluate"] + finer
