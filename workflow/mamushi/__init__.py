@@ -1,11 +1,11 @@
 """Mamushi: which training examples to remove from a language model, how many, and what it buys.
 
 This package is the core, which is the paper. Its rooms, in the order in which data flows:
-``config`` and ``io``, then ``data`` -> ``lm`` -> ``selection`` -> ``unlearning`` -> ``evaluation`` ->
-``evidence`` -> ``figures``. A room imports only from rooms before it. ``running`` says what a stage
-is; ``stages`` has one for each rule of the workflow, ``commands`` those for people: see
-``mamushi --help``. Extras beside it, such as ``mamushi.rank`` in Python, are found by their
-folders: see ``rooms``.
+``config`` and ``io``, then ``data`` -> ``lm`` -> ``selection`` -> ``unlearning`` ->
+``evaluation`` -> ``evidence`` -> ``figures``. A room imports only from rooms before it.
+``running`` says what a stage is; ``stages`` has one for each rule of the workflow, ``commands``
+those for people: see ``mamushi --help``. Extras beside it, such as ``mamushi.rank`` in Python, are
+found by their folders: see ``rooms``.
 """
 
 from importlib import import_module
