@@ -43,11 +43,12 @@ from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.lm.training import finetune
+from mamushi.registry import plugin
 from mamushi.running.progress import Progress
 from mamushi.running.threads import one_for_arithmetic
 from mamushi.selection.unigram import counts, vocabulary
 from mamushi.unlearning.relearning import choose, relearn
-from mamushi_extras.tokens.selectors.token_unigram import SETTINGS, log_ratio
+from mamushi_extras.tokens.selectors.token_unigram import log_ratio
 from studies.lib.cells import EXECUTION, Cell, arguments
 from studies.lib.report import Report
 
@@ -108,7 +109,7 @@ class Questions:
         self.tokenizer = open_tokenizer(cell.base)
         apart = cell.texts("contamination")
         both = counts(apart, np.ones(len(apart), dtype=bool), vocabulary(cell.ranked, apart))
-        self.ratio = log_ratio(both, SETTINGS["prior"]["default"])
+        self.ratio = log_ratio(both, plugin("selector", "token_unigram").defaults["prior"])
 
     def __call__(self, model: PreTrainedModel, accelerator: Accelerator) -> Row:
         model.eval()

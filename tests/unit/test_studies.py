@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,11 @@ def values_of(folder: Path, module: str, *options: str) -> dict[str, str]:
     origin = {line.split()[1] for line in lines if line.startswith("#")}
     assert {"command", "date", "hardware", "torch"} <= origin
     return dict(line.split(" ", 1) for line in lines if not line.startswith("#"))
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("studies/*/*.py")), ids=str)
+def test_every_study_finds_what_it_imports(path: Path) -> None:
+    import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
 @pytest.mark.slow
