@@ -1,5 +1,4 @@
-"""The target `left` on a small grid: planted texts are found where they were planted, and nowhere
-else."""
+"""The target `left` on a small grid: what each attack says of each model, and which are kept."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -35,7 +34,6 @@ def config() -> dict[str, Any]:
         "new_tokens": 8,
         "relearning": {"steps": [1]},
     }
-    found["datasets"][DATASET]["planted"] = {"texts": 15, "repeats": [1, 16]}
     found["models"][MODEL]["pretraining"]["domains"] = ["retain"]
     found["training"] |= {"batch_size": 16, "learning_rate": 3.0e-3}
     found["unlearners"][UNLEARNER]["training"] = {"epochs": 1}
@@ -60,15 +58,13 @@ def rows(folder: Path, **columns: Any) -> list[dict[str, Any]]:
     return [row for row in found if all(row[key] == value for key, value in columns.items())]
 
 
-def test_planted_texts_are_found_in_the_model_they_were_planted_in(folder: Path) -> None:
+def test_unlearning_leaves_more_than_retraining(folder: Path) -> None:
+    """The domain was learned hard, and one unlearning of few steps takes little of it back."""
     for attack in ("loss", "reference", "likelihood_ratio"):
-        one = {"attack": attack, "measure": "auc"}
-        once, often = (rows(folder, method="contaminated", planted=n, **one)[0] for n in (1, 16))
-        assert often["verdict"] == "more than gold"
-        assert often["value"] > once["value"]
-        assert not often["at_fault"]
-        (unlearned,) = rows(folder, method=UNLEARNER, planted=16, **one)
-        assert often["value"] >= unlearned["value"]
+        columns = {"attack": attack, "measure": "auc", "members": "removed"}
+        (retrained,) = rows(folder, method="retraining", **columns)
+        (unlearned,) = rows(folder, method=UNLEARNER, **columns)
+        assert unlearned["value"] >= retrained["value"]
 
 
 def test_models_that_were_looked_at_are_let_go_and_not_missed(folder: Path) -> None:

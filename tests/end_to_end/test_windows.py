@@ -91,22 +91,6 @@ def test_what_is_planted_is_found_and_cut(lab: Path, kind: str) -> None:
     assert found == rows(left)
 
 
-def test_windows_that_restate_one_are_cut_as_well(lab: Path) -> None:
-    (listed,) = lab.glob("results/runs/long/ours/seed0/removals/mamushi_lr/beta0.1*.parquet")
-    command("close", listed, "--out", lab / "close.parquet")
-    out = lab / "without.jsonl"
-    given = ("--data", lab / "long.jsonl", "--close", lab / "close.parquet")
-    command("apply", listed, *given, "--out", out)
-    left = {row["id"]: row["body"] for row in map(json.loads, out.open(encoding="utf-8"))}
-    gone = {name for name in TELLING if TELLING[name] not in left[name]}
-    assert gone
-    restating = {f"d{int(name[1:]) + 1}": words for name, words in TELLING.items()}
-    cut = {name for name, (whole, own) in documents().items() if not own and whole != left[name]}
-    assert cut == {name for name, words in restating.items() if words not in left[name]}
-    assert cut == {f"d{int(name[1:]) + 1}" for name in gone}
-    assert read_json(lab / "without.jsonl.receipt.json")["ids"]["close_found"] == len(cut)
-
-
 @pytest.mark.parametrize("passed", [DOCUMENTS, 40])
 def test_examples_find_windows_in_a_corpus_without_labels(lab: Path, passed: int) -> None:
     """Also behind a screen, which lets documents pass for one of their windows."""

@@ -43,6 +43,8 @@ def stage_settings(kind: str, sections: dict[str, float], **loader: Any) -> dict
         "loader": plugin("dataset", kind).defaults | loader,
         "sections": sections,
         "limit": NO_LIMIT,
+        "drop_duplicates": True,
+        "inputs": {},
         "data": DATA | {"max_characters": 1_000_000},
     }
 

@@ -60,7 +60,8 @@ def manifests(root: Path, kind: str, settings: dict[str, Any], **more: Any) -> l
     given = {key: of[key] for key in ("kind", "settings", "seed", "max_length")} | {"model": "m"}
     assert main([*words, f"--settings={json.dumps({'selector': 'words', **given})}"]) == 0
     out = [root / f"{kind}-{beta}.json" for beta in BUDGETS]
-    about = {**of, "dataset": "d", "model": "m", "budgets": BUDGETS, "whole": 2, **more}
+    about = {**of, "dataset": "d", "model": "m", "budgets": BUDGETS}
+    about |= {"compared": None, "whole": 2, **more}
     words = ["token-manifests", *files, f"--scores={scores}", f"--model-card={root / 'card.json'}"]
     words += [f"--duplicates={root / 'duplicates.parquet'}", "--out", *map(str, out)]
     shown = root / f"{kind}-shown.json"

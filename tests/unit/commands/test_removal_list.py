@@ -49,10 +49,8 @@ def test_a_list_of_the_program_takes_its_copies_along(
     assert receipt["ids"] == {
         "listed": 3,
         "copies": 2,
-        "close": 0,
         "found": 4,
         "copies_found": 2,
-        "close_found": 0,
         "not_found": ["c99"],
     }
     assert receipt["texts"] == {"compared": 4, "changed": 0}
@@ -194,7 +192,7 @@ def test_files_of_another_run_are_refused(tmp_path: Path) -> None:
         out = ("--out", tmp_path / "o")
         does = {
             "duplicates.parquet": ("apply", made, "--data", data, "--out", tmp_path / "o.csv"),
-            "examples.parquet": ("close", made, "--out", tmp_path / "o.parquet"),
+            "examples.parquet": ("audit", made, *out),
             "card.json": ("export", made, "--to", "jsonl", *out),
         }[name]
         with pytest.raises(UserError, match=f"{name}: is of another run than"):
