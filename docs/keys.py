@@ -15,7 +15,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from pydantic import TypeAdapter
 
-from mamushi.config.describe import NONE, Key, hints, keys, meanings, sections_in
+from mamushi.config.describe import NO_DEFAULT, Key, hints, keys, meanings, sections_in
 from mamushi.config.kinds import Entries, Section
 from mamushi.config.sections import configuration
 from mamushi.registry import plugins
@@ -123,7 +123,7 @@ def table(rows: list[Key] | Iterator[Key]) -> list[str]:
     """Return the lines of a section's table."""
     lines = []
     for key in rows:
-        default = "" if key.default is NONE else f"`{json.dumps(key.default)}`"
+        default = "" if key.default is NO_DEFAULT else f"`{json.dumps(key.default)}`"
         lines.append(
             f"| `{key.path}` | {escaped(allowed(key.hint))} | {default} | {escaped(key.meaning)} |"
         )

@@ -102,11 +102,6 @@ class Plugin:
         """Return the value of every setting that has a default."""
         return defaults(self.section)
 
-    @property
-    def literals(self) -> dict[str, Any]:
-        """Return all constants. To go."""
-        return {k: v for k, v in vars(self.code).items() if k.isupper()}
-
 
 @cache
 def plugins(kind: str) -> Mapping[str, Plugin]:

@@ -133,14 +133,14 @@ def check_names(full: Config) -> Iterator[str]:
         if name in RESERVED:
             yield f"unlearners.{name}: this name is taken in the tables; choose another"
     for name, definition in full["selectors"].items():
-        for key, other in other_selectors(definition):
+        for key, base in other_selectors(definition):
             at = f"selectors.{name}.{key}"
-            yield from undefined(at, "selectors", other)
-            kind = full["selectors"].get(other, {"kind": "mamushi"})["kind"]
+            yield from undefined(at, "selectors", base)
+            kind = full["selectors"].get(base, {"kind": "mamushi"})["kind"]
             if key == selector_kind(full, name).networks and kind != "mamushi":
-                yield f"{at}: {other!r} is of kind {kind}; networks are those of kind mamushi"
-            if key == selector_kind(full, name).derives and of_tokens(full, other):
-                yield f"{at}: {other!r} ranks tokens; name a selector of texts"
+                yield f"{at}: {base!r} is of kind {kind}; networks are those of kind mamushi"
+            if key == selector_kind(full, name).derives and of_tokens(full, base):
+                yield f"{at}: {base!r} ranks tokens; name a selector of texts"
     for name, model in full["models"].items():
         if model.get("base") is not None:
             yield from undefined(f"models.{name}.base", "models", model["base"])
@@ -193,17 +193,17 @@ def _check_files(full: Config) -> Iterator[str]:
     for name in datasets_used(full):
         for raw in raw_paths(full["datasets"][name]):
             if BRACE.search(raw.value):
-                yield refused(f"datasets.{name}.{raw.key}", raw.value, NO_BRACE)
+                yield not_allowed(f"datasets.{name}.{raw.key}", raw.value, NO_BRACE)
             elif raw.missing:
-                yield refused(f"datasets.{name}.{raw.key}", raw.value, raw.missing)
+                yield not_allowed(f"datasets.{name}.{raw.key}", raw.value, raw.missing)
     for name, path in full["unlearning"]["lists"].items():
         # A list that the workflow writes itself may not be there yet.
         ours = path is not None and path.startswith("results/")
         if path is not None and not ours and not Path(path).is_file():
-            yield refused(f"unlearning.lists.{name}", path, "no such file")
+            yield not_allowed(f"unlearning.lists.{name}", path, "no such file")
 
 
-def refused(at: str, value: object, why: str) -> str:
+def not_allowed(at: str, value: object, why: str) -> str:
     """Return the line of a value that is not allowed, which is whole, however long: a path that is
     cut cannot be looked at."""
     return f"{at}: {value!r} is not allowed; {why}"
@@ -220,9 +220,9 @@ def _check_models(full: Config) -> Iterator[str]:
         elif "embeddings" in model:
             path = model["embeddings"]["path"]
             if path is not None and Path(path).suffix.lower() not in (".parquet", ".pq"):
-                yield refused(f"{at}.embeddings.path", path, "vectors are in a .parquet file")
+                yield not_allowed(f"{at}.embeddings.path", path, "vectors are in a .parquet file")
             elif path is not None and not Path(path).is_file():
-                yield refused(f"{at}.embeddings.path", path, "no such file")
+                yield not_allowed(f"{at}.embeddings.path", path, "no such file")
         elif model["source"] is not None:
             yield from _check_source(at, model)
 
@@ -231,13 +231,13 @@ def _check_tiny(at: str, model: Config) -> Iterator[str]:
     for key, divisor in (("hidden_size", "heads"), ("heads", "key_value_heads")):
         if model[key] % model[divisor]:
             multiple = f"it is a multiple of {divisor}, {model[divisor]}"
-            yield refused(f"{at}.{key}", model[key], multiple)
+            yield not_allowed(f"{at}.{key}", model[key], multiple)
     width, rest = divmod(model["hidden_size"], model["heads"])
     if width % 2 and not rest:
         yield f"{at}.heads: hidden_size / heads is {width}, but rotary positions turn pairs"
     longest, most = model["pretraining"]["max_length"], model["max_positions"]
     if longest > most:
-        yield refused(
+        yield not_allowed(
             f"{at}.pretraining.max_length", longest, f"it is at most max_positions, {most}"
         )
 
@@ -247,9 +247,9 @@ def _check_source(at: str, model: Config) -> Iterator[str]:
     revision."""
     source = model["source"]
     if BRACE.search(source):
-        yield refused(f"{at}.source", source, NO_BRACE)
+        yield not_allowed(f"{at}.source", source, NO_BRACE)
     elif problem := source_mistake(source):
-        yield refused(f"{at}.source", source, problem)
+        yield not_allowed(f"{at}.source", source, problem)
     elif is_gguf(model) or Path(source).is_dir():
         return
     elif not re.fullmatch(r"[\w.-]+/[\w.-]+", source) or source[0] in ".~":
@@ -275,7 +275,9 @@ def _check_lengths(full: Config) -> Iterator[str]:
             lengths[f"models.{name}.training"] = length
     for at, length in lengths.items():
         if length > most:
-            yield refused(f"{at}.max_length", length, f"it is at most tokens.max_length, {most}")
+            yield not_allowed(
+                f"{at}.max_length", length, f"it is at most tokens.max_length, {most}"
+            )
 
 
 # Selectors ------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from typing import Any
 
 from mamushi.config import models, sections
 from mamushi.config.checks import check_names, checks, of_texts, other_selectors
-from mamushi.config.kinds import Section, plain
-from mamushi.config.reading import ConfigError, read
+from mamushi.config.kinds import Section, as_plain
+from mamushi.config.reading import ConfigError, read_section
 from mamushi.errors import instead
 from mamushi.registry import plugin, plugins
 
@@ -35,14 +35,14 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     variable that is not set makes its whole path null. Raises ``ConfigError``.
     """
     mistakes: list[str] = []
-    written = plain(config)
-    full = read(sections.configuration(), written, "", mistakes)
+    written = as_plain(config)
+    full = read_section(sections.configuration(), written, "", mistakes)
     for kind in PLUGINS:
         for name, definition in _definitions(full, f"{kind}s").items():
             full[f"{kind}s"][name] = _read_plugin(kind, name, definition, mistakes)
     for name, model in _definitions(full, "models").items():
         sort, at = models.sort_of(model), f"models.{name}"
-        full["models"][name] = read(sort, model, at, mistakes)
+        full["models"][name] = read_section(sort, model, at, mistakes)
     _refuse(mistakes)
     if full["removal"]["ratio"] is None:
         full["removal"]["ratio"] = default_ratio(full)
@@ -90,7 +90,7 @@ def _read_plugin(
         wrong = "missing" if of is None else f"{of!r} is not allowed"
         mistakes.append(f"{at}.kind: {wrong}; {instead(of, plugins(kind))}")
         return definition
-    return read(plugin_section(kind, of), definition, at, mistakes)
+    return read_section(plugin_section(kind, of), definition, at, mistakes)
 
 
 def default_ratio(full: Mapping[str, Any]) -> str:
@@ -110,7 +110,7 @@ def _add_plugins(full: dict[str, Any], mistakes: list[str]) -> None:
     """Add a definition of each selector and unlearner that is asked for by the name of its kind, or
     that another selector derives from."""
     for kind in ("selector", "unlearner"):
-        waiting = [*_asked(full, f"{kind}s")]
+        waiting = [*_named(full, f"{kind}s")]
         if kind == "selector":
             waiting += [full["removal"]["ratio"], *full["selectors"]]
         definitions = full[f"{kind}s"]
@@ -118,11 +118,11 @@ def _add_plugins(full: dict[str, Any], mistakes: list[str]) -> None:
             if name not in definitions and name in plugins(kind):
                 definitions[name] = _read_plugin(kind, name, {}, mistakes)
             if kind == "selector" and name in definitions:
-                others = [other for _, other in other_selectors(definitions[name])]
-                waiting += [other for other in others if other not in waiting]
+                bases = [base for _, base in other_selectors(definitions[name])]
+                waiting += [base for base in bases if base not in waiting]
 
 
-def _asked(full: Mapping[str, Any], key: str) -> Iterator[str]:
+def _named(full: Mapping[str, Any], key: str) -> Iterator[str]:
     studies = (full["studies"] or {}).values()
     for axes in (
         full["grid"],
@@ -164,7 +164,7 @@ def _fill_training(full: dict[str, Any], written: Mapping[str, Any]) -> None:
 def _laid_over(shared: Mapping[str, Any], values: Any, written: Any) -> dict[str, Any]:
     """Return the shared values, but of what is ``written`` the ``values`` that were read."""
     if not values:
-        return plain(shared)
+        return as_plain(shared)
     return {
         key: _laid_over(value, values[key], written.get(key, {}))
         if isinstance(value, dict)

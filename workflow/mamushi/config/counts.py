@@ -35,42 +35,45 @@ def needs(config: Mapping[str, Any], dataset: str) -> list[Need]:
 
     Not what unlearning takes, which is not asked for by every run that could ask for it.
     """
-    found: dict[str, Need] = {}
+    by_key: dict[str, Need] = {}
     for where, axes in comparisons(config):
         if where in axes_sections() or dataset not in axes["datasets"]:
             continue
-        asked = [*axes["selectors"], config["removal"]["ratio"]]
-        for name in [link for one in asked for link in chain(config, one)]:
+        selectors = [*axes["selectors"], config["removal"]["ratio"]]
+        for name in [link for selector in selectors for link in chain(config, selector)]:
             folds = config["selectors"][name].get("folds")
             if folds is not None:
                 key, least = f"selectors.{name}{FOLDS}", 4 if folds == 2 else folds
-                found[key] = Need(key, folds, least, least, "lower it")
+                by_key[key] = Need(key, folds, least, least, "lower it")
         # A budget as it is written: 1/0.07 is no whole number, and 1/0.1 is 10.
         key, beta = f"{where}.budgets", min(axes["budgets"])
         least = math.ceil(1 / Fraction(str(beta)))
         # Of a corpus that nobody labelled, its own texts are listed.
         listed = (0, least) if unlabelled(config["datasets"][dataset]) else (least, 0)
-        found[key] = Need(key, beta, *listed, "raise it")
-    return list(found.values())
+        by_key[key] = Need(key, beta, *listed, "raise it")
+    return list(by_key.values())
 
 
 def check(
     dataset: str,
-    asked: Iterable[Need],
-    found: Mapping[str, int],
+    settings_needs: Iterable[Need],
+    texts: Mapping[str, int],
     groups: Mapping[str, int] | None = None,
 ) -> None:
-    """Raise ``ConfigError`` with a line for each need that the texts ``found`` in the inference
+    """Raise ``ConfigError`` with a line for each need that the ``texts`` of the inference
     section, by domain, do not meet; where there are ``groups``, folds need as many of these."""
     lines = []
-    for need in asked:
+    for need in settings_needs:
         by_group = groups is not None and need.key.endswith(FOLDS)
-        there, what = (groups or {}, "groups of ") if by_group else (found, "")
+        counts, unit = (groups or {}, "groups of ") if by_group else (texts, "")
         for domain, least in zip(DOMAINS, (need.forget, need.retain), strict=True):
-            if there.get(domain, 0) < least:
-                takes = f"{need.key}: {need.value:g} takes at least {least} {what}{domain} texts"
-                has = f"the inference section of the dataset {dataset!r} has {there.get(domain, 0)}"
+            count = counts.get(domain, 0)
+            if count < least:
+                takes = f"{need.key}: {need.value:g} takes at least {least} {unit}{domain} texts"
+                inside = (
+                    f"the inference section of the dataset {dataset!r} has {count}"
+                )
                 finer = ", a finer column 'group' or null" if by_group else ""
-                lines.append(f"{takes}, and {has}; {need.do}, or give it more texts{finer}")
+                lines.append(f"{takes}, and {inside}; {need.do}, or give it more texts{finer}")
     if lines:
         raise ConfigError(lines)

@@ -9,9 +9,9 @@ from dataclasses import fields
 from functools import cache
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
-from mamushi.config.kinds import PART, Entries, Section, defaults
+from mamushi.config.kinds import CHANGES, Entries, Section, defaults
 
-NONE = object()
+NO_DEFAULT = object()
 """The default of a key that must be written, or that another section gives."""
 
 
@@ -25,7 +25,7 @@ class Key(NamedTuple):
 
 
 @cache
-def hints(section: type[Any]) -> dict[str, Any]:
+def hints(section: type) -> dict[str, Any]:
     """Return the type of each key of a section."""
     types = get_type_hints(section, include_extras=True)
     return {key.name: types[key.name] for key in fields(section)}
@@ -40,7 +40,7 @@ def sections_in(hint: Any) -> list[type[Any]]:
     return [section for part in get_args(hint) for section in sections_in(part)]
 
 
-def section_at(section: type[Any], path: Sequence[str | int]) -> type[Any]:
+def section_at(section: type, path: Sequence[str | int]) -> type:
     """Return the section at a path, on which indices and names of the user's are no keys."""
     for key in path:
         inner = sections_in(hints(section).get(str(key)))
@@ -49,7 +49,7 @@ def section_at(section: type[Any], path: Sequence[str | int]) -> type[Any]:
 
 
 @cache
-def meanings(section: type[Any]) -> Mapping[str, str]:
+def meanings(section: type) -> Mapping[str, str]:
     """Return what each key of a section means: the comment ``#:`` at the key or above it, else the
     docstring of the section that it holds."""
     words: dict[str, str] = {}
@@ -68,7 +68,7 @@ def meanings(section: type[Any]) -> Mapping[str, str]:
     return words
 
 
-def keys(section: type[Any], at: str = "", *, part: bool = False) -> Iterator[Key]:
+def keys(section: type, at: str = "", *, part: bool = False) -> Iterator[Key]:
     """Yield every key below a section; of a ``part`` of one without defaults."""
     values = {} if part else defaults(section)
     for name, hint in hints(section).items():
@@ -76,10 +76,10 @@ def keys(section: type[Any], at: str = "", *, part: bool = False) -> Iterator[Ke
         inner = [] if _is_list(hint) else sections_in(hint)
         for held in inner:
             below = f"{path}.NAME." if _is_mapping(hint) else f"{path}."
-            changes = part or PART in getattr(hint, "__metadata__", ())
+            changes = part or CHANGES in getattr(hint, "__metadata__", ())
             yield from keys(held, below, part=changes)
         if not inner:
-            yield Key(path, hint, values.get(name, NONE), meanings(section)[name])
+            yield Key(path, hint, values.get(name, NO_DEFAULT), meanings(section)[name])
 
 
 def _is_list(hint: Any) -> bool:

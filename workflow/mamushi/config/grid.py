@@ -22,8 +22,8 @@ AXES = ("datasets", "models", "seeds", "budgets", "selectors")
 
 def comparison(config: Config, name: str | None = None) -> dict[str, Any]:
     """Return the axes of the grid, or of a study."""
-    asked = config["studies"][name] if name else config["grid"]
-    return {axis: asked[axis] for axis in AXES}
+    section = config["studies"][name] if name else config["grid"]
+    return {axis: section[axis] for axis in AXES}
 
 
 def is_tiny(config: Config, model: str) -> bool:
@@ -62,8 +62,8 @@ def require_labels(config: Config, axes: Mapping[str, Any]) -> None:
 
 
 def _refuse(reasons: Iterable[str | None]) -> None:
-    if found := list(filter(None, reasons)):
-        raise ConfigError(found)
+    if lines := list(filter(None, reasons)):
+        raise ConfigError(lines)
 
 
 def unmeasurable(config: Config, dataset: str, model: str) -> str | None:
@@ -84,8 +84,8 @@ def _unevaluated(config: Config, dataset: str) -> str | None:
     if reason := no_labels(config, dataset):
         return reason
     # The loader may bring an evaluation section of its own.
-    own = plugin("dataset", definition["kind"]).evaluation_section
-    if definition["sections"].get("evaluation") or own or definition.get("section"):
+    brings_section = plugin("dataset", definition["kind"]).evaluation_section
+    if definition["sections"].get("evaluation") or brings_section or definition.get("section"):
         return None
     return (
         f"datasets.{dataset}.sections: has no evaluation section, so nothing can be measured; "
@@ -110,8 +110,8 @@ def removals(axes: Mapping[str, Any], pattern: str = paths.REMOVAL) -> list[str]
 
 def budgets(config: Config) -> list[float]:
     """Return every budget that the grid or a study asks for, in ascending order."""
-    asked = [config["grid"], *config["studies"].values()]
-    return sorted({float(budget) for axes in asked for budget in axes["budgets"]})
+    sections = [config["grid"], *config["studies"].values()]
+    return sorted({float(budget) for axes in sections for budget in axes["budgets"]})
 
 
 def manifests(config: Config, axes: Mapping[str, Any]) -> list[str]:
@@ -124,7 +124,7 @@ def manifests(config: Config, axes: Mapping[str, Any]) -> list[str]:
 
 def token_rankings(config: Config, axes: Mapping[str, Any]) -> list[str]:
     """Return the selectors that rank tokens."""
-    return [each for each in axes["selectors"] if of_tokens(config, each)]
+    return [name for name in axes["selectors"] if of_tokens(config, name)]
 
 
 def spans(config: Config, axes: Mapping[str, Any], pattern: str = paths.SPANS) -> list[str]:
@@ -245,20 +245,20 @@ def generations(config: Config, run: Mapping[str, Any]) -> list[str]:
     """Return what the models of a probed run said: its endpoints, then the unlearned ones."""
     cell = {"dataset": run["dataset"], "model": run["model"], "seed": int(run["seed"])}
     axes = probed(config)
-    found = deleted(axes, retraining=False) if cell in cells(axes) else []
-    return [paths.GENERATIONS.format(**cell, arm=arm) for arm in (*SAID, *found)]
+    unlearned = deleted(axes, retraining=False) if cell in cells(axes) else []
+    return [paths.GENERATIONS.format(**cell, arm=arm) for arm in (*SAID, *unlearned)]
 
 
 def probes(config: Config) -> list[str]:
     """Return what the tables of the probe are made of."""
     axes = probed(config)
-    found = []
+    files = []
     for cell in cells(axes):
         start = arms.start(config, cell["model"])
-        found += [paths.JUDGED.format(**cell), paths.PERPLEXITY.format(**cell, arm=start)]
+        files += [paths.JUDGED.format(**cell), paths.PERPLEXITY.format(**cell, arm=start)]
         models = ("gold", *deleted(axes, retraining=True))
-        found += [paths.RELEARNING.format(**cell, arm=arm) for arm in models]
-    return found
+        files += [paths.RELEARNING.format(**cell, arm=arm) for arm in models]
+    return files
 
 
 def left(config: Config) -> list[str]:
@@ -276,16 +276,16 @@ def left(config: Config) -> list[str]:
 def listed(config: Config) -> list[str]:
     """Return what each unlearner makes of each list of one's own, and the perplexity before it."""
     axes = config["unlearning"]
-    found = []
+    files = []
     for cell in cells(axes):
         start = arms.start(config, cell["model"])
-        found.append(paths.PERPLEXITY.format(**cell, arm=start))
-        found += [
+        files.append(paths.PERPLEXITY.format(**cell, arm=start))
+        files += [
             pattern.format(**cell, arm=arms.LISTED.format(unlearner=unlearner, list=name))
             for unlearner, name in product(axes["unlearners"], axes["lists"])
             for pattern in (paths.TRAINED, paths.PERPLEXITY, paths.CARD)
         ]
-    return found
+    return files
 
 
 def require_lists(config: Config) -> None:
@@ -332,8 +332,8 @@ def require_paths(config: Config, datasets: Iterable[str], models: Iterable[str]
         loader = plugin("dataset", definition["kind"])
         for key, names in loader.files.items():
             if definition[key] is None and not loader.downloads:
-                wanted = f"a folder with {', '.join(names)}" if names else "the raw file"
-                lines.append(f"datasets.{dataset}.{key}: {unset} {wanted}")
+                raw = f"a folder with {', '.join(names)}" if names else "the raw file"
+                lines.append(f"datasets.{dataset}.{key}: {unset} {raw}")
     for model in models:
         definition = config["models"][model]
         if "embeddings" in definition:

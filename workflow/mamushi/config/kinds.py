@@ -62,7 +62,7 @@ class Entries(Remark):
     sections: tuple[Callable[[], Any], ...]
 
 
-PART = Remark()
+CHANGES = Remark()
 """Remarks that some keys of a section are written, which are laid over another section."""
 
 
@@ -155,20 +155,20 @@ class Section:
         dataclass(frozen=True, kw_only=True)(cls)
 
 
-def plain(value: Any) -> Any:
+def as_plain(value: Any) -> Any:
     """Return a copy of a value of the configuration in dicts, with text for keys, and lists."""
     if isinstance(value, Section):
-        values = {key.name: plain(getattr(value, key.name)) for key in fields(value)}
+        values = {key.name: as_plain(getattr(value, key.name)) for key in fields(value)}
         return {key: x for key, x in values.items() if x is not None or not value.sparse}
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+        return {str(key): as_plain(item) for key, item in value.items()}
+    return [as_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def defaults(section: type[Section]) -> dict[str, Any]:
     """Return the default of every key that has one."""
-    made = {
+    values = {
         key.name: key.default if key.default_factory is MISSING else key.default_factory()
         for key in fields(section)
     }
-    return {name: plain(value) for name, value in made.items() if value is not MISSING}
+    return {name: as_plain(value) for name, value in values.items() if value is not MISSING}

@@ -28,8 +28,8 @@ def check(files: Sequence[str | Path]) -> None:
             # JSON with tabs, or a template: Snakemake has read it, and knows more of it.
             continue
         datasets = _mapping(_mapping(root).get("datasets"))
-        known = [(name, own, earlier[name]) for name, own in datasets.items() if name in earlier]
-        mixed = (line for each in known for line in _mixed(*each))
+        pairs = [(name, node, earlier[name]) for name, node in datasets.items() if name in earlier]
+        mixed = (line for pair in pairs for line in _mixed(*pair))
         lines += [f"{path}, {line}" for line in (*_twice(root), *mixed)]
         earlier |= datasets
     if lines:
@@ -60,12 +60,12 @@ def _mapping(node: Any) -> dict[str, Any]:
     return {key.value: value for key, value in pairs if key.id == "scalar"}
 
 
-def _mixed(name: str, own: Any, other: Any) -> Iterator[str]:
+def _mixed(name: str, node: Any, earlier: Any) -> Iterator[str]:
     """Yield what a dataset and one of the same name in an earlier file cannot be together."""
     do = "choose another name for a dataset of your own"
-    kind, before = (_mapping(each).get("kind") for each in (own, other))
-    sections = _mapping(own).get("sections")
-    shares, kept = _shares(sections), _shares(_mapping(other).get("sections"))
+    kind, before = (_mapping(dataset).get("kind") for dataset in (node, earlier))
+    sections = _mapping(node).get("sections")
+    shares, kept = _shares(sections), _shares(_mapping(earlier).get("sections"))
     both = sum({**kept, **shares}.values())
     if kind is not None and before is not None and kind.value != before.value:
         yield (

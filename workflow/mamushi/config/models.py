@@ -74,7 +74,7 @@ class TrainedOtherwise(Section):
     """A model that is trained in a way of its own."""
 
     #: Settings of `training` that differ for this model.
-    training: Annotated[Training, PART] = Training()
+    training: Annotated[Training, CHANGES] = Training()
 
 
 class HubModel(TrainedOtherwise):

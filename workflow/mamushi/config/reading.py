@@ -14,14 +14,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config.describe import meanings, section_at
-from mamushi.config.kinds import Section, plain
+from mamushi.config.kinds import as_plain
 from mamushi.errors import UserError, closest, instead
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
     from pydantic_core import ErrorDetails
 
-MISSING = {
+WHERE_MISSING = {
     "source": "a model has a source (folder, GGUF file or hub id), or a family of which to build a "
     "tiny one",
     **dict.fromkeys(
@@ -30,8 +30,8 @@ MISSING = {
     ),
 }
 """What to do where a key is missing."""
-UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
-PLAIN = {
+UNKNOWN_KEY = ("unexpected_keyword_argument", "extra_forbidden")
+YAML_WORDS = {
     "a valid array": "a list",
     "a valid integer": "a whole number",
     "a valid number": "a number",
@@ -52,13 +52,13 @@ class ConfigError(UserError):
 
 
 @cache
-def _adapter(section: type[Any]) -> TypeAdapter[Any]:
+def _adapter(section: type) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(section)
 
 
-def read(section: type[Section], value: Any, at: str, mistakes: list[str]) -> dict[str, Any]:
+def read_section(section: type, value: Any, at: str, mistakes: list[str]) -> dict[str, Any]:
     """Return the keys of a section with all defaults, in plain values, and add to ``mistakes``;
     where there are any the keys are as they were given."""
     from pydantic import ValidationError
@@ -68,9 +68,9 @@ def read(section: type[Section], value: Any, at: str, mistakes: list[str]) -> di
         try:
             # As JSON, because strictly a section is else none but an object of its class.
             section_read = _adapter(section).validate_json(json.dumps(value), strict=True)
-            return plain(section_read)
+            return as_plain(section_read)
         except ValidationError as error:
-            details = [each for each in error.errors(include_url=False)]
+            details = error.errors(include_url=False)
         if not _read_text(value, details):
             mistakes += _lines(section, value, at, details)
             return value if isinstance(value, dict) else {}
@@ -81,11 +81,10 @@ def _path(value: Any, loc: Sequence[str | int]) -> list[str | int]:
     keys; the last may be missing."""
     path: list[str | int] = []
     for key in loc:
-        if (isinstance(value, dict) and key in value) or (
-            isinstance(value, list) and key in range(len(value))
-        ):
+        keys: Any = range(len(value)) if isinstance(value, list) else value
+        if isinstance(value, dict | list) and key in keys:
             path.append(key)
-            value = value[key]
+            value = _at(value, [key])
     return path
 
 
@@ -99,8 +98,8 @@ def _read_text(value: Any, details: Iterable[ErrorDetails]) -> bool:
     """Read text where something else is allowed, and whole numbers that have a point, in place;
     tell whether there was any."""
     before = json.dumps(value)
-    for each in details:
-        if path := _path(value, each["loc"]):
+    for mistake in details:
+        if path := _path(value, mistake["loc"]):
             parent = _at(value, path[:-1])
             parent[path[-1]] = _from_text(parent[path[-1]])
     return json.dumps(value) != before
@@ -123,26 +122,26 @@ def _from_text(value: Any) -> Any:
     return value
 
 
-def _lines(section: type[Any], value: Any, at: str, details: Iterable[ErrorDetails]) -> list[str]:
+def _lines(section: type, value: Any, at: str, details: Iterable[ErrorDetails]) -> list[str]:
     lines: dict[str, str] = {}
-    for each in details:
-        path, kind = _path(value, each["loc"]), each["type"]
+    for mistake in details:
+        path, kind = _path(value, mistake["loc"]), mistake["type"]
         if kind in ("missing", "missing_argument", "missing_keyword_only_argument"):
-            key = each["loc"][-1]
+            key = mistake["loc"][-1]
             lines[_dotted(at, [*path, key])] = _missing(section_at(section, path), str(key))
             continue
         key_at = _dotted(at, path)
-        if kind in UNKNOWN:
-            known = meanings(section_at(section, path[:-1]))
-            lines[key_at] = f"unknown key; {instead(path[-1], known)}"
-        elif each["loc"][-1] == "[key]":
-            lines[key_at] = f"this name is not allowed; {each['msg']}"
+        if kind in UNKNOWN_KEY:
+            names = meanings(section_at(section, path[:-1]))
+            lines[key_at] = f"unknown key; {instead(path[-1], names)}"
+        elif mistake["loc"][-1] == "[key]":
+            lines[key_at] = f"this name is not allowed; {mistake['msg']}"
         elif key_at in lines:
             # Of a union: what another of its members allows.
-            lines[key_at] += f", or {_words(each, '')}"
+            lines[key_at] += f", or {_words(mistake, '')}"
         else:
             wrong = _at(value, path)
-            lines[key_at] = f"{show(wrong)} is not allowed; {_words(each, wrong)}"
+            lines[key_at] = f"{as_written(wrong)} is not allowed; {_words(mistake, wrong)}"
     return [f"{key_at}: {words}" for key_at, words in lines.items()]
 
 
@@ -152,9 +151,9 @@ def _dotted(at: str, path: Iterable[str | int]) -> str:
     return at.removeprefix(".")
 
 
-def _missing(section: type[Any], key: str) -> str:
+def _missing(section: type, key: str) -> str:
     meaning = meanings(section).get(key, "").rstrip(".")
-    return f"missing; {MISSING.get(key) or f'it has no default ({meaning})'}"
+    return f"missing; {WHERE_MISSING.get(key) or f'it has no default ({meaning})'}"
 
 
 def _words(details: ErrorDetails, wrong: Any) -> str:
@@ -163,12 +162,12 @@ def _words(details: ErrorDetails, wrong: Any) -> str:
         return "it should be a mapping of keys to values"
     choices = re.findall("'([^']*)'", details.get("ctx", {}).get("expected", ""))
     words = details["msg"].replace("Input should be", "it should be")
-    for theirs, ours in {" after validation": "", **PLAIN}.items():
+    for theirs, ours in {" after validation": "", **YAML_WORDS}.items():
         words = words.replace(theirs, ours)
     return f"{closest(wrong, choices)} {words[0].lower()}{words[1:]}".strip()
 
 
-def show(value: Any) -> str:
+def as_written(value: Any) -> str:
     """Return a value as a user would write it, shortened."""
     text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= 80 else text[:77] + "..."

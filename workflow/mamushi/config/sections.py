@@ -201,7 +201,7 @@ class Unlearner(Section):
     #: The unlearner, a file in workflow/mamushi/unlearning/unlearners; by default its name.
     kind: str
     #: Settings of `unlearning.training` that differ for this unlearner.
-    training: Annotated[UnlearnTraining, PART] = UnlearnTraining()
+    training: Annotated[UnlearnTraining, CHANGES] = UnlearnTraining()
 
 
 class Relearning(Section):
@@ -387,7 +387,8 @@ def dataset() -> type[Dataset]:
 @cache
 def configuration() -> type[Configuration]:
     """Return the section of every key, with those of rooms beside the core."""
-    keys = {name: made() for add in additions("config_sections") for name, made in add().items()}
+    added = [add() for add in additions("config_sections")]
+    keys = {name: section() for sections in added for name, section in sections.items()}
     return extended(Configuration, keys)
 
 
@@ -395,5 +396,6 @@ def configuration() -> type[Configuration]:
 def axes_sections() -> tuple[str, ...]:
     """Return the sections that have lists of datasets and models of their own, beside the grid and
     the studies."""
-    kinds = hints(configuration()).items()
+    every: type = configuration()
+    kinds = hints(every).items()
     return tuple(name for name, kind in kinds if isinstance(kind, type) and issubclass(kind, Cells))

@@ -24,7 +24,7 @@ class RawPath(NamedTuple):
 
     key: str
     value: str
-    found: list[Path]
+    files: list[Path]
     missing: str | None
 
 
@@ -66,17 +66,17 @@ def _look(value: str, names: list[str], sharded: object) -> tuple[list[Path], st
     means = f"it names a folder with {', '.join(names)} (each plain or as .zip)"
     if not path.is_dir():
         return [], f"no such folder; {means}"
-    found, lacks = [], []
+    files, lacks = [], []
     for name in names:
-        there = [choice for choice in (path / name, path / f"{name}.zip") if choice.is_file()]
-        found += there[:1]
-        lacks += [] if there else [name]
-    return found, f"{', '.join(lacks)} not there; {means}" if lacks else None
+        choices = [choice for choice in (path / name, path / f"{name}.zip") if choice.is_file()]
+        files += choices[:1]
+        lacks += [] if choices else [name]
+    return files, f"{', '.join(lacks)} not there; {means}" if lacks else None
 
 
 def files(dataset: Mapping[str, Any]) -> list[str]:
     """Return the raw files of a completed dataset, to declare as inputs; none without a path."""
-    return [str(path) for raw in raw_paths(dataset) for path in raw.found]
+    return [str(path) for raw in raw_paths(dataset) for path in raw.files]
 
 
 def contents(paths: Iterable[str]) -> dict[str, str]:
@@ -99,11 +99,11 @@ def source_mistake(source: str) -> str | None:
 
 
 def _no_folder(path: Path) -> str | None:
-    names = [each.name for each in path.iterdir()]
+    names = [file.name for file in path.iterdir()]
     if "config.json" not in names:
         if "adapter_config.json" in names:
-            what = "this folder holds adapters (LoRA), and not the model that they belong to"
-            return f"{what}; merge them into it (merge_and_unload), and give what that saves"
+            error = "this folder holds adapters (LoRA), and not the model that they belong to"
+            return f"{error}; merge them into it (merge_and_unload), and give what that saves"
         return "this folder holds no model (no config.json); give what save_pretrained wrote"
     pickled = [name for name in names if name.endswith(PICKLES)]
     if pickled and not any(name.endswith(".safetensors") for name in names):

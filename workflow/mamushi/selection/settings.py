@@ -2,7 +2,9 @@
 
 from typing import Annotated
 
-from mamushi.config.kinds import Ge, Positive, Section
+from annotated_types import Ge
+
+from mamushi.config.kinds import Positive, Section
 
 
 class CrossFitted(Section):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from mamushi.config.checks import datasets_used, refused
+from mamushi.config.checks import datasets_used, not_allowed
 from mamushi.config.kinds import Count, Natural, Section
 from mamushi.config.sources import unlabelled
 
@@ -41,4 +41,4 @@ def check_windows(full: Mapping[str, Any]) -> Iterator[str]:
             yield f"{at}.action: 'remove' is not allowed with answers, which are of windows; cut"
         if windows["overlap"] >= windows["words"]:
             shorter = f"it is below words, {windows['words']}"
-            yield refused(f"{at}.overlap", windows["overlap"], shorter)
+            yield not_allowed(f"{at}.overlap", windows["overlap"], shorter)

@@ -77,7 +77,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         texts=of(train.columns["comment_text"], texts),
         forget=forget[kept],
         section=of([None] * len(train_labels), [EVALUATION] * len(test_labels)),
-        stratum=["toxic" if one else "safe" for one in forget[kept]],
+        stratum=["toxic" if toxic else "safe" for toxic in forget[kept]],
         places=of(train.places, test.places),
         labels={name: labels[kept, column] for column, name in enumerate(LABELS)},
         sources={path.name: sha256(path) for path in paths},
@@ -90,8 +90,8 @@ def find(folder: Path, name: str) -> Path:
     for path in (folder / name, folder / f"{name}.zip"):
         if path.is_file():
             return path
-    what = f"neither {name} nor {name}.zip" if folder.is_dir() else "no such folder"
-    raise UserError(what, where=folder, do="give the folder that holds the original files")
+    error = f"neither {name} nor {name}.zip" if folder.is_dir() else "no such folder"
+    raise UserError(error, where=folder, do="give the folder that holds the original files")
 
 
 def _labels(table: Table, allowed: set[str]) -> NDArray[np.int8]:
@@ -114,9 +114,9 @@ def _match(test: Table, scores: Table) -> list[int]:
     for table in (test, scores):
         check_unique(table.columns["id"], table.places)
         rows.append({name: row for row, name in enumerate(table.columns["id"])})
-    for table, own, others in ((test, rows[0], rows[1]), (scores, rows[1], rows[0])):
-        if lacking := [name for name in own if name not in others]:
-            what = f"id {lacking[0]!r} is not in both {test.file} and {scores.file}"
+    for table, ids, pool in ((test, rows[0], rows[1]), (scores, rows[1], rows[0])):
+        if lacking := [name for name in ids if name not in pool]:
+            error = f"id {lacking[0]!r} is not in both {test.file} and {scores.file}"
             do = "give the test and label files of the same release"
-            raise UserError(what, where=table.places[own[lacking[0]]], do=do)
+            raise UserError(error, where=table.places[ids[lacking[0]]], do=do)
     return [rows[1][name] for name in test.columns["id"]]

@@ -93,8 +93,8 @@ def stripped(post: str) -> str:
 def thread(post: str) -> str | None:
     """Return the subject without marks of replies and notes of what it was, in lower case; None
     for a post without one. Threads go over newsgroups, since a post may be sent to several."""
-    found = SUBJECT.search(post.partition("\n\n")[0])
-    subject = " ".join(found[1].lower().split()) if found else ""
+    match = SUBJECT.search(post.partition("\n\n")[0])
+    subject = " ".join(match[1].lower().split()) if match else ""
     subject = WAS.sub("", REPLY.sub("", subject))
     return None if subject.strip("<()> ") in ("", "none", "no subject") else subject
 
@@ -110,18 +110,18 @@ def _archived(path: Path) -> Iterator[Post]:
     try:
         with gzip.open(path) as stream, tarfile.open(fileobj=stream, mode="r:") as archive:
             for member in archive:
-                found = POST.search(member.name)
-                content = archive.extractfile(member) if found and member.isreg() else None
-                if found and content is not None:
-                    yield found[1], found[2], int(found[3]), content.read().decode("latin-1")
+                match = POST.search(member.name)
+                content = archive.extractfile(member) if match and member.isreg() else None
+                if match and content is not None:
+                    yield match[1], match[2], int(match[3]), content.read().decode("latin-1")
             # `tarfile` takes a damaged header for the end. Reading on finds what comes after it,
             # and makes gzip compare the checksum of the whole.
             while rest := stream.read(CHUNK):
                 if rest.strip(b"\0"):
                     raise tarfile.ReadError("data after a damaged header")
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        what = f"damaged or incomplete archive ({error})"
-        raise UserError(what, where=path, do="download it again") from None
+        error_text = f"damaged or incomplete archive ({error})"
+        raise UserError(error_text, where=path, do="download it again") from None
 
 
 def _downloaded(cache: Path) -> Iterator[Post]:
@@ -132,10 +132,10 @@ def _downloaded(cache: Path) -> Iterator[Post]:
     try:
         bunch = fetch_20newsgroups(data_home=cache, subset="all", shuffle=False)
     except OSError as error:
-        what = f"cannot download 20 Newsgroups ({error})"
-        raise UserError(what, do="set 'path' to a copy of 20news-bydate.tar.gz") from None
+        error_text = f"cannot download 20 Newsgroups ({error})"
+        raise UserError(error_text, do="set 'path' to a copy of 20news-bydate.tar.gz") from None
     for name, text in zip(bunch.filenames, bunch.data, strict=True):
-        found = POST.search(Path(str(name)).as_posix())
-        if found is None:
+        match = POST.search(Path(str(name)).as_posix())
+        if match is None:
             raise UserError(f"not a post: {name}", where=cache, do="delete this cache")
-        yield found[1], found[2], int(found[3]), text
+        yield match[1], match[2], int(match[3]), text

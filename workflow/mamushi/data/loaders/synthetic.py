@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from annotated_types import Ge, Le, Len
+
 from mamushi.config.kinds import (
     Count,
     Fraction,
-    Ge,
-    Le,
-    Len,
     Natural,
     NotNegative,
     Section,
@@ -151,21 +150,21 @@ def _domains(
     """Return the domain from whose density each text of a cell is drawn, (size,)."""
     import numpy as np
 
-    own = DOMAINS.index(domain)
-    other = DOMAINS[1 - own]
-    found = np.full(size, own)
+    number = DOMAINS.index(domain)
+    rival = DOMAINS[1 - number]
+    drawn = np.full(size, number)
     if section != EVALUATION:
-        wrong = round(size * settings["noise"][f"{other}_in_{domain}"])
-        rng = np.random.default_rng([settings["seed"], 2, SECTIONS.index(section), own])
-        found[rng.permutation(size)[:wrong]] = 1 - own
-    return found
+        wrong = round(size * settings["noise"][f"{rival}_in_{domain}"])
+        rng = np.random.default_rng([settings["seed"], 2, SECTIONS.index(section), number])
+        drawn[rng.permutation(size)[:wrong]] = 1 - number
+    return drawn
 
 
-def _weights(given: Mapping[str, list[float]]) -> NDArray[np.float64]:
+def _weights(weights_by_domain: Mapping[str, list[float]]) -> NDArray[np.float64]:
     """Return pi1 and pi2, shape (2, C), checked."""
     import numpy as np
 
-    lists = [given[domain] for domain in DOMAINS]
+    lists = [weights_by_domain[domain] for domain in DOMAINS]
     if len({*map(len, lists)}) > 1 or not np.allclose([*map(sum, lists)], 1, rtol=0, atol=1e-6):
         do = "give one for each component, of a sum of 1"
         raise UserError(f"weights {lists}", do=do)

@@ -20,9 +20,9 @@ from mamushi.config.kinds import (
     Section,
     SectionName,
     TextOrNull,
+    as_plain,
     listed,
     named,
-    plain,
 )
 from mamushi.errors import UserError
 
@@ -77,7 +77,7 @@ def one_of(*shapes: Mapping[tuple[str, ...], tuple[str, ...]]) -> Allowed:
     words = "allowed is one of: " + ", ".join(" and ".join(needed) for needed in every)
 
     def test(value: Section) -> bool:
-        keys = plain(value).keys()
+        keys = as_plain(value).keys()
         return any({*n} <= keys <= {*n, *beside} for n, beside in every.items())
 
     return Allowed(words, test)
@@ -171,7 +171,7 @@ def _label(table: Table, column: str) -> list[Any]:
     try:
         pa.array(cells := table.columns[column])
     except (pa.ArrowException, UnicodeError, OverflowError) as error:
-        what = f"cannot carry column {column!r} along ({error})"
+        error_text = f"cannot carry column {column!r} along ({error})"
         do = "leave it out of 'labels' or give its cells one type"
-        raise UserError(what, where=table.file, do=do) from None
+        raise UserError(error_text, where=table.file, do=do) from None
     return cells

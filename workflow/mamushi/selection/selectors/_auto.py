@@ -59,43 +59,43 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
         return fit
 
     together, sample = partial(side_by_side, estimate), settings["fit_sample"]
-    found = cross_fit_together(
+    scored = cross_fit_together(
         pool, folds, seed, together, "auto", repeats, plain_mean, fit_sample=sample
     )
-    fits = [fit for fold in found.details["per_fold"] for fit in fold["fits"]]
-    found.details["weights"] = {
+    fits = [fit for fold in scored.details["per_fold"] for fit in fold["fits"]]
+    scored.details["weights"] = {
         member.name: float(np.mean([fit["weights"].get(member.name, 0.0) for fit in fits]))
         for member in members
     }
     tasks, logits = zip(*(of_first[key] for key in sorted(of_first)), strict=True)
     first = plain_mean(tasks, logits, repeats)
-    value, low, high = auc_difference(found.scores, first, pool.forget, pool.groups)
-    found.details["gain"] = {"auc": value, "low": low, "high": high}
+    value, low, high = auc_difference(scored.scores, first, pool.forget, pool.groups)
+    scored.details["gain"] = {"auc": value, "low": low, "high": high}
     name, times = Counter(fit["chosen"] for fit in fits).most_common(1)[0]
-    found.details["chosen"] = f"{name} ({times} of {len(fits)} folds)"
+    scored.details["chosen"] = f"{name} ({times} of {len(fits)} folds)"
     print(
-        f"auto: {found.details['chosen']}, AUC {found.details['auc']:.3f}, which is "
+        f"auto: {scored.details['chosen']}, AUC {scored.details['auc']:.3f}, which is "
         f"{value:+.3f} [{low:+.3f}, {high:+.3f}] beside {members[0].name}",
         file=sys.stderr,
     )
-    return found
+    return scored
 
 
 def members_of(pool: Pool, settings: Mapping[str, Any]) -> list[Member]:
     """Return the members that the settings ask for, from the simplest on: networks, then layers,
     of which the paper reads the last, then words."""
 
-    def each(name: str, estimate: Callable[[Task], Fit]) -> Member:
+    def member(name: str, estimate: Callable[[Task], Fit]) -> Member:
         return Member(name, lambda tasks, _: [estimate(task)[0] for task in tasks])
 
-    prior, found = settings["prior"], [_networks(settings)]
+    prior, members = settings["prior"], [_networks(settings)]
     for depth in sorted(settings["depths"], reverse=True):
         fit = partial(estimate_layers, layers=[pool.at(depth)], prior=prior)
-        found.append(each(f"linear_{depth:g}", fit))
+        members.append(member(f"linear_{depth:g}", fit))
     if settings["lexical"]:
         counts = ngrams(pool)
-        found.append(each("lexical", partial(estimate_ngrams, counts=counts, prior=prior)))
-    return found
+        members.append(member("lexical", partial(estimate_ngrams, counts=counts, prior=prior)))
+    return members
 
 
 def _networks(settings: Mapping[str, Any]) -> Member:
@@ -113,7 +113,7 @@ def _networks(settings: Mapping[str, Any]) -> Member:
         many = [
             replace(task, seed=derive_seed(task.seed, i)) for task in tasks for i in range(number)
         ]
-        logits = [(one - one.mean()) / (one.std() or 1.0) for one, _ in estimate_mlp(many, lent)]
+        logits = [(x - x.mean()) / (x.std() or 1.0) for x, _ in estimate_mlp(many, lent)]
         return [np.mean(logits[i : i + number], axis=0) for i in range(0, len(many), number)]
 
     return Member("mamushi", estimate)
@@ -140,11 +140,13 @@ def estimate_choice(task: Task, members: Sequence[Member], folds: int) -> tuple[
     ]
     scores = np.full((len(forget), len(members)), np.nan)
     for m, member in enumerate(members):
-        for i, own in enumerate(member.estimate(tasks, False)):
-            scores[inner == i, m] = own
+        for i, logits_held in enumerate(member.estimate(tasks, False)):
+            scores[inner == i, m] = logits_held
     among = {member.name: [m] for m, member in enumerate(members)}
     among["stack"] = list(range(len(members)))
-    losses = {name: _losses(scores[:, one], forget, inner, folds) for name, one in among.items()}
+    losses = {
+        name: _losses(scores[:, columns], forget, inner, folds) for name, columns in among.items()
+    }
     chosen = _first_as_good(losses, task.train_groups)
     last = replace(task, seed=derive_seed(task.seed, FINAL))
     held = np.full((len(task.held), len(members)), np.nan)
@@ -166,12 +168,12 @@ def _first_as_good(losses: Mapping[str, Doubles], groups: NDArray[np.int64] | No
     best = min(losses.values(), key=lambda loss: float(loss.mean()))
     of_group = np.unique(groups, return_inverse=True)[1] if groups is not None else None
     for name, loss in losses.items():
-        more = loss - best
-        error = more.std(ddof=1) / np.sqrt(len(more))
+        excess = loss - best
+        error = excess.std(ddof=1) / np.sqrt(len(excess))
         if of_group is not None:
-            total = np.bincount(of_group, more - more.mean())
-            error = np.sqrt(len(total)) * total.std(ddof=1) / len(more)
-        if more.mean() <= error:
+            total = np.bincount(of_group, excess - excess.mean())
+            error = np.sqrt(len(total)) * total.std(ddof=1) / len(excess)
+        if excess.mean() <= error:
             return name
     raise AssertionError("the best is within an error of itself")
 
@@ -182,8 +184,8 @@ def _losses(
     """Return the weighted log loss (n,) of texts, by combinations fitted without their fold."""
     logits = np.empty(len(forget))
     for i in range(folds):
-        own = inner == i
-        logits[own] = _combined(scores[~own], forget[~own], scores[own])[0]
+        held = inner == i
+        logits[held] = _combined(scores[~held], forget[~held], scores[held])[0]
     signed = np.where(forget, logits, -logits)
     return balanced_weights(forget) * np.logaddexp(0.0, -signed)
 
@@ -196,6 +198,6 @@ def _combined(
     mean, scale = scores.mean(axis=0), scores.std(axis=0)
     scale[scale == 0] = 1.0
     ends = np.vstack([(held - mean) / scale, np.zeros((1, held.shape[1])), np.eye(held.shape[1])])
-    found = logistic((scores - mean) / scale, forget, VARIANCE)(ends)
-    intercept, at_one = found[len(held)], found[len(held) + 1 :]
-    return found[: len(held)], [float(each - intercept) for each in at_one]
+    decided = logistic((scores - mean) / scale, forget, VARIANCE)(ends)
+    intercept, at_one = decided[len(held)], decided[len(held) + 1 :]
+    return decided[: len(held)], [float(value - intercept) for value in at_one]

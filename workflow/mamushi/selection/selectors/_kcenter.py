@@ -76,13 +76,13 @@ def farthest_first(
         return row
 
     # |x| |y| <= (|x|^2 + |y|^2) / 2 and |y|^2 <= 2 |x|^2 + 2 |x - y|^2 bound the error of a squared
-    # distance by the point alone and the distance itself: own + share * distance.
-    own = (unit * 4 * squares).astype(np.float32)
+    # distance by the point alone and the distance itself: point_errors + share * distance.
+    point_errors = (unit * 4 * squares).astype(np.float32)
     share = np.float32(2 * unit)
 
     def exact(i: int, row: Singles) -> float:
         """Return the squared distance of point i to the nearest centre."""
-        near = np.flatnonzero(row <= nearest[i] + 2 * (own[i] + share * abs(nearest[i])))
+        near = np.flatnonzero(row <= nearest[i] + 2 * (point_errors[i] + share * abs(nearest[i])))
         difference = half[near[picked[near]]].astype(np.float64) - half[i]
         return float(np.square(difference).sum(axis=1).min())
 
@@ -95,9 +95,9 @@ def farthest_first(
         if t + 1 == n:
             break
         top = int(nearest.argmax())
-        least = nearest[top] * (1 - share) - own[top]
+        least = nearest[top] * (1 - share) - point_errors[top]
         best = -1.0
-        for i in np.flatnonzero(nearest * (1 + share) + own >= least).tolist():
+        for i in np.flatnonzero(nearest * (1 + share) + point_errors >= least).tolist():
             its = distances(i)
             squared = exact(i, its)
             if squared > best:

@@ -36,15 +36,15 @@ class Contrast(NamedTuple):
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """s(x) = d_Maha(x, mu2) - d_Maha(x, mu1). ``details`` has the shrinkage in [0, 1].
+    """Score s(x) = d_Maha(x, mu2) - d_Maha(x, mu1). ``details`` has the shrinkage in [0, 1].
 
     Raises ``UserError`` when the embeddings of each domain are all the same, and for a covariance
     without shrinkage that has no inverse.
     """
     shrunk = settings["covariance"] == "ledoit-wolf"
     if settings["folds"] is not None:
-        one = partial(_held_out, pool=pool, shrunk=shrunk)
-        return cross_fit(pool, settings["folds"], seed, one, "lr_maha")
+        estimate = partial(_held_out, pool=pool, shrunk=shrunk)
+        return cross_fit(pool, settings["folds"], seed, estimate, "lr_maha")
     contrast = fit(pool, shrunk)
     scores = np.empty(len(pool.ids))
     for part, x in pool.blocks(least=pool.width):
@@ -56,8 +56,8 @@ def _held_out(task: Task, pool: Pool, shrunk: bool) -> Fit:
     train = np.zeros(len(pool.ids), dtype=np.bool_)
     train[task.train] = True
     contrast = fit(pool.part(train), shrunk)
-    found = task.scored(lambda rows: contrast.scores(pool.embeddings[rows].astype(np.float64)))
-    return found, {"shrinkage": contrast.shrinkage}
+    logits = task.scored(lambda rows: contrast.scores(pool.embeddings[rows].astype(np.float64)))
+    return logits, {"shrinkage": contrast.shrinkage}
 
 
 def fit(pool: Pool, shrunk: bool) -> Contrast:

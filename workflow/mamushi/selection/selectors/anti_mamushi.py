@@ -24,7 +24,7 @@ class Settings(Section):
 
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
-    """s(x) = -s_of(x); the folds are those of the other selector."""
+    """Score s(x) = -s_of(x); the folds are those of the other selector."""
     from mamushi.selection.pool import Scored
 
     if pool.base is None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
-    """s(x) = -|x - mu1|_2 with mu1 the mean of the forget embeddings."""
+    """Score s(x) = -|x - mu1|_2 with mu1 the mean of the forget embeddings."""
     import numpy as np
 
     from mamushi.selection.pool import Scored

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
-    """s(x) = d_cos(x, mu2) with mu2 the mean of the retain embeddings."""
+    """Score s(x) = d_cos(x, mu2) with mu2 the mean of the retain embeddings."""
     import numpy as np
 
     from mamushi.selection.pool import Scored

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
-    """s(x) = |x|_2."""
+    """Score s(x) = |x|_2."""
     import numpy as np
 
     from mamushi.selection.pool import Scored

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
-    """s(x) = d_cos(x, mu2) - d_cos(x, mu1) with mu1, mu2 the means of the two domains."""
+    """Score s(x) = d_cos(x, mu2) - d_cos(x, mu1) with mu1, mu2 the means of the two domains."""
     import numpy as np
 
     from mamushi.selection.pool import Scored

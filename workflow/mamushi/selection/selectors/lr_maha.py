@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from mamushi.config.kinds import Ge, Section
+from annotated_types import Ge
+
+from mamushi.config.kinds import Section
 
 if TYPE_CHECKING:
     from mamushi.selection.pool import Pool, Scored
@@ -32,7 +34,7 @@ class Settings(Section):
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """s(x) = d_Maha(x, mu2) - d_Maha(x, mu1): see ``_lr_maha.score``."""
+    """Score s(x) = d_Maha(x, mu2) - d_Maha(x, mu1): see ``_lr_maha.score``."""
     from mamushi.selection.selectors import _lr_maha
 
     return _lr_maha.score(pool, settings, seed)

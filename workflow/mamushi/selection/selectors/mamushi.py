@@ -52,7 +52,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 
     estimate = partial(estimate_mlp, settings=settings)
     folds, networks, sample = (settings[key] for key in ("folds", "seeds_averaged", "fit_sample"))
-    found = cross_fit_together(pool, folds, seed, estimate, "mamushi", networks, fit_sample=sample)
-    used = found.details["per_fold"][0]["fits"][0]["precision"]
-    found.details["resolved"] = {"precision": used}
-    return found
+    scored = cross_fit_together(pool, folds, seed, estimate, "mamushi", networks, fit_sample=sample)
+    used = scored.details["per_fold"][0]["fits"][0]["precision"]
+    scored.details["resolved"] = {"precision": used}
+    return scored

@@ -54,7 +54,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
             logits.append(estimate_ngrams(task, counts, settings["prior"])[0])
         else:
             logits.append(ready[task.held])
-        return sum((one - one.mean()) / (one.std() or 1.0) for one in logits), {}
+        return sum((part - part.mean()) / (part.std() or 1.0) for part in logits), {}
 
     return cross_fit(
         pool, settings["folds"], seed, estimate, "mamushi_words", settings["fit_sample"]

@@ -17,7 +17,7 @@ NEEDS_TRUTH = True
 
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
-    """s(x) = log p1(x)/p2(x). Raises ``UserError`` for data without a known truth."""
+    """Score s(x) = log p1(x)/p2(x). Raises ``UserError`` for data without a known truth."""
     from mamushi.selection.pool import Scored
 
     if pool.truth is None:

@@ -27,7 +27,7 @@ class Settings(Section):
 
 
 def score(pool: Pool, settings: dict[str, int], seed: int) -> Scored:
-    """s(x) ~ U(0, 1). The draws go by id, so the order of the rows does not matter."""
+    """Score s(x) ~ U(0, 1). The draws go by id, so the order of the rows does not matter."""
     import numpy as np
 
     from mamushi.selection.pool import Scored

@@ -20,7 +20,7 @@ SAME_DIRECTION = 1e-12
 
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
-    """s(x) = k1 m1.u - k2 m2.u. ``details`` has k1 and k2.
+    """Score s(x) = k1 m1.u - k2 m2.u. ``details`` has k1 and k2.
 
     Raises ``UserError`` when all embeddings of a domain have one direction, or none on average.
     """

@@ -31,6 +31,6 @@ class Settings(Section):
 
 
 def loss(forget: Nll, retain: Nll, settings: Mapping[str, Any]) -> torch.Tensor:
-    """``beta_ng * L_retain - (1 - beta_ng) * L_forget``."""
+    """Return ``beta_ng * L_retain - (1 - beta_ng) * L_forget``."""
     beta = float(settings["beta_ng"])
     return beta * retain.mean() - (1 - beta) * forget.mean()

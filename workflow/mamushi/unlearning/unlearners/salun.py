@@ -33,6 +33,6 @@ class Settings(Section):
 
 
 def loss(forget: Nll, retain: Nll, settings: Mapping[str, Any]) -> torch.Tensor:
-    """``forget_weight * L_random + retain_weight * L_retain``."""
+    """Return ``forget_weight * L_random + retain_weight * L_retain``."""
     lost, kept = float(settings["forget_weight"]), float(settings["retain_weight"])
     return lost * forget.mean() + kept * retain.mean()

@@ -15,7 +15,7 @@ COMPARISON = "its tokens are drawn by chance"
 
 
 def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores:
-    """s(x, t) ~ U(0, 1). The draws go by text, in the order of their ids."""
+    """Score s(x, t) ~ U(0, 1). The draws go by text, in the order of their ids."""
     import numpy as np
 
     rng, drawn = np.random.default_rng(seed), {}

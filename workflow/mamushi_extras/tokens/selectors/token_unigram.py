@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from mamushi.config.kinds import Ge, Positive, Section
+from annotated_types import Ge
+
+from mamushi.config.kinds import Positive, Section
 from mamushi.io.domains import FORGET
 
 if TYPE_CHECKING:
@@ -48,12 +50,12 @@ def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores
     size = vocabulary(texts, pool.others)
     both = counts(pool.others, np.ones(len(pool.others), dtype=bool), size)
     both += counts(texts, np.ones(len(texts), dtype=bool), size)
-    found: Scores = [None] * len(texts)
+    scores: Scores = [None] * len(texts)
     for number in range(settings["folds"]):
         ratio = log_ratio(both - counts(texts, fold == number, size), prior).astype(np.float32)
         for place in np.flatnonzero(fold == number).tolist():
-            found[place] = ratio[texts[place][1:]]
-    return found
+            scores[place] = ratio[texts[place][1:]]
+    return scores
 
 
 def log_ratio(counted: NDArray[np.float64], prior: float) -> NDArray[np.float64]:
