@@ -9,7 +9,7 @@ import pytest
 from tests.support.imports import MODULES, PACKAGES, direct_imports, strings
 
 LEVELS = (
-    *({"errors", "registry"}, {"io"}, {"config", "running"}, {"data"}, {"lm"}),
+    *({"errors", "rooms"}, {"io"}, {"config", "registry", "running"}, {"data"}, {"lm"}),
     *({"selection"}, {"unlearning"}, {"evaluation"}, {"evidence"}, {"figures"}, {"stages"}),
     *({"commands"}, {"cli"}, {"__main__"}),
 )

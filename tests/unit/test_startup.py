@@ -79,6 +79,6 @@ def test_a_training_loads_little_beside_the_library_of_its_model() -> None:
     modules = ["mamushi.stages.train", *(f"mamushi.lm.{name}" for name in names)]
     floor = "from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel"
     extra = {*loaded_by(f"{floor}\nimport {', '.join(modules)}")} - {*loaded_by(floor)}
-    allowed = {"cloudpickle", "mamushi", "msgspec", "pyarrow"}
+    allowed = {"annotated_types", "cloudpickle", "mamushi", "msgspec", "pyarrow"}
     assert {name.partition(".")[0] for name in extra} <= allowed
     assert len(extra) < 100
