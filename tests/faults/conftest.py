@@ -21,7 +21,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     commands: dict[str, list[list[str]]] = {}
     rule = ""
     for line in told.splitlines():
-        if found := re.match(r"(?:local)?rule (\w+):$", line):
+        if found := re.match(r"\s*(?:local)?rule (\w+):$", line):
             rule = found[1]
         if found := re.search(r"python -m mamushi (.*) > \S+ 2>&1$", line):
             text = re.sub(r"\$\(dirname (\S+)\)", lambda m: os.path.dirname(m[1]), found[1])

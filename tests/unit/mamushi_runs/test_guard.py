@@ -63,11 +63,10 @@ COMMAND = """
 import sys
 from pathlib import Path
 from mamushi import cli
-from mamushi_runs import workflow
-from mamushi_runs.commands import run
-workflow.tree = Path.cwd
-workflow.profile = lambda name: Path("profile")
-run.workflow.required = lambda args: []
+from mamushi_runs.commands import _run
+_run.tree = Path.cwd
+_run.profile = lambda name: Path("profile")
+_run.required = lambda args: []
 sys.exit(cli.main(["run", "all"]))
 """
 """`mamushi run all` of a workflow that stands in the folder."""
