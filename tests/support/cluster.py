@@ -185,7 +185,7 @@ def jobs(directory: Path) -> list[Job]:
         row = dict(zip(_FIELDS, line.split("\x1f"), strict=True))
         if row["WorkDir"] != str(directory.resolve()):
             continue
-        rule, wildcards = what(row["Comment"])
+        rule, wildcards = what(row["Comment"], row["JobIDRaw"])
         found.append(
             Job(
                 id=row["JobIDRaw"],
@@ -241,7 +241,7 @@ def queue(directory: Path, *, ended: bool = False) -> list[Queued]:
     for line in said.splitlines():
         number, state, comment, node, folder = line.split("\x1f")
         if folder == str(directory.resolve()):
-            rule, wildcards = what(comment)
+            rule, wildcards = what(comment, number)
             found.append(Queued(number, state, rule, wildcards, node))
     return found
 
@@ -265,9 +265,15 @@ def cancel(directory: Path) -> None:
         wait_for(lambda: not queue(directory), 60)
 
 
-def what(comment: str) -> tuple[str, str]:
-    """Rule and wildcards that the plug-in wrote as ``rule_RULE_wildcards_VALUES``."""
+def what(comment: str, number: str) -> tuple[str, str]:
+    """Rule and wildcards that the plug-in wrote as ``rule_RULE_wildcards_VALUES``; of a group, the
+    job that makes a model, as the command line that was submitted has it."""
     name, _, wildcards = comment.removeprefix("rule_").partition("_wildcards_")
+    if name.startswith("arm_"):
+        line = ["sacct", "-X", "--noheader", "--jobs", number, "--format", "SubmitLine%8000"]
+        submitted = subprocess.run(line, capture_output=True, text=True, check=True).stdout
+        if targets := re.findall(r"'(\w+):(dataset=[^']+)'", submitted):
+            return next((each for each in targets if each[0] != "evaluate"), targets[0])
     return name, wildcards
 
 

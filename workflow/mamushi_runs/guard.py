@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import re
 import signal
@@ -169,6 +170,7 @@ async def _record_finished(workflow: Any) -> None:
     GPUs for a hundred of a billion parameters."""
     dag, persistence = workflow.dag, workflow.persistence
     stale: list[str] = []
+    recorded_jobs = 0
     for job in dag.jobs:
         kept = [path for path in job.output if path not in job.temp_output]
         if dag.needrun(job) or not kept or any(map(persistence.metadata, kept)):
@@ -176,8 +178,13 @@ async def _record_finished(workflow: Any) -> None:
         if all(map(os.path.exists, kept)):
             if is_current(job, kept):
                 await persistence.finished(job)
+                recorded_jobs += 1
             else:
                 stale += kept
+    if recorded_jobs:
+        logging.getLogger("snakemake.logging").warning(
+            f"{recorded_jobs} jobs of an earlier run finished without it: taken over."
+        )
     if stale:
         dag.forcefiles.update(stale)
         await dag.postprocess(update_needrun=True, check_initial=True)
