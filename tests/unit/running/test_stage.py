@@ -1,82 +1,86 @@
-"""What follows from a stage's declaration: parser, command, one line for what is wrong."""
+"""What follows from a stage's signature: its command, its job, one line for what is wrong."""
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from mamushi.cli import main
+from mamushi.io.files import sha256
 from mamushi.running import stage
+from mamushi.running.stage import Command, Input, Job, Output, Stage, stages
 
 CELL = {"dataset": "d", "model": "m", "seed": 0}
-RETRAIN = {
+FINETUNE = {
     "examples": "examples.parquet",
     "tokens": "tokens.parquet",
     "model-card": "base/card.json",
     "removal": "removals.parquet",
+    "trunk": "trunk",
+    "tensors": "trained.safetensors",
     "log-table": "log.parquet",
     "card": "card.json",
-    "perplexity": "perplexity.parquet",
-    "nll": "nll.parquet",
 }
+OPTIONAL = {"removal", "trunk"}
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """The one line in which a command refuses what it was given."""
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """The one line in which a command refuses its options."""
     assert main(words) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    return said
+    text = capsys.readouterr().err
+    assert text.count("\n") == 1
+    return text
 
 
-def diagnostics(scores: list[str], selectors: list[str], settings: object = CELL) -> list[str]:
-    listed = ["--scores", *scores, "--selectors", *selectors, "--out", "out.parquet"]
-    return ["diagnostics", *listed, "--settings", json.dumps(settings)]
+def runtime(settings: object) -> list[str]:
+    files = ["--scores", "a", "b", "--logs", "a.log", "b.log", "--out", "out.parquet"]
+    return ["runtime", *files, "--settings", json.dumps(settings)]
 
 
-def test_the_command_of_a_rule_has_each_file_where_its_role_says() -> None:
-    places = {"input": "{input.NAME}", "output": "{output.NAME}", "params": "{params.NAME}"}
-    assert stage.command("frontier", places) == (
-        "python -m mamushi frontier --scores {input.scores} --selectors {params.selectors} "
-        "--ratio {input.ratio} --refits {input.refits} --calibrated {input.calibrated} "
-        "--out {output.out}"
-    )
-    assert stage.command("half-gap", {**places, "out_folder": "tables"}) == (
-        "python -m mamushi half-gap --out-folder tables"
-    )
+def parsed(*words: str) -> Command:
+    named = stages()[words[0]]
+    parser = argparse.ArgumentParser()
+    stage.add_arguments(parser, named)
+    return stage.command_of(named, parser.parse_args(words[1:]))
 
 
-@pytest.mark.parametrize("left_out", [*sorted(RETRAIN.keys() - {"removal"}), "settings"])
-def test_what_is_not_optional_is_asked_for(
-    left_out: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = RETRAIN | {"settings": "{}"}
-    words = [f"--{name}={value}" for name, value in given.items() if name != left_out]
+def test_a_signature_says_what_a_file_is_for() -> None:
+    roles = {p.name: (p.role, p.is_list, p.is_required) for p in stages()["finetune"].parameters}
+    assert roles["examples"] == ("input", False, True)
+    assert roles["removal"] == ("input", False, False)
+    assert roles["trunk"] == ("option", False, False)
+    assert roles["card"] == ("output", False, True)
+    assert list(roles) == ["examples", "tokens", "model_card", "removal", "spans", *list(roles)[5:]]
+    lists = {p.name: (p.role, p.kind) for p in stages()["runtime"].parameters if p.is_list}
+    assert lists == {"scores": ("input", Path), "logs": ("option", str)}
+
+
+@pytest.mark.parametrize("left_out", [*sorted(FINETUNE.keys() - OPTIONAL), "settings"])
+def test_what_has_no_default_is_required(left_out: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = FINETUNE | {"settings": "{}"}
+    words = [f"--{name}={value}" for name, value in options.items() if name != left_out]
     with pytest.raises(SystemExit):
-        main(["retrain", *words])
+        main(["finetune", *words])
     assert f"are required: --{left_out};" in capsys.readouterr().err
 
 
-def test_an_option_without_a_value_is_a_file_that_a_rule_has_not(tmp_path: Path) -> None:
-    parser = stage.argparse.ArgumentParser()
-    stage.arguments(parser, stage.Loaded("score"))
+def test_an_option_without_a_value_is_a_file_that_a_rule_has_not() -> None:
+    parser = argparse.ArgumentParser()
+    stage.add_arguments(parser, stages()["score"])
     files = ["--examples", "e", "--embeddings", "x", "--out", "o", "--settings", "{}"]
-    assert parser.parse_args([*files, "--base"]).base is None
-    assert parser.parse_args(files).base is None
-    assert parser.parse_args([*files, "--base", "b"]).base == Path("b")
+    for words, base in (([], None), (["--base"], None), (["--base", "b"], Path("b"))):
+        assert parser.parse_args([*files, *words]).base == base
 
 
 def test_a_missing_input_is_told_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert "a.parquet: no such file; check the path" in told(
-        capsys, *diagnostics(["a.parquet"], ["a"])
-    )
+    settings = CELL | {"chains": {}, "scored": ["one", "two"]}
+    assert "a: no such file; check the path" in refused(capsys, *runtime(settings))
     assert [*tmp_path.iterdir()] == []
 
 
@@ -85,36 +89,52 @@ def test_a_missing_input_is_told_in_one_line(
     [
         ({"dataset": "d", "model": "m"}, "--settings: Object missing required field `seed`"),
         (CELL | {"seed": "0"}, "--settings: Expected `int`, got `str` - at `$.seed`"),
+        ([1], "--settings: Expected `object`, got `array`"),
     ],
 )
 def test_settings_of_another_form_are_told(
-    settings: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
+    settings: Any, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert message in told(capsys, *diagnostics(["a"], ["a"], settings))
+    assert message in refused(capsys, *runtime(settings))
 
 
-@pytest.mark.parametrize("text", ["{", "[1]"])
-def test_settings_that_are_no_object_are_told(
-    text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert "--settings: " in told(capsys, "tables", "--out-folder", "x", "--settings", text)
+def test_settings_that_are_no_json_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--settings: " in refused(capsys, "tables", "--out-folder", "x", "--settings", "{")
 
 
-def test_files_of_a_list_are_recorded_under_their_names(tmp_path: Path) -> None:
-    parser = stage.argparse.ArgumentParser()
-    loaded = stage.Loaded("diagnostics")
-    stage.arguments(parser, loaded)
+def test_a_job_records_its_inputs_and_the_settings_as_they_came(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).write_text(name)
-    words = diagnostics([str(tmp_path / "a"), str(tmp_path / "b")], ["one", "two"])
-    command = stage.parse("diagnostics", parser.parse_args(words[1:]))
-    assert command.job().origin["inputs"].keys() == {"scores/one", "scores/two"}
+    settings = CELL | {"chains": {}, "scored": ["one", "two"], "code": "c", "version": 1}
+    command = parsed(*runtime(settings))
+    origin = command.job().origin
+    assert origin["settings"] == settings
+    assert origin["inputs"] == {f"scores/{at}": sha256(tmp_path / n) for at, n in enumerate("ab")}
     assert command.outputs == [Path("out.parquet")]
     assert command.settings.cell == CELL
 
 
+def test_the_function_gets_what_its_command_names() -> None:
+    calls: list[dict[str, Any]] = []
+
+    def copy(*, source: Input, out: Output, settings: Any, job: Job) -> None:
+        """Copy."""
+        calls.append({"source": source, "out": out, "settings": settings, "job": job})
+
+    job = Job("copy", {}, stage.Execution())
+    copied = Stage("copy", copy, stage)  # type: ignore[arg-type]
+    files = {"source": Path("a"), "out": Path("b")}
+    Command(copied, files, "settings", {}, job.execution).run(job)
+    assert calls == [{**files, "settings": "settings", "job": job}]
+    assert copied.summary == "Copy." and not copied.is_on_gpu
+    assert {name for name, named in stages().items() if named.is_on_gpu} == {
+        *("base-model", "embed", "embed-layers", "evaluate", "finetune", "generate", "judge"),
+        *("membership", "relearn", "unlearn"),
+    }
+
+
 @pytest.mark.parametrize(
-    ("given", "here", "under_slurm"),
+    ("execution", "here", "under_slurm"),
     [
         ({}, 600, 1800),
         ({"checkpoint_seconds": "auto"}, 600, 1800),
@@ -122,10 +142,10 @@ def test_files_of_a_list_are_recorded_under_their_names(tmp_path: Path) -> None:
     ],
 )
 def test_checkpoints_are_rarer_under_slurm_unless_the_user_says_otherwise(
-    given: dict[str, Any], here: float, under_slurm: float, monkeypatch: pytest.MonkeyPatch
+    execution: dict[str, Any], here: float, under_slurm: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for job, seconds in ((None, here), ("7", under_slurm)):
         monkeypatch.delenv("SLURM_JOB_ID", raising=False)
         if job:
             monkeypatch.setenv("SLURM_JOB_ID", job)
-        assert msgspec.convert(given, stage.Execution).checkpoint_seconds == seconds
+        assert stage.typed(stage.Execution, **execution).checkpoint_seconds == seconds
