@@ -293,14 +293,14 @@ class Evaluation(HeldOut):
 
 
 class ExecutionKeys(Section):
-    """Memory against speed, without effect on results: a change runs nothing again."""
+    """Memory against speed, without effect on results: a change runs nothing again, but for the
+    number of shards."""
 
     #: Texts in memory at once in training; gradients add up to the same step.
     micro_batch_size: Count = 32
     batch_tokens: Count = 16384  #: Tokens in a batch of embedding and perplexity.
     #: Jobs that share a table of embeddings, each of which asks for a GPU; one more puts their
-    #: shards together. Of a table that was made before with the same settings there are as many as
-    #: then.
+    #: shards together. Another number embeds again, to the same bytes.
     shards: Count = 1
     #: Time between checkpoints from which a killed fine-tune resumes. `auto`: 1800 in a job of
     #: SLURM, which asks a training to save before its time is over, else 600.
