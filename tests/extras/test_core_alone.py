@@ -56,8 +56,8 @@ def run(alone: Path, *words: str | Path, cwd: Path | None = None) -> str:
 
 @pytest.mark.parametrize("targets", [["all", "evidence"], ["unlearning"]], ids=" ".join)
 def test_the_rules_of_the_core_stand_alone(alone: Path, targets: list[str]) -> None:
-    profile = ("--profile", "profiles/demo", "--dry-run", "--quiet")
-    printed = run(alone, "-m", "snakemake", *profile, *targets)
+    profile = ("--profile", "profiles/demo", "--dry-run")
+    printed = run(alone, "-m", "snakemake", *targets, *profile)
     assert "retrain" in printed
     assert not {"posterior", "spans", "membership"} & {*printed.split()}
 

@@ -31,6 +31,7 @@ POINTS = {
     "removal_list": "(RemovalList) -> RemovalList: what a list means beside its ids",
     "describe_cell": "(manifest) -> {head: text}: lines of `mamushi show`",
     "export_formats": "() -> {format: (about it, write(list, out))}: of `mamushi export`",
+    "cell_pages": "() -> patterns of paths: pages of a cell that `mamushi rank` makes",
     "start_page": "(results, configfiles, config) -> path or None: write a page after a run",
     "python_names": "() -> {name: module}: functions that Python users find in ``mamushi``",
 }

@@ -337,7 +337,7 @@ def _describe(
         raise UserError(error.lines[0]) from None
     if "embeddings" in model:
         _embedder.check_vectors(model["embeddings"], table, copies, found["read"])
-    forget, divided = int(raw.forget.sum()), settings["windows"]
+    forget, divided = int(raw.forget.sum()), settings.get("windows")
     of, unit = ("windows", "windows") if divided else ("rows", "texts")
     retain, neither = len(raw.ids) - forget, sum(raw.dropped.values())
     dropped = {step["step"]: sum(step["dropped"].values()) for step in found["steps"]}

@@ -72,9 +72,11 @@ def _rank(args: argparse.Namespace, cells: Iterable[Mapping[str, str]]) -> int:
     """Run the workflow and show what it made. Return the exit status."""
     from mamushi.commands import show
     from mamushi.io import paths
+    from mamushi.rooms import additions
 
     selectors = _selectors(args.out)
-    lists = ["removals", *(paths.RANKING.format(**cell) for cell in cells)]
+    pages = [pattern for patterns in additions("cell_pages") for pattern in patterns()]
+    lists = ["removals", *(page.format(**cell) for page in pages for cell in cells)]
     dry = _run.is_dry(args)
     seen = all(Path(path).exists() for path in lists[1:])
     first = args.quick or (not seen and not dry and _trains_networks(selectors))
