@@ -3,6 +3,7 @@
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -145,7 +146,7 @@ def test_what_cannot_be_read_is_one_line(
         assert "a.gguf: not a whole GGUF file (" in refusal(words(path, out), capsys)
     path.unlink()
     assert "a.gguf: no such file; " in refusal(words(path, out), capsys)
-    changes: list[tuple[dict[str, object], str]] = [
+    changes: list[tuple[dict[str, Any], str]] = [
         ({"architecture": "t5encoder2"}, "architecture 't5encoder2' cannot be read"),
         ({"raw": np.zeros((4, 32), dtype=np.int8)}, "cannot be read"),
         ({"without": "model.norm.weight"}, "lack 1 tensors, the first is model.norm.weight"),

@@ -84,78 +84,51 @@ def test_vectors_come_in_the_order_of_the_texts(made: Path, kind: pa.DataType) -
     assert stored["inputs"]["vectors"] == digests.of(made / "vectors.parquet")
 
 
-def nan(ids: list[Any], vectors: Any) -> None:
-    vectors[ids.index("if0"), 2] = np.nan
-
-
-def lacking(ids: list[Any], vectors: Any) -> None:
-    ids[ids.index("if0")] = "ef0-again"
-
-
-def unknown(ids: list[Any], vectors: Any) -> None:
-    ids[ids.index("copy")] = "stranger"
-
-
-def twice(ids: list[Any], vectors: Any) -> None:
-    ids[ids.index("empty")] = "if0"
-
-
-def nameless(ids: list[Any], vectors: Any) -> None:
-    ids[3] = None
+def assert_refused(root: Path, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(root) == 2
+    text = capsys.readouterr().err.strip()
+    assert message in text and len(text.splitlines()) == 1
+    assert not (root / "embeddings.parquet").exists()
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("name", "new", "message"),
     [
-        (nan, "the vector of 'if0' has NaN, infinity"),
-        (lacking, "1 of the 21 texts that are ranked have no vector, the first is 'if0'"),
-        (unknown, "3 of its 32 ids are not in the dataset, the first is"),
-        (twice, "the id 'if0' is there more than once"),
-        (nameless, "row 4: there is no id"),
+        ("if0", np.nan, "the vector of 'if0' has NaN, infinity"),
+        (
+            "if0",
+            "ef0-again",
+            "1 of the 21 texts that are ranked have no vector, the first is 'if0'",
+        ),
+        ("copy", "stranger", "3 of its 32 ids are not in the dataset, the first is"),
+        ("empty", "if0", "the id 'if0' is there more than once"),
+        ("beyond", None, "there is no id"),
     ],
 )
 def test_ids_and_values_that_do_not_fit_are_one_line(
-    made: Path, capsys: pytest.CaptureFixture[str], change: Any, told: str
+    made: Path, capsys: pytest.CaptureFixture[str], name: str, new: Any, message: str
 ) -> None:
+    ids: list[Any]
     ids, vectors = everything()
-    change(ids, vectors)
+    if isinstance(new, float):
+        vectors[ids.index(name), 2] = new
+    else:
+        ids[ids.index(name)] = new
     write(made / "vectors.parquet", ids, vectors)
-    assert run(made) == 2
-    said = capsys.readouterr().err.strip()
-    assert told in said and len(said.splitlines()) == 1
-    assert not (made / "embeddings.parquet").exists()
+    assert_refused(made, message, capsys)
 
 
-def ragged(root: Path) -> None:
-    ids, vectors = everything()
-    write(root / "vectors.parquet", ids, [*vectors[:8], [1.0, 2.0], *vectors[9:]])
-
-
-def columnless(root: Path) -> None:
-    pq.write_table(pa.table({"other": ["a"], "name": ["a"]}), root / "vectors.parquet")
-
-
-def cut(root: Path) -> None:
-    write(root / "vectors.parquet", *everything())
-    whole = (root / "vectors.parquet").read_bytes()
-    (root / "vectors.parquet").write_bytes(whole[: len(whole) // 2])
-
-
-@pytest.mark.parametrize(
-    ("spoil", "told"),
-    [
-        (ragged, "has 2 numbers, and the first one of the file 6"),
-        (columnless, "no column 'vec'"),
-        (cut, "damaged or not a Parquet file"),
-    ],
-)
 def test_files_that_cannot_be_read_are_one_line(
-    made: Path, capsys: pytest.CaptureFixture[str], spoil: Any, told: str
+    made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    spoil(made)
-    assert run(made) == 2
-    said = capsys.readouterr().err.strip()
-    assert told in said and len(said.splitlines()) == 1
+    path = made / "vectors.parquet"
+    ids, vectors = everything()
+    write(path, ids, [*vectors[:8], [1.0, 2.0], *vectors[9:]])
+    assert_refused(made, "has 2 numbers, and the first one of the file 6", capsys)
+    path.write_bytes(path.read_bytes()[:200])
+    assert_refused(made, "damaged or not a Parquet file", capsys)
+    pq.write_table(pa.table({"other": ["a"], "name": ["a"]}), path)
+    assert_refused(made, "no column 'vec'", capsys)
 
 
 def test_a_file_that_has_changed_since_is_refused(

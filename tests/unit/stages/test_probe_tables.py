@@ -113,7 +113,7 @@ def test_what_comes_back_is_told_against_gold(results: Path, seeds: list[int]) -
 def test_probes_names_a_file_that_is_missing(
     results: Path, capsys: pytest.CaptureFixture[str], pattern: str, arm: str
 ) -> None:
-    run = {"dataset": "alpha", "model": "ready", "seed": 1}
+    run: dict[str, Any] = {"dataset": "alpha", "model": "ready", "seed": 1}
     path = paths.under(results, pattern, **run, arm=arm)
     path.unlink()
     assert collected(results) == 2

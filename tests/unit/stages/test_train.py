@@ -22,7 +22,6 @@ from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import read_tokens
 from tests.support.models import PARTS, TRAINING
 from tests.support.stage_files import (
-    EXECUTION,
     command,
     finetuning,
     listed,
@@ -76,7 +75,7 @@ def test_what_is_stored_measures_as_the_model_in_memory(
     def measured(model: Any, *args: Any, **options: Any) -> Any:
         curve = trained(model, *args, **options)
         accelerator = device.accelerator("fp32")
-        in_memory.append(text_nll(model.eval(), texts, EXECUTION["batch_tokens"], accelerator))
+        in_memory.append(text_nll(model.eval(), texts, 64, accelerator))
         return curve
 
     monkeypatch.setattr(training, "finetune", measured)

@@ -143,8 +143,8 @@ def test_the_trunk_changes_nothing(made: Path, tmp_path: Path) -> None:
     )
     for name in ("forget_loss", "retain_loss"):
         assert cached[name][0].as_py() == pytest.approx(plain[name][0].as_py(), rel=1e-6)
-    found = [perplexities(made, tmp_path / name) for name in ("plain", "cached")]
-    np.testing.assert_allclose(*found, rtol=1e-3)
+    measured = [perplexities(made, tmp_path / name) for name in ("plain", "cached")]
+    np.testing.assert_allclose(measured[0], measured[1], rtol=1e-3)
     assert (made / "trunk.safetensors").exists()
     # The cache is no input of what is written.
     cards = [read_json(tmp_path / name / "card.json") for name in ("plain", "cached")]
@@ -155,7 +155,9 @@ def test_a_list_of_all_is_the_whole_set_however_it_is_sorted(made: Path, tmp_pat
     rows = [f"if{number}" for number in range(FORGET)]
     results = []
     for name, ids in (("whole", None), ("up", rows), ("down", rows[::-1])):
-        options = {} if ids is None else {"removal": names(tmp_path / f"{name}.txt", ids)}
+        options: dict[str, Any] = {}
+        if ids:
+            options["removal"] = names(tmp_path / f"{name}.txt", ids)
         assert unlearn(made, tmp_path / name, **options) == 0
         results.append(tensors(tmp_path / name / "trained.safetensors"))
     assert results[0] == results[1] == results[2]
