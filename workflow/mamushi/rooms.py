@@ -1,7 +1,7 @@
 """Rooms beside the core: what they add is found by folder, and the core runs without any.
 
 A room is a folder of the package ``mamushi_extras``, in which its commands, stages, rules and
-plug-ins lie as those of the core do. What it adds to the work of the core is in its module ``adds``:
+plug-ins lie as those of the core do. What it adds to the core's work is in its module ``adds``:
 functions, each called at the point of its name. ``applies(settings)`` says of the settings of a
 dataset's loader whether the room takes part in its data.
 """

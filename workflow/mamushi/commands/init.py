@@ -25,7 +25,7 @@ OF_CORPUS = (0.01, 0.05, 0.1)
 """The same of a corpus that nobody labelled."""
 EXAMPLES, HITS = "mamushi_words", {"mamushi_lr": {"solver": "newton-cholesky", "alpha": 1.0}}
 """How a corpus is ranked by examples, and by hits of terms, whose words find the same hits again:
-few texts, and some of their kind among the rest, need a strong penalty (studies/unlabelled/positive.py)."""
+few texts, and some of their kind among the rest, need a strong penalty (studies/unlabelled)."""
 TOKENS = "token_unigram"
 """How tokens are ranked beside the texts: without a training."""
 NEEDED = {

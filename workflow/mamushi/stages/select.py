@@ -12,6 +12,7 @@ from mamushi.config.kinds import Section
 from mamushi.config.selectors import selector_settings
 from mamushi.errors import UserError
 from mamushi.registry import plugin
+from mamushi.rooms import taking_part
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Config
 
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 
 
 class Score(Section):
-    """A selector and the seed."""
+    """A selector and the seed; ``rooms`` are modules of rooms that take part in any dataset."""
 
     selector: str
     kind: str
     settings: dict[str, Any]
     seed: int
+    rooms: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, config: Config, *, selector: str, seed: int) -> Score:
@@ -35,11 +37,12 @@ class Score(Section):
             kind=config["selectors"][selector]["kind"],
             settings=selector_settings(config, selector),
             seed=seed,
+            rooms=tuple(taking_part(*config["datasets"].values())),
         )
 
     def plug_ins(self) -> Sequence[str]:
-        """Return the module that the stage loads by name."""
-        return [plugin("selector", self.kind).module]
+        """Return the modules that the stage loads by name."""
+        return [plugin("selector", self.kind).module, *self.rooms]
 
 
 def score(

@@ -14,7 +14,7 @@ what their own refits say of a ranking with another seed. All else stays exact.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -91,6 +91,7 @@ class Settings(msgspec.Struct):
     settings: dict[str, Any]
     seed: int
     code: Any = None
+    rooms: tuple[str, ...] = ()
 
 
 class Origin(msgspec.Struct):
@@ -169,7 +170,7 @@ def verify(path: Path) -> Run:
     ranked = _read_scores(run.at(paths.SCORES))
     _check_sources(ranked, run)
     _check_settings(named, ranked, run)
-    _check_code(ranked.path, ranked.made.code, "score", named.kind)
+    _check_code(ranked.path, ranked.made.code, "score", _modules(ranked))
     removed = run.at(paths.REMOVAL)
     listed = read_metadata(removed).get("provenance", {}).get("settings", {})
     _check_code(removed, listed.get("code"), "remove")
@@ -317,9 +318,14 @@ def _check_sources(scores: Scores, run: Run) -> None:
         raise Difference(f"says otherwise than {embeddings} how these were made", scores.path)
 
 
-def _check_code(path: Path, found: object, stage: str, kind: str | None = None) -> None:
-    """Compare the digest of the code of a stage, and of a selector, with that of the code here."""
-    modules = [] if kind is None else [plugin("selector", kind).module]
+def _modules(scores: Scores) -> list[str]:
+    """Return the modules that made some scores beside their stage."""
+    return [plugin("selector", scores.made.kind).module, *scores.made.rooms]
+
+
+def _check_code(path: Path, found: object, stage: str, modules: Sequence[str] = ()) -> None:
+    """Compare the digest of the code of a stage, and of other modules, with that of the code
+    here."""
     here = of_stage(stages()[stage.replace("_", "-")].entry, *modules)
     if found != here:
         seen = f"digest {found} of stage {stage!r}, here it is {here}"
@@ -346,7 +352,7 @@ def _derive_at(path: Path, run: Run, seed: int) -> set[Path]:
     _check("selector", found.made.selector, path.stem, path, "by its run")
     _check("seed", found.made.seed, seed, path, "by its run")
     _check_sources(found, run)
-    _check_code(path, found.made.code, "score", found.made.kind)
+    _check_code(path, found.made.code, "score", _modules(found))
     return _derive(found, run)
 
 

@@ -1,4 +1,4 @@
-"""Removal lists of windows: which are cut out of their documents, or which documents go for them."""
+"""Removal lists of windows: which are cut out of their documents, or which documents go."""
 
 from __future__ import annotations
 
