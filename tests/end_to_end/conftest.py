@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.browser import Browser
-from tests.support.demo import science
-from tests.support.workflow import run
+from tests.support.demo import run_all
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +14,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the demo's three targets have run. A test leaves it as it is, or with more
     in it."""
     folder = tmp_path_factory.mktemp("demo")
-    run("all", "evidence", "unlearning", "--cores", "2", directory=folder, config=science())
+    run_all(folder)
     return folder
 
 

@@ -20,12 +20,11 @@ import pyarrow.parquet as pq
 from safetensors.numpy import load_file
 
 from mamushi.running.stage import stages as all_stages
-from tests.support.demo import science
+from tests.support.demo import TARGETS, science
 from tests.support.dry_runs import Snakemake
 
 FILE = Path(__file__).with_name("numbers.json")
 STAGES = all_stages()
-TARGETS = ["all", "evidence", "unlearning"]
 TOLERANCE = 2e-3
 """Relative difference of means that another processor may make."""
 TIMES = re.compile(r"second|runtime|memory|peak|machine|processor|cores|threads|version|digest")

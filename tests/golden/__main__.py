@@ -9,15 +9,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.golden import FILE, TARGETS, problems, record, stored
-from tests.support.demo import science
-from tests.support.workflow import run
+from tests.golden import FILE, problems, record, stored
+from tests.support.demo import run_all
 
 
 def main() -> int:
     """Run the demo in a folder of its own and write ``numbers.json``."""
     with tempfile.TemporaryDirectory() as folder:
-        run(*TARGETS, "--cores", "2", directory=Path(folder), config=science())
+        run_all(Path(folder))
         stages = record(Path(folder))
     if lines := problems(stored(), stages):
         print("\n".join(lines), file=sys.stderr)

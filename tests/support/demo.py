@@ -4,9 +4,10 @@ from typing import Any
 
 import yaml
 
-from tests.support.workflow import ROOT
+from tests.support.workflow import ROOT, run
 
 CELL = {"dataset": "synthetic", "model": "tiny-llama", "seed": 0}
+TARGETS = ("all", "evidence", "unlearning")
 SELECTORS = ["random", "mamushi", "anti_mamushi", "oracle"]
 
 
@@ -41,3 +42,9 @@ def science() -> dict[str, Any]:
     relearning = {"steps": [1, 4], "learning_rate": 1.0e-3}
     demo["probe"] |= {"budget": 0.3, "relearning": relearning}
     return demo
+
+
+def run_all(folder: Path) -> None:
+    """Run the small demo's targets, and those budgets of its sweeps that the first run chose."""
+    run(*TARGETS, "--cores", "2", directory=folder, config=science())
+    run("unlearning", "--cores", "2", directory=folder, config=science())
