@@ -123,9 +123,12 @@ class _WithoutWords(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.arg):
-                inner.annotation = None
-            elif isinstance(inner, ast.AnnAssign):
-                inner.annotation = ast.Constant(None)
+        return self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.annotation = ast.Constant(None)
         return self.generic_visit(node)
