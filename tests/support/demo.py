@@ -1,5 +1,6 @@
 """The demo's configuration, as it is and smaller."""
 
+from pathlib import Path
 from typing import Any
 
 import yaml
