@@ -88,8 +88,8 @@ def start_page(
 def beside_mine(configfiles: Sequence[str | Path]) -> list[str]:
     """Return the configurations that a command of this folder has to name to be given them: none
     where they are its `mine.yaml`, which is taken by itself."""
-    found = [os.path.relpath(path) for path in configfiles]
-    return [] if found == [str(MINE)] else found
+    names = [os.path.relpath(path) for path in configfiles]
+    return [] if names == [str(MINE)] else names
 
 
 def _print(report: Callable[[], str | None]) -> None:

@@ -16,8 +16,8 @@ def check(workflow: Any, snakefiles: Iterable[str]) -> None:
     read off the command line, since Snakemake tells them only after it has looked for them."""
     started = Path(sys.argv[0])
     by_name = started.name == "snakemake" or started.parent.name == "snakemake"
-    own = Path(workflow.main_snakefile) in map(Path, snakefiles)
-    if workflow.is_main_process and own and by_name:
+    includes_rules = Path(workflow.main_snakefile) in map(Path, snakefiles)
+    if workflow.is_main_process and includes_rules and by_name:
         from snakemake import cli
 
         # Without the profiles: they name no target, and a path to one from the folder in which
@@ -33,7 +33,7 @@ def check_all(workflow: Any, targets: Sequence[str]) -> None:
         if target in names or Path(target).exists() or any(r.is_producer(target) for r in rules):
             continue
         # Of files, those whose name holds no wildcard.
-        known = {str(file) for rule in rules for file in rule.output if "{" not in str(file)}
+        candidates = {str(file) for rule in rules for file in rule.output if "{" not in str(file)}
         if "/" not in target:
-            known = {rule.name for rule in rules if not rule.output}
-        raise UserError(f"no target {target!r}{suggestion(target, known)}")
+            candidates = {rule.name for rule in rules if not rule.output}
+        raise UserError(f"no target {target!r}{suggestion(target, candidates)}")

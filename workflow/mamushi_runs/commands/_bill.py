@@ -209,8 +209,10 @@ class Bill:
             return min(cut, 0.6 * (low + high) if uniform else 1.2 * (low * high) ** 0.5)
         texts = counted(dataset, self.root)
         size = sum(path.stat().st_size for path in map(Path, files(definition)) if path.is_file())
-        known = sum(sum(section.values()) for section in texts.values()) if texts and size else 0
-        return min(cut, size / known / 4.5 if known else 110.0)
+        text_count = (
+            sum(sum(section.values()) for section in texts.values()) if texts and size else 0
+        )
+        return min(cut, size / text_count / 4.5 if text_count else 110.0)
 
     def _work(
         self, rule: str, model: str, dataset: str | None, wildcards: Mapping[str, str]
@@ -218,15 +220,18 @@ class Bill:
         """Return floating-point operations and steps of a job with a language model."""
         config, training = self.config, self.config["models"][model]["training"]
         if rule == "base_model":
-            own = config["models"][model]["pretraining"]
-            tokens = own["epochs"] * sum(
-                sum(self.texts(name).get(own["section"], {}).get(d, 0) for d in own["domains"])
-                * self.tokens(name, own["max_length"])
-                for name in own["datasets"]
+            changed = config["models"][model]["pretraining"]
+            tokens = changed["epochs"] * sum(
+                sum(
+                    self.texts(name).get(changed["section"], {}).get(d, 0)
+                    for d in changed["domains"]
+                )
+                * self.tokens(name, changed["max_length"])
+                for name in changed["datasets"]
             )
-            return 6.0 * self.size(model).multiplied * tokens, tokens / own["max_length"] / own[
-                "batch_size"
-            ]
+            return 6.0 * self.size(model).multiplied * tokens, tokens / changed[
+                "max_length"
+            ] / changed["batch_size"]
         assert dataset is not None
         cached = config["execution"]["cache_trunk"]
         if rule in TRAINING:
@@ -242,17 +247,17 @@ class Bill:
             steps = stepped * training["epochs"] / training["batch_size"]
             return tokens * training_flop(self.size(model), training, cached), steps
         if rule in UNLEARNING:
-            how = config["unlearners"][wildcards["unlearner"]]["training"]
-            part = 1.0 if how["steps"] == "matched" else float(wildcards.get("beta", 1.0))
+            schedule = config["unlearners"][wildcards["unlearner"]]["training"]
+            part = 1.0 if schedule["steps"] == "matched" else float(wildcards.get("beta", 1.0))
             texts = part * self.count(dataset, "inference", forget_only=True)
             cut = config["unlearning"]["max_length"] or config["tokens"]["max_length"]
-            own = {**training, "trained_blocks": config["unlearning"]["trained_blocks"]}
-            own |= {"train_input_embedding": False, "train_output_head": False}
+            changed = {**training, "trained_blocks": config["unlearning"]["trained_blocks"]}
+            changed |= {"train_input_embedding": False, "train_output_head": False}
             # As many retain texts beside; and once over these for what asks of the start.
-            tokens = texts * (2 * how["epochs"] + 1) * self.tokens(dataset, cut)
+            tokens = texts * (2 * schedule["epochs"] + 1) * self.tokens(dataset, cut)
             # A step has both, and some passes more to weigh and to watch them.
-            steps = 5 * texts * how["epochs"] / training["batch_size"]
-            return tokens * training_flop(self.size(model), own, cached), steps
+            steps = 5 * texts * schedule["epochs"] / training["batch_size"]
+            return tokens * training_flop(self.size(model), changed, cached), steps
         section = "inference" if rule.startswith("embed") else "evaluation"
         where = config["embedding" if rule.startswith("embed") else "evaluation"]
         share = READING[rule] / int(wildcards.get("scatteritem", "1").rpartition("-")[2])

@@ -61,15 +61,17 @@ def _count(text: str) -> int:
 
 def configfile(parser: argparse.ArgumentParser) -> None:
     """Add which configuration a command takes."""
-    about = "configurations, the later laid over the earlier (default: mine.yaml, if it is here)"
-    parser.add_argument("--configfile", nargs="+", type=Path, metavar="FILE", help=about)
+    help_text = (
+        "configurations, the later laid over the earlier (default: mine.yaml, if it is here)"
+    )
+    parser.add_argument("--configfile", nargs="+", type=Path, metavar="FILE", help=help_text)
 
 
-def configured(given: Sequence[Path] | None, profile: Path | None) -> list[Path]:
+def configured(explicit: Sequence[Path] | None, profile: Path | None) -> list[Path]:
     """Return the configurations to run with: the given ones, else the folder's `mine.yaml`; none
     where that is not there, or the profile names its own."""
-    if given:
-        return list(given)
+    if explicit:
+        return list(explicit)
     named = profile is not None and "configfile" in settings(profile)
     return [] if named or not MINE.is_file() else [MINE]
 
@@ -78,11 +80,11 @@ def required(args: argparse.Namespace) -> list[Path]:
     """Return the configurations for a run in the working folder. Raises ``UserError`` where it has
     none: the paper's grid is not to start by an oversight."""
     folder = profile(args.profile)
-    found = configured(args.configfile, folder)
-    if not found and "configfile" not in settings(folder) and not Path("config.yaml").is_file():
+    content = configured(args.configfile, folder)
+    if not content and "configfile" not in settings(folder) and not Path("config.yaml").is_file():
         do = "write one with mamushi init, or name one in --configfile"
         raise UserError("no configuration mine.yaml in this folder", where=Path.cwd(), do=do)
-    return found
+    return content
 
 
 def completed(
@@ -95,23 +97,23 @@ def completed(
     spoken.add_argument("-s", "--snakefile")
     spoken.add_argument("--profile")
     spoken.add_argument("--configfile", "--configfiles", nargs="+", type=Path)
-    said = _spoken(spoken, words)
+    output = _spoken(spoken, words)
     ours = tree() / "Snakefile"
-    if said.snakefile or (Path("Snakefile").is_file() and not Path("Snakefile").samefile(ours)):
+    if output.snakefile or (Path("Snakefile").is_file() and not Path("Snakefile").samefile(ours)):
         return [*words]
-    folder = profile(named or said.profile) if named or said.profile else None
-    found = configured(configfiles or said.configfile, folder)
-    if not (found or folder or words or Path("config.yaml").is_file()):
+    folder = profile(named or output.profile) if named or output.profile else None
+    content = configured(configfiles or output.configfile, folder)
+    if not (content or folder or words or Path("config.yaml").is_file()):
         # The paper's grid, which nobody asked for.
         do = "write one with mamushi init, or name a target, --configfile or --profile"
         raise UserError("no configuration mine.yaml in this folder", where=Path.cwd(), do=do)
-    if found == [MINE] and folder is None:
+    if content == [MINE] and folder is None:
         folder = profile(PROFILE)
     added = []
-    check(found, words)
-    if found and not said.configfile:
-        added += ["--configfile", *map(str, found)]
-    if folder is not None and not said.profile:
+    check(content, words)
+    if content and not output.configfile:
+        added += ["--configfile", *map(str, content)]
+    if folder is not None and not output.profile:
         added += ["--profile", str(folder)]
     # First, and an option with one value last: --configfile would take the targets for its own.
     return [*added, "--snakefile", str(ours), *words]
@@ -129,32 +131,32 @@ OURS = ("--configfile", "--configfiles", "--snakefile", "-s", "--directory", "-d
 """Options of Snakemake in whose place stands one of these commands, or the folder it works in."""
 
 
-def _check_spoken(more: Sequence[str]) -> None:
+def _check_spoken(options: Sequence[str]) -> None:
     """Raise ``UserError`` for what is no option of Snakemake, or one that these commands give it
     themselves: a second one would make something else than they show."""
     where = "--snakemake-args"
-    for word in more:
+    for word in options:
         if (name := word.partition("=")[0]) in OURS:
             do = "give it to mamushi itself, where it has that option"
             if name in ("--directory", "-d"):
                 do = "start the command in that folder"
             raise UserError(f"{name} is not for here", where=where, do=do)
-    if not more:
+    if not options:
         return
     from snakemake import cli
 
-    said = io.StringIO()
+    output = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
-            found = cli.get_argument_parser().parse_args([*more])
+        with contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
+            content = cli.get_argument_parser().parse_args([*options])
     except SystemExit:
         # Behind its usage, which is long.
-        last = (said.getvalue().strip().splitlines() or [""])[-1]
-        what = last.partition("error: ")[2] or "is no run"
-        raise UserError(what, where=where, do="see snakemake --help") from None
-    if found.targets:
-        what = f"{found.targets[0]!r} is no option of Snakemake"
-        raise UserError(what, where=where, do="name a target in mamushi run")
+        last = (output.getvalue().strip().splitlines() or [""])[-1]
+        problem = last.partition("error: ")[2] or "is no run"
+        raise UserError(problem, where=where, do="see snakemake --help") from None
+    if content.targets:
+        problem = f"{content.targets[0]!r} is no option of Snakemake"
+        raise UserError(problem, where=where, do="name a target in mamushi run")
 
 
 def profile(name: str) -> Path:
@@ -166,11 +168,11 @@ def profile(name: str) -> Path:
             # Snakemake would say that its options are unknown.
             on_slurm = settings(folder).get("executor") == "slurm"
             if on_slurm and find_spec("snakemake_executor_plugin_slurm") is None:
-                what = "Snakemake's plug-in for SLURM is not installed"
-                raise UserError(what, where=folder, do=extra("slurm"))
+                problem = "Snakemake's plug-in for SLURM is not installed"
+                raise UserError(problem, where=folder, do=extra("slurm"))
             return folder
-    known = sorted(path.name for path in ours.iterdir() if path.name != "default")
-    do = f"name a folder, or one of {', '.join(known)}"
+    profile_names = sorted(path.name for path in ours.iterdir() if path.name != "default")
+    do = f"name a folder, or one of {', '.join(profile_names)}"
     raise UserError(f"no profile {name!r}", where="--profile", do=do)
 
 
@@ -179,18 +181,18 @@ def check_cluster(profile: Path) -> None:
     if settings(profile).get("executor") != "slurm":
         return
     if missing := [name for name in ("sbatch", "squeue", "scancel") if not shutil.which(name)]:
-        what = f"there is no SLURM on this machine: no {', no '.join(missing)} to be found"
-        raise UserError(what, where=profile, do="run it where SLURM is, or without --profile")
+        problem = f"there is no SLURM on this machine: no {', no '.join(missing)} to be found"
+        raise UserError(problem, where=profile, do="run it where SLURM is, or without --profile")
 
 
 def settings(profile: Path) -> dict[str, Any]:
     """Return what a profile sets."""
     import yaml
 
-    found: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     for path in sorted((*profile.glob("config*.yaml"), *profile.glob("profile*.yaml"))):
-        found |= yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    return found
+        content |= yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    return content
 
 
 def read(configfile: Path) -> dict[str, Any]:
@@ -199,26 +201,26 @@ def read(configfile: Path) -> dict[str, Any]:
 
     do = "write it as mamushi init does"
     try:
-        found = yaml.safe_load(configfile.read_text(encoding="utf-8"))
+        content = yaml.safe_load(configfile.read_text(encoding="utf-8"))
         # An anchor can put a mapping into itself.
-        json.dumps(found, default=str, skipkeys=True)
+        json.dumps(content, default=str, skipkeys=True)
     except UnicodeDecodeError:
         raise UserError("is not text", where=configfile, do=do) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         at = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        what = f"not valid YAML ({error.problem})"
-        raise UserError(what, where=f"{configfile}{at}", do="mend that line") from None
+        problem = f"not valid YAML ({error.problem})"
+        raise UserError(problem, where=f"{configfile}{at}", do="mend that line") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"not valid YAML ({error})", where=configfile, do=do) from None
-    if not isinstance(found, dict):
-        what = "is empty" if found is None else "has no keys at its top"
-        raise UserError(what, where=configfile, do=do)
-    return found
+    if not isinstance(content, dict):
+        problem = "is empty" if content is None else "has no keys at its top"
+        raise UserError(problem, where=configfile, do=do)
+    return content
 
 
 def check(
-    configfiles: Sequence[Path], words: Sequence[str], more: Mapping[str, Any] | None = None
+    configfiles: Sequence[Path], words: Sequence[str], options: Mapping[str, Any] | None = None
 ) -> dict[str, Any] | None:
     """Return the complete configuration, with ``more`` laid over it. Raises ``UserError`` for
     mistakes in it, which Snakemake would tell amid lines of its own. What only that puts together,
@@ -230,18 +232,18 @@ def check(
     from mamushi.data import rows
 
     check_files("--configfile", configfiles)
-    found = [read(path) for path in configfiles]
+    content = [read(path) for path in configfiles]
     paper = tree() / "config.yaml"
-    own = Path("config.yaml").is_file() and not Path("config.yaml").samefile(paper)
-    if not found or own or {"--config", "-C"} & {word.partition("=")[0] for word in words}:
+    has_config = Path("config.yaml").is_file() and not Path("config.yaml").samefile(paper)
+    if not content or has_config or {"--config", "-C"} & {word.partition("=")[0] for word in words}:
         return None
     files = [*configfiles]
-    if any(each.get("extends") == "paper" for each in found):
-        found, files = [read(paper), *found], [paper, *files]
+    if any(item.get("extends") == "paper" for item in content):
+        content, files = [read(paper), *content], [paper, *files]
     layers.check(files)
     merged: dict[str, Any] = {}
-    for each in (*found, more or {}):
-        update_config(merged, each)
+    for item in (*content, options or {}):
+        update_config(merged, item)
     rows.check(full := complete(merged))
     return full
 
@@ -249,15 +251,15 @@ def check(
 def grid(*configfiles: Path) -> dict[str, list[Any]]:
     """Return what a configuration of one's own compares, of which the later files are laid over the
     earlier. Raises ``UserError`` where it does not say."""
-    found: dict[str, Any] = {}
-    for given in (read(path).get("grid") for path in configfiles):
-        found |= given if isinstance(given, dict) else {}
+    content: dict[str, Any] = {}
+    for explicit in (read(path).get("grid") for path in configfiles):
+        content |= explicit if isinstance(explicit, dict) else {}
     try:
-        return found | {key: [*found[key]] for key in ("datasets", "models", "seeds")}
+        return content | {key: [*content[key]] for key in ("datasets", "models", "seeds")}
     except (KeyError, TypeError) as error:
         where = configfiles[-1] if configfiles else "--configfile"
-        what, do = "its grid names no datasets, models and seeds", "see mamushi init"
-        raise UserError(what, where=where, do=do) from error
+        problem, do = "its grid names no datasets, models and seeds", "see mamushi init"
+        raise UserError(problem, where=where, do=do) from error
 
 
 def cells(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -273,8 +275,8 @@ def check_ending(target: Path, *endings: str) -> None:
     """Raise ``UserError`` for a file to write that does not end as such files do: it may be one
     that was meant to be read."""
     if target.suffix.lower() not in endings:
-        what = f"does not end in {' or '.join(endings)}"
-        raise UserError(what, where=target, do="name another file")
+        problem = f"does not end in {' or '.join(endings)}"
+        raise UserError(problem, where=target, do="name another file")
 
 
 def check_files(option: str, files: Iterable[str | Path]) -> None:
@@ -282,11 +284,11 @@ def check_files(option: str, files: Iterable[str | Path]) -> None:
     for file in map(Path, files):
         if not file.is_file():
             beside = file.parent.iterdir() if file.parent.is_dir() else ()
-            names = [str(file.parent / each.name) for each in beside if each.is_file()]
-            what = f"no file {str(file)!r}{suggestion(str(file), names)}"
+            names = [str(file.parent / item.name) for item in beside if item.is_file()]
+            problem = f"no file {str(file)!r}{suggestion(str(file), names)}"
             # An option that takes several takes what stands behind it, too.
             do = "name targets before it" if option == "--configfile" and not file.suffix else None
-            raise UserError(what, where=option, do=do)
+            raise UserError(problem, where=option, do=do)
 
 
 def is_dry(args: argparse.Namespace) -> bool:
@@ -295,7 +297,7 @@ def is_dry(args: argparse.Namespace) -> bool:
 
 
 def run(
-    wanted: Sequence[str],
+    target_paths: Sequence[str],
     configfiles: Sequence[Path],
     args: argparse.Namespace,
     report: Path | None = None,
@@ -304,17 +306,17 @@ def run(
     status. Ctrl-C and SIGTERM reach Snakemake, which ends its jobs; this waits for that, and raises
     ``Ended``. Raises ``UserError`` for a profile or a configuration that is not there."""
     try:
-        more = shlex.split(args.snakemake_args)
+        options = shlex.split(args.snakemake_args)
     except ValueError as error:
         raise UserError(f"{error}", where="--snakemake-args", do="check its quotes") from None
-    _check_spoken(more)
+    _check_spoken(options)
     folder = profile(args.profile)
     if not is_dry(args):
         check_cluster(folder)
-    check(configfiles, more)
+    check(configfiles, options)
     cores = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     cores.add_argument("-c", "--cores")
-    if _spoken(cores, more).cores == "0":
+    if _spoken(cores, options).cores == "0":
         raise UserError("0 cores run no job", where="--cores", do="give 1 or more, or all")
     if report:
         check_writable(report)
@@ -325,7 +327,7 @@ def run(
         *(("--cores", str(args.cores)) if args.cores else ()),
         *(("--report", str(report)) if report else ()),
         *(("--configfile", *map(str, configfiles)) if configfiles else ()),
-        *(*more, "--", *wanted),
+        *(*options, "--", *target_paths),
     ]
     if not is_dry(args):
         # Snakemake takes it; here it is refused in one line.

@@ -43,34 +43,36 @@ def run(args: argparse.Namespace) -> int:
     configfiles = _run.required(args)
     grid = _run.grid(*configfiles)
     selectors = args.selector or grid.get("selectors") or ["mamushi"]
-    found = plugins("selector")
-    own: dict[str, Any] = {}
+    selector_kinds = plugins("selector")
+    definitions: dict[str, Any] = {}
     for path in configfiles:
-        own |= _run.read(path).get("selectors") or {}
-    known = {*found, *own}
-    if unknown := [name for name in selectors if name not in known]:
-        what = f"unknown selector {unknown[0]!r}{suggestion(unknown[0], known)}"
-        raise UserError(what, where="--selector", do=f"known are: {', '.join(sorted(known))}")
-    kinds = {name: (own.get(name) or {}).get("kind", name) for name in selectors}
-    ranking = {name for name, each in found.items() if each.unit == "tokens"}
+        definitions |= _run.read(path).get("selectors") or {}
+    valid_names = {*selector_kinds, *definitions}
+    if unknown := [name for name in selectors if name not in valid_names]:
+        problem = f"unknown selector {unknown[0]!r}{suggestion(unknown[0], valid_names)}"
+        raise UserError(
+            problem, where="--selector", do=f"known are: {', '.join(sorted(valid_names))}"
+        )
+    kinds = {name: (definitions.get(name) or {}).get("kind", name) for name in selectors}
+    ranking = {name for name, item in selector_kinds.items() if item.unit == "tokens"}
     tokens = [name for name in selectors if kinds[name] in ranking]
     if tokens and args.selector:
-        what, do = f"{tokens[0]} ranks tokens and lists no text", "name a selector of texts"
-        raise UserError(what, where="--selector", do=do)
+        problem, do = f"{tokens[0]} ranks tokens and lists no text", "name a selector of texts"
+        raise UserError(problem, where="--selector", do=do)
     selectors = [name for name in selectors if name not in tokens]
-    wanted = [
+    target_paths = [
         paths.REMOVAL.format(**cell, selector=selector, beta=_beta(args, cell, selector))
         for cell, selector in itertools.product(_run.cells(grid), selectors)
     ]
     # Of a corpus, every list can have its manifest.
     beside = [
         str(Path(path).with_suffix(".json"))
-        for path in wanted
+        for path in target_paths
         if _corpus(str((paths.wildcards(paths.REMOVAL, path) or {}).get("dataset")))
     ]
-    status = _run.run([*wanted, *beside], configfiles, args)
+    status = _run.run([*target_paths, *beside], configfiles, args)
     if status == 0 and not _run.is_dry(args):
-        print("\n".join(wanted))
+        print("\n".join(target_paths))
     return status
 
 

@@ -47,14 +47,14 @@ def run(args: argparse.Namespace) -> int:
 
     if args.data is not None or not args.out.is_file():
         init.write(args)
-    elif given := [name for name in init.CHOSEN if getattr(args, name) is not None]:
+    elif options_in_use := [name for name in init.CHOSEN if getattr(args, name) is not None]:
         do = "change it there, or give DATA as well, and --force to write over it"
-        what = f"is there already, and --{given[0]} says how to write it"
-        raise UserError(what, where=args.out, do=do)
+        problem = f"is there already, and --{options_in_use[0]} says how to write it"
+        raise UserError(problem, where=args.out, do=do)
     else:
         # It may have come from another folder.
         tables = (_run.read(args.out).get("datasets") or {}).values()
-        of = [str(each["path"]) for each in tables if isinstance(each, dict) and "path" in each]
+        of = [str(item["path"]) for item in tables if isinstance(item, dict) and "path" in item]
         for table in of:
             print(f"{args.out}: ranks {table}", flush=True)
     cells = _run.cells(_run.grid(args.out))
@@ -93,18 +93,20 @@ def _rank(args: argparse.Namespace, cells: Iterable[Mapping[str, str]]) -> int:
     # What is measured against gold is not of a corpus that nobody labelled.
     corpora = [cell for cell in cells if unlabelled(datasets.get(cell["dataset"], {}))]
     evidence = (figure,) if corpora else (paths.FRONTIER, figure)
-    wanted = [*lists, *(pattern.format(**cell) for cell in cells for pattern in evidence)]
-    wanted += [
+    target_paths = [*lists, *(pattern.format(**cell) for cell in cells for pattern in evidence)]
+    target_paths += [
         paths.PREDICTED.format(**cell)
         for cell in cells
         if cell not in corpora and "embeddings" not in models.get(cell["model"], {})
     ]
     # Also where the lists are there: `show` reads them.
-    ranked = [name for name, each in selectors.items() if each.unit != "tokens"]
-    wanted += [paths.SCORES.format(**cell, selector=name) for cell in cells for name in ranked]
-    status = _run.run(wanted, [args.out], args)
-    if not (status or dry) and (more := _likely(corpora, ranked)):
-        status = _run.run(more, [args.out], args)
+    ranked = [name for name, item in selectors.items() if item.unit != "tokens"]
+    target_paths += [
+        paths.SCORES.format(**cell, selector=name) for cell in cells for name in ranked
+    ]
+    status = _run.run(target_paths, [args.out], args)
+    if not (status or dry) and (next_paths := _likely(corpora, ranked)):
+        status = _run.run(next_paths, [args.out], args)
     return status if status or dry else show.show(paths.RESULTS, texts=not first)
 
 
@@ -113,13 +115,13 @@ def _likely(cells: Sequence[Mapping[str, Any]], selectors: Sequence[str]) -> lis
     from mamushi.io import paths
     from mamushi_runs.commands import list as lists
 
-    found = []
+    results = []
     for cell, name in itertools.product(cells, selectors):
         # None is, or all are: no list.
         with contextlib.suppress(UserError):
-            own = {**cell, "selector": name, "beta": lists.likely(cell, name)}
-            found += [pattern.format(**own) for pattern in (paths.REMOVAL, paths.MANIFEST)]
-    return found
+            wildcards = {**cell, "selector": name, "beta": lists.likely(cell, name)}
+            results += [pattern.format(**wildcards) for pattern in (paths.REMOVAL, paths.MANIFEST)]
+    return results
 
 
 def _listed(cells: Iterable[Mapping[str, str]]) -> dict[Path, set[str]]:
@@ -127,35 +129,35 @@ def _listed(cells: Iterable[Mapping[str, str]]) -> dict[Path, set[str]]:
     from mamushi.io import paths
     from mamushi.unlearning.removal import read_ids
 
-    found = {}
+    results = {}
     for cell in cells:
         for path in sorted(Path().glob(paths.REMOVAL.format(**cell, selector="*", beta="*"))):
             # A damaged one is made again.
             with contextlib.suppress(UserError):
-                found[path] = set(read_ids(path))
-    return found
+                results[path] = set(read_ids(path))
+    return results
 
 
-def _shown(more: str, *, tokens: bool = True) -> int:
+def _shown(next_paths: str, *, tokens: bool = True) -> int:
     """Show the lists, and say what is not there yet. Return 0."""
     from mamushi.commands import show
     from mamushi.io import paths
 
     show.show(paths.RESULTS, tokens=tokens)
-    print(f"\n{more}\n", flush=True)
+    print(f"\n{next_paths}\n", flush=True)
     return 0
 
 
 def _selectors(configfile: Path) -> dict[str, Plugin]:
     """Return the plug-in of each selector of the grid."""
-    found = _run.read(configfile)
-    defined, known = found.get("selectors") or {}, plugins("selector")
-    names = found["grid"].get("selectors") or ["mamushi"]
+    results = _run.read(configfile)
+    defined, kinds_by_name = results.get("selectors") or {}, plugins("selector")
+    names = results["grid"].get("selectors") or ["mamushi"]
     kinds = {name: (defined.get(name) or {}).get("kind", name) for name in names}
-    return {name: known[kind] for name, kind in kinds.items() if kind in known}
+    return {name: kinds_by_name[kind] for name, kind in kinds.items() if kind in kinds_by_name}
 
 
 def _trains_networks(selectors: Mapping[str, Plugin]) -> bool:
     """Tell whether a selector trains networks: then refits take as long as several rankings, and
     else no time worth a second run."""
-    return any("hidden" in each.settings or each.networks for each in selectors.values())
+    return any("hidden" in item.settings or item.networks for item in selectors.values())

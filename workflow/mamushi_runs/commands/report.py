@@ -17,8 +17,8 @@ GROUP = "decide"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    about = "what to report on (default: all)"
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=about)
+    help_text = "what to report on (default: all)"
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=help_text)
     out = "page to write (default: %(default)s)"
     default = Path("results/report.html")
     parser.add_argument("--out", type=Path, default=default, metavar="FILE", help=out)

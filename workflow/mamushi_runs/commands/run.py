@@ -16,8 +16,8 @@ GROUP = "start"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    about = "what to make (default: all)"
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=about)
+    help_text = "what to make (default: all)"
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=help_text)
     _run.configfile(parser)
     _run.arguments(parser)
 

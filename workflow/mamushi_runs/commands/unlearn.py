@@ -72,10 +72,12 @@ def run(args: argparse.Namespace) -> int:
     status = _run.run(["unlearned"], [args.configfile, added], args)
     if status == 0 and not _run.is_dry(args):
         for cell in _run.cells(grid):
-            made = paths.TRAINED.format(**cell, arm=f"{args.unlearner}/lists/{name}")
+            written = paths.TRAINED.format(**cell, arm=f"{args.unlearner}/lists/{name}")
             card = paths.MODEL_CARD.format(model=cell["model"])
-            print(f"unlearned: {made}")
-            print(f"as a model: mamushi export --model-card {card} --trained {made} --out FOLDER")
+            print(f"unlearned: {written}")
+            print(
+                f"as a model: mamushi export --model-card {card} --trained {written} --out FOLDER"
+            )
     return status
 
 
@@ -83,8 +85,8 @@ def _check_added(added: Path, section: Mapping[str, Any]) -> None:
     """Raise ``UserError`` where a file that this command did not write stands in the way."""
     if not added.exists():
         return
-    there = _run.read(added)
-    keys = there.get("unlearning")
-    if set(there) != {"unlearning"} or not isinstance(keys, dict) or set(keys) != set(section):
-        what, do = "is not of mamushi unlearn, which would write over it", "move it"
-        raise UserError(what, where=added, do=do)
+    present = _run.read(added)
+    keys = present.get("unlearning")
+    if set(present) != {"unlearning"} or not isinstance(keys, dict) or set(keys) != set(section):
+        problem, do = "is not of mamushi unlearn, which would write over it", "move it"
+        raise UserError(problem, where=added, do=do)
