@@ -15,6 +15,7 @@ from mamushi.io import schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_table
 from mamushi.running import launch
+from mamushi_extras.left.schemas import LIKELIHOODS
 from tests.support.processes import until
 from tests.support.stage_files import (
     EXECUTION,
@@ -77,7 +78,7 @@ def test_processes_end_with_one_that_fails_and_with_the_command(
 
 def unlearn(made: Path, out: Path, **variables: str) -> str:
     """SalUn by the command of its rule, from trained tensors; what it says."""
-    words = unlearn_words(made, out, unlearning("salun"), tensors=out / "trained.safetensors")
+    words = unlearn_words(made, out, unlearning("salun"))
     return run(made, *words, **variables)
 
 
@@ -105,17 +106,16 @@ def test_two_processes_of_a_command_write_what_one_does(tmp_path: Path) -> None:
     unlearn(made, tmp_path / "one")
     unlearn(made, tmp_path / "two", **{launch.GPUS: json.dumps({"large": 2})})
 
-    cards = [read_json(tmp_path / name / "card.json") for name in ("one", "two")]
+    made_by = ("one", "two")
+    cards = [read_json(tmp_path / name / "card.json") for name in made_by]
     assert cards[0] == cards[1]
     one, two = (load_file(tmp_path / name / "trained.safetensors") for name in ("one", "two"))
     assert one.keys() == two.keys()
     # Sums in another order may turn around two weights at the threshold of the mask.
     apart = [~np.isclose(one[name], two[name], rtol=1e-3, atol=2e-4) for name in one]
     assert sum(int(each.sum()) for each in apart) <= 2
-    for name, table in (("perplexity", schemas.PERPLEXITY), ("log", schemas.UNLEARN_LOG)):
-        found = [read_table(tmp_path / each / f"{name}.parquet", table) for each in ("one", "two")]
-        column = "perplexity" if name == "perplexity" else "loss"
-        np.testing.assert_allclose(*(t[column].to_numpy() for t in found), rtol=1e-3)
+    logs = [read_table(tmp_path / name / "log.parquet", schemas.UNLEARN_LOG) for name in made_by]
+    np.testing.assert_allclose(*(table["loss"].to_numpy() for table in logs), rtol=1e-3)
     assert not list((tmp_path / "two").glob("*.state"))
 
 
@@ -126,18 +126,18 @@ def test_two_processes_embed_and_measure_what_one_does(tmp_path: Path) -> None:
     read = [f"--{key}={made / name}" for key, name in FILES.items() if key != "trained"]
     read.append(f"--execution={json.dumps(EXECUTION)}")
     how = {"pooling": "mean", "skip_bos": True, "layer": -1, "max_length": 16, "precision": "fp32"}
-    asked = {"membership": {"texts": 9, "max_length": 16}}
-    stages: list[tuple[str, str, schemas.Table, dict[str, Any]]] = [
-        ("embed", "out", schemas.EMBEDDINGS, {"embedding": how, "training": None}),
+    stages: list[tuple[str, schemas.Table, dict[str, Any]]] = [
+        ("embed", schemas.EMBEDDINGS, {"embedding": how, "training": None}),
         (
-            *("ask", "membership", schemas.LIKELIHOODS),
-            {"model": {"training": None, "precision": "fp32"}, "questions": asked, "code": "c"},
+            "membership",
+            LIKELIHOODS,
+            {"training": None, "precision": "fp32", "texts": 9, "max_length": 16},
         ),
     ]
-    for stage, output, kind, settings in stages:
+    for stage, kind, settings in stages:
         found = []
         for count in (1, 2):
-            words = [f"--{output}={made / f'{stage}{count}'}", f"--settings={json.dumps(settings)}"]
+            words = [f"--out={made / f'{stage}{count}'}", f"--settings={json.dumps(settings)}"]
             run(made, stage, *read, *words, **{launch.GPUS: json.dumps({"large": count})})
             found.append(read_table(made / f"{stage}{count}", kind))
         one, two = ({name: t[name].to_pylist() for name in t.column_names} for t in found)
