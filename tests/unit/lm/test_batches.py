@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mamushi.lm.batches import batches, examples_of_step, steps
@@ -16,6 +16,7 @@ def test_steps_is_the_papers_floor(examples: int, batch: int, epochs: float, exp
     assert steps(examples, batch, epochs) == expected
 
 
+@settings(deadline=None)
 @given(examples=st.integers(1, 50), batch=st.integers(1, 70), seed=st.integers(0, 5))
 def test_steps_cut_one_stream_of_whole_passes(examples: int, batch: int, seed: int) -> None:
     count = 3 * examples // batch + 1

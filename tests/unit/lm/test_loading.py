@@ -121,7 +121,7 @@ def project(folder, tmp_path, monkeypatch) -> Path:
     shutil.copytree(folder, root / "models" / "mine")
     monkeypatch.chdir(root)
     settings = {"name": "mine", "source": "models/mine", "revision": None}
-    settings |= {"contaminated": False}
+    settings |= {"contaminated": False, "inputs": {}}
     out = "results/base/mine/card.json"
     assert main(["model-card", "--out", out, "--settings", json.dumps(settings)]) == 0
     return root
