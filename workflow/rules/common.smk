@@ -29,7 +29,7 @@ gc.set_threshold(200_000, 50, 100)
 
 
 def explained(function, *args):
-    """Call it; a user's mistake becomes Snakemake's one-line error instead of a traceback."""
+    """Call a function; a user's mistake becomes Snakemake's one-line error instead of a traceback."""
     try:
         return function(*args)
     except UserError as error:

@@ -155,7 +155,7 @@ def removed_from(pattern, tokens):
     """The removal list or, of selectors of ``tokens``, the spans that retraining leaves out.
 
     Mostly there is none of those, and the pattern serves as it is: a function in its place would
-    be called for each of thousands of jobs in every dry run.
+    be called for thousands of jobs in every dry run.
     """
     if not any(grid.of_tokens(config, selector) for selector in config["selectors"]):
         return [] if tokens else pattern

@@ -1,4 +1,4 @@
-# The models, and what is made of a text for each of them, once: its token ids.
+# The models, and what is made of a text for a model, once: its token ids.
 
 
 # A model that exists, in a folder or on the hub: looked at before anything is spent on it.
