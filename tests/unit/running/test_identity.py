@@ -9,20 +9,17 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+import yaml
 
 from mamushi.config.complete import complete
 from mamushi.registry import plugin
 from mamushi.running import identity
 from mamushi.running.stage import PACKAGES, stages
+from tests.support.workflow import ROOT
 
-CONFIG: dict[str, Any] = {
-    "grid": {"datasets": ["made"], "models": ["tiny"], "selectors": ["random", "mamushi"]},
-    "datasets": {"made": {"kind": "synthetic"}},
-    "models": {"tiny": {"family": "llama", "pretraining": {"datasets": ["made"]}}},
-}
+CONFIG = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
 TRAINING = "mamushi/lm/training.py"
 Edit = Callable[[str, Callable[[str], str]], None]
 """Rewrites the text of a file, by its path below ``workflow``."""

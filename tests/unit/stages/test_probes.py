@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -12,27 +11,21 @@ from mamushi.cli import main
 from mamushi.config import arms
 from mamushi.evaluation.texts import repetition
 from mamushi.io import paths, schemas
-from mamushi.io.files import write_json
 from mamushi.io.tables import read_metadata, read_table, write_table
-from mamushi.lm import loading, storage, tiny
-from mamushi.lm.parameters import freeze
-from mamushi.lm.tokens import write_tokens
+from mamushi.lm import loading
 from tests.support.models import PARTS
-from tests.support.models import SIZES as SMALL
-from tests.support.stage_files import command, write_examples
+from tests.support.stage_files import command, texts_of, write_start
 
-SIZES = {"family": "llama", **SMALL, "layers": 3, "vocabulary_size": 300, "max_positions": 48}
-COUNTED = {**PARTS, "trained_blocks": 2}
 RELEARNING = {"examples": 4, "steps": [1, 3], "batch_size": 2, "learning_rate": 1e-2}
-PROMPTS = ["river stone", "paper"]
-WORDS = ["river", "stone", "engine", "paper", "light", "seven", "green", "under"]
+PROMPTS = ["the cat", "paper"]
 RUN: dict[str, Any] = {"dataset": "alpha", "model": "small", "seed": 0}
 
 
 @dataclass
 class World:
-    """A results folder with a tiny base model, its token cache and a gold model."""
+    """A tiny base model, its token cache and a gold model; and a results folder."""
 
+    made: Path
     root: Path
 
     def at(self, pattern: str, **wildcards: Any) -> Path:
@@ -40,52 +33,31 @@ class World:
 
     @property
     def card(self) -> Path:
-        return paths.under(self.root, paths.MODEL_CARD, model="small")
+        return self.made / "card.json"
 
     @property
     def trained(self) -> Path:
-        return self.at(paths.TRAINED, arm="gold")
+        return self.made / "start.safetensors"
 
     def words(self) -> Any:
         return loading.open_tokenizer(self.card)
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    made = World(tmp_path_factory.mktemp("world") / "results")
-    rng = np.random.default_rng(0)
-    texts = [" ".join(rng.choice(WORDS, size=8)) for _ in range(40)]
-    model, tokenizer = tiny.build(SIZES, texts, seed=0)
-    folder = made.card.parent
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    options: dict[str, Any] = {"contaminated": False}
-    card = loading.inspect("small", str(folder), revision=None, **options)
-    write_json(made.card, card | {"source": "."})
-    examples = made.at(paths.EXAMPLES)
-    write_examples(examples, texts, ["inference"] * 24 + ["evaluation"] * 16)
-    write_tokens(
-        made.at(paths.TOKENS),
-        read_table(examples, schemas.EXAMPLES),
-        tokenizer,
-        max_length=16,
-        vocabulary_size=300,
-        provenance={},
-    )
-    # Differs from the base in all that is trained, far enough to say other things.
-    freeze(model, COUNTED)
-    torch.manual_seed(1)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.requires_grad:
-                parameter.add_(0.3 * torch.randn_like(parameter))
-    storage.save_trained(made.trained, model, {})
-    return made
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    write_start(folder)
+    return folder
+
+
+@pytest.fixture
+def world(made: Path, tmp_path: Path) -> World:
+    return World(made, tmp_path / "results")
 
 
 def generated(world: World, endpoint: str, **changes: Any) -> int:
     settings = {
-        "training": COUNTED if endpoint == "gold" else None,
+        "training": PARTS if endpoint == "gold" else None,
         "precision": "fp32",
         "probe": {"prompts": PROMPTS, "new_tokens": 6} | changes,
     }
@@ -112,7 +84,7 @@ def spoken(world: World, path: Path, texts: list[str], prompts: list[str] = PROM
 
 
 def judged(world: World, files: list[Path], **changes: Any) -> int:
-    settings = RUN | {"training": COUNTED, "precision": "fp32"} | changes
+    settings = RUN | {"training": PARTS, "precision": "fp32"} | changes
     read = {"model_card": world.card, "trained": world.trained, "generations": files}
     return main(command("judge", settings, **read, out=world.at(paths.JUDGED)))
 
@@ -123,7 +95,7 @@ def judged(world: World, files: list[Path], **changes: Any) -> int:
 @torch.no_grad()
 def by_hand(world: World, endpoint: str, prompt: str) -> list[int]:
     tensors = world.trained if endpoint == "gold" else None
-    model = loading.open_trained(world.card, tensors, COUNTED if tensors else None)
+    model = loading.open_trained(world.card, tensors, PARTS if tensors else None)
     words = world.words()
     ids = words.encode(prompt)
     start = len(ids)
@@ -157,10 +129,9 @@ def test_generate_names_a_continuation_that_does_not_fit(
 
 
 def test_relearn_starts_where_the_gold_model_was_measured(world: World, tmp_path: Path) -> None:
-    gold = {"training": COUNTED, "precision": "fp32", "evaluation": {"max_length": 12}}
+    gold = {"training": PARTS, "precision": "fp32", "evaluation": {"max_length": 12}}
     trains = {"seed": 3, "trains": {"trained_blocks": 1}, "max_length": 16}
-    read = {"examples": world.at(paths.EXAMPLES), "tokens": world.at(paths.TOKENS)}
-    read |= {"model_card": world.card, "trained": world.trained}
+    read = {**texts_of(world.made), "trained": world.trained}
     settings = {**gold, **trains, "relearning": RELEARNING}
     assert main(command("relearn", settings, **read, out=tmp_path / "curve")) == 0
     curve = read_table(tmp_path / "curve", schemas.RELEARNING_CURVE).to_pydict()
@@ -226,7 +197,7 @@ def test_judge_puts_what_all_said_side_by_side(world: World, files: list[Path]) 
 def test_judge_asks_the_gold_model(world: World, files: list[Path]) -> None:
     assert judged(world, files) == 0
     rows = read_table(world.at(paths.JUDGED), schemas.GENERATIONS).to_pylist()
-    gold, words = loading.open_trained(world.card, world.trained, COUNTED), world.words()
+    gold, words = loading.open_trained(world.card, world.trained, PARTS), world.words()
     for row, text in ((rows[1], " green"), (rows[5], " well, damn!"), (rows[9], " damned paper")):
         ids = words.encode(row["prompt"])
         tokens, total = words.encode(text, add_special_tokens=False), 0.0
@@ -240,7 +211,7 @@ def test_judge_asks_the_gold_model(world: World, files: list[Path]) -> None:
 def test_judge_wants_the_same_prompts(
     world: World, files: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    spoken(world, files[-1], [" one", " two"], ["river stone", "light"])
+    spoken(world, files[-1], [" one", " two"], ["the cat", "light"])
     assert judged(world, files) == 2
     assert f"{files[-1]}: answers other prompts" in capsys.readouterr().err
 
