@@ -350,7 +350,6 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
         "unknown selector 'mamushy'; did you mean 'mamushi'? known are",
     ),
     "tokens": (FRAME, {"selector": "token_random"}, "selector: token_random ranks tokens"),
-    "reads tokens": (FRAME, {"selector": "greedy_unigram"}, "give a model, not embeddings"),
     "setting": (FRAME, {"selector": {"kind": "mamushi_lr", "fold": 3}}, "mamushi_lr.fold"),
     "depths": (FRAME, {"selector": "auto"}, "depths"),
     "budget": (FRAME, {"budgets": [2]}, "grid.budgets"),
@@ -413,8 +412,6 @@ def test_a_corpus_in_memory_goes_by_the_vectors_of_its_examples() -> None:
         assert (kinds == kind).mean() > 0.65
 
 
-LINEAR = {"selectors": "linear"}
-
 # What surrounds it --------------------------------------------------------------------------------
 
 
@@ -430,7 +427,7 @@ def test_texts_are_embedded_by_a_model_as_the_stages_embed_them(
     where = {name: {"where": GIVEN[name]} for name in ("forget", "retain")}
     config = complete(
         {
-            "grid": {"datasets": ["texts"], "models": ["ours"]},
+            "grid": {"datasets": ["texts"], "models": ["ours"], "selectors": ["linear"]},
             "datasets": {"texts": {**texts, **where, "sections": {"inference": 1.0}}},
             "models": {"ours": {"source": str(tmp_path / "ours"), "contaminated": True}},
         }
@@ -459,7 +456,7 @@ def test_texts_are_embedded_by_a_model_as_the_stages_embed_them(
     assert found._cell.pool.at(0.5).shape == made.embeddings.shape
     # What retraining is predicted to need, by the model's tokens.
     write_table("made.s", schemas.SCORES, found.scores)
-    run("predict", "examples=e", "tokens=t", "scores=s", "out=p", words=LINEAR, seed=0)
+    run("predict", "examples=e", "tokens=t", "scores=s", "out=p", seed=0)
     foreseen = read_table("made.p", schemas.PREDICTED).to_pylist()
     assert found._cell.predicted("linear") == [{**row, **found._cell.named} for row in foreseen]
     (row,) = advice([], [("removal", 0.5)], foreseen)
