@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, get_args, get_origin
+from typing import Any, NamedTuple, get_args, get_origin
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from pydantic import TypeAdapter
 
-from mamushi.config.describe import NO_DEFAULT, Key, hints, keys, meanings, sections_in
-from mamushi.config.kinds import Entries, Section
-from mamushi.config.sections import configuration
+from mamushi.config.describe import hints, meanings, sections_in
+from mamushi.config.kinds import Section, defaults
+from mamushi.config.models import EmbeddingsModel, HubModel, TinyModel
+from mamushi.config.sections import Selector, Unlearner, configuration, dataset
 from mamushi.registry import plugins
 
 HEAD = """# Keys
@@ -28,6 +29,17 @@ while you write it, by [config.schema.json](config.schema.json).
 """
 PLUGINS = {"datasets": "dataset", "selectors": "selector", "unlearners": "unlearner"}
 """Sections whose entries have the settings of their kind as further keys."""
+ENTRIES: dict[str, list[type[Section]]] = {
+    "datasets": [dataset()],
+    "models": [HubModel, TinyModel, EmbeddingsModel],
+    "selectors": [Selector],
+    "unlearners": [Unlearner],
+}
+"""What the entries of a section are; the program checks them one by one."""
+CHANGES = ("models.NAME.training", "unlearners.NAME.training")
+"""Of these sections some keys are written, which are laid over another one: no key has a default."""
+NO_DEFAULT = object()
+"""The default of a key that must be written, or that another section gives."""
 WORDS = {
     **{"integer": "a whole number", "number": "a number", "boolean": "true or false"},
     **{"string": "text", "array": "a list", "object": "a mapping of keys to values"},
@@ -58,14 +70,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a configuration, with the meaning of each key."""
     rule = described(configuration())
-    for name, hint in hints(configuration()).items():
-        entries = [part for part in get_args(hint) if isinstance(part, Entries)]
-        if entries:
-            kinds = [described(kind) for kind in sections_in(hint)]
-            for kind in kinds if name in PLUGINS else ():
-                # With the settings of its plug-in, which only the program knows.
-                kind |= {"additionalProperties": True, "required": []}
-            rule["properties"][name]["additionalProperties"] = {"anyOf": kinds}
+    for name, sections in ENTRIES.items():
+        entries = [described(section) for section in sections]
+        for entry in entries if name in PLUGINS else ():
+            # With the settings of its plug-in, which only the program knows.
+            entry |= {"additionalProperties": True, "required": []}
+        rule["properties"][name]["additionalProperties"] = {"anyOf": entries}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **rule}
 
 
@@ -102,6 +112,33 @@ def resolved(rule: Any, parts: dict[str, Any], section: type[Any] | None = None)
 
 
 # The page -------------------------------------------------------------------------------------
+
+
+class Key(NamedTuple):
+    """A key by its path, ``NAME`` for a name of the user's."""
+
+    path: str
+    hint: Any
+    default: Any
+    meaning: str
+
+
+def keys(section: type, at: str = "", *, part: bool = False) -> Iterator[Key]:
+    """Yield every key below a section; of a ``part`` of one without defaults."""
+    values = {} if part else defaults(section)
+    for name, hint in hints(section).items():
+        path = f"{at}{name}"
+        inner = [] if holds(hint, list) else sections_in(hint)
+        for held in ENTRIES.get(path, inner):
+            below = f"{path}.NAME." if holds(hint, dict) else f"{path}."
+            yield from keys(held, below, part=part or path in CHANGES)
+        if not ENTRIES.get(path, inner):
+            yield Key(path, hint, values.get(name, NO_DEFAULT), meanings(section)[name])
+
+
+def holds(hint: Any, shape: type) -> bool:
+    """Tell whether a type is a list or a mapping, as ``shape`` says, or null."""
+    return get_origin(hint) is shape or any(holds(part, shape) for part in get_args(hint)[:1])
 
 
 def page() -> str:

@@ -12,9 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config.sections import axes_sections
+from mamushi.config.selectors import (
+    base_selectors,
+    chain,
+    kind_of,
+    of_tokens,
+    reads_layers,
+    scores_both,
+)
 from mamushi.config.sources import is_gguf, raw_paths, source_mistake
 from mamushi.errors import instead
-from mamushi.registry import Plugin, plugin, plugins
+from mamushi.registry import plugin, plugins
 from mamushi.rooms import additions
 
 Config = Mapping[str, Any]
@@ -56,54 +64,8 @@ def datasets_used(full: Config) -> list[str]:
 
 def pretraining_datasets(full: Config) -> list[str]:
     """Return the datasets that the models which are asked for are pretrained on."""
-    return [name for model in models_used(full) for name in _pretraining(full["models"][model])]
-
-
-def _pretraining(model: Config) -> list[str]:
-    return list(model["pretraining"]["datasets"]) if "family" in model else []
-
-
-def selector_kind(full: Config, selector: str) -> Plugin:
-    """Return the plug-in of a selector of the configuration."""
-    return plugin("selector", full["selectors"][selector]["kind"])
-
-
-def other_selectors(definition: Config) -> Iterator[tuple[str, str]]:
-    """Yield the settings by which a selector names others, each with the name: scores to start from
-    or networks to have."""
-    kind = plugin("selector", definition["kind"])
-    for key in (kind.derives, kind.networks):
-        if key is not None:
-            yield key, definition[key]
-
-
-def chain(full: Config, name: str) -> list[str]:
-    """Return a selector, the one that it derives from, and so on, until one comes back."""
-    links = [name]
-    while len(set(links)) == len(links):
-        key = selector_kind(full, links[-1]).derives
-        if key is None:
-            break
-        links.append(full["selectors"][links[-1]][key])
-    return links
-
-
-def of_tokens(config: Config, selector: str) -> bool:
-    """Return whether a selector ranks tokens, which are masked, and not texts."""
-    kind = config["selectors"].get(selector, {}).get("kind")
-    return kind is not None and plugin("selector", kind).unit == "tokens"
-
-
-def of_texts(config: Config, axes: Config) -> dict[str, Any]:
-    """Return the axes with the selectors alone that rank texts."""
-    names = [name for name in axes["selectors"] if not of_tokens(config, name)]
-    return {**axes, "selectors": names}
-
-
-def scores_both(full: Config, selector: str) -> bool:
-    """Return whether a selector gives texts of both domains a score."""
-    kinds = [selector_kind(full, link) for link in chain(full, selector)]
-    return kinds[0].unit == "texts" and all(kind.retain_scores for kind in kinds)
+    tiny = [full["models"][name] for name in models_used(full) if "family" in full["models"][name]]
+    return [name for model in tiny for name in model["pretraining"]["datasets"]]
 
 
 # Names ----------------------------------------------------------------------------------------
@@ -117,48 +79,42 @@ def check_names(full: Config) -> Iterator[str]:
         "selectors": {**plugins("selector"), **full["selectors"]},
         "unlearners": {**plugins("unlearner"), **full["unlearners"]},
     }
-
-    def undefined(at: str, section: str, name: str) -> Iterator[str]:
+    for at, section, name in _names_used(full):
         if name not in defined[section]:
             yield f"{at}: unknown {section[:-1]} {name!r}; {instead(name, defined[section])}"
-
-    for where, axes in comparisons(full):
-        for section in defined:
-            in_grid = full["grid"].get(section, ()) if where != "grid" else ()
-            for place, name in enumerate(axes.get(section, ())):
-                if name not in in_grid:
-                    yield from undefined(f"{where}.{section}[{place}]", section, name)
-    yield from undefined("removal.ratio", "selectors", full["removal"]["ratio"])
     for name in full["unlearners"]:
         if name in RESERVED:
             yield f"unlearners.{name}: this name is taken in the tables; choose another"
     for name, definition in full["selectors"].items():
-        for key, base in other_selectors(definition):
-            at = f"selectors.{name}.{key}"
-            yield from undefined(at, "selectors", base)
-            kind = full["selectors"].get(base, {"kind": "mamushi"})["kind"]
-            if key == selector_kind(full, name).networks and kind != "mamushi":
+        for key, base in base_selectors(definition):
+            at, kind = f"selectors.{name}.{key}", full["selectors"].get(base, {}).get("kind")
+            if key == kind_of(full, name).networks and kind not in (None, "mamushi"):
                 yield f"{at}: {base!r} is of kind {kind}; networks are those of kind mamushi"
-            if key == selector_kind(full, name).derives and of_tokens(full, base):
+            if key == kind_of(full, name).derives and of_tokens(full, base):
                 yield f"{at}: {base!r} ranks tokens; name a selector of texts"
+
+
+def _names_used(full: Config) -> Iterator[tuple[str, str, str]]:
+    """Yield where a name stands, the section that defines it, and the name. One that is taken over
+    from the grid stands there alone."""
+    for where, axes in comparisons(full):
+        for section in ("datasets", "models", "selectors", "unlearners"):
+            in_grid = full["grid"].get(section, ()) if where != "grid" else ()
+            for place, name in enumerate(axes.get(section, ())):
+                if name not in in_grid:
+                    yield f"{where}.{section}[{place}]", section, name
+    yield "removal.ratio", "selectors", full["removal"]["ratio"]
+    for name, definition in full["selectors"].items():
+        for key, base in base_selectors(definition):
+            yield f"selectors.{name}.{key}", "selectors", base
     for name, model in full["models"].items():
         if model.get("base") is not None:
-            yield from undefined(f"models.{name}.base", "models", model["base"])
-        for place, dataset in enumerate(_pretraining(model)):
-            at = f"models.{name}.pretraining.datasets[{place}]"
-            yield from undefined(at, "datasets", dataset)
+            yield f"models.{name}.base", "models", model["base"]
+        for place, dataset in enumerate(model.get("pretraining", {}).get("datasets", ())):
+            yield f"models.{name}.pretraining.datasets[{place}]", "datasets", dataset
 
 
 # Datasets -------------------------------------------------------------------------------------
-
-
-def _check_sections(full: Config) -> Iterator[str]:
-    for name, dataset in full["datasets"].items():
-        total = sum(dataset["sections"].values())
-        if abs(total - 1) > 1e-9:
-            shares = ", ".join(f"{key} {value:g}" for key, value in dataset["sections"].items())
-            at = f"datasets.{name}.sections"
-            yield f"{at}: the shares ({shares or 'none'}) sum to {total:g}; they must sum to 1"
 
 
 def _check_ranked(full: Config) -> Iterator[str]:
@@ -215,31 +171,14 @@ def not_allowed(at: str, value: object, why: str) -> str:
 def _check_models(full: Config) -> Iterator[str]:
     for name in models_used(full):
         model, at = full["models"][name], f"models.{name}"
-        if "family" in model:
-            yield from _check_tiny(at, model)
-        elif "embeddings" in model:
+        if "embeddings" in model:
             path = model["embeddings"]["path"]
             if path is not None and Path(path).suffix.lower() not in (".parquet", ".pq"):
                 yield not_allowed(f"{at}.embeddings.path", path, "vectors are in a .parquet file")
             elif path is not None and not Path(path).is_file():
                 yield not_allowed(f"{at}.embeddings.path", path, "no such file")
-        elif model["source"] is not None:
+        elif "source" in model and model["source"] is not None:
             yield from _check_source(at, model)
-
-
-def _check_tiny(at: str, model: Config) -> Iterator[str]:
-    for key, divisor in (("hidden_size", "heads"), ("heads", "key_value_heads")):
-        if model[key] % model[divisor]:
-            multiple = f"it is a multiple of {divisor}, {model[divisor]}"
-            yield not_allowed(f"{at}.{key}", model[key], multiple)
-    width, rest = divmod(model["hidden_size"], model["heads"])
-    if width % 2 and not rest:
-        yield f"{at}.heads: hidden_size / heads is {width}, but rotary positions turn pairs"
-    longest, most = model["pretraining"]["max_length"], model["max_positions"]
-    if longest > most:
-        yield not_allowed(
-            f"{at}.pretraining.max_length", longest, f"it is at most max_positions, {most}"
-        )
 
 
 def _check_source(at: str, model: Config) -> Iterator[str]:
@@ -267,17 +206,15 @@ def _check_source(at: str, model: Config) -> Iterator[str]:
 def _check_lengths(full: Config) -> Iterator[str]:
     """Nothing reads more tokens of a text than the token cache keeps."""
     most = full["tokens"]["max_length"]
-    readers = ("training", "embedding", "evaluation", "unlearning")
-    lengths = {key: full[key]["max_length"] for key in readers}
+    readers = {key: full[key] for key in ("training", "embedding", "evaluation", "unlearning")}
     for name in models_used(full):
-        length = full["models"][name]["training"]["max_length"]
-        if length != lengths["training"]:
-            lengths[f"models.{name}.training"] = length
-    for at, length in lengths.items():
-        if length > most:
-            yield not_allowed(
-                f"{at}.max_length", length, f"it is at most tokens.max_length, {most}"
-            )
+        training = full["models"][name].get("training", full["training"])
+        if training["max_length"] != full["training"]["max_length"]:
+            readers[f"models.{name}.training"] = training
+    for at, reader in readers.items():
+        if reader["max_length"] > most:
+            words = f"it is at most tokens.max_length, {most}"
+            yield not_allowed(f"{at}.max_length", reader["max_length"], words)
 
 
 # Selectors ------------------------------------------------------------------------------------
@@ -291,7 +228,7 @@ def _check_derived(full: Config) -> Iterator[str]:
         links = chain(full, name)
         if len(set(links)) < len(links):
             yield f"selectors.{name}: derives from itself ({' from '.join(links)})"
-        if any(selector_kind(full, link).needs_truth for link in links):
+        if any(kind_of(full, link).needs_truth for link in links):
             needy.add(name)
     knowing = [name for name, loader in plugins("dataset").items() if loader.knows_truth]
     for where, axes in comparisons(full):
@@ -341,44 +278,35 @@ def _check_tokens(full: Config) -> Iterator[str]:
 def _check_depths(full: Config) -> Iterator[str]:
     """Check that no selector reads a layer that is not pooled, nor the layers of what has none."""
     pooled = full["embedding"]["depths"]
-    depths: dict[str, tuple[str, list[float]]] = {}
-    for name, definition in full["selectors"].items():
-        if key := selector_kind(full, name).depths:
-            depths[name] = (f"selectors.{name}.{key}", definition[key])
-    for at, layers in depths.values():
-        for depth in layers:
+    keys = {name: kind_of(full, name).depths for name in full["selectors"]}
+    for name, key in keys.items():
+        for depth in full["selectors"][name][key] if key else ():
             if depth not in (*pooled, 1):
+                depths = ", ".join(f"{layer:g}" for layer in pooled)
                 yield (
-                    f"{at}: {depth:g} is not among embedding.depths "
-                    f"({', '.join(f'{layer:g}' for layer in pooled)}); 1 is the embedding itself"
+                    f"selectors.{name}.{key}: {depth:g} is not among embedding.depths ({depths}); "
+                    "1 is the embedding itself"
                 )
     for where, axes in comparisons(full):
         if where in axes_sections():
             continue
-        names = [*axes["selectors"], full["removal"]["ratio"]]
-        vectors = [m for m in axes["models"] if "embeddings" in full["models"][m]]
-        links = dict.fromkeys(link for name in names for link in chain(full, name))
-        for link, model in ((link, model) for link in links for model in vectors):
-            at, layers = depths.get(link, ("", []))
-            if any(depth != 1 for depth in layers):
+        selectors = [*axes["selectors"], full["removal"]["ratio"]]
+        links = dict.fromkeys(link for name in selectors for link in chain(full, name))
+        vectors = [name for name in axes["models"] if "embeddings" in full["models"][name]]
+        for link in links if vectors else ():
+            if reads_layers(full, link):
                 yield (
-                    f"{at}: reads layers of a language model, and {where}.models has {model!r}, of "
-                    f"which there are embeddings alone; write {at.rpartition('.')[2]}: [1]"
+                    f"selectors.{link}.{keys[link]}: reads layers of a language model, and "
+                    f"{where}.models has {vectors[0]!r}, of which there are embeddings alone; write "
+                    f"{keys[link]}: [1]"
                 )
-
-
-def _check_targets(full: Config) -> Iterator[str]:
-    for place, target in enumerate(full["evidence"]["targets"]):
-        if target["target"] != "preservation" and target["value"] > 1:
-            at = f"evidence.targets[{place}].value"
-            yield f"{at}: {target['value']:g} is not allowed; a share is at most 1"
 
 
 def checks(full: Config) -> Iterator[str]:
     """Yield a line for each mistake of a configuration in which all names are defined."""
     for check in (
-        *(_check_sections, _check_ranked, _check_models, _check_lengths, _check_derived),
-        *(_check_depths, _check_ratio, _check_tokens, _check_files, _check_targets),
+        *(_check_ranked, _check_models, _check_lengths, _check_derived),
+        *(_check_depths, _check_ratio, _check_tokens, _check_files),
         *additions("config_checks"),
     ):
         yield from check(full)

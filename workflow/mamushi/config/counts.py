@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from mamushi.config.checks import chain, comparisons
+from mamushi.config.checks import comparisons
 from mamushi.config.reading import ConfigError
 from mamushi.config.sections import axes_sections
+from mamushi.config.selectors import chain
 from mamushi.config.sources import unlabelled
 from mamushi.io.domains import DOMAINS
 

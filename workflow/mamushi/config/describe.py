@@ -4,25 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cache
-from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_type_hints
 
-from mamushi.config.kinds import CHANGES, Entries, Section, defaults
-
-NO_DEFAULT = object()
-"""The default of a key that must be written, or that another section gives."""
-
-
-class Key(NamedTuple):
-    """A key by its path, ``NAME`` for a name of the user's."""
-
-    path: str
-    hint: Any
-    default: Any
-    meaning: str
-
+from mamushi.config.kinds import Section
 
 @cache
 def hints(section: type) -> dict[str, Any]:
@@ -33,8 +20,6 @@ def hints(section: type) -> dict[str, Any]:
 
 def sections_in(hint: Any) -> list[type[Any]]:
     """Return the sections that a type holds."""
-    if isinstance(hint, Entries):
-        return [kind if isinstance(kind, type) else kind() for kind in hint.sections]
     if isinstance(hint, type) and issubclass(hint, Section):
         return [hint]
     return [section for part in get_args(hint) for section in sections_in(part)]
@@ -66,25 +51,3 @@ def meanings(section: type) -> Mapping[str, str]:
             elif text:
                 above.append(text)
     return words
-
-
-def keys(section: type, at: str = "", *, part: bool = False) -> Iterator[Key]:
-    """Yield every key below a section; of a ``part`` of one without defaults."""
-    values = {} if part else defaults(section)
-    for name, hint in hints(section).items():
-        path = f"{at}{name}"
-        inner = [] if _is_list(hint) else sections_in(hint)
-        for held in inner:
-            below = f"{path}.NAME." if _is_mapping(hint) else f"{path}."
-            changes = part or CHANGES in getattr(hint, "__metadata__", ())
-            yield from keys(held, below, part=changes)
-        if not inner:
-            yield Key(path, hint, values.get(name, NO_DEFAULT), meanings(section)[name])
-
-
-def _is_list(hint: Any) -> bool:
-    return get_origin(hint) is list or any(map(_is_list, get_args(hint)[:1]))
-
-
-def _is_mapping(hint: Any) -> bool:
-    return get_origin(hint) is dict or any(map(_is_mapping, get_args(hint)[:1]))

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config import arms
-from mamushi.config.checks import of_texts, of_tokens
 from mamushi.config.reading import ConfigError
+from mamushi.config.selectors import of_texts, of_tokens
 from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
 from mamushi.io import paths

@@ -1,6 +1,6 @@
 """The types of which the sections of the configuration are declared.
 
-Bounds are those of ``annotated_types``; what they cannot say is an ``Allowed``. Pydantic reads both
+Bounds are those of ``annotated_types``; what they cannot say is a ``Through``. Pydantic reads both
 when a configuration is checked. It is not imported before, since every job imports sections.
 """
 
@@ -16,60 +16,44 @@ from annotated_types import Ge, Gt, Le, Len, Lt, MultipleOf
 
 
 @dataclass(frozen=True, eq=False)
-class Allowed:
-    """A check beside type and bounds: ``words`` say what is allowed, ``schema`` says it in the
-    words of JSON Schema."""
+class Through:
+    """A function that a value goes through after its type is checked, or ``before``. It raises
+    ``ValueError`` with what is allowed; ``schema`` says the same in the words of JSON Schema."""
 
-    words: str
-    test: Callable[[Any], object]
+    function: Callable[[Any], Any]
+    before: bool = False
     schema: Mapping[str, Any] = field(default_factory=dict)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
-        from pydantic_core import PydanticCustomError, core_schema
+        from pydantic_core.core_schema import (
+            no_info_after_validator_function,
+            no_info_before_validator_function,
+        )
 
-        def checked(value: Any) -> Any:
-            if not self.test(value):
-                raise PydanticCustomError("allowed", "{words}", {"words": self.words})
-            return value
-
-        return core_schema.no_info_after_validator_function(checked, handler(source))
+        if self.before:
+            return no_info_before_validator_function(self.function, handler(source))
+        return no_info_after_validator_function(self.function, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Callable[[Any], Any]) -> Any:
         return handler(schema) | dict(self.schema)
 
 
-@dataclass(frozen=True)
-class Before:
-    """What a value is turned into before it is checked."""
-
-    turn: Callable[[Any], Any]
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_before_validator_function(self.turn, handler(source))
-
-
-class Remark:
-    """A remark on a type, which changes nothing of what is allowed."""
-
-
-@dataclass(frozen=True)
-class Entries(Remark):
-    """Remarks which sections the entries of a mapping are, or functions that return them;
-    ``complete`` checks one by one."""
-
-    sections: tuple[Callable[[], Any], ...]
-
-
-CHANGES = Remark()
-"""Remarks that some keys of a section are written, which are laid over another section."""
-
-
-def matching(pattern: str, words: str) -> Allowed:
+def matching(pattern: str, words: str) -> Through:
     """Return the check of text by a pattern."""
-    schema = {"pattern": f"^{pattern}$"}
-    return Allowed(f"allowed is {words}", re.compile(pattern).fullmatch, schema)
+
+    def check_text(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"allowed is {words}")
+        return text
+
+    return Through(check_text, schema={"pattern": f"^{pattern}$"})
+
+
+def refuse_repeats(values: list[Any]) -> list[Any]:
+    """Return the values. Raises ``ValueError`` if one stands there twice."""
+    if len(values) > len(set(values)):
+        raise ValueError("each entry may stand there once")
+    return values
 
 
 def unless_null(value: Any) -> Any:
@@ -77,7 +61,7 @@ def unless_null(value: Any) -> Any:
     return None if value in ("null", "~", "") else value
 
 
-def resolved(path: Any) -> Any:
+def resolve_path(path: Any) -> Any:
     """Return ``path`` with ``~`` and environment variables resolved; None if one is not set.
 
     Spelled in one way (no double or trailing slashes), since another spelling would look like
@@ -94,11 +78,9 @@ def resolved(path: Any) -> Any:
 NAMED = "a name of letters, digits, '.', '_' and '-' that starts with a letter or a digit"
 COMMIT = "a commit of 40 hexadecimal digits (no branch or tag, since those move), or null"
 SOME = Len(1)
-DISTINCT = Allowed(
-    "each entry may stand there once",
-    lambda values: len(values) == len(set(values)),
-    {"uniqueItems": True},
-)
+DISTINCT = Through(refuse_repeats, schema={"uniqueItems": True})
+UNLESS_NULL = Through(unless_null, before=True)
+RESOLVED = Through(resolve_path, before=True)
 
 Natural = Annotated[int, Ge(0)]
 Seed = Annotated[int, Ge(0), Le(2**32 - 1)]
@@ -120,11 +102,11 @@ Counts = Annotated[list[Count], SOME, DISTINCT]
 Fractions = Annotated[list[Fraction], SOME, DISTINCT]
 Depths = Annotated[list[SomeShare], DISTINCT]
 Decays = Annotated[list[Below], Len(2, 2)]
-TextOrNull = Annotated[str | None, Before(unless_null)]
-NameOrNull = Annotated[Name | None, Before(unless_null)]
-Commit = Annotated[Annotated[str, matching("[0-9a-f]{40}", COMMIT)] | None, Before(unless_null)]
-Place = Annotated[str, Before(resolved)]
-PlaceOrNull = Annotated[str | None, Before(resolved)]
+TextOrNull = Annotated[str | None, UNLESS_NULL]
+NameOrNull = Annotated[Name | None, UNLESS_NULL]
+Commit = Annotated[Annotated[str, matching("[0-9a-f]{40}", COMMIT)] | None, UNLESS_NULL]
+Place = Annotated[str, RESOLVED]
+PlaceOrNull = Annotated[str | None, RESOLVED]
 Precision = Literal["bf16", "fp32"]
 SectionName = Literal["contamination", "inference", "evaluation"]
 Definitions = dict[Name, dict[str, Any]]

@@ -74,7 +74,7 @@ class TrainedOtherwise(Section):
     """A model that is trained in a way of its own."""
 
     #: Settings of `training` that differ for this model.
-    training: Annotated[Training, CHANGES] = Training()
+    training: Training = Training()
 
 
 class HubModel(TrainedOtherwise):
@@ -122,6 +122,22 @@ class TinyModel(TrainedOtherwise):
     vocabulary_size: Annotated[int, Ge(260)] = 2048
     max_positions: Length = 256  #: Longest input.
     pretraining: Pretraining
+
+    def __post_init__(self) -> None:
+        for key, divisor in (("hidden_size", "heads"), ("heads", "key_value_heads")):
+            size, parts = getattr(self, key), getattr(self, divisor)
+            if size % parts:
+                raise ValueError(f"{key}, {size}, is no multiple of {divisor}, {parts}")
+        width = self.hidden_size // self.heads
+        if width % 2:
+            raise ValueError(
+                f"hidden_size / heads is {width}, but rotary positions turn pairs of numbers"
+            )
+        longest = self.pretraining.max_length
+        if longest > self.max_positions:
+            raise ValueError(
+                f"pretraining.max_length, {longest}, is above max_positions, {self.max_positions}"
+            )
 
 
 class Columns(Section):

@@ -32,6 +32,8 @@ WHERE_MISSING = {
 """What to do where a key is missing."""
 UNKNOWN_KEY = ("unexpected_keyword_argument", "extra_forbidden")
 YAML_WORDS = {
+    "Value error, ": "",
+    " after validation": "",
     "a valid array": "a list",
     "a valid integer": "a whole number",
     "a valid number": "a number",
@@ -111,15 +113,11 @@ def _from_text(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     word = value.strip().lower()
-    words = {"true": True, "false": False, **dict.fromkeys(["null", "none", "~", ""])}
-    if word in words:
-        return words[word]
-    for number in (int, float):
-        try:
-            return number(word)
-        except ValueError:
-            continue
-    return value
+    try:
+        number = json.loads({"none": "null", "~": "null", "": "null"}.get(word, word))
+    except ValueError:
+        return value
+    return value if isinstance(number, list | dict) else number
 
 
 def _lines(section: type, value: Any, at: str, details: Iterable[ErrorDetails]) -> list[str]:
@@ -134,14 +132,17 @@ def _lines(section: type, value: Any, at: str, details: Iterable[ErrorDetails]) 
         if kind in UNKNOWN_KEY:
             names = meanings(section_at(section, path[:-1]))
             lines[key_at] = f"unknown key; {instead(path[-1], names)}"
-        elif mistake["loc"][-1] == "[key]":
-            lines[key_at] = f"this name is not allowed; {mistake['msg']}"
+        elif "[key]" in mistake["loc"]:
+            lines[key_at] = f"this name is not allowed; {_words(mistake, '')}"
         elif key_at in lines:
             # Of a union: what another of its members allows.
             lines[key_at] += f", or {_words(mistake, '')}"
         else:
             wrong = _at(value, path)
-            lines[key_at] = f"{as_written(wrong)} is not allowed; {_words(mistake, wrong)}"
+            # What a section says itself names its keys.
+            is_section = kind == "value_error" and isinstance(wrong, dict)
+            before = "" if is_section else f"{_as_written(wrong)} is not allowed; "
+            lines[key_at] = before + _words(mistake, wrong)
     return [f"{key_at}: {words}" for key_at, words in lines.items()]
 
 
@@ -162,12 +163,12 @@ def _words(details: ErrorDetails, wrong: Any) -> str:
         return "it should be a mapping of keys to values"
     choices = re.findall("'([^']*)'", details.get("ctx", {}).get("expected", ""))
     words = details["msg"].replace("Input should be", "it should be")
-    for theirs, ours in {" after validation": "", **YAML_WORDS}.items():
+    for theirs, ours in YAML_WORDS.items():
         words = words.replace(theirs, ours)
     return f"{closest(wrong, choices)} {words[0].lower()}{words[1:]}".strip()
 
 
-def as_written(value: Any) -> str:
+def _as_written(value: Any) -> str:
     """Return a value as a user would write it, shortened."""
     text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= 80 else text[:77] + "..."

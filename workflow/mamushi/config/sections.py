@@ -16,14 +16,7 @@ from typing import Annotated, Any, Literal
 
 from mamushi.config.describe import hints
 from mamushi.config.kinds import *
-from mamushi.config.models import (
-    AdamW,
-    EmbeddingsModel,
-    HubModel,
-    Shortened,
-    TinyModel,
-    Training,
-)
+from mamushi.config.models import AdamW, Shortened, Training
 from mamushi.rooms import additions
 
 # What is compared -----------------------------------------------------------------------------
@@ -79,6 +72,11 @@ class Sections(Section):
     contamination: Share = 0.0  #: Trains the embedder.
     inference: Share = 0.0  #: Is ranked, and trains what is compared.
     evaluation: Share = 0.0  #: Held out; measures perplexity.
+
+    def __post_init__(self) -> None:
+        total = self.contamination + self.inference + self.evaluation
+        if abs(total - 1) > 1e-9:
+            raise ValueError(f"the shares sum to {total:g}; they must sum to 1")
 
 
 class Limit(Section):
@@ -201,7 +199,7 @@ class Unlearner(Section):
     #: The unlearner, a file in workflow/mamushi/unlearning/unlearners; by default its name.
     kind: str
     #: Settings of `unlearning.training` that differ for this unlearner.
-    training: Annotated[UnlearnTraining, CHANGES] = UnlearnTraining()
+    training: UnlearnTraining = UnlearnTraining()
 
 
 class Relearning(Section):
@@ -259,6 +257,10 @@ class Target(Section):
     #: removal: the share of the full removal's gain; preservation: the most nats of KL(p2 || p_-S).
     target: Literal["removal", "preservation"]
     value: Positive  #: The share, or nats.
+
+    def __post_init__(self) -> None:
+        if self.target == "removal" and self.value > 1:
+            raise ValueError("a share is at most 1")
 
 
 class Evidence(Section):
@@ -341,19 +343,19 @@ class Configuration(Section):
     studies: dict[Name, Study | None] | None = named()
     data: Data = Data()
     #: Datasets by name. Only those that are named elsewhere are used.
-    datasets: Annotated[Definitions, SOME, Entries((dataset,))]
+    datasets: Annotated[Definitions, SOME]
     #: Models by name. Only those that are named elsewhere are used.
-    models: Annotated[Definitions, SOME, Entries((HubModel, TinyModel, EmbeddingsModel))]
+    models: Annotated[Definitions, SOME]
     tokens: Tokens = Tokens()
     training: Training = Training()
     embedding: Embedding = Embedding()
     #: Settings of selectors by name, where they differ from the defaults. A name of your own with a
     #: `kind` gives a second version of a selector.
-    selectors: Annotated[Definitions, Entries((Selector,))] = named()
+    selectors: Definitions = named()
     unlearning: Unlearning = Unlearning()
     #: Settings of unlearners by name, where they differ from the defaults. A name of your own with
     #: a `kind` gives a second version of an unlearner.
-    unlearners: Annotated[Definitions, Entries((Unlearner,))] = named()
+    unlearners: Definitions = named()
     probe: Probe = Probe()
     evidence: Evidence = Evidence()
     removal: Removal = Removal()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mamushi.config.checks import of_texts, of_tokens
 from mamushi.registry import Plugin, plugin
 
 Config = Mapping[str, Any]
@@ -16,21 +15,56 @@ def kind_of(config: Config, selector: str) -> Plugin:
     return plugin("selector", config["selectors"][selector]["kind"])
 
 
-def selector_settings(config: Config, selector: str) -> dict[str, Any]:
-    """Return a selector's settings as the configuration has them, with those of networks that it
-    names: another setting of those is another ranking."""
-    definition, kind = config["selectors"][selector], kind_of(config, selector)
-    settings = {key: definition[key] for key in kind.settings}
-    key = kind.networks
-    if key and settings[key] is not None:
-        settings[key] = selector_settings(config, settings[key])
-    return settings
+def of_tokens(config: Config, selector: str) -> bool:
+    """Return whether a selector ranks tokens, which are masked, and not texts."""
+    return selector in config["selectors"] and kind_of(config, selector).unit == "tokens"
+
+
+def of_texts(config: Config, axes: Config) -> dict[str, Any]:
+    """Return the axes with the selectors alone that rank texts."""
+    names = [name for name in axes["selectors"] if not of_tokens(config, name)]
+    return {**axes, "selectors": names}
+
+
+def base_selectors(definition: Config) -> Iterator[tuple[str, str]]:
+    """Yield the settings by which a selector names others, each with the name: scores to start from
+    or networks to have."""
+    kind = plugin("selector", definition["kind"])
+    for key in (kind.derives, kind.networks):
+        if key is not None and definition[key] is not None:
+            yield key, definition[key]
 
 
 def derives(config: Config, selector: str) -> str | None:
     """Return the selector whose scores this one is derived from, if any."""
     key = kind_of(config, selector).derives
     return str(config["selectors"][selector][key]) if key else None
+
+
+def chain(config: Config, selector: str) -> list[str]:
+    """Return a selector, the one that it derives from, and so on, until one comes back."""
+    links = [selector]
+    while (base := derives(config, links[-1])) is not None:
+        links.append(base)
+        if links.count(base) > 1:
+            break
+    return links
+
+
+def scores_both(config: Config, selector: str) -> bool:
+    """Return whether a selector gives texts of both domains a score."""
+    kinds = [kind_of(config, link) for link in chain(config, selector)]
+    return kinds[0].unit == "texts" and all(kind.retain_scores for kind in kinds)
+
+
+def selector_settings(config: Config, selector: str) -> dict[str, Any]:
+    """Return a selector's settings as the configuration has them, with those of networks that it
+    names: another setting of those is another ranking."""
+    definition, kind = config["selectors"][selector], kind_of(config, selector)
+    settings = {key: definition[key] for key in kind.settings}
+    if kind.networks and settings[kind.networks] is not None:
+        settings[kind.networks] = selector_settings(config, settings[kind.networks])
+    return settings
 
 
 def reads_layers(config: Config, selector: str) -> bool:
@@ -45,7 +79,7 @@ def by_chance(config: Config) -> dict[str, bool]:
     return {name: kind_of(config, name).by_chance for name in names}
 
 
-def reads_words(config: Config) -> list[str]:
+def token_rankings(config: Config) -> list[str]:
     """Return the grid's selectors that rank the tokens of texts."""
     return [name for name in config["grid"]["selectors"] if of_tokens(config, name)]
 

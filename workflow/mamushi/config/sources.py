@@ -60,7 +60,7 @@ def _look(value: str, names: list[str], sharded: object) -> tuple[list[Path], st
         try:
             return tabular.find(path), None
         except UserError as error:
-            return [], f"{error.what}; {error.do}"
+            return [], f"{error.problem}; {error.do}"
     if not names:
         return ([path], None) if path.is_file() else ([], tabular.no_file(path))
     means = f"it names a folder with {', '.join(names)} (each plain or as .zip)"

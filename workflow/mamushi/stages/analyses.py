@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from mamushi.config import grid
-from mamushi.config.checks import of_texts
-from mamushi.config.selectors import by_chance, leading_first, reads_words
+from mamushi.config.selectors import by_chance, leading_first, of_texts, token_rankings
 from mamushi.errors import UserError
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell, Config
@@ -109,8 +108,8 @@ class Predict(Cell):
             selectors=config["grid"]["selectors"],
             budgets=frontier_budgets(config),
             max_length=config["models"][model]["training"]["max_length"],
-            reads_words=reads_words(config),
-            of_tokens=grid.token_rankings(config, config["grid"]),
+            reads_words=token_rankings(config),
+            of_tokens=token_rankings(config),
         )
 
 
@@ -326,7 +325,7 @@ def geometry(*, embeddings: Input, out: Output, settings: Geometry, job: Job) ->
     try:
         columns = geometry(pool, settings.components)
     except UserError as error:
-        raise UserError(error.what, where=embeddings, do=error.do) from None
+        raise UserError(error.problem, where=embeddings, do=error.do) from None
     cell = {key: [value] * len(columns["k"]) for key, value in settings.cell.items()}
     details = {
         "n_forget": int(pool.forget.sum()),

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config import grid
-from mamushi.config.checks import of_texts
 from mamushi.config.kinds import Section
-from mamushi.config.selectors import comparison
+from mamushi.config.selectors import comparison, of_texts
 from mamushi.registry import plugin
 from mamushi.running.stage import Job, Output
 from mamushi.stages._models import Config

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from mamushi.config.checks import chain, of_texts
+from mamushi.config.selectors import chain, of_texts
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell, Config
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import arms, grid
-from mamushi.config.checks import of_texts
 from mamushi.config.kinds import Section
-from mamushi.config.selectors import by_chance
+from mamushi.config.selectors import by_chance, of_texts
 from mamushi.io import paths
 from mamushi.running.stage import Job, Output, typed
 from mamushi.stages._models import Config

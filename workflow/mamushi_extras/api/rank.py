@@ -121,7 +121,7 @@ def rank(
         except UserError as error:
             # What was given in memory lies in files of its name.
             where = error.where and str(error.where).replace(f"{folder}/", "")
-            raise UserError(error.what, where=where, do=error.do) from None
+            raise UserError(error.problem, where=where, do=error.do) from None
     with as_in_a_command():
         return cell.ranking(*config["grid"]["selectors"])
 
@@ -486,7 +486,7 @@ class _Cell:
 
     def predicted(self, selector: str) -> list[dict[str, Any]]:
         """Return the rows of the table ``predicted``; none without the tokens of a model."""
-        if self.tokens is None or selector in selectors.reads_words(self.config):
+        if self.tokens is None or selector in selectors.token_rankings(self.config):
             return []
         betas = sorted({0.0, 1.0, *frontier_budgets(self.config)})
         with contextlib.suppress(NoPrediction):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mamushi.config.checks import comparisons, scores_both
+from mamushi.config.checks import comparisons
 from mamushi.config.sections import axes_sections
+from mamushi.config.selectors import scores_both
 from mamushi.config.sources import unlabelled
 
 

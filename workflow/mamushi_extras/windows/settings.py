@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from mamushi.config.checks import datasets_used, not_allowed
+from mamushi.config.checks import datasets_used
 from mamushi.config.kinds import Count, Natural, Section
 from mamushi.config.sources import unlabelled
 
@@ -21,6 +21,10 @@ class Windows(Section):
     paragraphs: Literal["blank_line", "line"] | None = "blank_line"
     #: What a list does: remove takes documents out, cut takes windows out of documents.
     action: Literal["remove", "cut"] = "remove"
+
+    def __post_init__(self) -> None:
+        if self.overlap >= self.words:
+            raise ValueError(f"overlap, {self.overlap}, is not below words, {self.words}")
 
 
 class WindowsKey(Section):
@@ -39,6 +43,3 @@ def check_windows(full: Mapping[str, Any]) -> Iterator[str]:
             yield f"{at}: the documents of a table are divided; leave windows out"
         if dataset.get("answers") and windows["action"] == "remove" and not unlabelled(dataset):
             yield f"{at}.action: 'remove' is not allowed with answers, which are of windows; cut"
-        if windows["overlap"] >= windows["words"]:
-            shorter = f"it is below words, {windows['words']}"
-            yield not_allowed(f"{at}.overlap", windows["overlap"], shorter)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from mamushi.config.kinds import (
     SOME,
-    Allowed,
     PlaceOrNull,
     Positive,
     Section,
@@ -40,6 +39,11 @@ class Marked(Section):
     that are not of the forget domain."""
 
     sparse: ClassVar[bool] = True
+    shapes: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {
+        ("column", "values"): (),
+        ("where",): (),
+    }
+    """Needed keys -> keys that may stand beside them. No other keys would be read."""
 
     column: TextOrNull = None  #: Column that marks the domain.
     values: Annotated[list[Any], SOME] | None = None  #: Its values in the domain.
@@ -47,10 +51,22 @@ class Marked(Section):
     #: of forget is an error unless it is asked for with `is null`; of retain it is not true).
     where: str | None = None
 
+    def __post_init__(self) -> None:
+        keys = as_plain(self).keys()
+        if not any({*n} <= keys <= {*n, *beside} for n, beside in self.shapes.items()):
+            words = ", ".join(" and ".join(needed) for needed in self.shapes)
+            raise ValueError(f"allowed is one of: {words}")
+
 
 class Examples(Marked):
     """What marks the forget domain: a column and its values, an expression, or examples of it
     beside the table."""
+
+    shapes: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {
+        **Marked.shapes,
+        ("like",): ("unlike", "text", "screen"),
+        ("terms",): ("unlike", "text"),
+    }
 
     #: Table with examples of the domain, where the rows of `path` are a corpus in which nobody
     #: marked it.
@@ -66,23 +82,6 @@ class Examples(Marked):
     terms: PlaceOrNull = None
 
 
-# Needed keys -> keys that may stand beside them. One or the other, of which none would be unread.
-ROWS = {("column", "values"): (), ("where",): ()}
-BESIDE = {("like",): ("unlike", "text", "screen"), ("terms",): ("unlike", "text")}
-
-
-def one_of(*shapes: Mapping[tuple[str, ...], tuple[str, ...]]) -> Allowed:
-    """Return the check that a mapping has the keys of one of these shapes."""
-    every = {needed: beside for shape in shapes for needed, beside in shape.items()}
-    words = "allowed is one of: " + ", ".join(" and ".join(needed) for needed in every)
-
-    def test(value: Section) -> bool:
-        keys = as_plain(value).keys()
-        return any({*n} <= keys <= {*n, *beside} for n, beside in every.items())
-
-    return Allowed(words, test)
-
-
 class Settings(Section):
     """Settings of this dataset."""
 
@@ -91,8 +90,8 @@ class Settings(Section):
     path: PlaceOrNull = None
     text: str = "text"  #: Column with the text.
     id: TextOrNull = None  #: Column with an id; null takes the row number, from 1.
-    forget: Annotated[Examples, one_of(ROWS, BESIDE)]
-    retain: Annotated[Marked, one_of(ROWS)] | None = None
+    forget: Examples
+    retain: Marked | None = None
     #: Column with a ready-made split; empty cells are split by the shares.
     section: TextOrNull = None
     #: Section for each value of that column, such as {train: inference}.
