@@ -1,5 +1,6 @@
 """A results folder with made-up unlearning runs, as a finished sweep would leave it."""
 
+import itertools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def write_runs(
     gold: tuple[float, float] = GOLD,
     stopped_at: int | None = None,
 ) -> None:
-    """All that the stages ``refine`` and ``half_gap`` read, with ``added`` in every sweep.
+    """All that the stages ``refine`` and ``half_gap`` read, at budgets that are ``added`` as well.
 
     A run at budget b has retain perplexity 10 + 40 b, and takes 100 b steps.
     """
@@ -64,15 +65,20 @@ def write_runs(
                 ends = level(height(run, "retraining", selector, beta), beta)
                 write(run, arms.retrained(selector, beta), ends, card)
             for unlearner in axes["unlearners"]:
-                pair = {"unlearner": unlearner, "selector": selector}
                 budgets = sorted([*axes["budgets"], *added])
-                sweep = {name: run[name] for name in ("dataset", "model")}
-                write_json(paths.under(root, paths.SWEEP, **sweep, **pair), {"budgets": budgets})
                 for beta in budgets:
                     card = {"removed": int(beta * N_FORGET), "steps": int(beta * 100)}
                     ends = level(height(run, unlearner, selector, beta), beta)
                     arm = arms.unlearned(unlearner, selector, beta)
                     write(run, arm, ends, card | {"stopped_at": stopped_at})
         for unlearner in axes["unlearners"]:
-            card = {"removed": N_FORGET, "steps": 100, "stopped_at": None}
-            write(run, arms.whole(unlearner), level(height(run, unlearner, "", 1.0), 1.0), card)
+            whole = {"removed": N_FORGET, "steps": 100, "stopped_at": None}
+            write(run, arms.whole(unlearner), level(height(run, unlearner, "", 1.0), 1.0), whole)
+
+
+def sweeps_of(axes: Mapping[str, Any], added: tuple[float, ...] = ()) -> list[dict[str, Any]]:
+    """The pairs of unlearner and selector with their budgets, as settings of ``half_gap``."""
+    names = ("dataset", "model", "unlearner", "selector")
+    pairs = itertools.product(*(axes[f"{name}s"] for name in names))
+    budgets = sorted([*axes["budgets"], *added])
+    return [dict(zip(names, pair, strict=True)) | {"budgets": budgets} for pair in pairs]

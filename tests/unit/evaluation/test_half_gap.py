@@ -18,7 +18,7 @@ from mamushi.evaluation.half_gap import (
     unlearning_table,
 )
 from mamushi.io import schemas
-from tests.support.unlearning_files import AXES, N_FORGET, N_RETAIN, write_runs
+from tests.support.unlearning_files import AXES, N_FORGET, N_RETAIN, sweeps_of, write_runs
 
 BETA = [0.0, 0.25, 0.5, 0.75, 1.0]
 Shares = Callable[[str, str, int], list[float]]
@@ -247,7 +247,7 @@ def test_the_worst_seed_decides_about_the_cap() -> None:
 
 def test_curves_from_files_start_at_beta_0(tmp_path: Path) -> None:
     write_runs(tmp_path, AXES, added=(0.35,), stopped_at=7)
-    table = unlearning_table(AXES, {"small": "beta0"}, tmp_path)
+    table = unlearning_table(AXES, {"small": "beta0"}, sweeps_of(AXES, (0.35,)), tmp_path)
     assert table.num_rows == 3 * 2 * (4 + 5)
     retrained = rows(table, unlearner="retraining", selector="random", seed=1)
     assert [r["beta"] for r in retrained] == [0, 0.25, 0.5, 1]
@@ -271,7 +271,7 @@ def test_curves_from_files_start_at_beta_0(tmp_path: Path) -> None:
 
 def test_from_the_contaminated_model_all_share_one_target(tmp_path: Path) -> None:
     write_runs(tmp_path, AXES)
-    table = unlearning_table(AXES, {"small": "contaminated"}, tmp_path)
+    table = unlearning_table(AXES, {"small": "contaminated"}, sweeps_of(AXES), tmp_path)
     for row in table.to_pylist():
         assert (row["start_ppl_forget"], row["start_ppl_retain"]) == (10.0, 9.0)
     # From 10 to 60: retraining begins at beta 0's 20, unlearning at 10.
@@ -288,6 +288,6 @@ def test_from_the_contaminated_model_all_share_one_target(tmp_path: Path) -> Non
 def test_a_gold_below_the_start_recovers_nothing(tmp_path: Path) -> None:
     axes: Mapping[str, Any] = AXES | {"datasets": ["zeta", "alpha"]}
     write_runs(tmp_path, axes, gold=(19.0, 9.0))
-    table = unlearning_table(axes, {"small": "beta0"}, tmp_path)
+    table = unlearning_table(axes, {"small": "beta0"}, sweeps_of(axes), tmp_path)
     assert table["recovery"].null_count == table.num_rows
     assert all(row["censored"] for row in half_gap(table).to_pylist())

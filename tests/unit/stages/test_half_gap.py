@@ -2,7 +2,6 @@
 there."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_metadata, read_table
 from tests.support.grid_files import write_perplexity
-from tests.support.unlearning_files import AXES, heights, write_runs
+from tests.support.unlearning_files import AXES, heights, sweeps_of, write_runs
 
 RUN: dict[str, Any] = {"dataset": "alpha", "model": "small", "seed": 1}
 PAIR: dict[str, Any] = {"unlearner": "neggrad_plus", "selector": "mamushi"}
@@ -31,10 +30,7 @@ SWEEP: dict[str, Any] = {
 HALF_GAP: dict[str, Any] = {
     "grid": AXES,
     "starts": {"small": "beta0"},
-    "sweeps": [
-        {"dataset": "alpha", "model": "small", **PAIR, "selector": name, "budgets": AXES["budgets"]}
-        for name in AXES["selectors"]
-    ],
+    "sweeps": sweeps_of(AXES),
     "target": 0.5,
     "retain_cap": 5.6,
 }
@@ -111,32 +107,33 @@ def test_the_stage_writes_both_tables_and_the_same_bytes_again(root: Path) -> No
     assert {path.name: path.read_bytes() for path in (root / "tables").iterdir()} == first
 
 
-UNLEARNED = {**RUN, **PAIR, "arm": arms.unlearned(**PAIR, budget=0.5)}
-WHOLE = {**RUN, "arm": arms.whole(PAIR["unlearner"])}
-RETRAINED = {**RUN, "arm": arms.retrained("random", 0.25)}
+def test_the_finer_budgets_of_a_pair_are_those_of_the_settings(root: Path) -> None:
+    write_runs(root, AXES, added=(0.3,))
+    finer = {**HALF_GAP["sweeps"][1], "budgets": [0.25, 0.3, 0.5]}
+    assert make_tables(root, sweeps=[HALF_GAP["sweeps"][0], finer]) == 0
+    rows = read_table(root / "tables" / "unlearning.parquet", schemas.UNLEARNING).to_pylist()
+    betas = {(row["unlearner"], row["selector"], row["beta"]) for row in rows}
+    assert {pair[:2] for pair in betas if pair[2] == 0.3} == {("neggrad_plus", "mamushi")}
 
 
-READ = [
-    (paths.PERPLEXITY, UNLEARNED),
-    (paths.PERPLEXITY, WHOLE),
-    (paths.PERPLEXITY, RETRAINED),
-    (paths.CARD, {**RUN, "arm": "gold"}),
-]
-"""What the tables are made from; a sweep is refined by the first two."""
-
-
-@pytest.mark.parametrize(("pattern", "wildcards"), READ)
+@pytest.mark.parametrize(
+    ("pattern", "arm", "is_swept"),
+    [
+        (paths.PERPLEXITY, arms.unlearned(**PAIR, budget=0.5), True),
+        (paths.PERPLEXITY, arms.whole(PAIR["unlearner"]), True),
+        (paths.PERPLEXITY, arms.retrained("random", 0.25), False),
+        (paths.CARD, "gold", False),
+    ],
+)
 def test_a_missing_file_is_named_and_nothing_is_written(
-    root: Path, capsys: pytest.CaptureFixture[str], pattern: str, wildcards: Mapping[str, Any]
+    root: Path, capsys: pytest.CaptureFixture[str], pattern: str, arm: str, is_swept: bool
 ) -> None:
-    gone = paths.under(root, pattern, **wildcards)
-    gone.unlink()
+    path = paths.under(root, pattern, **RUN, arm=arm)
+    path.unlink()
     assert make_tables(root) == 2
-    out = root / "sweep.json"
-    if (pattern, wildcards) in READ[:2]:
-        options = ["--root", str(root), "--out", str(out), "--settings", json.dumps(SWEEP)]
-        assert main(["refine", *options]) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1 + ((pattern, wildcards) in READ[:2])
-    assert all(str(gone) in line for line in lines)
-    assert not (root / "tables").exists() and not out.exists()
+    assert f"{path}: " in capsys.readouterr().err
+    if is_swept:
+        out = ["--root", str(root), f"--out={root / 'sweep.json'}"]
+        assert main(["refine", *out, "--settings", json.dumps(SWEEP)]) == 2
+        assert f"{path}: " in capsys.readouterr().err
+    assert not (root / "tables").exists() and not (root / "sweep.json").exists()
