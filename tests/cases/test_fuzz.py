@@ -73,7 +73,7 @@ def attempt(do: Callable[[], object], count: Counter[str]) -> bool:
     try:
         do()
     except UserError as error:
-        assert error.what and "\n" not in str(error).replace(str(error.where), "")
+        assert error.problem and "\n" not in str(error).replace(str(error.where), "")
         count["refused"] += 1
         return False
     count["read"] += 1

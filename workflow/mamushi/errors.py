@@ -11,11 +11,11 @@ class UserError(Exception):
     step for the user.
     """
 
-    def __init__(self, what: str, *, where: object = None, do: str | None = None) -> None:
-        self.what = what
+    def __init__(self, problem: str, *, where: object = None, do: str | None = None) -> None:
+        self.problem = problem
         self.where = where
         self.do = do
-        line = what if where is None else f"{where}: {what}"
+        line = problem if where is None else f"{where}: {problem}"
         if do is not None:
             line += f" {do}" if line.endswith("?") else f"; {do}"
         super().__init__(" ".join(line.split()))

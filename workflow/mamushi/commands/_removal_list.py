@@ -171,7 +171,7 @@ class RemovalList:
             raise UserError(what, where=data, do=do)
         others = self._others(args, data)
         options = {"changed_texts": args.changed_texts, "missing_ids": args.missing_ids}
-        return self.removing(column, text, others=others, padded=self.padded, **options)
+        return self.removing(column, text, other_columns=others, padded=self.padded, **options)
 
     def removing(self, column: str | None, text: str | None, **options: Any) -> Removal:
         """Return the rows that go by their ids in a ``column``, with their texts compared."""
@@ -189,9 +189,9 @@ class RemovalList:
         return {
             "listed": len(self.ids),
             "copies": len(self.copied),
-            "found": len(removal.found),
-            "copies_found": sum(name in removal.found for name in self.copied),
-            "not_found": [name for name in ids if name not in removal.found],
+            "found": len(removal.seen_ids),
+            "copies_found": sum(name in removal.seen_ids for name in self.copied),
+            "not_found": [name for name in ids if name not in removal.seen_ids],
         }
 
     def report(self, removal: Removal) -> list[str]:

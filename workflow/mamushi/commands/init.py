@@ -357,7 +357,7 @@ def _describe(
         against, others = f"{ranked} against {there[RETAIN]:,} retain texts", f"{retain:,} {of}"
         kept_out = f"{others}; {neither:,} rows of neither are left out"
         others = f"all others, {others}" if settings["retain"] is None else kept_out
-    if answers := raw.about.get("answers"):
+    if answers := raw.extra_metadata.get("answers"):
         domains += [f"answers: {', '.join(f'{n:,} {answer}' for answer, n in answers.items())}"]
     lines = [f"columns: {', '.join(map(repr, columns))}", *domains, f"ranked: {against}"]
     about = _embedder.describe_model(model)

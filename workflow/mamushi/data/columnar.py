@@ -51,7 +51,7 @@ def opened_columns(
         def tables(names: list[str] | None) -> Iterator[Any]:
             number = 0
             while pieces is None or number < pieces:
-                with told(path):
+                with reading(path):
                     try:
                         table = piece(number, names)
                     except StopIteration:
@@ -63,7 +63,7 @@ def opened_columns(
 
 
 @contextlib.contextmanager
-def told(path: Path) -> Iterator[None]:
+def reading(path: Path) -> Iterator[None]:
     """Turn what a library says of a file into a ``UserError``: what it cannot do is no damage."""
     import pyarrow as pa
 
@@ -71,17 +71,17 @@ def told(path: Path) -> Iterator[None]:
     try:
         yield
     except NotImplementedError as error:
-        what = f"holds what cannot be read here ({error})"
-        raise UserError(what, where=path, do="write that column as numbers or text") from None
+        problem = f"holds what cannot be read here ({error})"
+        raise UserError(problem, where=path, do="write that column as numbers or text") from None
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # The file system's, perhaps of what is written meanwhile.
         if "encrypt" in str(error).lower():
             do = "write it without encryption"
             raise UserError(f"is encrypted ({error})", where=path, do=do) from None
-        wanted = "a Parquet file" if parquet else "an Arrow stream or file"
-        what = f"damaged or not {wanted} ({error})"
-        raise UserError(what, where=path, do="make it again") from None
+        expected = "a Parquet file" if parquet else "an Arrow stream or file"
+        problem = f"damaged or not {expected} ({error})"
+        raise UserError(problem, where=path, do="make it again") from None
 
 
 def opened_parquet(path: Path, handle: Any, metadata: Any = None) -> Any:
@@ -89,7 +89,7 @@ def opened_parquet(path: Path, handle: Any, metadata: Any = None) -> Any:
     import pyarrow.parquet as pq
 
     _check_head(path, handle, (b"PAR1",), "a Parquet file")
-    with told(path):
+    with reading(path):
         # A file by itself: the names of folders above it are no columns.
         return pq.ParquetFile(handle, metadata=metadata)
 
@@ -99,28 +99,28 @@ def opened_arrow(path: Path, handle: Any) -> Any:
     import pyarrow as pa
 
     head = _check_head(path, handle, (ARROW_FILE, b"\xff\xff\xff\xff"), "an Arrow stream or file")
-    with told(path):
+    with reading(path):
         if head.startswith(ARROW_FILE):
             return pa.ipc.open_file(handle)
         return pa.ipc.open_stream(handle)
 
 
-def _check_head(path: Path, handle: Any, magics: tuple[bytes, ...], wanted: str) -> bytes:
+def _check_head(path: Path, handle: Any, magics: tuple[bytes, ...], expected: str) -> bytes:
     """Return the first bytes of a file. Raises ``UserError`` for one that begins as another one."""
     handle.seek(0)
     head = bytes(handle.read(512))
     handle.seek(0)
     if not head or head.startswith(magics):
         return head
-    if other := named(head):
-        raise UserError(f"is {other[0]}, not {wanted}", where=path, do=other[1])
+    if foreign := named(head):
+        raise UserError(f"is {foreign[0]}, not {expected}", where=path, do=foreign[1])
     # Streams of before 2019 begin with the length of their schema.
     if tabular.format_of(path) == "arrow" and 0 < int.from_bytes(head[:4], "little") < 1 << 24:
         return head
     if any(magic.startswith(head[: len(magic)]) for magic in magics):
         return head  # Cut short.
-    what = f"is not {wanted}: it begins with {head[:16]!r}"
-    raise UserError(what, where=path, do="name it by what it is, or make it again")
+    problem = f"is not {expected}: it begins with {head[:16]!r}"
+    raise UserError(problem, where=path, do="name it by what it is, or make it again")
 
 
 def values(column: Any, name: str, path: Path) -> list[Any]:
@@ -130,5 +130,5 @@ def values(column: Any, name: str, path: Path) -> list[Any]:
     try:
         return numbers.cells(column)
     except (ValueError, OverflowError, NotImplementedError, pa.ArrowException) as error:
-        what = f"column {name!r} holds {column.type} that cannot be read ({error})"
-        raise UserError(what, where=path, do="write it as numbers or UTF-8 text") from None
+        problem = f"column {name!r} holds {column.type} that cannot be read ({error})"
+        raise UserError(problem, where=path, do="write it as numbers or UTF-8 text") from None

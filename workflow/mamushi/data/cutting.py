@@ -23,8 +23,8 @@ BOM = "\ufeff"
 
 def without(text: str, gone: Container[int], character: re.Pattern[str] = PLAIN) -> str:
     """Return a text, as it is written, without the characters at some places in what it means."""
-    each = enumerate(found[0] for found in character.finditer(text))
-    return "".join(written for at, written in each if at not in gone)
+    characters = enumerate(match[0] for match in character.finditer(text))
+    return "".join(written for at, written in characters if at not in gone)
 
 
 def of_line(line: str, column: str, gone: Container[int]) -> str:
@@ -80,5 +80,5 @@ def quotes(quote: bool) -> Literal[0, 3]:
 
 
 def _behind(line: str, at: int) -> int:
-    found = SPACE.match(line, at)
-    return at if found is None else found.end()
+    match = SPACE.match(line, at)
+    return at if match is None else match.end()

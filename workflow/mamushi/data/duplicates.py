@@ -179,8 +179,8 @@ def near_pairs(keys: Keys, threshold: float, words: int) -> Iterator[tuple[int, 
         apart = clusters.find(rows[at]) != clusters.find(rows[to])
         for pair in np.flatnonzero((left >= least) & apart).tolist():
             i, j = int(rows[at[pair]]), int(rows[to[pair]])
-            one, other = clusters.find(np.array([i, j]))
-            if one != other and jaccard(shingles_of(i), shingles_of(j)) >= threshold:
+            root_i, root_j = clusters.find(np.array([i, j]))
+            if root_i != root_j and jaccard(shingles_of(i), shingles_of(j)) >= threshold:
                 clusters.union(i, j)
                 yield min(i, j), max(i, j)
         if step.bit_count() == 1:
@@ -193,8 +193,8 @@ def _unfinished(at: Places, hashes: Hashes, roots: Places) -> Places:
     """Return those ``at`` whose shingle belongs to more than one cluster: a thousand copies of a
     form letter are one cluster after the first step, and not compared in pairs."""
     starts = np.flatnonzero(np.r_[True, hashes[1:] != hashes[:-1]])
-    one = np.minimum.reduceat(roots, starts) == np.maximum.reduceat(roots, starts)
-    return at[~one[np.searchsorted(starts, at, side="right") - 1]]
+    is_single = np.minimum.reduceat(roots, starts) == np.maximum.reduceat(roots, starts)
+    return at[~is_single[np.searchsorted(starts, at, side="right") - 1]]
 
 
 def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[Places, Hashes, Places, Places]:
@@ -209,7 +209,7 @@ def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[Places, Hashes,
         np.add.at(counters, slot, np.uint16(1))
         counters[slot[counters[slot] > MOST]] = MOST
     prefix = size - np.ceil(threshold * size - SLACK).astype(np.int64) + 1
-    found: list[tuple[Hashes, Places, Places]] = []
+    blocks: list[tuple[Hashes, Places, Places]] = []
     for part, row, hashed in _blocks(keys, words):
         count = counters[(hashed & np.uint64(slots - 1)).astype(np.int64)]
         rare = np.bincount(row[count == 1], minlength=part.stop - part.start)
@@ -219,9 +219,9 @@ def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[Places, Hashes,
         row, hashed = row[order], hashed[order]
         place = rare[row] + np.arange(len(row)) - np.searchsorted(row, row)
         inside = place < prefix[part][row]
-        found.append((hashed[inside], row[inside] + part.start, place[inside]))
+        blocks.append((hashed[inside], row[inside] + part.start, place[inside]))
     empty = np.empty(0, dtype=np.int64)
-    hashes, rows, places = zip(*found, (empty.astype(np.uint64), empty, empty), strict=True)
+    hashes, rows, places = zip(*blocks, (empty.astype(np.uint64), empty, empty), strict=True)
     return size, np.concatenate(hashes), np.concatenate(rows), np.concatenate(places)
 
 
@@ -229,13 +229,13 @@ def _blocks(keys: Keys, words: int) -> Iterator[tuple[slice, Places, Hashes]]:
     """Iterate over blocks: their rows, and their shingles, each as its row within the block and its
     hash; the shingles of a row are distinct, and their hashes rise."""
     start, block, characters = 0, [], 0
-    for at, each in enumerate(keys, 1):
-        block.append(each)
-        characters += len(each)
+    for at, text_key in enumerate(keys, 1):
+        block.append(text_key)
+        characters += len(text_key)
         if len(block) == ROWS or characters >= CHARACTERS or at == len(keys):
-            found = _hashed(block, words)
-            row = (found >> HASH).astype(np.int64)
-            yield slice(start, at), row, found & np.uint64((1 << int(HASH)) - 1)
+            packed = _hashed(block, words)
+            row = (packed >> HASH).astype(np.int64)
+            yield slice(start, at), row, packed & np.uint64((1 << int(HASH)) - 1)
             start, block, characters = at, [], 0
 
 
@@ -246,18 +246,18 @@ def _hashed(keys: Sequence[str], words: int) -> Hashes:
     """
     parts = pc.split_pattern(pa.array(keys, pa.string()), " ")
     encoded = parts.values.dictionary_encode()
-    known = b"".join(
+    digests = b"".join(
         blake2b(word.encode(), digest_size=8).digest() for word in encoded.dictionary.to_pylist()
     )
-    word = np.frombuffer(known, np.uint64)[encoded.indices.to_numpy()]
+    word = np.frombuffer(digests, np.uint64)[encoded.indices.to_numpy()]
     offsets = parts.offsets.to_numpy().astype(np.int64)
     row = np.repeat(np.arange(len(keys)), np.diff(offsets))
     starts = np.flatnonzero(np.arange(len(word)) + words <= offsets[1:][row])
     hashed = word[starts]
     for place in range(1, words):
         hashed = _mixed(hashed * np.uint64(0x9E3779B97F4A7C15) + word[starts + place])
-    found = np.sort((row[starts].astype(np.uint64) << HASH) | (hashed >> (np.uint64(64) - HASH)))
-    return found[np.r_[True, found[1:] != found[:-1]][: len(found)]]
+    packed = np.sort((row[starts].astype(np.uint64) << HASH) | (hashed >> (np.uint64(64) - HASH)))
+    return packed[np.r_[True, packed[1:] != packed[:-1]][: len(packed)]]
 
 
 def _mixed(x: Hashes) -> Hashes:

@@ -26,20 +26,20 @@ class _Left:
     """Rows that are still there, and what each step dropped, by domain."""
 
     def __init__(self, forget: NDArray[np.bool_]) -> None:
-        self.forget, self.there = forget, np.ones(len(forget), dtype=bool)
+        self.forget, self.remaining = forget, np.ones(len(forget), dtype=bool)
         self.steps: list[dict[str, Any]] = []
 
     @property
     def rows(self) -> NDArray[np.int64]:
-        return np.flatnonzero(self.there)
+        return np.flatnonzero(self.remaining)
 
     def drop(self, step: str, gone: NDArray[np.int64], then: str | None = None) -> None:
         """Drop rows; with ``then`` check that both domains are left."""
-        self.there[gone] = False
-        kept, dropped = _by_domain(self.forget[self.there]), _by_domain(self.forget[gone])
+        self.remaining[gone] = False
+        kept, dropped = _by_domain(self.forget[self.remaining]), _by_domain(self.forget[gone])
         self.steps.append({"step": step, "kept": kept, "dropped": dropped})
         if then is not None:
-            _check_domains(self.forget[self.there], then)
+            _check_domains(self.forget[self.remaining], then)
 
 
 def build(
@@ -90,7 +90,9 @@ def build(
         "read": len(raw.ids) + sum(raw.dropped.values()),
         "left_out": dict(raw.dropped),
         "steps": left.steps,
-        "sections": {name: found for name, found in by_section.items() if any(found.values())},
+        "sections": {
+            name: by_domain for name, by_domain in by_section.items() if any(by_domain.values())
+        },
         **({} if raw.group is None else {"groups": _groups(table)}),
         **raw.counts(table),
     }
@@ -122,8 +124,8 @@ def _in_sections(
     do += "'group' a column that tells texts apart better, or null"
     for name in SECTIONS:
         if name in expected | set(raw.section):
-            there = raw.forget[rows[section == name]]
-            _check_domains(there, f"in section {name!r}", do if most > 1 else None)
+            forget = raw.forget[rows[section == name]]
+            _check_domains(forget, f"in section {name!r}", do if most > 1 else None)
     return rows, section
 
 
@@ -150,8 +152,8 @@ def _clean(raw: Raw, max_characters: int) -> Objects:
             do = f"allowed are {max_characters:,} (data.max_characters); split or remove it"
             raise UserError(f"a text of {len(text):,} characters", where=place, do=do)
     if not any(texts):
-        what = f"all {len(texts)} texts are empty or white space"
-        raise UserError(what, do="check that the right column is read")
+        problem = f"all {len(texts)} texts are empty or white space"
+        raise UserError(problem, do="check that the right column is read")
     return texts
 
 
@@ -166,15 +168,17 @@ def _table(raw: Raw, rows: NDArray[np.int64], texts: Objects, section: Objects) 
     columns: dict[str, Any] = {
         "id": pa.array(of(raw.ids), pa.string()),
         "text": pa.array(of(texts), pa.string()),
-        "domain": pa.array([FORGET if one else RETAIN for one in raw.forget[rows]], pa.string()),
+        "domain": pa.array(
+            [FORGET if is_forget else RETAIN for is_forget in raw.forget[rows]], pa.string()
+        ),
         "section": pa.array(section, pa.string()),
         "log_density_ratio": pa.nulls(len(rows), pa.float64()) if ratio is None else ratio[rows],
     }
     group = pa.nulls(len(rows), pa.string()) if raw.group is None else of(raw.group)
     columns["group"] = pa.array(group, pa.string())
     for name, label in raw.labels.items():
-        found = pa.array(of(label))
-        columns[f"label_{name}"] = found.cast(pa.string()) if found.type == pa.null() else found
+        values = pa.array(of(label))
+        columns[f"label_{name}"] = values.cast(pa.string()) if values.type == pa.null() else values
     return pa.table(columns)
 
 
@@ -208,10 +212,10 @@ def _groups(table: pa.Table) -> dict[str, Any]:
         for of, name, where in zip(domain, named, section, strict=True)
         if where == INFERENCE
     }
-    found = Counter(name for name, _ in ranked)
+    domain_counts = Counter(name for name, _ in ranked)
     return {
         **{"groups": len(sizes), "largest": max(sizes, default=0), "texts": sum(sizes)},
-        "inference": {name: found[name] for name in (FORGET, RETAIN)},
+        "inference": {name: domain_counts[name] for name in (FORGET, RETAIN)},
     }
 
 

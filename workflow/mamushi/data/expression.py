@@ -62,11 +62,11 @@ class Expression:
         except Empty as error:
             if empty is not None:
                 return empty
-            what = f"{error}, and {self.text!r} hangs on it"
+            problem = f"{error}, and {self.text!r} hangs on it"
             do = "give every row a value, or say what an empty cell means, as in 'x is null or ...'"
         except (Mismatch, TypeError, ArithmeticError) as error:
-            what = f"cannot evaluate {self.text!r} ({error})"
-        raise UserError(what, where=place, do=do)
+            problem = f"cannot evaluate {self.text!r} ({error})"
+        raise UserError(problem, where=place, do=do)
 
 
 def parse(text: str) -> Expression:
@@ -74,11 +74,11 @@ def parse(text: str) -> Expression:
     names: dict[str, None] = {}
     quoted: dict[str, str] = {}
 
-    def named(found: re.Match[str]) -> str:
-        if found[1] is None:
-            return found[0]
+    def named(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return match[0]
         name = PLACEHOLDER.format(len(quoted))
-        quoted[name] = found[1]
+        quoted[name] = match[1]
         return name
 
     try:
@@ -158,8 +158,8 @@ def _compile(node: ast.expr, source: Source) -> Value:
             ops=[ast.Is() | ast.IsNot() as op],
             comparators=[ast.Name(id="null")],
         ):
-            asked = source.column(name)
-            return lambda row: _is_null(row[asked]) is isinstance(op, ast.Is)
+            null_column = source.column(name)
+            return lambda row: _is_null(row[null_column]) is isinstance(op, ast.Is)
         case ast.Compare(left=left, ops=ops, comparators=rights) if all(
             type(op) in COMPARISONS for op in ops
         ):
@@ -212,13 +212,13 @@ def _single(compare: Callable[[Any, Any], bool]) -> Test:
     """Return a comparison of one value with another, which have to be of one kind."""
 
     def compared(left: Any, right: Any) -> bool:
-        kind = KINDS.get(type(left)) or _kind(left)
-        other = KINDS.get(type(right)) or _kind(right)
-        if kind == other == NUMBER:
+        left_kind = KINDS.get(type(left)) or _kind(left)
+        right_kind = KINDS.get(type(right)) or _kind(right)
+        if left_kind == right_kind == NUMBER:
             return compare(*together(left, right))
-        if kind == other == TEXT:
+        if left_kind == right_kind == TEXT:
             return compare(left, right)
-        return compare(*_of_one_kind(left, right, kind, other))
+        return compare(*_of_one_kind(left, right, left_kind, right_kind))
 
     return compared
 
@@ -230,7 +230,7 @@ def _among(item: Any, many: Any) -> bool:
     if not isinstance(many, list | tuple):
         raise Mismatch(f"{many!r:.60} is neither text with text in it nor a list")
     # Each is compared: one of another kind is a mistake wherever it stands.
-    return any([_EQUAL(item, other) for other in many if other is not None])
+    return any([_EQUAL(item, member) for member in many if member is not None])
 
 
 def _kind(value: Any) -> str:
@@ -238,25 +238,25 @@ def _kind(value: Any) -> str:
     return next(names, f"of the type {type(value).__name__}")
 
 
-def _of_one_kind(left: Any, right: Any, kind: str, other: str) -> tuple[Any, Any]:
+def _of_one_kind(left: Any, right: Any, left_kind: str, right_kind: str) -> tuple[Any, Any]:
     """Return what is neither numbers nor texts as it is compared: a date or a time with a text that
     says one. In Python `"1" == 1` is just false; here it is a mistake that would go unnoticed."""
     shown = f"{left!r:.60} against {right!r:.60}"
-    if (of := {kind, other} - {TEXT}) in ({DATE}, {TIME}):
+    if (of := {left_kind, right_kind} - {TEXT}) in ({DATE}, {TIME}):
         read = (datetime.date if of == {DATE} else datetime.datetime).fromisoformat
         try:
-            left = read(left) if kind == TEXT else left
-            right = read(right) if other == TEXT else right
+            left = read(left) if left_kind == TEXT else left
+            right = read(right) if right_kind == TEXT else right
         except ValueError:
-            what = f"{shown}: one is {min(of)}, and the text is none"
-            raise Mismatch(f"{what}; write it as in '2026-01-31'") from None
-    elif LIST in (kind, other):
+            problem = f"{shown}: one is {min(of)}, and the text is none"
+            raise Mismatch(f"{problem}; write it as in '2026-01-31'") from None
+    elif LIST in (left_kind, right_kind):
         raise Mismatch(f"{shown}: a list is asked for a value with 'in'")
-    elif TEXT in (kind, other):
+    elif TEXT in (left_kind, right_kind):
         do = "a column's name stands plainly or in backquotes"
         raise Mismatch(f"{shown}: one is text, the other is not; {do}")
-    elif kind != other:
-        raise Mismatch(f"{shown}: one is {kind}, the other {other}")
+    elif left_kind != right_kind:
+        raise Mismatch(f"{shown}: one is {left_kind}, the other {right_kind}")
     if isinstance(left, datetime.datetime) and (left.tzinfo is None) != (right.tzinfo is None):
         raise Mismatch(f"{shown}: only one of them has a time zone")
     return left, right

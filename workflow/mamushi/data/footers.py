@@ -50,8 +50,8 @@ def read(handle: Any, where: object) -> Struct:
             raise ValueError("it does not describe all columns")
         return footer
     except (ValueError, IndexError, struct.error, RecursionError) as error:
-        what = f"damaged or not a Parquet file (its footer cannot be read: {error})"
-        raise UserError(what, where=where, do="make it again") from None
+        problem = f"damaged or not a Parquet file (its footer cannot be read: {error})"
+        raise UserError(problem, where=where, do="make it again") from None
 
 
 def _is_whole(footer: Struct) -> bool:
@@ -94,8 +94,8 @@ def page(handle: Any, column: Struct) -> int | None:
 
 def value(of: Struct, field: int) -> Any:
     """Return the value of a field, None where it is not there; of a list its items."""
-    kind, found = of.get(field, (0, None))
-    return found[1] if kind in (_LIST, _SET) else found
+    kind, content = of.get(field, (0, None))
+    return content[1] if kind in (_LIST, _SET) else content
 
 
 def text(of: Struct, field: int) -> str:
@@ -118,19 +118,19 @@ class _Reader:
         return self.content[self.at - 1]
 
     def varint(self) -> int:
-        found = shift = 0
+        number = shift = 0
         while True:
             byte = self.byte()
-            found |= (byte & 0x7F) << shift
+            number |= (byte & 0x7F) << shift
             if byte < 0x80:
-                return found
+                return number
             shift += 7
             if shift > 70:
                 raise ValueError("an integer without an end")
 
     def integer(self) -> int:
-        found = self.varint()
-        return (found >> 1) ^ -(found & 1)
+        number = self.varint()
+        return (number >> 1) ^ -(number & 1)
 
     def bytes(self, size: int) -> bytes:
         if self.at + size > len(self.content):
@@ -139,13 +139,13 @@ class _Reader:
         return self.content[self.at - size : self.at]
 
     def struct(self) -> Struct:
-        found: Struct = {}
+        fields: Struct = {}
         field = 0
         while (header := self.byte()) != 0:
             kind = header & 0x0F
             field = field + (header >> 4) if header >> 4 else self.integer()
-            found[field] = kind, (None if kind in (_TRUE, _FALSE) else self.of(kind))
-        return found
+            fields[field] = kind, (None if kind in (_TRUE, _FALSE) else self.of(kind))
+        return fields
 
     def of(self, kind: int) -> Any:
         if kind in _INTEGERS:
@@ -174,7 +174,7 @@ class _Reader:
 
 def _write_struct(out: bytearray, of: Struct) -> None:
     last = 0
-    for field, (kind, found) in sorted(of.items()):
+    for field, (kind, content) in sorted(of.items()):
         if 0 < field - last < 16:
             out.append((field - last) << 4 | kind)
         else:
@@ -182,29 +182,29 @@ def _write_struct(out: bytearray, of: Struct) -> None:
             _write_varint(out, field << 1)
         last = field
         if kind not in (_TRUE, _FALSE):
-            _write(out, kind, found)
+            _write(out, kind, content)
     out.append(0)
 
 
-def _write(out: bytearray, kind: int, found: Any) -> None:
+def _write(out: bytearray, kind: int, content: Any) -> None:
     if kind in _INTEGERS:
-        _write_varint(out, found << 1 if found >= 0 else (-found << 1) - 1)
+        _write_varint(out, content << 1 if content >= 0 else (-content << 1) - 1)
     elif kind in (_TRUE, _FALSE, _BYTE):
-        out.append(found)
+        out.append(content)
     elif kind == _BINARY:
-        _write_varint(out, len(found))
-        out += found
+        _write_varint(out, len(content))
+        out += content
     elif kind in (_LIST, _SET):
-        item, items = found
+        item, items = content
         if len(items) < 15:
             out.append(len(items) << 4 | item)
         else:
             out.append(0xF0 | item)
             _write_varint(out, len(items))
-        for each in items:
-            _write(out, item, each)
+        for element in items:
+            _write(out, item, element)
     elif kind == _MAP:
-        kinds, pairs = found
+        kinds, pairs = content
         _write_varint(out, len(pairs))
         if pairs:
             out.append(kinds)
@@ -212,9 +212,9 @@ def _write(out: bytearray, kind: int, found: Any) -> None:
             _write(out, kinds >> 4, key)
             _write(out, kinds & 0x0F, item)
     elif kind == _STRUCT:
-        _write_struct(out, found)
+        _write_struct(out, content)
     else:
-        out += found
+        out += content
 
 
 def _write_varint(out: bytearray, number: int) -> None:

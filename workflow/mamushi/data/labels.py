@@ -48,9 +48,9 @@ def read_labels(examples: str | Path, ids: Sequence[str], *, do: str) -> Labelle
 
 def labels_of(table: pa.Table) -> Labelled:
     """Return what a table ``examples`` knows of its texts."""
-    others = {*schemas.EXAMPLES.schema.names}
+    schema_names = {*schemas.EXAMPLES.schema.names}
     # What a room beside the core says is no label that came with a text.
-    labels = [n for n in table.column_names if n not in others and not n.startswith(OF_ROOMS)]
+    labels = [n for n in table.column_names if n not in schema_names and not n.startswith(OF_ROOMS)]
     return Labelled(
         forget=np.asarray(pc.equal(table["domain"], FORGET).to_numpy(), dtype=np.bool_),
         words=_words(table["text"]),
@@ -62,8 +62,8 @@ def labels_of(table: pa.Table) -> Labelled:
 def group_codes(column: pa.ChunkedArray | pa.Array) -> NDArray[np.int64] | None:
     """Return the codes (n,), from 0, of the groups of texts, a text without one being a group of
     its own; None where no two texts share one."""
-    found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    codes = found.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    codes = array.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
     alone = codes < 0
     codes[alone] = codes.max(initial=-1) + 1 + np.arange(alone.sum())
     return codes if len(np.unique(codes)) < len(codes) else None
@@ -72,9 +72,9 @@ def group_codes(column: pa.ChunkedArray | pa.Array) -> NDArray[np.int64] | None:
 def _words(texts: pa.ChunkedArray) -> NDArray[np.float64]:
     """Return how many words each text has: of scripts without spaces, characters."""
     counts = np.array(_values(pc.list_value_length(pc.utf8_split_whitespace(texts))))
-    others = pc.invert(pc.string_is_ascii(texts))
-    rows = np.flatnonzero(others.to_numpy())
-    for row, text in zip(rows.tolist(), texts.filter(others).to_pylist(), strict=True):
+    not_ascii = pc.invert(pc.string_is_ascii(texts))
+    rows = np.flatnonzero(not_ascii.to_numpy())
+    for row, text in zip(rows.tolist(), texts.filter(not_ascii).to_pylist(), strict=True):
         if has_unspaced(text):
             counts[row] = len(spaced(text).split())
     return counts

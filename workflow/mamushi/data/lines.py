@@ -86,16 +86,16 @@ def shown(path: Path) -> str:
     return os.fsencode(path.name).decode("utf-8", "backslashreplace")
 
 
-def check_columns(path: str | Path, found: list[str], needed: Sequence[str]) -> None:
+def check_columns(path: str | Path, names: list[str], needed: Sequence[str]) -> None:
     """Raise ``UserError`` that names the first needed column that is not there, or twice."""
-    if needed and not found:
+    if needed and not names:
         raise UserError("is empty", where=path, do="give a file with a header and rows")
     for name in needed:
-        if found.count(name) > 1:
-            what = f"column {name!r} is there {found.count(name)} times"
-            raise UserError(what, where=path, do="give every column a name of its own")
-        if name not in found:
-            have = ", ".join(map(repr, found))
+        if names.count(name) > 1:
+            problem = f"column {name!r} is there {names.count(name)} times"
+            raise UserError(problem, where=path, do="give every column a name of its own")
+        if name not in names:
+            have = ", ".join(map(repr, names))
             raise UserError(f"no column {name!r}", where=path, do=f"it has {have}")
 
 
@@ -106,8 +106,8 @@ def check_text(value: str, place: str) -> None:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
         half = f"\\u{ord(value[error.start]):04x}"
-        what = f"holds {half}, half of a character (a lone surrogate), which is no text"
-        raise UserError(what, where=place, do="write the whole character or none") from None
+        problem = f"holds {half}, half of a character (a lone surrogate), which is no text"
+        raise UserError(problem, where=place, do="write the whole character or none") from None
     if "\0" in value:
         do = "look for damage, or save the file as UTF-8"
         raise UserError("holds a NUL character", where=place, do=do)
@@ -177,45 +177,46 @@ class _Delimited:
                     self.header, width = cells, len(cells)
                     yield Record(raw, dict.fromkeys(cells), place, is_header=True)
         except csv.Error as error:
-            what = f"not well-formed from here on ({error})"
-            raise UserError(what, where=place, do=self.hint) from None
+            problem = f"not well-formed from here on ({error})"
+            raise UserError(problem, where=place, do=self.hint) from None
         if not self.header:
             check_columns(self.path, self.header, self.needed)
 
     def _check_row(self, cells: list[str], place: str, number: int, last: int) -> None:
         if len(cells) != len(self.header):
-            what = f"{len(cells)} fields where the header has {len(self.header)}"
-            raise UserError(what, where=place, do=self.hint)
+            problem = f"{len(cells)} fields where the header has {len(self.header)}"
+            raise UserError(problem, where=place, do=self.hint)
         if len(self.lines) > 1:
             inside = quoting.swallowed(self.lines, cells, self.separator, self.earlier)
             if inside is not None:
                 first = last - len(self.lines) + 1
-                what = (
+                problem = (
                     f"a quoted cell, of lines {first} to {last}, holds what looks like a whole row "
                     f"(line {first + inside})"
                 )
                 do = f"close the quote or double it{AS_PLAIN}"
-                raise UserError(what, where=f"{self.file}, row {number}", do=do)
+                raise UserError(problem, where=f"{self.file}, row {number}", do=do)
         self.earlier.add(cells)
 
     def _check_header(self, row: str, cells: list[str], last: int) -> None:
         line = row.lstrip(BOM)
-        if told := EXCEL.fullmatch(line):
-            what = f"begins with a line for Excel ({line.strip()!r}), not with a header"
-            other = f", and separate by {NAMES[self.separator]}" * (told[1] != self.separator)
-            raise UserError(what, where=self.path, do=f"take that line out{other}")
+        if excel := EXCEL.fullmatch(line):
+            problem = f"begins with a line for Excel ({line.strip()!r}), not with a header"
+            hint = f", and separate by {NAMES[self.separator]}" * (excel[1] != self.separator)
+            raise UserError(problem, where=self.path, do=f"take that line out{hint}")
         if len(cells) == 1 and list(self.needed) != cells:
-            other = max(NAMES, key=line.count)
-            if line.count(other):
-                what = f"its header is separated by {NAMES[other]}, not by {NAMES[self.separator]}"
-                named = ", or name it .tsv" if other == "\t" else ""
-                named = ", or name it .csv" if other == "," else named
-                do = f"save it with {NAMES[self.separator]}{named}"
-                raise UserError(what, where=self.path, do=do)
+            separator = max(NAMES, key=line.count)
+            if line.count(separator):
+                expected = NAMES[self.separator]
+                problem = f"its header is separated by {NAMES[separator]}, not by {expected}"
+                named = ", or name it .tsv" if separator == "\t" else ""
+                named = ", or name it .csv" if separator == "," else named
+                do = f"save it with {expected}{named}"
+                raise UserError(problem, where=self.path, do=do)
         widths = [len(quoting.split(part, self.separator)) for part in self.lines if part.strip()]
         if len(widths) > 1 < len(cells) and {*widths} == {len(cells)}:
-            what = f"a quoted name in its header, of lines 1 to {last}, holds whole rows"
-            raise UserError(what, where=self.path, do=self.hint)
+            problem = f"a quoted name in its header, of lines 1 to {last}, holds whole rows"
+            raise UserError(problem, where=self.path, do=self.hint)
         check_columns(self.path, cells, self.needed)
 
     def _check_text(self, row: str, place: str) -> None:
@@ -274,15 +275,15 @@ def _json_lines(path: Path, handle: IO[bytes], needed: Sequence[str]) -> Iterato
         except UnicodeDecodeError:
             raise UserError("not valid UTF-8", where=place, do="save the file as UTF-8") from None
         except (ValueError, ArithmeticError, RecursionError) as error:
-            what, do = f"not valid JSON ({error})", "one object a line"
+            problem, do = f"not valid JSON ({error})", "one object a line"
             if b"\r" in line.strip():
-                what, do = "its lines end in CR alone", "save it with LF or CR LF"
-            raise UserError(what, where=place, do=do) from None
+                problem, do = "its lines end in CR alone", "save it with LF or CR LF"
+            raise UserError(problem, where=place, do=do) from None
         if not isinstance(row, dict):
             raise UserError("not a JSON object", where=place, do="one object a line")
         if isinstance(row, _Doubled) and (twice := row.twice.intersection(needed)):
-            what = f"key {min(twice)!r} is there more than once"
-            raise UserError(what, where=place, do="give every key of an object once")
+            problem = f"key {min(twice)!r} is there more than once"
+            raise UserError(problem, where=place, do="give every key of an object once")
         for name in needed:
             if isinstance(value := row.get(name), float) and not -EXACT < value < EXACT:
                 row[name] = _exact(value, text, name)

@@ -27,7 +27,7 @@ class Removal:
     """Whether a row goes also where its text is another one now."""
     missing_ids: bool = False
     """Whether ids may be missing."""
-    others: Sequence[str] = ()
+    other_columns: Sequence[str] = ()
     """Columns that ids of which nobody said the column may be of as well."""
     padded: Collection[str] = frozenset()
     """Lines of a list in plain text with white space around an id, which was read without it."""
@@ -35,9 +35,9 @@ class Removal:
     removed: int = 0
     unnamed: int = 0
     """Rows without an id, which stay."""
-    found: set[str] = field(default_factory=set)
+    seen_ids: set[str] = field(default_factory=set)
     elsewhere: dict[str, list[str]] = field(default_factory=dict)
-    """By column among ``others``, the listed ids in it, in rows that are not theirs."""
+    """By column among ``other_columns``, the listed ids in it, in rows that are not theirs."""
     twice: str | None = None
     """The first of the ids that several rows have."""
     compared: int = 0
@@ -55,14 +55,14 @@ class Removal:
         self.unnamed += name is None
         if name is None or name not in self.ids:
             if name in self.padded:
-                what = f"the id {name!r} has white space around it, without which a list is read"
+                problem = f"the id {name!r} has white space around it, without which a list is read"
                 do = "give the list as a table with a column id"
-                raise UserError(what, where=place, do=do)
+                raise UserError(problem, where=place, do=do)
             return None
         self.removed += 1
-        if name in self.found:
+        if name in self.seen_ids:
             self.twice = self.twice or name
-        self.found.add(name)
+        self.seen_ids.add(name)
         return name
 
     def of(self, cells: Mapping[str, Any], place: object) -> set[int] | None:
@@ -70,10 +70,10 @@ class Removal:
         that stays as it is; None where the row goes. Raises ``UserError`` for a text that is not
         the one that was ranked."""
         name = self.takes(cells.get(self.column or ""), place)
-        for other in self.others:
-            also = readers.name_of(cells.get(other))
+        for column in self.other_columns:
+            also = readers.name_of(cells.get(column))
             if also != name and also in self.ids:
-                self.elsewhere.setdefault(other, []).append(str(also))
+                self.elsewhere.setdefault(column, []).append(str(also))
         if name is None:
             return set()
         if self.text is None:
@@ -103,39 +103,40 @@ class Removal:
         self.compared, self.changed = self.compared + 1, self.changed + (not same)
         if same or (self.changed_texts and not self.needs_same):
             return
-        what = f"the text of {name!r} is not the one that was ranked"
+        problem = f"the text of {name!r} is not the one that was ranked"
         do = "give the table that was ranked, or rank again"
         if not self.needs_same:
             do += "; --changed-texts goes by the ids alone"
-        raise UserError(what, where=place, do=do)
+        raise UserError(problem, where=place, do=do)
 
     @property
     def columns(self) -> list[str]:
         """Return the columns that are read for it."""
-        return [name for name in (self.column, self.text, *self.others) if name is not None]
+        return [name for name in (self.column, self.text, *self.other_columns) if name is not None]
 
     def check(self, data: Path) -> None:
         """Raise ``UserError`` where ids of the list are not there, one is there in several rows,
         they may be of another column, or no row would be left: it is a list of another table."""
         where = "number of a row" if self.column is None else f"column {self.column!r}"
-        if not self.found:
-            what = f"none of its {len(self.ids)} ids is there ({where})"
+        if not self.seen_ids:
+            problem = f"none of its {len(self.ids)} ids is there ({where})"
             do = "name the column with --id, or give the table that was ranked"
-            raise UserError(what, where=data, do=do)
+            raise UserError(problem, where=data, do=do)
         if self.twice is not None:
-            what = f"several rows have the id {self.twice!r} of the list"
+            problem = f"several rows have the id {self.twice!r} of the list"
             do = "give every row an id of its own, or name their column with --id"
-            raise UserError(what, where=data, do=do)
-        for other, names in self.elsewhere.items():
+            raise UserError(problem, where=data, do=do)
+        for column, names in self.elsewhere.items():
             if len(names) == len({*names}) and len(names) > len(self.ids) / 2:
-                what = f"its ids are in the columns {self.column!r} and {other!r}, of other rows"
-                raise UserError(what, where=data, do="say in --id which one is meant")
-        missing = [name for name in self.ids if name not in self.found]
+                columns = f"{self.column!r} and {column!r}"
+                problem = f"its ids are in the columns {columns}, of other rows"
+                raise UserError(problem, where=data, do="say in --id which one is meant")
+        missing = [name for name in self.ids if name not in self.seen_ids]
         if missing and not self.missing_ids:
-            what = f"{len(missing):,} of its {len(self.ids):,} ids are not there ({where}), as "
-            what += repr(min(missing))
+            problem = f"{len(missing):,} of its {len(self.ids):,} ids are not there ({where}), as "
+            problem += repr(min(missing))
             do = "give the whole table that was ranked, or say --missing-ids if they are gone"
-            raise UserError(what, where=data, do=do)
+            raise UserError(problem, where=data, do=do)
         if self.removed == self.read:
-            what = f"all of its {self.read:,} rows are listed, and nothing would be left"
-            raise UserError(what, where=data, do="give a list of some of them")
+            problem = f"all of its {self.read:,} rows are listed, and nothing would be left"
+            raise UserError(problem, where=data, do="give a list of some of them")

@@ -146,7 +146,9 @@ def log_likelihoods(mixture: Mixture, tokens: NDArray[np.int64]) -> NDArray[np.f
         np.log((1 - a) * common + a * topic[before % len(topic), concept])
         for topic in mixture.topics
     )
-    return np.stack([np.where(present, each, 0).sum(axis=1) for each in logs], axis=1)
+    return np.stack(
+        [np.where(present, log_probability, 0).sum(axis=1) for log_probability in logs], axis=1
+    )
 
 
 def log_density_ratio(mixture: Mixture, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -178,13 +180,13 @@ def _inverse(
     shape (K, V)."""
     # Scaled by the last sum, which rounding may leave just below 1.
     u = rng.random(len(rows)) * cumulative[rows, -1]
-    found = np.empty(len(rows), dtype=np.int64)
+    drawn = np.empty(len(rows), dtype=np.int64)
     # Row by row: a row for each draw would take a thousand times the memory of the draws.
     order = np.argsort(rows, kind="stable")
     ends = np.flatnonzero(np.diff(rows[order], append=np.iinfo(np.int64).min)) + 1
     start = 0
     for end in ends.tolist():
-        these = order[start:end]
-        found[these] = np.searchsorted(cumulative[rows[these[0]]], u[these], side="right")
+        members = order[start:end]
+        drawn[members] = np.searchsorted(cumulative[rows[members[0]]], u[members], side="right")
         start = end
-    return found
+    return drawn

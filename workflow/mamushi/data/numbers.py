@@ -132,8 +132,8 @@ def calculated(apply: Callable[[Any, Any], Any], left: Number, right: Number) ->
     first, second = together(left, right)
     if isinstance(first, Decimal) or isinstance(second, Decimal):
         return _decimal(apply, Decimal(first), Decimal(second))
-    found = apply(first, second)
-    return found if (narrow := _precision(first, second)) is None else narrow.of(found)
+    result = apply(first, second)
+    return result if (narrow := _precision(first, second)) is None else narrow.of(result)
 
 
 def negative(number: Number) -> Number:
@@ -185,10 +185,10 @@ def cells(column: Any) -> list[Any]:
     """Return the cells of an Arrow column as values of Python, None for null; numbers of fewer than
     64 bits know it. Raises what ``to_pylist`` raises."""
     convert = _converter(column.type)
-    found = column.to_pylist()
+    values = column.to_pylist()
     if convert is None:
-        return list(found)
-    return [None if value is None else convert(value) for value in found]
+        return list(values)
+    return [None if value is None else convert(value) for value in values]
 
 
 def _converter(kind: Any) -> Callable[[Any], Any] | None:
@@ -207,5 +207,5 @@ def _converter(kind: Any) -> Callable[[Any], Any] | None:
     if any(getattr(pa.types, f"is_{name}")(kind) for name in lists):
         convert = _converter(kind.value_type)
         if convert is not None:
-            return lambda value: [None if it is None else convert(it) for it in value]
+            return lambda value: [None if item is None else convert(item) for item in value]
     return None

@@ -63,10 +63,10 @@ def named(head: bytes) -> tuple[str, str] | None:
         if head.startswith(magic):
             also = " (or an Excel workbook)" if ending == "zip" else ""
             return f"{_packed(ending)}{also}", f"name it so, with .{ending} at the end"
-    for magic, what, do in FOREIGN:
+    for magic, description, do in FOREIGN:
         # `ORC` may begin a text as well.
         if head.startswith(magic) and (magic != b"ORC" or b"\0" in head[:64]):
-            return what, do
+            return description, do
     if head[257:262] == b"ustar":
         return "a tar archive", "unpack it"
     start = head[:256]
@@ -107,9 +107,9 @@ def opened(
             source = io.BufferedReader(stream, CHUNK)
             _check_packing(path, source.peek(4), packing)
             handle = _unpacked(path, packing, source, files)
-            if other := named(handle.peek(512)):  # type: ignore[attr-defined]
+            if foreign := named(handle.peek(512)):  # type: ignore[attr-defined]
                 inside = f" (in {packing[1:]})" if packing else ""
-                raise UserError(f"is {other[0]}{inside}", where=path, do=other[1])
+                raise UserError(f"is {foreign[0]}{inside}", where=path, do=foreign[1])
             yield handle
             if digests is not None:
                 # Whoever read may have closed what lies above it.
@@ -121,8 +121,8 @@ def opened(
         # That of a damaged stream has no number, or that of a place before its start.
         if not packing or (isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)):
             raise  # The file system's.
-        what = f"truncated or damaged {packing[1:]} ({error})"
-        raise UserError(what, where=path, do="download or make it again") from None
+        problem = f"truncated or damaged {packing[1:]} ({error})"
+        raise UserError(problem, where=path, do="download or make it again") from None
 
 
 @contextlib.contextmanager
@@ -174,18 +174,20 @@ def _packed(ending: str) -> str:
 
 def _check_packing(path: Path, head: bytes, packing: str) -> None:
     """Raise ``UserError`` for a file whose first bytes are not those of its ending."""
-    wanted = [magic for magic, ending in PACKERS.items() if f".{ending}" == packing]
-    if not wanted or not head:
+    magics = [magic for magic, ending in PACKERS.items() if f".{ending}" == packing]
+    if not magics or not head:
         return
     # Less than that is one cut short, and Zstandard may begin with frames to be skipped.
-    if any(head.startswith(magic[: len(head)]) for magic in wanted):
+    if any(head.startswith(magic[: len(head)]) for magic in magics):
         return
     if packing == ".zst" and head[0] & 0xF0 == 0x50 and head[1:4] == b"\x2a\x4d\x18":
         return
-    other = named(head)
-    wanted_one = _packed(packing[1:])
-    what = f"is {other[0]}, not {wanted_one}" if other else f"is not {wanted_one}, as it is named"
-    raise UserError(what, where=path, do=f"{BY_NAME}, or make it again")
+    foreign = named(head)
+    expected = _packed(packing[1:])
+    problem = f"is not {expected}, as it is named"
+    if foreign:
+        problem = f"is {foreign[0]}, not {expected}"
+    raise UserError(problem, where=path, do=f"{BY_NAME}, or make it again")
 
 
 def _unpacked(path: Path, packing: str, source: Any, files: Any) -> IO[bytes]:
@@ -207,8 +209,8 @@ def _unpacked(path: Path, packing: str, source: Any, files: Any) -> IO[bytes]:
         return cast(IO[bytes], files.enter_context(archive.open(members[0])))
     except RuntimeError as error:
         # Encrypted, or by a method that is not known.
-        what = f"packed in a way that cannot be read here ({error})"
-        raise UserError(what, where=path, do="unpack it") from None
+        problem = f"packed in a way that cannot be read here ({error})"
+        raise UserError(problem, where=path, do="unpack it") from None
 
 
 def _digest(handle: Any) -> str:

@@ -50,12 +50,12 @@ class Earlier:
         """Return a cell like which nearly all of a column are made, such as a date or a hash; empty
         where they are not, or are plain numbers."""
         if at not in self._forms:
-            known, self._forms[at] = self.values(at), ""
-            if len(known) >= ENOUGH:
-                one = min(known, key=lambda cell: (not re.search(r"\d", cell), cell))
-                alike = sum(_alike(cell, one) for cell in known)
-                if not one.isdigit() and alike >= NEARLY * len(known):
-                    self._forms[at] = one
+            values, self._forms[at] = self.values(at), ""
+            if len(values) >= ENOUGH:
+                typical = min(values, key=lambda cell: (not re.search(r"\d", cell), cell))
+                alike = sum(_alike(cell, typical) for cell in values)
+                if not typical.isdigit() and alike >= NEARLY * len(values):
+                    self._forms[at] = typical
         return self._forms[at]
 
 
@@ -81,12 +81,12 @@ def swallowed(
     if not whole:
         return None
     inner = sum(1 for line in lines[1:] if line.strip())
-    first, others = split(lines[0], separator), [row for _, row in whole]
-    prose = separator == "," and any(map(_prose, [first, *others]))
+    first, rest = split(lines[0], separator), [row for _, row in whole]
+    prose = separator == "," and any(map(_prose, [first, *rest]))
     if len(whole) == inner and not prose:
-        if len(first) == n and _all_rows([first, *others], separator, earlier):
+        if len(first) == n and _all_rows([first, *rest], separator, earlier):
             return whole[0][0]
-        if _counts_on(cells[0], [row[0] for row in others]):
+        if _counts_on(cells[0], [row[0] for row in rest]):
             return whole[0][0]
     before = _before(cells)
     for place, row in whole:
@@ -101,7 +101,7 @@ def split(line: str, separator: str) -> list[str]:
     """Return the cells of a line by itself: a quote that does not close in it is a character."""
     if line.count('"') < 2:
         return line.rstrip("\r\n").replace('"', "").split(separator)
-    return [found.strip('"') for found in _cell(separator).findall(line.rstrip("\r\n"))]
+    return [match.strip('"') for match in _cell(separator).findall(line.rstrip("\r\n"))]
 
 
 @lru_cache
@@ -123,7 +123,7 @@ def _prose(row: Sequence[str]) -> bool:
 
 
 def _thousands(row: Sequence[str]) -> bool:
-    return any(ENDS.search(one) and THOUSAND.match(other) for one, other in pairwise(row))
+    return any(ENDS.search(left) and THOUSAND.match(right) for left, right in pairwise(row))
 
 
 def _all_rows(rows: list[list[str]], separator: str, earlier: Earlier) -> bool:
@@ -152,14 +152,14 @@ def _one_kind(at: int, column: Sequence[str], earlier: Earlier) -> bool:
     if _few(at, earlier):
         return earlier.values(at).issuperset(column)
     # Many numbers, as of votes. The last line has that of the row in any case.
-    known = [*column, *earlier.values(at)]
-    return len(column) > 1 and all(map(INTEGER.fullmatch, known))
+    values = [*column, *earlier.values(at)]
+    return len(column) > 1 and all(map(INTEGER.fullmatch, values))
 
 
 def _few(at: int, earlier: Earlier) -> bool:
     """Return whether a column has few values, none of them empty, as that of a label has."""
-    known, n = earlier.values(at), len(earlier.rows)
-    return n >= ENOUGH and len(known) <= n // 4 and "" not in known
+    values, n = earlier.values(at), len(earlier.rows)
+    return n >= ENOUGH and len(values) <= n // 4 and "" not in values
 
 
 def _like(row: Sequence[str], before: Sequence[str], behind: range, earlier: Earlier) -> bool:
@@ -168,31 +168,31 @@ def _like(row: Sequence[str], before: Sequence[str], behind: range, earlier: Ear
     if any((form := earlier.form(at)) and _alike(row[at], form) for at in behind):
         return True
     agreeing = sum(_one_kind(at, [row[at]], earlier) for at in behind)
-    for at, other in enumerate(before):
-        if _alike(row[at], other):
+    for at, cell in enumerate(before):
+        if _alike(row[at], cell):
             return True
         if _few(at, earlier):
             agreeing += _one_kind(at, [row[at]], earlier)
         else:
-            agreeing += bool(INTEGER.fullmatch(row[at]) and INTEGER.fullmatch(other))
+            agreeing += bool(INTEGER.fullmatch(row[at]) and INTEGER.fullmatch(cell))
     return agreeing > 1
 
 
-def _alike(one: str, other: str) -> bool:
+def _alike(left: str, right: str) -> bool:
     """Return whether two cells are ids of one making: with a letter or mark and a digit, and of the
     same pattern, or long and of one length."""
-    if not (0 < len(one) <= LONGEST and 0 < len(other) <= LONGEST):
+    if not (0 < len(left) <= LONGEST and 0 < len(right) <= LONGEST):
         return False
-    if any(cell.isspace() for cell in one + other):
+    if any(cell.isspace() for cell in left + right):
         return False
-    if not (re.search(r"\d", one) and re.search(r"\d", other)):
+    if not (re.search(r"\d", left) and re.search(r"\d", right)):
         return False
-    if one.isdigit() and other.isdigit():
-        return len(one) == len(other) and len(one) > 4
-    if NUMBER.fullmatch(one) or NUMBER.fullmatch(other):
+    if left.isdigit() and right.isdigit():
+        return len(left) == len(right) and len(left) > 4
+    if NUMBER.fullmatch(left) or NUMBER.fullmatch(right):
         return False
-    return _pattern(one) == _pattern(other) or (
-        len(one) == len(other) > 7 and _marks(one) == _marks(other)
+    return _pattern(left) == _pattern(right) or (
+        len(left) == len(right) > 7 and _marks(left) == _marks(right)
     )
 
 
@@ -204,8 +204,8 @@ def _marks(cell: str) -> list[tuple[int, str]]:
     return [(at, mark) for at, mark in enumerate(cell) if not mark.isalnum()]
 
 
-def _counts_on(start: str, others: Sequence[str]) -> bool:
+def _counts_on(start: str, following: Sequence[str]) -> bool:
     """Return whether the first cells of the lines count on from that of the row."""
     if not (start.isdigit() and len(start) < 19 and start.isascii()):
         return False
-    return list(others) == [str(int(start) + step) for step in range(1, len(others) + 1)]
+    return list(following) == [str(int(start) + step) for step in range(1, len(following) + 1)]

@@ -45,7 +45,7 @@ class Raw:
     """SHA-256 of each file that was read, by file name."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Rows that the loader left out itself, by reason; they are in none of the columns."""
-    about: Mapping[str, Any] = field(default_factory=dict)
+    extra_metadata: Mapping[str, Any] = field(default_factory=dict)
     """What the metadata of the examples say beside their origin, ready for JSON."""
 
     def take(self, rows: Sequence[int], **changes: Any) -> Self:
@@ -85,6 +85,6 @@ def check_unique(ids: Sequence[str], places: Sequence[str]) -> None:
     seen: dict[str, int] = {}
     for row, name in enumerate(ids):
         if name in seen:
-            what = f"id {name!r} is there twice, first in {places[seen[name]]}"
-            raise UserError(what, where=places[row], do="give every row an id of its own")
+            problem = f"id {name!r} is there twice, first in {places[seen[name]]}"
+            raise UserError(problem, where=places[row], do="give every row an id of its own")
         seen[name] = row

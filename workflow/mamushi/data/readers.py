@@ -85,14 +85,14 @@ def read(
     files = tabular.find(path)
     kind = tabular.format_of(files[0])
     table = Table(shown(path), {name: [] for name in needed}, [], typed=kind not in SEPARATORS)
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     every = (
         row for file in files for row in rows(file, needed, quote=quote, digests=table.digests)
     )
 
     def numbered() -> Iterator[Row]:
         for number, (place, cells) in enumerate(every, 1):
-            found.update(dict.fromkeys(cells))
+            names.update(dict.fromkeys(cells))
             yield number, place, cells
 
     source = numbered()
@@ -107,7 +107,7 @@ def read(
     if not table.places:
         raise UserError("no rows", where=path, do="give a file with data")
     # Of JSON Lines: a key may come up in a later row for the first time.
-    check_columns(path, list(found), needed)
+    check_columns(path, list(names), needed)
     return table
 
 
@@ -210,6 +210,6 @@ def name_at(value: Any, column: str, place: object) -> str | None:
     """Return a cell as a name, as ``name_of``. Raises ``UserError`` for one of several values, and
     of bytes, which are no text."""
     if isinstance(value, list | dict | bytes):
-        what = f"column {column!r} is {value!r:.60}, not one value"
-        raise UserError(what, where=place, do="name a column of numbers or text")
+        problem = f"column {column!r} is {value!r:.60}, not one value"
+        raise UserError(problem, where=place, do="name a column of numbers or text")
     return name_of(value)

@@ -86,12 +86,12 @@ def rewrite(
     files = tables(data)
     refuse_existing(out)
     if data.is_dir() and out.resolve().is_relative_to(data.resolve()):
-        what = "lies in the folder of the data, which would hold it from then on"
-        raise UserError(what, where=out, do="name a place outside of it in --out")
+        problem = "lies in the folder of the data, which would hold it from then on"
+        raise UserError(problem, where=out, do="name a place outside of it in --out")
     form, kept = ([tabular.format_of(p), tabular.packing_of(p)] for p in (data, out))
     if data.is_file() and form != kept:
-        what = f"the endings of {data.name} and {out.name} differ"
-        raise UserError(what, where=out, do="keep the format")
+        problem = f"the endings of {data.name} and {out.name} differ"
+        raise UserError(problem, where=out, do="keep the format")
     before = removal.read, removal.removed
     read, written, rows = dict[str, str](), dict[str, str](), 0
     with whole_folder(out) if data.is_dir() else atomic(out) as part:
@@ -102,8 +102,8 @@ def rewrite(
         removal.check(data)
         n_read, n_removed = removal.read - before[0], removal.removed - before[1]
         if rows != n_read - n_removed:
-            what = f"{n_read} rows were read and {n_removed} go, but {rows} were written"
-            raise RuntimeError(f"{data}: {what}; nothing was kept of it, please report this")
+            problem = f"{n_read} rows were read and {n_removed} go, but {rows} were written"
+            raise RuntimeError(f"{data}: {problem}; nothing was kept of it, please report this")
         if data.is_dir():
             _copy_rest(data, files, part)
             if (data / tabular.STATE).is_file():
@@ -193,9 +193,9 @@ def _packed(path: Path, packing: str, member: str) -> Iterator[Any]:
             yield files.enter_context(pa.CompressedOutputStream(raw, "zstd"))
         elif packing == ".zip":
             archive = files.enter_context(zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED))
-            about = zipfile.ZipInfo(member)
-            about.compress_type = zipfile.ZIP_DEFLATED
-            yield files.enter_context(archive.open(about, "w", force_zip64=True))
+            entry = zipfile.ZipInfo(member)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            yield files.enter_context(archive.open(entry, "w", force_zip64=True))
         else:
             yield raw
 

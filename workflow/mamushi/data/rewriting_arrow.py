@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from mamushi.data import cutting
-from mamushi.data.columnar import ARROW_FILE, opened_arrow, told, values
+from mamushi.data.columnar import ARROW_FILE, opened_arrow, reading, values
 from mamushi.data.lines import check_columns, shown
 from mamushi.data.matching import Removal
 from mamushi.data.opening import held
@@ -38,11 +38,11 @@ def write(path: Path, out: Path, removal: Removal, digests: dict[str, str]) -> t
         source = opened_arrow(path, handle)
         schema = source.schema
         check_columns(path, schema.names, removal.columns)
-        about = getattr(source, "metadata", None) if is_file else None
-        more = {"metadata": about} if about else {}
+        file_metadata = getattr(source, "metadata", None) if is_file else None
+        extra_options = {"metadata": file_metadata} if file_metadata else {}
         with out.open("wb") as sink:
             start = pa.ipc.new_file if is_file else pa.ipc.new_stream
-            with refused(path), start(sink, schema, options=options, **more) as writer:
+            with refused(path), start(sink, schema, options=options, **extra_options) as writer:
                 row = 0
                 for batch, metadata in _batches(path, source, is_file):
                     table = pa.Table.from_batches([batch])
@@ -50,14 +50,14 @@ def write(path: Path, out: Path, removal: Removal, digests: dict[str, str]) -> t
                     row += len(table)
                     if len(left):
                         # In one record batch, as it was read.
-                        writer.write_batch(_one(left), custom_metadata=metadata)
+                        writer.write_batch(_one_batch(left), custom_metadata=metadata)
     return _counted(out, is_file)
 
 
 def _batches(path: Path, source: Any, is_file: bool) -> Iterator[tuple[Any, Any]]:
     numbers = iter(range(source.num_record_batches)) if is_file else None
     while True:
-        with told(path):
+        with reading(path):
             try:
                 if numbers is None:
                     read = source.read_next_batch_with_custom_metadata()
@@ -69,7 +69,7 @@ def _batches(path: Path, source: Any, is_file: bool) -> Iterator[tuple[Any, Any]
         yield read.batch, read.custom_metadata
 
 
-def _one(table: pa.Table) -> pa.RecordBatch:
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
     columns = [pa.concat_arrays(column.chunks) for column in table.columns]
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
@@ -95,18 +95,18 @@ def refused(path: Path) -> Iterator[None]:
     try:
         yield
     except pa.ArrowException as error:
-        what = f"cannot be written again as it is ({error})"
+        problem = f"cannot be written again as it is ({error})"
         do = "leave that column out, or write it as numbers or text"
-        raise UserError(what, where=path, do=do) from None
+        raise UserError(problem, where=path, do=do) from None
 
 
 def without(table: pa.Table, named: pa.Table, removal: Removal, path: Path, row: int) -> pa.Table:
     """Return a table without the rows that go, and with the texts that are cut. ``named``: the
     columns that ``removal`` reads, as those who rank read them; ``row``: rows before it."""
     columns = {name: values(named[name], name, path) for name in removal.columns}
-    found = zip(*columns.values(), strict=True) if columns else iter([()] * len(table))
+    rows = zip(*columns.values(), strict=True) if columns else iter([()] * len(table))
     file, gone = shown(path), list[set[int] | None]()
-    for number, cells in enumerate(found, row + 1):
+    for number, cells in enumerate(rows, row + 1):
         place = f"{file}, row {number}"
         gone.append(removal.of(dict(zip(columns, cells, strict=True)), place))
     if any(gone):
@@ -117,8 +117,8 @@ def without(table: pa.Table, named: pa.Table, removal: Removal, path: Path, row:
         try:
             table = table.set_column(at, field, pa.array(left, field.type))
         except (pa.ArrowException, TypeError) as error:
-            what = f"column {field.name!r} of {field.type} cannot be cut ({error})"
-            raise UserError(what, where=path, do="write it as text") from None
+            problem = f"column {field.name!r} of {field.type} cannot be cut ({error})"
+            raise UserError(problem, where=path, do="write it as text") from None
     return kept(table, [places is not None for places in gone])
 
 
@@ -139,7 +139,7 @@ def kept(table: pa.Table, stay: Sequence[bool]) -> pa.Table:
             # Every type can be cut into runs, though not each can be filtered.
             slices = [chunk for run in runs for chunk in column.slice(*run).chunks]
             left = pa.chunked_array([pa.concat_arrays(slices)] if slices else [], column.type)
-        columns.append(pa.chunked_array([_compact(each) for each in left.chunks], column.type))
+        columns.append(pa.chunked_array([_compact(part) for part in left.chunks], column.type))
     return pa.Table.from_arrays(columns, schema=table.schema)
 
 
@@ -180,7 +180,7 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
             return make(field.with_type(_without_views(field.type)))
     if pa.types.is_map(kind):
         key, item = kind.key_field, kind.item_field
-        key, item = (each.with_type(_without_views(each.type)) for each in (key, item))
+        key, item = (part.with_type(_without_views(part.type)) for part in (key, item))
         return pa.map_(key, item, kind.keys_sorted)
     return kind
 
@@ -202,8 +202,8 @@ def _options(path: Path, handle: Any, is_file: bool) -> pa.ipc.IpcWriteOptions:
             if compression := _table(content, _table(content, root, 2), 3):
                 options["compression"] = CODECS[_byte(content, compression, 0)]
     except (IndexError, KeyError, ValueError) as error:
-        what = f"damaged or not an Arrow stream or file ({error!r})"
-        raise UserError(what, where=path, do="make it again") from None
+        problem = f"damaged or not an Arrow stream or file ({error!r})"
+        raise UserError(problem, where=path, do="make it again") from None
     if order:
         do = "write it on a machine of little-endian byte order"
         raise UserError("is big-endian Arrow", where=path, do=do)
@@ -261,11 +261,11 @@ def _root(content: bytes) -> int:
 
 def _field(content: bytes, table: int, number: int) -> int:
     """Return where a field of a table stands; 0 where it has its default."""
-    about = table - int.from_bytes(content[table : table + 4], "little", signed=True)
+    vtable = table - int.from_bytes(content[table : table + 4], "little", signed=True)
     entry = 4 + 2 * number
-    if entry >= int.from_bytes(content[about : about + 2], "little"):
+    if entry >= int.from_bytes(content[vtable : vtable + 2], "little"):
         return 0
-    offset = int.from_bytes(content[about + entry : about + entry + 2], "little")
+    offset = int.from_bytes(content[vtable + entry : vtable + entry + 2], "little")
     return table + offset if offset else 0
 
 

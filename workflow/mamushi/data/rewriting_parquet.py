@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mamushi.data import footers
-from mamushi.data.columnar import opened_parquet, told
+from mamushi.data.columnar import opened_parquet, reading
 from mamushi.data.footers import Struct
 from mamushi.data.lines import check_columns
 from mamushi.data.matching import Removal
@@ -64,7 +64,7 @@ def write(path: Path, out: Path, removal: Removal, digests: dict[str, str]) -> t
         start, row = pq.ParquetWriter, 0
         with out.open("wb") as sink, refused(path), start(sink, schema, **options) as writer:
             for number in range(source.num_row_groups):
-                with told(path):
+                with reading(path):
                     table = source.read_row_group(number)
                     # As those who rank read them.
                     ids = named.read_row_group(number, [*dict.fromkeys(removal.columns)])
@@ -81,31 +81,31 @@ def write(path: Path, out: Path, removal: Removal, digests: dict[str, str]) -> t
 
 
 def _stored(
-    path: Path, handle: Any, footer: Struct, about: Any
+    path: Path, handle: Any, footer: Struct, metadata: Any
 ) -> tuple[Any, dict[str, Any], set[int]]:
     """Return a reader of the values as they are stored, the options by which they are written so,
     and of which leaves the meaning is left out of both. Raises ``UserError`` that names a column
     that would be stored in another way."""
-    leaves = [about.schema.column(at) for at in range(about.num_columns)]
+    leaves = [metadata.schema.column(at) for at in range(metadata.num_columns)]
     unordered = {at for at, leaf in enumerate(leaves) if leaf.logical_type.type not in ORDERED}
     # The order of integers with a sign is that of what they mean.
     bare = {at for at, leaf in enumerate(leaves) if _is_integer(leaf)} | unordered
     pages = _first_page(handle, footer)
     for _ in range(2):
         source = _reader(path, handle, _plain(footer, bare))
-        for version in dict.fromkeys((about.format_version, "2.6")):
+        for version in dict.fromkeys((metadata.format_version, "2.6")):
             options = _options(footer, leaves, unordered, version, pages)
             tried, written = _tried(source.schema_arrow, options)
             odd = _first_odd(footer, written)
-            others = {at for at in _others(leaves, tried) if at not in bare}
-            if odd is None and not others:
+            changed = {at for at in _changed_leaves(leaves, tried) if at not in bare}
+            if odd is None and not changed:
                 names = [tried.column(at).path for at in range(len(leaves))]
                 return source, _by_name(options, names), bare
         # Then as bytes: their order is another one.
-        unordered, bare = unordered | others, bare | others
-    what = f"column {odd!r} is stored in a way that is not written today"
+        unordered, bare = unordered | changed, bare | changed
+    problem = f"column {odd!r} is stored in a way that is not written today"
     do = "write the table again with another program, or leave that column out"
-    raise UserError(what, where=path, do=do)
+    raise UserError(problem, where=path, do=do)
 
 
 def _first_page(handle: Any, footer: Struct) -> int | None:
@@ -127,10 +127,10 @@ def _plain(footer: Struct, bare: set[int]) -> Struct:
     for element in footers.value(footer, footers.SCHEMA):
         group = bool(footers.value(element, footers.CHILDREN)) or not elements
         logical = footers.value(element, footers.LOGICAL) or {}
-        known = footers.value(element, footers.CONVERTED) in GROUPS["converted"] or any(
+        is_collection = footers.value(element, footers.CONVERTED) in GROUPS["converted"] or any(
             field in GROUPS["logical"] for field in logical
         )
-        if (group and not known) or (not group and leaf in bare):
+        if (group and not is_collection) or (not group and leaf in bare):
             element = {field: of for field, of in element.items() if field not in meaning}
         elements.append(element)
         leaf += not group
@@ -151,19 +151,19 @@ def _options(
     if not (groups := footers.value(footer, footers.ROW_GROUPS)):
         return options
     chunks = footers.value(groups[0], footers.COLUMNS)
-    about = [footers.value(chunk, footers.ABOUT) for chunk in chunks]
+    columns = [footers.value(chunk, footers.ABOUT) for chunk in chunks]
     return options | {
         "data_page_version": "2.0" if pages == footers.DATA_PAGE_2 else "1.0",
         "write_page_index": any(OFFSETS in chunk for chunk in chunks),
         "compression": {
             at: CODECS.get(footers.value(column, CODEC), "snappy")
-            for at, column in enumerate(about)
+            for at, column in enumerate(columns)
         },
-        "use_dictionary": {at: DICTIONARY in column for at, column in enumerate(about)},
+        "use_dictionary": {at: DICTIONARY in column for at, column in enumerate(columns)},
         "write_statistics": {
-            at: at not in unordered and _has_bounds(column) for at, column in enumerate(about)
+            at: at not in unordered and _has_bounds(column) for at, column in enumerate(columns)
         },
-        "bloom": {at: BLOOM in column for at, column in enumerate(about)},
+        "bloom": {at: BLOOM in column for at, column in enumerate(columns)},
     }
 
 
@@ -182,10 +182,10 @@ def _by_name(options: dict[str, Any], names: list[str]) -> dict[str, Any]:
     if "compression" in named:
         named["compression"] = {names[at]: of for at, of in named["compression"].items()}
         for key in ("use_dictionary", "write_statistics"):
-            named[key] = [names[at] for at, has in named[key].items() if has] or False
+            named[key] = [names[at] for at, is_set in named[key].items() if is_set] or False
     # Not every version of the library writes them.
     if any(bloom.values()) and "bloom_filter_options" in signature(pq.ParquetWriter).parameters:
-        named["bloom_filter_options"] = {names[at]: True for at, has in bloom.items() if has}
+        named["bloom_filter_options"] = {names[at]: True for at, is_set in bloom.items() if is_set}
     return named
 
 
@@ -206,19 +206,19 @@ def _shape(element: Struct) -> list[Any]:
 
 def _first_odd(footer: Struct, written: Struct) -> str | None:
     """Return the column that has another shape in what is written; None where all are the same."""
-    wanted, there = (footers.value(of, footers.SCHEMA) for of in (footer, written))
+    expected, actual = (footers.value(of, footers.SCHEMA) for of in (footer, written))
     column, left = "", 0
     nothing: Struct = {}
-    for one, other in zip_longest(wanted[1:], there[1:], fillvalue=nothing):
+    for old, new in zip_longest(expected[1:], actual[1:], fillvalue=nothing):
         if not left:
-            column, left = footers.text(one, footers.NAME), 1
-        left += (footers.value(one, footers.CHILDREN) or 0) - 1
-        if _shape(one) != _shape(other):
+            column, left = footers.text(old, footers.NAME), 1
+        left += (footers.value(old, footers.CHILDREN) or 0) - 1
+        if _shape(old) != _shape(new):
             return column
     return None
 
 
-def _others(leaves: list[Any], tried: Any) -> set[int]:
+def _changed_leaves(leaves: list[Any], tried: Any) -> set[int]:
     """Return which leaves mean something else in what is written."""
     pairs = enumerate(leaves[: len(tried)])
     return {
@@ -237,21 +237,21 @@ def _meaning(leaf: Any) -> str:
 
 def _check_times(path: Path, handle: Any, source: Any, number: int) -> None:
     """Raise ``UserError`` for a time of an old kind that cannot be read as it is."""
-    about = source.metadata
-    leaves = [about.schema.column(at) for at in range(about.num_columns)]
+    file_metadata = source.metadata
+    leaves = [file_metadata.schema.column(at) for at in range(file_metadata.num_columns)]
     names = [leaf.path for leaf in leaves if leaf.physical_type == INT96]
     if not names:
         return
-    reader = pq.ParquetFile(handle, metadata=about, coerce_int96_timestamp_unit="us")
-    with told(path):
+    reader = pq.ParquetFile(handle, metadata=file_metadata, coerce_int96_timestamp_unit="us")
+    with reading(path):
         table = reader.read_row_group(number, columns=names).flatten()
     for field, column in zip(table.schema, table.columns, strict=True):
         if not pa.types.is_timestamp(field.type):
             continue
         bounds = pc.min_max(column.cast(pa.int64())).as_py()
         if bounds["min"] is not None and max(-bounds["min"], bounds["max"]) >= FARTHEST:
-            what = f"column {field.name!r} holds times (INT96) before 1678 or after 2262"
-            raise UserError(what, where=path, do="write them as TIMESTAMP")
+            problem = f"column {field.name!r} holds times (INT96) before 1678 or after 2262"
+            raise UserError(problem, where=path, do="write them as TIMESTAMP")
 
 
 def _restore(path: Path, out: Path, footer: Struct, groups: list[int]) -> None:
@@ -269,9 +269,9 @@ def _restore(path: Path, out: Path, footer: Struct, groups: list[int]) -> None:
                 strict=True,
             )
             for chunk, old in pairs:
-                kind, about = chunk[footers.ABOUT]
+                kind, metadata = chunk[footers.ABOUT]
                 names = footers.value(old, footers.ABOUT)[footers.PATH]
-                chunks.append({**chunk, footers.ABOUT: (kind, {**about, footers.PATH: names})})
+                chunks.append({**chunk, footers.ABOUT: (kind, {**metadata, footers.PATH: names})})
             group = footers.with_items(group, footers.COLUMNS, chunks)
             if footers.SORTING in was[number]:
                 group[footers.SORTING] = was[number][footers.SORTING]
@@ -302,21 +302,21 @@ def _checked(
         if first is not None:
             reader = _reader(path, handle, _plain(footers.read(handle, out), bare))
             batch = next(reader.iter_batches(batch_size=SAMPLE, row_groups=[0]))
-            for name, one, other in zip(first.schema.names, first, batch, strict=True):
-                if not _equal(one.combine_chunks(), other):
-                    what = f"column {name!r} would not be the same; please report this"
-                    raise RuntimeError(f"{path}: {what}")
+            for name, old, new in zip(first.schema.names, first, batch, strict=True):
+                if not _equal(old.combine_chunks(), new):
+                    problem = f"column {name!r} would not be the same; please report this"
+                    raise RuntimeError(f"{path}: {problem}")
         return now.metadata.num_rows, digest
 
 
-def _equal(one: Any, other: Any) -> bool:
+def _equal(left: Any, right: Any) -> bool:
     # NaN is not equal to itself.
-    return bool(one.equals(other)) or repr(one.to_pylist()) == repr(other.to_pylist())
+    return bool(left.equals(right)) or repr(left.to_pylist()) == repr(right.to_pylist())
 
 
 def _reader(path: Path, handle: Any, footer: Struct) -> Any:
     """Return the reader of an open file that takes another footer for its own."""
     content = footers.MAGIC + footers.encoded(footer)
-    with told(path):
+    with reading(path):
         metadata = pq.read_metadata(pa.BufferReader(content))
     return opened_parquet(path, handle, metadata)

@@ -43,10 +43,10 @@ def needed(settings: Mapping[str, Any]) -> list[str]:
     """Return the columns that the settings of the loader ``table`` name. Raises ``UserError`` for a
     bad expression."""
     single = [settings[key] for key in ("text", "id", "section")]
-    found = [*single, settings.get("group"), *settings["labels"]]
+    columns = [*single, settings.get("group"), *settings["labels"]]
     for mark in (settings["forget"], settings["retain"] or {}):
-        found += parse(mark["where"]).names if "where" in mark else [mark.get("column")]
-    return list(dict.fromkeys(name for name in found if name is not None))
+        columns += parse(mark["where"]).names if "where" in mark else [mark.get("column")]
+    return list(dict.fromkeys(name for name in columns if name is not None))
 
 
 def rows(table: Table, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -87,12 +87,14 @@ def _domains(
     if retain is None:
         return [*marked(forget)]
     domains: list[bool | None] = []
-    for place, unwanted, wanted in zip(table.places, marked(forget), marked(retain), strict=True):
-        if unwanted and wanted:
-            what = "of the forget and of the retain domain"
+    for place, forgotten, retained in zip(
+        table.places, marked(forget), marked(retain), strict=True
+    ):
+        if forgotten and retained:
+            problem = "of the forget and of the retain domain"
             do = "make `forget` and `retain` exclude each other"
-            raise UserError(what, where=place, do=do)
-        domains.append(unwanted if unwanted or wanted else None)
+            raise UserError(problem, where=place, do=do)
+        domains.append(forgotten if forgotten or retained else None)
     return domains
 
 
@@ -150,8 +152,8 @@ def _names(table: Table, column: str, filled: bool = True) -> list[str]:
     for value, place in zip(table.columns[column], table.places, strict=True):
         name = name_at(value, column, place)
         if name is None and filled:
-            what = f"column {column!r} is {value!r}"
-            raise UserError(what, where=place, do="give every row a value")
+            problem = f"column {column!r} is {value!r}"
+            raise UserError(problem, where=place, do="give every row a value")
         check_text(name or "", place)
         names.append(name or "")
     return names
@@ -164,31 +166,31 @@ def _among(table: Table, column: str, values: Sequence[Any], filled: bool) -> li
     In a table without types, a value that is given as text is a cell as it stands.
     """
     cells = _names(table, column, filled)
-    found, wanted = set(cells), set()
+    present, matching = set(cells), set()
     for value in values:
         if table.typed or isinstance(value, str):
-            same = found & {name_of(value) or ""}
+            same = present & {name_of(value) or ""}
         else:
-            same = {cell for cell in found if _spells(cell, value)}
+            same = {cell for cell in present if _spells(cell, value)}
         if not same:
-            do = f"its values are {', '.join(sorted(found)[:SHOWN])}"
+            do = f"its values are {', '.join(sorted(present)[:SHOWN])}"
             where = f"{table.file}, column {column!r}"
             raise UserError(f"no row has the value {name_of(value)!r}", where=where, do=do)
-        wanted |= same
-    return [cell in wanted for cell in cells]
+        matching |= same
+    return [cell in matching for cell in cells]
 
 
 def _sections(table: Table, column: str, mapping: Mapping[str, str]) -> list[str | None]:
     """Return the ready-made section of each row, None where the cell is empty."""
-    known: dict[str | None, str | None] = {None: None, **dict(zip(SECTIONS, SECTIONS, strict=True))}
-    known.update(mapping)
+    section_of: dict[str | None, str | None] = {None: None, **{name: name for name in SECTIONS}}
+    section_of.update(mapping)
     sections = []
     for value, place in zip(table.columns[column], table.places, strict=True):
         name = name_of(value)
-        if name not in known:
-            do = f"known are {', '.join(filter(None, known))}; others go into section_values"
+        if name not in section_of:
+            do = f"known are {', '.join(filter(None, section_of))}; others go into section_values"
             raise UserError(f"section {name!r} in column {column!r}", where=place, do=do)
-        sections.append(known[name])
+        sections.append(section_of[name])
     return sections
 
 
@@ -197,8 +199,8 @@ def _texts(table: Table, column: str) -> list[str]:
     texts = []
     for value, place in zip(table.columns[column], table.places, strict=True):
         if value is not None and not isinstance(value, str):
-            what = f"column {column!r} is {value!r:.60}, not text"
-            raise UserError(what, where=place, do="name the column with the text")
+            problem = f"column {column!r} is {value!r:.60}, not text"
+            raise UserError(problem, where=place, do="name the column with the text")
         check_text(value or "", place)
         texts.append(value or "")
     return texts

@@ -41,7 +41,7 @@ def spaced(text: str) -> str:
     """Return a text with a space behind each word; one of scripts with spaces as it is."""
     if not has_unspaced(text):
         return text
-    return " ".join(found[0] for run in text.split() for found in PIECES.finditer(run))
+    return " ".join(match[0] for run in text.split() for match in PIECES.finditer(run))
 
 
 def parted(word: str) -> list[str]:
@@ -60,7 +60,7 @@ def begins(text: str, start: int, stop: int) -> list[int]:
     unspaced = not plain and LETTER.search(text, start, stop) is not None
     runs = [run.span() for run in WORD.finditer(text, start, stop)]
     if unspaced:
-        runs = [found.span() for run in runs for found in PIECES.finditer(text, *run)]
+        runs = [match.span() for run in runs for match in PIECES.finditer(text, *run)]
     places = [begin for begin, _ in runs]
     if any(end - begin > LONGEST for begin, end in runs):
         places = [place for run in runs for place in _pieces(text, *run)]
@@ -72,7 +72,7 @@ def begins(text: str, start: int, stop: int) -> list[int]:
 def _pieces(text: str, begin: int, end: int) -> list[int]:
     if end - begin <= LONGEST:
         return [begin]
-    return [found.start() for found in CLUSTERS.finditer(text, begin, end)]
+    return [match.start() for match in CLUSTERS.finditer(text, begin, end)]
 
 
 def inside(text: str, place: int) -> bool:

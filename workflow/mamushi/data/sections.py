@@ -64,20 +64,20 @@ def split(
     placed = np.full(len(ready), -1)
     if grouped := [row for row, name in enumerate(groups) if not (name is None or ready[row])]:
         index = {kind: number for number, kind in enumerate([True, False, *cells])}
-        own = [(bool(forget[row]), strata[row]) for row in grouped]
-        kinds = np.array([(index[cell[0]], index[cell]) for cell in own])
+        cell_of_row = [(bool(forget[row]), strata[row]) for row in grouped]
+        kinds = np.array([(index[cell[0]], index[cell]) for cell in cell_of_row])
         _, codes = np.unique([str(groups[row]) for row in grouped], return_inverse=True)
         placed[grouped] = place_groups(kinds, codes, portions, _generator(seed, "groups"))
         sections[placed >= 0] = names[placed[placed >= 0]]
     owed = {domain: np.zeros(len(names)) for domain in (True, False)}
     for domain, stratum in sorted(cells):
         rows = np.array(cells[domain, stratum])
-        there, left = placed[rows][placed[rows] >= 0], portions
-        if len(there):
-            due = len(rows) * portions - np.bincount(there, minlength=len(names))
+        grouped_parts, left = placed[rows][placed[rows] >= 0], portions
+        if len(grouped_parts):
+            due = len(rows) * portions - np.bincount(grouped_parts, minlength=len(names))
             left = np.maximum(due, 0) / max(np.maximum(due, 0).sum(), TOLERANCE)
-            owed[domain] += due - (len(rows) - len(there)) * left
-        counts, owed[domain] = apportion(len(rows) - len(there), left, owed[domain])
+            owed[domain] += due - (len(rows) - len(grouped_parts)) * left
+        counts, owed[domain] = apportion(len(rows) - len(grouped_parts), left, owed[domain])
         shuffled = _generator(seed, "split", domain, stratum).permutation(rows[placed[rows] < 0])
         sections[shuffled] = np.repeat(names, counts)
     return sections
@@ -91,16 +91,16 @@ def joined(
     first: dict[str, int] = {}
     for row, (section, group) in enumerate(zip(ready, groups, strict=True)):
         if section is not None and group is not None:
-            other = first.setdefault(group, row)
-            if ready[other] != section:
-                what = f"group {group!r} is in the section {section!r} here, and in "
-                what += f"{ready[other]!r} in {places[other]}"
+            first_row = first.setdefault(group, row)
+            if ready[first_row] != section:
+                problem = f"group {group!r} is in the section {section!r} here, and in "
+                problem += f"{ready[first_row]!r} in {places[first_row]}"
                 do = "give each group one section, or set the dataset's 'group' to null"
-                raise UserError(what, where=places[row], do=do)
-    known = [None if group is None else first.get(group) for group in groups]
+                raise UserError(problem, where=places[row], do=do)
+    first_rows = [None if group is None else first.get(group) for group in groups]
     return [
-        ready[other] if section is None and other is not None else section
-        for section, other in zip(ready, known, strict=True)
+        ready[earliest] if section is None and earliest is not None else section
+        for section, earliest in zip(ready, first_rows, strict=True)
     ]
 
 
@@ -125,6 +125,6 @@ def limited(
     return kept
 
 
-def _generator(seed: int, *what: object) -> np.random.Generator:
+def _generator(seed: int, *purpose: object) -> np.random.Generator:
     """Return a random stream for one purpose, independent of all others of the same seed."""
-    return np.random.default_rng([seed, zlib.crc32(repr(what).encode())])
+    return np.random.default_rng([seed, zlib.crc32(repr(purpose).encode())])

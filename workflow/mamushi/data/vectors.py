@@ -39,8 +39,8 @@ def parquet(path: Path, identifier: str, vector: str) -> Iterator[Part]:
         if not any(check(kind) for check in lists) or not any(
             check(kind.value_type) for check in numbers
         ):
-            what = f"column {vector!r} holds {kind}, not lists of numbers"
-            raise UserError(what, where=path, do="name the column of the vectors")
+            problem = f"column {vector!r} holds {kind}, not lists of numbers"
+            raise UserError(problem, where=path, do="name the column of the vectors")
         for batch in file.iter_batches(ROWS, columns=[identifier, vector]):
             column, names = batch.column(vector), batch.column(identifier).to_pylist()
             ids = [name_of(value) or "" for value in names]
@@ -56,18 +56,23 @@ def parquet(path: Path, identifier: str, vector: str) -> Iterator[Part]:
             lengths = np.where(column.is_null().to_numpy(zero_copy_only=False), 0, lengths)
             width = int(lengths[0]) if width is None and ids else width
             if (odd := np.flatnonzero(lengths != width)).size:
-                what = f"the vector of {ids[odd[0]]!r} has {lengths[odd[0]]} numbers, and the first"
+                row = odd[0]
+                problem = f"the vector of {ids[row]!r} has {lengths[row]} numbers, and the first"
                 do = "give all texts vectors of one width"
-                raise UserError(f"{what} one of the file {width}", where=path, do=do)
+                raise UserError(f"{problem} one of the file {width}", where=path, do=do)
             flat = pc.cast(column.flatten(), pa.float32()).to_numpy(zero_copy_only=False)
             yield ids, flat.reshape(len(ids), -1)
     except (pa.ArrowException, OSError) as error:
-        what = f"damaged or not a Parquet file ({str(error).splitlines()[0]})"
-        raise UserError(what, where=path, do="make it again") from None
+        problem = f"damaged or not a Parquet file ({str(error).splitlines()[0]})"
+        raise UserError(problem, where=path, do="make it again") from None
 
 
 def aligned(
-    parts: Iterator[Part], ids: Sequence[str], known: Collection[str], others: int, where: object
+    parts: Iterator[Part],
+    ids: Sequence[str],
+    dataset_ids: Collection[str],
+    n_left_out: int,
+    where: object,
 ) -> NDArray[np.float16]:
     """Return the vectors (ids, width) of ``ids``, in their order.
 
@@ -76,37 +81,37 @@ def aligned(
     or is unknown, a text without a vector, and a vector that float16 cannot hold.
     """
 
-    def mistake(what: str, do: str) -> UserError:
-        return UserError(what, where=where, do=do)
+    def mistake(problem: str, do: str) -> UserError:
+        return UserError(problem, where=where, do=do)
 
     row_of = {name: row for row, name in enumerate(ids)}
     seen: set[str] = set()
     unknown: list[str] = []
     vectors: NDArray[np.float16] | None = None
-    for names, found in parts:
+    for names, part in parts:
         for name in names:
             if name in seen:
                 raise mistake(f"the id {name!r} is there more than once", "give every id once")
             seen.add(name)
-        unknown += [name for name in names if name not in known]
+        unknown += [name for name in names if name not in dataset_ids]
         if vectors is None:
-            vectors = np.zeros((len(ids), found.shape[1]), dtype=np.float16)
+            vectors = np.zeros((len(ids), part.shape[1]), dtype=np.float16)
         here = [place for place, name in enumerate(names) if name in row_of]
         with np.errstate(over="ignore", invalid="ignore"):
-            small = found[here].astype(np.float16)
+            small = part[here].astype(np.float16)
         if (odd := np.flatnonzero(~np.isfinite(small).all(axis=1))).size:
             name = names[here[odd[0]]]
-            what = f"the vector of {name!r} has NaN, infinity or a number above 65504"
-            raise mistake(what, "give finite vectors, scaled alike")
+            problem = f"the vector of {name!r} has NaN, infinity or a number above 65504"
+            raise mistake(problem, "give finite vectors, scaled alike")
         vectors[[row_of[names[place]] for place in here]] = small
     lacking = [name for name in ids if name not in seen]
     if lacking or vectors is None:
-        what = (
+        problem = (
             f"{len(lacking)} of the {len(ids)} texts that are ranked have no vector, the first is"
         )
         do = "embed all texts, under the ids of the dataset"
-        raise mistake(f"{what} {lacking[0]!r}", do)
-    if len(unknown) > others:
-        what = f"{len(unknown)} of its {len(seen)} ids are not in the dataset, the first is"
-        raise mistake(f"{what} {unknown[0]!r}", "give vectors of this dataset's texts")
+        raise mistake(f"{problem} {lacking[0]!r}", do)
+    if len(unknown) > n_left_out:
+        problem = f"{len(unknown)} of its {len(seen)} ids are not in the dataset, the first is"
+        raise mistake(f"{problem} {unknown[0]!r}", "give vectors of this dataset's texts")
     return vectors

@@ -102,10 +102,10 @@ def examples(
     in_inference = counts["sections"].get(INFERENCE, {})
     groups = counts.get("groups", {}).get("inference")
     check(settings.dataset, [Need(*need) for need in needs], in_inference, groups)
-    write_table(examples, schemas.EXAMPLES, table, metadata=dict(raw.about))
+    write_table(examples, schemas.EXAMPLES, table, metadata=dict(raw.extra_metadata))
     # So that a removal list can tell that it joins what belongs together, and what its ids are.
     digest = sha256(examples)
-    origin = {"examples": digest, "rows": _rows_of(settings) | dict(raw.about)}
+    origin = {"examples": digest, "rows": _rows_of(settings) | dict(raw.extra_metadata)}
     write_table(duplicates, schemas.DUPLICATES, copies, metadata=origin)
     write_json(card, data_card(job.origin["settings"], raw, counts, digest))
 

@@ -93,7 +93,7 @@ def relearn(
             table = perplexity_table(nll, held_out.domains)
         except UserError as error:
             remedy = REMEDY if step else "lower the learning rate of what trained it"
-            raise UserError(f"relearning, after step {step}: {error.what}", do=remedy) from error
+            raise UserError(f"relearning, after step {step}: {error.problem}", do=remedy) from error
         columns["step"].append(step)
         columns["examples"].append(len(few))
         for domain, value in zip(table["domain"], table["perplexity"], strict=True):

@@ -26,8 +26,10 @@ def answered(raw: Raw, settings: Mapping[str, Any]) -> Raw:
     pairs = zip(answers, raw.forget.tolist(), strict=True)
     forget = np.array([answer == YES if answer else forget for answer, forget in pairs])
     counts = {answer: answers.count(answer) for answer in (YES, NO)}
-    about = {**raw.about, "answers": counts}
-    return replace(raw, forget=forget, labels={**raw.labels, ANSWERED: answers}, about=about)
+    metadata = {**raw.extra_metadata, "answers": counts}
+    return replace(
+        raw, forget=forget, labels={**raw.labels, ANSWERED: answers}, extra_metadata=metadata
+    )
 
 
 def answers_of(ids: Sequence[str], path: Path) -> list[str | None]:

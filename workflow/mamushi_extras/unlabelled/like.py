@@ -99,7 +99,9 @@ class CorpusRows(Raw):
         ranked = examples.filter(pc.equal(examples["section"], INFERENCE))
         corpus = ranked[f"label_{GIVEN}"].null_count
         counts = {"corpus": corpus, "of_corpus": self.given.count(None)}
-        return counts | {name: self.about[name] for name in {"screened"} & self.about.keys()}
+        return counts | {
+            name: self.extra_metadata[name] for name in {"screened"} & self.extra_metadata.keys()
+        }
 
 
 def read_corpus(settings: Mapping[str, Any]) -> CorpusRows:
@@ -139,7 +141,7 @@ def with_examples(
         group=None if raw.group is None else [*raw.group, *nothing],
         sources={**raw.sources, **files},
         dropped={"under the screen": counts["texts"] - len(raw.ids)} if counts else {},
-        about={"screened": dict(counts)} if counts else {},
+        extra_metadata={"screened": dict(counts)} if counts else {},
         margins=margins,
     )
 

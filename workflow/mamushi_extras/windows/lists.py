@@ -79,8 +79,8 @@ class CutList(DocumentList):
     def receipt(self, removal: Removal) -> dict[str, Any]:
         """Return how many of its windows' documents are there, and which are not."""
         counts = super().receipt(removal)
-        copies = sum(document_of(name) in removal.found for name in self.copied)
-        missing = [name for name in self.windows if name not in removal.found]
+        copies = sum(document_of(name) in removal.seen_ids for name in self.copied)
+        missing = [name for name in self.windows if name not in removal.seen_ids]
         return {**counts, "copies_found": copies, "not_found": missing}
 
     def report(self, removal: Removal) -> list[str]:

@@ -98,8 +98,8 @@ def divided(raw: Raw, how: Mapping[str, Any], labelled: bool) -> Raw:
             texts.append(text[start:stop])
     groups = raw.group or raw.ids
     group = [groups[row] or raw.ids[row] for row in rows]
-    about = {**raw.about, "windows": {**how, "labelled": labelled}}
-    windows = raw.take(rows, ids=ids, texts=texts, group=group, about=about)
+    metadata = {**raw.extra_metadata, "windows": {**how, "labelled": labelled}}
+    windows = raw.take(rows, ids=ids, texts=texts, group=group, extra_metadata=metadata)
     if not labelled or how["action"] != "remove":
         return windows
     return DocumentRows(**{each.name: getattr(windows, each.name) for each in fields(Raw)})
