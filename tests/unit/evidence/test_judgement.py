@@ -15,7 +15,7 @@ from mamushi.io import schemas
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Scored
 from mamushi.selection.refits import WHOLE
-from mamushi.stages import _settings as settings
+from mamushi.config import selectors as settings
 from tests.support.score_files import domains, ranks_of
 
 N1, N2 = 80, 120
