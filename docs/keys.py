@@ -37,7 +37,7 @@ ENTRIES: dict[str, list[type[Section]]] = {
 }
 """What the entries of a section are; the program checks them one by one."""
 CHANGES = ("models.NAME.training", "unlearners.NAME.training")
-"""Of these sections some keys are written, which are laid over another one: no key has a default."""
+"""Sections that are laid over another one, so that no key of them has a default."""
 NO_DEFAULT = object()
 """The default of a key that must be written, or that another section gives."""
 WORDS = {

@@ -47,7 +47,7 @@ hooks.read(workflow, config)
 
 # Configured names hold nothing that a path or a shell could read as something else.
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
-GRID = grid.comparison(config)
+GRID = config["grid"]
 CELL = ("dataset", "model", "seed")
 RATIO = config["removal"]["ratio"]
 RANKED = selectors.leading_first(config)

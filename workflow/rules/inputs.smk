@@ -4,7 +4,7 @@ import shutil
 
 # The product: the removal lists of the grid with their manifests.
 LISTS = [
-    *grid.removals(grid.of_texts(config, GRID)),
+    *grid.removals(selectors.of_texts(config, GRID)),
     *grid.manifests(config, GRID),
     *grid.spans(config, GRID),
 ]
@@ -35,19 +35,22 @@ def measurable():
 
 def language_models():
     """Nothing to wait for: says before anything runs which model of the grid is none."""
-    explained(grid.require_language_models, config, GRID)
+    explained(
+        grid.refuse, [grid.no_language_model(config, name) for name in GRID["models"]]
+    )
     return []
 
 
 def labelled(axes):
     """Nothing to wait for: says before anything runs which dataset nobody labelled."""
-    explained(grid.require_labels, config, axes)
+    explained(grid.refuse, [grid.no_labels(config, name) for name in axes["datasets"]])
     return []
 
 
 def measured(axes, results):
     """The files of axes that can be retrained and measured."""
-    explained(grid.require_measurable, config, axes)
+    pairs = itertools.product(axes["datasets"], axes["models"])
+    explained(grid.refuse, [grid.unmeasurable(config, *pair) for pair in pairs])
     return results
 
 
@@ -101,15 +104,61 @@ def sweeps():
 def retrained_curves():
     """The curves of retraining, which take part with the configured budgets."""
     axes = config["unlearning"]
-    curves = [
-        path
-        for pair in itertools.product(axes["datasets"], axes["models"])
-        for path in [
-            *grid.retrained_curves(config, *pair),
-            *grid.ends(config, *pair, axes["unlearners"]),
-        ]
-    ]
+    curves = []
+    for dataset, model in itertools.product(axes["datasets"], axes["models"]):
+        of_pair = {**axes, "datasets": [dataset], "models": [model]}
+        curves += grid.of_arms(of_pair, ["beta0"])
+        curves += grid.of_arms(of_pair, grid.retrained_arms(axes))
+        curves += grid.ends(config, dataset, model, axes["unlearners"])
     return measured(axes, curves)
+
+
+# The endpoints that say something beside models from which something was deleted.
+SPEAKING = ("base", "contaminated", "gold")
+
+
+def generations_of(wildcards):
+    """What the models of a probed run said: its endpoints, then the unlearned ones."""
+    cell = {**wildcards, "seed": int(wildcards.seed)}
+    axes = grid.probed(config)
+    unlearned = grid.unlearned_arms(axes) if cell in grid.cells(axes) else []
+    return [
+        paths.GENERATIONS.format(**cell, arm=arm) for arm in (*SPEAKING, *unlearned)
+    ]
+
+
+def probes():
+    """What the tables of the probe are made of."""
+    axes = grid.probed(config)
+    relearned = ["gold", *grid.retrained_arms(axes), *grid.unlearned_arms(axes)]
+    files_of_cells = []
+    for cell in grid.cells(axes):
+        start = arms.start(config, cell["model"])
+        files_of_cells += [
+            paths.JUDGED.format(**cell),
+            paths.PERPLEXITY.format(**cell, arm=start),
+            *(paths.RELEARNING.format(**cell, arm=arm) for arm in relearned),
+        ]
+    return measured(axes, files_of_cells)
+
+
+def unlearned_lists():
+    """What each unlearner makes of each list of the user's, and the perplexity before it."""
+    explained(grid.require_lists, config)
+    axes = config["unlearning"]
+    pairs = itertools.product(axes["unlearners"], axes["lists"])
+    listed = [
+        arms.LISTED.format(unlearner=unlearner, list=name) for unlearner, name in pairs
+    ]
+    starts = [
+        paths.PERPLEXITY.format(**cell, arm=arms.start(config, cell["model"]))
+        for cell in grid.cells(axes)
+    ]
+    return starts + [
+        path
+        for pattern in (paths.TRAINED, paths.PERPLEXITY, paths.CARD)
+        for path in grid.of_arms(axes, listed, pattern)
+    ]
 
 
 def layers_read(wildcards):
@@ -157,10 +206,10 @@ def removed_from(pattern, tokens):
     Mostly there is none of those, and the pattern serves as it is: a function in its place would
     be called for thousands of jobs in every dry run.
     """
-    if not any(grid.of_tokens(config, selector) for selector in config["selectors"]):
+    if not any(selectors.of_tokens(config, selector) for selector in config["selectors"]):
         return [] if tokens else pattern
     return branch(
-        lambda wildcards: grid.of_tokens(config, wildcards.selector) == tokens,
+        lambda wildcards: selectors.of_tokens(config, wildcards.selector) == tokens,
         then=pattern,
     )
 

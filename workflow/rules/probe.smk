@@ -27,7 +27,7 @@ rule generate:
 
 rule judge:
     input:
-        generations=lambda wildcards: grid.generations(config, {**wildcards}),
+        generations=generations_of,
         trained=paths.TRAINED.replace("{arm}", "gold"),
         model_card=of_arm(paths.MODEL_CARD, "gold"),
     output:

@@ -7,7 +7,7 @@
 rule tables:
     input:
         measurements=lambda wildcards: measured(GRID, grid.measurements(GRID)),
-        scores=lambda wildcards: grid.scores(config, GRID),
+        scores=lambda wildcards: grid.rankings(config, GRID),
     output:
         sad=in_report("sad", "Tables"),
         sad_summary=in_report("sad_summary", "Tables"),
@@ -30,10 +30,10 @@ rule tables:
 use rule tables as study_tables with:
     input:
         measurements=lambda wildcards: measured(
-            axes := grid.comparison(config, wildcards.study), grid.measurements(axes)
+            axes := config["studies"][wildcards.study], grid.measurements(axes)
         ),
-        scores=lambda wildcards: grid.scores(
-            config, grid.comparison(config, wildcards.study)
+        scores=lambda wildcards: grid.rankings(
+            config, config["studies"][wildcards.study]
         ),
     output:
         sad=paths.STUDY_TABLE_CSV.replace("{table}", "sad"),
@@ -74,7 +74,7 @@ rule subgroups:
         lambda wildcards: [
             *examples_of(GRID["datasets"]),
             *grid.measurements(GRID, paths.NLL),
-            *grid.removals(grid.of_texts(config, GRID)),
+            *grid.removals(selectors.of_texts(config, GRID)),
         ],
     output:
         csv=in_report("subgroups", "Tables"),
@@ -114,7 +114,7 @@ rule half_gap:
 # What the models said, and how fast they relearned.
 rule probes:
     input:
-        lambda wildcards: measured(config["probe"], grid.probes(config)),
+        lambda wildcards: probes(),
     output:
         generations=in_report("generations", "Unlearning"),
         relapse=in_report("relapse", "Unlearning"),

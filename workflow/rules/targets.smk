@@ -13,14 +13,11 @@ rule studies:
     input:
         lambda wildcards: [
             path
-            for study in config["studies"]
-            for path in labelled(grid.comparison(config, study))
+            for axes in config["studies"].values()
+            for path in labelled(axes)
         ],
         expand(paths.STUDY_FIGURE, study=config["studies"]),
-        [
-            grid.manifests(config, grid.comparison(config, study))
-            for study in config["studies"]
-        ],
+        [grid.manifests(config, axes) for axes in config["studies"].values()],
 
 
 # What scores and embeddings tell before any retraining: diagnostics, geometry, frontier, advice.
@@ -48,7 +45,7 @@ rule unlearning:
 # Removal lists of the user's, unlearned.
 rule unlearned:
     input:
-        lambda wildcards: explained(grid.require_lists, config) or grid.listed(config),
+        lambda wildcards: unlearned_lists(),
 
 
 # The raw files, cleaned and split: what can be checked before any GPU time is spent.

@@ -297,8 +297,8 @@ def _check_depths(full: Config) -> Iterator[str]:
             if reads_layers(full, link):
                 yield (
                     f"selectors.{link}.{keys[link]}: reads layers of a language model, and "
-                    f"{where}.models has {vectors[0]!r}, of which there are embeddings alone; write "
-                    f"{keys[link]}: [1]"
+                    f"{where}.models has {vectors[0]!r}, of which there are embeddings alone; "
+                    f"write {keys[link]}: [1]"
                 )
 
 

@@ -71,9 +71,7 @@ def check(
             count = counts.get(domain, 0)
             if count < least:
                 takes = f"{need.key}: {need.value:g} takes at least {least} {unit}{domain} texts"
-                inside = (
-                    f"the inference section of the dataset {dataset!r} has {count}"
-                )
+                inside = f"the inference section of the dataset {dataset!r} has {count}"
                 finer = ", a finer column 'group' or null" if by_group else ""
                 lines.append(f"{takes}, and {inside}; {need.do}, or give it more texts{finer}")
     if lines:

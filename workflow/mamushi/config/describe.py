@@ -11,6 +11,7 @@ from typing import Any, get_args, get_type_hints
 
 from mamushi.config.kinds import Section
 
+
 @cache
 def hints(section: type) -> dict[str, Any]:
     """Return the type of each key of a section."""

@@ -17,13 +17,6 @@ from mamushi.io.files import read_json
 from mamushi.registry import plugin
 
 Config = Mapping[str, Any]
-AXES = ("datasets", "models", "seeds", "budgets", "selectors")
-
-
-def comparison(config: Config, name: str | None = None) -> dict[str, Any]:
-    """Return the axes of the grid, or of a study."""
-    section = config["studies"][name] if name else config["grid"]
-    return {axis: section[axis] for axis in AXES}
 
 
 def is_tiny(config: Config, model: str) -> bool:
@@ -41,11 +34,6 @@ def no_language_model(config: Config, model: str) -> str | None:
     )
 
 
-def require_language_models(config: Config, axes: Mapping[str, Any]) -> None:
-    """Raise ``ConfigError`` with a line for each model of the axes that is no language model."""
-    _refuse(no_language_model(config, model) for model in axes["models"])
-
-
 def no_labels(config: Config, dataset: str) -> str | None:
     """Return why nothing is measured against gold on this dataset, if nobody labelled it."""
     if not unlabelled(config["datasets"][dataset]):
@@ -56,13 +44,9 @@ def no_labels(config: Config, dataset: str) -> str | None:
     )
 
 
-def require_labels(config: Config, axes: Mapping[str, Any]) -> None:
-    """Raise ``ConfigError`` with a line for each dataset of the axes that nobody labelled."""
-    _refuse(no_labels(config, dataset) for dataset in axes["datasets"])
-
-
-def _refuse(reasons: Iterable[str | None]) -> None:
-    if lines := list(filter(None, reasons)):
+def refuse(reasons: Iterable[str | None]) -> None:
+    """Raise ``ConfigError`` with a line for each reason, if there is one."""
+    if lines := list(dict.fromkeys(filter(None, reasons))):
         raise ConfigError(lines)
 
 
@@ -75,14 +59,11 @@ def unmeasurable(config: Config, dataset: str, model: str) -> str | None:
             f"models.{model}: is declared contaminated without the model that it was trained from, "
             f"so nothing can be retrained; name that one in models.{model}.base"
         )
-    return _unevaluated(config, dataset)
+    return _no_evaluation(config, dataset)
 
 
-def _unevaluated(config: Config, dataset: str) -> str | None:
-    """Return why nothing can be measured on this dataset, or None when it can."""
+def _no_evaluation(config: Config, dataset: str) -> str | None:
     definition = config["datasets"][dataset]
-    if reason := no_labels(config, dataset):
-        return reason
     # The loader may bring an evaluation section of its own.
     brings_section = plugin("dataset", definition["kind"]).evaluation_section
     if definition["sections"].get("evaluation") or brings_section or definition.get("section"):
@@ -97,6 +78,25 @@ def cells(axes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield every dataset, model and seed, as the wildcards of a run's folder."""
     for dataset, model, seed in product(axes["datasets"], axes["models"], axes["seeds"]):
         yield {"dataset": dataset, "model": model, "seed": seed}
+
+
+def of_arms(
+    axes: Mapping[str, Any], names: Iterable[str], pattern: str = paths.PERPLEXITY
+) -> list[str]:
+    """Return the perplexity of these arms in every cell, or what ``pattern`` has of them."""
+    names = list(names)
+    return [pattern.format(**cell, arm=arm) for cell in cells(axes) for arm in names]
+
+
+def retrained_arms(axes: Mapping[str, Any]) -> list[str]:
+    """Return the arms that were trained without the axes' lists."""
+    return [arms.retrained(*pair) for pair in product(axes["selectors"], axes["budgets"])]
+
+
+def unlearned_arms(axes: Mapping[str, Any]) -> list[str]:
+    """Return the arms that unlearned the axes' lists."""
+    names = product(axes["unlearners"], axes["selectors"], axes["budgets"])
+    return [arms.unlearned(*triple) for triple in names]
 
 
 def removals(axes: Mapping[str, Any], pattern: str = paths.REMOVAL) -> list[str]:
@@ -122,20 +122,10 @@ def manifests(config: Config, axes: Mapping[str, Any]) -> list[str]:
     return [*lists, *spans(config, every, paths.SPANS_MANIFEST)]
 
 
-def token_rankings(config: Config, axes: Mapping[str, Any]) -> list[str]:
-    """Return the selectors that rank tokens."""
-    return [name for name in axes["selectors"] if of_tokens(config, name)]
-
-
 def spans(config: Config, axes: Mapping[str, Any], pattern: str = paths.SPANS) -> list[str]:
     """Return the spans that selectors of tokens hand to retraining, or what ``pattern`` has."""
-    return removals({**axes, "selectors": token_rankings(config, axes)}, pattern)
-
-
-def scores(config: Config, axes: Mapping[str, Any]) -> list[str]:
-    """Return the ranking of every cell and selector, of texts or of tokens."""
-    patterns = [ranking(config, selector) for selector in axes["selectors"]]
-    return [pattern.format(**cell) for cell in cells(axes) for pattern in patterns]
+    names = [name for name in axes["selectors"] if of_tokens(config, name)]
+    return removals({**axes, "selectors": names}, pattern)
 
 
 def ranking(config: Config, selector: str) -> str:
@@ -144,21 +134,22 @@ def ranking(config: Config, selector: str) -> str:
     return pattern.replace("{selector}", selector)
 
 
+def rankings(config: Config, axes: Mapping[str, Any]) -> list[str]:
+    """Return the ranking of every cell and selector."""
+    patterns = [ranking(config, selector) for selector in axes["selectors"]]
+    return [pattern.format(**cell) for cell in cells(axes) for pattern in patterns]
+
+
 def predicted(config: Config) -> list[dict[str, Any]]:
     """Return the cells of the grid whose retraining can be predicted: those with a tokenizer."""
     return [run for run in cells(config["grid"]) if not no_language_model(config, run["model"])]
 
 
-def retrained(axes: Mapping[str, Any], pattern: str = paths.PERPLEXITY) -> list[str]:
-    """Return the perplexity of every retrained model, or what ``pattern`` has of it."""
-    return removals(axes, pattern.replace("{arm}", arms.RETRAINED))
-
-
 def measurements(axes: Mapping[str, Any], pattern: str = paths.PERPLEXITY) -> list[str]:
     """Return the perplexity of every cell, at its ends and at each budget, or what ``pattern`` has
     of these models."""
-    ends = [pattern.format(**cell, arm=end) for cell in cells(axes) for end in ("gold", "beta0")]
-    return ends + retrained(axes, pattern)
+    ends = of_arms(axes, ("gold", "beta0"), pattern)
+    return ends + of_arms(axes, retrained_arms(axes), pattern)
 
 
 def sweeps(config: Config) -> list[dict[str, str]]:
@@ -171,14 +162,9 @@ def sweeps(config: Config) -> list[dict[str, str]]:
 
 def curve(config: Config, pair: Mapping[str, str], budgets: Iterable[float]) -> list[str]:
     """Return the perplexities of a sweep: every seed's at ``budgets``."""
-    cell = {"dataset": pair["dataset"], "model": pair["model"]}
-    return [
-        paths.PERPLEXITY.format(
-            **cell, seed=seed, arm=arms.unlearned(pair["unlearner"], pair["selector"], budget)
-        )
-        for seed in config["unlearning"]["seeds"]
-        for budget in budgets
-    ]
+    lists = {f"{name}s": [pair[name]] for name in ("dataset", "model", "unlearner", "selector")}
+    axes = {**config["unlearning"], **lists, "budgets": list(budgets)}
+    return of_arms(axes, unlearned_arms(axes))
 
 
 def swept(config: Config, pair: Mapping[str, str]) -> list[float]:
@@ -208,21 +194,7 @@ def ends(config: Config, dataset: str, model: str, unlearners: Iterable[str]) ->
     """Return the perplexities at both ends of all curves: the start, the gold standard, and each
     unlearner on the whole forget set."""
     names = dict.fromkeys([arms.start(config, model), "gold", *map(arms.whole, unlearners)])
-    return [
-        paths.PERPLEXITY.format(dataset=dataset, model=model, seed=seed, arm=arm)
-        for seed in config["unlearning"]["seeds"]
-        for arm in names
-    ]
-
-
-def retrained_curves(config: Config, dataset: str, model: str) -> list[str]:
-    """Return the perplexities of the curves of retraining, which start at beta 0."""
-    axes = {**config["unlearning"], "datasets": [dataset], "models": [model]}
-    return [paths.PERPLEXITY.format(**cell, arm="beta0") for cell in cells(axes)] + retrained(axes)
-
-
-SAID = ("base", "contaminated", "gold")
-"""The endpoints that say something beside models from which something was deleted."""
+    return of_arms({**config["unlearning"], "datasets": [dataset], "models": [model]}, names)
 
 
 def probed(config: Config) -> dict[str, Any]:
@@ -230,62 +202,6 @@ def probed(config: Config) -> dict[str, Any]:
     keys = ("datasets", "models", "seeds", "selectors", "unlearners")
     probe = config["probe"]
     return {**{key: probe[key] for key in keys}, "budgets": [probe["budget"]]}
-
-
-def deleted(axes: Mapping[str, Any], *, retraining: bool) -> list[str]:
-    """Return the arms from which the axes' lists were deleted, by retraining or unlearners."""
-    pairs = list(product(axes["selectors"], axes["budgets"]))
-    first = [arms.retrained(*pair) for pair in pairs] if retraining else []
-    return first + [
-        arms.unlearned(unlearner, *pair) for unlearner in axes["unlearners"] for pair in pairs
-    ]
-
-
-def generations(config: Config, run: Mapping[str, Any]) -> list[str]:
-    """Return what the models of a probed run said: its endpoints, then the unlearned ones."""
-    cell = {"dataset": run["dataset"], "model": run["model"], "seed": int(run["seed"])}
-    axes = probed(config)
-    unlearned = deleted(axes, retraining=False) if cell in cells(axes) else []
-    return [paths.GENERATIONS.format(**cell, arm=arm) for arm in (*SAID, *unlearned)]
-
-
-def probes(config: Config) -> list[str]:
-    """Return what the tables of the probe are made of."""
-    axes = probed(config)
-    files = []
-    for cell in cells(axes):
-        start = arms.start(config, cell["model"])
-        files += [paths.JUDGED.format(**cell), paths.PERPLEXITY.format(**cell, arm=start)]
-        models = ("gold", *deleted(axes, retraining=True))
-        files += [paths.RELEARNING.format(**cell, arm=arm) for arm in models]
-    return files
-
-
-def left(config: Config) -> list[str]:
-    """Return what each model makes of single texts, and the lists that were removed. The base model
-    is the same for every seed, and asked once."""
-    axes = config["left"]
-    return [
-        paths.MEMBERSHIP.format(**cell, arm=arm)
-        for cell in cells(axes)
-        for arm in ("base", "contaminated", "beta0", "gold", *deleted(axes, retraining=True))
-        if arm != "base" or cell["seed"] == axes["seeds"][0]
-    ] + removals(axes)
-
-
-def listed(config: Config) -> list[str]:
-    """Return what each unlearner makes of each list of one's own, and the perplexity before it."""
-    axes = config["unlearning"]
-    files = []
-    for cell in cells(axes):
-        start = arms.start(config, cell["model"])
-        files.append(paths.PERPLEXITY.format(**cell, arm=start))
-        files += [
-            pattern.format(**cell, arm=arms.LISTED.format(unlearner=unlearner, list=name))
-            for unlearner, name in product(axes["unlearners"], axes["lists"])
-            for pattern in (paths.TRAINED, paths.PERPLEXITY, paths.CARD)
-        ]
-    return files
 
 
 def require_lists(config: Config) -> None:
@@ -298,25 +214,14 @@ def require_lists(config: Config) -> None:
             where=f"unlearning.lists.{missing[0]}" if missing else "unlearning.lists",
             do="name a file with the ids to unlearn",
         )
-    require_language_models(config, config["unlearning"])
-    for dataset in config["unlearning"]["datasets"]:
-        reason = _unevaluated(config, dataset)
-        if reason is not None:
-            raise UserError(reason)
+    axes = config["unlearning"]
+    refuse(no_language_model(config, model) for model in axes["models"])
+    refuse(no_labels(config, name) or _no_evaluation(config, name) for name in axes["datasets"])
 
 
 def shown(config: Config) -> list[dict[str, Any]]:
     """Return one run per dataset and model, the first seed's: what figures of a single run show."""
     return list(cells({**config["grid"], "seeds": config["grid"]["seeds"][:1]}))
-
-
-def require_measurable(config: Config, axes: Mapping[str, Any]) -> None:
-    """Raise ``UserError`` when a pair of the axes cannot be retrained and measured."""
-    require_language_models(config, axes)
-    for dataset, model in product(axes["datasets"], axes["models"]):
-        reason = unmeasurable(config, dataset, model)
-        if reason is not None:
-            raise UserError(f"{reason}, or ask for the target removals")
 
 
 def require_paths(config: Config, datasets: Iterable[str], models: Iterable[str]) -> None:
@@ -341,5 +246,4 @@ def require_paths(config: Config, datasets: Iterable[str], models: Iterable[str]
                 lines.append(f"models.{model}.embeddings.path: {unset} a file of vectors")
         elif definition["source"] is None:
             lines.append(f"models.{model}.source: {unset} a model's folder, or its id on the hub")
-    if lines:
-        raise ConfigError(lines)
+    refuse(lines)

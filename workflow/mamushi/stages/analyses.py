@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mamushi.config import grid
 from mamushi.config.selectors import by_chance, leading_first, of_texts, token_rankings
 from mamushi.errors import UserError
 from mamushi.running.stage import Input, Job, Output
@@ -89,13 +88,12 @@ def calibrate(
 
 
 class Predict(Cell):
-    """``max_length`` is where trainings cut texts, ``reads_words`` are the selectors that read the
-    words by which one predicts without held-out texts, and ``of_tokens`` those that rank tokens."""
+    """``max_length`` is where trainings cut texts, ``of_tokens`` are the selectors that rank tokens
+    and read the words by which one predicts without held-out texts."""
 
     selectors: list[str]
     budgets: list[float]
     max_length: int
-    reads_words: list[str]
     of_tokens: list[str]
 
     @classmethod
@@ -108,7 +106,6 @@ class Predict(Cell):
             selectors=config["grid"]["selectors"],
             budgets=frontier_budgets(config),
             max_length=config["models"][model]["training"]["max_length"],
-            reads_words=token_rankings(config),
             of_tokens=token_rankings(config),
         )
 
@@ -149,7 +146,7 @@ def predict(
         reason = str(error)
     else:
         for name, path in zip(settings.selectors, scores, strict=True):
-            if has_held_out or name not in settings.reads_words:
+            if has_held_out or name not in settings.of_tokens:
                 kind = schemas.TOKEN_SCORES if name in settings.of_tokens else schemas.SCORES
                 predicted = predictions(proxy, read_table(path, kind), budgets)
                 rows += [{**settings.cell, "selector": name, **row} for row in predicted]

@@ -29,7 +29,7 @@ class Compared(Section):
     @classmethod
     def of(cls, config: Config, *, study: str | None = None) -> Compared:
         """Return what the grid, or a study, compares."""
-        axes = grid.comparison(config, study)
+        axes = config["studies"][study] if study else config["grid"]
         return cls(grid=axes, ranked=of_texts(config, axes)["selectors"])
 
 

@@ -57,14 +57,14 @@ def likelihood_ratio(target: Floats, outside: Floats, inside: Floats, seen: Bool
     with it, higher by beta 0's mean gain. All texts share the variances (Carlini et al. 2022).
     """
     k = len(outside)
-    about = target - outside.mean(axis=0)
+    excess = target - outside.mean(axis=0)
     # Of a further model about the mean of k: its own variance, and the mean's.
     away = outside.var(axis=0, ddof=1).mean() * (1 + 1 / k)
     # Each beta 0 against the golds of the other seeds, as the model in question is.
     gains = np.concatenate(
         [(inside[i] - np.delete(outside, i, axis=0).mean(axis=0))[seen] for i in range(k)]
     )
-    return _log_normal(about, gains.mean(), gains.var(ddof=1)) - _log_normal(about, 0.0, away)
+    return _log_normal(excess, gains.mean(), gains.var(ddof=1)) - _log_normal(excess, 0.0, away)
 
 
 def _log_normal(x: Floats, mean: float, variance: float) -> Floats:
@@ -72,21 +72,21 @@ def _log_normal(x: Floats, mean: float, variance: float) -> Floats:
     return np.asarray(-((x - mean) ** 2) / (2 * variance) - np.log(variance) / 2)
 
 
-def auc(members: Floats, others: Floats, wm: Floats, wo: Floats) -> Floats:
+def auc(members: Floats, outsiders: Floats, wm: Floats, wo: Floats) -> Floats:
     """Return P(a member's score > another's), ties counted half, (B,)."""
-    above = (members[:, None] > others) + 0.5 * (members[:, None] == others)
-    found: Floats = ((wm @ above) * wo).sum(axis=1) / (_total(wm) * _total(wo))
-    return found
+    above = (members[:, None] > outsiders) + 0.5 * (members[:, None] == outsiders)
+    areas: Floats = ((wm @ above) * wo).sum(axis=1) / (_total(wm) * _total(wo))
+    return areas
 
 
-def tpr(members: Floats, others: Floats, wm: Floats, wo: Floats) -> Floats:
+def tpr(members: Floats, outsiders: Floats, wm: Floats, wo: Floats) -> Floats:
     """Return the share of members above the lowest score that at most 1% of the others exceed."""
-    order = np.argsort(-others, kind="stable")
+    order = np.argsort(-outsiders, kind="stable")
     reached = np.cumsum(wo[:, order], axis=1)
     allowed = FALSE_POSITIVES * reached[:, -1:] + 1e-9
-    limit = others[order][(reached <= allowed).sum(axis=1)]
-    found: Floats = (wm * (members > limit[:, None])).sum(axis=1) / _total(wm)
-    return found
+    limit = outsiders[order][(reached <= allowed).sum(axis=1)]
+    rates: Floats = (wm * (members > limit[:, None])).sum(axis=1) / _total(wm)
+    return rates
 
 
 def _total(weights: Floats) -> Floats:
@@ -134,23 +134,23 @@ def compare(seeds: Sequence[Scored], measure: Measure) -> Compared:
     interval of ``auc_ends``, and the difference of two that of Zou and Donner (2008).
     """
     rng = np.random.default_rng(0)
-    members = np.logical_or.reduce([one.member for one in seeds])
-    others = np.logical_or.reduce([one.other for one in seeds])
+    members = np.logical_or.reduce([seed.member for seed in seeds])
+    outsiders = np.logical_or.reduce([seed.other for seed in seeds])
     weights = np.ones((RESAMPLES + 1, len(members)))
-    for rows in map(np.flatnonzero, (members, others)):
+    for rows in map(np.flatnonzero, (members, outsiders)):
         for b in range(1, RESAMPLES + 1):
             drawn = rng.integers(len(rows), size=len(rows))
             weights[b, rows] = np.bincount(drawn, minlength=len(rows))
     both = np.array(
         [
             [
-                measure(s[one.member], s[one.other], weights[:, one.member], weights[:, one.other])
-                for s in (one.model, one.gold)
+                measure(s[seed.member], s[seed.other], weights[:, seed.member], weights[:, seed.other])
+                for s in (seed.model, seed.gold)
             ]
-            for one in seeds
+            for seed in seeds
         ]
     )
-    n = int(min(count for one in seeds for count in (one.member.sum(), one.other.sum())))
+    n = int(min(count for seed in seeds for count in (seed.member.sum(), seed.other.sum())))
     model, gold = both[:, 0], both[:, 1]
     if measure is auc:
         return _compare_aucs(model, gold, n)
@@ -162,33 +162,33 @@ def compare(seeds: Sequence[Scored], measure: Measure) -> Compared:
 def _compare_aucs(model: Floats, gold: Floats, n: int) -> Compared:
     """Compare AUCs (S, 1 + B). An error of the difference is made of those of both, each towards
     where the difference moves, and of their correlation over resamples and seeds."""
-    one, two = (_estimate_auc(found, n) for found in (model, gold))
-    covariance = np.cov(*(found[:, 1:].mean(axis=0) for found in (model, gold)))
+    first, second = (_estimate_auc(measures, n) for measures in (model, gold))
+    covariance = np.cov(*(measures[:, 1:].mean(axis=0) for measures in (model, gold)))
     if len(model) > 1:
         covariance += np.cov(model[:, 0], gold[:, 0]) / len(model)
     size = np.sqrt(covariance[0, 0] * covariance[1, 1])
     alike = covariance[0, 1] / size if size > 0 else 0.0
-    value = one.value - two.value
+    value = first.value - second.value
     lower, upper = (
         np.sqrt(max(a**2 + b**2 - 2 * alike * a * b, 0.0))
         for a, b in (
-            (one.value - one.low, two.high - two.value),
-            (one.high - one.value, two.value - two.low),
+            (first.value - first.low, second.high - second.value),
+            (first.high - first.value, second.value - second.low),
         )
     )
-    return Compared(one, two, Estimate(value, max(value - lower, -1.0), min(value + upper, 1.0)))
+    return Compared(first, second, Estimate(value, max(value - lower, -1.0), min(value + upper, 1.0)))
 
 
-def _estimate_auc(found: Floats, n: int) -> Estimate:
-    by_seed, resampled = found[:, 0], found[:, 1:].mean(axis=0)
+def _estimate_auc(measures: Floats, n: int) -> Estimate:
+    by_seed, resampled = measures[:, 0], measures[:, 1:].mean(axis=0)
     value = float(by_seed.mean())
     spread = variance_and_errors(by_seed, float(resampled.var(ddof=1)), n - 1)
     return Estimate(value, *auc_ends(value, spread[0], n, spread[1]))
 
 
-def _estimate(found: Floats, n: int, least: float) -> Estimate:
+def _estimate(measures: Floats, n: int, least: float) -> Estimate:
     """Estimate from measures (S, 1 + B), of the texts as they are first; from ``least`` to 1."""
-    by_seed, resampled = found[:, 0], found[:, 1:].mean(axis=0)
+    by_seed, resampled = measures[:, 0], measures[:, 1:].mean(axis=0)
     value = float(by_seed.mean())
     half = half_width(by_seed, float(resampled.var(ddof=1)), n - 1)
     half = half or 1 - (1 - UPPER) ** (1 / n)

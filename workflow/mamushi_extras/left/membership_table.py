@@ -57,12 +57,12 @@ def audited(grid: Mapping[str, Any], start: str, ready: bool) -> list[Audited]:
     """Return the models that are audited, gold aside: those that, or whose start, were trained on
     the forget texts of the inference section. ``start`` is the endpoint from which unlearning
     starts; ``ready`` that it was trained before, on whatever there is."""
-    found = [Audited(Source(name)) for name in (BASE, *([CONTAMINATED] if ready else []), BETA0)]
+    models = [Audited(Source(name)) for name in (BASE, *([CONTAMINATED] if ready else []), BETA0)]
     for pair in product(grid["selectors"], map(float, grid["budgets"])):
-        found.append(Audited(Source(RETRAINING, *pair), BETA0))
+        models.append(Audited(Source(RETRAINING, *pair), BETA0))
         if ready or start == BETA0:
-            found += [Audited(Source(name, *pair), start) for name in grid["unlearners"]]
-    return found
+            models += [Audited(Source(name, *pair), start) for name in grid["unlearners"]]
+    return models
 
 
 @dataclass(frozen=True)
@@ -101,26 +101,26 @@ def audit_texts(
 
 
 def _membership(cohort: Cohort, models: Sequence[Audited]) -> Iterator[Row]:
-    about: dict[str, Any] = {}
+    read_from: dict[str, Any] = {}
 
     def read(source: Source) -> list[dict[str, Floats]]:
-        return [_statistics(path, about) for path in _files(cohort, paths.MEMBERSHIP, source)]
+        return [_statistics(path, read_from) for path in _files(cohort, paths.MEMBERSHIP, source)]
 
     gold, beta0, base = (read(Source(name)) for name in (GOLD, BETA0, BASE))
-    texts = _texts(about)
-    shadows = [np.array([per_token(one) for one in found]) for found in (gold, beta0)]
+    texts = _texts(read_from)
+    shadows = [np.array([per_token(statistics) for statistics in by_seed]) for by_seed in (gold, beta0)]
 
     @cache
     def scores(source: Source) -> list[Scores]:
-        found: list[Scores] = []
-        for seed, one in enumerate(read(source)):
-            each = simple_scores(one, None if source.source == BASE else base[seed])
+        by_seed: list[Scores] = []
+        for seed, statistics in enumerate(read(source)):
+            attacks = simple_scores(statistics, None if source.source == BASE else base[seed])
             if len(cohort.seeds) >= FEWEST_SEEDS:
                 outside, inside = (np.delete(shadow, seed, axis=0) for shadow in shadows)
-                ratio = likelihood_ratio(per_token(one), outside, inside, texts.ranked)
-                each["likelihood_ratio"] = ratio
-            found.append(each)
-        return found
+                ratio = likelihood_ratio(per_token(statistics), outside, inside, texts.ranked)
+                attacks["likelihood_ratio"] = ratio
+            by_seed.append(attacks)
+        return by_seed
 
     def why_not(source: Source, attack: str) -> str | None:
         if attack == "reference" and source.source == BASE:
@@ -132,13 +132,13 @@ def _membership(cohort: Cohort, models: Sequence[Audited]) -> Iterator[Row]:
     yield from _rows(cohort, models, texts, scores, why_not)
 
 
-def _statistics(path: Path, about: dict[str, Any]) -> dict[str, Floats]:
+def _statistics(path: Path, texts_read: dict[str, Any]) -> dict[str, Floats]:
     """Read what a model makes of each text (n,). Raises ``UserError`` for a file of others."""
     table = read_table(path, LIKELIHOODS).to_pydict()
     here = {name: table.pop(name) for name in ("id", "section")}
     # Those of the first file count.
-    about.update({} if about else here)
-    if about != here:
+    texts_read.update({} if texts_read else here)
+    if texts_read != here:
         problem = "is of other texts than the others"
         raise UserError(problem, where=path, do="delete it and run again")
     return {name: np.array(values, dtype=np.float64) for name, values in table.items()}
@@ -150,9 +150,9 @@ def _files(cohort: Cohort, pattern: str, source: Source) -> list[Path]:
     return [files[0]] * len(files) if source.source == BASE else files
 
 
-def _texts(about: Mapping[str, Sequence[Any]]) -> Texts:
-    ranked = np.array([section == INFERENCE for section in about["section"]], dtype=bool)
-    return Texts(about["id"], ranked)
+def _texts(texts_read: Mapping[str, Sequence[Any]]) -> Texts:
+    ranked = np.array([section == INFERENCE for section in texts_read["section"]], dtype=bool)
+    return Texts(texts_read["id"], ranked)
 
 
 def _roles(texts: Texts, model: Audited, lists: Sequence[Sequence[str]]) -> Iterator[Roles]:
@@ -183,21 +183,21 @@ def _rows(
             head |= {"members": roles.members}
             for attack, (name, measure) in product(ATTACKS, MEASURES.items()):
                 # Seeds may remove other numbers of texts: the least of them.
-                asked, others = int(roles.member.sum(axis=1).min()), int(roles.other.sum())
+                n_members, n_outsiders = int(roles.member.sum(axis=1).min()), int(roles.other.sum())
                 row = {**cohort.at, **head, "attack": attack, "measure": name}
-                row |= {"texts": asked, "others": others, "seeds": len(roles.member)}
-                why = why_not(source, attack) or _too_few(asked, others, measure)
+                row |= {"texts": n_members, "others": n_outsiders, "seeds": len(roles.member)}
+                why = why_not(source, attack) or _too_few(n_members, n_outsiders, measure)
                 if why is None:
                     row |= _compare_with_gold(roles, attack, ours, gold, start, measure)
                 yield {**row, "why": why}
 
 
-def _too_few(texts: int, others: int, measure: Measure) -> str | None:
+def _too_few(texts: int, n_outsiders: int, measure: Measure) -> str | None:
     if texts < FEWEST:
         return f"{texts} texts; an estimate takes at least {FEWEST}"
     least = FEWEST if measure is auc else FEWEST_OTHERS
-    if others < least:
-        return f"{others} held-out texts to compare with; this measure takes at least {least}"
+    if n_outsiders < least:
+        return f"{n_outsiders} held-out texts to compare with; this measure takes at least {least}"
     return None
 
 
@@ -211,19 +211,19 @@ def _compare_with_gold(
 ) -> Row:
     """Return the columns of ``schemas.MEMBERSHIP`` that need an estimate, by scores of seeds."""
 
-    def compared(one: Sequence[Scores], two: Sequence[Scores]) -> Compared:
-        every = zip(one, two, roles.member, strict=True)
-        found = [Scored(a[attack], b[attack], member, roles.other) for a, b, member in every]
-        return compare(found, measure)
+    def compared(first: Sequence[Scores], second: Sequence[Scores]) -> Compared:
+        every = zip(first, second, roles.member, strict=True)
+        scored = [Scored(a[attack], b[attack], member, roles.other) for a, b, member in every]
+        return compare(scored, measure)
 
-    found = compared(ours, gold)
-    row: Row = {"value": found.model.value, "low": found.model.low, "high": found.model.high}
-    for name, each in (("gold", found.gold), ("difference", found.difference)):
-        row |= {name: each.value, f"{name}_low": each.low, f"{name}_high": each.high}
+    against_gold = compared(ours, gold)
+    row: Row = {"value": against_gold.model.value, "low": against_gold.model.low, "high": against_gold.model.high}
+    for name, estimate in (("gold", against_gold.gold), ("difference", against_gold.difference)):
+        row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
     if start is not None:
         row["start"] = compared(start, start).model.value
-    row["at_fault"] = not found.gold.low <= CHANCE[measure] <= found.gold.high
-    low, high = found.difference.low, found.difference.high
+    row["at_fault"] = not against_gold.gold.low <= CHANCE[measure] <= against_gold.gold.high
+    low, high = against_gold.difference.low, against_gold.difference.high
     relation = "more than" if low > 0 else "less than" if high < 0 else "not told from"
     row["verdict"] = f"{relation} gold"
     return row

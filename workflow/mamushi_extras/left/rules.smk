@@ -1,6 +1,20 @@
 # What is left of single forget texts in the models after a deletion, beside gold.
 
 
+def left_inputs():
+    """What each model makes of single texts, and the lists that were removed. The base model is the
+    same for every seed, and asked once."""
+    axes = config["left"]
+    names = ["contaminated", "beta0", "gold", *grid.retrained_arms(axes)]
+    names += grid.unlearned_arms(axes)
+    first = {**axes, "seeds": axes["seeds"][:1]}
+    likelihoods = [
+        *grid.of_arms(first, ["base"], paths.MEMBERSHIP),
+        *grid.of_arms(axes, names, paths.MEMBERSHIP),
+    ]
+    return measured(axes, likelihoods + grid.removals(axes))
+
+
 rule membership:
     input:
         trained=trained_of(),
@@ -30,7 +44,7 @@ rule membership:
 
 rule left_tables:
     input:
-        lambda wildcards: measured(config["left"], grid.left(config)),
+        lambda wildcards: left_inputs(),
     output:
         membership=in_report("membership", "What is left"),
         parquet=paths.TABLE.replace("{table}", "membership"),

@@ -57,8 +57,8 @@ def membership(
     model, accelerator = open_arm(model_card, trained, unlearned, settings)
     likelihoods = text_nll(model, texts, job.execution.batch_tokens, accelerator)
     if not np.isfinite(likelihoods.nll).all():
-        what = "the likelihood of a text is not finite: the model diverged"
-        raise UserError(what, do="lower its learning rate")
+        problem = "the likelihood of a text is not finite: the model diverged"
+        raise UserError(problem, do="lower its learning rate")
     if accelerator.is_main_process:
         columns = {**nll_table(likelihoods, texts.ids), "section": sections}
         write_table(out, LIKELIHOODS, columns, metadata=job.origin)

@@ -10,7 +10,7 @@ rule ranking:
         stability=expand(paths.STABILITY, selector=RANKED, allow_missing=True),
         tokens=expand(
             paths.TOKENS_SHOWN,
-            selector=grid.token_rankings(config, GRID),
+            selector=selectors.token_rankings(config),
             allow_missing=True,
         ),
     output:
