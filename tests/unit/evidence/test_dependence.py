@@ -65,7 +65,7 @@ def test_of_independent_texts_few_worlds_are_said_to_be_too_close(kind: str) -> 
             x += 1.5 * rng.normal(size=(8, 96))[rng.integers(8, size=400)]
         elif kind == "bent":
             x = np.tanh(x[:, :8] @ rng.normal(size=(8, 96)) / 2)
-        found += close_texts(x + forget[:, None] * np.eye(96)[0], forget).found
+        found += close_texts(x + forget[:, None] * np.eye(96)[0], forget).dependent
     assert found <= 3
 
 
@@ -74,7 +74,7 @@ def test_groups_that_share_many_directions_are_seen_and_put_together(size: int, 
     rng, forget = np.random.default_rng(0), np.arange(400) < 150
     wide = np.concatenate([vectors(rng, n, 300, size, icc) for n in (150, 250)])
     seen = close_texts(wide, forget)
-    assert seen.found and seen.looked_at == 400 and seen.texts >= 300
+    assert seen.dependent and seen.looked_at == 400 and seen.texts >= 300
     truly = np.concatenate([np.arange(150) // size, 1000 + np.arange(250) // size])
     together = seen.groups[:, None] == seen.groups
     same = truly[:, None] == truly

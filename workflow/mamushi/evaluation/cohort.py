@@ -36,8 +36,8 @@ class Source:
         """Its name among the models of a cell."""
         if self.selector is None or self.beta is None:
             return self.source
-        made = arms.RETRAINING if self.source == RETRAINING else self.source
-        return arms.unlearned(made, self.selector, self.beta)
+        method = arms.RETRAINING if self.source == RETRAINING else self.source
+        return arms.unlearned(method, self.selector, self.beta)
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Cohort:
         """Its columns in tables."""
         return {"dataset": self.dataset, "model": self.model}
 
-    def files(self, pattern: str, **more: str) -> list[Path]:
+    def files(self, pattern: str, **wildcards: str) -> list[Path]:
         """Return the file of each seed."""
-        return [paths.under(self.root, pattern, **self.at, seed=s, **more) for s in self.seeds]
+        return [paths.under(self.root, pattern, **self.at, seed=s, **wildcards) for s in self.seeds]
 
     def lists(self, source: Source) -> list[list[str]]:
         """Return the ids in the removal list of each seed; none for an endpoint."""
@@ -101,13 +101,13 @@ class Cohort:
 
         Raises ``UserError`` for a file that is missing, damaged or of other texts.
         """
-        found = []
+        by_seed = []
         for path in self.files(pattern, arm=arm):
             tokens, nll = read_nll(path, self.ids)
             if not np.array_equal(tokens, self.tokens):
                 raise UserError("has texts cut at another length", where=path, do="run again")
-            found.append(nll)
-        return np.array(found)
+            by_seed.append(nll)
+        return np.array(by_seed)
 
     @cached_property
     def gold(self) -> Floats:

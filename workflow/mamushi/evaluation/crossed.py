@@ -206,20 +206,20 @@ def pooled_variance(by_seed: Floats, apart: Floats, factor: float) -> tuple[floa
     arms, seeds = by_seed.shape
     if seeds < FEWEST_SEEDS or arms < FEWEST_ARMS:
         return None
-    own = float(apart.var(ddof=1))
+    variance = float(apart.var(ddof=1))
     level = by_seed.mean(axis=1, keepdims=True) + by_seed.mean(axis=0, keepdims=True)
     left, freedom = by_seed - level + by_seed.mean(), float((arms - 1) * (seeds - 1))
     whole = factor * float((left**2).sum()) / freedom
-    if whole <= 0 or min(levene(*left).pvalue, f.sf(own / whole, seeds - 1, freedom)) < DOUBT:
+    if whole <= 0 or min(levene(*left).pvalue, f.sf(variance / whole, seeds - 1, freedom)) < DOUBT:
         return None
-    return max(own, whole), freedom
+    return max(variance, whole), freedom
 
 
 def _with_pooled(parts: Parts, variance: float, freedom: float, *, seeds: int) -> Parts:
     """Return the parts with another variance over seeds of the first mean; correlations stay."""
-    own = float(parts.seeds[0, 0])
+    unpooled = float(parts.seeds[0, 0])
     factor = np.ones(len(parts.seeds))
-    factor[0] = np.sqrt(variance / seeds / own) if own > 0 else 0.0
+    factor[0] = np.sqrt(variance / seeds / unpooled) if unpooled > 0 else 0.0
     over_seeds = parts.seeds * np.outer(factor, factor)
     over_seeds[0, 0] = variance / seeds
     return Parts(over_seeds, parts.texts, parts.rest, freedom, parts.text_freedom)

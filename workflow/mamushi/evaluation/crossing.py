@@ -19,7 +19,7 @@ def recovery(ppl: npt.ArrayLike, start: npt.ArrayLike, gold: npt.ArrayLike) -> F
     Arguments broadcast. NaN where gold is not above the start: there is nothing to recover.
     """
     at, low, high = (
-        np.asarray(each, dtype=np.float64) for each in np.broadcast_arrays(ppl, start, gold)
+        np.asarray(values, dtype=np.float64) for values in np.broadcast_arrays(ppl, start, gold)
     )
     return np.divide(at - low, high - low, out=np.full(at.shape, np.nan), where=high > low)
 
@@ -34,10 +34,10 @@ def first_crossings(beta: npt.ArrayLike, heights: npt.ArrayLike, target: float) 
     reached = y >= target
     after = np.argmax(reached, axis=1)
     before = np.maximum(after - 1, 0)
-    each = np.arange(len(y))
-    rise = y[each, after] - y[each, before]
+    curves = np.arange(len(y))
+    rise = y[curves, after] - y[curves, before]
     # A curve that starts at the target or above crosses at its first point: no way to go.
-    part = np.divide(target - y[each, before], rise, out=np.zeros(len(y)), where=after > 0)
+    part = np.divide(target - y[curves, before], rise, out=np.zeros(len(y)), where=after > 0)
     # Rounded, the last part of the way may be a hair longer than the step.
     crossing = np.minimum(x[before] + part * (x[after] - x[before]), x[after])
     return np.where(reached.any(axis=1), crossing, np.inf)
@@ -45,8 +45,8 @@ def first_crossings(beta: npt.ArrayLike, heights: npt.ArrayLike, target: float) 
 
 def first_crossing(beta: npt.ArrayLike, height: npt.ArrayLike, target: float) -> float | None:
     """Return the smallest budget at which one curve reaches ``target``; None if it never does."""
-    (found,) = first_crossings(beta, np.atleast_2d(np.asarray(height)), target)
-    return float(found) if np.isfinite(found) else None
+    (crossing,) = first_crossings(beta, np.atleast_2d(np.asarray(height)), target)
+    return float(crossing) if np.isfinite(crossing) else None
 
 
 def recrossings(height: npt.ArrayLike, target: float) -> int:
@@ -72,6 +72,8 @@ def refine(
         return []
     reached = int(np.argmax(np.asarray(height) >= target))
     # In the steps that a budget may have.
-    low, high, step = (round(10**6 * float(each)) for each in (x[reached - 1], x[reached], fine))
+    low, high, step = (
+        round(10**6 * float(budget)) for budget in (x[reached - 1], x[reached], fine)
+    )
     inside = range((low // step + 1) * step, high, step)
     return [float(Fraction(k, 10**6)) for k in inside]

@@ -47,11 +47,11 @@ def read_perplexity(path: str | Path) -> Perplexity:
     """
     rows = {row["domain"]: row for row in read_table(path, schemas.PERPLEXITY).to_pylist()}
     ends = [rows[domain] for domain in (FORGET, RETAIN)]
-    found = Perplexity(*(row["perplexity"] for row in ends), *(row["nll"] for row in ends))
-    if not all(math.isfinite(value) for value in vars(found).values()):
+    perplexity = Perplexity(*(row["perplexity"] for row in ends), *(row["nll"] for row in ends))
+    if not all(math.isfinite(value) for value in vars(perplexity).values()):
         do = "look for a diverging loss in the model's train_log.parquet"
         raise UserError("the perplexity is not a finite number", where=path, do=do)
-    return found
+    return perplexity
 
 
 def read_arm(root: str | Path, cell: Mapping[str, Any], arm: str) -> Perplexity:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mamushi.config import arms
 from mamushi.evaluation.cohort import Cohort, cohorts
 from mamushi.evaluation.crossed import Effect, contrast, pooled_variance
-from mamushi.evaluation.paired import holm, known
+from mamushi.evaluation.paired import finite_or_none, holm
 from mamushi.evaluation.sad import Floats
 from mamushi.evaluation.summary import BASELINE
 from mamushi.io import paths, schemas
@@ -58,22 +58,24 @@ class Budget:
     ) -> Effect:
         """Return how much models a predict one domain worse than b, in nats per token or as a share
         of the gap; see ``crossed.contrast``."""
-        own = self.forget == forget
-        groups = None if self.groups is None else self.groups[own]
-        ends = {"beta0": self.beta0[:, own], "gold": self.gold[:, own]} if share else {}
-        return contrast(a[:, own], b[:, own], self.tokens[own], groups, pooled=pooled, **ends)
+        inside = self.forget == forget
+        groups = None if self.groups is None else self.groups[inside]
+        ends = {"beta0": self.beta0[:, inside], "gold": self.gold[:, inside]} if share else {}
+        return contrast(
+            a[:, inside], b[:, inside], self.tokens[inside], groups, pooled=pooled, **ends
+        )
 
-    def apart(self, one: str, other: str) -> tuple[Effect, bool]:
+    def apart(self, selector: str, reference: str) -> tuple[Effect, bool]:
         """Return how much more of the gap one selector recovers than another, and whether its error
         is pooled over all lists of the budget."""
-        own = self.forget
-        a, b = self.nll(one), self.nll(other)
-        every, tokens = np.concatenate(list(self.lists.values())), self.tokens[own].sum()
-        by_arm, by_seed = (nll[..., own].sum(axis=-1) / tokens for nll in (every, a - b))
-        factor = 1 / len(self.lists[one]) + 1 / len(self.lists[other])
+        inside = self.forget
+        a, b = self.nll(selector), self.nll(reference)
+        every, tokens = np.concatenate(list(self.lists.values())), self.tokens[inside].sum()
+        by_arm, by_seed = (nll[..., inside].sum(axis=-1) / tokens for nll in (every, a - b))
+        factor = 1 / len(self.lists[selector]) + 1 / len(self.lists[reference])
         pooled = pooled_variance(by_arm, by_seed, factor)
-        found = self.contrast(a, b, forget=True, share=True, pooled=pooled)
-        return found, pooled is not None
+        difference = self.contrast(a, b, forget=True, share=True, pooled=pooled)
+        return difference, pooled is not None
 
 
 def non_inferior(change: Effect, margin: float) -> str:
@@ -96,21 +98,21 @@ def rows_of(budget: Budget, margin: float) -> Iterator[tuple[Row, Effect | None]
         row |= ends_of("retain_change", retain)
         row |= {"retain_margin": margin, "non_inferior": non_inferior(retain, margin)}
         row["withheld"] = recovered.reason or retain.reason
-        more = None
+        gained = None
         if selector != BASELINE and BASELINE in budget.lists:
-            more, row["pooled"] = budget.apart(selector, BASELINE)
+            gained, row["pooled"] = budget.apart(selector, BASELINE)
             by_retain = budget.contrast(nll, budget.nll(BASELINE), forget=False)
-            row |= ends_of("recovered_vs_random", more) | {"p": known(more.p)}
+            row |= ends_of("recovered_vs_random", gained) | {"p": finite_or_none(gained.p)}
             row |= ends_of("retain_vs_random", by_retain)
-        yield row, more
+        yield row, gained
 
 
-def ends_of(name: str, found: Effect) -> Row:
+def ends_of(name: str, effect: Effect) -> Row:
     """Return an effect and its interval under the names of columns."""
     return {
-        name: known(found.estimate),
-        f"{name}_low": known(found.low),
-        f"{name}_high": known(found.high),
+        name: finite_or_none(effect.estimate),
+        f"{name}_low": finite_or_none(effect.low),
+        f"{name}_high": finite_or_none(effect.high),
     }
 
 
@@ -136,7 +138,7 @@ def _family(
     texts = cohort.texts
     groups = None if texts.groups is None else texts.groups[counted]
     beta0, gold = (cohort.nll(end)[:, counted] for end in ("beta0", "gold"))
-    found: list[tuple[Row, Effect | None]] = []
+    family: list[tuple[Row, Effect | None]] = []
     for beta in sorted(grid["budgets"]):
         lists: dict[str, list[Floats]] = {}
         for name, pooled in of.items():
@@ -148,9 +150,9 @@ def _family(
         )
         steps = _steps(cohort, [arms.retrained(name, beta) for name in of])
         head = {**cohort.at, "beta": float(beta), **steps}
-        found += [(head | row, more) for row, more in rows_of(budget, margin)]
-    _compare(found)
-    return [row for row, _ in found]
+        family += [(head | row, gained) for row, gained in rows_of(budget, margin)]
+    _compare(family)
+    return [row for row, _ in family]
 
 
 def _compare(family: Sequence[tuple[Row, Effect | None]]) -> None:
@@ -162,7 +164,7 @@ def _compare(family: Sequence[tuple[Row, Effect | None]]) -> None:
             continue
         needed = effect.seeds(comparisons) if comparisons else None
         row["seeds_needed_low"], row["seeds_needed_high"] = needed or (None, None)
-        row |= {"p_holm": known(corrected), "comparisons": comparisons}
+        row |= {"p_holm": finite_or_none(corrected), "comparisons": comparisons}
 
 
 def _steps(cohort: Cohort, retrained: Sequence[str]) -> Row:
@@ -172,6 +174,6 @@ def _steps(cohort: Cohort, retrained: Sequence[str]) -> Row:
         return [read_json(path) for path in cohort.files(paths.CARD, arm=arm)]
 
     gold = cards("gold")
-    others = [[card["steps"] for card in cards(arm)] for arm in ("beta0", *retrained)]
-    equal = all(steps == [card["steps"] for card in gold] for steps in others)
+    steps_of_arms = [[card["steps"] for card in cards(arm)] for arm in ("beta0", *retrained)]
+    equal = all(steps == [card["steps"] for card in gold] for steps in steps_of_arms)
     return {"steps": gold[0]["settings"]["training"]["steps"], "equal_steps": equal}

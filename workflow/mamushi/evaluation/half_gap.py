@@ -24,7 +24,7 @@ from mamushi.evaluation.crossing import (
     recrossings,
 )
 from mamushi.evaluation.curves import Grid, Perplexity, read_arm
-from mamushi.evaluation.paired import known, t_quantile
+from mamushi.evaluation.paired import finite_or_none, t_quantile
 from mamushi.evaluation.sad import Floats
 from mamushi.evaluation.summary import BASELINE
 from mamushi.io import paths, schemas
@@ -101,7 +101,7 @@ def _run_rows(
             for point, share in zip(points, shares, strict=True):
                 row = {**run, "unlearner": unlearner, "selector": selector, **vars(point)}
                 row |= {**row.pop("at").columns(), **start.columns("start_")}
-                yield {**row, **gold.columns("gold_"), "recovery": known(share)}
+                yield {**row, **gold.columns("gold_"), "recovery": finite_or_none(share)}
 
 
 def _retrained(run: Row, selector: str, budgets: Sequence[float], root: str | Path) -> list[Point]:
@@ -128,8 +128,8 @@ def _unlearned(
 
 def _point(run: Row, beta: float, arm: str, root: str | Path) -> Point:
     card = read_json(paths.under(root, paths.CARD, **run, arm=arm))
-    made = card["removed"], card["steps"], card.get("stopped_at")
-    return Point(beta, *made, read_arm(root, run, arm))
+    counts = card["removed"], card["steps"], card.get("stopped_at")
+    return Point(beta, *counts, read_arm(root, run, arm))
 
 
 @dataclass(frozen=True)
@@ -171,9 +171,9 @@ def half_gap_table(points: pa.Table, *, target: float, retain_cap: float) -> pa.
     for row in points.to_pylist():
         groups.setdefault((row["dataset"], row["model"]), []).append(row)
     rows = [
-        {"dataset": dataset, "model": model, **found}
+        {"dataset": dataset, "model": model, **row_of_pair}
         for (dataset, model), group in groups.items()
-        for found in _pair_rows(group, target, retain_cap)
+        for row_of_pair in _pair_rows(group, target, retain_cap)
     ]
     return pa.Table.from_pylist(rows, schema=schemas.HALF_GAP.schema)
 
@@ -191,24 +191,24 @@ def _pair_rows(rows: list[Row], target: float, retain_cap: float) -> Iterator[Ro
     }
     pairs = list(dict.fromkeys((row["unlearner"], row["selector"]) for row in rows))
     curves = {pair: _curves(rows, pair, seeds) for pair in pairs if seeds}
-    found = {pair: crossing(curve, target) for pair, curve in curves.items()}
+    crossings = {pair: crossing(curve, target) for pair, curve in curves.items()}
     for unlearner, selector in pairs:
         row = {"unlearner": unlearner, "selector": selector, **level}
         row["paper_budget"] = HALF_GAPS.get((unlearner, selector))
-        at = found.get((unlearner, selector))
+        at = crossings.get((unlearner, selector))
         if at is None:
             yield {**row, "censored": True, "recrossings": 0}
         else:
             curve = curves[unlearner, selector]
-            again = recrossings(curve.recovery.mean(axis=0), target)
-            row |= {"recrossings": again, **_describe(curve, at, retain_cap)}
-            yield {**row, **_saving(at, found.get((unlearner, BASELINE)))}
+            falls = recrossings(curve.recovery.mean(axis=0), target)
+            row |= {"recrossings": falls, **_describe(curve, at, retain_cap)}
+            yield {**row, **_saving(at, crossings.get((unlearner, BASELINE)))}
 
 
 def _curves(rows: list[Row], pair: tuple[str, str], seeds: Sequence[int]) -> Curves:
-    own = [row for row in rows if (row["unlearner"], row["selector"]) == pair]
-    own.sort(key=lambda row: float(row["beta"]))
-    by_seed = [[row for row in own if row["seed"] == seed] for seed in seeds]
+    points = [row for row in rows if (row["unlearner"], row["selector"]) == pair]
+    points.sort(key=lambda row: float(row["beta"]))
+    by_seed = [[row for row in points if row["seed"] == seed] for seed in seeds]
     return Curves(
         beta=np.array([row["beta"] for row in by_seed[0]]),
         recovery=np.array([[row["recovery"] for row in curve] for curve in by_seed]),
@@ -240,7 +240,7 @@ def _interval(curves: Curves, target: float) -> tuple[float | None, float | None
     seeds, mean = len(recovery), recovery.mean(axis=0)
     half = t_quantile(seeds - 1) * recovery.std(axis=0, ddof=1) / np.sqrt(seeds)
     low, high = first_crossings(beta, np.stack([mean + half, mean - half]), target)
-    return known(low), known(high)
+    return finite_or_none(low), finite_or_none(high)
 
 
 def _describe(curves: Curves, at: Crossing, retain_cap: float) -> Row:

@@ -21,10 +21,10 @@ def t_quantile(freedom: float) -> float:
 
 def interval(values: npt.ArrayLike) -> tuple[float, float]:
     """Return the 95% t interval of the mean of ``values`` (seeds,); NaN for one seed."""
-    found = np.asarray(values, dtype=np.float64)
-    if len(found) == 1:
+    by_seed = np.asarray(values, dtype=np.float64)
+    if len(by_seed) == 1:
         return np.nan, np.nan
-    mean, half = float(found.mean()), t_quantile(len(found) - 1) * standard_error(found)
+    mean, half = float(by_seed.mean()), t_quantile(len(by_seed) - 1) * standard_error(by_seed)
     return mean - half, mean + half
 
 
@@ -57,19 +57,19 @@ def p_value(differences: npt.ArrayLike) -> float:
     """
     from scipy.stats import t
 
-    found = np.asarray(differences, dtype=np.float64)
-    error = standard_error(found)
-    return float(2 * t.sf(abs(found.mean() / error), len(found) - 1)) if error > 0 else np.nan
+    by_seed = np.asarray(differences, dtype=np.float64)
+    error = standard_error(by_seed)
+    return float(2 * t.sf(abs(by_seed.mean() / error), len(by_seed) - 1)) if error > 0 else np.nan
 
 
 def holm(p: npt.ArrayLike) -> Floats:
     """Correct the p values (comparisons,) of a family for their number (Holm 1979). A NaN is no
     comparison, and stays."""
-    found = np.asarray(p, dtype=np.float64)
-    corrected = np.full(len(found), np.nan)
+    values = np.asarray(p, dtype=np.float64)
+    corrected = np.full(len(values), np.nan)
     # NaN sorts last.
-    order = np.argsort(found)[: np.count_nonzero(~np.isnan(found))]
-    steps = found[order] * np.arange(len(order), 0, -1)
+    order = np.argsort(values)[: np.count_nonzero(~np.isnan(values))]
+    steps = values[order] * np.arange(len(order), 0, -1)
     corrected[order] = np.minimum(np.maximum.accumulate(steps), 1)
     return corrected
 
@@ -129,6 +129,6 @@ def _power(effect: float, seeds: int, level: float) -> float:
     return float(nct.sf(limit, seeds - 1, effect * np.sqrt(seeds)))
 
 
-def known(value: float) -> float | None:
+def finite_or_none(value: float) -> float | None:
     """Return a number for a table, where null stands for one that is not finite."""
     return float(value) if np.isfinite(value) else None

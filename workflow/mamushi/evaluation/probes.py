@@ -17,7 +17,7 @@ from mamushi.errors import UserError
 from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
 from mamushi.evaluation.curves import read_perplexity
 from mamushi.evaluation.masking import mask
-from mamushi.evaluation.paired import interval, known, seeds_range
+from mamushi.evaluation.paired import finite_or_none, interval, seeds_range
 from mamushi.evaluation.sad import Floats
 from mamushi.evaluation.texts import repetition
 from mamushi.io import paths, schemas
@@ -62,7 +62,7 @@ class Continuations:
 
 
 def generations_table(
-    run: Mapping[str, Any], prompts: Sequence[str], said: Sequence[Continuations]
+    run: Mapping[str, Any], prompts: Sequence[str], answers: Sequence[Continuations]
 ) -> pa.Table:
     """Return the table ``generations`` of one run: prompt by prompt, what each model said.
 
@@ -71,15 +71,15 @@ def generations_table(
     rows = [
         {
             **{key: run[key] for key in ("dataset", "model", "seed")},
-            **asdict(one.source),
+            **asdict(answer.source),
             "prompt": prompt,
-            "text": mask(one.texts[place]),
-            "tokens": len(one.tokens[place]),
-            "repetition": repetition(one.tokens[place]),
-            "gold_log_likelihood": float(one.log_likelihoods[place]),
+            "text": mask(answer.texts[place]),
+            "tokens": len(answer.tokens[place]),
+            "repetition": repetition(answer.tokens[place]),
+            "gold_log_likelihood": float(answer.log_likelihoods[place]),
         }
         for place, prompt in enumerate(prompts)
-        for one in sorted(said, key=lambda one: _place(one.source))
+        for answer in sorted(answers, key=lambda answer: _place(answer.source))
     ]
     return pa.Table.from_pylist(rows, schema=schemas.GENERATIONS.schema)
 
@@ -117,19 +117,21 @@ def relapse_table(grid: Grid, starts: Mapping[str, str], root: str | Path = "res
     ``starts`` names, by model, the endpoint that unlearning starts from. Raises ``UserError`` that
     names the first missing or damaged file.
     """
-    rows = [row for each in cohorts(grid, root) for row in _back(each, grid, starts[each.model])]
+    rows = [
+        row for cohort in cohorts(grid, root) for row in _back(cohort, grid, starts[cohort.model])
+    ]
     return pa.Table.from_pylist(rows, schema=schemas.RELAPSE.schema)
 
 
 def _back(cohort: Cohort, grid: Grid, endpoint: str) -> Iterator[dict[str, Any]]:
     start = [read_perplexity(path) for path in cohort.files(paths.PERPLEXITY, arm=endpoint)]
-    level = np.array([one.nll_forget for one in start])
+    level = np.array([perplexity.nll_forget for perplexity in start])
     gold, seeds = _curves(cohort, "gold"), len(cohort.seeds)
     names = (RETRAINING, *grid["unlearners"])
     for source in starmap(Source, product(names, grid["selectors"], map(float, grid["budgets"]))):
         nll = _curves(cohort, source.arm)
         for step in sorted(nll)[1:]:
-            regained, theirs = ((one[0] - one[step])[:, 0] for one in (nll, gold))
+            regained, theirs = ((curve[0] - curve[step])[:, 0] for curve in (nll, gold))
             excess = regained - theirs
             low, high = interval(excess)
             spread = float(excess.std(ddof=1)) if seeds > 1 else 0.0
@@ -140,7 +142,7 @@ def _back(cohort: Cohort, grid: Grid, endpoint: str) -> Iterator[dict[str, Any]]
                 **{"step": step, "seeds": seeds, "raised": float((nll[0][:, 0] - level).mean())},
                 **{"regained": float(regained.mean()), "gold_regained": float(theirs.mean())},
                 **{"excess": float(excess.mean())},
-                **{"excess_low": known(low), "excess_high": known(high)},
+                **{"excess_low": finite_or_none(low), "excess_high": finite_or_none(high)},
                 "retain_lost": float((nll[step] - nll[0])[:, 1].mean()),
                 **dict(zip(("seeds_needed_low", "seeds_needed_high"), needed, strict=True)),
                 "why": None if seeds > 1 else "one seed: training again may change as much",

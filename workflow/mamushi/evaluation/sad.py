@@ -39,6 +39,6 @@ def area(beta: npt.ArrayLike, height: npt.ArrayLike) -> float:
 
 def standard_error(values: npt.ArrayLike) -> float:
     """Return the standard error of a mean over seeds, with n - 1; NaN for one seed."""
-    found = np.asarray(values, dtype=np.float64)
-    n = len(found)
-    return float(np.std(found, ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+    by_seed = np.asarray(values, dtype=np.float64)
+    n = len(by_seed)
+    return float(np.std(by_seed, ddof=1) / np.sqrt(n)) if n > 1 else float("nan")

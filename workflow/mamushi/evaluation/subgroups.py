@@ -20,7 +20,7 @@ from mamushi.config import arms
 from mamushi.data.labels import Labelled, read_labels
 from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
 from mamushi.evaluation.crossed import contrast
-from mamushi.evaluation.paired import known
+from mamushi.evaluation.paired import finite_or_none
 from mamushi.evaluation.sad import Floats
 from mamushi.io import paths, schemas
 from mamushi.io.tables import FORGET, INFERENCE, RETAIN, read_table
@@ -44,34 +44,34 @@ def groups(texts: Labelled, counted: NDArray[np.bool_]) -> list[Group]:
 
     Thirds are of both domains together, so that a third has texts of one length in both.
     """
-    found = []
+    parts = []
     for name, values in _columns(texts, texts).items():
         for domain, inside in ((FORGET, texts.forget), (RETAIN, ~texts.forget)):
             has_value = np.array([value is not None for value in values])
-            there = np.flatnonzero(inside & counted & has_value)
-            known, place, count = np.unique(
-                values[there].astype(str), return_inverse=True, return_counts=True
+            eligible = np.flatnonzero(inside & counted & has_value)
+            distinct, place, count = np.unique(
+                values[eligible].astype(str), return_inverse=True, return_counts=True
             )
             for i in np.argsort(-count, kind="stable")[:VALUES]:
-                found.append(Group(domain, name, str(known[i]), there[place == i]))
-    return found
+                parts.append(Group(domain, name, str(distinct[i]), eligible[place == i]))
+    return parts
 
 
 def _columns(texts: Labelled, like: Labelled) -> dict[str, NDArray[np.object_]]:
     """Return by column the names (n,) of what the texts have; thirds are those of ``like``."""
-    found = {
+    names_of = {
         "all": np.full(len(texts.words), "all", dtype=object),
         "words": _thirds(texts.words, THIRDS[0], like.words),
     }
     for name, values in texts.labels.items():
-        found[name] = values if values.dtype == object else _name(values, like.labels[name])
-    return found
+        names_of[name] = values if values.dtype == object else _name(values, like.labels[name])
+    return names_of
 
 
 def _name(values: Floats, like: Floats) -> NDArray[np.object_]:
     """Return numbers (n,) as the names of their values or thirds; None for NaN."""
-    known = np.unique(like[~np.isnan(like)])
-    if len(known) > VALUES:
+    distinct = np.unique(like[~np.isnan(like)])
+    if len(distinct) > VALUES:
         return _thirds(values, THIRDS[1], like)
     return np.array([None if np.isnan(v) else f"{v:g}" for v in values], dtype=object)
 
@@ -90,12 +90,12 @@ def compared(
     each), or the ``share`` of the gap from there to gold that is recovered, with its 95% interval
     (``crossed.contrast``); None where that cannot be known."""
     groups = cohort.texts.groups
-    own = None if groups is None else groups[rows]
+    codes = None if groups is None else groups[rows]
     ends: dict[str, Any] = {}
     if share:
         ends = {"beta0": before[:, rows], "gold": cohort.gold[:, rows]}
-    found = contrast(after[:, rows], before[:, rows], cohort.tokens[rows], own, **ends)
-    estimates = [known(each) for each in (found.estimate, found.low, found.high)]
+    effect = contrast(after[:, rows], before[:, rows], cohort.tokens[rows], codes, **ends)
+    estimates = [finite_or_none(value) for value in (effect.estimate, effect.low, effect.high)]
     return [None] * 3 if share and None in estimates else estimates
 
 
@@ -112,21 +112,21 @@ class Ranked:
 
     def on(self, lists: Sequence[Sequence[str]]) -> NDArray[np.bool_]:
         """Return which texts the list of each seed has, (S, n1)."""
-        given = (pa.array(ids, pa.string()) for ids in lists)
-        return np.array([pc.is_in(self.ids, value_set=ids).to_numpy(False) for ids in given])
+        by_seed = (pa.array(ids, pa.string()) for ids in lists)
+        return np.array([pc.is_in(self.ids, value_set=ids).to_numpy(False) for ids in by_seed])
 
     def listed(self, part: Group, on: NDArray[np.bool_] | None) -> dict[str, Any]:
         """Return, of the texts of a group, how many there are, the share that is listed and their
         share in the list: means over seeds, whose lists ``on`` (S, n1) has. None of retain."""
         if part.domain == RETAIN:
             return {}
-        own = self.columns[part.subgroup] == part.value
-        found: dict[str, Any] = {"ranked": int(own.sum())}
-        if on is not None and own.any():
-            both, size = (on & own).sum(axis=1), on.sum(axis=1)
-            found["listed"] = float(both.mean() / own.sum())
-            found["of_list"] = float((both / size).mean()) if size.all() else None
-        return found
+        inside = self.columns[part.subgroup] == part.value
+        shares: dict[str, Any] = {"ranked": int(inside.sum())}
+        if on is not None and inside.any():
+            both, size = (on & inside).sum(axis=1), on.sum(axis=1)
+            shares["listed"] = float(both.mean() / inside.sum())
+            shares["of_list"] = float((both / size).mean()) if size.all() else None
+        return shares
 
 
 def subgroups_table(

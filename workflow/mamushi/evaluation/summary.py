@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.evaluation.paired import LEVEL, holm, interval, known, p_value, seeds_range
+from mamushi.evaluation.paired import LEVEL, finite_or_none, holm, interval, p_value, seeds_range
 from mamushi.evaluation.sad import Floats, area, sad, standard_error
 from mamushi.io import schemas
 from mamushi.io.domains import DOMAINS
@@ -59,19 +59,19 @@ def gold_sad(curves: list[Curve]) -> float | None:
     gold = [(curve[0]["gold_ppl_forget"], curve[0]["gold_ppl_retain"]) for curve in curves]
     if len(gold) == 1:
         return None
-    pairs = np.array([(*one, *other) for one, other in combinations(gold, 2)]).T
+    pairs = np.array([(*first, *second) for first, second in combinations(gold, 2)]).T
     return float(sad(*pairs).mean())
 
 
 def curves_of(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], list[Curve]]:
     """Return the curves by dataset, model and selector, one per seed; in the order of the rows."""
-    found: dict[tuple[str, str, str], dict[int, Curve]] = {}
+    curves: dict[tuple[str, str, str], dict[int, Curve]] = {}
     for row in rows:
-        seeds = found.setdefault((row["dataset"], row["model"], row["selector"]), {})
+        seeds = curves.setdefault((row["dataset"], row["model"], row["selector"]), {})
         seeds.setdefault(row["seed"], []).append(row)
     return {
         key: [sorted(curve, key=lambda row: float(row["beta"])) for curve in seeds.values()]
-        for key, seeds in found.items()
+        for key, seeds in curves.items()
     }
 
 
@@ -83,7 +83,10 @@ def areas(curves: list[Curve]) -> Floats:
 
 
 def _mean(name: str, values: Floats, mean: str = "_mean") -> dict[str, float | None]:
-    return {f"{name}{mean}": float(values.mean()), f"{name}_se": known(standard_error(values))}
+    return {
+        f"{name}{mean}": float(values.mean()),
+        f"{name}_se": finite_or_none(standard_error(values)),
+    }
 
 
 def _versus(areas: Floats, baseline: Floats | None) -> dict[str, float | None]:
@@ -102,17 +105,19 @@ def sad_differences(table: pa.Table) -> pa.Table:
     curves = curves_of(table.to_pylist())
     rows: list[dict[str, Any]] = []
     for dataset, model in dict.fromkeys(key[:2] for key in curves):
-        own = {key[2]: seeds for key, seeds in curves.items() if key[:2] == (dataset, model)}
-        first = next(iter(own.values()))
+        by_selector = {
+            key[2]: seeds for key, seeds in curves.items() if key[:2] == (dataset, model)
+        }
+        first = next(iter(by_selector.values()))
         sad: dict[float | None, Values] = {
             point["beta"]: {
                 name: np.array([seed[place]["sad"] for seed in seeds])
-                for name, seeds in own.items()
+                for name, seeds in by_selector.items()
             }
             for place, point in enumerate(first[0][1:-1], start=1)
         }
         area: dict[float | None, Values] = {
-            None: {name: areas(seeds) for name, seeds in own.items()}
+            None: {name: areas(seeds) for name, seeds in by_selector.items()}
         }
         for quantity, family in (("sad", sad), ("area", area)):
             head = {"dataset": dataset, "model": model, "quantity": quantity}
@@ -123,21 +128,24 @@ def sad_differences(table: pa.Table) -> pa.Table:
 def _compare_family(points: Mapping[float | None, Values]) -> Iterator[dict[str, Any]]:
     tested = {
         # The test is two-sided: it is the same whichever comes first.
-        (beta, frozenset({one, other})): p_value(values[one] - values[other])
+        (beta, frozenset({first, second})): p_value(values[first] - values[second])
         for beta, values in points.items()
-        for one, other in combinations(values, 2)
+        for first, second in combinations(values, 2)
     }
     corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
     comparisons = int(np.count_nonzero(~np.isnan(list(tested.values()))))
     for beta, values in points.items():
         for name in values:
-            for reference, other in _references(name, values):
-                pair = (beta, frozenset({name, other}))
+            for reference, rival in _references(name, values):
+                pair = (beta, frozenset({name, rival}))
                 row: dict[str, Any] = {"selector": name, "beta": beta, "reference": reference}
-                row |= {"other": other, "seeds": len(values[name])}
+                row |= {"other": rival, "seeds": len(values[name])}
                 if len(values[name]) > 1:
-                    row |= _compare(values[name] - values[other], comparisons)
-                    row |= {"p": known(tested[pair]), "p_holm": known(corrected[pair])}
+                    row |= _compare(values[name] - values[rival], comparisons)
+                    row |= {
+                        "p": finite_or_none(tested[pair]),
+                        "p_holm": finite_or_none(corrected[pair]),
+                    }
                 yield row
 
 
@@ -146,9 +154,9 @@ def _references(name: str, values: Values) -> Iterator[tuple[str, str]]:
         return
     if BASELINE in values:
         yield BASELINE, BASELINE
-    others = [other for other in values if other not in (name, BASELINE)]
-    if others:
-        yield BEST, min(others, key=lambda other: float(values[other].mean()))
+    rivals = [rival for rival in values if rival not in (name, BASELINE)]
+    if rivals:
+        yield BEST, min(rivals, key=lambda rival: float(values[rival].mean()))
 
 
 def _compare(differences: Floats, comparisons: int) -> dict[str, Any]:
@@ -194,8 +202,8 @@ def _verdict_of_model(rows: Sequence[dict[str, Any]]) -> str:
                     budget = "" if row["beta"] is None else f"{row['beta']:g}"
                     budgets.setdefault(row["selector"], []).append(budget)
             names = [
-                f"``{name}``" + (f" ({', '.join(each)})" if each[0] else "")
-                for name, each in budgets.items()
+                f"``{name}``" + (f" ({', '.join(at)})" if at[0] else "")
+                for name, at in budgets.items()
             ]
             if names:
                 parts.append(f"{where} {', '.join(names)} {side} ``random``")

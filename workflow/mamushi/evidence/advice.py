@@ -88,14 +88,14 @@ def read_results(root: Path, dataset: str | None = None, model: str | None = Non
     files = sorted(root.glob(str(paths.under("", paths.FRONTIER, **pattern))))
     if not files:
         shown = {key: value or "*" for key, value in named.items()}
-        what = f"no {paths.under('', paths.FRONTIER, **shown)} in it"
+        problem = f"no {paths.under('', paths.FRONTIER, **shown)} in it"
         do = "make the frontiers first: mamushi run evidence"
-        raise UserError(what, where=root, do=do)
+        raise UserError(problem, where=root, do=do)
     foreseen = [
         row
         for path in files
-        if (other := path.with_name(Path(paths.PREDICTED).name)).is_file()
-        for row in read_table(other, schemas.PREDICTED).to_pylist()
+        if (beside := path.with_name(Path(paths.PREDICTED).name)).is_file()
+        for row in read_table(beside, schemas.PREDICTED).to_pylist()
     ]
     return Results([row for path in files for row in read_frontier(path)], foreseen)
 
@@ -104,8 +104,8 @@ def advised(root: Path, cell: Mapping[str, Any]) -> dict[str, Row]:
     """Return by selector how many texts reach ``HALF``, see ``advice``; nothing where that was
     not predicted."""
     try:
-        found = read_results(root, str(cell["dataset"]), str(cell["model"]))
-        rows = advice(found.frontier, [HALF], found.foreseen)
+        results = read_results(root, str(cell["dataset"]), str(cell["model"]))
+        rows = advice(results.frontier, [HALF], results.foreseen)
         return {row["selector"]: row for row in rows}
     except UserError:
         return {}
@@ -121,8 +121,8 @@ def take(rows: Sequence[Row], budget: float | None) -> Row:
 
 def first_budget(row: Row) -> float | None:
     """Return the budget to read first: what retraining needs or, unknown, the theory's."""
-    found: float | None = row["budget"] if row["retraining"] is None else row["retraining"]
-    return found
+    first: float | None = row["budget"] if row["retraining"] is None else row["retraining"]
+    return first
 
 
 def units_at(budget: float, whole: int) -> int:
@@ -172,19 +172,19 @@ def advice(
         chance = frontiers.get((*key[:2], BASELINE))
         for target, value in targets:
             if seeds:
-                found = predicted(seeds, target, value)
+                by_theory = predicted(seeds, target, value)
             else:
-                found = dict.fromkeys(("budget", "budget_low", "budget_high"), None)
-                found["reason"] = OF_TOKENS
+                by_theory = dict.fromkeys(("budget", "budget_low", "budget_high"), None)
+                by_theory["reason"] = OF_TOKENS
             need: dict[str, Any] = dict.fromkeys(("", "_low", "_high"))
             if target == "removal" and key in expected:
                 need = _needed(expected[key], value)
             elif target == "removal" and seeds and chance:
-                need |= _span(found, predicted(chance, target, value), value)
+                need |= _span(by_theory, predicted(chance, target, value), value)
             rows.append(
                 {
                     **dict(zip(("dataset", "model", "selector"), key, strict=True)),
-                    **{"target": target, "value": value, **found},
+                    **{"target": target, "value": value, **by_theory},
                     **{f"retraining{end}": budget for end, budget in need.items()},
                 }
             )
@@ -193,19 +193,19 @@ def advice(
 
 def _needed(seeds: Sequence[Curve], value: float) -> dict[str, float | None]:
     """Return the budget that retraining needs for a share, and the ends of its interval."""
-    curve = np.mean([_column(each, "recovered") for each in seeds], axis=0)
-    found = budget(curve, _column(seeds[0], "beta"), value)
-    if found is None:
+    curve = np.mean([_column(seed_curve, "recovered") for seed_curve in seeds], axis=0)
+    middle = budget(curve, _column(seeds[0], "beta"), value)
+    if middle is None:
         return dict.fromkeys(("", "_low", "_high"))
-    low, high = max(found - HALF_WIDTH, 0.0), min(found + HALF_WIDTH, 1.0)
-    return {"": found, "_low": low, "_high": high}
+    low, high = max(middle - HALF_WIDTH, 0.0), min(middle + HALF_WIDTH, 1.0)
+    return {"": middle, "_low": low, "_high": high}
 
 
-def _span(found: Row, chance: Row, value: float) -> dict[str, float]:
+def _span(interval: Row, chance: Row, value: float) -> dict[str, float]:
     """Return the ends of what retraining may need, where nothing foresees it."""
-    if found["reason"] or chance["reason"]:
+    if interval["reason"] or chance["reason"]:
         return {}
-    ends = [one[f"budget_{end}"] for one in (found, chance) for end in ("low", "high")]
+    ends = [budgets[f"budget_{end}"] for budgets in (interval, chance) for end in ("low", "high")]
     return {"_low": min(value, *ends), "_high": max(value, *ends)}
 
 
@@ -213,15 +213,15 @@ def predicted(seeds: Sequence[Curve], target: str, value: float) -> dict[str, An
     """Return ``budget``, ``budget_low``, ``budget_high`` and ``reason``, see ``advice``."""
     column, sign = TARGETS[target]
     easy, hard = ("_high", "_low") if sign > 0 else ("_low", "_high")
-    each, low, high = (
+    nominal, low, high = (
         [_reaches(curve, column + end, value, sign) for curve in seeds] for end in ("", easy, hard)
     )
     reason = next((curve[0]["withheld"] for curve in seeds if curve[0]["withheld"]), None)
     if reason is None and any(np.isnan(_column(curve, column + hard)).any() for curve in seeds):
         reason = "the gain of removing all is not distinguishable from 0"
-    elif reason is None and None in each:
+    elif reason is None and None in nominal:
         reason = "no budget below 1 gets there"
-    found: dict[str, Any] = dict.fromkeys(("budget", "budget_low", "budget_high"))
+    numbers: dict[str, Any] = dict.fromkeys(("budget", "budget_low", "budget_high"))
     if reason is None:
         ends = (
             math.floor(100 * min(0.0 if x is None else x for x in low) + ROUNDING) / 100,
@@ -230,9 +230,9 @@ def predicted(seeds: Sequence[Curve], target: str, value: float) -> dict[str, An
         if ends[1] - ends[0] > WIDEST:
             reason = f"all from {ends[0]:.2f} to {ends[1]:.2f} is as likely"
         else:
-            found["budget"] = float(np.mean([x for x in each if x is not None]))
-            found["budget_low"], found["budget_high"] = ends
-    return {**found, "reason": reason}
+            numbers["budget"] = float(np.mean([x for x in nominal if x is not None]))
+            numbers["budget_low"], numbers["budget_high"] = ends
+    return {**numbers, "reason": reason}
 
 
 def _reaches(curve: Curve, column: str, level: float, sign: float) -> float | None:

@@ -55,26 +55,26 @@ def bands(
     share, and an end of a band that rests on such resamples is NaN.
     """
     rng = np.random.default_rng(seed)
-    one, two = scores.forget, ~scores.forget
+    forget, retain = scores.forget, ~scores.forget
     estimate = scores.estimate()
     drawn: dict[str, dict[str, list[Pair]]] = {
         name: {side: [] for side in ("near", *SLACK)} for name in rankings
     }
 
-    def frontiers(found: Estimate, lost: float) -> Iterator[tuple[str, Frontier]]:
+    def frontiers(ratio: Estimate, lost: float) -> Iterator[tuple[str, Frontier]]:
         some = next(iter(rankings.values()))
-        at = Frontier(some, found.log_ratio[one], found.log_ratio[two], scores.pi1, lost)
+        at = Frontier(some, ratio.log_ratio[forget], ratio.log_ratio[retain], scores.pi1, lost)
         for name, ranks in rankings.items():
             yield name, at.reranked(ranks)
 
     for which in range(resamples):
-        weights = resample(one, rng, scores.groups)
-        found = scores.resampled(weights, which)
-        lost = {side: found.lost + slack * found.jeffreys for side, slack in SLACK.items()}
+        weights = resample(forget, rng, scores.groups)
+        redrawn = scores.resampled(weights, which)
+        lost = {side: redrawn.lost + slack * redrawn.jeffreys for side, slack in SLACK.items()}
         for side, spread in {"near": 0.0, **lost}.items():
-            for name, at in frontiers(found, spread):
-                drawn[name][side].append(at.at(counts, weights[one], weights[two]))
-    wider = few_groups(one, scores.groups)
+            for name, at in frontiers(redrawn, spread):
+                drawn[name][side].append(at.at(counts, weights[forget], weights[retain]))
+    wider = few_groups(forget, scores.groups)
     return {
         name: _summaries(at.at(counts), drawn[name], wider)
         for name, at in frontiers(estimate, estimate.lost)
@@ -99,8 +99,8 @@ def resample(
     _, code = np.unique(groups, return_inverse=True)
     times = np.zeros(int(code.max()) + 1)
     inside = [np.isin(np.arange(len(times)), code[domain]) for domain in (forget, ~forget)]
-    for one, two in ((True, False), (False, True), (True, True)):
-        drawn = np.flatnonzero((inside[0] == one) & (inside[1] == two))
+    for in_forget, in_retain in ((True, False), (False, True), (True, True)):
+        drawn = np.flatnonzero((inside[0] == in_forget) & (inside[1] == in_retain))
         if n := len(drawn):
             times[drawn] = np.bincount(rng.integers(n, size=n), minlength=n)
     weights = times[code]
@@ -117,7 +117,7 @@ def few_groups(forget: NDArray[np.bool_], groups: Codes | None) -> float:
     clusters = clusters_of(groups, forget)
     if clusters is None:
         return 1.0
-    fewest = max(min(len(np.unique(own)) for own in clusters), 2)
+    fewest = max(min(len(np.unique(codes)) for codes in clusters), 2)
     return float(np.sqrt(fewest / (fewest - 1)) * stdtrit(fewest - 1, LEVELS[1])) / NORMAL
 
 
@@ -126,7 +126,7 @@ def _summaries(point: Pair, drawn: Mapping[str, list[Pair]], wider: float) -> di
         side: _quantities(*(np.array(column) for column in zip(*pairs, strict=True)))
         for side, pairs in drawn.items()
     }
-    found = {}
+    by_quantity = {}
     for name, value in _quantities(*point).items():
         far = "preservation" if name == "preservation" else "removal"
         ends = np.array([_ends(sides[side][name]) for side in ("near", far)])
@@ -134,16 +134,16 @@ def _summaries(point: Pair, drawn: Mapping[str, list[Pair]], wider: float) -> di
         high = np.maximum(value, ends[:, 1].max(axis=0))
         if wider > 1:
             low, high = value - wider * (value - low), value + wider * (high - value)
-        found[name] = Band(value, low, high)
-    return found
+        by_quantity[name] = Band(value, low, high)
+    return by_quantity
 
 
 def _ends(spread: Array) -> Array:
     """Return quantiles at ``LEVELS`` over the resamples of ``spread`` (R, B), NaN if infinite. A
     resample in which removing all gains nothing is NaN there, and reaches no share."""
-    known = np.where(np.isnan(spread), -np.inf, spread)
+    comparable = np.where(np.isnan(spread), -np.inf, spread)
     with np.errstate(invalid="ignore"):
-        ends = np.quantile(known, LEVELS, axis=0)
+        ends = np.quantile(comparable, LEVELS, axis=0)
     return np.where(np.isfinite(ends), ends, np.nan)
 
 
@@ -165,14 +165,14 @@ def frontier(
     """
     betas = sorted({0.0, 1.0, *map(float, budgets)})
     counts = np.array([count(beta, int(scores.forget.sum())) for beta in betas])
-    found = bands(scores, rankings, counts, resamples, seed)
+    by_ranking = bands(scores, rankings, counts, resamples, seed)
     table = []
     for name in rankings:
-        along = zip(betas, counts, rows(found[name], len(counts)), strict=True)
+        along = zip(betas, counts, rows(by_ranking[name], len(counts)), strict=True)
         table += [{"selector": name, "beta": b, "removed": int(k), **row} for b, k, row in along]
     relative = {
-        name: {f"gain{end}": _listed(getattr(one["gain"], part)) for end, part in ENDS}
-        for name, one in found.items()
+        name: {f"gain{end}": _listed(getattr(by_quantity["gain"], part)) for end, part in ENDS}
+        for name, by_quantity in by_ranking.items()
     }
     return table, relative
 
@@ -181,11 +181,11 @@ def _listed(values: Array) -> list[float | None]:
     return [None if value != value else float(value) for value in values]
 
 
-def rows(found: Mapping[str, Band], budgets: int) -> list[dict[str, float]]:
+def rows(by_quantity: Mapping[str, Band], budgets: int) -> list[dict[str, float]]:
     """Return the numbers of the table ``frontier``, a row per budget."""
     return [
         {
-            f"{name}{end}": float(getattr(found[name], part)[i])
+            f"{name}{end}": float(getattr(by_quantity[name], part)[i])
             for name in ("removal", "preservation")
             for end, part in ENDS
         }

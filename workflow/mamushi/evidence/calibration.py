@@ -108,10 +108,10 @@ class Scores:
         return self._with_loss(ratio, weights, pair)
 
     def _with_loss(self, ratio: Doubles, weights: Doubles, halves: Sequence[Halves]) -> Estimate:
-        one, two = self.forget, ~self.forget
+        forget, retain = self.forget, ~self.forget
         apart = float(
-            np.average(ratio[one], weights=weights[one])
-            - np.average(ratio[two], weights=weights[two])
+            np.average(ratio[forget], weights=weights[forget])
+            - np.average(ratio[retain], weights=weights[retain])
         )
         apart = max(apart, 0.0)
         kept = max(self.kept(weights, halves), 1 / (1 + MOST_LOST)) if halves else 1.0
@@ -121,13 +121,13 @@ class Scores:
         """Return d^2 / d^2_inf >= 0, the part of what can be learned that the score holds: the
         median over the halves, or over ``halves`` in a resample with ``weights``."""
         times = np.ones(len(self.score)) if weights is None else weights
-        own = discrimination(self.score, self.score, self.forget, self.fold, times)
+        of_score = discrimination(self.score, self.score, self.forget, self.fold, times)
         inf = [
             discrimination(pair.a, pair.b, self.forget, pair.fold, times)
             for pair in (self.halves if halves is None else halves)
         ]
-        found = float(np.median(inf)) if inf else own
-        return own / found if found > 0 else 0.0
+        error_free = float(np.median(inf)) if inf else of_score
+        return of_score / error_free if error_free > 0 else 0.0
 
 
 def discrimination(
@@ -172,40 +172,40 @@ def platt(score: Doubles, forget: Mask, fold: NDArray[np.int64], weights: Double
     folds = int(fold.max()) + 1
     design = np.column_stack([x, fold[:, None] == np.arange(folds)])
     penalty = np.concatenate([[0.0, 1e-6], np.full(folds, OFFSETS)])
-    found = logistic(design, forget.astype(np.float64), weights, penalty)
-    one = float(weights @ forget)
-    prior = float(np.log(one) - np.log(total - one))
-    slope = found[1] / spread
-    intercept = float(found[0]) - prior - slope * mean
-    return lambda score, fold: slope * score + intercept + found[2:][fold]
+    coefficients = logistic(design, forget.astype(np.float64), weights, penalty)
+    forget_weight = float(weights @ forget)
+    prior = float(np.log(forget_weight) - np.log(total - forget_weight))
+    slope = coefficients[1] / spread
+    intercept = float(coefficients[0]) - prior - slope * mean
+    return lambda score, fold: slope * score + intercept + coefficients[2:][fold]
 
 
 def logistic(
     design: Doubles, label: Doubles, weights: Doubles, penalty: Doubles, most: int = 50
 ) -> Doubles:
     """Return argmin_b sum_i w_i BCE(x_i b, y_i) + sum_j penalty_j b_j^2 / 2 (p,), by Newton."""
-    found = np.zeros(design.shape[1])
+    coefficients = np.zeros(design.shape[1])
     for _ in range(most):
-        predicted = np.exp(-np.logaddexp(0.0, -(design @ found)))
-        slope = design.T @ (weights * (predicted - label)) + penalty * found
+        predicted = np.exp(-np.logaddexp(0.0, -(design @ coefficients)))
+        slope = design.T @ (weights * (predicted - label)) + penalty * coefficients
         curvature = (design * (weights * predicted * (1 - predicted))[:, None]).T @ design
         step = np.linalg.solve(curvature + np.diag(penalty), slope)
         # Separable texts send the slope off without end; a step of 5 is a doubling by then.
-        found -= step * min(1.0, 5.0 / float(np.abs(step).max()))
+        coefficients -= step * min(1.0, 5.0 / float(np.abs(step).max()))
         if np.abs(step).max() < 1e-8:
             break
-    return found
+    return coefficients
 
 
 def halves_of(refits: Iterable[Refit]) -> list[Halves]:
     """Return the pairs of halves among ``refits``, in order; none for a selector without folds."""
     parts = {(number, part): scored for part, number, scored in refits if part in HALVES}
-    found = []
+    pairs = []
     for number in sorted({number for number, _ in parts}):
         a, b = (parts[number, part] for part in HALVES)
         assert a.fold is not None
-        found.append(Halves(a.scores, b.scores, a.fold.astype(np.int64)))
-    return found
+        pairs.append(Halves(a.scores, b.scores, a.fold.astype(np.int64)))
+    return pairs
 
 
 def read_ratio(scores: str | Path, refits: str | Path | None) -> tuple[Scores, list[Doubles]]:
@@ -215,26 +215,26 @@ def read_ratio(scores: str | Path, refits: str | Path | None) -> tuple[Scores, l
     """
     table = read_table(scores, schemas.SCORES)
     n = len(table)
-    found = []
+    stored = []
     if refits is not None:
-        again = read_table(refits, schemas.REFITS)
-        if len(again) % n or again["id"].to_pylist()[:n] != table["id"].to_pylist():
-            what = f"are refits of other examples than {scores}"
-            raise UserError(what, where=refits, do="delete both and score again")
-        found = list(of_table(again))
-    return ratio_of(table, found, scores)
+        repeated = read_table(refits, schemas.REFITS)
+        if len(repeated) % n or repeated["id"].to_pylist()[:n] != table["id"].to_pylist():
+            problem = f"are refits of other examples than {scores}"
+            raise UserError(problem, where=refits, do="delete both and score again")
+        stored = list(of_table(repeated))
+    return ratio_of(table, stored, scores)
 
 
 def ratio_of(
-    table: pa.Table, found: Sequence[Refit], where: object
+    table: pa.Table, refits: Sequence[Refit], where: object
 ) -> tuple[Scores, list[Doubles]]:
-    """Return the same from a table ``scores``, which is at ``where``, and the refits ``found``."""
+    """Return the same from a table ``scores``, which is at ``where``, and ``refits``."""
     if table["score"].null_count:
-        what = "the selector that estimates the log-density ratio has no score for some examples"
+        problem = "the selector that estimates the log-density ratio has no score for some examples"
         do = "set removal.ratio to one that scores both domains, such as mamushi"
-        raise UserError(what, where=where, do=do)
+        raise UserError(problem, where=where, do=do)
     fold = table["fold"].fill_null(0).to_numpy().astype(np.int64)
     forget = np.array(table["domain"].to_pylist()) == FORGET
     score = np.asarray(table["score"].to_numpy(), dtype=np.float64)
-    whole = [scored.scores for part, _, scored in found if part == WHOLE]
-    return Scores(score, forget, fold, halves_of(found)), whole
+    whole = [scored.scores for part, _, scored in refits if part == WHOLE]
+    return Scores(score, forget, fold, halves_of(refits)), whole

@@ -33,7 +33,7 @@ from mamushi.selection.metrics import (
 
 Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-Found = tuple[float, float, float]
+Interval = tuple[float, float, float]
 """An estimate with the ends of its interval."""
 Row = dict[str, Any]
 
@@ -59,16 +59,16 @@ class Texts:
 def read_texts(examples: str | Path, duplicates: str | Path, ids: Sequence[str]) -> Texts:
     """Read what ``examples`` and ``duplicates`` say of the texts ``ids``, in their order. Raises
     ``UserError`` for an id that is not there."""
-    found = read_labels(examples, ids, do="delete the scores and score again")
-    return texts_of(found, read_table(duplicates, schemas.DUPLICATES, ["kept_id"]), ids)
+    labelled = read_labels(examples, ids, do="delete the scores and score again")
+    return texts_of(labelled, read_table(duplicates, schemas.DUPLICATES, ["kept_id"]), ids)
 
 
-def texts_of(found: Labelled, duplicates: pa.Table, ids: Sequence[str]) -> Texts:
-    """Return what is ``found`` of the texts ``ids``, with the number of their copies among the
-    ``duplicates``."""
+def texts_of(labelled: Labelled, duplicates: pa.Table, ids: Sequence[str]) -> Texts:
+    """Return the properties of ``labelled`` texts with these ``ids``, and how many copies of each
+    are among the ``duplicates``."""
     copies = Counter(duplicates["kept_id"].drop_null().to_pylist())
     counts = np.array([copies[name] for name in ids], dtype=np.float64)
-    return Texts(found.words, counts, found.labels, found.groups)
+    return Texts(labelled.words, counts, labelled.labels, labelled.groups)
 
 
 def confounds(
@@ -81,18 +81,18 @@ def confounds(
     """
     rows = []
     for domain, inside in ((FORGET, forget), (RETAIN, ~forget)):
-        known = {"words": texts.words, "copies": texts.copies, **texts.labels}
+        columns = {"words": texts.words, "copies": texts.copies, **texts.labels}
         rows += [
             {"domain": domain, "confound": name, **row}
-            for name, values in known.items()
+            for name, values in columns.items()
             for row in _within(score[inside], values[inside], _at(texts.groups, inside))
         ]
     everywhere = np.zeros(len(score), dtype=np.int64)
     for measure, strata in (("auc", everywhere), ("auc_matched", stratum(texts.words))):
         times = TWICE if cross_fitted else 1.0
         row = _area_row(score, forget, strata, texts.groups, times)
-        about = {"domain": None, "confound": "words", "value": None, "measure": measure}
-        rows.append({**about, **row})
+        head = {"domain": None, "confound": "words", "value": None, "measure": measure}
+        rows.append({**head, **row})
     return rows
 
 
@@ -103,13 +103,13 @@ def _at(groups: Codes | None, inside: Mask) -> Codes | None:
 def _within(score: Doubles, values: NDArray[Any], groups: Codes | None) -> Iterator[Row]:
     """Yield the rows of one domain and confound."""
     if values.dtype != object:
-        there = ~np.isnan(values)
-        known = values[there].astype(np.float64)
-        row = _correlation_row(score[there], known, _at(groups, there))
+        has_value = ~np.isnan(values)
+        numbers = values[has_value].astype(np.float64)
+        row = _correlation_row(score[has_value], numbers, _at(groups, has_value))
         yield {"value": None, "measure": "spearman", **row}
         return
-    there = np.array([v is not None for v in values])
-    score, values, groups = score[there], values[there], _at(groups, there)
+    has_value = np.array([v is not None for v in values])
+    score, values, groups = score[has_value], values[has_value], _at(groups, has_value)
     names, count = np.unique(values.astype(str), return_counts=True)
     for i in np.argsort(-count, kind="stable")[:VALUES]:
         row = _area_row(score, values == names[i], np.zeros(len(score), dtype=np.int64), groups)
@@ -117,12 +117,12 @@ def _within(score: Doubles, values: NDArray[Any], groups: Codes | None) -> Itera
 
 
 def _correlation_row(score: Doubles, values: Doubles, groups: Codes | None) -> Row:
-    known, count = np.unique(values, return_counts=True)
-    common = known[int(count.argmax())] if len(known) else 0.0
+    distinct, count = np.unique(values, return_counts=True)
+    common = distinct[int(count.argmax())] if len(distinct) else 0.0
     if why := _refusal(score, values != common, groups, "texts differ from the others"):
         return _row(None, len(score), why=why)
-    found = correlation(score, values, groups)
-    return _row(found, len(score), 0.0, why="all scores are equal")
+    interval = correlation(score, values, groups)
+    return _row(interval, len(score), 0.0, why="all scores are equal")
 
 
 def _area_row(
@@ -135,31 +135,31 @@ def _area_row(
     for side in (positive, ~positive):
         if why := _refusal(score, side, groups, "texts on one of the sides"):
             return _row(None, len(score), why=why)
-    found, used = area(score, positive, strata, times, groups)
-    return _row(found, used, 0.5, why="no length is common to both")
+    interval, used = area(score, positive, strata, times, groups)
+    return _row(interval, used, 0.5, why="no length is common to both")
 
 
-def _refusal(score: Doubles, those: Mask, groups: Codes | None, what: str) -> str | None:
+def _refusal(score: Doubles, mask: Mask, groups: Codes | None, label: str) -> str | None:
     """Say why there is no estimate, where it would rest on few of the texts or of their groups."""
     if np.isnan(score).any():
         return "no score for retain texts"
-    there = int(those.sum())
-    if there >= FEWEST and groups is not None:
-        there, what = len(np.unique(groups[those])), f"groups of {what}"
-    return f"{there} {what}" if there < FEWEST else None
+    number = int(mask.sum())
+    if number >= FEWEST and groups is not None:
+        number, label = len(np.unique(groups[mask])), f"groups of {label}"
+    return f"{number} {label}" if number < FEWEST else None
 
 
-def _row(found: Found | None, texts: int, chance: float = 0.0, *, why: str) -> Row:
-    """Return a row with what was found, or without it and ``why``."""
-    if found is None:
+def _row(interval: Interval | None, texts: int, chance: float = 0.0, *, why: str) -> Row:
+    """Return a row with the estimate and its interval, or without them and the reason ``why``."""
+    if interval is None:
         nothing = dict.fromkeys(("estimate", "low", "high", "apart"))
         return {"texts": texts, **nothing, "why": why}
-    estimate, low, high = found
+    estimate, low, high = interval
     ends = {"estimate": estimate, "low": low, "high": high}
     return {"texts": texts, **ends, "apart": not low <= chance <= high, "why": None}
 
 
-def correlation(a: Doubles, b: Doubles, groups: Codes | None = None) -> Found | None:
+def correlation(a: Doubles, b: Doubles, groups: Codes | None = None) -> Interval | None:
     """Return Spearman's correlation of (n,) and (n,), n > 3, with its 95% interval; None of
     constants.
 
@@ -175,11 +175,11 @@ def correlation(a: Doubles, b: Doubles, groups: Codes | None = None) -> Found | 
         z = np.arctanh(r)
     half = NORMAL * np.sqrt((1 + r**2 / 2) / (len(a) - 3))
     if groups is not None:
-        one, two = (average_ranks(x) for x in (a, b))
-        one, two = ((x - x.mean()) / x.std() for x in (one, two))
-        each = one * two - r * (one**2 + two**2) / 2
-        apart = float((each**2).sum())
-        together = float((np.bincount(groups, each) ** 2).sum())
+        ranks_a, ranks_b = (average_ranks(x) for x in (a, b))
+        ranks_a, ranks_b = ((x - x.mean()) / x.std() for x in (ranks_a, ranks_b))
+        products = ranks_a * ranks_b - r * (ranks_a**2 + ranks_b**2) / 2
+        apart = float((products**2).sum())
+        together = float((np.bincount(groups, products) ** 2).sum())
         half *= np.sqrt(max(together / apart, 1.0)) if apart > 0 else 1.0
     return r, float(np.tanh(z - half)), float(np.tanh(z + half))
 
@@ -196,7 +196,7 @@ def area(
     strata: NDArray[np.int64],
     times: float = 1.0,
     groups: Codes | None = None,
-) -> tuple[Found | None, int]:
+) -> tuple[Interval | None, int]:
     """Return the AUC of scores (n,) over pairs within a stratum, and the number of texts in them.
 
     The mean of the strata's AUCs, weighted by their positives: a positive against a negative of its
@@ -205,23 +205,34 @@ def area(
     """
     parts = []
     for number in np.unique(strata):
-        one, two = (np.flatnonzero((strata == number) & side) for side in (positive, ~positive))
-        if min(len(one), len(two)) >= 2:
-            both = np.concatenate([one, two])
-            parts.append((one, two, *placements(score[both], np.arange(len(both)) < len(one))))
+        positives, negatives = (
+            np.flatnonzero((strata == number) & side) for side in (positive, ~positive)
+        )
+        if min(len(positives), len(negatives)) >= 2:
+            both = np.concatenate([positives, negatives])
+            parts.append(
+                (
+                    positives,
+                    negatives,
+                    *placements(score[both], np.arange(len(both)) < len(positives)),
+                )
+            )
     if not parts:
         return None, 0
-    sizes = np.array([len(one) for one, *_ in parts])
+    sizes = np.array([len(positives) for positives, *_ in parts])
     weight = sizes / sizes.sum()
     estimate = float(weight @ [float(above.mean()) for *_, above, _ in parts])
-    one, two = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
-    used = np.concatenate([one, two])
+    positives, negatives = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
+    used = np.concatenate([positives, negatives])
     clusters = None
     if groups is not None:
-        clusters = clusters_of(groups[used], np.arange(len(used)) < len(one))
+        clusters = clusters_of(groups[used], np.arange(len(used)) < len(positives))
     if clusters is None:
         variance = float(weight**2 @ [sampling_variance(*part[2:]) / TWICE for part in parts])
-        texts, errors = sum(min(len(one), len(two)) for one, two, *_ in parts), NORMAL
+        texts, errors = (
+            sum(min(len(positives), len(negatives)) for positives, negatives, *_ in parts),
+            NORMAL,
+        )
     else:
         # As if of one stratum, each text with what it weighs.
         above, below = (
@@ -231,9 +242,9 @@ def area(
                     for share, part in zip(weight, parts, strict=True)
                 ]
             )
-            for whole, side in ((one, 2), (two, 3))
+            for whole, side in ((positives, 2), (negatives, 3))
         )
         variance = sampling_variance(above, below, clusters) / TWICE
-        texts = min(len(np.unique(own)) for own in clusters)
+        texts = min(len(np.unique(codes)) for codes in clusters)
         errors = t_error(above, below, clusters)
     return (estimate, *auc_ends(estimate, times * variance, texts, errors)), len(used)

@@ -41,12 +41,12 @@ CELLS = 2**24
 @dataclass(frozen=True)
 class Close:
     """Among the texts that were ``looked_at`` there are ``texts`` with neighbours closer than
-    spacings of independent texts allow, ``found`` if more of them than by chance (level 5%). By
+    spacings of independent texts allow, ``dependent`` if more of them than by chance (level 5%). By
     ``groups`` (n,) they belong together; None where not all texts were looked at."""
 
     looked_at: int
     texts: int
-    found: bool
+    dependent: bool
     groups: Codes | None
 
 
@@ -69,9 +69,9 @@ def close_texts(embeddings: NDArray[Any], forget: Mask, seed: int = 0) -> Close:
         edges += [
             (rows[queries[i]], rows[near[i, k]]) for i, n in enumerate(last) for k in range(n)
         ]
-    one, two = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    first, second = np.array(edges, dtype=np.int64).reshape(-1, 2).T
     n = len(forget)
-    graph = coo_array((np.ones(len(one)), (one, two)), shape=(n, n)).tocsr()
+    graph = coo_array((np.ones(len(first)), (first, second)), shape=(n, n)).tocsr()
     # Only where both say so: by chance one of many texts has a gap after others' neighbours.
     graph = graph.multiply(graph.T)
     _, groups = connected_components(graph, directed=False)
@@ -95,9 +95,9 @@ def spacings(x: NDArray[Any], queries: Codes) -> tuple[Doubles, Codes]:
     near = np.empty((len(queries), most), dtype=np.int64)
     step = max(1, CELLS // len(x))
     for start in range(0, len(queries), step):
-        own = queries[start : start + step]
-        away = -(x[own] @ x.T)
-        away[np.arange(len(own)), own] = np.inf
+        block = queries[start : start + step]
+        away = -(x[block] @ x.T)
+        away[np.arange(len(block)), block] = np.inf
         near[start : start + step] = np.argpartition(away, most, axis=1)[:, :most]
     # The differences themselves, since those of squares lose small distances.
     away = np.stack([np.linalg.norm(x[queries] - x[near[:, k]], axis=1) for k in range(most)], 1)

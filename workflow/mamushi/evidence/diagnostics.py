@@ -77,19 +77,19 @@ def diagnose(scores: Scores, texts: Calibrated | None = None) -> dict[str, float
     groups = close = None
     if texts is not None:
         groups, close = texts.codes("group"), texts.codes("close_group")
-        known = {"groups": "groups", "close_texts": "close", "close": "found"}
-        row |= {column: texts.texts.get(name) for column, name in known.items()}
+        names = {"groups": "groups", "close_texts": "close", "close": "dependent"}
+        row |= {column: texts.texts.get(name) for column, name in names.items()}
     # After the cell and the selector.
-    found = dict.fromkeys(schemas.DIAGNOSTICS.schema.names[4:]) | row
+    row_or_none = dict.fromkeys(schemas.DIAGNOSTICS.schema.names[4:]) | row
     if not scores.both:
-        return found
+        return row_or_none
     mean, sd = _moments(retain)
     areas = fold_areas(scores)
     _, low, high = auc_interval(scores.score, scores.forget, groups=groups)
     if close is not None:
         _, *needed = auc_interval(scores.score, scores.forget, groups=close)
-        found |= dict(zip(("auc_low_by_close", "auc_high_by_close"), needed, strict=True))
-    return found | {
+        row_or_none |= dict(zip(("auc_low_by_close", "auc_high_by_close"), needed, strict=True))
+    return row_or_none | {
         "retain_mean": mean,
         "retain_sd": sd,
         "fisher": fisher(forget, retain),

@@ -162,12 +162,12 @@ class Frontier:
 
     def reranked(self, ranks: Ranking) -> Frontier:
         """Return the frontier of another ranking of the same sample."""
-        other = copy(self)
+        frontier = copy(self)
         back = np.empty_like(self.ranks.first)
         back[self.ranks.first] = np.arange(len(back))
         order = back[ranks.first]
-        other.ranks, other.gain, other.loss = ranks, self.gain[order], self.loss[order]
-        return other
+        frontier.ranks, frontier.gain, frontier.loss = ranks, self.gain[order], self.loss[order]
+        return frontier
 
     def at(
         self,
@@ -186,9 +186,13 @@ class Frontier:
         budget = counts / n1
         level = np.log1p(-self.pi1 * budget)
         if self.ranks.by_chance:
-            one = spread(lambda u: by_chance(u, u, self.pi1, budget)[0], self.l1, self.lost, 1)
-            two = spread(lambda u: by_chance(u, u, self.pi1, budget)[1], self.l2, self.lost, -1)
-            return level - one @ w1 / n1, level - two @ w2 / n2
+            forget_terms = spread(
+                lambda u: by_chance(u, u, self.pi1, budget)[0], self.l1, self.lost, 1
+            )
+            retain_terms = spread(
+                lambda u: by_chance(u, u, self.pi1, budget)[1], self.l2, self.lost, -1
+            )
+            return level - forget_terms @ w1 / n1, level - retain_terms @ w2 / n2
         ordered = w1[self.ranks.first]
         removed_sum = np.interp(counts, accumulate(ordered), accumulate(ordered * self.gain))
         removed = level - w1 @ self.whole1 / n1 + removed_sum / n1
@@ -205,7 +209,7 @@ class Frontier:
             part = accumulate(ordered * self.loss)
             # Ratios so high that psi underflows everywhere tell no example from another.
             part = part if part[-1] > 0 else mass
-            found = np.interp(counts, mass, part) / part[-1] * total
+            sums = np.interp(counts, mass, part) / part[-1] * total
         else:
             region = self.ranks.region
             harm = accumulate((w2 * self.harm)[region.order]) / n2
@@ -213,8 +217,8 @@ class Frontier:
             start, end = mass[region.start[last]], mass[region.end[last]]
             ties = (counts - start) / np.where(end > start, end - start, 1)
             above, upto = harm[region.above[last]], harm[region.upto[last]]
-            found = above + ties * (upto - above)
-        return np.where(counts <= 0, 0.0, np.where(counts >= n1, total, found))
+            sums = above + ties * (upto - above)
+        return np.where(counts <= 0, 0.0, np.where(counts >= n1, total, sums))
 
 
 def by_chance(l1: Array, l2: Array, pi1: float, budget: Array) -> tuple[Array, Array]:

@@ -155,8 +155,8 @@ def geometry(pool: Pool, components: int, exact: int = EXACT) -> dict[str, Any]:
     """
     domains = [domain(pool, name) for name in DOMAINS]
     spectra = [spectrum(rows, components, exact) for rows in domains]
-    most = min(len(found.values) for found in spectra)
-    first, second = (found.leading(most) for found in spectra)
+    most = min(len(decomposed.values) for decomposed in spectra)
+    first, second = (decomposed.leading(most) for decomposed in spectra)
     power = discriminative_power(domains, first, second)
     cosines = first.vectors.T @ second.vectors
     by_k = [angles(cosines[:k, :k]) for k in range(1, most + 1)]
@@ -171,8 +171,8 @@ def geometry(pool: Pool, components: int, exact: int = EXACT) -> dict[str, Any]:
         "power": power,
         "power_cumulative": _shares(power),
         "affinity": affinity(cosines),
-        "angle_median": np.array([np.median(found) for found in by_k]),
-        "angles_above_45": np.array([(found > 45).mean() for found in by_k]),
+        "angle_median": np.array([np.median(degrees) for degrees in by_k]),
+        "angles_above_45": np.array([(degrees > 45).mean() for degrees in by_k]),
         "angle_sorted": by_k[-1],
     }
 
@@ -185,8 +185,10 @@ def discriminative_power(domains: list[Domain], first: Spectrum, second: Spectru
     is turned so that <v_1j, v_2j> >= 0, so that what the two share cancels.
     """
     turn = np.where(np.einsum("ij,ij->j", first.vectors, second.vectors) < 0, -1.0, 1.0)
-    one, two = (found.values / np.sqrt(found.n) for found in (first, second))
-    contrast = first.vectors * one - second.vectors * (turn * two)
+    scaled_first, scaled_second = (
+        decomposed.values / np.sqrt(decomposed.n) for decomposed in (first, second)
+    )
+    contrast = first.vectors * scaled_first - second.vectors * (turn * scaled_second)
     total, square, n = 0.0, 0.0, first.n + second.n
     for x in chain.from_iterable(rows.blocks() for rows in domains):
         along = x @ contrast

@@ -47,26 +47,26 @@ def leading(lists: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
     return sorted(lists, key=place)
 
 
-def separation(scores: pa.Table, again: Sequence[Refit], texts: Texts) -> dict[str, Any]:
+def separation(scores: pa.Table, refits: Sequence[Refit], texts: Texts) -> dict[str, Any]:
     """Return how well ``scores`` tell the domains apart, by themselves: ``auc`` with its interval,
-    by the groups of ``texts`` and over the refits ``again``; the same of texts of one length; and
+    by the groups of ``texts`` and over ``refits``; the same of texts of one length; and
     what the scores ``follow`` within the forget domain. Null where retain texts have no score."""
     score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
     forget = np.asarray(scores["rank"].is_valid())
     nothing = dict.fromkeys(("auc", "auc_low", "auc_high", "matched", "matched_low"))
-    found: dict[str, Any] = {**nothing, "follows": []}
+    separates: dict[str, Any] = {**nothing, "follows": []}
     rows = confounds(score, forget, texts, cross_fitted=scores["fold"].null_count == 0)
     if not np.isnan(score).any():
-        whole = [scored.scores for part, _, scored in again if part == WHOLE]
+        whole = [scored.scores for part, _, scored in refits if part == WHOLE]
         ends = auc_interval(score, forget, whole, texts.groups)
-        found |= dict(zip(("auc", "auc_low", "auc_high"), ends, strict=True))
+        separates |= dict(zip(("auc", "auc_low", "auc_high"), ends, strict=True))
         (row,) = [row for row in rows if row["measure"] == "auc_matched"]
-        found |= {"matched": row["estimate"], "matched_low": row["low"]}
+        separates |= {"matched": row["estimate"], "matched_low": row["low"]}
     near = [(_beyond(row), row) for row in rows if row["domain"] == FORGET and row["apart"]]
     near = sorted((pair for pair in near if pair[0] >= FOLLOWED), key=lambda pair: -pair[0])
     keys = ("confound", "value", "measure", "estimate")
-    found["follows"] = [{key: row[key] for key in keys} for _, row in near[:NAMED]]
-    return found
+    separates["follows"] = [{key: row[key] for key in keys} for _, row in near[:NAMED]]
+    return separates
 
 
 def _beyond(row: Mapping[str, Any]) -> float:
@@ -78,7 +78,7 @@ def _beyond(row: Mapping[str, Any]) -> float:
 
 
 def judge(
-    own: Mapping[str, Any],
+    separates: Mapping[str, Any],
     removed: int,
     at_budget: Mapping[str, Any],
     also_retain: Mapping[str, float | None],
@@ -91,17 +91,17 @@ def judge(
 ) -> dict[str, Any]:
     """Return what to do with a list of ``removed`` texts, as a key of ``ADVICE`` and in words.
 
-    ``own`` is its ``separation``, ``at_budget`` has the number of rankings and the toss-ups,
+    ``separates`` is its ``separation``, ``at_budget`` has the number of rankings and the toss-ups,
     ``also_retain`` the share and its bound. ``compared`` says why it is a comparison, ``reason``
     why its scores carry no verdict, ``texts`` what is known of the dependence of the texts,
     ``unit`` what is listed, and ``holds`` what a list holds, where that is said in other words.
     """
-    ranking = ranking_words(own, compared, texts)
+    ranking = ranking_words(separates, compared, texts)
     listed = list_words(removed, at_budget, also_retain, unit, holds)
-    act = CHECK if _doubted(own, removed, at_budget, also_retain) else TAKE
-    if own["auc"] is None:
+    act = CHECK if _doubted(separates, removed, at_budget, also_retain) else TAKE
+    if separates["auc"] is None:
         act = UNKNOWN
-    elif reason is not None or own["auc_low"] < WEAK:
+    elif reason is not None or separates["auc_low"] < WEAK:
         act = REFUSE
     listed = f"{reason}; {listed}" if reason else listed
     words = f"{ADVICE[act]}: {ranking}; {listed}"
@@ -110,21 +110,23 @@ def judge(
     return {"act": act, "ranking": ranking, "list": listed, "words": words}
 
 
-def unit_of(about: Mapping[str, Any]) -> str:
+def unit_of(metadata: Mapping[str, Any]) -> str:
     """Return what a manifest, or the metadata of scores, is of: texts, or windows of them."""
-    return "windows" if about.get("windows") else "texts"
+    return "windows" if metadata.get("windows") else "texts"
 
 
 def _doubted(
-    own: Mapping[str, Any],
+    separates: Mapping[str, Any],
     removed: int,
     at_budget: Mapping[str, Any],
     also_retain: Mapping[str, float | None],
 ) -> bool:
     """Tell whether something speaks for a look at a list before it is acted on."""
     bound, tossed = also_retain["upper_bound"], at_budget["toss_up"]
-    low = [end for end in (own["auc_low"], own["matched_low"]) if end is not None]
-    not_the_texts = {"words", "copies"} & {each["confound"] for each in own["follows"]}
+    low = [end for end in (separates["auc_low"], separates["matched_low"]) if end is not None]
+    not_the_texts = {"words", "copies"} & {
+        followed["confound"] for followed in separates["follows"]
+    }
     return (
         bool(not_the_texts)
         or min(low, default=0.0) < STRONG
@@ -135,16 +137,20 @@ def _doubted(
     )
 
 
-def ranking_words(own: Mapping[str, Any], compared: str | None = None, texts: str = "") -> str:
+def ranking_words(
+    separates: Mapping[str, Any], compared: str | None = None, texts: str = ""
+) -> str:
     """Return what is known of a ranking, whatever the budget."""
     if compared is not None:
         return f"{ADVICE[COMPARISON]}: {compared}"
-    if own["auc"] is None:
+    if separates["auc"] is None:
         return "the ranking has no score for retain texts, so it has no AUC"
-    words = f"{strength(own['auc_low'])} separation, AUC {_interval(own)}"
-    if own["matched_low"] is not None and strength(own["matched_low"]) != strength(own["auc_low"]):
-        words += f", {own['matched']:.2f} among texts of the same length"
-    follows = [_follows(each) for each in own["follows"]]
+    words = f"{strength(separates['auc_low'])} separation, AUC {_interval(separates)}"
+    if separates["matched_low"] is not None and strength(separates["matched_low"]) != strength(
+        separates["auc_low"]
+    ):
+        words += f", {separates['matched']:.2f} among texts of the same length"
+    follows = [_follows(followed) for followed in separates["follows"]]
     words += f"; the scores follow {', '.join(follows)}" if follows else ""
     return f"{words}; {texts}" if texts else words
 
@@ -171,13 +177,13 @@ def list_words(
     return f"{words}: not all {rankings} rankings list them"
 
 
-def _interval(own: Mapping[str, Any]) -> str:
-    return f"{own['auc']:.2f} [{own['auc_low']:.2f}, {own['auc_high']:.2f}]"
+def _interval(separates: Mapping[str, Any]) -> str:
+    return f"{separates['auc']:.2f} [{separates['auc_low']:.2f}, {separates['auc_high']:.2f}]"
 
 
-def _follows(found: Mapping[str, Any]) -> str:
-    known = {"words": "the number of words", "copies": "the number of copies"}
-    name = known.get(found["confound"], str(found["confound"]).removeprefix("label_"))
-    if found["value"] is None:
-        return f"{name} (rank correlation {found['estimate']:.2f})"
-    return f"{name} {found['value']!r} (AUC {found['estimate']:.2f})"
+def _follows(followed: Mapping[str, Any]) -> str:
+    nouns = {"words": "the number of words", "copies": "the number of copies"}
+    name = nouns.get(followed["confound"], str(followed["confound"]).removeprefix("label_"))
+    if followed["value"] is None:
+        return f"{name} (rank correlation {followed['estimate']:.2f})"
+    return f"{name} {followed['value']!r} (AUC {followed['estimate']:.2f})"

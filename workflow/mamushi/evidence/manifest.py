@@ -53,8 +53,8 @@ def read_calibrated(path: str | Path) -> Calibrated:
 
 
 def _calibrated(table: pa.Table, lost: float, by: str, verdict: Mapping[str, Any]) -> Calibrated:
-    known = verdict["reason"], verdict["withheld"], verdict["texts"] or {}
-    return Calibrated(table, lost, by, *known)
+    verdict_fields = verdict["reason"], verdict["withheld"], verdict["texts"] or {}
+    return Calibrated(table, lost, by, *verdict_fields)
 
 
 def calibrate(
@@ -74,7 +74,7 @@ def calibrate(
     estimate = scores.estimate()
     checked = checks(scores, estimate, resamples, seed)
     texts, close = dependence(scores, whole, pool.embeddings)
-    found = verdict(scores, whole, checked, texts, refitted=refitted).as_json()
+    judged = verdict(scores, whole, checked, texts, refitted=refitted).as_json()
     columns = {
         **{name: table[name] for name in ("id", "domain", "score")},
         "log_ratio": pa.array(estimate.log_ratio),
@@ -84,7 +84,7 @@ def calibrate(
         },
     }
     calibrated = pa.table(columns, schema=schemas.CALIBRATED.schema)
-    return _calibrated(calibrated, estimate.lost, by, found), found, checked
+    return _calibrated(calibrated, estimate.lost, by, judged), judged, checked
 
 
 def _forget(scores: pa.Table) -> NDArray[np.bool_]:
@@ -105,8 +105,8 @@ def _also_retain(scores: pa.Table, k: int, groups: Codes | None) -> dict[str, fl
     if region is not None and k:
         n1 = len(region.score1)
         # In the order of the scores.
-        own = None if groups is None else groups[~_forget(scores)][region.order]
-        share, bound = share_bound(region.score2, float(region.score1[k - 1]), k / n1, own)
+        codes = None if groups is None else groups[~_forget(scores)][region.order]
+        share, bound = share_bound(region.score2, float(region.score1[k - 1]), k / n1, codes)
     return {"estimate": share, "upper_bound": bound}
 
 
@@ -123,10 +123,10 @@ class Ranked:
     by_chance: bool = False
 
     @classmethod
-    def at(cls, beta: float, selector: str, stable: Mapping[str, Any], *known: Any) -> Ranked:
+    def at(cls, beta: float, selector: str, stable: Mapping[str, Any], *attributes: Any) -> Ranked:
         """Return it at a budget, from what the metadata of the table ``stability`` say."""
         listed = {"rankings": stable["rankings"], **stable["budgets"][written(beta)]}
-        return cls(selector, stable["separation"], listed, *known)
+        return cls(selector, stable["separation"], listed, *attributes)
 
 
 def manifest(
@@ -144,8 +144,8 @@ def manifest(
     Raises ``UserError`` for a ratio of other examples.
     """
     if not scores["id"].equals(ratio.table["id"]):
-        what = "the scores and those that estimate the log-density ratio hold other examples"
-        raise UserError(what, do="delete both and score again")
+        problem = "the scores and those that estimate the log-density ratio hold other examples"
+        raise UserError(problem, do="delete both and score again")
     listed = removals(scores, duplicates, k)
     forget = _forget(scores)
     n1, log_ratio = int(forget.sum()), ratio.table["log_ratio"].to_numpy()
@@ -187,16 +187,16 @@ def _judged(
 ) -> dict[str, Any]:
     """Return what follows for a list of ``k`` texts. The checks of the ratio are of the scores that
     it was made from, and no other ranking's."""
-    own = ratio.selector == ranked.selector
-    about = dict(ratio.texts)
-    if not own:
-        about |= dict.fromkeys(("auc_low", "auc_high"))
+    is_own_ratio = ratio.selector == ranked.selector
+    seen = dict(ratio.texts)
+    if not is_own_ratio:
+        seen |= dict.fromkeys(("auc_low", "auc_high"))
     return judge(
         ranked.separates,
         k,
         ranked.listed,
         also_retain,
         compared=ranked.compared,
-        reason=ratio.reason if own else None,
-        texts=Texts(**about).words() if about else "",
+        reason=ratio.reason if is_own_ratio else None,
+        texts=Texts(**seen).words() if seen else "",
     )

@@ -57,13 +57,13 @@ class Proxy:
             try:
                 fold = stratified_folds(self.forget, FOLDS, 0, groups).astype(np.int64)
             except UserError as few:
-                raise NoPrediction(few.what) from None
+                raise NoPrediction(few.problem) from None
             self.read = [counts(texts, fold == part, size) for part in range(FOLDS)]
         self.fold = np.repeat(fold, texts.lengths)
         whole = counts(texts, every, size)
-        own = [whole - read * (held is None) for read in self.read]
-        self.full = [each.sum(axis=0) for each in own]
-        self.start, gold = self._nll(self.full), self._nll([each[1] for each in own])
+        of_folds = [whole - read * (held is None) for read in self.read]
+        self.full = [of_fold.sum(axis=0) for of_fold in of_folds]
+        self.start, gold = self._nll(self.full), self._nll([of_fold[1] for of_fold in of_folds])
         self.gap = float((gold - self.start)[0])
         if self.gap <= 0:
             raise NoPrediction("forget texts are predicted as well without the forget texts")
@@ -73,7 +73,9 @@ class Proxy:
         total, weight = np.zeros(2), np.zeros(2)
         for model, read in zip(trained, self.read, strict=True):
             size = read.sum(axis=1)
-            total += size * [nll(model, own) if own.any() else 0.0 for own in read]
+            total += size * [
+                nll(model, of_domain) if of_domain.any() else 0.0 for of_domain in read
+            ]
             weight += size
         return total / weight
 
@@ -85,13 +87,13 @@ class Proxy:
     def curve(self, steps: Iterable[Positions]) -> Doubles:
         """Return the shares of the gap by which forget and retain NLL have changed (steps, 2), when
         the tokens of each step have gone after those of the steps before it."""
-        rest, found = [each.copy() for each in self.full], []
+        rest, changes = [model_counts.copy() for model_counts in self.full], []
         for gone in steps:
             for part, model in enumerate(rest):
                 seen = gone[self.fold[gone] != part]
                 model -= np.bincount(self.texts.tokens[seen], minlength=len(model))
-            found.append((self._nll(rest) - self.start) / self.gap)
-        return np.array(found)
+            changes.append((self._nll(rest) - self.start) / self.gap)
+        return np.array(changes)
 
 
 def predictions(
@@ -122,5 +124,5 @@ def predictions(
 
 def budget(curve: Doubles, budgets: Sequence[float] | Doubles, share: float) -> float | None:
     """Return the smallest budget that recovers the share; None where none below 1 does."""
-    found = first_crossing(budgets, curve, share)
-    return None if found is None or found >= 1 else found
+    crossing = first_crossing(budgets, curve, share)
+    return None if crossing is None or crossing >= 1 else crossing

@@ -28,12 +28,14 @@ FIRST, AROUND = 5, 2
 @dataclass(frozen=True)
 class Ranking:
     """A selector's ranking of n1 forget examples, first to go first: ``ids`` and ``scores`` (n1,).
-    ``again`` (R, n1) are their ranks in the rankings made again, ``verdict`` what it is worth, in
-    words, and ``compared`` whether it is there for comparison alone."""
+
+    ``refit_ranks`` (R, n1) are their ranks in the refits, ``verdict`` says in words what the
+    ranking is worth, and ``compared`` whether it is there for comparison alone.
+    """
 
     ids: list[str]
     scores: NDArray[np.float64]
-    again: NDArray[np.int64] | None = None
+    refit_ranks: NDArray[np.int64] | None = None
     verdict: str = ""
     compared: bool = False
 
@@ -56,19 +58,19 @@ def is_earlier(root: Path, names: Mapping[str, str | int], inputs: Mapping[str, 
     return True
 
 
-def read_ranking(path: str | Path, refits: str | Path | None = None, **known: Any) -> Ranking:
-    """Read the ranking in a table ``scores``, with those in its table ``refits`` and what else is
-    ``known`` of it. Raises ``UserError`` for a missing or damaged file."""
+def read_ranking(path: str | Path, refits: str | Path | None = None, **attributes: Any) -> Ranking:
+    """Read the ranking in a table ``scores``, with those in its table ``refits`` and with
+    further ``attributes`` of a ``Ranking``. Raises ``UserError`` for a missing or damaged file."""
     table = read_table(path, schemas.SCORES, ["id", "score", "rank"])
     table = table.filter(table["rank"].is_valid()).sort_by("rank")
     scores = np.asarray(table["score"].to_numpy(), dtype=np.float64)
     ids = table["id"].to_pylist()
     if refits is None:
-        return Ranking(ids, scores, **known)
+        return Ranking(ids, scores, **attributes)
     made_again = of_table(read_table(refits, schemas.REFITS))
     of, ranks = rankings(read_table(path, schemas.SCORES), made_again)
     place = {name: position for position, name in enumerate(of)}
-    return Ranking(ids, scores, ranks[1:, [place[name] for name in ids]], **known)
+    return Ranking(ids, scores, ranks[1:, [place[name] for name in ids]], **attributes)
 
 
 def texts_of(examples: str | Path, ids: Sequence[str]) -> list[str]:
@@ -76,15 +78,15 @@ def texts_of(examples: str | Path, ids: Sequence[str]) -> list[str]:
 
     Raises ``UserError`` for an id that the table ``examples`` lacks.
     """
-    wanted = pa.array(ids, pa.string())
-    found: dict[str, str] = {}
+    listed = pa.array(ids, pa.string())
+    text_of: dict[str, str] = {}
     for group in read_groups(examples, schemas.EXAMPLES, ["id", "text"]):
-        part = group.filter(pc.is_in(group["id"], value_set=wanted))
-        found |= zip(part["id"].to_pylist(), part["text"].to_pylist(), strict=True)
-    if missing := [name for name in ids if name not in found]:
-        what = f"has no example {missing[0]!r}, which is ranked"
-        raise UserError(what, where=examples, do="delete the scores and score again")
-    return [found[name] for name in ids]
+        part = group.filter(pc.is_in(group["id"], value_set=listed))
+        text_of |= zip(part["id"].to_pylist(), part["text"].to_pylist(), strict=True)
+    if missing := [name for name in ids if name not in text_of]:
+        problem = f"has no example {missing[0]!r}, which is ranked"
+        raise UserError(problem, where=examples, do="delete the scores and score again")
+    return [text_of[name] for name in ids]
 
 
 def excerpt(text: str, length: int = EXCERPT) -> str:

@@ -23,18 +23,18 @@ from mamushi.selection.refits import WHOLE, Refit
 from mamushi.selection.removals import count
 
 
-def rankings(scores: pa.Table, again: Iterable[Refit]) -> tuple[list[str], NDArray[np.int64]]:
+def rankings(scores: pa.Table, refits: Iterable[Refit]) -> tuple[list[str], NDArray[np.int64]]:
     """Return ids (n1,) of the forget examples in the order of ``scores``, and their ranks (R, n1)
-    from 1 there and in each whole refit ``again``."""
+    from 1 there and in each whole one of ``refits``."""
     forget = np.asarray(scores["rank"].is_valid())
     ids = np.array(scores["id"].to_pylist(), dtype=np.str_)[forget]
     ranks = [np.asarray(scores["rank"].drop_null().to_numpy(), dtype=np.int64)]
     certain = np.zeros(len(ids), dtype=np.bool_)
     if "posterior" in scores.column_names:
         # Of a corpus: a copy of an example comes first, whatever its score.
-        known = pc.and_(pc.equal(scores["domain"], FORGET), pc.equal(scores["posterior"], 1.0))
-        certain = np.asarray(known)[forget]
-    for part, _, scored in again:
+        is_copy = pc.and_(pc.equal(scores["domain"], FORGET), pc.equal(scores["posterior"], 1.0))
+        certain = np.asarray(is_copy)[forget]
+    for part, _, scored in refits:
         if part == WHOLE:
             # Highest score first, ties by id.
             order = np.lexsort((ids, -scored.scores[forget], ~certain))
@@ -57,10 +57,10 @@ def stability(
     first = np.argsort(ranks[0])
     columns: dict[str, list[Any]] = {"id": [], "rank": [], "beta": [], "frequency": []}
     summary: dict[str, Any] = {"rankings": total, "budgets": {}}
-    alike = [spearman(ranks[0], other) for other in ranks[1:]]
-    known = [one for one in alike if one is not None]
-    if known:
-        summary["spearman"] = {"mean": float(np.mean(known)), "least": min(known)}
+    alike = [spearman(ranks[0], ranking) for ranking in ranks[1:]]
+    defined = [correlation for correlation in alike if correlation is not None]
+    if defined:
+        summary["spearman"] = {"mean": float(np.mean(defined)), "least": min(defined)}
     for beta in budgets:
         k = count(beta, n1)
         listed = ranks <= k

@@ -106,10 +106,10 @@ def paper_rows(
     runs: dict[tuple[str, str, int], list[Row]] = {}
     for row in geometry:
         runs.setdefault((row["dataset"], row["model"], row["seed"]), []).append(row)
-    for found in runs.values():
-        found.sort(key=lambda row: int(row["k"]))
-        columns = {key: np.array([row[key] for row in found]) for key in found[0]}
-        rows += _compared(GEOMETRY, GEOMETRY_SETTING, found[0], summary(columns))
+    for rows_by_k in runs.values():
+        rows_by_k.sort(key=lambda row: int(row["k"]))
+        columns = {key: np.array([row[key] for row in rows_by_k]) for key in rows_by_k[0]}
+        rows += _compared(GEOMETRY, GEOMETRY_SETTING, rows_by_k[0], summary(columns))
     for row in runtime:
         if (name := row["selector"]) in RUNTIMES:
             number = (f"selection by {name}, seconds", RUNTIMES[name], "wall_seconds")

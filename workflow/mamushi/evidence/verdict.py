@@ -49,14 +49,15 @@ NOT_REFITTED = (
 
 @dataclass(frozen=True)
 class Texts:
-    """What is known of the dependence of texts: the number of their ``groups``, of one text or
-    more, or of texts that are ``close`` without groups, by chance or ``found``; ``auc_low`` and
+    """How texts depend on each other: the number of their ``groups``, of one text or more, or,
+    without groups, how many of the texts that were ``looked_at`` are too ``close`` to a neighbour,
+    and whether these are more than by chance (``dependent``); ``auc_low`` and
     ``auc_high`` are the interval that the AUC would need if these were groups."""
 
     groups: int | None = None
     looked_at: int = 0
     close: int = 0
-    found: bool = False
+    dependent: bool = False
     auc_low: float | None = None
     auc_high: float | None = None
 
@@ -66,7 +67,7 @@ class Texts:
             return f"intervals are by {self.groups} groups of texts"
         if not self.looked_at:
             return "texts are taken as independent"
-        if not self.found:
+        if not self.dependent:
             return "texts are taken as independent: neighbours are no closer than chance makes them"
         words = (
             f"texts are taken as independent, but {self.close} of {self.looked_at} are too close "
@@ -114,11 +115,11 @@ def dependence(
     if scores.groups is not None and clusters_of(scores.groups, scores.forget):
         return Texts(groups=len(np.unique(scores.groups))), None
     seen = close_texts(embeddings, scores.forget)
-    found = Texts(None, seen.looked_at, seen.texts, seen.found)
-    if not seen.found or seen.groups is None:
-        return found, None
+    texts = Texts(None, seen.looked_at, seen.texts, seen.dependent)
+    if not seen.dependent or seen.groups is None:
+        return texts, None
     _, low, high = auc_interval(scores.score, scores.forget, refits, seen.groups)
-    return replace(found, auc_low=low, auc_high=high), seen.groups
+    return replace(texts, auc_low=low, auc_high=high), seen.groups
 
 
 def verdict(
@@ -165,10 +166,10 @@ def auc_interval(
     clusters = clusters_of(groups, forget)
     variance = sampling_variance(above, below, clusters)
     if len(refits) > 1:
-        variance += float(np.var([auc(other, forget) for other in refits], ddof=1))
+        variance += float(np.var([auc(refit, forget) for refit in refits], ddof=1))
     value = float(above.mean())
     if clusters is not None:
-        texts = min(len(np.unique(own)) for own in clusters)
+        texts = min(len(np.unique(codes)) for codes in clusters)
         return value, *auc_ends(value, variance, texts, t_error(above, below, clusters))
     error = NORMAL * float(np.sqrt(variance))
     return value, max(value - error, 0.0), min(value + error, 1.0)
@@ -185,13 +186,13 @@ def checks(scores: Scores, estimate: Estimate, resamples: int, seed: int) -> lis
     design = np.column_stack([np.ones(len(ratio)), ratio])
 
     def measured(weights: Doubles) -> list[float]:
-        one, two = weights * forget, weights * ~forget
-        n1, n2 = one.sum(), two.sum()
-        found = logistic(design, forget.astype(np.float64), weights, np.full(2, 1e-6))
+        forget_weights, retain_weights = weights * forget, weights * ~forget
+        n1, n2 = forget_weights.sum(), retain_weights.sum()
+        coefficients = logistic(design, forget.astype(np.float64), weights, np.full(2, 1e-6))
         return [
-            float(found[1]),
-            float(found[0] - np.log(n1) + np.log(n2)),
-            float((one @ gains / n1) / (two @ harms / n2)),
+            float(coefficients[1]),
+            float(coefficients[0] - np.log(n1) + np.log(n2)),
+            float((forget_weights @ gains / n1) / (retain_weights @ harms / n2)),
         ]
 
     rng = np.random.default_rng(seed)

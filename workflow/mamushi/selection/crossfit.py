@@ -100,29 +100,31 @@ def cross_fit_together(
     fold of that number in each repeat.
     """
     seeds = [seed, *(derive_seed(seed, REPEAT, i) for i in range(1, repeats))]
-    folds = [stratified_folds(pool.forget, k, each, pool.groups) for each in seeds]
+    folds = [stratified_folds(pool.forget, k, fold_seed, pool.groups) for fold_seed in seeds]
     # One split for all repeats: an average over splits of their own would learn from all examples.
     half = None if pool.half is None else _halves(pool, folds[0], seed) == pool.half
     tasks = [
         task
-        for fold, each in zip(folds, seeds, strict=True)
-        for task in _tasks(pool, fold, k, each, half, fit_sample)
+        for fold, fold_seed in zip(folds, seeds, strict=True)
+        for task in _tasks(pool, fold, k, fold_seed, half, fit_sample)
     ]
     by_task = []
     fits: list[list[dict[str, Any]]] = [[] for _ in range(k)]
     with Progress(len(tasks), name, "fold") as progress:
-        for i, (task, (own, details)) in enumerate(zip(tasks, estimate(tasks), strict=True)):
-            by_task.append(own)
+        for i, (task, (held_logits, details)) in enumerate(
+            zip(tasks, estimate(tasks), strict=True)
+        ):
+            by_task.append(held_logits)
             fits[i % k].append(details)
-            progress.advance(note=f"AUC {auc(own, pool.forget[task.held]):.3f}")
+            progress.advance(note=f"AUC {auc(held_logits, pool.forget[task.held]):.3f}")
     logits = (average or averaged)(tasks, by_task, repeats)
     centre = middle(logits, pool.forget)
     per_fold = []
     for i in range(k):
         held = folds[0] == i
-        own, forget = logits[held], pool.forget[held]
-        offset = middle(own, forget) - centre
-        per_fold.append({"auc": auc(own, forget), "offset": offset, "fits": fits[i]})
+        held_logits, forget = logits[held], pool.forget[held]
+        offset = middle(held_logits, forget) - centre
+        per_fold.append({"auc": auc(held_logits, forget), "offset": offset, "fits": fits[i]})
     details = {"auc": auc(logits, pool.forget), "folds": k, "per_fold": per_fold}
     return Scored(logits, folds[0], details=details)
 
@@ -130,8 +132,8 @@ def cross_fit_together(
 def plain_mean(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) -> Doubles:
     """Average calibrated logits ``by_task`` over repeats, to those of all examples (n,)."""
     logits = np.zeros(len(tasks[0].forget))
-    for task, own in zip(tasks, by_task, strict=True):
-        logits[task.held] += own / repeats
+    for task, held_logits in zip(tasks, by_task, strict=True):
+        logits[task.held] += held_logits / repeats
     return logits
 
 
@@ -145,11 +147,11 @@ def averaged(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) ->
     if repeats == 1:
         return plain_mean(tasks, by_task, 1)
     logits = np.zeros(len(tasks[0].forget))
-    offsets = np.array([own.mean() for own in by_task])
-    scales = np.array([own.std() for own in by_task])
-    for task, own, offset, scale in zip(tasks, by_task, offsets, scales, strict=True):
+    offsets = np.array([values.mean() for values in by_task])
+    scales = np.array([values.std() for values in by_task])
+    for task, values, offset, scale in zip(tasks, by_task, offsets, scales, strict=True):
         # Constant logits, as of constant embeddings, have no scale.
-        logits[task.held] += (own - offset) / (scale or 1.0)
+        logits[task.held] += (values - offset) / (scale or 1.0)
     return np.asarray(offsets.mean() + scales.mean() * logits / repeats)
 
 
@@ -193,8 +195,8 @@ def _drawn(forget: NDArray[np.bool_], most: int, rng: np.random.Generator) -> ND
     rare = np.flatnonzero(forget if 2 * forget.sum() < len(forget) else ~forget)
     if 2 * len(rare) > most:
         return held_out(forget, most / len(forget), rng)[1]
-    others = np.setdiff1d(np.arange(len(forget)), rare)
-    return np.sort(np.concatenate([rare, rng.permutation(others)[: most - len(rare)]]))
+    common = np.setdiff1d(np.arange(len(forget)), rare)
+    return np.sort(np.concatenate([rare, rng.permutation(common)[: most - len(rare)]]))
 
 
 def _halves(pool: Pool, fold: NDArray[np.int16], seed: int) -> NDArray[np.int64]:

@@ -100,17 +100,19 @@ def by_group(
 
 
 def _check(
-    what: str, part: Codes, k: int, outside: int, forget: NDArray[np.bool_], groups: Codes
+    purpose: str, part: Codes, k: int, outside: int, forget: NDArray[np.bool_], groups: Codes
 ) -> None:
     """Raise ``UserError`` unless every part has groups of both domains, and so many ``outside``."""
     for name, domain in (("forget", forget), ("retain", ~forget)):
         count = np.array([len(np.unique(groups[domain & (part == i)])) for i in range(k)])
         if count.min() == 0 or count.sum() - count.max() < outside:
             sizes = np.unique(groups[domain], return_counts=True)[1]
-            found = f"{sizes.sum()} {name} examples are of {len(sizes)} groups, the largest of "
+            composition = (
+                f"{sizes.sum()} {name} examples are of {len(sizes)} groups, the largest of "
+            )
             do = "lower the selector's setting 'folds', or set the dataset's 'group' to a finer "
-            what = f"{what}: {found}{sizes.max(initial=0)}; too few"
-            raise UserError(what, do=f"{do}column or null")
+            problem = f"{purpose}: {composition}{sizes.max(initial=0)}; too few"
+            raise UserError(problem, do=f"{do}column or null")
 
 
 def balanced_weights(forget: NDArray[np.bool_]) -> NDArray[np.float64]:

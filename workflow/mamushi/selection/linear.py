@@ -96,11 +96,11 @@ def estimate_layers(task: Task, layers: Sequence[NDArray[np.float16]], prior: fl
     moments = [_moments(layer[task.train].astype(np.float32)) for layer in layers]
 
     def features(rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        found = [layer[rows].astype(np.float32) for layer in layers]
-        for x, (mean, scale) in zip(found, moments, strict=True):
+        blocks = [layer[rows].astype(np.float32) for layer in layers]
+        for x, (mean, scale) in zip(blocks, moments, strict=True):
             x -= mean
             x /= scale
-        return np.hstack(found)
+        return np.hstack(blocks)
 
     x = features(task.train)
     decide = logistic(x, task.forget[task.train], prior / x.shape[1])
@@ -118,7 +118,7 @@ def ngrams(pool: Pool) -> list[sparse.csr_matrix]:
     """Count the hashed n-grams of words, and of characters, in each text: (n, 2^BITS), float32."""
     if pool.texts is None:
         raise ValueError("a pool without texts")
-    found = []
+    counts = []
     for analyzer, lengths in (("word", WORDS), ("char_wb", CHARACTERS)):
         hashed = HashingVectorizer(
             analyzer=analyzer,
@@ -131,8 +131,8 @@ def ngrams(pool: Pool) -> list[sparse.csr_matrix]:
             token_pattern=r"(?u)\b\w+\b" if analyzer == "word" else None,
             dtype=np.float32,
         )
-        found.append(hashed.transform(pool.texts.tolist()))
-    return found
+        counts.append(hashed.transform(pool.texts.tolist()))
+    return counts
 
 
 def _readable(text: str) -> str:
@@ -154,12 +154,12 @@ def estimate_ngrams(task: Task, counts: Sequence[sparse.csr_matrix], prior: floa
     """Return held-out logits from counts of n-grams: tf-idf with sublinear counts and the training
     rows' frequencies, each kind of n-gram as long as the other, a text of length 1."""
     parts: list[list[sparse.csr_matrix]] = [[], []]
-    for each in counts:
-        train = each[task.train]
+    for matrix in counts:
+        train = matrix[task.train]
         # An n-gram that no training text has keeps the weight 0.
         seen = np.unique(train.indices)
         weigh = TfidfTransformer(sublinear_tf=True).fit(train[:, seen])
         for part, rows in zip(parts, (task.train, task.held), strict=True):
-            part.append(weigh.transform(each[rows][:, seen]))
+            part.append(weigh.transform(matrix[rows][:, seen]))
     x, held = (normalize(sparse.hstack(part, format="csr")) for part in parts)
     return logistic(x, task.forget[task.train], prior)(held), {}

@@ -78,12 +78,12 @@ def influence(
     number of clusters of each domain."""
     _, code = np.unique(np.concatenate(clusters), return_inverse=True)
     total = np.zeros(int(code.max()) + 1)
-    for placed, own in ((above, code[: len(above)]), (below, code[len(above) :])):
-        number = len(np.unique(own))
+    for placed, codes in ((above, code[: len(above)]), (below, code[len(above) :])):
+        number = len(np.unique(codes))
         if number < 2:
             return np.full(len(total), np.inf)
         size = np.sqrt(number / (number - 1)) / len(placed)
-        total += size * np.bincount(own, placed - placed.mean(), len(total))
+        total += size * np.bincount(codes, placed - placed.mean(), len(total))
     return total
 
 
@@ -97,7 +97,7 @@ def t_error(above: NDArray[np.float64], below: NDArray[np.float64], clusters: Cl
         return NORMAL
     # The fourth moment of a normal variable is three times the square of the second.
     freedom = 3 * float(square.sum() ** 2 / (square**2).sum())
-    fewest = min(len(np.unique(own)) for own in clusters)
+    fewest = min(len(np.unique(codes)) for codes in clusters)
     return float(stdtrit(min(max(freedom, 1.0), fewest - 1), 0.975))
 
 
@@ -125,9 +125,9 @@ def auc_ends(
     if value < 1:
         half = errors * np.sqrt(variance) / (value * (1 - value))
         low, high = (float(expit(logit(value) + sign * half)) for sign in (-1, 1))
-    more = (2 * value - 1) ** 2
-    mean = 1 - value + more / (texts + 1)
-    spread = variance + more**2 * texts / ((texts + 1) ** 2 * (texts + 2))
+    misplaced_weight = (2 * value - 1) ** 2
+    mean = 1 - value + misplaced_weight / (texts + 1)
+    spread = variance + misplaced_weight**2 * texts / ((texts + 1) ** 2 * (texts + 2))
     if spread == 0:
         return low, high
     size = max(mean * (1 - mean) / spread - 1, 1.0)
@@ -143,7 +143,7 @@ def auc_difference(
     """Return the AUC of the ``first`` scores less that of the ``second`` ones of the same
     cross-fitted texts, with its 95% interval, by ``groups`` (n,) of texts if there are any."""
     pairs = zip(placements(first, forget), placements(second, forget), strict=True)
-    above, below = (one - two for one, two in pairs)
+    above, below = (placed_first - placed_second for placed_first, placed_second in pairs)
     clusters = clusters_of(groups, forget)
     errors = NORMAL if clusters is None else t_error(above, below, clusters)
     error = errors * float(np.sqrt(sampling_variance(above, below, clusters)))

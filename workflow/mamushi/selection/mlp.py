@@ -55,8 +55,8 @@ def estimate_mlp(tasks: Sequence[Task], settings: Mapping[str, Any]) -> Iterator
     def fit(group: Sequence[Task]) -> list[Fit]:
         stack, details = train(features, group, settings)
         return [
-            (predict(stack, i, features, task.held), more)
-            for i, (task, more) in enumerate(zip(group, details, strict=True))
+            (predict(stack, i, features, task.held), detail)
+            for i, (task, detail) in enumerate(zip(group, details, strict=True))
         ]
 
     size = STACK[device.type]
@@ -258,8 +258,8 @@ class Batch:
             np.zeros(shape, dtype) for dtype in (np.int64, np.float32, np.float32)
         ]
         for row, (i, part) in enumerate(parts.items()):
-            own: list[NDArray[Any]] = [splits[i].rows, splits[i].forget, splits[i].weights]
-            for values, of in zip(filled, own, strict=True):
+            columns: list[NDArray[Any]] = [splits[i].rows, splits[i].forget, splits[i].weights]
+            for values, of in zip(filled, columns, strict=True):
                 values[row, : len(part)] = of[part]
         # From pageable memory the copy is staged, so the arrays may go when this returns.
         moved = [torch.from_numpy(values).to(device, non_blocking=True) for values in filled]
@@ -280,7 +280,7 @@ def train(
     """
     splits = [Split(task, settings) for task in tasks]
     widths = [features.width, *settings["hidden"], 1]
-    stack = Stack.glorot(widths, [one.rng for one in splits], *features.affine(tasks))
+    stack = Stack.glorot(widths, [split.rng for split in splits], *features.affine(tasks))
     adam = adam_of(stack, settings["learning_rate"])
     stops = [Stopping(settings["patience"], settings["tolerance"]) for _ in tasks]
     for _ in range(settings["epochs"]):
@@ -340,9 +340,9 @@ def step(
     gradients = stack.some(batch.places).gradients(x, batch.labels, batch.weights)
     adam.zero_grad(set_to_none=True)
     for row, i in enumerate(batch.which):
-        own = adam.param_groups[i :: len(stack)]
-        own[0]["weight_decay"] = alpha / batch.totals[row]
-        for group, values in zip(own, gradients, strict=True):
+        network_groups = adam.param_groups[i :: len(stack)]
+        network_groups[0]["weight_decay"] = alpha / batch.totals[row]
+        for group, values in zip(network_groups, gradients, strict=True):
             for parameter, gradient in zip(group["params"], values, strict=True):
                 parameter.grad = gradient[row]
     adam.step()

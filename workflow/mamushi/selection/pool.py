@@ -90,11 +90,11 @@ class Pool:
 
     def part(self, kept: NDArray[np.bool_]) -> Self:
         """Return the pool of the examples ``kept`` (n,), without a base."""
-        found: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS}
-        found = {name: None if x is None else x[kept] for name, x in found.items()}
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS}
+        arrays = {name: None if x is None else x[kept] for name, x in arrays.items()}
         layers = {depth: x[kept] for depth, x in self.layers.items()}
         columns = {name: x[kept] for name, x in self.columns.items()}
-        return replace(self, **found, base=None, layers=layers, columns=columns)
+        return replace(self, **arrays, base=None, layers=layers, columns=columns)
 
     def with_columns(self, **columns: NDArray[Any]) -> Self:
         """Return the pool with further columns (n,) of a room beside the core."""
@@ -163,9 +163,9 @@ def read_pool(
     def column(name: str) -> NDArray[Any]:
         return np.array(ranked(Path(examples), name)[name].to_pylist(), dtype=object)[rows]
 
-    about = read_metadata(examples)
+    metadata = read_metadata(examples)
     for step in additions("pool_step"):
-        pool = step(pool, about, column)
+        pool = step(pool, metadata, column)
     return pool
 
 
@@ -178,15 +178,19 @@ def _rows(
 ) -> list[int]:
     """Return the rows of the table ``examples`` that the embeddings are of."""
     place = {key: row for row, key in enumerate(columns["id"])}
-    there = dict(zip(ids, domain, strict=True))
-    if len(there) < len(ids):
+    embedded = dict(zip(ids, domain, strict=True))
+    if len(embedded) < len(ids):
         raise UserError("an id occurs twice", where=embeddings, do="delete it and embed again")
-    wanted = dict(zip(columns["id"], columns["domain"], strict=True))
-    if there != wanted:
-        odd = min(key for key in there.keys() | wanted.keys() if there.get(key) != wanted.get(key))
+    expected = dict(zip(columns["id"], columns["domain"], strict=True))
+    if embedded != expected:
+        odd = min(
+            key
+            for key in embedded.keys() | expected.keys()
+            if embedded.get(key) != expected.get(key)
+        )
         raise UserError(
-            f"example {odd!r} is {there.get(odd, 'absent')} here and {wanted.get(odd, 'absent')} "
-            f"in the inference section of {examples}",
+            f"example {odd!r} is {embedded.get(odd, 'absent')} here and "
+            f"{expected.get(odd, 'absent')} in the inference section of {examples}",
             where=embeddings,
             do="delete the embeddings and embed again",
         )

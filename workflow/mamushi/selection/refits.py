@@ -46,12 +46,14 @@ def refits(
     if not work:
         work = [(WHOLE, i, pool) for i in range(whole)]
         work += _halves(pool, settings, halves)
-    found = []
+    results = []
     with Progress(len(work), "refits", "refit") as progress:
-        for part, number, given in work:
-            found.append((part, number, scored_by(kind, given, settings, refit_seed(seed, number))))
+        for part, number, pool_of_refit in work:
+            results.append(
+                (part, number, scored_by(kind, pool_of_refit, settings, refit_seed(seed, number)))
+            )
             progress.advance()
-    return found
+    return results
 
 
 def _halves(pool: Pool, settings: Mapping[str, Any], halves: int) -> list[tuple[str, int, Pool]]:
@@ -73,12 +75,12 @@ def refit_seed(seed: int, number: int) -> int:
     return derive_seed(seed, AGAIN, number)
 
 
-def as_table(pool: Pool, found: Sequence[Refit], schema: pa.Schema) -> pa.Table:
+def as_table(pool: Pool, results: Sequence[Refit], schema: pa.Schema) -> pa.Table:
     """Put refits of ``pool`` into the table ``refits``, in the order of the pool within each."""
     n, parts = len(pool.ids), []
-    for part, number, scored in found:
-        own = {"refit": pa.array(np.full(n, number, np.int16)), "part": pa.array([part] * n)}
-        parts.append(pa.table(columns_of(pool, scored) | own, schema=schema))
+    for part, number, scored in results:
+        labels = {"refit": pa.array(np.full(n, number, np.int16)), "part": pa.array([part] * n)}
+        parts.append(pa.table(columns_of(pool, scored) | labels, schema=schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 

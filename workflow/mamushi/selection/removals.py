@@ -67,9 +67,9 @@ def text_digests(examples: Iterable[pa.Table], ids: Sequence[str]) -> list[str]:
     """Return the digests of the texts ``ids``, in their order, from parts of the table
     ``examples``. Raises ``UserError`` for an id that it lacks."""
     digests: dict[str, str] = {}
-    asked = pa.array(ids, pa.string())
+    listed = pa.array(ids, pa.string())
     for group in examples:
-        part = group.filter(pc.is_in(group["id"], asked))
+        part = group.filter(pc.is_in(group["id"], listed))
         texts = map(of_text, part["text"].to_pylist())
         digests.update(zip(part["id"].to_pylist(), texts, strict=True))
     if missing := [name for name in ids if name not in digests]:

@@ -27,13 +27,16 @@ def counts(texts: TokenSet, chosen: NDArray[np.bool_], size: int) -> Doubles:
     """Return how often each token stands in the chosen forget and retain texts, (2, size)."""
     inside = np.repeat(chosen, texts.lengths)
     forget = np.repeat(texts.domains == FORGET, texts.lengths)
-    own = (inside & forget, inside & ~forget)
-    return np.array([np.bincount(texts.tokens[each], minlength=size) for each in own], np.float64)
+    by_domain = (inside & forget, inside & ~forget)
+    return np.array(
+        [np.bincount(texts.tokens[inside_domain], minlength=size) for inside_domain in by_domain],
+        np.float64,
+    )
 
 
 def vocabulary(*texts: TokenSet) -> int:
     """Return 1 + the largest token of all texts."""
-    return 1 + max((int(each.tokens.max(initial=0)) for each in texts), default=0)
+    return 1 + max((int(token_set.tokens.max(initial=0)) for token_set in texts), default=0)
 
 
 def nll(trained: Doubles, read: Doubles) -> float:

@@ -50,7 +50,7 @@ def page_data(
     here = positions_here(everywhere, budgets, MOST)
     first = next(iter(rankings.values()))
     ids = [first.ids[position] for position in here]
-    given = texts(ids)
+    texts_here = texts(ids)
     selectors = []
     for (name, ranking), places in zip(rankings.items(), everywhere, strict=True):
         positions = places[here].tolist()
@@ -61,7 +61,9 @@ def page_data(
                 "compared": ranking.compared,
                 "ranks": [position + 1 for position in positions],
                 "scores": [float(f"{ranking.scores[p]:.{DIGITS}g}") for p in positions],
-                "again": [] if ranking.again is None else ranking.again[:, positions].tolist(),
+                "again": []
+                if ranking.refit_ranks is None
+                else ranking.refit_ranks[:, positions].tolist(),
             }
         )
     return {
@@ -69,19 +71,19 @@ def page_data(
         "budgets": [plain(beta) for beta in budgets],
         "selectors": selectors,
         "total": len(first.ids),
-        **shown(ids, given),
+        **shown(ids, texts_here),
     }
 
 
-def shown(ids: Sequence[str], given: Sequence[str]) -> dict[str, Any]:
+def shown(ids: Sequence[str], texts: Sequence[str]) -> dict[str, Any]:
     """Return texts as a page has them: masked, and ``hidden`` has by position what is."""
-    masked = [mask(text) for text in given]
+    masked = [mask(text) for text in texts]
     return {
         "ids": ids,
         "texts": masked,
         "hidden": {
             str(i): hidden(*pair)
-            for i, pair in enumerate(zip(masked, given, strict=True))
+            for i, pair in enumerate(zip(masked, texts, strict=True))
             if pair[0] != pair[1]
         },
     }
@@ -92,17 +94,17 @@ def _places(rankings: Mapping[str, Ranking]) -> NDArray[np.int64]:
     order."""
     name, first = next(iter(rankings.items()))
     ids = pa.array(first.ids, pa.string())
-    found = []
-    for other, ranking in rankings.items():
+    places = []
+    for selector, ranking in rankings.items():
         place = pc.index_in(ids, value_set=pa.array(ranking.ids, pa.string()))
         if place.null_count or len(ranking.ids) != len(ids):
             odd = min(set(first.ids).symmetric_difference(ranking.ids))
             raise UserError(
-                f"selectors {name!r} and {other!r} rank other examples, such as {odd!r}",
+                f"selectors {name!r} and {selector!r} rank other examples, such as {odd!r}",
                 do="delete their scores and score again",
             )
-        found.append(place.to_numpy().astype(np.int64))
-    return np.stack(found)
+        places.append(place.to_numpy().astype(np.int64))
+    return np.stack(places)
 
 
 def positions_here(
@@ -117,11 +119,11 @@ def positions_here(
     if n1 <= most:
         return np.arange(n1)
     cuts = [0, n1, *(count(beta, n1) for beta in budgets)]
-    each = most // 2 // (len(places) * 2 * len(cuts))
+    width = most // 2 // (len(places) * 2 * len(cuts))
     near = np.zeros(n1, dtype=np.bool_)
     for place in places:
         for cut in cuts:
-            near |= (place >= cut - each) & (place < cut + each)
+            near |= (place >= cut - width) & (place < cut + width)
     edges = np.linspace(0, n1, most - int(near.sum()) + 1).astype(np.int64)
     drawn = np.random.default_rng(n1).integers(edges[:-1], edges[1:])
     near[np.argsort(places[0])[drawn]] = True
@@ -135,17 +137,19 @@ def hidden(shown: str, text: str) -> list[list[Any]]:
     >>> hidden("Well, d***!", "Well, damn!")
     [[7, 'amn']]
     """
-    found: list[list[Any]] = []
+    differences: list[list[Any]] = []
     end = -1
     for place, (star, letter) in enumerate(zip(shown, text, strict=True)):
         if star == letter:
             continue
         if place == end:
-            found[-1][1] += letter
+            differences[-1][1] += letter
         else:
-            found.append([len(shown[:place].encode("utf-16-le", "surrogatepass")) // 2, letter])
+            differences.append(
+                [len(shown[:place].encode("utf-16-le", "surrogatepass")) // 2, letter]
+            )
         end = place + 1
-    return found
+    return differences
 
 
 def plain(beta: float | str) -> str:
