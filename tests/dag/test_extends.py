@@ -18,8 +18,8 @@ MINE: dict[str, Any] = {
 
 
 def jobs(snakemake: Snakemake, folder: Path, **request: Any) -> dict[str, int]:
-    found: dict[str, int] = snakemake.look(folder, targets=["data", "studies"], **request)["all"]
-    return {rule: found.get(rule, 0) for rule in ("examples", "study_tables")}
+    counts: dict[str, int] = snakemake.look(folder, targets=["data", "studies"], **request)["all"]
+    return {rule: counts.get(rule, 0) for rule in ("examples", "study_tables")}
 
 
 def test_names_of_the_paper_s_are_one_s_own(snakemake: Snakemake, tmp_path: Path) -> None:

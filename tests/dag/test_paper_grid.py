@@ -69,23 +69,23 @@ def cpu(line: Sequence[str | Path], **options: Any) -> tuple[float, str]:
     return (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime), done.stdout
 
 
-def jobs(said: str) -> dict[str, int]:
+def jobs(output: str) -> dict[str, int]:
     """Jobs by rule, out of what a dry run with ``--quiet rules`` prints."""
-    return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", said, re.MULTILINE)}
+    return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE)}
 
 
 def snakemake(*options: str | Path, directory: Path) -> list[str | Path]:
     return [SNAKEMAKE, *options, "--snakefile", ROOT / "Snakefile", "--directory", directory]
 
 
-def bare(found: dict[str, Any], folder: Path) -> None:
+def bare(graph: dict[str, Any], folder: Path) -> None:
     """Write a Snakefile with the same jobs."""
-    targets = found.pop("targets")
-    (folder / "files.json").write_text(json.dumps({"rules": found, "targets": targets}))
+    targets = graph.pop("targets")
+    (folder / "files.json").write_text(json.dumps({"rules": graph, "targets": targets}))
     text = [BARE]
-    for name, rule in found.items():
-        given = f"reading({name!r})" if rule["input"] is None else repr(rule["input"])
-        text.append(f"rule {name}:\n    input: {given}\n    output: {rule['output']}\n")
+    for name, rule in graph.items():
+        inputs = f"reading({name!r})" if rule["input"] is None else repr(rule["input"])
+        text.append(f"rule {name}:\n    input: {inputs}\n    output: {rule['output']}\n")
         text += [f"    log: {rule['log']!r}\n"] if rule["log"] else []
         text.append("    shell: 'true'\n")
     (folder / "Snakefile").write_text("".join(text))
@@ -101,12 +101,12 @@ def test_a_dry_run_takes_little_more_than_snakemakes_own_time(
     options = ["--dry-run", "--quiet", "rules"]
     ours, theirs = [], []
     for _ in range(2):
-        spent, said = cpu(snakemake(*options, directory=tmp_path))
+        spent, output = cpu(snakemake(*options, directory=tmp_path))
         ours.append(spent)
-        spent, other = cpu([SNAKEMAKE, *options], cwd=folder)
+        spent, bare_output = cpu([SNAKEMAKE, *options], cwd=folder)
         theirs.append(spent)
-        assert JOBS.items() <= jobs(said).items()
-        assert jobs(said) == jobs(other)
+        assert JOBS.items() <= jobs(output).items()
+        assert jobs(output) == jobs(bare_output)
     print(f"dry run {min(ours):.1f} s, bare {min(theirs):.1f} s of CPU time")
     assert min(ours) < AGAINST_BARE * min(theirs)
     # Reading the Snakefile is a fraction of it, beside Snakemake's own imports.
@@ -140,8 +140,8 @@ def test_the_real_run_is_of_one_model_in_aligned_steps(tmp_path: Path) -> None:
     gguf = tmp_path / science["models"]["smollm2"]["source"]
     gguf.parent.mkdir(parents=True)
     gguf.write_bytes(b"GGUF\3" + bytes(19))
-    said = run("all", "studies", "-n", "-q", "rules", directory=tmp_path, config=science).stdout
-    counted = jobs(said)
+    output = run("all", "studies", "-n", "-q", "rules", directory=tmp_path, config=science).stdout
+    counted = jobs(output)
     assert (counted["examples"], counted["convert"]) == (1, 1)
     assert (counted["retrain"], counted["gold"], counted["beta0"]) == (7 * 3, 1, 1)
 
@@ -164,12 +164,12 @@ heavy = ["torch", "transformers", "accelerate", "sklearn", "scipy", "pandas", "p
 print("loaded:", [name for name in heavy if name in sys.modules])
 """
     options = ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(tmp_path)]
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", program, *options, "--list-rules"],
         capture_output=True,
         text=True,
         check=True,
         env=environment(),
     ).stdout
-    assert "retrain" in said
-    assert "loaded: []" in said
+    assert "retrain" in output
+    assert "loaded: []" in output

@@ -14,8 +14,8 @@ ONE_SEED = ("--config", "grid={seeds: [0]}")
 
 
 def counted(folder: Path, *words: str) -> dict[str, int]:
-    said = run(*words, *PROFILE, directory=folder).stdout
-    return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", said, re.MULTILINE)}
+    output = run(*words, *PROFILE, directory=folder).stdout
+    return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE)}
 
 
 def test_the_grid_has_lr_maha_and_studies_have_one_network(tmp_path: Path) -> None:
@@ -29,11 +29,11 @@ def test_the_grid_has_lr_maha_and_studies_have_one_network(tmp_path: Path) -> No
 
 
 def test_what_is_unlearned_starts_from_the_contaminated_model(tmp_path: Path) -> None:
-    found = counted(tmp_path, "unlearning", *ONE_SEED)
+    jobs = counted(tmp_path, "unlearning", *ONE_SEED)
     # Qwen on 20 Newsgroups, and Llama Instruct on Jigsaw for what models say.
-    assert found["contaminate"] == found["gold"] == 2
-    assert "beta0" not in found
-    assert found["unlearn"] == 2 * 3 * 9
+    assert jobs["contaminate"] == jobs["gold"] == 2
+    assert "beta0" not in jobs
+    assert jobs["unlearn"] == 2 * 3 * 9
 
 
 @pytest.mark.slow

@@ -73,9 +73,9 @@ def test_with_one_selector_nothing_of_another_is_scored_or_refitted(
         runs = snakemake.look(tmp_path, targets=both, change={"evidence": change})["runs"]
         return {(rule, w["selector"]) for rule, w in runs if rule in ("score", "refits")}
 
-    own = {("score", "random"), ("score", "mamushi_lr")}
-    assert scored() == own | {("refits", "random"), ("refits", "mamushi_lr")}
-    assert scored(refits={"whole": 0}) == own
+    both_scored = {("score", "random"), ("score", "mamushi_lr")}
+    assert scored() == both_scored | {("refits", "random"), ("refits", "mamushi_lr")}
+    assert scored(refits={"whole": 0}) == both_scored
 
     read = snakemake.files(tmp_path, targets=both)["runtime"]["input"]
     assert {Path(file).name for file in read} == {"random.parquet", "mamushi_lr.parquet"}
@@ -114,19 +114,19 @@ def test_what_needs_a_language_model_says_so_before_anything_runs(
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"path": "raw/none.parquet"}, "models.theirs.embeddings.path: 'raw/none.parquet' is not"),
         ({"path": "raw/vectors.csv"}, "vectors are in a .parquet file"),
     ],
 )
 def test_a_mistake_in_the_configuration_is_told_before_anything_runs(
-    snakemake: Snakemake, finished: Path, change: dict[str, str], told: str
+    snakemake: Snakemake, finished: Path, change: dict[str, str], message: str
 ) -> None:
     with pytest.raises(AssertionError) as error:
         change = {"models": {"theirs": {"embeddings": change}}}
         snakemake.would_run(finished, targets=["removals"], change=change)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_selector_that_reads_other_layers_is_told_before_anything_runs(

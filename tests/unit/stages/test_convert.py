@@ -53,10 +53,10 @@ def test_the_perplexity_is_that_of_the_folder_it_came_from(
     path = gguf_files.write(tmp_path / "a.gguf", model, tokenizer, kind)
     assert converted(path, tmp_path / "out") == 0
     card = tmp_path / "out" / "card.json"
-    opened, own = loading.open_model(card), loading.open_tokenizer(card)
+    opened, reader = loading.open_model(card), loading.open_tokenizer(card)
     assert {p.dtype for p in opened.parameters()} == {torch.float32}
-    assert [*encode(own, gguf_files.TEXTS)] == [*encode(tokenizer, gguf_files.TEXTS)]
-    before, after = nll(model, tokenizer), nll(opened, own)
+    assert [*encode(reader, gguf_files.TEXTS)] == [*encode(tokenizer, gguf_files.TEXTS)]
+    before, after = nll(model, tokenizer), nll(opened, reader)
     # Far from a model that knows nothing, by which any would pass.
     lengths = np.array([len(ids) - 1 for ids in encode(tokenizer, gguf_files.TEXTS)])
     assert (np.abs(before / lengths / np.log(gguf_files.SIZES["vocabulary_size"]) - 1) > 0.2).any()
@@ -111,7 +111,7 @@ def test_killed_between_any_two_files_the_same_command_goes_on(
 ) -> None:
     path = gguf_files.write(tmp_path / "a.gguf", *gguf_files.built("llama"), "F16")
     assert converted(path, tmp_path / "whole") == 0
-    whole = {each.name: each.read_bytes() for each in (tmp_path / "whole").iterdir()}
+    whole = {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}
     moved = Path.replace
     for place in range(len(whole)):
         out = tmp_path / f"out{place}"
@@ -131,7 +131,7 @@ def test_killed_between_any_two_files_the_same_command_goes_on(
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
         assert not (out / "card.json").exists()
         assert converted(path, out) == 0
-        assert {each.name: each.read_bytes() for each in out.iterdir()} == whole
+        assert {path.name: path.read_bytes() for path in out.iterdir()} == whole
 
 
 def test_what_cannot_be_read_is_one_line(

@@ -17,19 +17,19 @@ WIDTH = 16
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Path:
+def base(tmp_path: Path) -> Path:
     write_base(tmp_path)
     return tmp_path
 
 
 def run(root: Path, stage: str, embedding: dict[str, Any], **settings: Any) -> Path:
     """The table that a stage writes."""
-    how = {"pooling": "mean", "max_length": 16, "precision": "fp32", **embedding}
-    given = json.dumps({"embedding": how, "training": None, **settings})
+    pooled = {"pooling": "mean", "max_length": 16, "precision": "fp32", **embedding}
+    settings_text = json.dumps({"embedding": pooled, "training": None, **settings})
     read = [f"--{key}={root / name}" for key, name in FILES.items() if key != "trained"]
     out = root / f"{stage}.parquet"
     execution = f"--execution={json.dumps(EXECUTION)}"
-    assert main([stage, *read, f"--out={out}", execution, f"--settings={given}"]) == 0
+    assert main([stage, *read, f"--out={out}", execution, f"--settings={settings_text}"]) == 0
     return out
 
 
@@ -39,24 +39,24 @@ def embedded(root: Path, *, skip_bos: bool, layer: int = -1) -> np.ndarray:
     return np.asarray(vectors.values.to_numpy()).reshape(-1, WIDTH)
 
 
-def test_layers_are_what_an_embedding_of_each_would_be(made: Path) -> None:
-    out = run(made, "embed-layers", {"skip_bos": True}, depths=[0.1, 0.5])
-    found = read_table(out, schemas.LAYERS)
+def test_layers_are_what_an_embedding_of_each_would_be(base: Path) -> None:
+    out = run(base, "embed-layers", {"skip_bos": True}, depths=[0.1, 0.5])
+    table = read_table(out, schemas.LAYERS)
     # Of four blocks: after the second, and at least after the first.
     layers = read_metadata(out)["layers"]
     assert layers == {"depth_0.1": 1, "depth_0.5": 2}
     for name, layer in layers.items():
-        vectors = found[name].combine_chunks().values.to_numpy().reshape(-1, WIDTH)
-        np.testing.assert_array_equal(vectors, embedded(made, skip_bos=True, layer=layer))
+        vectors = table[name].combine_chunks().values.to_numpy().reshape(-1, WIDTH)
+        np.testing.assert_array_equal(vectors, embedded(base, skip_bos=True, layer=layer))
 
 
-def test_the_mean_leaves_out_the_bos_where_the_tokenizer_sets_one(made: Path) -> None:
+def test_the_mean_leaves_out_the_bos_where_the_tokenizer_sets_one(base: Path) -> None:
     # At the input embeddings the mean with the BOS is (BOS + n * mean) / (n + 1), to the rounding.
-    table = read_table(made / "tokens.parquet", schemas.TOKENS)
-    sections = read_table(made / "examples.parquet", schemas.EXAMPLES)["section"]
+    table = read_table(base / "tokens.parquet", schemas.TOKENS)
+    sections = read_table(base / "examples.parquet", schemas.EXAMPLES)["section"]
     texts = table.filter([name == "inference" for name in sections.to_pylist()])
     n = np.array([len(row) - 1 for row in texts["tokens"].to_pylist()])
-    without, with_it = (embedded(made, skip_bos=skip, layer=0) for skip in (True, False))
+    without, with_it = (embedded(base, skip_bos=skip, layer=0) for skip in (True, False))
     bos = (n[:, None] + 1) * with_it - n[:, None] * without.astype(float)
     np.testing.assert_allclose(bos, np.broadcast_to(bos.mean(axis=0), bos.shape), atol=1e-3)
     # Along the BOS, that is the length.

@@ -32,15 +32,15 @@ BETAS = (0.0, 0.5, 1.0)
 
 
 def kind(name: str) -> schemas.Table:
-    found: schemas.Table = getattr(schemas, name.upper())
-    return found
+    table: schemas.Table = getattr(schemas, name.upper())
+    return table
 
 
-def filled(name: str, run: dict[str, Any], **given: Any) -> dict[str, Any]:
+def filled(name: str, run: dict[str, Any], **values: Any) -> dict[str, Any]:
     """A row of the table ``name`` with made-up values for all that is not given."""
     default = {pa.string(): "threshold", pa.int64(): 3, pa.float64(): 0.5, pa.bool_(): True}
     row = {field.name: default[field.type] for field in kind(name).schema}
-    return row | run | given
+    return row | run | values
 
 
 def write(root: Path, name: str, run: dict[str, Any], rows: list[dict[str, Any]]) -> None:
@@ -81,18 +81,18 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def make(root: Path, **more: Any) -> int:
-    given = {
+def make(root: Path, **changes: Any) -> int:
+    values = {
         "cells": RUNS,
         "predicted_cells": RUNS,
         "runtime_cells": RUNS[:1],
         "selector": "mamushi",
         "targets": [{"target": "removal", "value": 0.5}, {"target": "preservation", "value": 0.1}],
-        **more,
+        **changes,
     }
     out = str(root / "tables")
     return main(
-        ["evidence", "--root", str(root), "--out-folder", out, "--settings", json.dumps(given)]
+        ["evidence", "--root", str(root), "--out-folder", out, "--settings", json.dumps(values)]
     )
 
 

@@ -45,15 +45,19 @@ def root(tmp_path: Path) -> Path:
 
 def refined(root: Path, **changed: Any) -> Any:
     out = root / "sweep.json"
-    given = json.dumps(SWEEP | changed)
-    assert main(["refine", "--root", str(root), "--out", str(out), "--settings", given]) == 0
+    settings_text = json.dumps(SWEEP | changed)
+    assert (
+        main(["refine", "--root", str(root), "--out", str(out), "--settings", settings_text]) == 0
+    )
     return read_json(out)
 
 
 def make_tables(root: Path, **changed: Any) -> int:
-    given = json.dumps(HALF_GAP | changed)
+    settings_text = json.dumps(HALF_GAP | changed)
     folder = str(root / "tables")
-    return main(["half-gap", "--root", str(root), "--out-folder", folder, "--settings", given])
+    return main(
+        ["half-gap", "--root", str(root), "--out-folder", folder, "--settings", settings_text]
+    )
 
 
 def test_a_sweep_is_refined_around_its_crossing(root: Path) -> None:

@@ -19,13 +19,18 @@ WIDTH = 6
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Path:
+def base(tmp_path: Path) -> Path:
     """Examples, one copy of one of them, and a card of two rows more than these."""
-    given = examples()
-    write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, given)
-    copies = {"id": ["copy"], "kept_id": [given["id"][0]], "reason": ["exact"], "text_sha256": [""]}
+    columns = examples()
+    write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, columns)
+    copies = {
+        "id": ["copy"],
+        "kept_id": [columns["id"][0]],
+        "reason": ["exact"],
+        "text_sha256": [""],
+    }
     write_table(tmp_path / "duplicates.parquet", schemas.DUPLICATES, copies)
-    write_json(tmp_path / "data.json", {"counts": {"read": len(given["id"]) + 3}})
+    write_json(tmp_path / "data.json", {"counts": {"read": len(columns["id"]) + 3}})
     return tmp_path
 
 
@@ -52,15 +57,15 @@ def run(root: Path, **changes: Any) -> int:
 
 
 def check(root: Path, ids: list[str], vectors: np.ndarray) -> None:
-    found = read_table(root / "embeddings.parquet", schemas.EMBEDDINGS)
-    given = examples()
-    rows = [i for i, section in enumerate(given["section"]) if section == "inference"]
-    assert found["id"].to_pylist() == [given["id"][i] for i in rows]
-    assert found["domain"].to_pylist() == [given["domain"][i] for i in rows]
+    table = read_table(root / "embeddings.parquet", schemas.EMBEDDINGS)
+    columns = examples()
+    rows = [i for i, section in enumerate(columns["section"]) if section == "inference"]
+    assert table["id"].to_pylist() == [columns["id"][i] for i in rows]
+    assert table["domain"].to_pylist() == [columns["domain"][i] for i in rows]
     by_id = dict(zip(ids, vectors.astype(np.float16), strict=True))
     np.testing.assert_array_equal(
-        np.array(found["embedding"].to_pylist(), dtype=np.float16),
-        np.array([by_id[given["id"][i]] for i in rows]),
+        np.array(table["embedding"].to_pylist(), dtype=np.float16),
+        np.array([by_id[columns["id"][i]] for i in rows]),
     )
 
 
@@ -73,15 +78,15 @@ def check(root: Path, ids: list[str], vectors: np.ndarray) -> None:
     ],
     ids=str,
 )
-def test_vectors_come_in_the_order_of_the_texts(made: Path, kind: pa.DataType) -> None:
+def test_vectors_come_in_the_order_of_the_texts(base: Path, kind: pa.DataType) -> None:
     ids, vectors = everything()
     vectors = vectors.astype(np.float16).astype(np.float32)
-    write(made / "vectors.parquet", ids, vectors.astype(kind.value_type.to_pandas_dtype()), kind)
-    assert run(made) == 0
-    check(made, ids, vectors)
-    stored = read_metadata(made / "embeddings.parquet")
+    write(base / "vectors.parquet", ids, vectors.astype(kind.value_type.to_pandas_dtype()), kind)
+    assert run(base) == 0
+    check(base, ids, vectors)
+    stored = read_metadata(base / "embeddings.parquet")
     assert stored["settings"]["embedding"] == {"id": "name", "vector": "vec"}
-    assert stored["inputs"]["vectors"] == digests.of(made / "vectors.parquet")
+    assert stored["inputs"]["vectors"] == digests.of(base / "vectors.parquet")
 
 
 def assert_refused(root: Path, message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,7 +111,7 @@ def assert_refused(root: Path, message: str, capsys: pytest.CaptureFixture[str])
     ],
 )
 def test_ids_and_values_that_do_not_fit_are_one_line(
-    made: Path, capsys: pytest.CaptureFixture[str], name: str, new: Any, message: str
+    base: Path, capsys: pytest.CaptureFixture[str], name: str, new: Any, message: str
 ) -> None:
     ids: list[Any]
     ids, vectors = everything()
@@ -114,28 +119,28 @@ def test_ids_and_values_that_do_not_fit_are_one_line(
         vectors[ids.index(name), 2] = new
     else:
         ids[ids.index(name)] = new
-    write(made / "vectors.parquet", ids, vectors)
-    assert_refused(made, message, capsys)
+    write(base / "vectors.parquet", ids, vectors)
+    assert_refused(base, message, capsys)
 
 
 def test_files_that_cannot_be_read_are_one_line(
-    made: Path, capsys: pytest.CaptureFixture[str]
+    base: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = made / "vectors.parquet"
+    path = base / "vectors.parquet"
     ids, vectors = everything()
     write(path, ids, [*vectors[:8], [1.0, 2.0], *vectors[9:]])
-    assert_refused(made, "has 2 numbers, and the first one of the file 6", capsys)
+    assert_refused(base, "has 2 numbers, and the first one of the file 6", capsys)
     path.write_bytes(path.read_bytes()[:200])
-    assert_refused(made, "damaged or not a Parquet file", capsys)
+    assert_refused(base, "damaged or not a Parquet file", capsys)
     pq.write_table(pa.table({"other": ["a"], "name": ["a"]}), path)
-    assert_refused(made, "no column 'vec'", capsys)
+    assert_refused(base, "no column 'vec'", capsys)
 
 
 def test_a_file_that_has_changed_since_is_refused(
-    made: Path, capsys: pytest.CaptureFixture[str]
+    base: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(made / "vectors.parquet", *everything())
-    before = digests.of(made / "vectors.parquet")
-    assert run(made, inputs={"vectors.parquet": before}) == 0
-    assert run(made, inputs={"vectors.parquet": "0" * 64}) == 2
+    write(base / "vectors.parquet", *everything())
+    before = digests.of(base / "vectors.parquet")
+    assert run(base, inputs={"vectors.parquet": before}) == 0
+    assert run(base, inputs={"vectors.parquet": "0" * 64}) == 2
     assert "has changed since this run began" in capsys.readouterr().err

@@ -45,9 +45,9 @@ def stage(name: str, settings: dict[str, Any], **files: Any) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_from_a_fine_tune_over_unlearning_to_a_folder(method: str, base: Path) -> None:
-    how, texts = METHODS[method], texts_of(base)
+    method_settings, texts = METHODS[method], texts_of(base)
     beta0, after = (trained_files(base / name) for name in ("beta0", "after"))
-    settings = finetuning(role="beta0", training={**TRAINING, **how})
+    settings = finetuning(role="beta0", training={**TRAINING, **method_settings})
     stage("finetune", settings, **texts, **beta0)
     stored = load_file(beta0["tensors"])
     model = dict(loading.open_model(base / "card.json").named_parameters())
@@ -59,7 +59,7 @@ def test_from_a_fine_tune_over_unlearning_to_a_folder(method: str, base: Path) -
     assert card["trained_parameters"] == sum(tensor.numel() for tensor in stored.values())
 
     # What embeds is what was trained.
-    training = {**PARTS, **how}
+    training = {**PARTS, **method_settings}
     pooled = {"pooling": "mean", "skip_bos": True, "layer": -1, "max_length": 16}
     vectors = []
     for opened, files in ((training, {"trained": beta0["tensors"]}), (None, {})):
@@ -71,7 +71,7 @@ def test_from_a_fine_tune_over_unlearning_to_a_folder(method: str, base: Path) -
 
     start = {"training": training, "precision": "fp32"}
     files = {"trained": beta0["tensors"], "trunk": base / "trunk.safetensors", **after}
-    stage("unlearn", unlearning(start=start, **how), **texts, **files)
+    stage("unlearn", unlearning(start=start, **method_settings), **texts, **files)
     # All blocks are trained, so that no output of frozen ones could be kept.
     assert not (base / "trunk.safetensors").exists()
     assert load_file(after["tensors"]).keys() == stored.keys()
@@ -83,7 +83,9 @@ def test_from_a_fine_tune_over_unlearning_to_a_folder(method: str, base: Path) -
     held_out = read_tokens(base / "tokens.parquet", base / "examples.parquet", EVALUATION, 16)
     nll = text_nll(whole, held_out, 64, device.accelerator("fp32"))
     arm = {"trained": beta0["tensors"], "unlearned": after["tensors"]}
-    measured = measure(base, base, {**start, "unlearned": {"trained_blocks": 2, **how}}, **arm)
+    measured = measure(
+        base, base, {**start, "unlearned": {"trained_blocks": 2, **method_settings}}, **arm
+    )
     expected = perplexity_table(nll, held_out.domains)["perplexity"]
     assert measured == pytest.approx([*expected], rel=1e-5)
 

@@ -40,13 +40,13 @@ def results(tmp_path: Path) -> Path:
     """All that the stage reads: at the start 20, after unlearning 60 (random) or 20 (mamushi)."""
     root = tmp_path / "results"
     for run in cells(GRID):
-        said = {
+        columns = {
             **{name: [value] for name, value in run.items()},
             **{"source": ["gold"], "selector": [None], "beta": [None], "prompt": ["Being"]},
             **{"text": [" x, y"], "tokens": [3], "repetition": [0.0]},
             "gold_log_likelihood": [-2.5],
         }
-        write_table(paths.under(root, paths.JUDGED, **run), schemas.GENERATIONS, said)
+        write_table(paths.under(root, paths.JUDGED, **run), schemas.GENERATIONS, columns)
         start = SETTINGS["starts"][run["model"]]
         at = paths.under(root, paths.PERPLEXITY, **run, arm=start)
         write_perplexity(at, 20.0, 10.0)
@@ -86,8 +86,8 @@ def test_what_comes_back_is_told_against_gold(results: Path, seeds: list[int]) -
     grid = {**GRID, "models": ["small"], "selectors": ["random"], "seeds": seeds}
     assert collected(results, {"grid": grid, "starts": SETTINGS["starts"]}) == 0
     rows = read_table(results / "tables/relapse.parquet", schemas.RELAPSE).to_pylist()
-    found = [(row["source"], row["step"]) for row in rows]
-    assert found == [(name, n) for name in ("retraining", "neggrad_plus") for n in (1, 2)]
+    places = [(row["source"], row["step"]) for row in rows]
+    assert places == [(name, n) for name in ("retraining", "neggrad_plus") for n in (1, 2)]
     last = rows[1]
     assert (last["raised"], last["regained"]) == pytest.approx((np.log(80 / 20), np.log(80 / 40)))
     by_gold = np.array([np.log((80 + seed) / 65) for seed in seeds])

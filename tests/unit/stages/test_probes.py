@@ -25,7 +25,7 @@ RUN: dict[str, Any] = {"dataset": "alpha", "model": "small", "seed": 0}
 class World:
     """A tiny base model, its token cache and a gold model; and a results folder."""
 
-    made: Path
+    base: Path
     root: Path
 
     def at(self, pattern: str, **wildcards: Any) -> Path:
@@ -33,26 +33,26 @@ class World:
 
     @property
     def card(self) -> Path:
-        return self.made / "card.json"
+        return self.base / "card.json"
 
     @property
     def trained(self) -> Path:
-        return self.made / "start.safetensors"
+        return self.base / "start.safetensors"
 
     def words(self) -> Any:
         return loading.open_tokenizer(self.card)
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     write_start(folder)
     return folder
 
 
 @pytest.fixture
-def world(made: Path, tmp_path: Path) -> World:
-    return World(made, tmp_path / "results")
+def world(base: Path, tmp_path: Path) -> World:
+    return World(base, tmp_path / "results")
 
 
 def generated(world: World, endpoint: str, **changes: Any) -> int:
@@ -105,16 +105,16 @@ def by_hand(world: World, endpoint: str, prompt: str) -> list[int]:
 
 
 def test_generate_writes_what_the_endpoint_says(world: World) -> None:
-    said = {}
+    continued = {}
     for endpoint, inputs in (("base", {"model_card"}), ("gold", {"model_card", "trained"})):
         assert generated(world, endpoint) == 0
         path = world.at(paths.GENERATIONS, arm=endpoint)
         rows = read_table(path, schemas.CONTINUATIONS).to_pylist()
         assert [row["prompt"] for row in rows] == PROMPTS
-        said[endpoint] = [row["tokens"] for row in rows]
-        assert said[endpoint] == [by_hand(world, endpoint, p) for p in PROMPTS]
+        continued[endpoint] = [row["tokens"] for row in rows]
+        assert continued[endpoint] == [by_hand(world, endpoint, p) for p in PROMPTS]
         assert set(read_metadata(path)["inputs"]) == inputs
-    assert said["base"] != said["gold"]
+    assert continued["base"] != continued["gold"]
 
 
 def test_generate_names_a_continuation_that_does_not_fit(
@@ -131,7 +131,7 @@ def test_generate_names_a_continuation_that_does_not_fit(
 def test_relearn_starts_where_the_gold_model_was_measured(world: World, tmp_path: Path) -> None:
     gold = {"training": PARTS, "precision": "fp32", "evaluation": {"max_length": 12}}
     trains = {"seed": 3, "trains": {"trained_blocks": 1}, "max_length": 16}
-    read = {**texts_of(world.made), "trained": world.trained}
+    read = {**texts_of(world.base), "trained": world.trained}
     settings = {**gold, **trains, "relearning": RELEARNING}
     assert main(command("relearn", settings, **read, out=tmp_path / "curve")) == 0
     curve = read_table(tmp_path / "curve", schemas.RELEARNING_CURVE).to_pydict()
@@ -156,7 +156,7 @@ TEXTS = {
 @pytest.fixture
 def files(world: World) -> list[Path]:
     """Continuations in an order that is not that of the table: mamushi, gold, base, ..."""
-    found = [
+    entries = [
         spoken(
             world,
             world.at(paths.GENERATIONS, arm=arms.unlearned("neggrad_plus", selector, 0.2)),
@@ -166,8 +166,8 @@ def files(world: World) -> list[Path]:
     ]
     for endpoint, texts in TEXTS.items():
         path = world.at(paths.GENERATIONS, arm=endpoint)
-        found.insert(1, spoken(world, path, texts))
-    return found
+        entries.insert(1, spoken(world, path, texts))
+    return entries
 
 
 def test_judge_puts_what_all_said_side_by_side(world: World, files: list[Path]) -> None:
@@ -180,8 +180,8 @@ def test_judge_puts_what_all_said_side_by_side(world: World, files: list[Path]) 
         ("neggrad_plus", "mamushi", 0.2),
         ("neggrad_plus", "lr_cos", 0.2),
     ]
-    found = [(row["prompt"], row["source"], row["selector"], row["beta"]) for row in rows]
-    assert found == [(prompt, *source) for prompt in PROMPTS for source in expected]
+    entries = [(row["prompt"], row["source"], row["selector"], row["beta"]) for row in rows]
+    assert entries == [(prompt, *source) for prompt in PROMPTS for source in expected]
     assert {(row["dataset"], row["model"], row["seed"]) for row in rows} == {("alpha", "small", 0)}
     assert rows[2]["text"] == " light light light"
     assert rows[3]["text"] == " mamushi"

@@ -27,17 +27,17 @@ def test_a_budget_of_less_than_one_text(
     }
     examples = tmp_path / "examples.parquet"
     write_examples(examples, columns["id"], columns["domain"])
-    made = sha256(examples)
-    origin = {"provenance": {"inputs": {"examples": made}}}
+    digest = sha256(examples)
+    origin = {"provenance": {"inputs": {"examples": digest}}}
     write_table(scores, schemas.SCORES, columns, metadata=origin)
     none: dict[str, list[str]] = {name: [] for name in schemas.DUPLICATES.schema.names}
-    about = {"examples": made, "rows": ROWS}
-    write_table(duplicates, schemas.DUPLICATES, none, metadata=about)
+    origin_of_rows = {"examples": digest, "rows": ROWS}
+    write_table(duplicates, schemas.DUPLICATES, none, metadata=origin_of_rows)
     words = [f"--scores={scores}", f"--duplicates={duplicates}", f"--out={out}"]
     words += [f"--examples={examples}"]
     settings = json.dumps({"beta": beta})
     assert main(["remove", *words, f"--settings={settings}"]) == 0
     assert len(read_table(out, schemas.REMOVALS)) == removed
-    said = f"{out}: a budget of 0.3 is less than one of 3 forget texts: the list is empty"
+    line = f"{out}: a budget of 0.3 is less than one of 3 forget texts: the list is empty"
     # And what it took.
-    assert capsys.readouterr().err.splitlines()[:-1] == ([] if removed else [said])
+    assert capsys.readouterr().err.splitlines()[:-1] == ([] if removed else [line])

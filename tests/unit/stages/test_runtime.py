@@ -18,10 +18,10 @@ N = 120
 
 def test_run_times_are_those_of_the_logs(tmp_path: Path) -> None:
     """What a selector derives from counts with it."""
-    about = [f"t{i:03d}" for i in range(N)], domains(np.arange(N) % 3 == 0)
+    texts = [f"t{i:03d}" for i in range(N)], domains(np.arange(N) % 3 == 0)
     took = {"random": "0.50 s, 0.25 s", "mamushi": "6.41 s, 5.98 s", "turned": "1.00 s, 1.00 s"}
     for name in (*took, "kept"):
-        write_scores(tmp_path / f"{name}.parquet", *about, np.arange(N))
+        write_scores(tmp_path / f"{name}.parquet", *texts, np.arange(N))
         end = f"took {took[name]} of CPU" if name in took else "made from the same already"
         (tmp_path / f"{name}.log").write_text(f"5/5 folds, 100%\nmamushi score: {end}\n")
     names = ["random", "mamushi", "turned", "kept"]
@@ -37,6 +37,6 @@ def test_run_times_are_those_of_the_logs(tmp_path: Path) -> None:
         **{"dataset": "d", "model": "m", "seed": 1, "selector": "random"},
         **{"n_forget": 40, "n_retain": 80, "wall_seconds": 0.5, "cpu_seconds": 0.25},
     }
-    found = [rows["turned"][name] for name in ("wall_seconds", "cpu_seconds")]
-    assert found == pytest.approx([7.41, 6.98])
+    sums = [rows["turned"][name] for name in ("wall_seconds", "cpu_seconds")]
+    assert sums == pytest.approx([7.41, 6.98])
     assert rows["kept"]["wall_seconds"] is rows["kept"]["cpu_seconds"] is None

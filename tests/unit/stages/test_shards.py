@@ -92,12 +92,12 @@ def test_beside_the_first_process_nothing_is_written(tmp_path: Path) -> None:
 def test_what_is_not_the_tables_shards_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     stage = "embed"
     parts = numbered(stage, 3)
-    said = refusal(joined(stage, "again", parts[:2]), capsys)
-    assert "texts are in none of the 2 shards" in said
+    line = refusal(joined(stage, "again", parts[:2]), capsys)
+    assert "texts are in none of the 2 shards" in line
     other = EMBEDDING | {"layer": -1, "pooling": "last"}
     assert main(written(stage, parts[2], shard="3-of-3", embedding=other)) == 0
-    said = refusal(joined(stage, "again", parts), capsys)
-    assert "is a shard that was made with other settings" in said
+    line = refusal(joined(stage, "again", parts), capsys)
+    assert "is a shard that was made with other settings" in line
     for name in ("4-of-3", "0-of-3", "second"):
         assert f"'{name}' is no shard" in refusal(written(stage, "again", shard=name), capsys)
     assert not Path("again").exists()

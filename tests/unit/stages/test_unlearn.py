@@ -52,15 +52,15 @@ ASKED: dict[str, tuple[dict[str, Any], schemas.Table]] = {
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A base model, a start model's tensors, examples and tokens."""
     root = tmp_path_factory.mktemp("unlearn")
     write_start(root)
     return root
 
 
-def unlearn(made: Path, out: Path, settings: dict[str, Any] | None = None, **options: Any) -> int:
-    return main(unlearn_words(made, out, settings or unlearning(), **options))
+def unlearn(base: Path, out: Path, settings: dict[str, Any] | None = None, **options: Any) -> int:
+    return main(unlearn_words(base, out, settings or unlearning(), **options))
 
 
 def names(path: Path, ids: list[str]) -> Path:
@@ -72,25 +72,25 @@ def tensors(path: Path) -> dict[str, Any]:
     return {name: tensor.tolist() for name, tensor in load_file(path).items()}
 
 
-def perplexities(made: Path, out: Path, start: dict[str, Any] | None = None) -> list[float]:
+def perplexities(base: Path, out: Path, start: dict[str, Any] | None = None) -> list[float]:
     """Measured by the stage `evaluate`, with both files laid over the base model."""
-    stored = {"trained": made / "start.safetensors", "unlearned": out / "trained.safetensors"}
-    return measure(made, out, {**(start or START), "unlearned": TRAINS}, **stored)
+    stored = {"trained": base / "start.safetensors", "unlearned": out / "trained.safetensors"}
+    return measure(base, out, {**(start or START), "unlearned": TRAINS}, **stored)
 
 
 @pytest.mark.parametrize("kind", ["neggrad_plus", "salun"])
 def test_it_stores_what_it_trained_and_leaves_no_state(
-    kind: str, made: Path, tmp_path: Path
+    kind: str, base: Path, tmp_path: Path
 ) -> None:
     removal = names(tmp_path / "list.txt", [f"if{number}" for number in (3, 0, 7, 5, 8)])
     out, settings = tmp_path / "out", unlearning(kind)
-    assert unlearn(made, out, settings, removal=removal) == 0
+    assert unlearn(base, out, settings, removal=removal) == 0
     card = read_json(out / "card.json")
     # floor(5 epochs * 5 texts / 4)
     counts = {"texts": FORGET, "removed": 5, "steps": 6, "stopped_at": None}
     assert card.items() >= counts.items()
     parts = PARTS | TRAINS | dict.fromkeys(HEADS, False)
-    model = loading.open_trained(made / "card.json", out / "trained.safetensors", parts)
+    model = loading.open_trained(base / "card.json", out / "trained.safetensors", parts)
     trained = parameters.count(model).trained
     assert card["trained_parameters"] == trained
     assert card["masked"] == (trained // 2 if kind == "salun" else None)
@@ -100,30 +100,30 @@ def test_it_stores_what_it_trained_and_leaves_no_state(
     log = read_table(out / "log.parquet", schemas.UNLEARN_LOG)
     assert log["step"].to_pylist() == [1, 2, 3, 4, 5, 6]
     assert read_metadata(out / "log.parquet")["settings"] == settings
-    assert np.isfinite(perplexities(made, out)).all()
+    assert np.isfinite(perplexities(base, out)).all()
     assert not (out / "card.json.state").exists()
 
 
 def test_an_arm_is_its_start_with_what_unlearning_trained_over_it(
-    made: Path, tmp_path: Path
+    base: Path, tmp_path: Path
 ) -> None:
     """Every stage that asks an arm opens it so, and says of which files its answer is."""
     out = tmp_path / "out"
-    assert unlearn(made, out, removal=names(tmp_path / "list.txt", ["if1", "if4"])) == 0
+    assert unlearn(base, out, removal=names(tmp_path / "list.txt", ["if1", "if4"])) == 0
     unlearned = out / "trained.safetensors"
     parts = PARTS | TRAINS | dict.fromkeys(HEADS, False)
-    whole = loading.open_trained(made / "card.json", made / "start.safetensors", PARTS)
+    whole = loading.open_trained(base / "card.json", base / "start.safetensors", PARTS)
     parameters.freeze(whole, parts)
     trained = {name for name, value in whole.named_parameters() if value.requires_grad}
-    assert load_file(unlearned).keys() == trained < load_file(made / "start.safetensors").keys()
-    start = measure(made, tmp_path, START, trained=made / "start.safetensors")
-    assert perplexities(made, out) != start
+    assert load_file(unlearned).keys() == trained < load_file(base / "start.safetensors").keys()
+    start = measure(base, tmp_path, START, trained=base / "start.safetensors")
+    assert perplexities(base, out) != start
     for stage, (question, kind) in ASKED.items():
         answers = []
         for name, files in (("start", {}), ("arm", {"unlearned": unlearned})):
             opened = START | ({"unlearned": TRAINS} if files else {})
-            read = texts_of(made) if stage == "relearn" else {"model_card": made / "card.json"}
-            read |= {"trained": made / "start.safetensors", **files}
+            read = texts_of(base) if stage == "relearn" else {"model_card": base / "card.json"}
+            read |= {"trained": base / "start.safetensors", **files}
             answer = tmp_path / f"{stage}-{name}"
             assert main(command(stage, {**opened, **question}, **read, out=answer)) == 0
             assert read_metadata(answer)["inputs"].keys() == read.keys()
@@ -131,80 +131,80 @@ def test_an_arm_is_its_start_with_what_unlearning_trained_over_it(
         assert answers[0] != answers[1]
         if stage == "relearn":
             first = [answers[1][f"ppl_{domain}"][0] for domain in ("forget", "retain")]
-            assert first == pytest.approx(perplexities(made, out), rel=1e-6)
+            assert first == pytest.approx(perplexities(base, out), rel=1e-6)
 
 
-def test_the_trunk_changes_nothing(made: Path, tmp_path: Path) -> None:
-    for name, options in (("plain", {}), ("cached", {"trunk": made / "trunk.safetensors"})):
-        assert unlearn(made, tmp_path / name, unlearning("salun"), **options) == 0
+def test_the_trunk_changes_nothing(base: Path, tmp_path: Path) -> None:
+    for name, options in (("plain", {}), ("cached", {"trunk": base / "trunk.safetensors"})):
+        assert unlearn(base, tmp_path / name, unlearning("salun"), **options) == 0
     plain, cached = (
         read_table(tmp_path / name / "log.parquet", schemas.UNLEARN_LOG)
         for name in ("plain", "cached")
     )
     for name in ("forget_loss", "retain_loss"):
         assert cached[name][0].as_py() == pytest.approx(plain[name][0].as_py(), rel=1e-6)
-    measured = [perplexities(made, tmp_path / name) for name in ("plain", "cached")]
+    measured = [perplexities(base, tmp_path / name) for name in ("plain", "cached")]
     np.testing.assert_allclose(measured[0], measured[1], rtol=1e-3)
-    assert (made / "trunk.safetensors").exists()
+    assert (base / "trunk.safetensors").exists()
     # The cache is no input of what is written.
     cards = [read_json(tmp_path / name / "card.json") for name in ("plain", "cached")]
     assert cards[0] == cards[1]
 
 
-def test_a_list_of_all_is_the_whole_set_however_it_is_sorted(made: Path, tmp_path: Path) -> None:
+def test_a_list_of_all_is_the_whole_set_however_it_is_sorted(base: Path, tmp_path: Path) -> None:
     rows = [f"if{number}" for number in range(FORGET)]
     results = []
     for name, ids in (("whole", None), ("up", rows), ("down", rows[::-1])):
         options: dict[str, Any] = {}
         if ids:
             options["removal"] = names(tmp_path / f"{name}.txt", ids)
-        assert unlearn(made, tmp_path / name, **options) == 0
+        assert unlearn(base, tmp_path / name, **options) == 0
         results.append(tensors(tmp_path / name / "trained.safetensors"))
     assert results[0] == results[1] == results[2]
 
 
-def test_a_stopped_run_says_so_in_its_card(made: Path, tmp_path: Path) -> None:
+def test_a_stopped_run_says_so_in_its_card(base: Path, tmp_path: Path) -> None:
     settings = unlearning("neggrad_plus")
     settings["settings"]["stop_forget_loss"] = 0.1
-    assert unlearn(made, tmp_path, settings) == 0
+    assert unlearn(base, tmp_path, settings) == 0
     card = read_json(tmp_path / "card.json")
     assert (card["stopped_at"], card["steps"]) == (1, 0)
     assert len(read_table(tmp_path / "log.parquet", schemas.UNLEARN_LOG)) == 1
 
 
-def test_a_killed_run_goes_on(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_run_goes_on(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, out = tmp_path / "whole", tmp_path / "out"
-    assert unlearn(made, whole) == 0
+    assert unlearn(base, whole) == 0
     calls = kill_at(monkeypatch, 4, UserError)
-    assert unlearn(made, out) == 2
+    assert unlearn(base, out) == 2
     assert (out / "card.json.state").exists() and not (out / "trained.safetensors").exists()
-    assert unlearn(made, out) == 0
+    assert unlearn(base, out) == 0
     assert len(calls) == 4 + 11 - 3
     assert tensors(out / "trained.safetensors") == tensors(whole / "trained.safetensors")
 
 
 def test_a_model_that_has_diverged_is_told_by_the_setting_of_the_unlearner(
-    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # One step, after which the loop does not look again.
     settings = unlearning(training=LOOP | {"epochs": 0.1})
     settings["settings"]["learning_rate"] = 1e39
-    assert unlearn(made, tmp_path, settings) == 0
-    how = START | {"unlearned": TRAINS, "unlearner": "my_neggrad_plus"}
-    how |= {"evaluation": {"max_length": 16}}
-    files = {"trained": made / "start.safetensors", "unlearned": tmp_path / "trained.safetensors"}
+    assert unlearn(base, tmp_path, settings) == 0
+    opened = START | {"unlearned": TRAINS, "unlearner": "my_neggrad_plus"}
+    opened |= {"evaluation": {"max_length": 16}}
+    files = {"trained": base / "start.safetensors", "unlearned": tmp_path / "trained.safetensors"}
     written = {"out": tmp_path / "perplexity.parquet", "nll": tmp_path / "nll.parquet"}
-    assert main(command("evaluate", how, **texts_of(made), **files, **written)) == 2
+    assert main(command("evaluate", opened, **texts_of(base), **files, **written)) == 2
     assert "diverged; lower unlearners.my_neggrad_plus.learning_rate" in capsys.readouterr().err
     assert not any(path.exists() for path in written.values())
 
 
 @pytest.mark.parametrize("name", ["ir3", "ef0", "nobody"])
 def test_ids_that_are_no_forget_texts_of_the_section_are_told(
-    name: str, made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     removal = names(tmp_path / "list.txt", ["if1", name])
-    assert unlearn(made, tmp_path / "out", removal=removal) == 2
+    assert unlearn(base, tmp_path / "out", removal=removal) == 2
     text = capsys.readouterr().err
     count = "1 of its 2 ids are no forget texts of the inference section"
     assert f"{count}, the first is '{name}'" in text
@@ -214,7 +214,7 @@ def test_ids_that_are_no_forget_texts_of_the_section_are_told(
 @pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("blocks", [2, 4])
 def test_the_zero_of_the_scale_is_the_very_model_that_unlearning_starts_from(
-    blocks: int, cached: bool, made: Path, tmp_path: Path
+    blocks: int, cached: bool, base: Path, tmp_path: Path
 ) -> None:
     """A budget of less than one text has an empty list, which leaves the model as it is. Recovery
     is measured from what is said of the start, which has trained three blocks, the embedding and
@@ -222,20 +222,20 @@ def test_the_zero_of_the_scale_is_the_very_model_that_unlearning_starts_from(
     start = {"training": PARTS, "precision": "bf16"}
     settings = unlearning(start=start, trained_blocks=blocks)
     options: dict[str, Any] = {"trunk": tmp_path / "trunk.safetensors"} if cached else {}
-    out, removal = tmp_path / "out", listed(tmp_path / "removals.parquet", made, [])
-    assert unlearn(made, out, settings, removal=removal, **options) == 0
+    out, removal = tmp_path / "out", listed(tmp_path / "removals.parquet", base, [])
+    assert unlearn(base, out, settings, removal=removal, **options) == 0
     card = read_json(out / "card.json")
     assert (card["removed"], card["steps"], card["stopped_at"]) == (0, 0, None)
     assert len(read_table(out / "log.parquet", schemas.UNLEARN_LOG)) == 0
-    both = {"trained": made / "start.safetensors", "unlearned": out / "trained.safetensors"}
-    zero = measure(made, out, {**start, "unlearned": {"trained_blocks": blocks}}, **both)
-    assert zero == measure(made, tmp_path, start, trained=made / "start.safetensors")
+    both = {"trained": base / "start.safetensors", "unlearned": out / "trained.safetensors"}
+    zero = measure(base, out, {**start, "unlearned": {"trained_blocks": blocks}}, **both)
+    assert zero == measure(base, tmp_path, start, trained=base / "start.safetensors")
 
 
-def test_a_list_of_other_texts_is_refused(made: Path, tmp_path: Path) -> None:
-    path, examples, ids = tmp_path / "list.parquet", made / "examples.parquet", ["if0", "if1"]
-    tokens = read_tokens(made / "tokens.parquet", examples, INFERENCE, 12, domains=["forget"])
-    listed(path, made, ids)
+def test_a_list_of_other_texts_is_refused(base: Path, tmp_path: Path) -> None:
+    path, examples, ids = tmp_path / "list.parquet", base / "examples.parquet", ["if0", "if1"]
+    tokens = read_tokens(base / "tokens.parquet", examples, INFERENCE, 12, domains=["forget"])
+    listed(path, base, ids)
     assert [*_selected(tokens, path, examples).ids] == ids
     columns = read_table(path, schemas.REMOVALS).to_pydict()
     columns["text_sha256"][1] = columns["text_sha256"][0]
