@@ -120,7 +120,7 @@ SPEAKING = ("base", "contaminated", "gold")
 def generations_of(wildcards):
     """What the models of a probed run said: its endpoints, then the unlearned ones."""
     cell = {**wildcards, "seed": int(wildcards.seed)}
-    axes = grid.probed(config)
+    axes = grid.axes(config, "probe")
     unlearned = grid.unlearned_arms(axes) if cell in grid.cells(axes) else []
     return [
         paths.GENERATIONS.format(**cell, arm=arm) for arm in (*SPEAKING, *unlearned)
@@ -129,7 +129,7 @@ def generations_of(wildcards):
 
 def probes():
     """What the tables of the probe are made of."""
-    axes = grid.probed(config)
+    axes = grid.axes(config, "probe")
     relearned = ["gold", *grid.retrained_arms(axes), *grid.unlearned_arms(axes)]
     files_of_cells = []
     for cell in grid.cells(axes):
@@ -206,7 +206,9 @@ def removed_from(pattern, tokens):
     Mostly there is none of those, and the pattern serves as it is: a function in its place would
     be called for thousands of jobs in every dry run.
     """
-    if not any(selectors.of_tokens(config, selector) for selector in config["selectors"]):
+    if not any(
+        selectors.of_tokens(config, selector) for selector in config["selectors"]
+    ):
         return [] if tokens else pattern
     return branch(
         lambda wildcards: selectors.of_tokens(config, wildcards.selector) == tokens,

@@ -12,9 +12,7 @@ rule removals:
 rule studies:
     input:
         lambda wildcards: [
-            path
-            for axes in config["studies"].values()
-            for path in labelled(axes)
+            path for axes in config["studies"].values() for path in labelled(axes)
         ],
         expand(paths.STUDY_FIGURE, study=config["studies"]),
         [grid.manifests(config, axes) for axes in config["studies"].values()],

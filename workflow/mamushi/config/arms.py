@@ -57,9 +57,8 @@ class Arm:
     def __str__(self) -> str:
         if self.endpoint:
             return self.endpoint
-        if self.selector:
-            return f"{self.unlearner or RETRAINING}/{self.selector}/beta{self.beta}"
-        return f"{self.unlearner}/lists/{self.list}" if self.list else f"{self.unlearner}/whole"
+        pattern = UNLEARNED if self.selector else LISTED if self.list else WHOLE
+        return pattern.format(**{**vars(self), "unlearner": self.unlearner or RETRAINING})
 
     def origin(self, config: Config, model: str) -> str:
         """Return the endpoint that it is opened as: itself, the one that it is trained like, or

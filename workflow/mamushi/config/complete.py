@@ -34,7 +34,7 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     shared = {} if mistakes else {"model": full["training"]}
     shared |= {} if mistakes else {"unlearner": full["unlearning"]["training"]}
     for kind in ("dataset", "model", "selector", "unlearner"):
-        entries = full.get(f"{kind}s")
+        entries: Any = full.get(f"{kind}s")
         for name, definition in entries.items() if isinstance(entries, dict) else ():
             if isinstance(definition, dict):
                 entries[name] = _read_definition(kind, name, definition, shared, mistakes)

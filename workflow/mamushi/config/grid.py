@@ -17,6 +17,7 @@ from mamushi.io.files import read_json
 from mamushi.registry import plugin
 
 Config = Mapping[str, Any]
+UNSET = "no path is given (or its environment variable is not set); set it to"
 
 
 def is_tiny(config: Config, model: str) -> bool:
@@ -180,9 +181,10 @@ def swept(config: Config, pair: Mapping[str, str]) -> list[float]:
 
 
 def axes(config: Config, section: str) -> dict[str, Any]:
-    """Return the axes of ``unlearning``, ``probe`` or ``left``."""
-    names = ("datasets", "models", "seeds", "selectors", "unlearners", "budgets", "budget")
-    return {name: config[section][name] for name in names if name in config[section]}
+    """Return the axes of ``unlearning``, ``probe``, which has one budget, or ``left``."""
+    names = ("datasets", "models", "seeds", "selectors", "unlearners", "budgets")
+    values = {"budgets": [config[section].get("budget")], **config[section]}
+    return {name: values[name] for name in names}
 
 
 def starts(config: Config, section: str) -> dict[str, str]:
@@ -197,24 +199,15 @@ def ends(config: Config, dataset: str, model: str, unlearners: Iterable[str]) ->
     return of_arms({**config["unlearning"], "datasets": [dataset], "models": [model]}, names)
 
 
-def probed(config: Config) -> dict[str, Any]:
-    """Return the axes of the models that are probed."""
-    keys = ("datasets", "models", "seeds", "selectors", "unlearners")
-    probe = config["probe"]
-    return {**{key: probe[key] for key in keys}, "budgets": [probe["budget"]]}
-
-
 def require_lists(config: Config) -> None:
-    """Raise ``UserError`` when there is no removal list of one's own, or one without a path."""
-    lists = config["unlearning"]["lists"]
-    missing = [name for name, path in lists.items() if path is None]
-    if missing or not lists:
-        raise UserError(
-            "no path is given (or its variable is not set)" if missing else "no list is named",
-            where=f"unlearning.lists.{missing[0]}" if missing else "unlearning.lists",
-            do="name a file with the ids to unlearn",
-        )
+    """Raise ``UserError`` when there is no removal list of one's own, one without a path, or no
+    model or dataset with which it could be unlearned and measured."""
     axes = config["unlearning"]
+    if not axes["lists"]:
+        do = "name a file with the ids to unlearn"
+        raise UserError("no list is named", where="unlearning.lists", do=do)
+    unset = [name for name, path in axes["lists"].items() if path is None]
+    refuse(f"unlearning.lists.{name}: {UNSET} a file with the ids to unlearn" for name in unset)
     refuse(no_language_model(config, model) for model in axes["models"])
     refuse(no_labels(config, name) or _no_evaluation(config, name) for name in axes["datasets"])
 
@@ -230,7 +223,6 @@ def require_paths(config: Config, datasets: Iterable[str], models: Iterable[str]
 
     A dry run does without the paths; a real run must not get as far as its first job.
     """
-    unset = "no path is given (or its environment variable is not set); set it to"
     lines = []
     for dataset in datasets:
         definition = config["datasets"][dataset]
@@ -238,12 +230,12 @@ def require_paths(config: Config, datasets: Iterable[str], models: Iterable[str]
         for key, names in loader.files.items():
             if definition[key] is None and not loader.downloads:
                 raw = f"a folder with {', '.join(names)}" if names else "the raw file"
-                lines.append(f"datasets.{dataset}.{key}: {unset} {raw}")
+                lines.append(f"datasets.{dataset}.{key}: {UNSET} {raw}")
     for model in models:
         definition = config["models"][model]
         if "embeddings" in definition:
             if definition["embeddings"]["path"] is None:
-                lines.append(f"models.{model}.embeddings.path: {unset} a file of vectors")
+                lines.append(f"models.{model}.embeddings.path: {UNSET} a file of vectors")
         elif definition["source"] is None:
-            lines.append(f"models.{model}.source: {unset} a model's folder, or its id on the hub")
+            lines.append(f"models.{model}.source: {UNSET} a model's folder, or its id on the hub")
     refuse(lines)

@@ -61,27 +61,11 @@ def _mapping(node: Any) -> dict[str, Any]:
 
 
 def _mixed(name: str, node: Any, earlier: Any) -> Iterator[str]:
-    """Yield what a dataset and one of the same name in an earlier file cannot be together."""
-    do = "choose another name for a dataset of your own"
+    """Yield whether a dataset and one of the same name in an earlier file are of two kinds."""
     kind, before = (_mapping(dataset).get("kind") for dataset in (node, earlier))
-    sections = _mapping(node).get("sections")
-    shares, kept = _shares(sections), _shares(_mapping(earlier).get("sections"))
-    both = sum({**kept, **shares}.values())
     if kind is not None and before is not None and kind.value != before.value:
         yield (
             f"line {kind.start_mark.line + 1}: datasets.{name} is {kind.value} data, but an "
-            f"earlier file has {before.value} data of that name, and what it says would stay; {do}"
+            f"earlier file has {before.value} data of that name, and what it says would stay; "
+            "choose another name for a dataset of your own"
         )
-    elif sections is not None and abs(sum(shares.values()) - 1) < 1e-9 < abs(both - 1):
-        left = ", ".join(f"{key} {value:g}" for key, value in kept.items() if key not in shares)
-        yield (
-            f"line {sections.start_mark.line + 1}: datasets.{name}.sections: an earlier file has "
-            f"{left}, which would stay; set these to 0, or {do}"
-        )
-
-
-def _shares(node: Any) -> dict[str, float]:
-    try:
-        return {key: float(value.value) for key, value in _mapping(node).items()}
-    except (TypeError, ValueError):
-        return {}

@@ -74,9 +74,11 @@ class Sections(Section):
     evaluation: Share = 0.0  #: Held out; measures perplexity.
 
     def __post_init__(self) -> None:
-        total = self.contamination + self.inference + self.evaluation
-        if abs(total - 1) > 1e-9:
-            raise ValueError(f"the shares sum to {total:g}; they must sum to 1")
+        shares = {name: share for name, share in vars(self).items() if share}
+        if abs(sum(shares.values()) - 1) > 1e-9:
+            words = ", ".join(f"{name} {share:g}" for name, share in shares.items()) or "none"
+            total = sum(shares.values())
+            raise ValueError(f"the shares ({words}) sum to {total:g}; they must sum to 1")
 
 
 class Limit(Section):

@@ -222,7 +222,7 @@ class Probes(Section):
     @classmethod
     def of(cls, config: Config) -> Probes:
         """Return which models are probed."""
-        return cls(grid=grid.probed(config), starts=grid.starts(config, "probe"))
+        return cls(grid=grid.axes(config, "probe"), starts=grid.starts(config, "probe"))
 
 
 def probes(*, root: Path = paths.RESULTS, out_folder: Output, settings: Probes, job: Job) -> None:

@@ -26,6 +26,8 @@ rule membership:
         out=paths.MEMBERSHIP,
     log:
         "results/logs/membership/{dataset}/{model}/seed{seed}/{arm}.log",
+    conda:
+        "../../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,
@@ -33,8 +35,6 @@ rule membership:
         runtime=RESOURCES.of_model(30, 20, 5),
     params:
         settings=settings("membership", "model", "arm"),
-    conda:
-        "../../../envs/mamushi.yaml"
     shell:
         "exec python -m mamushi membership --examples {input.examples:q}"
         " --tokens {input.tokens:q} --model-card {input.model_card:q}"
@@ -51,10 +51,10 @@ rule left_tables:
     log:
         "results/logs/left_tables.log",
     localrule: True
-    params:
-        settings=settings("left"),
     conda:
         "../../../envs/mamushi.yaml"
+    params:
+        settings=settings("left"),
     shell:
         'exec python -m mamushi left --out-folder "$(dirname {output.membership:q})"'
         " --settings {params.settings:q} > {log:q} 2>&1"
