@@ -19,7 +19,7 @@ from mamushi_extras.unlabelled.corpus import (
     Corpus,
     corpus_manifest,
     read_corpus,
-    said,
+    share_text,
     words,
 )
 from mamushi_extras.unlabelled.like import EXAMPLE, WANTED
@@ -54,14 +54,14 @@ def test_certain_texts_come_first_and_wanted_ones_are_in_no_list() -> None:
     assert len(order) == 2007
     assert corpus.examples[order].tolist() == [True] * 7 + [False] * 2000
     assert (np.diff(corpus.score[order[7:]]) <= 0).all()
-    assert not corpus.wanted[order].any()
+    assert not corpus.to_keep[order].any()
     assert corpus.posterior[order[:7]].tolist() == [1.0] * 7
-    assert corpus.posterior[corpus.wanted].max() == 0
+    assert corpus.posterior[corpus.to_keep].max() == 0
 
 
 def test_equal_scores_go_by_id() -> None:
     corpus, _ = made(0.1)
-    tied = Corpus(corpus.ids[::-1], 0 * corpus.score, corpus.examples, corpus.inside, corpus.wanted)
+    tied = replace(corpus, ids=corpus.ids[::-1], score=0 * corpus.score)
     ids = tied.ids[tied.order].tolist()
     assert ids == sorted(ids)
 
@@ -70,11 +70,11 @@ def tables_of(corpus: Corpus) -> tuple[pa.Table, pa.Table]:
     """The scores and the examples of a corpus."""
     n, ids = len(corpus.ids), corpus.ids.tolist()
     domain = np.where(corpus.examples, "forget", "retain").tolist()
-    given = pa.array(np.where(corpus.wanted, WANTED, EXAMPLE).tolist(), mask=corpus.inside)
+    given = pa.array(np.where(corpus.to_keep, WANTED, EXAMPLE).tolist(), mask=corpus.inside)
     nothing = {"log_density_ratio": pa.nulls(n, pa.float64()), "group": pa.nulls(n, pa.string())}
     examples = {"id": ids, "text": ids, "domain": domain, "section": ["inference"] * n}
     scores = {"id": ids, "domain": domain, "score": corpus.score, "fold": pa.nulls(n, pa.int16())}
-    yes, no = corpus.asked & corpus.examples, corpus.asked & corpus.wanted
+    yes, no = corpus.answered & corpus.examples, corpus.answered & corpus.to_keep
     said = pa.array(np.where(yes, "yes", "no").tolist(), mask=~(yes | no))
     return pa.table(scores), pa.table(examples | nothing | {GIVEN: given, ANSWERED: said})
 
@@ -98,7 +98,7 @@ def test_a_table_ranks_the_corpus_and_nothing_else(tmp_path: Path) -> None:
     scores, examples = tables_of(asked)
     write_table(tmp_path / "asked.parquet", schemas.EXAMPLES, examples)
     read = read_corpus(scores, tmp_path / "asked.parquet", hits=False)
-    assert np.array_equal(read.asked, asked.asked)
+    assert np.array_equal(read.answered, asked.answered)
     assert read.order.tolist() == asked.order.tolist() != corpus.order.tolist()
 
 
@@ -134,7 +134,7 @@ def audited(corpus: Corpus, domain: Any, seed: int) -> Corpus:
     asked[rng.choice(corpus.order[:200], 100, replace=False)] = True
     asked[rng.choice(corpus.order[200:], 60, replace=False)] = True
     yes, no = asked & domain, asked & ~domain
-    inside, wanted = corpus.inside & ~no, corpus.wanted | no
+    inside, wanted = corpus.inside & ~no, corpus.to_keep | no
     return Corpus(
         corpus.ids, corpus.score, corpus.examples | yes, inside, wanted, corpus.hits, asked
     )
@@ -146,10 +146,10 @@ def test_answers_about_the_ends_of_a_list_are_no_sample_of_what_is_wanted() -> N
     for seed in range(40):
         corpus, domain = made(0.1, seed, wanted=300, certain=5)
         again = audited(corpus, domain, seed)
-        yes = again.asked & domain
+        yes = again.answered & domain
         assert again.certain.sum() == 5 + (yes & ~corpus.examples).sum()
         assert again.certain[again.order[: again.certain.sum()]].all()
-        assert not (again.asked & ~domain)[again.order].any()
+        assert not (again.answered & ~domain)[again.order].any()
         share, precision = again.share(), again.holds(200)[0]
         inside = domain[corpus.inside].mean()
         held["share"].append(share["low"] <= inside <= share["high"])
@@ -167,7 +167,7 @@ def test_an_answer_overrules_a_hit() -> None:
     hits = np.where(asked, domain, np.arange(2300) < 300)
     wanted = asked & ~domain
     score = rng.normal(2.5 * domain, 1)
-    corpus = Corpus(ids, score, hits, ~wanted, wanted, hits=True, asked=asked)
+    corpus = Corpus(ids, score, hits, ~wanted, wanted, hits=True, answered=asked)
     assert (corpus.certain == (asked & domain)).all()
     assert (corpus.posterior[asked] == domain[asked]).all()
     assert corpus.blocklist()["hits"] == (hits & ~asked).sum()  # type: ignore[index]
@@ -299,8 +299,8 @@ def test_a_list_that_is_known_to_hold_the_domain_may_be_acted_on() -> None:
 
 
 def test_an_interval_that_says_nothing_is_not_shown() -> None:
-    assert said({"estimate": 0.002, "low": 0.0, "high": 1.0}) == "an unknown share"
-    assert said({"estimate": 0.5, "low": 0.3, "high": 0.7}) == "50% [30%, 70%]"
+    assert share_text({"estimate": 0.002, "low": 0.0, "high": 1.0}) == "an unknown share"
+    assert share_text({"estimate": 0.5, "low": 0.3, "high": 0.7}) == "50% [30%, 70%]"
 
 
 def test_windows_are_called_so_and_bound_less_than_texts() -> None:

@@ -19,7 +19,7 @@ def as_yaml(value: Any) -> str:
     return line.removesuffix("\n").removesuffix("\n...")
 
 
-def find_vectors(given: str) -> str:
+def find_vectors(source: str) -> str:
     """Return where vectors lie, as YAML. Raises ``UserError`` for a file that has no columns of
     ids and of lists, or several."""
     import pyarrow as pa
@@ -27,56 +27,64 @@ def find_vectors(given: str) -> str:
 
     from mamushi.io import tabular
 
-    path = Path(given).expanduser().absolute()
+    path = Path(source).expanduser().absolute()
     if not path.is_file():
-        raise UserError(tabular.no_file(path), where=given, do="check the path")
+        raise UserError(tabular.no_file(path), where=source, do="check the path")
     try:
         schema = pq.read_schema(path)
     except (pa.ArrowException, OSError) as error:
-        what = f"damaged or not a Parquet file ({str(error).splitlines()[0]})"
-        raise UserError(what, where=given, do="give a Parquet file of ids and vectors") from None
+        problem = f"damaged or not a Parquet file ({str(error).splitlines()[0]})"
+        raise UserError(
+            problem, where=source, do="give a Parquet file of ids and vectors"
+        ) from None
     kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     lists = [field.name for field in schema if any(kind(field.type) for kind in kinds)]
-    others = [name for name in schema.names if name not in lists]
-    found = {}
-    for key, default, there in (("id", "id", others), ("vector", "vector", lists)):
-        if default not in there and len(there) != 1:
-            what = f"no column {default!r}, and {len(there)} that could be it"
+    plain_names = [name for name in schema.names if name not in lists]
+    columns = {}
+    for key, default, candidates in (("id", "id", plain_names), ("vector", "vector", lists)):
+        if default not in candidates and len(candidates) != 1:
+            problem = f"no column {default!r}, and {len(candidates)} that could be it"
             if default in schema.names:
-                what = f"column {default!r} holds {schema.field(default).type}"
+                problem = f"column {default!r} holds {schema.field(default).type}"
             do = f"name it {default!r}; the columns are {', '.join(map(repr, schema.names))}"
-            raise UserError(what, where=given, do=do)
-        found[key] = default if default in there else there[0]
-    return f"embeddings: {as_yaml({'path': str(path), **found})}"
+            raise UserError(problem, where=source, do=do)
+        columns[key] = default if default in candidates else candidates[0]
+    return f"embeddings: {as_yaml({'path': str(path), **columns})}"
 
 
-def find_model(given: str) -> str:
+def find_model(source: str) -> str:
     """Return a model's source as YAML and, of one on the hub, its commit."""
     from mamushi.config.sources import source_mistake
 
-    path = Path(given).expanduser()
+    path = Path(source).expanduser()
     mistake = source_mistake(str(path)) if path.exists() else None
     if mistake:
-        raise UserError(mistake, where=given)
-    if path.is_dir() or (path.is_file() and given.lower().endswith(".gguf")):
+        raise UserError(mistake, where=source)
+    if path.is_dir() or (path.is_file() and source.lower().endswith(".gguf")):
         return as_yaml(str(path.absolute()))
-    if path.exists() or given.count("/") > 1 or given.endswith(".gguf") or given[0] in "./~":
-        raise UserError("no such model", where=given, do="give a model's folder or .gguf file")
+    if path.exists() or source.count("/") > 1 or source.endswith(".gguf") or source[0] in "./~":
+        raise UserError("no such model", where=source, do="give a model's folder or .gguf file")
     from mamushi.lm import folders
 
-    commit = folders.fetch(given, None, "--model", weights=False)[1]
-    return as_yaml(given) + (f"\n    revision: {as_yaml(commit)}" if commit else "")
+    commit = folders.fetch(source, None, "--model", weights=False)[1]
+    return as_yaml(source) + (f"\n    revision: {as_yaml(commit)}" if commit else "")
 
 
-def check_vectors(about: Mapping[str, str], texts: Any, copies: Any, read: int) -> None:
+def check_vectors(vectors: Mapping[str, str], texts: Any, copies: Any, read: int) -> None:
     """Raise ``UserError`` as ``data.vectors`` for vectors that are not those of the texts."""
     from mamushi.data.vectors import aligned, parquet
     from mamushi.io.domains import INFERENCE
 
-    path, rows = Path(about["path"]), texts.to_pylist()
+    path, rows = Path(vectors["path"]), texts.to_pylist()
     ranked = [row["id"] for row in rows if row["section"] == INFERENCE]
-    known = {*(row["id"] for row in rows), *copies["id"].to_pylist()}
-    aligned(parquet(path, about["id"], about["vector"]), ranked, known, read - len(known), path)
+    dataset_ids = {*(row["id"] for row in rows), *copies["id"].to_pylist()}
+    aligned(
+        parquet(path, vectors["id"], vectors["vector"]),
+        ranked,
+        dataset_ids,
+        read - len(dataset_ids),
+        path,
+    )
 
 
 def describe_model(model: Mapping[str, Any]) -> str:
@@ -89,8 +97,8 @@ def describe_model(model: Mapping[str, Any]) -> str:
     if source.lower().endswith(".gguf"):
         from mamushi.lm.dequantize import describe
 
-        about = describe(Path(source))
-        return f"{source}: {about['architecture']} in {about['quantization']}, a GGUF file"
+        header = describe(Path(source))
+        return f"{source}: {header['architecture']} in {header['quantization']}, a GGUF file"
     from mamushi.lm import folders
 
     folder, commit = folders.fetch(source, None, "--model", weights=False)

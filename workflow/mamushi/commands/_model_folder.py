@@ -73,15 +73,19 @@ def _check_order(card: Path, trained: list[Path]) -> None:
     model, before = sha256(card), None
     for path in trained:
         stored, beside = trained_metadata(path), path.with_name("card.json")
-        said = read_json(beside) if beside.exists() else {}
+        run_card = read_json(beside) if beside.exists() else {}
         # A model's card, which may lie there as well, has its settings under `provenance`.
-        if "settings" in said and any(said.get(key) != value for key, value in stored.items()):
+        if "settings" in run_card and any(
+            run_card.get(key) != value for key, value in stored.items()
+        ):
             do = "set keep_checkpoints, delete the card and run again"
             raise UserError("was made by another run than the card beside it", where=path, do=do)
         made_from = stored.get("inputs", {})
         if made_from.get("model_card", model) != model:
             raise UserError("was trained from another model", where=path, do="give its card")
         if made_from and made_from.get("trained") != before:
-            given = "does not start from the file before it" if before else "starts from others"
-            raise UserError(given, where=path, do="give the tensors that it started from before it")
+            problem = "does not start from the file before it" if before else "starts from others"
+            raise UserError(
+                problem, where=path, do="give the tensors that it started from before it"
+            )
         before = sha256(path)

@@ -69,8 +69,8 @@ class RemovalList:
         path = None if self.place is None else paths.under(pattern=pattern, **self.place)
         if path is None or not path.is_file():
             do = "give results/runs/.../removals/SELECTOR/betaB.parquet"
-            what = "no run lies around it, whose texts could be searched"
-            raise UserError(what, where=self.path, do=do)
+            problem = "no run lies around it, whose texts could be searched"
+            raise UserError(problem, where=self.path, do=do)
         if digests.of(path) != self.made_from.get(name):
             do = "put the file of this run back, or rank again"
             raise UserError(f"is of another run than {self.path}", where=path, do=do)
@@ -122,56 +122,56 @@ class RemovalList:
         ranked = "id" if self.rows is None else self.rows["column"]
         if ranked is None:
             return None
-        there = readers.columns(data, quote=self.quote(args))
-        if not there:
-            readers.check_columns(data, there, [ranked])
-        if ranked not in there:
-            known = "" if self.rows is None else ", by which it was ranked"
-            what = f"no column {ranked!r}{known}; it has {', '.join(map(repr, there))}"
+        columns = readers.columns(data, quote=self.quote(args))
+        if not columns:
+            readers.check_columns(data, columns, [ranked])
+        if ranked not in columns:
+            origin = "" if self.rows is None else ", by which it was ranked"
+            problem = f"no column {ranked!r}{origin}; it has {', '.join(map(repr, columns))}"
             do = "name the column with the ids in --id, or say --rows if they are numbers of rows"
-            raise UserError(what, where=data, do=do)
+            raise UserError(problem, where=data, do=do)
         return str(ranked)
 
-    def _others(self, args: argparse.Namespace, data: Path) -> list[str]:
+    def _columns_with_ids(self, args: argparse.Namespace, data: Path) -> list[str]:
         """Return columns of ``data`` beside ``id`` that plain ids may be of, by their names."""
         if args.rows or args.id is not None or self.rows is not None:
             return []
         files = [readers.columns(file, quote=self.quote(args)) for file in tabular.find(data)]
         names = [name for name in files[0] if name != "id" and AN_ID.search(name)]
-        return [name for name in names if all(there.count(name) == 1 for there in files)]
+        return [name for name in names if all(columns.count(name) == 1 for columns in files)]
 
     def text(self, args: argparse.Namespace, data: Path) -> str | None:
         """Return the column of ``data`` whose texts are compared with those that were ranked; None
         where they cannot be, or need not. Raises ``UserError`` where there is no such column."""
         if args.text is not None:
             return str(args.text)
-        known = None if self.rows is None else self.rows["text"]
-        if known is None or args.changed_texts:
+        ranked = None if self.rows is None else self.rows["text"]
+        if ranked is None or args.changed_texts:
             return None
-        if known not in (there := readers.columns(data, quote=self.quote(args))):
-            what = f"no column {known!r} with the texts that were ranked"
-            what += f"; it has {', '.join(map(repr, there))}"
+        if ranked not in (columns := readers.columns(data, quote=self.quote(args))):
+            problem = f"no column {ranked!r} with the texts that were ranked"
+            problem += f"; it has {', '.join(map(repr, columns))}"
             do = "name it in --text, or say --changed-texts to go by the ids alone"
-            raise UserError(what, where=data, do=do)
-        return str(known)
+            raise UserError(problem, where=data, do=do)
+        return str(ranked)
 
     def quote(self, args: argparse.Namespace) -> bool:
         """Return whether quotes hold cells of CSV and TSV together: as asked for, or as they were
         read for the ranking."""
-        said = args.quote or (self.rows or {}).get("quote") or "double"
-        return bool(said == "double")
+        quoting = args.quote or (self.rows or {}).get("quote") or "double"
+        return bool(quoting == "double")
 
     def removal(self, args: argparse.Namespace, data: Path) -> Removal:
         """Return which rows of ``data`` go by the options. Raises ``UserError`` as ``column`` and
         ``text``, and where numbers of rows could be those of another table."""
         column, text = self.column(args, data), self.text(args, data)
         if column is None and text is None and not args.rows:
-            what = "the list has the numbers of rows, and their texts are not to be compared"
+            problem = "the list has the numbers of rows, and their texts are not to be compared"
             do = "say --rows as well if the numbers are those of this table"
-            raise UserError(what, where=data, do=do)
-        others = self._others(args, data)
+            raise UserError(problem, where=data, do=do)
+        id_columns = self._columns_with_ids(args, data)
         options = {"changed_texts": args.changed_texts, "missing_ids": args.missing_ids}
-        return self.removing(column, text, other_columns=others, padded=self.padded, **options)
+        return self.removing(column, text, other_columns=id_columns, padded=self.padded, **options)
 
     def removing(self, column: str | None, text: str | None, **options: Any) -> Removal:
         """Return the rows that go by their ids in a ``column``, with their texts compared."""
@@ -180,7 +180,7 @@ class RemovalList:
     def exported(self) -> tuple[list[str], dict[str, Any] | None, list[str]]:
         """Return the ids by rank, each with its copies after it, what they are, and the digests of
         their texts."""
-        ids = [each for name in self.ids for each in (name, *self.copies.get(name, []))]
+        ids = [listed_id for name in self.ids for listed_id in (name, *self.copies.get(name, []))]
         return ids, self.rows, [self.texts[name] for name in ids if name in self.texts]
 
     def receipt(self, removal: Removal) -> dict[str, Any]:
@@ -204,8 +204,8 @@ def _check_numbers(path: Path, ids: Sequence[str]) -> None:
     """Raise ``UserError`` for an id that is no number of a row."""
     for name in ids:
         if not (name.isascii() and name.isdigit() and name[0] != "0"):
-            what = f"{name!r} is no number of a row: they count from 1"
-            raise UserError(what, where=path, do="name the column with the ids in --id")
+            problem = f"{name!r} is no number of a row: they count from 1"
+            raise UserError(problem, where=path, do="name the column with the ids in --id")
 
 
 def read(path: Path) -> RemovalList:
@@ -218,26 +218,26 @@ def read(path: Path) -> RemovalList:
     if names is None or not names >= OURS:
         return _plain(path)
     if path.suffix.lower() not in (".parquet", ".pq"):
-        what = "is a removal list in another format, of which copies would stay"
-        raise UserError(what, where=path, do="give the .parquet that the run has made")
-    table, about = read_table(path, schemas.REMOVALS), read_metadata(path)
-    if "rows" not in about:
+        problem = "is a removal list in another format, of which copies would stay"
+        raise UserError(problem, where=path, do="give the .parquet that the run has made")
+    table, metadata = read_table(path, schemas.REMOVALS), read_metadata(path)
+    if "rows" not in metadata:
         do = "delete it and run again"
         raise UserError("does not say what its ids are", where=path, do=do)
     place = paths.wildcards(paths.REMOVAL, path.absolute())
-    ids, copies, own, others = (
+    ids, copies, text_digests, copy_digests = (
         table[name].to_pylist() for name in ("id", "copies", "text_sha256", "copies_sha256")
     )
-    texts = dict(zip(ids, own, strict=True))
-    for names_, sums in zip(copies, others, strict=True):
-        texts.update(zip(names_, sums, strict=True))
+    texts = dict(zip(ids, text_digests, strict=True))
+    for copied, sums in zip(copies, copy_digests, strict=True):
+        texts.update(zip(copied, sums, strict=True))
     listed = RemovalList(
         path,
         ids,
         copies=dict(zip(ids, copies, strict=True)),
         texts=texts,
-        rows=about["rows"],
-        made_from=about.get("provenance", {}).get("inputs", {}),
+        rows=metadata["rows"],
+        made_from=metadata.get("provenance", {}).get("inputs", {}),
         place=place,
         manifest=_manifest(path.with_suffix(".json"), ids),
     )
@@ -255,13 +255,13 @@ def _plain(path: Path) -> RemovalList:
     beside = path.with_name(path.name + SIDECAR)
     if not beside.is_file():
         return RemovalList(path, ids, padded=padded(path))
-    about = read_json(beside)
-    if about.get("ids_sha256") != digest(ids):
+    sidecar = read_json(beside)
+    if sidecar.get("ids_sha256") != digest(ids):
         do = "export it again, or remove the manifest of another list"
         raise UserError(f"is not the list of {beside.name} beside it", where=path, do=do)
-    known = about["text_sha256"]
-    texts = dict(zip(ids, known, strict=True)) if known else {}
-    return RemovalList(path, ids, texts=texts, rows=about["rows"])
+    text_digests = sidecar["text_sha256"]
+    texts = dict(zip(ids, text_digests, strict=True)) if text_digests else {}
+    return RemovalList(path, ids, texts=texts, rows=sidecar["rows"])
 
 
 def _with_cross_posts(listed: RemovalList) -> RemovalList:
@@ -278,8 +278,8 @@ def _refuse_earlier(listed: RemovalList) -> None:
     names = {name: value for name, value in (listed.place or {}).items() if name != "root"}
     if is_earlier(Path((listed.place or {})["root"]), names, listed.made_from):
         do = "make it again: mamushi list --budget {beta} --selector {selector}".format(**names)
-        what = "is of an earlier ranking than the one that is there"
-        raise UserError(what, where=listed.path, do=do)
+        problem = "is of an earlier ranking than the one that is there"
+        raise UserError(problem, where=listed.path, do=do)
 
 
 def _manifest(path: Path, ids: Sequence[str]) -> Mapping[str, Any] | None:

@@ -22,11 +22,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", help="only this model")
     parser.add_argument("--selector", nargs="+", metavar="NAME", help="only these selectors")
     target = parser.add_mutually_exclusive_group(required=True)
-    for option, metavar, about in (
+    for option, metavar, condition in (
         ("removal", "SHARE", "reaches this share of what removing everything does"),
         ("preservation", "NATS", "has at most this KL(retain || mixture), in nats per text"),
     ):
-        help_ = f"smallest budget that {about}"
+        help_ = f"smallest budget that {condition}"
         target.add_argument(f"--{option}", type=float, metavar=metavar, help=help_)
 
 
@@ -37,14 +37,17 @@ def run(args: argparse.Namespace) -> None:
 
     target = next(name for name in TARGETS if getattr(args, name) is not None)
     check_target(target, getattr(args, target))
-    found = read_results(args.root, args.dataset, args.model)
-    known = sorted({row["selector"] for row in [*found.frontier, *found.foreseen]})
-    if unknown := sorted(set(args.selector or ()) - set(known)):
-        what, do = f"no selector {unknown[0]!r} in the frontiers", f"there are {', '.join(known)}"
-        raise UserError(what, where="--selector", do=do)
+    results = read_results(args.root, args.dataset, args.model)
+    selectors = sorted({row["selector"] for row in [*results.frontier, *results.foreseen]})
+    if unknown := sorted(set(args.selector or ()) - set(selectors)):
+        problem, do = (
+            f"no selector {unknown[0]!r} in the frontiers",
+            f"there are {', '.join(selectors)}",
+        )
+        raise UserError(problem, where="--selector", do=do)
     rows, foreseen = (
         [row for row in every if not args.selector or row["selector"] in args.selector]
-        for every in (found.frontier, found.foreseen)
+        for every in (results.frontier, results.foreseen)
     )
     targets = [(target, getattr(args, target))]
     advised = advice(rows, targets, foreseen)
@@ -76,7 +79,7 @@ def report(
             wholes[row["selector"]] = max(row["removed"], wholes.get(row["selector"], 0))
         seeds = {row["seed"] for row in theirs}
         first = (
-            f"{pair[0]}, {pair[1]}: {asked(ours[0])} "
+            f"{pair[0]}, {pair[1]}: {target_text(ours[0])} "
             f"({len(seeds)} seed{'s' * (len(seeds) > 1)}, {_forget_texts(ours, wholes):,} forget "
             "texts)"
         )
@@ -96,7 +99,7 @@ def _forget_texts(rows: Sequence[Mapping[str, Any]], wholes: Mapping[str, int]) 
     return next((wholes[row["selector"]] for row in rows if not _of_tokens(row)), 0)
 
 
-def asked(row: Mapping[str, Any]) -> str:
+def target_text(row: Mapping[str, Any]) -> str:
     """Return the target of a row in words."""
     if row["target"] == "preservation":
         return f"harm to the retain domain of at most {row['value']:g} nats per text"
@@ -130,20 +133,20 @@ def _cells(row: Mapping[str, Any], whole: int, root: Path, seed: int) -> list[st
     budget, tokens = first_budget(row) or 0.0, _of_tokens(row)
     units = units_at(budget, whole)
     beta = paths.beta(round(budget, 2)) if tokens else share_of(units, whole)
-    known = row["retraining"] is not None
+    is_measured = row["retraining"] is not None
     spans = [
         f"{row[f'{of}_low']:.0%} to {row[f'{of}_high']:.0%}" if row[f"{of}_low"] is not None else ""
-        for of in (("retraining",) if known else ("budget", "retraining"))
+        for of in (("retraining",) if is_measured else ("budget", "retraining"))
     ]
     amount = f"{units:,} {'tokens' if tokens else 'texts'}"
-    shown = [row["selector"], amount, f"{100 * float(beta):g}%", *spans, *([""] * known)]
+    shown = [row["selector"], amount, f"{100 * float(beta):g}%", *spans, *([""] * is_measured)]
     cell = {"seed": "*", **{name: row[name] for name in ("dataset", "model", "selector")}}
     pattern = paths.SPANS if tokens else paths.REMOVAL
-    there = sorted(root.glob(str(paths.under("", pattern, **cell, beta=beta))))
+    lists = sorted(root.glob(str(paths.under("", pattern, **cell, beta=beta))))
     command = f"mamushi list --budget {beta} --selector {row['selector']}"
     if tokens:
         command = f"mamushi run {pattern.format(**{**cell, 'seed': seed}, beta=beta)}"
-    return [*(each or UNKNOWN for each in shown), " ".join(map(str, there)) or command]
+    return [*(text or UNKNOWN for text in shown), " ".join(map(str, lists)) or command]
 
 
 def _notes(rows: Sequence[Mapping[str, Any]], frontier: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -153,11 +156,13 @@ def _notes(rows: Sequence[Mapping[str, Any]], frontier: Sequence[Mapping[str, An
         if row["reason"] and row["retraining"] is None:
             why.setdefault(f"no budget for {{}}: {row['reason']}", []).append(row["selector"])
         elif row["budget"] == 0:
-            harm = max(each.get("preservation", 0) for each in frontier if each["beta"] == 0)
-            said = f"nothing has to go for {{}}: with all texts kept the harm is {harm:.3g} nats"
-            why.setdefault(said, []).append(row["selector"])
-    notes = [said.format(", ".join(names)) for said, names in why.items()]
-    known = [row["retraining"] is not None for row in rows if row["retraining_low"] is not None]
-    if any(known):
+            harm = max(point.get("preservation", 0) for point in frontier if point["beta"] == 0)
+            note = f"nothing has to go for {{}}: with all texts kept the harm is {harm:.3g} nats"
+            why.setdefault(note, []).append(row["selector"])
+    notes = [note.format(", ".join(names)) for note, names in why.items()]
+    are_measured = [
+        row["retraining"] is not None for row in rows if row["retraining_low"] is not None
+    ]
+    if any(are_measured):
         notes.append(PREDICTED)
-    return notes if all(known) else [*notes, LIMIT]
+    return notes if all(are_measured) else [*notes, LIMIT]

@@ -48,8 +48,8 @@ def run(args: argparse.Namespace) -> None:
     receipt = args.out.with_name(f"{args.out.name}.receipt.json")
     listed = _removal_list.read(args.list)
     removal = listed.removal(args, args.data)
-    asked = _asked(args, listed, removal)
-    if _is_done(receipt, asked, args.out, args.data):
+    request = _request(args, listed, removal)
+    if _is_done(receipt, request, args.out, args.data):
         print(f"{args.out}: there already, by the same command")
         return
     refuse_existing(args.out)
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> None:
     def record(written: Rewritten) -> None:
         # Another command may have written there meanwhile.
         refuse_existing(args.out)
-        done.update({**asked, **_receipt(listed, removal, written)})
+        done.update({**request, **_receipt(listed, removal, written)})
         write_json(receipt, done)
 
     try:
@@ -87,15 +87,17 @@ def _say(
     print(args.out)
 
 
-def _asked(args: argparse.Namespace, listed: RemovalList, removal: Removal) -> dict[str, Any]:
+def _request(args: argparse.Namespace, listed: RemovalList, removal: Removal) -> dict[str, Any]:
     """Return what was asked for, with the digest of the list."""
     from mamushi.io.files import sha256
     from mamushi.io.provenance import versions
 
-    about = listed.manifest or {}
+    manifest = listed.manifest or {}
     return {
         "list": {"path": str(args.list), "sha256": sha256(args.list)},
-        "of": {name: about.get(name) for name in ("dataset", "model", "seed", "selector", "beta")},
+        "of": {
+            name: manifest.get(name) for name in ("dataset", "model", "seed", "selector", "beta")
+        },
         "id": removal.column or "the number of the row, from 1",
         "versions": versions(),
     }
@@ -112,7 +114,7 @@ def _is_ours(receipt: Path) -> bool:
         return False
 
 
-def _is_done(receipt: Path, asked: Mapping[str, Any], out: Path, data: Path) -> bool:
+def _is_done(receipt: Path, request: Mapping[str, Any], out: Path, data: Path) -> bool:
     """Return whether a receipt says that the same was asked for, and table and data are those that
     it is of."""
     from mamushi.data.rewriting import tables
@@ -125,7 +127,7 @@ def _is_done(receipt: Path, asked: Mapping[str, Any], out: Path, data: Path) -> 
             "data": {path.name: sha256(path) for path in tables(data)},
             "written": {path.name: sha256(path) for path in tables(out)},
         }
-        return all(done[name] == value for name, value in asked.items()) and all(
+        return all(done[name] == value for name, value in request.items()) and all(
             done[name]["sha256"] in (digests, *digests.values()) for name, digests in files.items()
         )
     except (UserError, OSError, KeyError, TypeError):

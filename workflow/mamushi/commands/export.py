@@ -45,8 +45,8 @@ configs:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    formats = FORMATS | {name: about for name, (about, _) in _formats_of_rooms().items()}
-    parser.epilog = "formats:\n" + "\n".join(f"  {n:<12}{about}" for n, about in formats.items())
+    formats = FORMATS | {name: text for name, (text, _) in _formats_of_rooms().items()}
+    parser.epilog = "formats:\n" + "\n".join(f"  {n:<12}{text}" for n, text in formats.items())
     parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a removal list")
     parser.add_argument("--to", choices=formats, metavar="FORMAT", help=", ".join(formats))
     parser.add_argument("--data", type=Path, help="the table (default: the one that was ranked)")
@@ -106,17 +106,18 @@ def _write_ids(listed: RemovalList, out: Path) -> None:
     beside = out.with_name(out.name + SIDECAR)
     refuse_existing(beside)
     ids, rows, texts = listed.exported()
-    about = {"rows": rows, "ids_sha256": digest(ids), "text_sha256": texts}
+    sidecar = {"rows": rows, "ids_sha256": digest(ids), "text_sha256": texts}
     with atomic(out) as part:
         part.write_text("".join(f"{name}\n" for name in ids), encoding="utf-8", newline="\n")
         # Whoever reads ids splits them at line ends, and drops the white space around them.
         if (back := read_ids(part)) != ids:
             wrong = next(name for name, read in zip_longest(ids, back) if name != read)
-            what = f"the id {wrong!r} has a line end or white space, which plain text cannot hold"
-            raise UserError(what, where=listed.path, do="give the list itself to mamushi apply")
+            unfit = "a line end or white space, which plain text cannot hold"
+            problem = f"the id {wrong!r} has {unfit}"
+            raise UserError(problem, where=listed.path, do="give the list itself to mamushi apply")
         # Of ids whose kind nobody knows nothing can be told.
         if listed.rows is not None:
-            write_json(beside, about)
+            write_json(beside, sidecar)
 
 
 def _write_splits(folder: Path, rows: Iterator[tuple[str | None, str, bool]]) -> None:
@@ -163,8 +164,8 @@ def _rows(
                 continue
             # Null counts as empty.
             if not isinstance(text := cells.get(column) or "", str):
-                what = f"column {column!r} is {text!r:.60}, not text"
-                raise UserError(what, where=place, do="name the text column with --text")
+                problem = f"column {column!r} is {text!r:.60}, not text"
+                raise UserError(problem, where=place, do="name the text column with --text")
             name = removal.read if removal.column is None else cells.get(removal.column)
             yield readers.name_of(name), text, gone
     removal.check(data)
@@ -178,9 +179,9 @@ def _ranked(listed: RemovalList, args: argparse.Namespace) -> Path:
 
     card = listed.card()
     data = Path(card["settings"]["loader"]["path"])
-    known = {*card["inputs"].values()}
+    digests = {*card["inputs"].values()}
     for file in () if args.changed_texts else tables(data):
-        if sha256(file) not in known:
+        if sha256(file) not in digests:
             do = "put the ranked table back, give it with --data, or say --changed-texts"
             raise UserError("has changed since it was ranked", where=file, do=do)
     return data

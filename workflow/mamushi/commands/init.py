@@ -60,7 +60,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     forget = "what is true of the rows to rank for removal, such as "
     retain = "what is true of the rows to keep; rows of neither are left out (default: all others)"
     model = "the model that was trained on the texts: a folder, a .gguf file or its id on the hub"
-    for option, metavar, about in (
+    for option, metavar, help_text in (
         ("text", "COL", "column with the text"),
         ("forget", "EXPR", forget + "'toxic >= 0.5' or '`my class` == 0'"),
         ("retain", "EXPR", retain),
@@ -75,7 +75,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         ("label", "FILE", "people's answers, of mamushi audit --merge, that overrule the table"),
     ):
         kind = float if option == "screen" else str
-        parser.add_argument(f"--{option}", metavar=metavar, type=kind, help=about)
+        parser.add_argument(f"--{option}", metavar=metavar, type=kind, help=help_text)
     shares = "shares of the forget texts to list (default: 0.1 0.2 0.3), or of such a corpus (0.01 "
     shares += "0.05 0.1)"
     parser.add_argument("--budgets", nargs="+", type=float, metavar="SHARE", help=shares)
@@ -138,18 +138,18 @@ def write(args: argparse.Namespace) -> None:
     from mamushi.io.files import atomic
 
     _check_out(args)
-    known = ""
+    columns_text = ""
     for name, (option, means) in NEEDED.items():
         instead = {"model": args.embeddings, "forget": args.like or args.terms}.get(name)
         if not (getattr(args, name) or instead):
-            raise UserError(f"{option} is missing", do=f"give {means}{known}")
+            raise UserError(f"{option} is missing", do=f"give {means}{columns_text}")
         if name == "data":
             path = Path(args.data).expanduser().absolute()
             columns = readers.columns(path, quote=args.quote is None)
-            known = f"; the columns are {', '.join(map(repr, columns))}"
-    for one, other, do in TWICE:
-        if getattr(args, one) and getattr(args, other):
-            raise UserError(f"both --{one} and --{other}", do=do)
+            columns_text = f"; the columns are {', '.join(map(repr, columns))}"
+    for first, second, do in TWICE:
+        if getattr(args, first) and getattr(args, second):
+            raise UserError(f"both --{first} and --{second}", do=do)
     if args.unlike and not (args.like or args.terms):
         raise UserError("--unlike without --like", do="give examples of what is unwanted as well")
     if args.cut and args.windows is None:
@@ -160,11 +160,11 @@ def write(args: argparse.Namespace) -> None:
     describe = _describe if args.screen is None else _describe_screen
     case |= describe(yaml.safe_load(TEXT.format_map(case)), columns, args.budgets)
     text = TEXT.format_map(case)
-    there = args.out.read_bytes().decode("utf-8", "replace") if args.out.exists() else None
-    if there == text:
+    present = args.out.read_bytes().decode("utf-8", "replace") if args.out.exists() else None
+    if present == text:
         print(f"{args.out}: there already, with the same content")
         return
-    if there is not None and not args.force:
+    if present is not None and not args.force:
         do = "name another file in --out, or write over it with --force"
         raise UserError("another configuration is there", where=args.out, do=do)
     with atomic(args.out) as part:
@@ -186,8 +186,8 @@ def _check_out(args: argparse.Namespace) -> None:
     for name in beside if args.out.exists() else ():
         path = Path(getattr(args, name) or "")
         if path.is_file() and path.samefile(args.out):
-            what = f"is what {'DATA' if name == 'data' else f'--{name}'} names"
-            raise UserError(what, where=args.out, do="name another file in --out")
+            problem = f"is what {'DATA' if name == 'data' else f'--{name}'} names"
+            raise UserError(problem, where=args.out, do="name another file in --out")
 
 
 TEXT = """\
@@ -291,10 +291,10 @@ def _marks(args: argparse.Namespace) -> dict[str, Any]:
     if args.forget is not None:
         return {"where": args.forget}
     files = {name: getattr(args, name) for name in BESIDE if getattr(args, name)}
-    found: dict[str, Any] = {name: _absolute(file) for name, file in files.items()}
+    marks: dict[str, Any] = {name: _absolute(file) for name, file in files.items()}
     if (most := args.screen) is not None:
-        found["screen"] = int(most) if most.is_integer() else most
-    return found | ({"text": args.like_text} if args.like_text else {})
+        marks["screen"] = int(most) if most.is_integer() else most
+    return marks | ({"text": args.like_text} if args.like_text else {})
 
 
 def _absolute(file: str) -> str:
@@ -330,45 +330,46 @@ def _describe(
         refuse_numbers(raw.texts, settings)
         # Near duplicates, which take minutes in a large table, are left to the run.
         exact = {**full["data"], "near_duplicates": None}
-        table, copies, found = build(raw, settings["sections"], settings["limit"], exact)
-        there = found["sections"][INFERENCE]
-        settle_budgets(config, dataset, chosen, found)
+        table, copies, counts = build(raw, settings["sections"], settings["limit"], exact)
+        n_ranked = counts["sections"][INFERENCE]
+        settle_budgets(config, dataset, chosen, counts)
     except ConfigError as error:
         raise UserError(error.lines[0]) from None
     if "embeddings" in model:
-        _embedder.check_vectors(model["embeddings"], table, copies, found["read"])
+        _embedder.check_vectors(model["embeddings"], table, copies, counts["read"])
     forget, divided = int(raw.forget.sum()), settings.get("windows")
     of, unit = ("windows", "windows") if divided else ("rows", "texts")
     retain, neither = len(raw.ids) - forget, sum(raw.dropped.values())
-    dropped = {step["step"]: sum(step["dropped"].values()) for step in found["steps"]}
+    dropped = {step["step"]: sum(step["dropped"].values()) for step in counts["steps"]}
     gone = f"empty: {dropped['empty']:,}; copies: {dropped['exact_duplicates']:,}"
-    if (corpus := found.get("corpus")) is not None:
-        rows, kind = found["of_corpus"], "hits" if "terms" in settings["forget"] else "examples"
-        ranked, marked = f"{corpus:,} {unit}", f"{there[FORGET]:,} {kind}"
-        domains = [f"{kind}: {there[FORGET]:,}; {gone}"]
-        against, others = f"{ranked} of the corpus", "nobody marked it"
+    if (corpus := counts.get("corpus")) is not None:
+        rows, kind = counts["of_corpus"], "hits" if "terms" in settings["forget"] else "examples"
+        ranked, marked = f"{corpus:,} {unit}", f"{n_ranked[FORGET]:,} {kind}"
+        domains = [f"{kind}: {n_ranked[FORGET]:,}; {gone}"]
+        against, retained = f"{ranked} of the corpus", "nobody marked it"
     else:
         left_out = f"; of neither, left out: {neither:,}" if neither else ""
-        rows, ranked, marked = found["read"], f"{there[FORGET]:,} forget texts", f"{forget:,} {of}"
+        rows, ranked = counts["read"], f"{n_ranked[FORGET]:,} forget texts"
+        marked, retained = f"{forget:,} {of}", f"{retain:,} {of}"
         domains = [
             f"forget: {marked}; retain: {retain:,} {of}{left_out}",
             f"{gone}; in both domains, neither ranked nor listed: {dropped['cross_posts']:,}",
         ]
-        against, others = f"{ranked} against {there[RETAIN]:,} retain texts", f"{retain:,} {of}"
-        kept_out = f"{others}; {neither:,} rows of neither are left out"
-        others = f"all others, {others}" if settings["retain"] is None else kept_out
+        against = f"{ranked} against {n_ranked[RETAIN]:,} retain texts"
+        kept_out = f"{retained}; {neither:,} rows of neither are left out"
+        retained = f"all others, {retained}" if settings["retain"] is None else kept_out
     if answers := raw.extra_metadata.get("answers"):
         domains += [f"answers: {', '.join(f'{n:,} {answer}' for answer, n in answers.items())}"]
     lines = [f"columns: {', '.join(map(repr, columns))}", *domains, f"ranked: {against}"]
-    about = _embedder.describe_model(model)
+    model_text = _embedder.describe_model(model)
     print(f"{settings['path']}: {rows:,} {of}, {len(columns)} columns")
-    print(*(f"  {line}" for line in lines), about, sep="\n")
+    print(*(f"  {line}" for line in lines), model_text, sep="\n")
     return {
         "budgets": config["grid"]["budgets"],
         "rows": f"{rows:,} {of}",
         "ranked": ranked,
         "n_forget": marked,
-        "others": others,
+        "others": retained,
     }
 
 
@@ -396,23 +397,23 @@ def settle_budgets(
     config: dict[str, Any],
     dataset: str,
     chosen: Sequence[float] | None,
-    found: Mapping[str, Any],
+    text_counts: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Give a configuration the budgets that suit the texts ``found`` by ``build``, if none were
+    """Give a configuration the budgets that suit ``text_counts``, those of ``build``, if none were
     ``chosen``, and return it completed. Raises ``ConfigError`` for too few texts."""
     from mamushi.config import counts
     from mamushi.config.complete import complete
     from mamushi.io.domains import FORGET, INFERENCE
 
-    there = found["sections"][INFERENCE]
-    usual, most = BUDGETS, there[FORGET]
-    if "corpus" in found:
-        usual, most = OF_CORPUS, found["corpus"]
+    ranked = text_counts["sections"][INFERENCE]
+    usual, most = BUDGETS, ranked[FORGET]
+    if "corpus" in text_counts:
+        usual, most = OF_CORPUS, text_counts["corpus"]
     fitting = [beta for beta in usual if round(beta * most, 9) >= 1]
     config["grid"]["budgets"] = [*(chosen or fitting or usual)]
     full = complete(config)
-    groups = found.get("groups", {}).get("inference")
-    counts.check(dataset, counts.needs(full, dataset), there, groups)
+    groups = text_counts.get("groups", {}).get("inference")
+    counts.check(dataset, counts.needs(full, dataset), ranked, groups)
     return full
 
 
@@ -420,8 +421,8 @@ def refuse_numbers(texts: Sequence[str], settings: Mapping[str, Any]) -> None:
     """Raise ``UserError`` where a column of a table, by the settings of its loader, has numbers in
     the place of texts."""
     if all(map(_is_number, texts)):
-        what, do = f"column {settings['text']!r} holds numbers", "name the texts' column as text"
-        raise UserError(what, where=settings["path"], do=do)
+        problem, do = f"column {settings['text']!r} holds numbers", "name the texts' column as text"
+        raise UserError(problem, where=settings["path"], do=do)
 
 
 def _is_number(text: str) -> bool:

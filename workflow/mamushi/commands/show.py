@@ -23,8 +23,8 @@ WIDTH = 88
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    about = "where the ranking was made, or its results folder (default: this one)"
-    parser.add_argument("folder", nargs="?", type=Path, default=Path(), help=about)
+    help_text = "where the ranking was made, or its results folder (default: this one)"
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(), help=help_text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,22 +43,22 @@ def show(root: Path, *, texts: bool = True, tokens: bool = True) -> int:
     from mamushi.io import paths
 
     pattern = dict.fromkeys(("dataset", "model", "seed", "selector", "beta"), "*")
-    found = sorted(root.glob(str(paths.under("", paths.MANIFEST, **pattern))))
+    manifests = sorted(root.glob(str(paths.under("", paths.MANIFEST, **pattern))))
     spans = sorted(root.glob(str(paths.under("", paths.SPANS_MANIFEST, **pattern))))
-    if not found and not spans:
+    if not manifests and not spans:
         do = "make them with mamushi rank, or with mamushi run removals"
         raise UserError("no removal list in it", where=root, do=do)
     cells: dict[tuple[str, str, int], dict[str, list[dict[str, Any]]]] = {}
     earlier = []
-    for path in found:
-        about = _judged(path)
-        if is_earlier(root, about, about.get("provenance", {}).get("inputs", {})):
-            earlier.append(f"{about['path']}: is of an earlier ranking, and not to be acted on")
+    for path in manifests:
+        manifest = _judged(path)
+        if is_earlier(root, manifest, manifest.get("provenance", {}).get("inputs", {})):
+            earlier.append(f"{manifest['path']}: is of an earlier ranking, and not to be acted on")
             continue
-        cell = (about["dataset"], about["model"], about["seed"])
-        cells.setdefault(cell, {}).setdefault(about["selector"], []).append(about)
+        cell = (manifest["dataset"], manifest["model"], manifest["seed"])
+        cells.setdefault(cell, {}).setdefault(manifest["selector"], []).append(manifest)
     shown = ["\n".join(_cell(root, *cell, cells[cell], texts)) for cell in sorted(cells)]
-    if spans and (tokens or not found):
+    if spans and (tokens or not manifests):
         shown.append("\n".join(_masked(spans)))
     if earlier:
         shown.append("\n".join(earlier))
@@ -71,35 +71,37 @@ def _masked(manifests: Sequence[Path]) -> list[str]:
     them over."""
     rankings: dict[str, list[Mapping[str, Any]]] = {}
     for path in manifests:
-        about = _judged(path)
-        who = f"{about['dataset']}, {about['model']}, seed {about['seed']}, {about['selector']}"
-        rankings.setdefault(who, []).append(about)
+        manifest = _judged(path)
+        cell = "{dataset}, {model}, seed {seed}".format(**manifest)
+        who = f"{cell}, {manifest['selector']}"
+        rankings.setdefault(who, []).append(manifest)
     lines = ["tokens to leave out of the loss, in the place of texts"]
-    for who, found in rankings.items():
-        lines += _ranking(who, found, _spans)
-    real = [each for found in rankings.values() for each in found if _to_act_on(each)]
+    for who, lists in rankings.items():
+        lines += _ranking(who, lists, _spans)
+    useful = [spans for lists in rankings.values() for spans in lists if _to_act_on(spans)]
     hand = [
-        f"  hand over mamushi export {each['path']} --to labels --out masked.jsonl" for each in real
+        f"  hand over mamushi export {spans['path']} --to labels --out masked.jsonl"
+        for spans in useful
     ]
     return [*lines, *hand[:1]]
 
 
-def _spans(about: Mapping[str, Any]) -> str:
-    share = f"{about['masked']:,} of {about['tokens']:,} tokens"
-    return f"spans     {share}, in {about['texts']:,} of {about['n_forget']:,} texts"
+def _spans(manifest: Mapping[str, Any]) -> str:
+    share = f"{manifest['masked']:,} of {manifest['tokens']:,} tokens"
+    return f"spans     {share}, in {manifest['texts']:,} of {manifest['n_forget']:,} texts"
 
 
-def _list(about: Mapping[str, Any]) -> str:
+def _list(manifest: Mapping[str, Any]) -> str:
     from mamushi.evidence.judgement import unit_of
 
-    copies = f" and {about['copies']:,} copies of them" if about["copies"] else ""
-    return f"list      {about['removed']:,} {unit_of(about)}{copies}"
+    copies = f" and {manifest['copies']:,} copies of them" if manifest["copies"] else ""
+    return f"list      {manifest['removed']:,} {unit_of(manifest)}{copies}"
 
 
-def _to_act_on(about: Mapping[str, Any]) -> bool:
+def _to_act_on(manifest: Mapping[str, Any]) -> bool:
     from mamushi.evidence.judgement import COMPARISON, REFUSE
 
-    return about["judgement"]["act"] not in (COMPARISON, REFUSE)
+    return manifest["judgement"]["act"] not in (COMPARISON, REFUSE)
 
 
 def _ranking(
@@ -113,9 +115,9 @@ def _ranking(
     lines = [f"  {who}: {judged['ranking']}"]
     if judged["act"] == COMPARISON:
         return [*lines, f"            its lists: {lists[0]['path'].parent}"]
-    for each in lists:
-        judged = each["judgement"]
-        lines.append(f"  {line(each)}: {each['path']}")
+    for manifest in lists:
+        judged = manifest["judgement"]
+        lines.append(f"  {line(manifest)}: {manifest['path']}")
         lines.append(f"            {ADVICE[judged['act']]}: {judged['list']}")
     return lines
 
@@ -126,11 +128,11 @@ def _judged(path: Path) -> dict[str, Any]:
     from mamushi.errors import UserError
     from mamushi.io.files import read_json
 
-    about = read_json(path)
-    if not isinstance(about, dict) or "judgement" not in about:
-        what = "was written by another version, which did not judge this list"
-        raise UserError(what, where=path, do="give the command that made it again")
-    return {**about, "path": path.with_suffix(".parquet")}
+    manifest = read_json(path)
+    if not isinstance(manifest, dict) or "judgement" not in manifest:
+        problem = "was written by another version, which did not judge this list"
+        raise UserError(problem, where=path, do="give the command that made it again")
+    return {**manifest, "path": path.with_suffix(".parquet")}
 
 
 def _cell(
@@ -150,7 +152,7 @@ def _cell(
     from mamushi.rooms import additions
 
     cell: dict[str, str | int] = {"dataset": dataset, "model": model, "seed": seed}
-    best, *others = leading(lists)
+    best, *next_best = leading(lists)
     first = lists[best][0]
     ranked = f"{first['n_forget']:,} forget texts, against {first['n_retain']:,} to keep"
     facts = {"ranked": ranked}
@@ -160,7 +162,7 @@ def _cell(
     lines += [f"  {name:<10}{words}" for name, words in facts.items()]
     if partly := cut(root, cell):
         lines.append(f"  cut       {partly}")
-    for selector in (best, *others):
+    for selector in (best, *next_best):
         lines += _ranking(selector, lists[selector], _list)
     if texts:
         scores = ranking_at(root, {**cell, "selector": best})
@@ -168,14 +170,14 @@ def _cell(
             raise UserError("no such file", where=scores, do=f"make it again: mamushi run {scores}")
         ranking = read_ranking(scores)
         examples = paths.under(root, paths.EXAMPLES, dataset=dataset)
-        lines += _texts(best, ranking, max(each["removed"] for each in lists[best]), examples)
+        lines += _texts(best, ranking, max(listed["removed"] for listed in lists[best]), examples)
     figure = paths.CELL_FIGURE_PNG.replace("{figure}", FIGURE)
     for name, pattern in (("figure", figure), ("page", paths.RANKING)):
         if (path := paths.under(root, pattern, **cell)).is_file():
             lines.append(f"  {name:<10}{path}")
     if paths.under(root, paths.FRONTIER, **cell).is_file():
-        given = "" if root == paths.RESULTS else f" --root {root}"
-        lines.append(f"  how many  mamushi advise --removal 0.5{given}")
+        root_option = "" if root == paths.RESULTS else f" --root {root}"
+        lines.append(f"  how many  mamushi advise --removal 0.5{root_option}")
     half = advised(root, cell).get(best)
     budget = first_budget(half) if half else None
     manifest = take(lists[best], budget)
@@ -211,10 +213,10 @@ def _short(manifest: Mapping[str, Any], budget: float | None) -> list[str]:
     whole = manifest["n_forget"]
     if budget is None or not _to_act_on(manifest):
         return []
-    if (asked := units_at(budget, whole)) <= manifest["removed"]:
+    if (needed := units_at(budget, whole)) <= manifest["removed"]:
         return []
-    make = f"mamushi list --budget {share_of(asked, whole)} --selector {manifest['selector']}"
-    return [f"  longer    half of the effect takes about {asked:,} of {whole:,}: {make}"]
+    make = f"mamushi list --budget {share_of(needed, whole)} --selector {manifest['selector']}"
+    return [f"  longer    half of the effect takes about {needed:,} of {whole:,}: {make}"]
 
 
 def _texts(selector: str, ranking: Any, removed: int, examples: Path) -> list[str]:

@@ -38,39 +38,39 @@ class Frame:
     """A table in memory. Raises ``UserError`` for what is none, for columns of several lengths and,
     in pandas, an index in which rows cannot be told apart."""
 
-    def __init__(self, given: Any) -> None:
-        self.given, self.kind = given, _kind(given)
-        if self.kind == "columns" and len(sizes := {len(each) for each in given.values()}) > 1:
-            what = f"its columns have {min(sizes)} to {max(sizes)} rows"
-            raise UserError(what, where=WHERE, do="give them one length")
-        if self.kind == "pandas" and not given.index.is_unique:
-            what = f"its index has {_plain(given.index[given.index.duplicated()][0])!r} twice"
-            raise UserError(what, where=WHERE, do="call reset_index(drop=True) first")
+    def __init__(self, source: Any) -> None:
+        self.source, self.kind = source, _kind(source)
+        if self.kind == "columns" and len(sizes := {len(column) for column in source.values()}) > 1:
+            problem = f"its columns have {min(sizes)} to {max(sizes)} rows"
+            raise UserError(problem, where=WHERE, do="give them one length")
+        if self.kind == "pandas" and not source.index.is_unique:
+            problem = f"its index has {_plain(source.index[source.index.duplicated()][0])!r} twice"
+            raise UserError(problem, where=WHERE, do="call reset_index(drop=True) first")
         if not len(self):
             raise UserError("no rows", where=WHERE, do="give one with texts")
 
     def __len__(self) -> int:
         if self.kind == "columns":
-            return len(next(iter(self.given.values()), ()))
-        return len(self.given)
+            return len(next(iter(self.source.values()), ()))
+        return len(self.source)
 
     @cached_property
     def names(self) -> list[str]:
         """Return the names of the columns; of rows, the keys of all of them."""
         if self.kind == "rows":
-            return list(dict.fromkeys(key for row in self.given for key in row))
+            return list(dict.fromkeys(key for row in self.source for key in row))
         if self.kind == "columns":
-            return list(self.given)
-        return list(self.given.columns if self.kind == "pandas" else self.given.column_names)
+            return list(self.source)
+        return list(self.source.columns if self.kind == "pandas" else self.source.column_names)
 
     def column(self, name: str) -> Any:
         """Return a column as the frame has it. Raises ``UserError`` without exactly one."""
         check_columns(WHERE, self.names, [name])
         if self.kind == "rows":
-            return [row.get(name) for row in self.given]
+            return [row.get(name) for row in self.source]
         if self.kind == "datasets":
-            return self.given.select_columns([name]).with_format("arrow")[:][name]
-        return self.given[name]
+            return self.source.select_columns([name]).with_format("arrow")[:][name]
+        return self.source[name]
 
     def read(self, needed: Sequence[str], marks: Mapping[str, list[bool]]) -> Table:
         """Return the columns ``needed``, of which the ``marks`` are none of the frame's."""
@@ -81,38 +81,38 @@ class Frame:
         places = [f"{WHERE}, row {row + 1}" for row in range(len(self))]
         return Table(WHERE, columns, places, typed=True)
 
-    def aligned(self, given: Any, where: str) -> None:
-        """Raise ``UserError`` unless ``given`` has the frame's rows: as many, and in pandas with
+    def aligned(self, values: Any, where: str) -> None:
+        """Raise ``UserError`` unless ``values`` has the frame's rows: as many, and in pandas with
         the same index."""
-        if len(given) != len(self):
-            what = f"has {len(given):,} rows, and the frame {len(self):,}"
-            raise UserError(what, where=where, do="give one for each row, in their order")
-        index: Any = getattr(given, "index", None)
+        if len(values) != len(self):
+            problem = f"has {len(values):,} rows, and the frame {len(self):,}"
+            raise UserError(problem, where=where, do="give one for each row, in their order")
+        index: Any = getattr(values, "index", None)
         labelled = self.kind == "pandas" and hasattr(index, "equals")
-        if labelled and not index.equals(self.given.index):
+        if labelled and not index.equals(self.source.index):
             raise UserError("has another index than the frame", where=where, do="align them first")
 
     def keep(self, kept: NDArray[np.bool_]) -> Any:
         """Return the rows ``kept`` (n,), as a frame of the same kind."""
         if self.kind == "datasets":
-            return self.given.select(np.flatnonzero(kept))
+            return self.source.select(np.flatnonzero(kept))
         if self.kind == "columns":
-            return {name: _part(column, kept) for name, column in self.given.items()}
-        return _part(self.given, kept)
+            return {name: _part(column, kept) for name, column in self.source.items()}
+        return _part(self.source, kept)
 
 
-def _kind(given: Any) -> str:
-    names = [f"{of.__module__.partition('.')[0]}.{of.__qualname__}" for of in type(given).__mro__]
+def _kind(source: Any) -> str:
+    names = [f"{of.__module__.partition('.')[0]}.{of.__qualname__}" for of in type(source).__mro__]
     if SPLITS in names:
         raise UserError("has several splits", where=WHERE, do="give one of them")
     for name in names:
         if name in TYPES:
             return TYPES[name]
-    if isinstance(given, Mapping):
+    if isinstance(source, Mapping):
         return "columns"
-    if isinstance(given, list | tuple) and all(isinstance(row, Mapping) for row in given):
+    if isinstance(source, list | tuple) and all(isinstance(row, Mapping) for row in source):
         return "rows"
-    raise UserError(f"{type(given).__name__} is no table that is known", where=WHERE, do=KNOWN)
+    raise UserError(f"{type(source).__name__} is no table that is known", where=WHERE, do=KNOWN)
 
 
 def _part(column: Any, kept: NDArray[np.bool_]) -> Any:
@@ -163,102 +163,115 @@ def names_of(table: Table, id: str | None) -> list[str]:
     return [name_of(value) or "" for value in table.columns[id]]
 
 
-def mark(frame: Frame, given: Any, name: str) -> tuple[dict[str, Any], list[bool] | None]:
-    """Return what marks a domain as the configuration has it, and the marks themselves if ``given``
-    is an array of them. Raises ``UserError`` for a column, or an array, that does not say by 0 and
-    1, or false and true, which rows are meant."""
-    if isinstance(given, Mapping):
-        return dict(given), None
-    if isinstance(given, str) and given not in frame.names:
-        return {"where": given}, None
-    where = f"column {given!r}" if isinstance(given, str) else name
-    if not isinstance(given, str):
-        if np.ndim(given) != 1:
+def mark(frame: Frame, marking: Any, name: str) -> tuple[dict[str, Any], list[bool] | None]:
+    """Return what marks a domain as the configuration has it, and the marks themselves if it is
+    an array of them. Raises ``UserError`` for a column, or an array, that does not say by 0 and 1,
+    or false and true, which rows are meant."""
+    if isinstance(marking, Mapping):
+        return dict(marking), None
+    if isinstance(marking, str) and marking not in frame.names:
+        return {"where": marking}, None
+    where = f"column {marking!r}" if isinstance(marking, str) else name
+    if not isinstance(marking, str):
+        if np.ndim(marking) != 1:
             do = "give a column of 0 and 1, an expression such as 'toxic >= 0.5', or an array (n,)"
-            raise UserError(f"{given!r:.40} marks no rows", where=where, do=do)
-        frame.aligned(given, where)
-    column = frame.column(given) if isinstance(given, str) else given
-    found: list[Any] = [None if _is_nan(value) else value for value in cells(column, where)]
-    if None in found:
-        what, do = f"row {found.index(None) + 1} has no value", "say in an expression what it means"
-        raise UserError(what, where=where, do=f"{do}, as in {name}='toxic is null or toxic == 1'")
-    if {type(value) for value in found} not in ({bool}, {int}) or not {*found} <= {0, 1}:
-        some = sorted({*found}, key=str)
+            raise UserError(f"{marking!r:.40} marks no rows", where=where, do=do)
+        frame.aligned(marking, where)
+    column = frame.column(marking) if isinstance(marking, str) else marking
+    values: list[Any] = [None if _is_nan(value) else value for value in cells(column, where)]
+    if None in values:
+        problem, do = (
+            f"row {values.index(None) + 1} has no value",
+            "say in an expression what it means",
+        )
+        raise UserError(
+            problem, where=where, do=f"{do}, as in {name}='toxic is null or toxic == 1'"
+        )
+    if {type(value) for value in values} not in ({bool}, {int}) or not {*values} <= {0, 1}:
+        some = sorted({*values}, key=str)
         shown = ", ".join(f"{value!r:.40}" for value in some[:SHOWN])
-        more = f" and {len(some) - SHOWN} more" if len(some) > SHOWN else ""
-        asked = f'"`{given}` == {some[0]!r}"' if isinstance(given, str) else "frame.toxic >= 0.5"
-        do = f"say which rows are meant, such as {name}={asked}"
-        raise UserError(f"holds {shown}{more}, not 0 and 1 or booleans", where=where, do=do)
-    if isinstance(given, str):
-        return {"column": given, "values": [type(found[0])(1)]}, None
-    return {"column": f"{MARKS}: {name}", "values": [True]}, [value == 1 for value in found]
+        rest = f" and {len(some) - SHOWN} more" if len(some) > SHOWN else ""
+        example = (
+            f'"`{marking}` == {some[0]!r}"' if isinstance(marking, str) else "frame.toxic >= 0.5"
+        )
+        do = f"say which rows are meant, such as {name}={example}"
+        raise UserError(f"holds {shown}{rest}, not 0 and 1 or booleans", where=where, do=do)
+    if isinstance(marking, str):
+        return {"column": marking, "values": [type(values[0])(1)]}, None
+    return {"column": f"{MARKS}: {name}", "values": [True]}, [value == 1 for value in values]
 
 
-def examples_of(marked: bool, given: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+def examples_of(marked: bool, beside: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     """Return what is given in the place of marks. Raises ``UserError`` for both, and none."""
-    found = {name: each for name, each in given.items() if len(each)}
-    marking = [*(["forget"] if marked else []), *(found.keys() - {"unlike"})]
+    unmarked = {name: texts for name, texts in beside.items() if len(texts)}
+    marking = [*(["forget"] if marked else []), *(unmarked.keys() - {"unlike"})]
     if len(marking) != 1:
-        what = f"{' and '.join(sorted(marking)) or 'nothing'} to mark the unwanted texts"
-        raise UserError(what, do="give one of forget, like and terms")
-    if marked and found:
+        problem = f"{' and '.join(sorted(marking)) or 'nothing'} to mark the unwanted texts"
+        raise UserError(problem, do="give one of forget, like and terms")
+    if marked and unmarked:
         raise UserError("unlike beside forget", do="give the texts to keep in retain")
-    return found
+    return unmarked
 
 
 def in_files(folder: Path, text: str, beside: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Write texts and terms that are given beside a corpus, by name, to files, and return these as
     a configuration has them. Raises ``UserError`` for what is no text, or empty."""
-    found = {}
-    for name, given in beside.items():
-        if isinstance(given, str):
-            raise UserError(f"{given!r:.60} is one text", where=name, do="give a list of texts")
-        texts = cells(given, name)
-        for row, one in enumerate(texts, start=1):
-            if not (isinstance(one, str) and one.strip()):
-                what, do = f"{one!r:.60} is no text", "give a list of texts, none of them empty"
-                raise UserError(what, where=f"{name}, row {row}", do=do)
-            check_text(one, f"{name}, row {row}")
-        found[name] = str(folder / f"{name}{'.txt' if name == 'terms' else '.parquet'}")
+    files = {}
+    for name, values in beside.items():
+        if isinstance(values, str):
+            raise UserError(f"{values!r:.60} is one text", where=name, do="give a list of texts")
+        texts = cells(values, name)
+        for row, one_text in enumerate(texts, start=1):
+            if not (isinstance(one_text, str) and one_text.strip()):
+                problem, do = (
+                    f"{one_text!r:.60} is no text",
+                    "give a list of texts, none of them empty",
+                )
+                raise UserError(problem, where=f"{name}, row {row}", do=do)
+            check_text(one_text, f"{name}, row {row}")
+        files[name] = str(folder / f"{name}{'.txt' if name == 'terms' else '.parquet'}")
         if name == "terms":
-            Path(found[name]).write_text("\n".join(map(_line, texts)), encoding="utf-8")
+            Path(files[name]).write_text("\n".join(map(_line, texts)), encoding="utf-8")
         else:
-            pq.write_table(pa.table({text: texts}), found[name])
-    return found
+            pq.write_table(pa.table({text: texts}), files[name])
+    return files
 
 
 def _line(term: str) -> str:
     """Return a term on one line: an expression has its breaks by their numbers."""
     if PATTERN.fullmatch(term.strip()):
-        return BREAK.sub(lambda found: rf"\u{ord(found[0]):04x}", term.strip())
+        return BREAK.sub(lambda match: rf"\u{ord(match[0]):04x}", term.strip())
     return " ".join(term.split())
 
 
-def vectors(frame: Frame, given: Any, more: int = 0) -> NDArray[np.float32]:
+def vectors(frame: Frame, embeddings: Any, n_beside: int = 0) -> NDArray[np.float32]:
     """Return vectors (n, width), an array or the name of a column, in the order of the rows; of an
-    array also those of ``more`` texts behind them. Raises ``UserError`` for another shape, and for
-    what holds no numbers."""
+    array also those of ``n_beside`` texts behind them. Raises ``UserError`` for another shape, and
+    for what holds no numbers."""
     where = "embeddings"
-    if more and (isinstance(given, str) or len(given) != len(frame) + more):
-        what = f"is no array of {len(frame):,} rows of the frame and {more:,} of like and unlike"
-        raise UserError(what, where=where, do="give the vectors of these behind those of the frame")
+    if n_beside and (isinstance(embeddings, str) or len(embeddings) != len(frame) + n_beside):
+        texts = f"{len(frame):,} rows of the frame and {n_beside:,} of like and unlike"
+        problem = f"is no array of {texts}"
+        raise UserError(
+            problem, where=where, do="give the vectors of these behind those of the frame"
+        )
     try:
-        if isinstance(given, str):
-            where = f"column {given!r}"
-            column = frame.column(given)
-            found = _flat(column) if isinstance(column, pa.ChunkedArray) else np.array([*column])
+        if isinstance(embeddings, str):
+            where = f"column {embeddings!r}"
+            column = frame.column(embeddings)
+            array = _flat(column) if isinstance(column, pa.ChunkedArray) else np.array([*column])
         else:
-            if not more:
-                frame.aligned(given, where)
-            found = np.asarray(given)
+            if not n_beside:
+                frame.aligned(embeddings, where)
+            array = np.asarray(embeddings)
     except (TypeError, ValueError, RuntimeError) as error:
         do = "give numbers (texts, width), as a NumPy array or a column of lists of one length"
         raise UserError(f"cannot be read as vectors ({error})", where=where, do=do) from None
-    if found.ndim != 2 or not found.shape[1] or found.dtype.kind not in "fiu":
-        what = f"is an array {found.shape} of {found.dtype}, not numbers (texts, width)"
-        raise UserError(what, where=where, do="give a vector for each row, all of one width")
+    if array.ndim != 2 or not array.shape[1] or array.dtype.kind not in "fiu":
+        problem = f"is an array {array.shape} of {array.dtype}, not numbers (texts, width)"
+        raise UserError(problem, where=where, do="give a vector for each row, all of one width")
     with np.errstate(over="ignore"):
-        return found.astype(np.float32)
+        return array.astype(np.float32)
 
 
 def _flat(column: pa.ChunkedArray) -> NDArray[Any]:

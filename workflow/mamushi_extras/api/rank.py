@@ -57,7 +57,7 @@ from mamushi.selection.removals import budget_of, removals, share_of, text_diges
 from mamushi.stages.analyses import frontier_budgets
 from mamushi_extras.api.frames import WHERE, Frame, examples_of, in_files, mark, names_of, vectors
 from mamushi_extras.pages.ranking_page import render
-from mamushi_extras.unlabelled.corpus import NO_GOLD, corpus_manifest, corpus_of, said
+from mamushi_extras.unlabelled.corpus import NO_GOLD, corpus_manifest, corpus_of, share_text
 from mamushi_extras.unlabelled.like import KEYS, CorpusRows, marked, with_examples
 
 DATASET, MODEL = "frame", "model"
@@ -102,22 +102,22 @@ def rank(
 
     Raises ``UserError``, in one line and before anything is computed, for what cannot be ranked.
     """
-    given = Frame(frame)
+    source = Frame(frame)
     marks: dict[str, list[bool]] = {}
     table: dict[str, Any] = {"kind": "table", "path": None, "text": text, "id": id, "group": group}
-    for domain, one in (("forget", forget), ("retain", retain)):
-        if one is not None:
-            table[domain], found = mark(given, one, domain)
-            marks |= {} if found is None else {table[domain]["column"]: found}
+    for domain, marking in (("forget", forget), ("retain", retain)):
+        if marking is not None:
+            table[domain], marked_rows = mark(source, marking, domain)
+            marks |= {} if marked_rows is None else {table[domain]["column"]: marked_rows}
     beside = examples_of(forget is not None, {"like": like, "unlike": unlike, "terms": terms})
-    more = sum(len(beside.get(name, ())) for name in KEYS)
-    embedded = None if embeddings is None else vectors(given, embeddings, more)
+    n_beside = sum(len(beside.get(name, ())) for name in KEYS)
+    embedded = None if embeddings is None else vectors(source, embeddings, n_beside)
     with tempfile.TemporaryDirectory(prefix="mamushi-") as folder:
         files = in_files(Path(folder), text, beside)
         table["forget"] = table.get("forget", files)
         config = _config(table, model, embedded is not None, selector, seed, quick)
         try:
-            cell = _read(given, marks, embedded, config, np.atleast_1d(budgets).tolist())
+            cell = _read(source, marks, embedded, config, np.atleast_1d(budgets).tolist())
         except UserError as error:
             # What was given in memory lies in files of its name.
             where = error.where and str(error.where).replace(f"{folder}/", "")
@@ -127,7 +127,7 @@ def rank(
 
 
 def _read(
-    given: Frame,
+    source: Frame,
     marks: Mapping[str, list[bool]],
     embedded: NDArray[np.float32] | None,
     config: dict[str, Any],
@@ -137,7 +137,7 @@ def _read(
     try:
         full = complete(config)
         settings = full["datasets"][DATASET]
-        columns = given.read(needed(settings), marks)
+        columns = source.read(needed(settings), marks)
         texts = columns.columns[settings["text"]]
         if None in texts:
             place = columns.places[texts.index(None)]
@@ -148,8 +148,8 @@ def _read(
             raw = marked(with_examples(raw, settings), settings)
             names = [*raw.ids]
         init.refuse_numbers(raw.texts, settings)
-        how = settings["sections"], settings["limit"], full["data"]
-        examples, duplicates, counts = build(raw, *how)
+        splitting = settings["sections"], settings["limit"], full["data"]
+        examples, duplicates, counts = build(raw, *splitting)
         full = init.settle_budgets(config, DATASET, budgets, counts)
     except ConfigError as error:
         raise UserError(error.lines[0]) from None
@@ -158,12 +158,12 @@ def _read(
             pool, tokens = _embed(full, examples)
     else:
         ids, read = examples["id"].to_pylist(), counts["read"]
-        known = {*ids, *duplicates["id"].to_pylist()}
+        dataset_ids = {*ids, *duplicates["id"].to_pylist()}
         parts = iter([(names, embedded)])
-        vectors = aligned(parts, ids, known, read - len(known), "embeddings")
+        vectors = aligned(parts, ids, dataset_ids, read - len(dataset_ids), "embeddings")
         pool, tokens = pool_of(examples, vectors), None
     seed = config["grid"]["seeds"][0]
-    return _Cell(full, seed, raw, examples, duplicates, pool, tokens, len(given))
+    return _Cell(full, seed, raw, examples, duplicates, pool, tokens, len(source))
 
 
 def _config(
@@ -177,14 +177,14 @@ def _config(
     """Return the configuration that `mamushi init` would write. Raises ``UserError`` for a model
     that is none, and for a selector of tokens."""
     if embedded == (model is not None):
-        what = "both embeddings and a model" if embedded else "neither embeddings nor a model"
-        raise UserError(what, do="give one of them")
+        problem = "both embeddings and a model" if embedded else "neither embeddings nor a model"
+        raise UserError(problem, do="give one of them")
     if selector is None and "terms" in table["forget"]:
         ((kind, settings),) = init.HITS.items()
         selector = {"kind": kind, **settings}
     selector = selector or (init.EXAMPLES if unlabelled(table) else "mamushi")
-    own = {} if isinstance(selector, str) else dict(selector)
-    name = str(own.get("kind")) if own else str(selector)
+    own_settings = {} if isinstance(selector, str) else dict(selector)
+    name = str(own_settings.get("kind")) if own_settings else str(selector)
     if plugin("selector", name).unit == "tokens":
         raise UserError(f"{name} ranks tokens", where="selector", do="name a selector of texts")
     embedder: dict[str, Any] = {"embeddings": {"path": None}}
@@ -194,7 +194,7 @@ def _config(
     return {
         "grid": {"datasets": [DATASET], "models": [MODEL], "seeds": [seed], "selectors": [name]},
         "evidence": {"refits": {"whole": 0} if quick else {}},
-        "selectors": {name: own} if own else {},
+        "selectors": {name: own_settings} if own_settings else {},
         "datasets": {DATASET: {**table, "sections": {"inference": 1.0}}},
         "models": {MODEL: embedder},
     }
@@ -207,8 +207,8 @@ def _embed(config: Mapping[str, Any], examples: pa.Table) -> tuple[Pool, TokenSe
 
     execution = msgspec.convert(config["execution"], Execution)
     source = Path(config["models"][MODEL]["source"])
-    with device.unchanged(), tempfile.TemporaryDirectory(prefix="mamushi-") as made:
-        folder = Path(made)
+    with device.unchanged(), tempfile.TemporaryDirectory(prefix="mamushi-") as temporary:
+        folder = Path(temporary)
         card, layers = folder / MODEL / "card.json", None
         table, tokens, out = (folder / f"{n}.parquet" for n in ("examples", "tokens", "embeddings"))
         write_table(table, schemas.EXAMPLES, examples)
@@ -268,11 +268,11 @@ class Advice:
     reason: str | None
 
     def __str__(self) -> str:
-        asked = advise.asked({"target": self.target, "value": self.value})
+        target = advise.target_text({"target": self.target, "value": self.value})
         if self.texts is None or self.budget is None:
-            return f"{asked}: no budget, because {self.reason}"
+            return f"{target}: no budget, because {self.reason}"
         span = f"{self.budget:.0%} [{self.low:.0%}, {self.high:.0%}]"
-        return f"{asked}: remove {self.texts:,} texts, {span} of the forget texts"
+        return f"{target}: remove {self.texts:,} texts, {span} of the forget texts"
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,12 +314,13 @@ class Ranking:
             raise UserError(f"{len(target)} targets", where="advise", do=do)
         cell, whole = self._cell, self.scores["rank"].drop_null()
         (row,) = advice.advice(cell.frontier, target.items(), cell.predicted(self.selector))
-        known = row["retraining"] is not None
+        is_predicted = row["retraining"] is not None
         budget, low, high = (
-            row[f"{'retraining' if known else 'budget'}{end}"] for end in ("", "_low", "_high")
+            row[f"{'retraining' if is_predicted else 'budget'}{end}"]
+            for end in ("", "_low", "_high")
         )
         texts = None if budget is None else advice.units_at(budget, len(whole))
-        by, reason = ("retraining", None) if known else ("frontier", row["reason"])
+        by, reason = ("retraining", None) if is_predicted else ("frontier", row["reason"])
         return Advice(row["target"], row["value"], by, texts, budget, low, high, reason)
 
     def apply(self, frame: Any, budget: float, *, missing_ids: bool = False) -> Any:
@@ -332,29 +333,33 @@ class Ranking:
         if not isinstance(budget, int | float) or budget not in self.lists:
             do = f"there are {', '.join(map(str, self.lists))}; rank with others in budgets"
             raise UserError(f"no list at {budget!r:.60}", where="budget", do=do)
-        given, ranked = Frame(frame), self._cell
+        source, ranked = Frame(frame), self._cell
         settings = ranked.config["datasets"][DATASET]
-        if settings["id"] is None and len(given) != ranked.rows:
-            what = f"has {len(given):,} rows, and {ranked.rows:,} were ranked, by their numbers"
-            raise UserError(what, where=WHERE, do="give the frame that was ranked, or rank with id")
+        if settings["id"] is None and len(source) != ranked.rows:
+            problem = f"has {len(source):,} rows, and {ranked.rows:,} were ranked, by their numbers"
+            raise UserError(
+                problem, where=WHERE, do="give the frame that was ranked, or rank with id"
+            )
         text, named = settings["text"], settings["id"]
-        read = given.read([text, named] if named else [text], {})
+        read = source.read([text, named] if named else [text], {})
         names, texts = names_of(read, named), read.columns[text]
         gone = {*self.lists[budget].ids, *self.lists[budget].copies}
         rows = [row for row, name in enumerate(names) if name in gone]
         check_unique([names[row] for row in rows], [read.places[row] for row in rows])
         for row in rows:
             if texts[row] != ranked.texts[names[row]]:
-                what = f"has another text than the one that was ranked as {names[row]!r}"
-                raise UserError(what, where=read.places[row], do="give the frame that was ranked")
+                problem = f"has another text than the one that was ranked as {names[row]!r}"
+                raise UserError(
+                    problem, where=read.places[row], do="give the frame that was ranked"
+                )
         if (missing := sorted(gone - {names[row] for row in rows})) and not (missing_ids and rows):
-            what = f"lacks {len(missing):,} of {len(gone):,} listed ids, as {missing[0]!r}"
+            problem = f"lacks {len(missing):,} of {len(gone):,} listed ids, as {missing[0]!r}"
             do = "give the frame that was ranked, or missing_ids=True if they are gone"
-            raise UserError(what, where=WHERE, do=do)
-        if len(rows) == len(given):
-            what = "all of its rows are listed, and none would be left"
-            raise UserError(what, where=WHERE, do="give the frame that was ranked")
-        return given.keep(~np.isin(np.arange(len(given)), rows))
+            raise UserError(problem, where=WHERE, do=do)
+        if len(rows) == len(source):
+            problem = "all of its rows are listed, and none would be left"
+            raise UserError(problem, where=WHERE, do="give the frame that was ranked")
+        return source.keep(~np.isin(np.arange(len(source)), rows))
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the verdict, the lists, and texts with profanity masked."""
@@ -364,10 +369,10 @@ class Ranking:
         for row in rows:
             row["text"] = excerpt(self._cell.texts[row["id"]])
             row["stays"] = row["rank"] > len(last.ids)
-        share = self.share and f"{said(self.share)} of the corpus is of the domain"
-        known: dict[str, Any] = {"ranking": self, "total": len(table), "shown": rows}
-        known |= {"share": share, "of": "texts of the corpus" if share else "forget texts"}
-        return render("cell", words=ADVICE, **known)
+        share = self.share and f"{share_text(self.share)} of the corpus is of the domain"
+        values: dict[str, Any] = {"ranking": self, "total": len(table), "shown": rows}
+        values |= {"share": share, "of": "texts of the corpus" if share else "forget texts"}
+        return render("cell", words=ADVICE, **values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,7 +387,7 @@ class _Cell:
     pool: Pool
     tokens: TokenSet | None
     rows: int
-    known: dict[str, tuple[pa.Table, list[Refit]]] = field(default_factory=dict)
+    by_selector: dict[str, tuple[pa.Table, list[Refit]]] = field(default_factory=dict)
 
     @property
     def named(self) -> dict[str, Any]:
@@ -396,18 +401,18 @@ class _Cell:
 
     def scored(self, selector: str) -> tuple[pa.Table, list[Refit]]:
         """Return the table ``scores`` of a selector, and its refits, if there are any."""
-        if selector not in self.known:
+        if selector not in self.by_selector:
             kind = selectors.kind_of(self.config, selector).name
             settings = selectors.selector_settings(self.config, selector)
             of, number = selectors.derives(self.config, selector), self.config["evidence"]["refits"]
-            table, again = self.scored(of) if of else (None, [])
+            table, refitted = self.scored(of) if of else (None, [])
             pool = replace(self.pool, base=None if table is None else scored_of(table))
             scored = load("selector", kind).score(pool, settings, self.seed)
             if number["whole"]:
-                more = (settings, self.seed, number["whole"], number["halves"])
-                again = refits(self.pool, kind, *more, again)
-            self.known[selector] = table_of(self.pool, scored), again
-        return self.known[selector]
+                options = (settings, self.seed, number["whole"], number["halves"])
+                refitted = refits(self.pool, kind, *options, refitted)
+            self.by_selector[selector] = table_of(self.pool, scored), refitted
+        return self.by_selector[selector]
 
     @cached_property
     def ratio(self) -> tuple[Scores, Sequence[NDArray[np.float64]]]:
@@ -419,56 +424,60 @@ class _Cell:
     def calibrated(self) -> Calibrated:
         """Return the estimated ratio of every text."""
         name, evidence = self.config["removal"]["ratio"], self.config["evidence"]
-        how = (self.ratio, self.pool, name, evidence["resamples"], self.seed)
-        return calibrate(self.scored(name)[0], *how, refitted=evidence["refits"]["whole"] > 0)[0]
+        options = (self.ratio, self.pool, name, evidence["resamples"], self.seed)
+        return calibrate(self.scored(name)[0], *options, refitted=evidence["refits"]["whole"] > 0)[
+            0
+        ]
 
     def ranking(self, selector: str) -> Ranking:
         """Return the ranking of a selector with its lists."""
         if isinstance(self.raw, CorpusRows):
             return self.of_corpus(selector)
-        scores, again = self.scored(selector)
+        scores, refitted = self.scored(selector)
         budgets = self.config["grid"]["budgets"]
-        _, stable = stability(*rankings(scores, again), budgets)
+        _, stable = stability(*rankings(scores, refitted), budgets)
         texts = texts_of(labels_of(self.examples), self.duplicates, scores["id"].to_pylist())
-        stable["separation"] = separation(scores, again, texts)
+        stable["separation"] = separation(scores, refitted, texts)
         compared = selectors.comparison(self.config, selector)
         by_chance = selectors.by_chance(self.config)[selector]
         lists = {}
         for beta in budgets:
             k, top = budget_of(beta, scores), Ranked.at(beta, selector, stable, compared, by_chance)
-            about = manifest(scores, self.calibrated, self.duplicates, k, top, {"beta": beta})
-            lists[beta] = self.listed(scores, beta, about)
-        return Ranking(selector, scores, lists, about["judgement"]["ranking"], self)
+            expected = manifest(scores, self.calibrated, self.duplicates, k, top, {"beta": beta})
+            lists[beta] = self.listed(scores, beta, expected)
+        return Ranking(selector, scores, lists, expected["judgement"]["ranking"], self)
 
     def of_corpus(self, selector: str) -> Ranking:
         """Return the ranking of a corpus that nobody labelled, by its examples."""
-        scores, again = self.scored(selector)
-        known = self.examples.filter(pc.equal(self.examples["section"], INFERENCE))
-        of = corpus_of(scores, known, hits="terms" in self.config["datasets"][DATASET]["forget"])
+        scores, refitted = self.scored(selector)
+        inference = self.examples.filter(pc.equal(self.examples["section"], INFERENCE))
+        of = corpus_of(
+            scores, inference, hits="terms" in self.config["datasets"][DATASET]["forget"]
+        )
         table, budgets, likely = of.table(scores), [*self.config["grid"]["budgets"]], None
         with contextlib.suppress(UserError):
             likely = float(share_of(of.likely, len(of.order)))
             budgets = sorted({*budgets, likely})
-        _, stable = stability(*rankings(table, again), budgets)
+        _, stable = stability(*rankings(table, refitted), budgets)
         texts = texts_of(labels_of(self.examples), self.duplicates, scores["id"].to_pylist())
-        separates = separation(scores, again, texts)
+        separates = separation(scores, refitted, texts)
         lists = {}
         for beta in budgets:
             listed = {"rankings": stable["rankings"], **stable["budgets"][paths.beta(beta)]}
-            how = separates, listed, selectors.comparison(self.config, selector)
-            about = corpus_manifest(of, table, self.duplicates, beta, *how) | {"beta": beta}
-            lists[beta] = self.listed(table, beta, about)
-        said = about["judgement"]["ranking"]
-        return Ranking(selector, table, lists, said, self, about["share"], likely)
+            evidence = separates, listed, selectors.comparison(self.config, selector)
+            expected = corpus_manifest(of, table, self.duplicates, beta, *evidence) | {"beta": beta}
+            lists[beta] = self.listed(table, beta, expected)
+        verdict = expected["judgement"]["ranking"]
+        return Ranking(selector, table, lists, verdict, self, expected["share"], likely)
 
-    def listed(self, scores: pa.Table, beta: float, about: Mapping[str, Any]) -> RemovalList:
-        """Return the list at a budget, of which ``about`` is the manifest."""
+    def listed(self, scores: pa.Table, beta: float, expected: Mapping[str, Any]) -> RemovalList:
+        """Return the list at a budget, of which ``expected`` is the manifest."""
         table = removals(scores, self.duplicates, budget_of(beta, scores))
         texts = pa.array(text_digests([self.examples], table["id"].to_pylist()), pa.string())
         table = table.append_column("text_sha256", texts).select(schemas.REMOVALS.schema.names)
         ids, copies = (table[name].to_pylist() for name in ("id", "copies"))
-        known = ids, [*chain(*copies)], about["judgement"]["act"], about["verdict"], table, about
-        return RemovalList(beta, *known)
+        act, verdict = expected["judgement"]["act"], expected["verdict"]
+        return RemovalList(beta, ids, [*chain(*copies)], act, verdict, table, expected)
 
     @cached_property
     def frontier(self) -> list[dict[str, Any]]:
@@ -478,9 +487,9 @@ class _Cell:
             for name, by_chance in selectors.by_chance(self.config).items()
         }
         scores = replace(self.ratio[0], groups=self.calibrated.codes("group"))
-        how = frontier_budgets(self.config), self.config["evidence"]["resamples"]
+        options = frontier_budgets(self.config), self.config["evidence"]["resamples"]
         with as_in_a_command():
-            rows, relative = bootstrap.frontier(scores, ranks, *how, self.seed)
+            rows, relative = bootstrap.frontier(scores, ranks, *options, self.seed)
         rows = [{**self.named, **row} for row in rows]
         return advice.with_relative(rows, relative, self.calibrated.withheld)
 
@@ -491,6 +500,6 @@ class _Cell:
         betas = sorted({0.0, 1.0, *frontier_budgets(self.config)})
         with contextlib.suppress(NoPrediction):
             proxy = Proxy(self.tokens, None, self.pool.groups)
-            found = predictions(proxy, self.scored(selector)[0], betas)
-            return [{**self.named, "selector": selector, **row} for row in found]
+            foreseen = predictions(proxy, self.scored(selector)[0], betas)
+            return [{**self.named, "selector": selector, **row} for row in foreseen]
         return []

@@ -32,27 +32,27 @@ def read_answers(files: Sequence[Path], audit: Mapping[str, Any]) -> dict[str, R
     Raises ``UserError`` for files that are damaged, of another audit or of the same annotator, and
     for texts and answers that there are not.
     """
-    found: dict[str, Responses] = {}
+    responses: dict[str, Responses] = {}
     for path in files:
-        given = read_plain_json(path)
-        about = given if isinstance(given, dict) else {}
-        who, answers = about.get("annotator"), about.get("answers")
+        content = read_plain_json(path)
+        fields = content if isinstance(content, dict) else {}
+        who, answers = fields.get("annotator"), fields.get("answers")
         if not isinstance(who, str) or not who or not isinstance(answers, dict):
             raise UserError("holds no answers of an annotator", where=path, do=SAVED)
-        if about.get("audit") != fingerprint(audit):
+        if fields.get("audit") != fingerprint(audit):
             do = "give the answers of this one's page, or name the other's folder in --out"
             raise UserError("answers another audit", where=path, do=do)
-        asked = {each["id"] for each in audit["sample"]}
+        drawn_ids = {drawn["id"] for drawn in audit["sample"]}
         for name, answer in answers.items():
-            if name not in asked:
+            if name not in drawn_ids:
                 raise UserError(f"answers {name!r}, which was not asked", where=path, do=SAVED)
             if answer not in (YES, NO, UNSURE):
                 raise UserError(f"answers {answer!r} to {name!r}", where=path, do=SAVED)
-        if who in found:
-            what, do = f"a second file of {who!r}", "give one a person, each with another name"
-            raise UserError(what, where=path, do=do)
-        found[who] = answers
-    return found
+        if who in responses:
+            problem, do = f"a second file of {who!r}", "give one a person, each with another name"
+            raise UserError(problem, where=path, do=do)
+        responses[who] = answers
+    return responses
 
 
 def merge(order: Sequence[str], people: Mapping[str, Responses]) -> dict[str, str]:
@@ -61,18 +61,18 @@ def merge(order: Sequence[str], people: Mapping[str, Responses]) -> dict[str, st
     merged = {}
     for name in order[: max(reached, default=-1) + 1]:
         votes = [answers[name] for answers in people.values() if answers.get(name) in (YES, NO)]
-        more = 2 * votes.count(YES) - len(votes)
-        merged[name] = YES if more > 0 else NO if more < 0 else UNSURE
+        margin = 2 * votes.count(YES) - len(votes)
+        merged[name] = YES if margin > 0 else NO if margin < 0 else UNSURE
     return merged
 
 
 def counts(audit: Mapping[str, Any], merged: Responses) -> Answers:
     """Return what was answered in each stratum."""
-    stratum = {each["id"]: each["stratum"] for each in audit["sample"]}
-    found = np.zeros((3, len(audit["strata"])))
+    stratum = {drawn["id"]: drawn["stratum"] for drawn in audit["sample"]}
+    counted = np.zeros((3, len(audit["strata"])))
     for name, answer in merged.items():
-        found[:, stratum[name]] += (1, answer == YES, answer == UNSURE)
-    return Answers(*found)
+        counted[:, stratum[name]] += (1, answer == YES, answer == UNSURE)
+    return Answers(*counted)
 
 
 def agreement(people: Mapping[str, Responses]) -> list[dict[str, Any]]:
@@ -80,15 +80,19 @@ def agreement(people: Mapping[str, Responses]) -> list[dict[str, Any]]:
     they ``agree``, Cohen's ``kappa`` (None where both always say the same word), and the ids on
     which they ``differ``."""
     rows = []
-    for (one, answers), (other, also) in itertools.combinations(people.items(), 2):
-        both = [n for n in answers if {answers[n], also.get(n, UNSURE)} <= {YES, NO}]
-        differ = [name for name in both if answers[name] != also[name]]
+    for (first_name, answers), (second_name, second_answers) in itertools.combinations(
+        people.items(), 2
+    ):
+        both = [n for n in answers if {answers[n], second_answers.get(n, UNSURE)} <= {YES, NO}]
+        differ = [name for name in both if answers[name] != second_answers[name]]
         agree = kappa = None
         if both:
             agree = 1 - len(differ) / len(both)
-            first, second = (sum(t[n] == YES for n in both) / len(both) for t in (answers, also))
+            first, second = (
+                sum(t[n] == YES for n in both) / len(both) for t in (answers, second_answers)
+            )
             chance = first * second + (1 - first) * (1 - second)
             kappa = (agree - chance) / (1 - chance) if chance < 1 else None
-        found = {"annotators": [one, other], "texts": len(both), "agree": agree}
-        rows.append(found | {"kappa": kappa, "differ": differ})
+        row = {"annotators": [first_name, second_name], "texts": len(both), "agree": agree}
+        rows.append(row | {"kappa": kappa, "differ": differ})
     return rows

@@ -35,15 +35,15 @@ def answered(raw: Raw, settings: Mapping[str, Any]) -> Raw:
 def answers_of(ids: Sequence[str], path: Path) -> list[str | None]:
     """Return what an audit's merged answers in ``path`` say of each row. Raises ``UserError`` for
     another file, and for a text that is not there."""
-    found = read_plain_json(path)
-    if isinstance(found, dict) and SEAL in found:
+    content = read_plain_json(path)
+    if isinstance(content, dict) and SEAL in content:
         # Of this program; labels of one's own have no checksum.
-        found = read_json(path)
-    labels = found.get("labels") if isinstance(found, dict) else None
+        content = read_json(path)
+    labels = content.get("labels") if isinstance(content, dict) else None
     if not isinstance(labels, dict):
         do = "give merged.json, which mamushi audit --merge writes"
         raise UserError("holds no labels of an audit", where=path, do=do)
     if lacking := labels.keys() - set(ids):
-        what = f"labels {min(lacking)!r}, which the table lacks"
-        raise UserError(what, where=path, do="give the table that was audited, with its ids")
+        problem = f"labels {min(lacking)!r}, which the table lacks"
+        raise UserError(problem, where=path, do="give the table that was audited, with its ids")
     return [labels.get(name) for name in ids]

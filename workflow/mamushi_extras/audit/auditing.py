@@ -66,11 +66,13 @@ def strata(part: Ints, place: Ints | Doubles) -> Ints:
     """
     codes = np.empty(len(part), dtype=np.int64)
     parts, count = np.unique(part), 0
-    for each in parts:
-        members = np.flatnonzero(part == each)
+    for number in parts:
+        members = np.flatnonzero(part == number)
         members = members[np.argsort(place[members], kind="stable")]
         near = min(int((part == 0).sum()), len(members) // ABOUT)
-        ends = [len(members) // 2] if each == 0 else [near, 4 * near][: 2 if len(parts) == 2 else 1]
+        ends = (
+            [len(members) // 2] if number == 0 else [near, 4 * near][: 2 if len(parts) == 2 else 1]
+        )
         for stratum in np.split(members, ends):
             if len(stratum):
                 codes[stratum] = count
@@ -78,27 +80,29 @@ def strata(part: Ints, place: Ints | Doubles) -> Ints:
     return codes
 
 
-def allocate(found: Strata, answers: int) -> Ints:
+def allocate(design: Strata, answers: int) -> Ints:
     """Return how many of so many ``answers`` each stratum gets (h,): as many as narrows the
     intervals of precision and recall most (Neyman), and no fewer than a floor.
 
     What is likely counts as much as answers spread evenly would: a stratum in which nothing is
     likely may hold something all the same.
     """
-    sizes, strata_count = found.sizes, len(found.sizes)
+    sizes, strata_count = design.sizes, len(design.sizes)
     worth = answers / strata_count
-    share = (found.likely * worth + 0.5) / (worth + 1)
+    share = (design.likely * worth + 0.5) / (worth + 1)
     total = sizes @ share
-    recall = sizes[found.listed] @ share[found.listed] / total
-    of_precision = np.where(found.listed, sizes / max(sizes[found.listed].sum(), 1), 0.0)
-    of_recall = np.where(found.listed, 1 - recall, recall) * sizes / total
+    recall = sizes[design.listed] @ share[design.listed] / total
+    of_precision = np.where(design.listed, sizes / max(sizes[design.listed].sum(), 1), 0.0)
+    of_recall = np.where(design.listed, 1 - recall, recall) * sizes / total
     need = np.hypot(of_precision, of_recall) * np.sqrt(share * (1 - share))
     floor = np.minimum(sizes, max(2, answers // (FLOOR * strata_count)))
     # Each goes where it takes most off the variance, which is need^2 / answers (Wright 2012).
-    more = [np.arange(least, min(size, answers)) for least, size in zip(floor, sizes, strict=True)]
-    pairs = zip(need, more, strict=True)
-    takes_off = np.concatenate([each**2 / (n * (n + 1.0)) for each, n in pairs])
-    owner = np.repeat(np.arange(strata_count), [*map(len, more)])
+    further = [
+        np.arange(least, min(size, answers)) for least, size in zip(floor, sizes, strict=True)
+    ]
+    pairs = zip(need, further, strict=True)
+    takes_off = np.concatenate([need_here**2 / (n * (n + 1.0)) for need_here, n in pairs])
+    owner = np.repeat(np.arange(strata_count), [*map(len, further)])
     first = np.argsort(-takes_off, kind="stable")[: max(0, answers - int(floor.sum()))]
     return floor + np.bincount(owner[first], minlength=strata_count)
 
@@ -106,7 +110,7 @@ def allocate(found: Strata, answers: int) -> Ints:
 def sample(codes: Ints, counts: Ints, rng: np.random.Generator) -> Ints:
     """Return which texts to read, in an order by chance: ``counts`` (h,) of each stratum."""
     members = (np.flatnonzero(codes == stratum) for stratum in range(len(counts)))
-    drawn = [rng.choice(each, n, replace=False) for each, n in zip(members, counts, strict=True)]
+    drawn = [rng.choice(rows, n, replace=False) for rows, n in zip(members, counts, strict=True)]
     return np.asarray(rng.permutation(np.concatenate(drawn)))
 
 
@@ -129,7 +133,7 @@ class Estimate(NamedTuple):
 
 
 def estimates(
-    found: Strata,
+    design: Strata,
     answers: Answers,
     rng: np.random.Generator,
     shifts: tuple[float, float] = (0.0, 1.0),
@@ -141,14 +145,14 @@ def estimates(
     ``shifts`` are those of the lower and the upper distribution; 0.5 of both is by Jeffreys' prior.
     """
     most = answers.yes + answers.unsure
-    low = _drawn(found.sizes, answers.read, answers.yes, shifts[0], (draws, rng))
-    high = _drawn(found.sizes, answers.read, most, shifts[1], (draws, rng))
+    low = _drawn(design.sizes, answers.read, answers.yes, shifts[0], (draws, rng))
+    high = _drawn(design.sizes, answers.read, most, shifts[1], (draws, rng))
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = answers.yes / (answers.read - answers.unsure)
-    values = _quantities(found, *[found.sizes * shares] * 2)
+    values = _quantities(design, *[design.sizes * shares] * 2)
     # Recall is the lower, the fewer texts of the list and the more of those kept are of the domain.
-    lowest = _quantities(found, low, np.where(found.listed, low, high))
-    highest = _quantities(found, high, np.where(found.listed, high, low))
+    lowest = _quantities(design, low, np.where(design.listed, low, high))
+    highest = _quantities(design, high, np.where(design.listed, high, low))
     tail = (1 - LEVEL) / 2
     return {
         name: Estimate(
@@ -175,36 +179,36 @@ def _drawn(
     return np.asarray(yes + rng.binomial(left, share))
 
 
-def _quantities(found: Strata, of_shares: Doubles, of_recall: Doubles) -> Mapping[str, Doubles]:
+def _quantities(design: Strata, of_shares: Doubles, of_recall: Doubles) -> Mapping[str, Doubles]:
     """Return ``QUANTITIES`` of numbers of texts (..., h); ``of_recall`` are those for recall."""
-    listed, kept = found.listed, ~found.listed
+    listed, kept = design.listed, ~design.listed
     with np.errstate(divide="ignore", invalid="ignore"):
         return {
-            "precision": of_shares[..., listed].sum(-1) / found.sizes[listed].sum(),
+            "precision": of_shares[..., listed].sum(-1) / design.sizes[listed].sum(),
             "recall": of_recall[..., listed].sum(-1) / of_recall.sum(-1),
-            "before": of_shares.sum(-1) / found.sizes.sum(),
-            "after": of_shares[..., kept].sum(-1) / found.sizes[kept].sum(),
+            "before": of_shares.sum(-1) / design.sizes.sum(),
+            "after": of_shares[..., kept].sum(-1) / design.sizes[kept].sum(),
         }
 
 
-def expected(found: Strata, answers: int) -> dict[str, float]:
+def expected(design: Strata, answers: int) -> dict[str, float]:
     """Return half the width to expect of each interval after so many ``answers``."""
-    read = allocate(found, answers).astype(np.float64)
-    said = Answers(read, read * found.likely, np.zeros(len(read)))
-    wide = estimates(found, said, np.random.default_rng(0), draws=DRAWS // 5)
-    return {name: (each.high - each.low) / 2 for name, each in wide.items()}
+    read = allocate(design, answers).astype(np.float64)
+    answered = Answers(read, read * design.likely, np.zeros(len(read)))
+    wide = estimates(design, answered, np.random.default_rng(0), draws=DRAWS // 5)
+    return {name: (interval.high - interval.low) / 2 for name, interval in wide.items()}
 
 
-def answers_for(found: Strata, half: float) -> int:
+def answers_for(design: Strata, half: float) -> int:
     """Return how many answers give intervals of precision and recall of ``half`` of their width, as
     far as is known before; at most all texts."""
-    total = int(found.sizes.sum())
+    total = int(design.sizes.sum())
 
     def enough(answers: int) -> bool:
-        wide = expected(found, answers)
+        wide = expected(design, answers)
         return max(wide["precision"], wide["recall"]) <= half
 
-    high = least = min(total, 2 * len(found.sizes))
+    high = least = min(total, 2 * len(design.sizes))
     while high < total and not enough(high):
         high = min(total, 2 * high)
     return bisect_left(range(high), True, lo=max(least, high // 2), key=enough)

@@ -104,7 +104,7 @@ class Scored:
     model: Floats
     gold: Floats
     member: Bools
-    other: Bools
+    outsider: Bools
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def compare(seeds: Sequence[Scored], measure: Measure) -> Compared:
     """
     rng = np.random.default_rng(0)
     members = np.logical_or.reduce([seed.member for seed in seeds])
-    outsiders = np.logical_or.reduce([seed.other for seed in seeds])
+    outsiders = np.logical_or.reduce([seed.outsider for seed in seeds])
     weights = np.ones((RESAMPLES + 1, len(members)))
     for rows in map(np.flatnonzero, (members, outsiders)):
         for b in range(1, RESAMPLES + 1):
@@ -144,13 +144,18 @@ def compare(seeds: Sequence[Scored], measure: Measure) -> Compared:
     both = np.array(
         [
             [
-                measure(s[seed.member], s[seed.other], weights[:, seed.member], weights[:, seed.other])
+                measure(
+                    s[seed.member],
+                    s[seed.outsider],
+                    weights[:, seed.member],
+                    weights[:, seed.outsider],
+                )
                 for s in (seed.model, seed.gold)
             ]
             for seed in seeds
         ]
     )
-    n = int(min(count for seed in seeds for count in (seed.member.sum(), seed.other.sum())))
+    n = int(min(count for seed in seeds for count in (seed.member.sum(), seed.outsider.sum())))
     model, gold = both[:, 0], both[:, 1]
     if measure is auc:
         return _compare_aucs(model, gold, n)
@@ -176,7 +181,9 @@ def _compare_aucs(model: Floats, gold: Floats, n: int) -> Compared:
             (first.high - first.value, second.value - second.low),
         )
     )
-    return Compared(first, second, Estimate(value, max(value - lower, -1.0), min(value + upper, 1.0)))
+    return Compared(
+        first, second, Estimate(value, max(value - lower, -1.0), min(value + upper, 1.0))
+    )
 
 
 def _estimate_auc(measures: Floats, n: int) -> Estimate:

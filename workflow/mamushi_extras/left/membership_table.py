@@ -79,7 +79,7 @@ class Roles:
 
     members: str
     member: Bools
-    other: Bools
+    outsider: Bools
 
 
 def audit_texts(
@@ -108,7 +108,9 @@ def _membership(cohort: Cohort, models: Sequence[Audited]) -> Iterator[Row]:
 
     gold, beta0, base = (read(Source(name)) for name in (GOLD, BETA0, BASE))
     texts = _texts(read_from)
-    shadows = [np.array([per_token(statistics) for statistics in by_seed]) for by_seed in (gold, beta0)]
+    shadows = [
+        np.array([per_token(statistics) for statistics in by_seed]) for by_seed in (gold, beta0)
+    ]
 
     @cache
     def scores(source: Source) -> list[Scores]:
@@ -183,7 +185,10 @@ def _rows(
             head |= {"members": roles.members}
             for attack, (name, measure) in product(ATTACKS, MEASURES.items()):
                 # Seeds may remove other numbers of texts: the least of them.
-                n_members, n_outsiders = int(roles.member.sum(axis=1).min()), int(roles.other.sum())
+                n_members, n_outsiders = (
+                    int(roles.member.sum(axis=1).min()),
+                    int(roles.outsider.sum()),
+                )
                 row = {**cohort.at, **head, "attack": attack, "measure": name}
                 row |= {"texts": n_members, "others": n_outsiders, "seeds": len(roles.member)}
                 why = why_not(source, attack) or _too_few(n_members, n_outsiders, measure)
@@ -213,11 +218,15 @@ def _compare_with_gold(
 
     def compared(first: Sequence[Scores], second: Sequence[Scores]) -> Compared:
         every = zip(first, second, roles.member, strict=True)
-        scored = [Scored(a[attack], b[attack], member, roles.other) for a, b, member in every]
+        scored = [Scored(a[attack], b[attack], member, roles.outsider) for a, b, member in every]
         return compare(scored, measure)
 
     against_gold = compared(ours, gold)
-    row: Row = {"value": against_gold.model.value, "low": against_gold.model.low, "high": against_gold.model.high}
+    row: Row = {
+        "value": against_gold.model.value,
+        "low": against_gold.model.low,
+        "high": against_gold.model.high,
+    }
     for name, estimate in (("gold", against_gold.gold), ("difference", against_gold.difference)):
         row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
     if start is not None:

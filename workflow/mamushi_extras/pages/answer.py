@@ -39,21 +39,21 @@ def answer(
     None, or empty, where that is not known. ``named`` is what commands say of the configuration.
 
     It is of texts where there are any, with the first mask of tokens to act on beside it."""
-    of_texts = {name: each for name, each in lists.items() if "removed" in each[0]}
+    of_texts = {name: budgets for name, budgets in lists.items() if "removed" in budgets[0]}
     masks = [lists[name][0] for name in leading(lists) if name not in of_texts]
-    masks = [each for each in masks if each["judgement"]["act"] not in (COMPARISON, REFUSE)]
+    masks = [mask for mask in masks if mask["judgement"]["act"] not in (COMPARISON, REFUSE)]
     selector = leading(of_texts or lists)[0]
     how_many = advised(root, cell).get(selector)
     budget = first_budget(how_many) if how_many else None
-    about = take(lists[selector], budget)
-    count, whole, unit = size(about)
+    chosen = take(lists[selector], budget)
+    count, whole, unit = size(chosen)
     bought = _bought(root, cell, selector)
     page = paths.under("", paths.RANKING, **cell)
     return {
         "cell": cell,
         "selector": selector,
-        "take": about,
-        "reasons": reasons(about["judgement"]),
+        "take": chosen,
+        "reasons": reasons(chosen["judgement"]),
         "size": f"{count:,} of {whole:,} {unit}",
         "cut": cut(root, cell),
         "whole": whole,
@@ -63,25 +63,25 @@ def answer(
         "how_many": how_many,
         **_spans(how_many),
         "budget": budget,
-        "asked": (asked := units_at(budget, whole) if budget else None),
-        "short": asked is not None and asked > count,
-        "shares": [each["beta"] for each in lists[selector]],
+        "asked": (needed := units_at(budget, whole) if budget else None),
+        "short": needed is not None and needed > count,
+        "shares": [manifest["beta"] for manifest in lists[selector]],
         "bought": bought,
-        "bought_at": take(bought[selector], about["beta"]) if bought else None,
+        "bought_at": take(bought[selector], chosen["beta"]) if bought else None,
         "next": [
-            *steps(root, cell, about, budget, named),
-            *(_masking(root, cell, each) for each in masks[:1] if of_texts),
+            *steps(root, cell, chosen, budget, named),
+            *(_masking(root, cell, mask) for mask in masks[:1] if of_texts),
             *([ASK] if how_many else []),
         ],
     }
 
 
-def size(about: Manifest) -> tuple[int, int, str]:
+def size(manifest: Manifest) -> tuple[int, int, str]:
     """Return how many a list has, of how many, and of what."""
-    if "removed" in about:
-        unit = unit_of(about) if "share" in about else f"forget {unit_of(about)}"
-        return about["removed"], about["n_forget"], unit
-    return about["masked"], about["tokens"], "tokens of the forget texts"
+    if "removed" in manifest:
+        unit = unit_of(manifest) if "share" in manifest else f"forget {unit_of(manifest)}"
+        return manifest["removed"], manifest["n_forget"], unit
+    return manifest["masked"], manifest["tokens"], "tokens of the forget texts"
 
 
 def _spans(how_many: Row | None) -> dict[str, Any]:
@@ -92,8 +92,8 @@ def _spans(how_many: Row | None) -> dict[str, Any]:
     needed = how_many["retraining_low"], how_many["retraining_high"]
     if how_many["retraining"] is not None:
         return {"sure": needed, "may": None}
-    known = how_many["budget_low"], how_many["budget_high"]
-    return {"sure": known, "may": needed if None not in needed else None}
+    measured = how_many["budget_low"], how_many["budget_high"]
+    return {"sure": measured, "may": needed if None not in needed else None}
 
 
 def reasons(judged: Mapping[str, Any]) -> list[str]:
@@ -102,32 +102,34 @@ def reasons(judged: Mapping[str, Any]) -> list[str]:
     return [reason for words in parts for reason in words.split("; ")]
 
 
-def steps(root: Path, cell: Cell, about: Manifest, budget: float | None, named: str) -> list[Step]:
+def steps(
+    root: Path, cell: Cell, manifest: Manifest, budget: float | None, named: str
+) -> list[Step]:
     """Return what to do next, and what to do for the list of a ``budget`` that was estimated."""
-    act = about["judgement"]["act"]
-    found: list[Step] = []
+    act = manifest["judgement"]["act"]
+    todo: list[Step] = []
     if act == COMPARISON:
-        found.append(("Rank with a selector that looks at the texts, such as mamushi.", None))
+        todo.append(("Rank with a selector that looks at the texts, such as mamushi.", None))
     elif act == REFUSE:
-        found.append(("Take more texts, or another model to embed them, and rank again.", None))
+        todo.append(("Take more texts, or another model to embed them, and rank again.", None))
     else:
         if act == UNKNOWN:
-            found.append(("Read the list first: nothing is known of its worth.", None))
-        if "removed" not in about:
-            return [*found, _masking(root, cell, about)]
-        asked = units_at(budget, about["n_forget"]) if budget else about["removed"]
-        short = asked > about["removed"]
+            todo.append(("Read the list first: nothing is known of its worth.", None))
+        if "removed" not in manifest:
+            return [*todo, _masking(root, cell, manifest)]
+        needed = units_at(budget, manifest["n_forget"]) if budget else manifest["removed"]
+        short = needed > manifest["removed"]
         write = "Write your table without these texts and their copies:"
         if short:
             write = f"Or {write[0].lower()}{write[1:-1]}, fewer than half of the effect needs:"
-        found.append((write, f"mamushi apply {_quoted(root, about)} {table(root, cell)}"))
-        if asked != about["removed"]:
-            beta = share_of(asked, about["n_forget"])
-            make = f"mamushi list --budget {beta} --selector {about['selector']}{named}"
-            words = f"make the list that the estimate asks for, {asked:,} texts:"
+        todo.append((write, f"mamushi apply {_quoted(root, manifest)} {table(root, cell)}"))
+        if needed != manifest["removed"]:
+            beta = share_of(needed, manifest["n_forget"])
+            make = f"mamushi list --budget {beta} --selector {manifest['selector']}{named}"
+            words = f"make the list that the estimate asks for, {needed:,} texts:"
             step = (f"First {words}" if short else f"Or first {words}", make)
-            found.insert(len(found) - short, step)
-    return found
+            todo.insert(len(todo) - short, step)
+    return todo
 
 
 def _masking(root: Path, cell: Cell, mask: Manifest) -> Step:
@@ -139,9 +141,9 @@ def _masking(root: Path, cell: Cell, mask: Manifest) -> Step:
     return f"{words}, {judged}", export
 
 
-def _quoted(root: Path, about: Manifest) -> str:
+def _quoted(root: Path, manifest: Manifest) -> str:
     """Return a list's path as a command in the folder that holds ``root`` names it."""
-    return shlex.quote(str(Path(root.resolve().name, about["path"])))
+    return shlex.quote(str(Path(root.resolve().name, manifest["path"])))
 
 
 def _texts(root: Path, names: Cell, removed: int) -> dict[str, list[dict[str, Any]]]:
@@ -171,8 +173,8 @@ def _bought(root: Path, cell: Cell, selector: str) -> dict[str, list[Row]]:
         return {}
     ours = (cell["dataset"], cell["model"])
     rows = [row for row in rows if (row["dataset"], row["model"]) == ours]
-    found = {
+    measured = {
         name: [row for row in rows if row["selector"] == name and row["recovered"] is not None]
         for name in (selector, BASELINE)
     }
-    return found if found[selector] else {}
+    return measured if measured[selector] else {}

@@ -58,12 +58,12 @@ def ranking(
     from mamushi_extras.pages.ranking_page import page, page_data
 
     rankings = {}
-    again = dict(zip(settings.selectors, refits, strict=True)) if refits else {}
+    refits_of = dict(zip(settings.selectors, refits, strict=True)) if refits else {}
     for name, path, stable in zip(settings.selectors, scores, stability, strict=True):
         why = settings.compared[name]
         words = ranking_words(read_metadata(stable)["separation"], why)
         rankings[name] = read_ranking(
-            path, again.get(name), verdict=words, compared=why is not None
+            path, refits_of.get(name), verdict=words, compared=why is not None
         )
     named: dict[str, Any] = {"provenance": job.origin, "tokens": [read_json(p) for p in tokens]}
     data = page_data(rankings, partial(texts_of, examples), settings.budgets, named)

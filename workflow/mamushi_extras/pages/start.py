@@ -32,16 +32,16 @@ def write(
     commands name the ``configfiles``; by the complete ``config``, it offers no retraining where
     none is possible."""
     named = " " + shlex.join(["--configfile", *configfiles]) if configfiles else ""
-    found = [
+    places = [
         cell
         for folder in root.glob("runs/*/*/seed*")
         if (cell := paths.wildcards(paths.CELL, folder)) and cell["seed"].isdigit()
     ]
-    found.sort(key=lambda cell: (cell["dataset"], cell["model"], int(cell["seed"])))
-    cells = [about for cell in found if (about := _cell(root, cell))]
+    places.sort(key=lambda cell: (cell["dataset"], cell["model"], int(cell["seed"])))
+    cells = [facts for place in places if (facts := _cell(root, place))]
     answers: dict[tuple[str, str], dict[str, Any]] = {}
-    for each in cells:
-        cell, judged = each["cell"], each["manifests"]
+    for entry in cells:
+        cell, judged = entry["cell"], entry["manifests"]
         if judged and (pair := (cell["dataset"], cell["model"])) not in answers:
             answers[pair] = answer(root, cell, judged, named) | {
                 "hindered": _hindered(config, cell)
@@ -59,13 +59,13 @@ def write(
     if not cells and not any(rows.values()):
         return None
     with atomic(out) as part:
-        about = {
+        values: dict[str, Any] = {
             "cells": cells,
             "answers": list(answers.values()),
             "few": len(cells) <= FEW,
             "named": named,
         }
-        page = render("start", **about, rows=rows, advice=ADVICE)
+        page = render("start", **values, rows=rows, advice=ADVICE)
         part.write_text(page, encoding="utf-8", newline="\n")
     return out
 
@@ -74,7 +74,7 @@ def _hindered(config: Mapping[str, Any] | None, cell: Mapping[str, str]) -> str 
     """Return why nothing can be retrained and measured for a cell; None where it can, or where the
     configuration is of other cells."""
     axes = (("datasets", "dataset"), ("models", "model"))
-    if config is None or any(cell[one] not in config.get(axis, {}) for axis, one in axes):
+    if config is None or any(cell[wildcard] not in config.get(axis, {}) for axis, wildcard in axes):
         return None
     return unmeasurable(config, cell["dataset"], cell["model"])
 
@@ -88,27 +88,27 @@ def _cell(root: Path, cell: dict[str, str]) -> dict[str, Any] | None:
     }
     lists: dict[str, dict[str, Any]] = {}
     manifests: dict[str, list[Any]] = {}
-    own = {"selector": "*", "beta": "*", **cell}
+    wildcards = {"selector": "*", "beta": "*", **cell}
     patterns = (paths.REMOVAL, paths.SPANS)
     for pattern, path in (
-        (p, each) for p in patterns for each in _inside(root, _pattern(p, **own))
+        (p, listed) for p in patterns for listed in _inside(root, _pattern(p, **wildcards))
     ):
         if names := paths.wildcards(pattern, root / path):
-            found = _manifest(root / path.with_suffix(".json"))
+            manifest = _manifest(root / path.with_suffix(".json"))
             size, advice = ("list", "")
-            inputs = (found or {}).get("provenance", {}).get("inputs", {})
+            inputs = (manifest or {}).get("provenance", {}).get("inputs", {})
             if is_earlier(root, {**cell, "selector": names["selector"]}, inputs):
                 advice = "of an earlier ranking"
-            elif found:
-                found |= {"path": path, "beta": float(names["beta"])}
-                manifests.setdefault(names["selector"], []).append(found)
-                masked = f"{found['masked']:,} tokens" if "masked" in found else None
-                size, advice = masked or f"{found['removed']:,} texts", _advice(found)
+            elif manifest:
+                manifest |= {"path": path, "beta": float(names["beta"])}
+                manifests.setdefault(names["selector"], []).append(manifest)
+                masked = f"{manifest['masked']:,} tokens" if "masked" in manifest else None
+                size, advice = masked or f"{manifest['removed']:,} texts", _advice(manifest)
             shown = (path, size, _beside(root, path, ".json"), advice)
             lists.setdefault(names["selector"], {})[names["beta"]] = shown
     order = leading(manifests)
     first = manifests[order[0]][0] if order else None
-    about = {
+    facts = {
         "manifests": manifests,
         "counts": first
         and (first["n_forget"], first["n_retain"], "share" in first and unit_of(first)),
@@ -123,38 +123,38 @@ def _cell(root: Path, cell: dict[str, str]) -> dict[str, Any] | None:
         "figures": _figures(root, _pattern(paths.CELL_FIGURE_PNG, figure="*", **cell)),
     }
     title = f"{cell['dataset']}, {cell['model']}, seed {cell['seed']}"
-    return {"title": title, "cell": cell, **about} if any(about.values()) else None
+    return {"title": title, "cell": cell, **facts} if any(facts.values()) else None
 
 
 def _manifest(path: Path) -> dict[str, Any] | None:
     """Read a manifest; None where it is missing, damaged, or of a version that did not judge."""
     try:
-        found = read_json(path)
+        manifest = read_json(path)
         needed = ("n_forget", "n_retain", "expected", "judgement")
-        return found if all(key in found for key in needed) else None
+        return manifest if all(key in manifest for key in needed) else None
     except (UserError, TypeError, ValueError):
         return None
 
 
-def _advice(found: dict[str, Any]) -> str:
+def _advice(manifest: dict[str, Any]) -> str:
     """Return what to do with a list, in words; none for a comparison, whose whole row says so."""
-    act = found["judgement"]["act"]
+    act = manifest["judgement"]["act"]
     return "" if act == COMPARISON else ADVICE[act]
 
 
 def _figures(root: Path, *patterns: str) -> list[dict[str, Any]]:
     """Return of each figure what is shown and what is opened, its name, what it shows in words, and
     the width and height at which its words are readable."""
-    found = []
+    figures = []
     for path in sorted(path for pattern in patterns for path in _inside(root, pattern)):
         # Of a cell the folder in the figures says what it shows, of all cells the file does.
         parts = path.relative_to("figures").with_suffix("").parts
         name, study = parts[0] if len(parts) > 2 else parts[-1], parts[0] == "study"
-        known = plugins("figure").get("sad" if study else name)
-        caption = known.summary if known else ""
+        figure = plugins("figure").get("sad" if study else name)
+        caption = figure.summary if figure else ""
         large, size = _beside(root, path, ".pdf") or path, _size(root / path)
-        found.append({"path": path, "large": large, "name": name, "words": caption, "size": size})
-    return found
+        figures.append({"path": path, "large": large, "name": name, "words": caption, "size": size})
+    return figures
 
 
 def _size(png: Path) -> list[int] | None:
@@ -171,8 +171,8 @@ def _inside(root: Path, pattern: str, but: str | None = None) -> Iterable[Path]:
 
 
 def _beside(root: Path, path: Path, suffix: str) -> Path | None:
-    other = path.with_suffix(suffix)
-    return other if (root / other).exists() else None
+    neighbour = path.with_suffix(suffix)
+    return neighbour if (root / neighbour).exists() else None
 
 
 def _pattern(pattern: str, **names: str) -> str:

@@ -23,12 +23,12 @@ class TokenPool:
     """What a selector of tokens scores by.
 
     ``texts`` are those of both domains from which one removes, and ``groups`` (texts,) which of
-    them are not independent. ``others`` are those of the contamination section, none of which is
+    them are not independent. ``contamination`` are those of that section, none of which is
     scored.
     """
 
     texts: TokenSet
-    others: TokenSet
+    contamination: TokenSet
     groups: Codes | None = None
 
     @property
@@ -45,28 +45,28 @@ def highest_spans(scores: Sequence[NDArray[np.float32]], k: int) -> Spans:
     texts, as in ``Scores``, so that a text's spans begin at 1. Ties by place.
     """
     masks = highest(np.concatenate([np.empty(0, np.float32), *scores]), k)
-    parts = np.split(masks, np.cumsum([len(each) for each in scores])[:-1])
-    found: Spans = {}
-    for place, own in enumerate(parts):
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], own.astype(np.int8), [0]])))
+    parts = np.split(masks, np.cumsum([len(text_scores) for text_scores in scores])[:-1])
+    spans: Spans = {}
+    for place, mask in enumerate(parts):
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
         if len(edges):
-            found[place] = [(int(a) + 1, int(b) + 1) for a, b in edges.reshape(-1, 2)]
-    return found
+            spans[place] = [(int(a) + 1, int(b) + 1) for a, b in edges.reshape(-1, 2)]
+    return spans
 
 
 def highest(flat: NDArray[np.float32], k: int) -> NDArray[np.bool_]:
     """Tell which of the scores (tokens,) are among the ``k`` highest, and above 0."""
-    found = np.zeros(len(flat), dtype=bool)
-    found[np.argsort(-flat, kind="stable")[:k]] = True
-    return found & (flat > 0)
+    mask = np.zeros(len(flat), dtype=bool)
+    mask[np.argsort(-flat, kind="stable")[:k]] = True
+    return mask & (flat > 0)
 
 
 def rows_of(ids: Sequence[str], spans: Spans) -> list[dict[str, str | int]]:
     """Return the rows of the table ``spans`` of the forget texts ``ids``."""
     return [
         {"id": ids[place], "start": start, "stop": stop}
-        for place, own in spans.items()
-        for start, stop in own
+        for place, text_spans in spans.items()
+        for start, stop in text_spans
     ]
 
 
@@ -80,10 +80,13 @@ def digest(rows: Sequence[Mapping[str, str | int]]) -> str:
 def counts_of(scores: Sequence[NDArray[np.float32]], spans: Spans) -> dict[str, int]:
     """Return how many tokens could be masked, ``tokens``, how many have a score ``above_zero`` and
     are ``masked``, and of how many ``texts`` some are, or all (``whole_texts``)."""
-    masked = {place: sum(stop - start for start, stop in own) for place, own in spans.items()}
+    masked = {
+        place: sum(stop - start for start, stop in text_spans)
+        for place, text_spans in spans.items()
+    }
     return {
         "tokens": sum(map(len, scores)),
-        "above_zero": sum(int((each > 0).sum()) for each in scores),
+        "above_zero": sum(int((text_scores > 0).sum()) for text_scores in scores),
         "masked": sum(masked.values()),
         "texts": len(masked),
         "whole_texts": sum(len(scores[place]) == count for place, count in masked.items()),

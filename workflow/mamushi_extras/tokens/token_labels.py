@@ -36,26 +36,26 @@ def write(spans: Path, out: Path, *, cut: bool = False) -> None:
     if where is None:
         do = "give results/runs/.../spans/SELECTOR/betaB.parquet"
         raise UserError("is no spans of a run", where=spans, do=do)
-    about = read_json(spans.with_suffix(".json"))
+    manifest = read_json(spans.with_suffix(".json"))
     rows = read_table(spans, schemas.SPANS).to_pylist()
-    if about["spans_sha256"] != digest(rows):
+    if manifest["spans_sha256"] != digest(rows):
         do = "run the workflow again"
         raise UserError("is not the file of the manifest beside it", where=spans, do=do)
-    found: dict[str, list[tuple[int, int]]] = {}
+    spans_of: dict[str, list[tuple[int, int]]] = {}
     for row in rows:
-        found.setdefault(row["id"], []).append((row["start"], row["stop"]))
+        spans_of.setdefault(row["id"], []).append((row["start"], row["stop"]))
     tokens, examples, card = (
         paths.under(pattern=pattern, **where)
         for pattern in (paths.TOKENS, paths.EXAMPLES, paths.MODEL_CARD)
     )
-    made_from = about.get("provenance", {}).get("inputs", {})
+    made_from = manifest.get("provenance", {}).get("inputs", {})
     read = {"examples": examples, "tokens": tokens} | ({"model_card": card} if cut else {})
     for name, path in read.items():
         if digests.of(path) != made_from.get(name):
             do = "put the file of this run back, or run the workflow again"
             raise UserError(f"is of another run than {spans}", where=path, do=do)
-    texts = masked(read_tokens(tokens, examples, INFERENCE, about["max_length"]), found)
-    lines = _cut(texts, found, card) if cut else _labels(texts)
+    texts = masked(read_tokens(tokens, examples, INFERENCE, manifest["max_length"]), spans_of)
+    lines = _cut(texts, spans_of, card) if cut else _labels(texts)
     with atomic(out) as part, part.open("w", encoding="utf-8") as file:
         file.writelines(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
 

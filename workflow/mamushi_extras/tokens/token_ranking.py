@@ -36,14 +36,14 @@ FEW = 6
 
 @dataclass(frozen=True)
 class TokenRanking:
-    """A ranking of the tokens of ``texts``: their scores, in ``again`` those of refits with other
-    seeds, and properties of the texts (``about``). ``compared`` says why it is there for comparison
+    """A ranking of the tokens of ``texts``: their scores, in ``refits`` those of refits with other
+    seeds, and ``properties`` of the texts. ``compared`` says why it is there for comparison
     alone, if so."""
 
     texts: TokenSet
     scores: Scores
-    again: Sequence[Scores]
-    about: Texts
+    refits: Sequence[Scores]
+    properties: Texts
     cross_fitted: bool
     compared: str | None = None
 
@@ -55,13 +55,15 @@ class TokenRanking:
     def of_forget(self) -> list[NDArray[np.float32]]:
         """Return the scores of each forget text's tokens."""
         pairs = zip(self.scores, self.forget, strict=True)
-        return [each for each, here in pairs if here and each is not None]
+        return [text_scores for text_scores, here in pairs if here and text_scores is not None]
 
     def flat(self, inside: NDArray[np.bool_], scores: Scores | None = None) -> NDArray[np.float32]:
         """Return the scores of all tokens of the texts ``inside`` (n,), one after another."""
         pairs = zip(scores or self.scores, inside, strict=True)
-        own = (each for each, here in pairs if here and each is not None)
-        return np.concatenate([np.empty(0, np.float32), *own])
+        inside_scores = (
+            text_scores for text_scores, here in pairs if here and text_scores is not None
+        )
+        return np.concatenate([np.empty(0, np.float32), *inside_scores])
 
     def separates(self) -> dict[str, Any]:
         """Return how well the mean score of a text's tokens tells the domains apart."""
@@ -71,25 +73,25 @@ class TokenRanking:
             "rank": pa.array(nothing, mask=~self.forget),
             "fold": pa.array(nothing, mask=np.full(n, not self.cross_fitted)),
         }
-        again = [(WHOLE, i, Scored(_means(each))) for i, each in enumerate(self.again)]
-        return separation(pa.table(columns), again, self.about)
+        refits = [(WHOLE, i, Scored(_means(refit))) for i, refit in enumerate(self.refits)]
+        return separation(pa.table(columns), refits, self.properties)
 
     def manifest(self, beta: float, separates: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is known of the mask at one budget of a ranking that ``separates``."""
-        flat, own = self.flat(self.forget), self.of_forget()
+        flat, forget_scores = self.flat(self.forget), self.of_forget()
         k = count(beta, len(flat))
-        masked, spans = highest(flat, k), highest_spans(own, k)
+        masked, spans = highest(flat, k), highest_spans(forget_scores, k)
         threshold = float(flat[masked].min()) if masked.any() else None
         cost, stable = self._cost(threshold), self._stability(masked, k)
         share = float(masked.mean()) if masked.any() else 1.0
-        parts = {name: each and min(each / share, 1.0) for name, each in cost.items()}
-        known = separates, int(masked.sum()), stable, parts
-        judged = judge(*known, compared=self.compared, unit="tokens")
+        parts = {name: value and min(value / share, 1.0) for name, value in cost.items()}
+        evidence = separates, int(masked.sum()), stable, parts
+        judged = judge(*evidence, compared=self.compared, unit="tokens")
         ids = self.texts.ids[self.forget].tolist()
         return {
             "n_forget": len(ids),
             "n_retain": len(self.texts) - len(ids),
-            **counts_of(own, spans),
+            **counts_of(forget_scores, spans),
             "threshold": threshold,
             "spans_sha256": digest(rows_of(ids, spans)),
             "spans_sha256_of": "id, start and stop of each span with spaces between them, in "
@@ -116,8 +118,10 @@ class TokenRanking:
         retain = ~self.forget
         if threshold is None or any(self.scores[place] is None for place in np.flatnonzero(retain)):
             return {"estimate": None, "upper_bound": None}
-        groups = np.arange(len(retain)) if self.about.groups is None else self.about.groups
-        sizes = [0 if each is None else len(each) for each in self.scores]
+        groups = (
+            np.arange(len(retain)) if self.properties.groups is None else self.properties.groups
+        )
+        sizes = [0 if text_scores is None else len(text_scores) for text_scores in self.scores]
         codes = np.repeat(groups, sizes)[np.repeat(retain, sizes)]
         share, bound = share_bound(self.flat(retain), threshold, 1.0, codes)
         return {"estimate": share, "upper_bound": bound}
@@ -125,15 +129,17 @@ class TokenRanking:
     def _stability(self, masked: NDArray[np.bool_], k: int) -> dict[str, Any]:
         """Return how many rankings there are, how many of the tokens all of them mask (``surely``),
         and what share of the mask another ranking masks; null with one ranking."""
-        others = [highest(self.flat(self.forget, each), k) for each in self.again]
-        overlaps = [float(other[masked].mean()) for other in others] if masked.any() else []
-        surely = int(np.logical_and.reduce([masked, *others]).sum())
+        refit_masks = [highest(self.flat(self.forget, refit), k) for refit in self.refits]
+        overlaps = (
+            [float(refit_mask[masked].mean()) for refit_mask in refit_masks] if masked.any() else []
+        )
+        surely = int(np.logical_and.reduce([masked, *refit_masks]).sum())
         return {
-            "rankings": 1 + len(others),
+            "rankings": 1 + len(refit_masks),
             "expected_overlap": float(np.mean(overlaps)) if overlaps else None,
             "least_overlap": min(overlaps, default=None),
-            "surely": surely if others else None,
-            "toss_up": int(masked.sum()) - surely if others else None,
+            "surely": surely if refit_masks else None,
+            "toss_up": int(masked.sum()) - surely if refit_masks else None,
         }
 
     def shown(
@@ -146,7 +152,9 @@ class TokenRanking:
         least = np.full(len(flat), len(budgets))
         for place in reversed(range(len(budgets))):
             least[highest(flat, count(budgets[place], len(flat)))] = place
-        by_text = np.split(least, np.cumsum([len(each) for each in self.of_forget()])[:-1])
+        by_text = np.split(
+            least, np.cumsum([len(text_scores) for text_scores in self.of_forget()])[:-1]
+        )
         order = np.argsort(-_means(self.scores)[places], kind="stable")
         drawn = order[np.linspace(0, len(order) - 1, min(FEW, len(order))).astype(int)]
         names = [*map(written, budgets), None]
@@ -173,8 +181,8 @@ class TokenRanking:
         behind[self.texts.offsets[:-1][self.texts.lengths > 0]] = False
         forget = np.repeat(self.forget, self.texts.lengths)
         predicted = [self.texts.tokens[behind & of] for of in (forget, ~forget)]
-        size = 1 + max(int(each.max(initial=0)) for each in predicted)
-        counts = [np.bincount(each, minlength=size) for each in predicted]
+        size = 1 + max(int(tokens.max(initial=0)) for tokens in predicted)
+        counts = [np.bincount(tokens, minlength=size) for tokens in predicted]
         total = np.bincount(predicted[0], self.flat(self.forget), size)
         first = np.argsort(-total, kind="stable")[:TOLD]
         return [
@@ -190,5 +198,8 @@ class TokenRanking:
 
 def _means(scores: Scores) -> NDArray[np.float64]:
     """Return each text's mean score (n,): 0 without a token, NaN where it is not scored."""
-    found = (np.nan if each is None else each.mean() if len(each) else 0.0 for each in scores)
-    return np.fromiter(found, np.float64, len(scores))
+    means = (
+        np.nan if text_scores is None else text_scores.mean() if len(text_scores) else 0.0
+        for text_scores in scores
+    )
+    return np.fromiter(means, np.float64, len(scores))

@@ -28,9 +28,9 @@ def mark_rows(raw: Raw, settings: Mapping[str, Any]) -> Raw:
     return marked(raw, settings)
 
 
-def pool_step(pool: Pool, about: Mapping[str, Any], column: Callable[[str], Any]) -> Pool:
+def pool_step(pool: Pool, metadata: Mapping[str, Any], column: Callable[[str], Any]) -> Pool:
     """Give a pool what a screen said of the words of each text, by a fit without it."""
-    if "screened" not in about or pool.texts is None:
+    if "screened" not in metadata or pool.texts is None:
         return pool
     from mamushi_extras.unlabelled.like import SCREEN
 

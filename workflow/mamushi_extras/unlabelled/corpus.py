@@ -51,9 +51,10 @@ NO_GOLD = "nobody marked the domain in the corpus, so there is no gold standard 
 @dataclass(frozen=True)
 class Corpus:
     """Out-of-fold scores (n,) of texts by their ``ids``: of ``examples``, of texts ``inside`` the
-    corpus, and of ``wanted`` ones. An example inside is certain, unless the examples are ``hits``
-    of a blocklist. What was ``asked`` about texts of the corpus made them examples or wanted: those
-    are no fair sample, as they were drawn about the ends of lists, and stand for themselves alone.
+    corpus, and of ones ``to_keep``. An example inside is certain, unless the examples are ``hits``
+    of a blocklist. What was ``answered`` about texts of the corpus made them examples or wanted:
+    those are no fair sample, as they were drawn about the ends of lists, and stand for themselves
+    alone.
     Where a screen let the corpus pass, ``missed`` ones of those that are given would not have: what
     the corpus has of their kind is like the others alone. But windows of ``divided`` documents pass
     with a document, also those that alone would not."""
@@ -62,9 +63,9 @@ class Corpus:
     score: Doubles
     examples: Mask
     inside: Mask
-    wanted: Mask
+    to_keep: Mask
     hits: bool = False
-    asked: Mask | bool = False
+    answered: Mask | bool = False
     groups: NDArray[np.int64] | None = None
     """Codes of texts that are not independent, such as windows of a document; None of others."""
     missed: Mask | bool = False
@@ -77,7 +78,7 @@ class Corpus:
     @property
     def drawn(self) -> Mask:
         """Which texts are a fair sample of the domain, (n,)."""
-        return self.examples & np.logical_not(self.asked)
+        return self.examples & np.logical_not(self.answered)
 
     @property
     def passing(self) -> Mask:
@@ -91,26 +92,26 @@ class Corpus:
         return self.drawn if self.divided else self.passing
 
     @property
-    def others(self) -> Mask:
+    def keep_sample(self) -> Mask:
         """Which texts are a fair sample of what the corpus has that is not of the domain, (n,)."""
-        return self.wanted & np.logical_not(self.asked) & np.logical_not(self.missed)
+        return self.to_keep & np.logical_not(self.answered) & np.logical_not(self.missed)
 
     @property
     def whole(self) -> Mask:
         """Which texts the corpus has, (n,): also those that people want to keep."""
-        return self.inside | self.asked
+        return self.inside | self.answered
 
     @property
     def certain(self) -> Mask:
         """Which texts of the corpus are of the domain for certain, (n,)."""
-        return self.examples & self.inside & np.logical_or(self.asked, not self.hits)
+        return self.examples & self.inside & np.logical_or(self.answered, not self.hits)
 
     @property
     def rest(self) -> Mask:
         """Which texts of the corpus nothing is known of, but by asking, (n,). Among hits, those of
         which nothing is known at all."""
-        known = np.logical_and(self.asked, not self.hits)
-        return (self.inside & ~self.examples) | known
+        answered = np.logical_and(self.answered, not self.hits)
+        return (self.inside & ~self.examples) | answered
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
@@ -122,10 +123,10 @@ class Corpus:
     @cached_property
     def of_rest(self) -> Share:
         """The share of the domain in the rest."""
-        wanted = self.score[self.others] if self.others.any() else None
-        alone = self._alone(self.sample, self.rest, self.others)
-        found = share(self.score[self.sample], self.score[self.rest], wanted, alone)
-        return replace(found, low=None, high=1.0, reason=NO_SAMPLE) if self.hits else found
+        to_keep = self.score[self.keep_sample] if self.keep_sample.any() else None
+        alone = self._alone(self.sample, self.rest, self.keep_sample)
+        estimated = share(self.score[self.sample], self.score[self.rest], to_keep, alone)
+        return replace(estimated, low=None, high=1.0, reason=NO_SAMPLE) if self.hits else estimated
 
     @cached_property
     def hit_precision(self) -> Tilt | None:
@@ -138,18 +139,18 @@ class Corpus:
     @cached_property
     def fitted(self) -> Tilt:
         """The ratio of the domain to the rest."""
-        one, rest = self.score[self.sample], self.score[self.rest]
-        return Tilt.fit(one, rest, self.of_rest.estimate)
+        sample, rest = self.score[self.sample], self.score[self.rest]
+        return Tilt.fit(sample, rest, self.of_rest.estimate)
 
     @cached_property
     def posterior(self) -> Doubles:
         """The probability of each text to be of the domain, (n,), at the guess of the share."""
-        found = self.fitted.posterior(self.score)
+        probability = self.fitted.posterior(self.score)
         if self.hit_precision is not None:
             true = 1 - self.hit_precision.posterior(-self.score)
-            found = np.where(self.examples, true, found * true)
-            return np.where(self.asked, self.examples, found)
-        return np.where(self.examples, 1.0, np.where(self.wanted, 0.0, found))
+            probability = np.where(self.examples, true, probability * true)
+            return np.where(self.answered, self.examples, probability)
+        return np.where(self.examples, 1.0, np.where(self.to_keep, 0.0, probability))
 
     @property
     def likely(self) -> int:
@@ -158,15 +159,15 @@ class Corpus:
 
     def share(self) -> dict[str, Any]:
         """Return the share of the domain in the corpus, with what is known for certain."""
-        n, found = int(self.whole.sum()), self.of_rest
-        rest, known = int(self.rest.sum()), int((self.certain & ~self.rest).sum())
+        n, of_rest = int(self.whole.sum()), self.of_rest
+        rest, n_certain = int(self.rest.sum()), int((self.certain & ~self.rest).sum())
         if self.hits:
             at = float(self.posterior[self.whole].mean())
-            return {"estimate": at, "low": None, "high": None, "reason": found.reason}
-        ends = (found.estimate, found.low, found.high)
-        scaled = [None if end is None else (end * rest + known) / n for end in ends]
+            return {"estimate": at, "low": None, "high": None, "reason": of_rest.reason}
+        ends = (of_rest.estimate, of_rest.low, of_rest.high)
+        scaled = [None if end is None else (end * rest + n_certain) / n for end in ends]
         return dict(zip(("estimate", "low", "high"), scaled, strict=True)) | {
-            "reason": found.reason
+            "reason": of_rest.reason
         }
 
     def blocklist(self) -> dict[str, Any] | None:
@@ -175,8 +176,8 @@ class Corpus:
         if not self.hits:
             return None
         alone = self._alone(self.rest, self.sample)
-        one, mixed = -self.score[self.rest], -self.score[self.sample]
-        mistaken = upper_bound(one, mixed, alone=alone)
+        turned_rest, turned_hits = -self.score[self.rest], -self.score[self.sample]
+        mistaken = upper_bound(turned_rest, turned_hits, alone=alone)
         precision = float(self.posterior[self.sample].mean())
         return {
             "hits": int(self.sample.sum()),
@@ -215,7 +216,7 @@ class Corpus:
         sure = min(k, certain) / k
         # What the share counts at the cut is not counted twice.
         counted = self.certain & self.rest & above & (k > certain)
-        known = min(k, certain) - int(counted.sum())
+        certainly = min(k, certain) - int(counted.sum())
 
         def chance(of: Mask, among: Mask) -> tuple[float, float, float]:
             hits, n = int((of & above).sum()), int(among.sum())
@@ -225,16 +226,16 @@ class Corpus:
         # passes with a document is between what would pass alone and what is drawn.
         caught = (*chance(self.sample, self.sample)[:2], chance(passing, passing)[2])
         recall = (*chance(passing, self.drawn)[:2], chance(self.sample, self.drawn)[2])
-        found = self.of_rest
-        low = found.low or 0.0
+        of_rest = self.of_rest
+        low = of_rest.low or 0.0
         of_list = [
-            min(max((known + a * rest * r) / k, sure), 1.0)
-            for a, r in zip((found.estimate, low, found.high), caught, strict=True)
+            min(max((certainly + a * rest * r) / k, sure), 1.0)
+            for a, r in zip((of_rest.estimate, low, of_rest.high), caught, strict=True)
         ]
-        if found.low is not None:
+        if of_rest.low is not None:
             # What is not of the domain scores like the texts that are wanted.
-            same = self.score[self.others] >= cut
-            (alone,) = self._alone(self.others)
+            same = self.score[self.keep_sample] >= cut
+            (alone,) = self._alone(self.keep_sample)
             most = count_bounds(same.sum() * alone, len(same) * alone, ERROR / 2)[1]
             of_list[1] = max(of_list[1], 1 - (1 - low) * rest * (k > certain) * most / k)
             # Examples from elsewhere bound nothing from above, and mislead the guess of the share.
@@ -242,7 +243,7 @@ class Corpus:
             of_list[0] = max(of_list[:2])
         names = ("estimate", "low", "high")
         precision: Interval = dict(zip(names, of_list, strict=True))
-        if found.low is None:
+        if of_rest.low is None:
             precision |= {"low": sure or None}
         return precision, dict(zip(names, recall, strict=True))
 
@@ -256,26 +257,25 @@ class Corpus:
 
 def read_corpus(scores: pa.Table, examples: Path, *, hits: bool) -> Corpus:
     """Return it from the table ``scores`` and the table ``examples`` that it was made from."""
-    about = read_metadata(examples)
-    names = [GIVEN, ANSWERED, *([SCREEN] if "screened" in about else [])]
-    known = ranked(examples, "group", *(f"label_{name}" for name in names))
-    return replace(corpus_of(scores, known, hits=hits), divided="windows" in about)
+    metadata = read_metadata(examples)
+    names = [GIVEN, ANSWERED, *([SCREEN] if "screened" in metadata else [])]
+    columns = ranked(examples, "group", *(f"label_{name}" for name in names))
+    return replace(corpus_of(scores, columns, hits=hits), divided="windows" in metadata)
 
 
-def corpus_of(scores: pa.Table, known: Mapping[str, Any], *, hits: bool) -> Corpus:
-    """Return it from the table ``scores`` and what is ``known`` of its texts, by columns of the
-    examples table."""
-    given, screened = known[f"label_{GIVEN}"], f"label_{SCREEN}" in known
+def corpus_of(scores: pa.Table, columns: Mapping[str, Any], *, hits: bool) -> Corpus:
+    """Return it from the table ``scores`` and its texts' ``columns`` of the examples table."""
+    role, screened = columns[f"label_{GIVEN}"], f"label_{SCREEN}" in columns
     return Corpus(
         ids=np.array(scores["id"].to_pylist(), dtype=object),
         score=np.asarray(scores["score"].to_numpy(), dtype=np.float64),
         examples=np.asarray(pc.equal(scores["domain"], FORGET)),
-        inside=np.asarray(given.is_null()),
-        asked=np.asarray(known[f"label_{ANSWERED}"].is_valid()),
-        wanted=np.asarray(pc.fill_null(pc.equal(given, WANTED), fill_value=False)),
+        inside=np.asarray(role.is_null()),
+        answered=np.asarray(columns[f"label_{ANSWERED}"].is_valid()),
+        to_keep=np.asarray(pc.fill_null(pc.equal(role, WANTED), fill_value=False)),
         hits=hits,
-        groups=group_codes(known["group"]),
-        missed=np.asarray(known[f"label_{SCREEN}"]) < 0 if screened else False,
+        groups=group_codes(columns["group"]),
+        missed=np.asarray(columns[f"label_{SCREEN}"]) < 0 if screened else False,
     )
 
 
@@ -287,19 +287,19 @@ def manifest_of(
     needed = (paths.EXAMPLES, paths.DUPLICATES, paths.SCORES, paths.POSTERIOR)
     examples, duplicates, scores, posterior = map(at, needed)
     scored, table = (read_table(path, schemas.SCORES) for path in (scores, posterior))
-    again = read_refits(refits)
-    _, about = stability(*rankings(table, again), [beta])
-    listed = {"rankings": about["rankings"], **about["budgets"][written(beta)]}
+    refitted = read_refits(refits)
+    _, stable = stability(*rankings(table, refitted), [beta])
+    listed = {"rankings": stable["rankings"], **stable["budgets"][written(beta)]}
     texts = read_texts(examples, duplicates, scored["id"].to_pylist())
     hits = read_metadata(posterior)["provenance"]["settings"]["hits"]
     corpus = read_corpus(scored, examples, hits=hits)
     copies = read_table(duplicates, schemas.DUPLICATES)
-    separates = separation(scored, again, texts)
+    separates = separation(scored, refitted, texts)
     screened = read_metadata(examples).get("screened")
     of_screen = screened and {**screened, "recall": corpus.screen_recall()}
     unit = unit_of(read_metadata(scores))
-    known = corpus_manifest(corpus, table, copies, beta, separates, listed, compared, unit)
-    return {**known, "screen": of_screen}
+    content = corpus_manifest(corpus, table, copies, beta, separates, listed, compared, unit)
+    return {**content, "screen": of_screen}
 
 
 def corpus_manifest(
@@ -319,12 +319,12 @@ def corpus_manifest(
     precision, recall = corpus.holds(k)
     low, at = precision["low"], precision["estimate"]
     # What is known of labelled lists: how much is not of the domain.
-    others = {
+    wrong = {
         "estimate": None if at is None else 1 - at,
         "upper_bound": None if low is None else 1 - low,
     }
-    known = words(precision, recall, unit)
-    judged = judge(separates, k, listed, others, compared=compared, unit=unit, holds=known)
+    content = words(precision, recall, unit)
+    judged = judge(separates, k, listed, wrong, compared=compared, unit=unit, holds=content)
     return {
         "n_forget": len(corpus.order),
         "n_retain": 0,
@@ -339,7 +339,7 @@ def corpus_manifest(
         "verdict": judged.pop("words"),
         "judgement": judged,
         "separation": separates,
-        "also_retain": {**others, "of": "the share of the list that is not of the domain"},
+        "also_retain": {**wrong, "of": "the share of the list that is not of the domain"},
         "share": corpus.share(),
         "blocklist": corpus.blocklist(),
         "likely": corpus.likely,
@@ -352,18 +352,20 @@ def corpus_manifest(
 
 def words(precision: Interval, recall: Interval, unit: str = "texts") -> str:
     """Return what a list of some ``unit`` holds, in words."""
-    own = f"{said(precision)} of {'it' if unit == 'texts' else f'its {unit}'} is of the domain"
+    whole = "it" if unit == "texts" else f"its {unit}"
+    precise = f"{share_text(precision)} of {whole} is of the domain"
     if recall["low"] is None:
-        return f"{own}, and how much of the domain it has is not known"
-    one = unit.removesuffix("s")
-    return f"{own}, and a {one} like the examples is in it with a chance of {said(recall)}"
+        return f"{precise}, and how much of the domain it has is not known"
+    singular = unit.removesuffix("s")
+    chance = f"with a chance of {share_text(recall)}"
+    return f"{precise}, and a {singular} like the examples is in it {chance}"
 
 
-def said(found: Mapping[str, Any]) -> str:
+def share_text(share: Mapping[str, Any]) -> str:
     """Return a share as far as it is known: an interval wider than ``VAGUE`` says nothing."""
-    if None not in (found["low"], found["high"]) and found["high"] - found["low"] > VAGUE:
+    if None not in (share["low"], share["high"]) and share["high"] - share["low"] > VAGUE:
         return "an unknown share"
-    ends = (found[name] for name in ("estimate", "low", "high"))
+    ends = (share[name] for name in ("estimate", "low", "high"))
     at, low, high = (
         end if end is None else f"{end:{'.0%' if end > 0.1 else '.1%'}}" for end in ends
     )

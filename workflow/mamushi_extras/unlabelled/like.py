@@ -56,7 +56,7 @@ class CorpusRows(Raw):
     margins: Margins | None = None
 
     @property
-    def given(self) -> list[str | None]:
+    def roles(self) -> list[str | None]:
         """Return what each row is known to be, ``EXAMPLE`` or ``WANTED``; None of the corpus."""
         return list(self.labels[GIVEN])
 
@@ -68,7 +68,7 @@ class CorpusRows(Raw):
         """Return the rows where a text with a copy among the examples is one, and a text with a
         copy among wanted ones is wanted. An answer that a text is none overrules that it is an
         example. Raises ``UserError`` for a text that is both."""
-        forget, known, labels = self.forget.copy(), list(self.given), dict(self.labels)
+        forget, roles, labels = self.forget.copy(), list(self.roles), dict(self.labels)
         answers = labels[ANSWERED]
         first = rows[roots]
         forget[first[forget[rows]]] = True
@@ -78,27 +78,27 @@ class CorpusRows(Raw):
             np.minimum.at(labels[SCREEN], first, labels[SCREEN][rows])
         for row, root in zip(rows.tolist(), first.tolist(), strict=True):
             if answers[row] == NO:
-                forget[root], known[root] = False, WANTED
+                forget[root], roles[root] = False, WANTED
         for row, root in zip(rows.tolist(), first.tolist(), strict=True):
-            if known[row] == WANTED:
+            if roles[row] == WANTED:
                 if forget[root]:
-                    what = f"is wanted, and unwanted at {self.places[root]}"
+                    problem = f"is wanted, and unwanted at {self.places[root]}"
                     do = "take it out of one of them"
-                    raise UserError(what, where=self.places[row], do=do)
-                known[root] = WANTED
-        return replace(self, forget=forget, labels={**labels, GIVEN: known})
+                    raise UserError(problem, where=self.places[row], do=do)
+                roles[root] = WANTED
+        return replace(self, forget=forget, labels={**labels, GIVEN: roles})
 
     def unlisted(self, rows: Rows) -> NDArray[np.bool_]:
         """Return which rows are not of the corpus."""
-        known = self.given
-        return np.array([known[row] is not None for row in rows.tolist()], dtype=bool)
+        roles = self.roles
+        return np.array([roles[row] is not None for row in rows.tolist()], dtype=bool)
 
     def counts(self, examples: pa.Table) -> dict[str, Any]:
         """Return ``corpus``, the texts of it that are ranked, ``of_corpus``, its rows, and
         ``screened``, how many a screen let pass of how many."""
         ranked = examples.filter(pc.equal(examples["section"], INFERENCE))
         corpus = ranked[f"label_{GIVEN}"].null_count
-        counts = {"corpus": corpus, "of_corpus": self.given.count(None)}
+        counts = {"corpus": corpus, "of_corpus": self.roles.count(None)}
         return counts | {
             name: self.extra_metadata[name] for name in {"screened"} & self.extra_metadata.keys()
         }
@@ -120,15 +120,17 @@ def with_examples(
 ) -> CorpusRows:
     """Return the rows of a corpus, or what a screen let through, with the examples behind them, and
     what is wanted. Raises ``UserError`` as ``check``."""
-    beside = given(settings)
+    beside = read_beside(settings)
     counts, margins = screened or ({}, None)
     if not counts:
         check(beside, raw.texts, settings)
     files = {f"{name} {Path(path).name}": sha256(path) for name, path in paths(settings).items()}
-    rows = [(name, *each) for name, several in beside.items() for each in several]
+    rows = [
+        (name, *place_and_text) for name, several in beside.items() for place_and_text in several
+    ]
     nothing = [None] * len(rows)
     ids = [f"{name}:{n + 1}" for name, several in beside.items() for n in range(len(several))]
-    known = [*[None] * len(raw.ids), *(KEYS[name] for name, *_ in rows)]
+    roles = [*[None] * len(raw.ids), *(KEYS[name] for name, *_ in rows)]
     return CorpusRows(
         ids=[*raw.ids, *ids],
         texts=[*raw.texts, *(text for _, _, text in rows)],
@@ -137,7 +139,7 @@ def with_examples(
         stratum=[*raw.stratum, *[""] * len(rows)],
         places=[*raw.places, *(place for _, place, _ in rows)],
         labels={name: [*column, *nothing] for name, column in raw.labels.items()}
-        | {GIVEN: known, ANSWERED: [None] * len(known)},
+        | {GIVEN: roles, ANSWERED: [None] * len(roles)},
         group=None if raw.group is None else [*raw.group, *nothing],
         sources={**raw.sources, **files},
         dropped={"under the screen": counts["texts"] - len(raw.ids)} if counts else {},
@@ -152,18 +154,18 @@ def marked(raw: Raw, settings: Mapping[str, Any]) -> Raw:
     assert isinstance(raw, CorpusRows)
     if raw.margins is not None:
         rows = np.arange(len(raw.texts))
-        examples, others = rows[raw.forget], rows[~raw.forget]
-        texts = ([raw.texts[row] for row in part.tolist()] for part in (examples, others))
+        examples, unseen = rows[raw.forget], rows[~raw.forget]
+        texts = ([raw.texts[row] for row in part.tolist()] for part in (examples, unseen))
         margin = np.zeros(len(rows))
-        margin[np.concatenate([examples, others])] = raw.margins(*texts)
+        margin[np.concatenate([examples, unseen])] = raw.margins(*texts)
         raw = replace(raw, labels={**raw.labels, SCREEN: margin})
     if "terms" in settings["forget"]:
-        corpus = [i for i, known in enumerate(raw.given) if known is None]
+        corpus = [i for i, role in enumerate(raw.roles) if role is None]
         raw.forget[corpus] = _hits([raw.texts[i] for i in corpus], settings["forget"]["terms"])
     return raw
 
 
-def given(settings: Mapping[str, Any]) -> Beside:
+def read_beside(settings: Mapping[str, Any]) -> Beside:
     """Return the place and text of each text beside a corpus, by the keys that name its files."""
     forget = settings["forget"]
     column = forget.get("text") or settings["text"]
@@ -175,42 +177,42 @@ def _texts(path: str, column: str) -> Iterator[tuple[str, str]]:
     table = readers.read(path, [column])
     for place, text in zip(table.places, table.columns[column], strict=True):
         if text is not None and not isinstance(text, str):
-            what = f"column {column!r} is {text!r:.60}, not text"
-            raise UserError(what, where=place, do="name the column with the text (forget.text)")
+            problem = f"column {column!r} is {text!r:.60}, not text"
+            raise UserError(problem, where=place, do="name the column with the text (forget.text)")
         if text and text.strip():
             readers.check_text(text, place)
             yield place, text
 
 
-def check(found: Beside, corpus: Sequence[str], settings: Mapping[str, Any]) -> None:
+def check(beside: Beside, corpus: Sequence[str], settings: Mapping[str, Any]) -> None:
     """Raise ``UserError`` for a corpus, or a sample of it, without texts; for fewer than ``FEWEST``
     examples, those that are one text, and those in another language."""
     if not any(map(str.strip, corpus)):
         do = "name a table with texts, and their column"
         raise UserError("the corpus has no texts", where=settings["path"], do=do)
-    if "like" not in found:
+    if "like" not in beside:
         return
-    examples, where = found["like"], settings["forget"]["like"]
+    examples, where = beside["like"], settings["forget"]["like"]
     distinct = len({key(text) for _, text in examples})
     if len(examples) > 1 and distinct == 1:
-        what = f"its {len(examples):,} texts are one and the same"
-        raise UserError(what, where=where, do=f"give at least {FEWEST} examples that differ")
+        problem = f"its {len(examples):,} texts are one and the same"
+        raise UserError(problem, where=where, do=f"give at least {FEWEST} examples that differ")
     if distinct < FEWEST:
-        what = f"has {distinct} examples that differ, and fewer than {FEWEST} tell nothing"
-        raise UserError(what, where=where, do="give more texts of the domain")
-    own = [set(units(text)) for _, text in examples]
-    missing = set().union(*own)
+        problem = f"has {distinct} examples that differ, and fewer than {FEWEST} tell nothing"
+        raise UserError(problem, where=where, do="give more texts of the domain")
+    words_of = [set(units(text)) for _, text in examples]
+    missing = set().union(*words_of)
     for text in corpus:
         if not missing:
             break
         missing.difference_update(units(text))
-    shares = [1 - len(words & missing) / len(words) if words else 0.0 for words in own]
+    shares = [1 - len(words & missing) / len(words) if words else 0.0 for words in words_of]
     if float(np.median(shares)) < KNOWN:
-        what = (
+        problem = (
             f"the corpus knows {np.median(shares):.0%} of the words of an example in the middle: "
             "they share no language, and would be ranked by that alone"
         )
-        raise UserError(what, where=where, do="give examples in the language of the corpus")
+        raise UserError(problem, where=where, do="give examples in the language of the corpus")
 
 
 def _hits(texts: Sequence[str], path: str) -> NDArray[np.bool_]:
@@ -223,9 +225,9 @@ def _hits(texts: Sequence[str], path: str) -> NDArray[np.bool_]:
 def _checked(hit: NDArray[np.bool_], path: str) -> NDArray[np.bool_]:
     hits, n = int(hit.sum()), len(hit)
     if hits < FEWEST:
-        what = f"hits {hits:,} of {n:,} texts, and fewer than {FEWEST} tell nothing"
-        raise UserError(what, where=path, do="add terms, or check the text column")
+        problem = f"hits {hits:,} of {n:,} texts, and fewer than {FEWEST} tell nothing"
+        raise UserError(problem, where=path, do="add terms, or check the text column")
     if hits > MOST_HIT * n:
-        what = f"hits {hits:,} of {n:,} texts, which leaves no corpus to compare them with"
-        raise UserError(what, where=path, do="take out the terms that most texts have")
+        problem = f"hits {hits:,} of {n:,} texts, which leaves no corpus to compare them with"
+        raise UserError(problem, where=path, do="take out the terms that most texts have")
     return hit

@@ -54,52 +54,52 @@ class Screen:
     def scores(self, texts: Iterable[Any]) -> Scores:
         """Return the scores of each text (n, 1 + FOLDS): the higher, the more like the examples. A
         text without words has the lowest."""
-        found = self.rarity.transform(_counts(texts))
-        scores = np.asarray(found @ self.weights)
-        scores[found.getnnz(axis=1) == 0] = -np.inf
+        vectors = self.rarity.transform(_counts(texts))
+        scores = np.asarray(vectors @ self.weights)
+        scores[vectors.getnnz(axis=1) == 0] = -np.inf
         return scores
 
     def through(self, rows: Iterator[Row], column: str, most: int) -> list[Row]:
         """Return the ``most`` rows whose text, in a ``column``, scores highest, in their order; of
         equal scores, the first ones."""
         kept: list[Row] = []
-        own = np.empty(0, np.float32)
+        kept_scores = np.empty(0, np.float32)
         while block := list(islice(rows, BLOCK)):
             divided = [_windows(cells.get(column), self.windows) for _, _, cells in block]
             first = np.cumsum([0, *map(len, divided[:-1])])
             scores = np.maximum.reduceat(self.scores(chain.from_iterable(divided)), first)
             self.best = np.concatenate([self.best, scores])
-            kept, own = kept + block, np.concatenate([own, scores[:, 0]])
-            if len(own) > 2 * most:
-                kept, own = self._highest(kept, own, most)
-        return self._highest(kept, own, most)[0]
+            kept, kept_scores = kept + block, np.concatenate([kept_scores, scores[:, 0]])
+            if len(kept_scores) > 2 * most:
+                kept, kept_scores = self._highest(kept, kept_scores, most)
+        return self._highest(kept, kept_scores, most)[0]
 
-    def _highest(self, kept: list[Row], own: Scores, most: int) -> tuple[list[Row], Scores]:
-        if len(own) > most:
+    def _highest(self, kept: list[Row], kept_scores: Scores, most: int) -> tuple[list[Row], Scores]:
+        if len(kept_scores) > most:
             self.best = np.partition(self.best, -most, axis=0)[-most:]
-        order = np.sort(np.argsort(-own, kind="stable")[:most])
-        return [kept[place] for place in order.tolist()], own[order]
+        order = np.sort(np.argsort(-kept_scores, kind="stable")[:most])
+        return [kept[place] for place in order.tolist()], kept_scores[order]
 
-    def margins(self, examples: Sequence[str], others: Sequence[str] = ()) -> NDArray[np.float64]:
+    def margins(self, examples: Sequence[str], unseen: Sequence[str] = ()) -> NDArray[np.float64]:
         """Return by how much the examples are above what passes, by the fits without them, and then
-        ``others``, to which nothing was fitted; a text without words as the lowest one."""
-        column = np.concatenate([1 + self.fold, np.zeros(len(others), np.int64)])
-        scores = self.scores([*examples, *others])[np.arange(len(column)), column]
+        ``unseen`` ones, to which nothing was fitted; a text without words as the lowest one."""
+        column = np.concatenate([1 + self.fold, np.zeros(len(unseen), np.int64)])
+        scores = self.scores([*examples, *unseen])[np.arange(len(column)), column]
         lowest = np.where(np.isfinite(self.best), self.best, np.inf).min(axis=0)
-        found = scores.astype(np.float64) - lowest[column]
-        return np.maximum(found, found[np.isfinite(found)].min(initial=0.0))
+        margin = scores.astype(np.float64) - lowest[column]
+        return np.maximum(margin, margin[np.isfinite(margin)].min(initial=0.0))
 
 
 def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[Table, like.Screened]:
     """Read the ``columns`` of those rows of a corpus that its ``screen`` lets through; it is read
     twice. Raises ``UserError`` as ``readers.read`` and ``like.check``, and where few examples pass.
     """
-    path, column, given = settings["path"], settings["text"], like.given(settings)
+    path, column, beside = settings["path"], settings["text"], like.read_beside(settings)
     quote = settings.get("quote") is None
     rows, n = readers.sampled(path, [column], SAMPLE, quote=quote)
     sample = [cell if isinstance(cell, str) else "" for cell in rows.columns[column]]
-    like.check(given, sample, settings)
-    examples = [text for _, text in given["like"]]
+    like.check(beside, sample, settings)
+    examples = [text for _, text in beside["like"]]
     windows, draw = settings.get("windows"), np.random.default_rng(0)
     # An example is a passage, which is told from passages.
     sample = [str(draw.choice(_windows(text, windows))) for text in sample]
@@ -112,8 +112,8 @@ def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[Table, 
     if table.digests != rows.digests:
         raise UserError("has changed while it was read", where=path, do="run again")
     if (m := int((screen.margins(examples) >= 0).sum())) < like.FEWEST:
-        what = f"lets {m} of {len(examples)} examples through among {most:,} of {n:,} texts"
-        raise UserError(what, where="screen", do=f"let through more; {like.FEWEST} have to pass")
+        problem = f"lets {m} of {len(examples)} examples through among {most:,} of {n:,} texts"
+        raise UserError(problem, where="screen", do=f"let through more; {like.FEWEST} have to pass")
     return table, ({"texts": n, "passed": len(table.places)}, screen.margins)
 
 
@@ -127,32 +127,32 @@ def fit(
     counts, m = _counts([*examples, *sample]), len(examples)
     rarity = TfidfTransformer(sublinear_tf=True).fit(counts)
     # A weight for each word that occurs, and not for each that could.
-    there = np.unique(counts.indices)
-    vectors = rarity.transform(counts)[:, there]
-    ours, others = vectors[:m], vectors[m:]
+    occurring = np.unique(counts.indices)
+    vectors = rarity.transform(counts)[:, occurring]
+    domain, corpus = vectors[:m], vectors[m:]
 
     def fitted(rows: NDArray[np.bool_]) -> Scores:
-        labels = np.repeat([1, 0], [rows.sum(), others.shape[0]])
+        labels = np.repeat([1, 0], [rows.sum(), corpus.shape[0]])
         model = LogisticRegression(class_weight="balanced", max_iter=200)
-        model.fit(vstack([ours[rows], others]), labels)
+        model.fit(vstack([domain[rows], corpus]), labels)
         return np.asarray(model.coef_[0], np.float32)
 
     # Copies of a text are left out with it.
-    one = np.ones(m, dtype=bool)
-    roots = find_duplicates(examples, one, threshold=COPIES, words=SHINGLE).roots
+    every = np.ones(m, dtype=bool)
+    roots = find_duplicates(examples, every, threshold=COPIES, words=SHINGLE).roots
     distinct, cluster = np.unique(roots, return_inverse=True)
     fold = (np.random.default_rng(0).permutation(len(distinct)) % FOLDS)[cluster]
     weights = np.zeros((FEATURES, 1 + FOLDS), np.float32)
-    fits = [one, *(fold != number for number in range(FOLDS))]
-    weights[there] = np.stack([fitted(rows) for rows in fits], axis=1)
+    fits = [every, *(fold != number for number in range(FOLDS))]
+    weights[occurring] = np.stack([fitted(rows) for rows in fits], axis=1)
     return Screen(weights, rarity, fold, windows)
 
 
-def _windows(text: Any, how: Mapping[str, Any] | None) -> list[Any]:
+def _windows(text: Any, settings: Mapping[str, Any] | None) -> list[Any]:
     """Return the windows of a document; what is not divided, or no text, as it is."""
-    if how is None or not isinstance(text, str):
+    if settings is None or not isinstance(text, str):
         return [text]
-    return [text[start:stop] for start, stop in parts(text, how)]
+    return [text[start:stop] for start, stop in parts(text, settings)]
 
 
 def _counts(texts: Iterable[Any]) -> Any:

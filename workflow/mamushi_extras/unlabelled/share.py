@@ -82,27 +82,32 @@ def upper_bound(
     n1, n, ordered = len(examples), len(corpus), np.sort(corpus)
     highest = np.sort(examples)[::-1]
     above = np.unique(np.ceil(n1 * np.arange(1, THRESHOLDS + 1) / THRESHOLDS).astype(int))
-    each, found = error / len(above), [1.0]
+    error_here, bounds = error / len(above), [1.0]
     for hits in above.tolist():
-        there = n - int(np.searchsorted(ordered, highest[hits - 1]))
-        least = count_bounds(hits * alone[0], n1 * alone[0], OF_EXAMPLES * each)[0]
-        most = count_bounds(there * alone[1], n * alone[1], (1 - OF_EXAMPLES) * each)[1]
-        found.append(most / least)
-    return min(found)
+        n_above = n - int(np.searchsorted(ordered, highest[hits - 1]))
+        least = count_bounds(hits * alone[0], n1 * alone[0], OF_EXAMPLES * error_here)[0]
+        most = count_bounds(n_above * alone[1], n * alone[1], (1 - OF_EXAMPLES) * error_here)[1]
+        bounds.append(most / least)
+    return min(bounds)
 
 
 def between(
-    examples: Doubles, corpus: Doubles, wanted: Doubles, error: float = ERROR, alone: Alone = ALL
+    examples: Doubles, corpus: Doubles, to_keep: Doubles, error: float = ERROR, alone: Alone = ALL
 ) -> tuple[float, float] | None:
     """Return the ends of the share, by the mean rank of the corpus among those of ``examples`` and
-    of ``wanted`` texts; None where these two do not differ."""
-    parts = (examples, corpus, wanted)
+    of texts ``to_keep``; None where these two do not differ."""
+    parts = (examples, corpus, to_keep)
     sizes = [len(part) * share for part, share in zip(parts, alone, strict=True)]
     ranks = rankdata(np.concatenate(parts)) / sum(map(len, parts))
-    one, mixed, two = np.split(ranks, np.cumsum([len(examples), len(corpus)]))
-    variances = [float(part.var(ddof=1)) for part in (one, mixed, two)]
+    example_ranks, corpus_ranks, keep_ranks = np.split(
+        ranks, np.cumsum([len(examples), len(corpus)])
+    )
+    variances = [float(part.var(ddof=1)) for part in (example_ranks, corpus_ranks, keep_ranks)]
     error1, error_c, error2 = np.divide(variances, sizes).tolist()
-    apart, above = float(one.mean() - two.mean()), float(mixed.mean() - two.mean())
+    apart, above = (
+        float(example_ranks.mean() - keep_ranks.mean()),
+        float(corpus_ranks.mean() - keep_ranks.mean()),
+    )
     times = float(student.ppf(1 - error, max(min(sizes) - 1, 1))) ** 2
     # (above - a apart)^2 <= times * (error_c + a^2 error1 + (1 - a)^2 error2)
     square = apart**2 - times * (error1 + error2)
@@ -111,25 +116,25 @@ def between(
     if apart <= 0 or square <= 0:
         return None
     half = float(np.sqrt(max(linear**2 - square * rest, 0.0)))
-    low, high = (min(max((linear + way * half) / square, 0.0), 1.0) for way in (-1, 1))
+    low, high = (min(max((linear + sign * half) / square, 0.0), 1.0) for sign in (-1, 1))
     return low, high
 
 
 def share(
-    examples: Doubles, corpus: Doubles, wanted: Doubles | None = None, alone: Alone = ALL
+    examples: Doubles, corpus: Doubles, to_keep: Doubles | None = None, alone: Alone = ALL
 ) -> Share:
     """Return the share of the domain in the ``corpus`` (n,), by its scores, those of ``examples``
-    (n1,) and, where there are any, of texts that are ``wanted`` (n2,), of which these shares are
+    (n1,) and, where there are any, of texts ``to_keep`` (n2,), of which these shares are
     ``independent``."""
-    n2 = 0.0 if wanted is None else len(wanted) * alone[2]
-    guess, known = Tilt.fit(examples, corpus).share, n2 >= FEWEST
+    n2 = 0.0 if to_keep is None else len(to_keep) * alone[2]
+    guess, is_bounded = Tilt.fit(examples, corpus).share, n2 >= FEWEST
     # The upper end is then the lesser of two, each with half of its error.
-    error = ERROR / 2 if known else ERROR
+    error = ERROR / 2 if is_bounded else ERROR
     most = upper_bound(examples, corpus, error, alone)
-    if wanted is None or not known:
-        few = "" if wanted is None else f"; {n2:.0f} texts of --unlike are fewer than {FEWEST}"
+    if to_keep is None or not is_bounded:
+        few = "" if to_keep is None else f"; {n2:.0f} texts of --unlike are fewer than {FEWEST}"
         return Share(min(guess, most), None, most, UNBOUNDED + few)
-    ends = between(examples, corpus, wanted, error, alone)
+    ends = between(examples, corpus, to_keep, error, alone)
     if ends is None:
         why = "the scores do not tell the examples from the texts of --unlike"
         return Share(min(guess, most), None, most, why)
@@ -152,13 +157,13 @@ class Tilt:
         both = np.concatenate([examples, corpus])
         mean, spread = float(both.mean()), float(both.std()) or 1.0
         label = np.arange(len(both)) < len(examples)
-        how = (both - mean) / spread, label, float(np.log(len(corpus)) - np.log(len(examples)))
+        data = (both - mean) / spread, label, float(np.log(len(corpus)) - np.log(len(examples)))
         priors = PRIORS if share is None else np.array([_logit(share)])
-        found = [fitted(np.array([-1.0, 1.0, prior]), 0.0, *how) for prior in priors]
-        at = min(found, key=lambda each: each[0])[1]
+        fits = [fitted(np.array([-1.0, 1.0, prior]), 0.0, *data) for prior in priors]
+        at = min(fits, key=lambda start_fit: start_fit[0])[1]
         if share is None:
             # All three at once, from the best of those: alone they may run off where both are flat.
-            at = fitted(at, PRIORS[1] - PRIORS[0], *how)[1]
+            at = fitted(at, PRIORS[1] - PRIORS[0], *data)[1]
             share = float(np.exp(-np.logaddexp(0, -at[2])))
         slope = float(at[1]) / spread
         return cls(share, float(at[0]) - slope * mean, slope)
@@ -176,19 +181,19 @@ def fitted(
     ``room`` on either side of ``start``."""
 
     def loss(at: Doubles) -> tuple[float, Doubles]:
-        one, two = -np.logaddexp(0, -at[2]), -np.logaddexp(0, at[2])
-        z = two - at[0] - at[1] * x
-        odds = rho + np.logaddexp(one, z)
+        log_share, log_rest = -np.logaddexp(0, -at[2]), -np.logaddexp(0, at[2])
+        z = log_rest - at[0] - at[1] * x
+        odds = rho + np.logaddexp(log_share, z)
         rest = np.exp(z + rho - odds)
         slope = np.exp(-np.logaddexp(0, -odds)) - ~label
-        of_share = slope * (1 - np.exp(one) - rest)
+        of_share = slope * (1 - np.exp(log_share) - rest)
         gradient = [-(slope * rest).sum(), -(slope * rest * x).sum(), of_share.sum()]
         total = np.logaddexp(0, odds)[label].sum() + np.logaddexp(0, -odds)[~label].sum()
         return float(total), np.array(gradient)
 
     bounds = [(-50.0, 50.0), (0.0, 50.0), (start[2] - room, start[2] + room)]
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
-    return float(found.fun), np.asarray(found.x)
+    least = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    return float(least.fun), np.asarray(least.x)
 
 
 def _logit(share: float) -> float:

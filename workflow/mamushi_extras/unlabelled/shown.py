@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mamushi.evidence.judgement import unit_of
-from mamushi_extras.unlabelled.corpus import said
+from mamushi_extras.unlabelled.corpus import share_text
 
 
 def corpus_lines(manifest: Mapping[str, Any]) -> dict[str, str]:
@@ -20,11 +20,15 @@ def corpus_lines(manifest: Mapping[str, Any]) -> dict[str, str]:
         by = f"{hits['hits']:,} hits of terms, at least {low}"
     lines = {"ranked": f"{manifest['n_forget']:,} {unit} of the corpus, by {by}"}
     if screen := manifest.get("screen"):
-        units, one = ("texts", "one") if unit == "texts" else ("documents", "one with a window")
-        passed = f"{screen['passed']:,} of {screen['texts']:,} {units} passed, and {one} like the"
-        chance = f"examples does with a chance of {said(screen['recall'])}"
+        units, singular = (
+            ("texts", "one") if unit == "texts" else ("documents", "one with a window")
+        )
+        passed = (
+            f"{screen['passed']:,} of {screen['texts']:,} {units} passed, and {singular} like the"
+        )
+        chance = f"examples does with a chance of {share_text(screen['recall'])}"
         lines["screen"] = f"{passed} {chance}"
-    lines["share"] = f"{said(share)} of them is of the domain"
+    lines["share"] = f"{share_text(share)} of them is of the domain"
     if share["reason"]:
         lines["share"] += f"\n            {share['reason']}"
     if manifest["certain"]:

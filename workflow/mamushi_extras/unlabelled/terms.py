@@ -85,11 +85,13 @@ def finder(words: Iterable[str]) -> Callable[[str], bool]:
     for word in filter(None, map(folded, words)):
         by_edges[_edges(word)].add(word)
     anywhere = regex.compile(
-        "|".join(rf"{left}(?:{_either(own)}){right}" for (left, right), own in by_edges.items()),
+        "|".join(
+            rf"{left}(?:{_either(alike)}){right}" for (left, right), alike in by_edges.items()
+        ),
         regex.V1,
     )
     # Of a text in ASCII the same, in a fifth of the time.
-    plain = [word for own in by_edges.values() for word in own if word.isascii()]
+    plain = [word for alike in by_edges.values() for word in alike if word.isascii()]
     in_ascii = re.compile(rf"(?<!\w)(?:{_either(plain)})(?!\w)", re.ASCII)
 
     def has_one(text: str) -> bool:

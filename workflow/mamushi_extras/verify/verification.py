@@ -56,8 +56,8 @@ OWN = ("scores", "calibrated", "stability", "duplicates", "posterior", "refits")
 class Difference(UserError):
     """Something that was made and what is derived again are not the same."""
 
-    def __init__(self, what: str, where: object) -> None:
-        super().__init__(what, where=where, do="the list is not what its manifest says")
+    def __init__(self, problem: str, where: object) -> None:
+        super().__init__(problem, where=where, do="the list is not what its manifest says")
 
 
 class Provenance(msgspec.Struct):
@@ -121,7 +121,7 @@ class Scores:
     kind: Plugin
 
     @property
-    def made(self) -> Settings:
+    def recorded(self) -> Settings:
         """Return the settings that they were made with."""
         return self.stored.provenance.settings
 
@@ -146,9 +146,9 @@ class Run:
     notes: list[str] = field(default_factory=list)
     statistics: list[str] = field(default_factory=list)
 
-    def at(self, pattern: str, **other: str) -> Path:
+    def at(self, pattern: str, **wildcards: str) -> Path:
         """Return the path of an artifact of the run, by default of the manifest's own selector."""
-        return paths.under(self.root, pattern, **{**self.cell, **other})
+        return paths.under(self.root, pattern, **{**self.cell, **wildcards})
 
 
 def verify(path: Path) -> Run:
@@ -162,15 +162,15 @@ def verify(path: Path) -> Run:
     place = paths.wildcards(paths.MANIFEST, path.resolve())
     if place is None:
         raise UserError("lies in no results folder", where=path, do="put it back beside its list")
-    own = {"selector": named.selector, "beta": paths.beta(named.beta)}
-    run = Run(path, Path(place.pop("root")), {**place, **own}, named.beta)
+    own_wildcards = {"selector": named.selector, "beta": paths.beta(named.beta)}
+    run = Run(path, Path(place.pop("root")), {**place, **own_wildcards}, named.beta)
     inputs = named.provenance.inputs
     _check_file(run.at(paths.EXAMPLES), inputs.get("examples"), "examples")
     _check_file(run.at(paths.EMBEDDINGS), inputs.get("embeddings"), "embeddings")
     ranked = _read_scores(run.at(paths.SCORES))
     _check_sources(ranked, run)
     _check_settings(named, ranked, run)
-    _check_code(ranked.path, ranked.made.code, "score", _modules(ranked))
+    _check_code(ranked.path, ranked.recorded.code, "score", _modules(ranked))
     removed = run.at(paths.REMOVAL)
     listed = read_metadata(removed).get("provenance", {}).get("settings", {})
     _check_code(removed, listed.get("code"), "remove")
@@ -186,31 +186,33 @@ def verify(path: Path) -> Run:
     duplicates = read_table(run.at(paths.DUPLICATES), schemas.DUPLICATES)
     table = _posterior(ranked.table, run, inputs["posterior"]) if corpus else ranked.table
     k = budget_of(named.beta, table)
-    found, wanted = read_table(removed, schemas.REMOVALS), removals(table, duplicates, k)
-    _check("number of examples", len(found), len(wanted), removed)
+    listed_rows, expected = read_table(removed, schemas.REMOVALS), removals(table, duplicates, k)
+    _check("number of examples", len(listed_rows), len(expected), removed)
     for name in ("id", "rank", "score", "copies", "copies_sha256"):
-        _check_column(name, found, wanted[name].to_pylist(), removed)
+        _check_column(name, listed_rows, expected[name].to_pylist(), removed)
     examples = read_groups(run.at(paths.EXAMPLES), schemas.EXAMPLES, ["id", "text"])
-    _check_column("text_sha256", found, text_digests(examples, found["id"].to_pylist()), removed)
+    _check_column(
+        "text_sha256", listed_rows, text_digests(examples, listed_rows["id"].to_pylist()), removed
+    )
     if corpus:
         refits = _refits(run, content, run.cell["selector"])
-        about = manifest_of(run.at, refits, run.beta, written.get("compared"))
+        derived_manifest = manifest_of(run.at, refits, run.beta, written.get("compared"))
     else:
-        about = _of_labelled(named, ranked, duplicates, k, run, derived)
-    for key, value in about.items():
+        derived_manifest = _of_labelled(named, ranked, duplicates, k, run, derived)
+    for key, value in derived_manifest.items():
         _check(key, content.get(key), value, path)
     return run
 
 
-def _posterior(scores: pa.Table, run: Run, wanted: object) -> pa.Table:
+def _posterior(scores: pa.Table, run: Run, expected: object) -> pa.Table:
     """Return the ranking of a corpus, once it is found to be what follows from the scores."""
     path = run.at(paths.POSTERIOR)
-    _check_file(path, wanted, "posterior")
-    made, found = read_metadata(path)["provenance"]["settings"], read_table(path, POSTERIOR)
-    _check_code(path, made["code"], "posterior")
-    again = read_corpus(scores, run.at(paths.EXAMPLES), hits=made["hits"]).table(scores)
-    _check_column("rank", found, again["rank"].to_pylist(), path)
-    return found
+    _check_file(path, expected, "posterior")
+    recorded, stored = read_metadata(path)["provenance"]["settings"], read_table(path, POSTERIOR)
+    _check_code(path, recorded["code"], "posterior")
+    derived = read_corpus(scores, run.at(paths.EXAMPLES), hits=recorded["hits"]).table(scores)
+    _check_column("rank", stored, derived["rank"].to_pylist(), path)
+    return stored
 
 
 def _of_labelled(
@@ -220,7 +222,7 @@ def _of_labelled(
     separates = _check_stability(named, ranked.table, run)
     calibrated = named.provenance.inputs.get("calibrated")
     _check_file(run.at(paths.CALIBRATED), calibrated, "calibrated ratios")
-    _check_ratio(run, derived, ranked.made.seed)
+    _check_ratio(run, derived, ranked.recorded.seed)
     ratio = read_calibrated(run.at(paths.CALIBRATED))
     by_chance = ranked.kind.by_chance
     compared = named.provenance.settings.get("compared")
@@ -232,8 +234,8 @@ def _read(content: Any, path: Path) -> Manifest:
     try:
         named = msgspec.convert(content, Manifest)
     except msgspec.ValidationError as error:
-        what, do = f"is no removal manifest: {error}", "give the .json beside a list"
-        raise UserError(what, where=path, do=do) from None
+        problem, do = f"is no removal manifest: {error}", "give the .json beside a list"
+        raise UserError(problem, where=path, do=do) from None
     if named.beta != round(named.beta, 6):
         do = "a budget has at most six decimals"
         raise UserError(f"beta is {named.beta}", where=path, do=do)
@@ -245,39 +247,41 @@ def _read_scores(path: Path) -> Scores:
     try:
         stored = msgspec.convert(read_metadata(path), Stored)
     except msgspec.ValidationError:
-        what, do = "does not say what it was made from", "delete it and score again"
-        raise UserError(what, where=path, do=do) from None
+        problem, do = "does not say what it was made from", "delete it and score again"
+        raise UserError(problem, where=path, do=do) from None
     kind = plugin("selector", stored.provenance.settings.kind)
     return Scores(path, stored, read_table(path, schemas.SCORES), kind)
 
 
-def _check(what: str, found: Any, wanted: Any, where: Path, source: str = "derived again") -> None:
+def _check(
+    name: str, actual: Any, expected: Any, where: Path, source: str = "derived again"
+) -> None:
     """Raise ``Difference`` where a value, or one in a mapping, is not what it is by ``source``."""
-    if isinstance(found, Mapping) and isinstance(wanted, Mapping):
-        for key in sorted({*found, *wanted}):
-            inner = f"{what}.{key}" if what else key
-            _check(inner, found.get(key), wanted.get(key), where, source)
+    if isinstance(actual, Mapping) and isinstance(expected, Mapping):
+        for key in sorted({*actual, *expected}):
+            inner = f"{name}.{key}" if name else key
+            _check(inner, actual.get(key), expected.get(key), where, source)
         return
-    numbers = isinstance(found, float | int) and isinstance(wanted, float)
-    again = numbers and source == "derived again"
-    if not (abs(found - wanted) <= TOLERANCE if again else found == wanted):
-        raise Difference(f"{what} is {found!r}, but {wanted!r} {source}", where)
+    numbers = isinstance(actual, float | int) and isinstance(expected, float)
+    is_rounded = numbers and source == "derived again"
+    if not (abs(actual - expected) <= TOLERANCE if is_rounded else actual == expected):
+        raise Difference(f"{name} is {actual!r}, but {expected!r} {source}", where)
 
 
-def _check_column(name: str, found: pa.Table, wanted: Iterable[Any], where: Path) -> None:
+def _check_column(name: str, table: pa.Table, expected: Iterable[Any], where: Path) -> None:
     for key, ours, theirs in zip(
-        found["id"].to_pylist(), found[name].to_pylist(), wanted, strict=True
+        table["id"].to_pylist(), table[name].to_pylist(), expected, strict=True
     ):
         if ours != theirs:
-            what = f"the {name} of {key!r} is {ours!r}, but {theirs!r} derived again"
-            raise Difference(what, where)
+            problem = f"the {name} of {key!r} is {ours!r}, but {theirs!r} derived again"
+            raise Difference(problem, where)
 
 
-def _check_file(path: Path, wanted: object, what: str) -> None:
-    found = sha256(path)
-    if found != wanted:
-        seen = f"sha256 {found[:12]}... here, {str(wanted)[:12]}... there"
-        raise Difference(f"other {what} than the manifest names: {seen}", path)
+def _check_file(path: Path, expected: object, name: str) -> None:
+    actual = sha256(path)
+    if actual != expected:
+        seen = f"sha256 {actual[:12]}... here, {str(expected)[:12]}... there"
+        raise Difference(f"other {name} than the manifest names: {seen}", path)
 
 
 def _check_settings(named: Manifest, scores: Scores, run: Run) -> None:
@@ -286,20 +290,22 @@ def _check_settings(named: Manifest, scores: Scores, run: Run) -> None:
     lies = {key: run.cell[key] for key in cell}
     _check("", cell, lies, run.manifest, "by the folder that it lies in")
     keys = ("selector", "kind", "seed", "settings")
-    made, wanted = ({key: getattr(one, key) for key in keys} for one in (scores.made, named))
-    _check("", made, wanted, scores.path, "by the manifest")
+    actual, expected = (
+        {key: getattr(fields, key) for key in keys} for fields in (scores.recorded, named)
+    )
+    _check("", actual, expected, scores.path, "by the manifest")
     origin = named.provenance
     twice = {key: origin.settings.get(key) for key in ("dataset", "model", *keys)}
     whole = {key: getattr(named, key) for key in twice}
     _check("", whole, twice, run.manifest, "by its own provenance")
     embedded = scores.stored.embedded or {}
     # Vectors made elsewhere are read with the duplicates, as the manifest is.
-    given, carried = (
+    by_manifest, carried = (
         {name: value for name, value in inputs.items() if name not in OWN}
         for inputs in (origin.inputs, {**embedded.get("inputs", {}), **scores.inputs})
     )
     by_scores = f"by the metadata of {scores.path}"
-    _check("provenance.inputs", given, carried, run.manifest, by_scores)
+    _check("provenance.inputs", by_manifest, carried, run.manifest, by_scores)
     embedding = embedded.get("settings", {}).get("embedding")
     _check("provenance.embedding", origin.embedding, embedding, run.manifest, by_scores)
     _check("conditions", named.conditions, scores.stored.conditions, run.manifest, by_scores)
@@ -310,9 +316,9 @@ def _check_sources(scores: Scores, run: Run) -> None:
     made_from = {"examples": paths.EXAMPLES, "embeddings": paths.EMBEDDINGS}
     if "layers" in scores.inputs:
         made_from["layers"] = paths.LAYERS
-    for what, pattern in made_from.items():
-        if sha256(run.at(pattern)) != scores.inputs.get(what):
-            raise Difference(f"made from other {what} than are here", scores.path)
+    for name, pattern in made_from.items():
+        if sha256(run.at(pattern)) != scores.inputs.get(name):
+            raise Difference(f"made from other {name} than are here", scores.path)
     embeddings = run.at(paths.EMBEDDINGS)
     if scores.stored.embedded != read_metadata(embeddings):
         raise Difference(f"says otherwise than {embeddings} how these were made", scores.path)
@@ -320,15 +326,15 @@ def _check_sources(scores: Scores, run: Run) -> None:
 
 def _modules(scores: Scores) -> list[str]:
     """Return the modules that made some scores beside their stage."""
-    return [plugin("selector", scores.made.kind).module, *scores.made.rooms]
+    return [plugin("selector", scores.recorded.kind).module, *scores.recorded.rooms]
 
 
-def _check_code(path: Path, found: object, stage: str, modules: Sequence[str] = ()) -> None:
+def _check_code(path: Path, recorded: object, stage: str, modules: Sequence[str] = ()) -> None:
     """Compare the digest of the code of a stage, and of other modules, with that of the code
     here."""
     here = of_stage(stages()[stage.replace("_", "-")].entry, *modules)
-    if found != here:
-        seen = f"digest {found} of stage {stage!r}, here it is {here}"
+    if recorded != here:
+        seen = f"digest {recorded} of stage {stage!r}, here it is {here}"
         raise Difference(f"made by another version of the code: {seen}", path)
 
 
@@ -348,12 +354,12 @@ def _derive_at(path: Path, run: Run, seed: int) -> set[Path]:
 
     Raises ``Difference`` when they are of another selector or seed, or as ``_derive`` does.
     """
-    found = _read_scores(path)
-    _check("selector", found.made.selector, path.stem, path, "by its run")
-    _check("seed", found.made.seed, seed, path, "by its run")
-    _check_sources(found, run)
-    _check_code(path, found.made.code, "score", _modules(found))
-    return _derive(found, run)
+    scores = _read_scores(path)
+    _check("selector", scores.recorded.selector, path.stem, path, "by its run")
+    _check("seed", scores.recorded.seed, seed, path, "by its run")
+    _check_sources(scores, run)
+    _check_code(path, scores.recorded.code, "score", _modules(scores))
+    return _derive(scores, run)
 
 
 def _derive(scores: Scores, run: Run) -> set[Path]:
@@ -361,11 +367,11 @@ def _derive(scores: Scores, run: Run) -> set[Path]:
 
     Raises ``Difference`` for the first example by the file's order.
     """
-    made, table, stored = scores.made, scores.table, scores.stored
+    recorded, table, stored = scores.recorded, scores.table, scores.stored
     checked = {scores.path}
     base = _base(scores, run)
     if base is not None:
-        checked |= _derive_at(base, run, made.seed)
+        checked |= _derive_at(base, run, recorded.seed)
     pool = read_pool(
         run.at(paths.EMBEDDINGS),
         run.at(paths.EXAMPLES),
@@ -374,37 +380,39 @@ def _derive(scores: Scores, run: Run) -> set[Path]:
         texts=scores.kind.reads_texts,
     )
     # What a setting left to the machine that scored is no choice of this one.
-    settings = {**made.settings, **((stored.details or {}).get("resolved") or {})}
-    scored = scored_by(made.kind, pool, settings, made.seed)
-    others = _other_conditions(stored)
-    run.notes.extend(new for new in others if new not in run.notes)
+    settings = {**recorded.settings, **((stored.details or {}).get("resolved") or {})}
+    scored = scored_by(recorded.kind, pool, settings, recorded.seed)
+    differing = _other_conditions(stored)
+    run.notes.extend(new for new in differing if new not in run.notes)
     _check("examples", table["id"].to_pylist() == pool.ids.tolist(), True, scores.path)
-    found = np.asarray(table["score"].to_numpy(), dtype=np.float64)
+    stored_scores = np.asarray(table["score"].to_numpy(), dtype=np.float64)
     order = scored.order
-    if not np.array_equal(found, scored.scores, equal_nan=True):
-        what = _differing(pool.ids, found, scored.scores)
+    if not np.array_equal(stored_scores, scored.scores, equal_nan=True):
+        difference = _differing(pool.ids, stored_scores, scored.scores)
         # On a GPU not even the same machine promises the same bits.
-        exact = not others and stored.conditions.get("device") == "cpu"
-        if exact or not np.array_equal(np.isnan(found), np.isnan(scored.scores)):
-            raise Difference(what, scores.path)
-        run.statistics.append(_compare(scores, scored, run, what))
+        exact = not differing and stored.conditions.get("device") == "cpu"
+        if exact or not np.array_equal(np.isnan(stored_scores), np.isnan(scored.scores)):
+            raise Difference(difference, scores.path)
+        run.statistics.append(_compare(scores, scored, run, difference))
         order = None
-    wanted = table_of(pool, Scored(np.where(pool.forget, found, np.nan), scored.fold, order))
+    expected = table_of(
+        pool, Scored(np.where(pool.forget, stored_scores, np.nan), scored.fold, order)
+    )
     for name in ("domain", "fold", "rank"):
-        _check_column(name, table, wanted[name].to_pylist(), scores.path)
+        _check_column(name, table, expected[name].to_pylist(), scores.path)
     return checked
 
 
-def _differing(ids: NDArray[np.object_], found: Doubles, again: Doubles) -> str:
-    same = (found == again) | (np.isnan(found) & np.isnan(again))
+def _differing(ids: NDArray[np.object_], stored: Doubles, derived: Doubles) -> str:
+    same = (stored == derived) | (np.isnan(stored) & np.isnan(derived))
     i = int(np.argmin(same))
     return (
-        f"the score of {ids[i]!r} is {found[i]:.9g}, derived again {again[i]:.9g}, and "
+        f"the score of {ids[i]!r} is {stored[i]:.9g}, derived again {derived[i]:.9g}, and "
         f"{np.sum(~same)} of {len(same)} differ"
     )
 
 
-def _compare(scores: Scores, scored: Scored, run: Run, what: str) -> str:
+def _compare(scores: Scores, scored: Scored, run: Run, difference: str) -> str:
     """Compare a ranking with the one derived again under other conditions, and say what was found.
 
     The rank correlation over the forget examples, and the overlap of the two lists at the budget,
@@ -413,11 +421,11 @@ def _compare(scores: Scores, scored: Scored, run: Run, what: str) -> str:
     ``Difference``.
     """
     path = run.at(paths.STABILITY, selector=scores.path.stem)
-    about = read_metadata(path) if path.is_file() else {}
-    expected = about.get("budgets", {}).get(paths.beta(run.beta))
-    correlation = about.get("spearman")
+    measured = read_metadata(path) if path.is_file() else {}
+    expected = measured.get("budgets", {}).get(paths.beta(run.beta))
+    correlation = measured.get("spearman")
     if expected is None or correlation is None:
-        because = f"{what}, and no refits say how far another ranking may differ"
+        because = f"{difference}, and no refits say how far another ranking may differ"
         raise Difference(because, scores.path)
     _, ranks = rankings(scores.table, [(WHOLE, 0, scored)])
     k = budget_of(run.beta, scores.table)
@@ -429,10 +437,12 @@ def _compare(scores: Scores, scored: Scored, run: Run, what: str) -> str:
         measures.append(("overlap of the list", both, *overlaps))
     for name, value, mean, least, slack in measures:
         bound = mean - 2 * (mean - least) - slack
-        what += f"; {name} {value:.4f} (with another seed {mean:.4f}, allowed from {bound:.4f})"
+        difference += (
+            f"; {name} {value:.4f} (with another seed {mean:.4f}, allowed from {bound:.4f})"
+        )
         if value < bound:
-            raise Difference(what, scores.path)
-    return f"{scores.path.stem}: {what}"
+            raise Difference(difference, scores.path)
+    return f"{scores.path.stem}: {difference}"
 
 
 def _base(scores: Scores, run: Run) -> Path | None:
@@ -440,7 +450,7 @@ def _base(scores: Scores, run: Run) -> Path | None:
     derives = scores.kind.derives
     if derives is None:
         return None
-    base = run.at(paths.SCORES, selector=str(scores.made.settings.get(derives)))
+    base = run.at(paths.SCORES, selector=str(scores.recorded.settings.get(derives)))
     _check_file(base, scores.inputs.get("base"), "scores to derive from")
     return base
 
@@ -450,18 +460,18 @@ def _check_stability(named: Manifest, scores: pa.Table, run: Run) -> dict[str, A
     scores and the refits that it was made from. Return how well these separate the domains."""
     path = run.at(paths.STABILITY)
     _check_file(path, named.provenance.inputs.get("stability"), "stability")
-    again = read_refits(_refits(run, read_metadata(path), run.cell["selector"]))
-    _, about = stability(*rankings(scores, again), [named.beta])
-    wanted = {"rankings": about["rankings"], **about["budgets"][paths.beta(named.beta)]}
-    _check("stability", named.stability, wanted, run.manifest)
+    refitted = read_refits(_refits(run, read_metadata(path), run.cell["selector"]))
+    _, stable = stability(*rankings(scores, refitted), [named.beta])
+    expected = {"rankings": stable["rankings"], **stable["budgets"][paths.beta(named.beta)]}
+    _check("stability", named.stability, expected, run.manifest)
     texts = read_texts(run.at(paths.EXAMPLES), run.at(paths.DUPLICATES), scores["id"].to_pylist())
-    return separation(scores, again, texts)
+    return separation(scores, refitted, texts)
 
 
-def _refits(run: Run, made: Mapping[str, Any], selector: str) -> Path | None:
+def _refits(run: Run, metadata: Mapping[str, Any], selector: str) -> Path | None:
     """Return the refits of a selector that something was made from by its metadata, once they are
     found to be these; None where nothing was refitted."""
-    inputs, path = made["provenance"]["inputs"], run.at(paths.REFITS, selector=selector)
+    inputs, path = metadata["provenance"]["inputs"], run.at(paths.REFITS, selector=selector)
     if "refits" not in inputs:
         return None
     _check_file(path, inputs["refits"], "refits")
@@ -475,17 +485,19 @@ def _check_ratio(run: Run, derived: set[Path], seed: int) -> None:
     """
     path = run.at(paths.CALIBRATED)
     inputs = read_metadata(path)["provenance"]["inputs"]
-    wanted = inputs["scores"]
+    expected = inputs["scores"]
     folder = run.at(paths.SCORES).parent
-    scores = next((p for p in sorted(folder.glob("*.parquet")) if sha256(p) == wanted), None)
+    scores = next((p for p in sorted(folder.glob("*.parquet")) if sha256(p) == expected), None)
     if scores is None:
-        what = "no scores here are those that the expected values were estimated with"
-        raise Difference(f"{what} (sha256 {wanted[:12]}...)", folder)
+        problem = "no scores here are those that the expected values were estimated with"
+        raise Difference(f"{problem} (sha256 {expected[:12]}...)", folder)
     if scores not in derived:
         _derive_at(scores, run, seed)
     refits = _refits(run, read_metadata(path), scores.stem)
-    again = read_ratio(scores, refits)[0].estimate().log_ratio
+    log_ratios = read_ratio(scores, refits)[0].estimate().log_ratio
     table = read_calibrated(path).table
-    rows = zip(table["id"].to_pylist(), table["log_ratio"].to_pylist(), again.tolist(), strict=True)
+    rows = zip(
+        table["id"].to_pylist(), table["log_ratio"].to_pylist(), log_ratios.tolist(), strict=True
+    )
     for key, ours, theirs in rows:
         _check(f"the log ratio of {key!r}", ours, theirs, path)

@@ -25,9 +25,9 @@ def divide_rows(raw: Raw, settings: Mapping[str, Any]) -> Raw:
     return divided(raw, settings["windows"], not unlabelled(settings))
 
 
-def pool_step(pool: Pool, about: Mapping[str, Any], column: Callable[[str], Any]) -> Pool:
+def pool_step(pool: Pool, metadata: Mapping[str, Any], column: Callable[[str], Any]) -> Pool:
     """Fit and score windows that have the labels of their documents by these."""
-    windows = about.get("windows")
+    windows = metadata.get("windows")
     if not windows or not windows["labelled"]:
         return pool
     from mamushi_extras.windows.documents import with_documents

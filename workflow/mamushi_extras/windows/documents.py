@@ -34,16 +34,16 @@ def of_documents(scored: Scored, pool: Pool, by_chance: bool) -> Scored:
     order, a document takes the place of the first of its windows.
     """
     documents = pool.columns[DOCUMENT]
-    own, order = scored.scores, scored.order
+    window_scores, order = scored.scores, scored.order
     _, first, size = np.unique(documents, return_index=True, return_counts=True)
     if by_chance:
-        whole = own[first]
+        whole = window_scores[first]
     else:
         top = np.full(len(size), -np.inf)
-        np.fmax.at(top, documents, own)
-        whole = top + np.log(np.bincount(documents, np.exp(own - top[documents])) / size)
+        np.fmax.at(top, documents, window_scores)
+        whole = top + np.log(np.bincount(documents, np.exp(window_scores - top[documents])) / size)
     if order is not None:
-        place = np.full(len(size), len(own))
+        place = np.full(len(size), len(window_scores))
         np.minimum.at(place, documents[order], np.arange(len(order)))
         order = order[np.argsort(place[documents[order]], kind="stable")]
     return replace(scored, scores=whole[documents], order=order)
@@ -60,12 +60,17 @@ def with_best_windows(task: Task, pool: Pool) -> Task:
     documents = pool.columns[DOCUMENT]
     forget, scores = task.forget[task.train], np.empty(len(task.train))
     half = stratified_folds(forget, 2, task.seed, task.train_groups)
-    for other in (0, 1):
-        x, one = task.features(task.train[half != other]).astype(np.float64), forget[half != other]
+    for chosen_half in (0, 1):
+        x, is_forget = (
+            task.features(task.train[half != chosen_half]).astype(np.float64),
+            forget[half != chosen_half],
+        )
         with threadpool_limits(limits=1):
             within = np.atleast_2d(np.cov(x.T)) + RIDGE * np.eye(x.shape[1])
-            weights = np.linalg.solve(within, x[one].mean(axis=0) - x[~one].mean(axis=0))
-            scores[half == other] = task.features(task.train[half == other]) @ weights
+            weights = np.linalg.solve(
+                within, x[is_forget].mean(axis=0) - x[~is_forget].mean(axis=0)
+            )
+            scores[half == chosen_half] = task.features(task.train[half == chosen_half]) @ weights
     # People may have called single windows harmless.
     scores[~forget] = -np.inf
     order = np.lexsort((-scores, documents[task.train]))

@@ -135,9 +135,9 @@ def of_windows(listed: RemovalList) -> RemovalList:
     """Return a list of windows as those that are cut, or the documents that go for them. ``rows``
     of the list say how documents were divided."""
     divided = (listed.rows or {})["windows"]
-    known = {each.name: getattr(listed, each.name) for each in fields(RemovalList)}
+    fields_of_list = {part.name: getattr(listed, part.name) for part in fields(RemovalList)}
     if divided["action"] == "cut":
-        return CutList(**known, windows=_by_document(listed.texts.items()))
+        return CutList(**fields_of_list, windows=_by_document(listed.texts.items()))
     labelled = bool(divided["labelled"])
     documents: dict[str, list[str]] = {document_of(name): [] for name in listed.ids}
     kept: Mapping[str, Any] = documents if labelled else listed.copies
@@ -151,8 +151,8 @@ def of_windows(listed: RemovalList) -> RemovalList:
             texts[row["id"]] = row["text_sha256"]
     for several in documents.values():
         several[:] = dict.fromkeys(several)
-    known |= {"ids": [*documents], "copies": documents, "cross_posts": sorted(stay)}
-    return DocumentList(**known, windows=_by_document(texts.items()), labelled=labelled)
+    fields_of_list |= {"ids": [*documents], "copies": documents, "cross_posts": sorted(stay)}
+    return DocumentList(**fields_of_list, windows=_by_document(texts.items()), labelled=labelled)
 
 
 def _by_document(texts: Iterable[tuple[str, str]]) -> Windows:

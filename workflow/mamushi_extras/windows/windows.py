@@ -34,22 +34,22 @@ def spans(text: str, words: int, overlap: int, paragraphs: str | None) -> Iterat
     """
     edges = [0, len(text)]
     if paragraphs is not None:
-        ends = (found.end() for found in BREAKS[paragraphs].finditer(text))
+        ends = (match.end() for match in BREAKS[paragraphs].finditer(text))
         edges[1:1] = [end for end in ends if text.isascii() or not inside(text, end)]
     for start, stop in pairwise(edges):
         places = begins(text, start, stop)
-        further, own = max(len(places) - overlap, 0), [*places, stop]
+        further, begin = max(len(places) - overlap, 0), [*places, stop]
         count = max(1, -(-further // (words - overlap))) if places else 0
         for i in range(count):
             behind = min(further * (i + 1) // count + overlap, len(places))
-            yield own[further * i // count], own[behind]
+            yield begin[further * i // count], begin[behind]
 
 
-def parts(text: str, how: Mapping[str, Any]) -> list[Span]:
+def parts(text: str, settings: Mapping[str, Any]) -> list[Span]:
     """Return the windows of a text by the settings ``windows`` of a dataset; of one without words
     the whole."""
-    found = spans(text, how["words"], how["overlap"], how["paragraphs"])
-    return [*found] or [(0, len(text))]
+    windows = spans(text, settings["words"], settings["overlap"], settings["paragraphs"])
+    return [*windows] or [(0, len(text))]
 
 
 def document_of(window: str) -> str:
@@ -84,7 +84,7 @@ class DocumentRows(Raw):
         return Duplicates(first[copies.roots][codes], *(mask[codes] for mask in masks))
 
 
-def divided(raw: Raw, how: Mapping[str, Any], labelled: bool) -> Raw:
+def divided(raw: Raw, settings: Mapping[str, Any], labelled: bool) -> Raw:
     """Return the windows of documents as rows, which have the label and the group of theirs; what
     lies beside a corpus that nobody labelled, and is of the domain, is one window."""
     check_unique(raw.ids, raw.places)
@@ -92,14 +92,14 @@ def divided(raw: Raw, how: Mapping[str, Any], labelled: bool) -> Raw:
     for row, text in enumerate(raw.texts):
         whole = not labelled and raw.forget[row]
         # An empty text is left to be counted as one.
-        for start, stop in [(0, len(text))] if whole else parts(text, how):
+        for start, stop in [(0, len(text))] if whole else parts(text, settings):
             rows.append(row)
             ids.append(f"{raw.ids[row]}#{start}-{stop}")
             texts.append(text[start:stop])
     groups = raw.group or raw.ids
     group = [groups[row] or raw.ids[row] for row in rows]
-    metadata = {**raw.extra_metadata, "windows": {**how, "labelled": labelled}}
+    metadata = {**raw.extra_metadata, "windows": {**settings, "labelled": labelled}}
     windows = raw.take(rows, ids=ids, texts=texts, group=group, extra_metadata=metadata)
-    if not labelled or how["action"] != "remove":
+    if not labelled or settings["action"] != "remove":
         return windows
-    return DocumentRows(**{each.name: getattr(windows, each.name) for each in fields(Raw)})
+    return DocumentRows(**{column.name: getattr(windows, column.name) for column in fields(Raw)})

@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> None:
         do = "give LIST to draw an audit, or --merge and the files that its page saved"
         raise UserError("one of both is needed, a list or answers", do=do)
     if args.size < LEAST:
-        what = f"{args.size} texts say nothing of a list"
-        raise UserError(what, where="--size", do=f"give at least {LEAST}")
+        problem = f"{args.size} texts say nothing of a list"
+        raise UserError(problem, where="--size", do=f"give at least {LEAST}")
     if args.merge is None:
         _draw(args)
     else:
@@ -82,8 +82,11 @@ def _ranked(where: Mapping[str, Any], listed: Sequence[str]) -> tuple[list[str],
         kept, likely = np.where(forget, 1, 2), np.where(forget, FORGET_TEXT, RETAIN_TEXT)
     going = np.asarray(pc.is_in(table["id"], pa.array(listed, pa.string())))
     if going.sum() < len(listed):
-        what, list_ = "lists texts that are not ranked", paths.under(pattern=paths.REMOVAL, **where)
-        raise UserError(what, where=list_, do="make it again with mamushi list")
+        problem, list_ = (
+            "lists texts that are not ranked",
+            paths.under(pattern=paths.REMOVAL, **where),
+        )
+        raise UserError(problem, where=list_, do="make it again with mamushi list")
     by_score = pc.fill_null(pc.negate(table["score"]), np.inf)
     place = pc.coalesce(table["rank"].cast(pa.float64()), by_score).to_numpy()
     return table["id"].to_pylist(), np.where(going, 0, kept), place, likely
@@ -111,14 +114,14 @@ def _draw(args: argparse.Namespace) -> None:
     where = paths.wildcards(paths.REMOVAL, args.list.absolute()) or {}
     ids, part, place, likely = _ranked(where, listed.ids)
     codes = auditing.strata(part, place)
-    found = auditing.Strata.of(codes, part == 0, likely)
-    given = auditing.allocate(found, min(args.size, len(codes)))
-    drawn = auditing.sample(codes, given, np.random.default_rng(args.seed))
+    design = auditing.Strata.of(codes, part == 0, likely)
+    allocated = auditing.allocate(design, min(args.size, len(codes)))
+    drawn = auditing.sample(codes, allocated, np.random.default_rng(args.seed))
     names = [ids[row] for row in drawn]
     texts = texts_of(examples, names)
     parts = part[np.unique(codes, return_index=True)[1]].tolist()
     audit = {
-        "list": {name: str(each) for name, each in where.items() if name != "root"},
+        "list": {name: str(value) for name, value in where.items() if name != "root"},
         **{"ids_sha256": digest(listed.ids), "texts_sha256": digest(texts)},
         **{"question": args.question, "seed": args.seed},
         "screen": (listed.manifest or {}).get("screen"),
@@ -126,7 +129,11 @@ def _draw(args: argparse.Namespace) -> None:
             {"texts_of": PARTS[of], "texts": size, "drawn": n, "probability": n / size}
             | {"listed": of == 0, "likely": round(p, 6)}
             for of, size, n, p in zip(
-                parts, found.sizes.tolist(), given.tolist(), found.likely.tolist(), strict=True
+                parts,
+                design.sizes.tolist(),
+                allocated.tolist(),
+                design.likely.tolist(),
+                strict=True,
             )
         ],
         "sample": [
@@ -152,29 +159,31 @@ def _draw(args: argparse.Namespace) -> None:
     write_json(to, audit)
     with atomic(page) as file:
         file.write_text(html, encoding="utf-8", newline="\n")
-    _say(found, given, parts, listed.manifest or {})
+    _say(design, allocated, parts, listed.manifest or {})
     print(f"{page}: open it in a browser; every answer is kept there, and s saves them as a file")
     named = "" if args.out == Path("audit") else f" --out {shlex.quote(str(args.out))}"
     print(f"next: mamushi audit --merge answers-NAME.json{named}")
 
 
-def _say(found: Any, given: Any, parts: Sequence[int], known: Mapping[str, Any]) -> None:
+def _say(design: Any, allocated: Any, parts: Sequence[int], manifest: Mapping[str, Any]) -> None:
     """Print what was drawn, what is known without answers, and what so many of them will give."""
     from mamushi_extras.audit import auditing
-    from mamushi_extras.unlabelled.corpus import said, words
+    from mamushi_extras.unlabelled.corpus import share_text, words
 
-    drawn = int(given.sum())
-    print(f"{drawn:,} of {found.sizes.sum():,} texts are drawn")
-    for of, size, n in zip(parts, found.sizes, given, strict=True):
+    drawn = int(allocated.sum())
+    print(f"{drawn:,} of {design.sizes.sum():,} texts are drawn")
+    for of, size, n in zip(parts, design.sizes, allocated, strict=True):
         print(f"  {PARTS[of]:<16}{n:>6,} of {size:,} texts")
-    if "share" in known:
-        print(f"before, {said(known['share'])} of the corpus is of the domain; of the list:")
-        print(f"  {words(known['precision'], known['recall'])}")
-    _say_of_screen(known.get("screen"))
-    wide = auditing.expected(found, drawn)
+    if "share" in manifest:
+        print(
+            f"before, {share_text(manifest['share'])} of the corpus is of the domain; of the list:"
+        )
+        print(f"  {words(manifest['precision'], manifest['recall'])}")
+    _say_of_screen(manifest.get("screen"))
+    wide = auditing.expected(design, drawn)
     ends = (f"{name} {100 * wide[name]:.1f}" for name in ("precision", "recall"))
     print(f"{drawn:,} answers: 95% intervals of {', '.join(ends)} points up and down, to expect")
-    print(f"{auditing.answers_for(found, HALF):,} answers: {100 * HALF:.0f} points for both")
+    print(f"{auditing.answers_for(design, HALF):,} answers: {100 * HALF:.0f} points for both")
 
 
 def _say_of_screen(screen: Mapping[str, Any] | None) -> None:
@@ -193,31 +202,38 @@ def _merge(folder: Path, files: Sequence[Path]) -> None:
     audit = read_json(folder / "audit.json")
     people = annotators.read_answers(files, audit)
     strata, sample = audit["strata"], audit["sample"]
-    merged = annotators.merge([each["id"] for each in sample], people)
+    merged = annotators.merge([drawn["id"] for drawn in sample], people)
     answers = annotators.counts(audit, merged)
     if missing := int((answers.read <= answers.unsure).sum()):
-        what = f"no yes or no yet in {missing} of {len(strata)} strata"
-        raise UserError(what, where=folder, do="answer more texts")
+        problem = f"no yes or no yet in {missing} of {len(strata)} strata"
+        raise UserError(problem, where=folder, do="answer more texts")
     columns = (np.array([row[key] for row in strata]) for key in ("texts", "listed", "likely"))
-    found = auditing.Strata(*columns)
-    estimates = auditing.estimates(found, answers, np.random.default_rng(audit["seed"]))
+    design = auditing.Strata(*columns)
+    estimates = auditing.estimates(design, answers, np.random.default_rng(audit["seed"]))
     pairs, unsure = annotators.agreement(people), int(answers.unsure.sum())
     print(f"{len(merged):,} of {len(sample):,} texts, {unsure:,} of them unsure")
-    for name, each in estimates.items():
+    for name, estimate in estimates.items():
         means = auditing.QUANTITIES[name]
-        print(f"  {name:<10}{each.value:.3f} [{each.low:.3f}, {each.high:.3f}]   {means}")
+        print(
+            f"  {name:<10}{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]   {means}"
+        )
     _say_of_screen(audit["screen"])
     for pair in pairs:
         print(f"  {_agreement(pair)}")
     labels = {
-        name: merged[each["id"]]
-        for each in sample
-        if merged.get(each["id"], annotators.UNSURE) != annotators.UNSURE
-        for name in (each["id"], *each["copies"])
+        name: merged[drawn["id"]]
+        for drawn in sample
+        if merged.get(drawn["id"], annotators.UNSURE) != annotators.UNSURE
+        for name in (drawn["id"], *drawn["copies"])
     }
     out = folder / "merged.json"
-    about = {"annotators": [*people], "agreement": pairs, "estimates": estimates, "unsure": unsure}
-    write_json(out, about | {"labels": labels})
+    summary = {
+        "annotators": [*people],
+        "agreement": pairs,
+        "estimates": estimates,
+        "unsure": unsure,
+    }
+    write_json(out, summary | {"labels": labels})
     print(f"{out}: the answers as labels, for mamushi rank --label {out}")
 
 

@@ -47,8 +47,8 @@ def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores
 
     texts, prior = pool.texts, settings["prior"]
     fold = stratified_folds(texts.domains == FORGET, settings["folds"], seed, pool.groups)
-    size = vocabulary(texts, pool.others)
-    both = counts(pool.others, np.ones(len(pool.others), dtype=bool), size)
+    size = vocabulary(texts, pool.contamination)
+    both = counts(pool.contamination, np.ones(len(pool.contamination), dtype=bool), size)
     both += counts(texts, np.ones(len(texts), dtype=bool), size)
     scores: Scores = [None] * len(texts)
     for number in range(settings["folds"]):

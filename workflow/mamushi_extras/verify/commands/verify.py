@@ -6,7 +6,7 @@ selector derives from, and for those that the expected values rest on.
 
 The exit code is 0 for a list that is what its manifest says to the last bit. It is 3 where another
 processor, device or version computed other bits here, and these rank as alike as refits of the
-scores do: all that does not depend on the machine was found to be the same, and the rest compared
+scores do: all that does not depend on the machine was outcome to be the same, and the rest compared
 statistically. It is 2 for a difference, of which the first is named.
 """
 
@@ -34,15 +34,15 @@ def run(args: argparse.Namespace) -> int:
     from mamushi_extras.verify.verification import verify
 
     manifest = args.list.with_suffix(".json")
-    found = verify(manifest)
-    for note in found.notes:
+    outcome = verify(manifest)
+    for note in outcome.notes:
         print(f"note: {note}")
-    if not found.statistics:
+    if not outcome.statistics:
         print(f"{manifest}: the list is what its manifest says")
         return 0
     exact = "examples, embeddings, settings, seed, code, ranks, ids, copies, budget, manifest"
     print(f"exactly the same: {exact}")
-    for line in found.statistics:
+    for line in outcome.statistics:
         print(f"statistically the same: {line}")
     print(f"{manifest}: the list is statistically what its manifest says")
     return STATISTICALLY
