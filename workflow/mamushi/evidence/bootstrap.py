@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mamushi.data.groups import Codes
 from mamushi.evidence.calibration import SLACK, Estimate, Scores
 from mamushi.evidence.frontier import (
     Array,
@@ -16,7 +17,7 @@ from mamushi.evidence.frontier import (
     Ranking,
     gain,
 )
-from mamushi.selection.metrics import NORMAL, Codes, clusters_of
+from mamushi.selection.metrics import NORMAL, clusters_of
 from mamushi.selection.removals import count
 
 LEVELS = (0.025, 0.975)

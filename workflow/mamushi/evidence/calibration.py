@@ -31,15 +31,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mamushi.data.groups import Codes
 from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, read_table
+from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.folds import stratified_folds
-from mamushi.selection.metrics import Codes
 from mamushi.selection.refits import HALVES, WHOLE, Refit, of_table
-
-Doubles = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 PARTS, PARTED = 5, 2**32 - 4
 """Of the texts, in the cross-fitting of the calibration, and the seed that deals them out, which is

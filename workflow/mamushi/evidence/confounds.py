@@ -15,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mamushi.data.groups import Codes
 from mamushi.data.labels import Labelled, read_labels
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, RETAIN, read_table
+from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.metrics import (
     NORMAL,
     TWICE,
-    Codes,
     auc_ends,
     average_ranks,
     clusters_of,
@@ -31,8 +32,6 @@ from mamushi.selection.metrics import (
     t_error,
 )
 
-Doubles = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Interval = tuple[float, float, float]
 """An estimate with the ends of its interval."""
 Row = dict[str, Any]

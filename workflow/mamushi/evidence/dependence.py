@@ -16,10 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.selection.metrics import Codes
-
-Doubles = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from mamushi.data.groups import Codes
+from mamushi.selection.arrays import Doubles, Mask
 
 NEAREST = 12
 """Spacings of a text."""

@@ -12,11 +12,9 @@ from mamushi.evidence.manifest import Calibrated
 from mamushi.evidence.verdict import auc_interval
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, read_table
+from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.crossfit import middle
 from mamushi.selection.metrics import auc, average_ranks
-
-Doubles = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 BINS = 15
 """Of the reliability curve."""

@@ -21,9 +21,9 @@ from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import DOMAINS, FORGET, RETAIN, read_table
 from mamushi.selection import pool as pools
+from mamushi.selection.arrays import Doubles
 from mamushi.selection.pool import Pool
 
-Doubles = NDArray[np.float64]
 Columns = Mapping[str, NDArray[np.floating[Any]] | NDArray[np.integer[Any]]]
 
 EXACT = 1024

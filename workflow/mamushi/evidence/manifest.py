@@ -12,15 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mamushi.data.groups import Codes
 from mamushi.errors import UserError
-from mamushi.evidence.calibration import Doubles, Scores
+from mamushi.evidence.calibration import Scores
 from mamushi.evidence.frontier import Frontier, ranking_of
 from mamushi.evidence.judgement import judge
 from mamushi.evidence.verdict import Texts, checks, dependence, share_bound, verdict
 from mamushi.io import schemas
 from mamushi.io.paths import beta as written
 from mamushi.io.tables import FORGET, read_metadata, read_table
-from mamushi.selection.metrics import Codes
+from mamushi.selection.arrays import Doubles
 from mamushi.selection.pool import Pool
 from mamushi.selection.removals import digest, removals
 

@@ -21,9 +21,10 @@ from mamushi.errors import UserError
 from mamushi.evaluation.crossing import first_crossing
 from mamushi.io.domains import FORGET
 from mamushi.lm.tokens import TokenSet
+from mamushi.selection.arrays import Doubles
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.removals import count
-from mamushi.selection.unigram import Doubles, counts, nll, vocabulary
+from mamushi.selection.unigram import counts, nll, vocabulary
 
 FOLDS = 5
 HALF_WIDTH = 0.15

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from mamushi.data.groups import independent
+from mamushi.data.groups import Codes, independent
 from mamushi.evidence.bootstrap import LEVELS, few_groups, resample
-from mamushi.evidence.calibration import Doubles, Estimate, Mask, Scores, logistic
+from mamushi.evidence.calibration import Estimate, Scores, logistic
 from mamushi.evidence.dependence import close_texts
 from mamushi.evidence.frontier import Array, phi, psi
+from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.metrics import (
     NORMAL,
-    Codes,
     auc,
     auc_ends,
     clusters_of,

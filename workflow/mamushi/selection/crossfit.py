@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from mamushi.running.progress import Progress
 from mamushi.running.threads import side_by_side
+from mamushi.selection.arrays import Doubles
 from mamushi.selection.folds import by_group, held_out, shared, stratified_folds
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.statistics import standard_scale, sums
-
-Doubles = NDArray[np.float64]
 
 # Set the seeds of other draws apart from those of the folds, whose numbers are small.
 REPEAT, HALF, SAMPLE = 2**32 - 1, 2**32 - 2, 2**32 - 6

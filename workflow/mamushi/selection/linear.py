@@ -20,10 +20,10 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from mamushi.data.scripts import spaced, units
 from mamushi.errors import UserError
+from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import Fit, Task
 from mamushi.selection.pool import Pool
 
-Doubles = NDArray[np.float64]
 Features = Any  # A dense or sparse matrix with a row for each example.
 
 STEPS = 5000  # Most of a solver; L-BFGS mostly needs fewer than two hundred.

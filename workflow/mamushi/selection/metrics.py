@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mamushi.data.groups import Codes
 from mamushi.selection.pool import Pool, Scored
 
-Codes = NDArray[np.int64]
 Clusters = tuple[Codes, Codes]
 """Codes of the groups of forget and of retain texts."""
 

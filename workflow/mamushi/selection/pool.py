@@ -20,8 +20,8 @@ from mamushi.io.shards import ranked
 from mamushi.io.tables import DOMAINS, FORGET, RETAIN, read_metadata, read_table
 from mamushi.registry import load, plugin
 from mamushi.rooms import additions
+from mamushi.selection.arrays import Doubles
 
-Doubles = NDArray[np.float64]
 Strings = NDArray[np.object_]
 
 COLUMNS = ("ids", "forget", "embeddings", "truth", "texts", "groups")

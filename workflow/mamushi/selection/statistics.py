@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mamushi.selection.arrays import Doubles
 from mamushi.selection.pool import Pool
-
-Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

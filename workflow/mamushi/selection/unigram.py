@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from mamushi.io.domains import FORGET
 from mamushi.lm.tokens import TokenSet
-
-Doubles = NDArray[np.float64]
+from mamushi.selection.arrays import Doubles
 
 PRIOR = 0.2
 """Tokens that each of the vocabulary is seen beside those of the texts. Chosen on one dataset and

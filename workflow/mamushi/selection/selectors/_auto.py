@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mamushi.registry import plugin
 from mamushi.running.threads import side_by_side
+from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import (
     Fit,
     Task,
@@ -23,9 +24,6 @@ from mamushi.selection.folds import balanced_weights, stratified_folds
 from mamushi.selection.linear import estimate_layers, estimate_ngrams, logistic, ngrams
 from mamushi.selection.metrics import auc_difference
 from mamushi.selection.pool import Pool, Scored
-
-Doubles = NDArray[np.float64]
-
 
 # Set the seeds of the inner folds and of the last fits apart from those of other draws.
 INNER, FINAL = 2**32 - 4, 2**32 - 5

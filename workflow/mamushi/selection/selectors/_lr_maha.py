@@ -4,14 +4,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mamushi.errors import UserError
+from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import Fit, Task, cross_fit
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.statistics import centroids
-
-Doubles = NDArray[np.float64]
 
 
 class Contrast(NamedTuple):

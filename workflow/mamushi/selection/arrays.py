@@ -1,0 +1,7 @@
+"""Types of arrays that rooms share."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Doubles = NDArray[np.float64]
+Mask = NDArray[np.bool_]
