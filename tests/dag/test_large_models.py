@@ -36,7 +36,7 @@ def words(tmp_path: Path) -> list[str]:
 
 def test_each_job_with_the_model_asks_for_eight_gpus(words: list[str], tmp_path: Path) -> None:
     said = run("-n", *words, directory=tmp_path).stdout
-    asked = re.findall(r"^(?:local)?rule (\w+):$.*?^    resources: (.*?)$", said, re.M | re.S)
+    asked = re.findall(r"^ *(?:local)?rule (\w+):$.*?^ +resources: (.*?)$", said, re.M | re.S)
     gpus = {rule: re.findall(r"\bgpu=(\d+)", resources) for rule, resources in asked}
     assert {rule for rule, count in gpus.items() if count} == {
         *("contaminate", "gold", "beta0", "embed", "retrain", "evaluate")
@@ -52,12 +52,12 @@ def test_eight_gpus_ask_for_what_their_shares_take(words: list[str], tmp_path: P
         # The state of 4.7 billion parameters that are trained, and no process has all 70.
         assert one[rule]["mem_mb"] > 400_000
         assert 62_000 < eight[rule]["mem_mb"] < 130_000
-    # What is trained waits 1.4 s in each step for what the others have: twice that is asked for.
-    for rule, most in {"evaluate": 0.2, "embed": 0.2, "beta0": 0.5, "retrain": 0.5}.items():
-        assert 0.125 < eight[rule]["runtime"] / one[rule]["runtime"] < most
+    # Half of their time is taken for waiting for what the others have of the model.
+    for rule in ("evaluate", "embed", "beta0", "retrain"):
+        assert 0.25 < eight[rule]["runtime"] / one[rule]["runtime"] < 0.3
     plan("--json", tmp_path / "plan.json", "--", *words, directory=tmp_path)
     planned = json.loads((tmp_path / "plan.json").read_text())["rules"]["beta0"]
-    assert 1 < eight["beta0"]["runtime"] * 60 / planned["wall_seconds"] < 4
+    assert 1 < eight["beta0"]["runtime"] * 60 / planned["wall_seconds"] < 5
 
 
 def _asked(words: list[str], folder: Path, gpus: int) -> dict[str, dict[str, int]]:
@@ -65,7 +65,7 @@ def _asked(words: list[str], folder: Path, gpus: int) -> dict[str, dict[str, int
     mine = folder / "mine.yaml"
     mine.write_text(yaml.safe_dump({**LARGE, "execution": {"gpus_per_job": gpus}}))
     found: dict[str, dict[str, int]] = {}
-    rule = re.compile(r"^(?:local)?rule (\w+):$.*?^    resources: (.*?)$", re.M | re.S)
+    rule = re.compile(r"^ *(?:local)?rule (\w+):$.*?^ +resources: (.*?)$", re.M | re.S)
     for name, resources in rule.findall(run("-n", *words, directory=folder).stdout):
         each = {key: int(n) for key, n in re.findall(r"\b(mem_mb|runtime)=(\d+)", resources)}
         found.setdefault(name, each)

@@ -30,10 +30,13 @@ def test_the_grid_has_lr_maha_and_studies_have_one_network(tmp_path: Path) -> No
 
 def test_what_is_unlearned_starts_from_the_contaminated_model(tmp_path: Path) -> None:
     jobs = counted(tmp_path, "unlearning", *ONE_SEED)
-    # Qwen on 20 Newsgroups, and Llama Instruct on Jigsaw for what models say.
+    # Qwen on 20 Newsgroups, and Llama Instruct on Jigsaw for what models say. The curves of
+    # retraining, which are in the table beside these, begin at beta 0.
     assert jobs["contaminate"] == jobs["gold"] == 2
-    assert "beta0" not in jobs
-    assert jobs["unlearn"] == 2 * 3 * 9
+    assert jobs["beta0"] == 1
+    # Each selector's curve of one or two unlearners, and the model of each that is asked.
+    assert jobs["retrain"] == 3 * 9 + 3
+    assert jobs["unlearn"] == 2 * 3 * 9 + 3
 
 
 @pytest.mark.slow
