@@ -135,22 +135,9 @@ def ranking(config: Config, selector: str) -> str:
     return pattern.replace("{selector}", selector)
 
 
-def rankings(config: Config, axes: Mapping[str, Any]) -> list[str]:
-    """Return the ranking of every cell and selector."""
-    patterns = [ranking(config, selector) for selector in axes["selectors"]]
-    return [pattern.format(**cell) for cell in cells(axes) for pattern in patterns]
-
-
 def predicted(config: Config) -> list[dict[str, Any]]:
     """Return the cells of the grid whose retraining can be predicted: those with a tokenizer."""
     return [run for run in cells(config["grid"]) if not no_language_model(config, run["model"])]
-
-
-def measurements(axes: Mapping[str, Any], pattern: str = paths.PERPLEXITY) -> list[str]:
-    """Return the perplexity of every cell, at its ends and at each budget, or what ``pattern`` has
-    of these models."""
-    ends = of_arms(axes, ("gold", "beta0"), pattern)
-    return ends + of_arms(axes, retrained_arms(axes), pattern)
 
 
 def sweeps(config: Config) -> list[dict[str, str]]:
@@ -161,13 +148,6 @@ def sweeps(config: Config) -> list[dict[str, str]]:
     return [dict(zip(names, pair, strict=True)) for pair in product(*lists)]
 
 
-def curve(config: Config, pair: Mapping[str, str], budgets: Iterable[float]) -> list[str]:
-    """Return the perplexities of a sweep: every seed's at ``budgets``."""
-    lists = {f"{name}s": [pair[name]] for name in ("dataset", "model", "unlearner", "selector")}
-    axes = {**config["unlearning"], **lists, "budgets": list(budgets)}
-    return of_arms(axes, unlearned_arms(axes))
-
-
 def swept(config: Config, pair: Mapping[str, str]) -> list[float]:
     """Return the budgets at which a pair is measured by this run: the configured ones and, where an
     earlier run measured these, the finer ones around the crossing that it chose."""
@@ -176,7 +156,9 @@ def swept(config: Config, pair: Mapping[str, str]) -> list[float]:
     if not path.is_file():
         return sorted(configured)
     sweep = read_json(path)
-    is_current = sweep["provenance"]["settings"]["budgets"] == configured
+    measured = sweep["provenance"]["settings"]
+    keys = ("budgets", "seeds", "fine", "target")
+    is_current = all(measured.get(key) == config["unlearning"][key] for key in keys)
     return sorted({*configured, *(sweep["added"] if is_current else ())})
 
 
@@ -190,13 +172,6 @@ def axes(config: Config, section: str) -> dict[str, Any]:
 def starts(config: Config, section: str) -> dict[str, str]:
     """Return by model of a section the endpoint from which unlearning starts."""
     return {model: arms.start(config, model) for model in config[section]["models"]}
-
-
-def ends(config: Config, dataset: str, model: str, unlearners: Iterable[str]) -> list[str]:
-    """Return the perplexities at both ends of all curves: the start, the gold standard, and each
-    unlearner on the whole forget set."""
-    names = dict.fromkeys([arms.start(config, model), "gold", *map(arms.whole, unlearners)])
-    return of_arms({**config["unlearning"], "datasets": [dataset], "models": [model]}, names)
 
 
 def require_lists(config: Config) -> None:
@@ -215,27 +190,3 @@ def require_lists(config: Config) -> None:
 def shown(config: Config) -> list[dict[str, Any]]:
     """Return one run per dataset and model, the first seed's: what figures of a single run show."""
     return list(cells({**config["grid"], "seeds": config["grid"]["seeds"][:1]}))
-
-
-def require_paths(config: Config, datasets: Iterable[str], models: Iterable[str]) -> None:
-    """Raise ``ConfigError`` with a line for each of these datasets and models, about to be read,
-    that has no path and cannot be downloaded.
-
-    A dry run does without the paths; a real run must not get as far as its first job.
-    """
-    lines = []
-    for dataset in datasets:
-        definition = config["datasets"][dataset]
-        loader = plugin("dataset", definition["kind"])
-        for key, names in loader.files.items():
-            if definition[key] is None and not loader.downloads:
-                raw = f"a folder with {', '.join(names)}" if names else "the raw file"
-                lines.append(f"datasets.{dataset}.{key}: {UNSET} {raw}")
-    for model in models:
-        definition = config["models"][model]
-        if "embeddings" in definition:
-            if definition["embeddings"]["path"] is None:
-                lines.append(f"models.{model}.embeddings.path: {UNSET} a file of vectors")
-        elif definition["source"] is None:
-            lines.append(f"models.{model}.source: {UNSET} a model's folder, or its id on the hub")
-    refuse(lines)

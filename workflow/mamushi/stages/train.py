@@ -143,6 +143,8 @@ def finetune(
     from mamushi.lm.training import finetune
     from mamushi.unlearning.trunk import starting_from
 
+    if removal is not None and spans is not None:
+        raise UserError("gives both a list and spans", where="--spans", do="give one of them")
     training = settings.training
     section = read_tokens(tokens, examples, settings.section, training.max_length)
     removed = _removed(removal)
