@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mamushi.config import arms, counts
+from mamushi.config import arms
+from mamushi.data.counts import require_texts
 from mamushi.io import paths
 from mamushi.io.files import read_json
 
@@ -62,4 +63,4 @@ def check_counts(config: Config, dataset: str, needs: Any) -> None:
     path = Path(paths.DATA_CARD.format(dataset=dataset))
     if path.is_file():
         sections = read_json(path)["counts"]["sections"]
-        counts.check(dataset, needs, sections.get("inference", {}))
+        require_texts(dataset, needs, sections.get("inference", {}))

@@ -16,8 +16,8 @@ from typing import Any
 
 from mamushi.config import grid
 from mamushi.config.grid import Config
-from mamushi.config.sources import is_gguf
 from mamushi.io import paths
+from mamushi.io.model_files import is_gguf
 
 TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("rates.json").read_text("utf-8"))
 """What is known beforehand: how fast GPUs and a processor are, and the sizes of public models and

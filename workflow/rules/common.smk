@@ -8,13 +8,15 @@ from functools import cache, partial
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 
-from mamushi.config import arms, counts, grid, layers, selectors
+from mamushi.config import arms, grid, selectors
 from mamushi.config.complete import complete
-from mamushi.config.sources import files, is_gguf, unlabelled
-from mamushi.data import rows
+from mamushi.config.layers import check_layers
+from mamushi.config.sources import files, unlabelled
+from mamushi.data import counts, rows
 from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi.io.files import read_json
+from mamushi.io.model_files import is_gguf
 from mamushi.registry import plugins
 from mamushi.running.stage import stages
 from mamushi.stages.analyses import scored_selectors
@@ -39,7 +41,7 @@ def explained(function, *args):
 # Snakemake lists the files of the command line first, and lays them over its own.
 overriding = workflow.overwrite_configfiles
 base_files = dict.fromkeys(reversed(workflow.configfiles[len(overriding) :]))
-explained(layers.check, [*reversed(base_files), *overriding])
+explained(check_layers, [*reversed(base_files), *overriding])
 config.update(explained(complete, config))
 explained(rows.check, config)
 explained(arms.require_current)

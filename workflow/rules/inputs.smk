@@ -83,11 +83,39 @@ def evidence_of_cells():
     ]
 
 
+def measurements(axes, pattern=paths.PERPLEXITY):
+    """The perplexity of every cell, at its ends and at each budget, or what else they have."""
+    ends = grid.of_arms(axes, ["gold", "beta0"], pattern)
+    return ends + grid.of_arms(axes, grid.retrained_arms(axes), pattern)
+
+
+def rankings(axes):
+    """The ranking of every cell and selector, of texts or of tokens."""
+    patterns = [grid.ranking(config, selector) for selector in axes["selectors"]]
+    return [pattern.format(**cell) for cell in grid.cells(axes) for pattern in patterns]
+
+
+def curve(pair, budgets):
+    """The perplexities of a sweep: every seed's at these budgets."""
+    names = ("dataset", "model", "unlearner", "selector")
+    axes = {f"{name}s": [pair[name]] for name in names} | {"budgets": budgets}
+    axes["seeds"] = config["unlearning"]["seeds"]
+    return grid.of_arms(axes, grid.unlearned_arms(axes))
+
+
+def curve_ends(dataset, model, unlearners):
+    """The perplexities at both ends of all curves: the start, the gold standard, and each unlearner
+    on the whole forget set."""
+    names = [arms.start(config, model), "gold", *map(arms.whole, unlearners)]
+    axes = {**config["unlearning"], "datasets": [dataset], "models": [model]}
+    return grid.of_arms(axes, dict.fromkeys(names))
+
+
 def first_sweep(pair):
     """A sweep at the configured budgets, with the ends that all selectors share."""
     return [
-        *grid.ends(config, pair["dataset"], pair["model"], [pair["unlearner"]]),
-        *grid.curve(config, pair, config["unlearning"]["budgets"]),
+        *curve_ends(pair["dataset"], pair["model"], [pair["unlearner"]]),
+        *curve(pair, config["unlearning"]["budgets"]),
     ]
 
 
@@ -97,7 +125,7 @@ def sweeps():
     return [
         path
         for pair in grid.sweeps(config)
-        for path in grid.curve(config, pair, grid.swept(config, pair))
+        for path in curve(pair, grid.swept(config, pair))
     ]
 
 
@@ -109,7 +137,7 @@ def retrained_curves():
         of_pair = {**axes, "datasets": [dataset], "models": [model]}
         curves += grid.of_arms(of_pair, ["beta0"])
         curves += grid.of_arms(of_pair, grid.retrained_arms(axes))
-        curves += grid.ends(config, dataset, model, axes["unlearners"])
+        curves += curve_ends(dataset, model, axes["unlearners"])
     return measured(axes, curves)
 
 
@@ -223,16 +251,34 @@ OF_CELL = {
 }
 
 
-def require_inputs(jobs):
-    """Every dataset and model that a job is about to read has a path."""
+def without_path(jobs):
+    """Lines on the datasets and models that these jobs are about to read and that have no path."""
+    # Another workflow that imports the rules may put words before their names.
+    examples = [job for job in jobs if job.rule.name.endswith("examples")]
     reading = ("model_card", "import_embeddings")
-    explained(
-        grid.require_paths,
-        config,
-        # Another workflow that imports the rules may put words before their names.
-        sorted({j.wildcards.dataset for j in jobs if j.rule.name.endswith("examples")}),
-        sorted({j.wildcards.model for j in jobs if j.rule.name.endswith(reading)}),
-    )
+    for name in sorted({job.wildcards.dataset for job in examples}):
+        dataset = config["datasets"][name]
+        loader = plugins("dataset")[dataset["kind"]]
+        for key, names in loader.files.items():
+            if dataset[key] is None and not loader.downloads:
+                raw = f"a folder with {', '.join(names)}" if names else "the raw file"
+                yield f"datasets.{name}.{key}: {grid.UNSET} {raw}"
+    opened = [job for job in jobs if job.rule.name.endswith(reading)]
+    for name in sorted({job.wildcards.model for job in opened}):
+        model = config["models"][name]
+        if "embeddings" in model:
+            if model["embeddings"]["path"] is None:
+                yield f"models.{name}.embeddings.path: {grid.UNSET} a file of vectors"
+        elif model["source"] is None:
+            yield (
+                f"models.{name}.source: {grid.UNSET} a model's folder, or its id on the hub"
+            )
+
+
+def require_inputs(jobs):
+    """Every dataset and model that a job is about to read has a path. A dry run does without; a
+    real run must not get as far as its first job."""
+    explained(grid.refuse, without_path(jobs))
 
 
 def say_finer():
@@ -246,7 +292,7 @@ def say_finer():
     missing = [
         path
         for pair, budgets in zip(pairs, chosen)
-        for path in grid.curve(config, pair, budgets)
+        for path in curve(pair, budgets)
         if not os.path.exists(path)
     ]
     if missing:

@@ -6,8 +6,8 @@
 # one's scores tell the domains apart.
 rule tables:
     input:
-        measurements=lambda wildcards: measured(GRID, grid.measurements(GRID)),
-        scores=lambda wildcards: grid.rankings(config, GRID),
+        measurements=lambda wildcards: measured(GRID, measurements(GRID)),
+        scores=lambda wildcards: rankings(GRID),
     output:
         sad=in_report("sad", "Tables"),
         sad_summary=in_report("sad_summary", "Tables"),
@@ -30,11 +30,9 @@ rule tables:
 use rule tables as study_tables with:
     input:
         measurements=lambda wildcards: measured(
-            axes := config["studies"][wildcards.study], grid.measurements(axes)
+            axes := config["studies"][wildcards.study], measurements(axes)
         ),
-        scores=lambda wildcards: grid.rankings(
-            config, config["studies"][wildcards.study]
-        ),
+        scores=lambda wildcards: rankings(config["studies"][wildcards.study]),
     output:
         sad=paths.STUDY_TABLE_CSV.replace("{table}", "sad"),
         verdict=paths.STUDY_SAD_VERDICT,
@@ -50,8 +48,8 @@ rule effects:
     input:
         lambda wildcards: [
             *examples_of(GRID["datasets"]),
-            *grid.measurements(GRID, paths.NLL),
-            *grid.measurements(GRID, paths.CARD),
+            *measurements(GRID, paths.NLL),
+            *measurements(GRID, paths.CARD),
         ],
     output:
         csv=in_report("effects", "Tables"),
@@ -73,7 +71,7 @@ rule subgroups:
     input:
         lambda wildcards: [
             *examples_of(GRID["datasets"]),
-            *grid.measurements(GRID, paths.NLL),
+            *measurements(GRID, paths.NLL),
             *grid.removals(selectors.of_texts(config, GRID)),
         ],
     output:

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from mamushi import registry
 from mamushi.config import arms, grid
 from mamushi.config.complete import complete
-from mamushi.config.describe import hints, keys, meanings, sections_in
+from mamushi.config.describe import hints, meanings, sections_in
 from mamushi.config.kinds import defaults
 from mamushi.config.sections import configuration
 from mamushi.config.selectors import selector_settings
@@ -24,12 +24,13 @@ from mamushi.registry import plugins
 from tests.support.configurations import ROOT, Config, laid_over, minimal, paper
 
 JIGSAW = ("train.csv", "test.csv", "test_labels.csv")
+PAGE: dict[str, Any] = runpy.run_path(str(ROOT / "docs/keys.py"))
+keys = PAGE["keys"]
 SECTIONS = ["data", "tokens", "training", "embedding", "evaluation", "execution"]
 
 
 def test_the_schema_for_editors_is_valid_and_takes_what_the_program_takes() -> None:
-    page: dict[str, Any] = runpy.run_path(str(ROOT / "docs/keys.py"))
-    rule = page["schema"]()
+    rule = PAGE["schema"]()
     Draft202012Validator.check_schema(rule)
     Draft202012Validator(rule).validate(paper())
     assert rule["properties"]["training"]["properties"]["epochs"]["description"]
@@ -267,15 +268,6 @@ def test_what_is_left_is_asked_of_the_grids_cells() -> None:
     assert full["unlearners"]["salun"]["training"] == full["unlearning"]["training"]
 
 
-def test_a_room_beside_the_core_has_keys_of_its_own() -> None:
-    config = minimal()
-    assert complete(config)["datasets"]["made"]["planted"] is None
-    config["datasets"]["made"]["planted"] = {"texts": 3}
-    config["models"]["tiny"]["pretraining"]["domains"] = ["retain"]
-    planted = {"texts": 3, "repeats": [1, 4, 16]}
-    assert complete(config)["datasets"]["made"]["planted"] == planted
-
-
 def test_a_second_version_of_an_unlearner_has_a_training_of_its_own() -> None:
     config = minimal()
     matched = {"kind": "neggrad_plus", "training": {"steps": "matched"}}
@@ -315,7 +307,9 @@ def test_a_default_is_declared_once() -> None:
     """A key with its meaning and its default that several sections have is declared in one, from
     which the others have it."""
     declared: dict[tuple[str, str, str], set[str]] = {}
-    sections = [configuration(), *sections_below(configuration())]
+    entries = [section for sections in PAGE["ENTRIES"].values() for section in sections]
+    sections = [configuration(), *entries]
+    sections += [below for section in sections for below in sections_below(section)]
     sections += [found.section for kind in registry.FOLDERS for found in plugins(kind).values()]
     for section in sections:
         for base in section.__mro__:

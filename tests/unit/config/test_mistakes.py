@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mamushi.config.complete import ConfigError, complete
+from mamushi.config.complete import complete
+from mamushi.config.reading import ConfigError
 from tests.support.configurations import ROOT, Config, minimal, paper
 
 MISTAKES = """
@@ -84,7 +85,8 @@ datasets.mine = {"kind": "table"}
 datasets.mine = {"kind": "table", "forget": {"column": "label"}}
     datasets.mine.forget: allowed is one of: column and values, where, like, terms
 datasets.jigsaw.sections.inference = 1.0
-    datasets.jigsaw.sections: the shares sum to 1.5; they must sum to 1
+    datasets.jigsaw.sections: the shares (contamination 0.5, inference 1) sum to 1.5; they must
+    sum to 1
 models.mine = {}
     models.mine.source: missing; a model has a source (folder, GGUF file or hub id), or a
 models.mine = {"family": "llama", "pretraining": {"datasets": ["jigsaw"]}, "source": "a/b"}

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.config.counts import Need
+from mamushi.data.counts import Need
 from mamushi.data.duplicates import key
-from mamushi.data.examples import build
+from mamushi.data.examples import build_examples
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
 from mamushi.io import schemas
@@ -28,7 +28,7 @@ def test_every_step_is_counted() -> None:
     texts = [" one ", "ONE", "  ", "both", "Both", long, long + " tail", "two", "three", "four"]
     forget = [True, True, True, True, False, False, False, False, True, True]
     raw = raw_of(texts, forget, dropped={"unlabelled": 4})
-    table, duplicates, counts = build(raw, {"inference": 1.0}, {"forget": 2, "retain": None}, DATA)
+    table, duplicates, counts = build_examples(raw, {"inference": 1.0}, {"forget": 2, "retain": None}, DATA)
     # Of the four forget texts that are kept, the limit leaves two; it leaves the copies alone.
     gone = {"id1": ("id0", "exact", "ONE"), "id6": ("id5", "near", long + " tail")}
     gone |= {"id3": (None, "cross_post", "both"), "id4": (None, "cross_post", "Both")}
@@ -59,7 +59,7 @@ def test_labels_and_ratio_follow_their_rows() -> None:
         labels={"list": ["A", "-", "B", "C"], "array": np.array([1, 0, 2, 3])},
         log_density_ratio=np.array([0.1, 9.0, 0.2, 0.3]),
     )
-    table, duplicates, _ = build(raw, {"inference": 1.0}, NO_LIMIT, DATA)
+    table, duplicates, _ = build_examples(raw, {"inference": 1.0}, NO_LIMIT, DATA)
     assert duplicates.num_rows == 0
     assert table["id"].to_pylist() == ["id0", "id2", "id3"]
     assert table["label_list"].to_pylist() == ["A", "B", "C"]
@@ -72,8 +72,8 @@ def test_copies_stay_where_they_are_not_to_be_dropped() -> None:
     texts = [words, words.upper(), words + " x", "a b c", "A b c", "d e f"]
     raw = raw_of(texts, [True] * 4 + [False] * 2)
     given = raw, {"inference": 1.0}, NO_LIMIT, DATA
-    assert build(*given)[0].num_rows == 2
-    table, duplicates, counts = build(*given, drop_duplicates=False)
+    assert build_examples(*given)[0].num_rows == 2
+    table, duplicates, counts = build_examples(*given, drop_duplicates=False)
     assert (table.num_rows, duplicates.num_rows) == (6, 0)
     assert {each["step"]: sum(each["dropped"].values()) for each in counts["steps"]} == {
         **{"read": 0, "empty": 0, "exact_duplicates": 0},
@@ -87,7 +87,7 @@ def test_a_text_that_was_trained_on_is_not_evaluated_on() -> None:
         [True, False, True, False, True],
         section=[None, None, "evaluation", "evaluation", "evaluation"],
     )
-    table, _, counts = build(raw, {"inference": 1.0}, NO_LIMIT, DATA)
+    table, _, counts = build_examples(raw, {"inference": 1.0}, NO_LIMIT, DATA)
     assert dict(zip(table["id"].to_pylist(), table["section"].to_pylist(), strict=True)) == {
         "id0": "inference",
         "id1": "inference",
@@ -120,7 +120,7 @@ def test_bad_rows(
     texts: list[str], forget: list[bool], changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UserError, match=message):
-        build(raw_of(texts, forget, **changes), PAPER, NO_LIMIT, DATA)
+        build_examples(raw_of(texts, forget, **changes), PAPER, NO_LIMIT, DATA)
 
 
 def test_stage_writes_table_and_card_and_the_same_bytes_again(
@@ -216,7 +216,7 @@ def test_real_newsgroups(shared: Path) -> None:
     path = str(shared / "data/20ng/20news-bydate.tar.gz")
     loader = plugin("dataset", "newsgroups").defaults | {"path": path}
     raw = load("dataset", "newsgroups").load(loader, UNUSED)
-    table, _, counts = build(raw, PAPER, NO_LIMIT, DATA | {"max_characters": 1_000_000})
+    table, _, counts = build_examples(raw, PAPER, NO_LIMIT, DATA | {"max_characters": 1_000_000})
     assert counts["read"] == 18_846
     check_examples(table, raw, PAPER, groups=20)
     assert [sum(step["dropped"].values()) for step in counts["steps"]] == [0, 515, 77, 53, 0, 0]
@@ -228,6 +228,6 @@ def test_real_jigsaw(shared: Path) -> None:
     loader = {"path": str(shared / "data/jigsaw")}
     raw = load("dataset", "jigsaw").load(loader, UNUSED)
     shares = {"contamination": 0.5, "inference": 0.5}
-    table, _, counts = build(raw, shares, NO_LIMIT, DATA | {"max_characters": 1_000_000})
+    table, _, counts = build_examples(raw, shares, NO_LIMIT, DATA | {"max_characters": 1_000_000})
     assert counts["read"] == 20_000
     check_examples(table, raw, shares, groups=2)

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_files
 
-from mamushi.config.complete import ConfigError, complete
+from mamushi.config.complete import complete
 from mamushi.config.describe import meanings
+from mamushi.config.reading import ConfigError
 from mamushi.data import rows
-from mamushi.data.examples import build
+from mamushi.data.examples import build_examples
 from mamushi.data.loaders import jigsaw, newsgroups, table
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
@@ -113,7 +114,7 @@ def test_jigsaw_graded(tmp_path: Path, forget: list[str], ranked: list[str], lef
 
 def test_the_card_counts_what_jigsaws_grade_leaves_out(tmp_path: Path) -> None:
     raw = load_jigsaw(jigsaw_folder(tmp_path, train=GRADED), forget=["toxic"])
-    counts = build(raw, {"inference": 1.0}, {"forget": None, "retain": None}, CLEANING)[2]
+    counts = build_examples(raw, {"inference": 1.0}, {"forget": None, "retain": None}, CLEANING)[2]
     assert (counts["read"], counts["left_out"]) == (5 + 3, dict(raw.dropped))
     assert counts["steps"][0]["kept"] == {"forget": 4, "retain": 2}
 
@@ -376,7 +377,7 @@ def test_a_dry_run_tells_a_bad_expression_and_a_column_that_csv_lacks(tmp_path: 
             "models": {"lab": {"source": None, "contaminated": True}},
         }
         try:
-            rows.check(complete(config))
+            rows.check_datasets(complete(config))
         except ConfigError as error:
             return error.lines
         return []

@@ -54,7 +54,7 @@ def find_vectors(source: str) -> str:
 
 def find_model(source: str) -> str:
     """Return a model's source as YAML and, of one on the hub, its commit."""
-    from mamushi.config.sources import source_mistake
+    from mamushi.io.model_files import source_mistake
 
     path = Path(source).expanduser()
     mistake = source_mistake(str(path)) if path.exists() else None

@@ -316,8 +316,9 @@ def _describe(
 ) -> dict[str, Any]:
     """Print what the table and the model are; return counts and the budgets that suit them, if none
     were ``chosen``."""
-    from mamushi.config.complete import ConfigError, complete
-    from mamushi.data.examples import build
+    from mamushi.config.complete import complete
+    from mamushi.config.reading import ConfigError
+    from mamushi.data.examples import build_examples
     from mamushi.io.domains import INFERENCE
     from mamushi.io.tables import FORGET, RETAIN
     from mamushi.registry import load
@@ -330,7 +331,7 @@ def _describe(
         refuse_numbers(raw.texts, settings)
         # Near duplicates, which take minutes in a large table, are left to the run.
         exact = {**full["data"], "near_duplicates": None}
-        table, copies, counts = build(raw, settings["sections"], settings["limit"], exact)
+        table, copies, counts = build_examples(raw, settings["sections"], settings["limit"], exact)
         n_ranked = counts["sections"][INFERENCE]
         settle_budgets(config, dataset, chosen, counts)
     except ConfigError as error:
@@ -377,7 +378,8 @@ def _describe_screen(
     config: dict[str, Any], columns: list[str], chosen: list[float] | None
 ) -> dict[str, Any]:
     """Do the same of a corpus that has a screen, which only the run reads: that takes long."""
-    from mamushi.config.complete import ConfigError, complete
+    from mamushi.config.complete import complete
+    from mamushi.config.reading import ConfigError
 
     (dataset,), (model,) = (config[name].values() for name in ("datasets", "models"))
     try:
@@ -401,8 +403,8 @@ def settle_budgets(
 ) -> dict[str, Any]:
     """Give a configuration the budgets that suit ``text_counts``, those of ``build``, if none were
     ``chosen``, and return it completed. Raises ``ConfigError`` for too few texts."""
-    from mamushi.config import counts
     from mamushi.config.complete import complete
+    from mamushi.data.counts import needs, require_texts
     from mamushi.io.domains import FORGET, INFERENCE
 
     ranked = text_counts["sections"][INFERENCE]
@@ -413,7 +415,7 @@ def settle_budgets(
     config["grid"]["budgets"] = [*(chosen or fitting or usual)]
     full = complete(config)
     groups = text_counts.get("groups", {}).get("inference")
-    counts.check(dataset, counts.needs(full, dataset), ranked, groups)
+    require_texts(dataset, needs(full, dataset), ranked, groups)
     return full
 
 

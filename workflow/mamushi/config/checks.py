@@ -20,8 +20,9 @@ from mamushi.config.selectors import (
     reads_layers,
     scores_both,
 )
-from mamushi.config.sources import is_gguf, raw_paths, source_mistake
+from mamushi.config.sources import raw_paths
 from mamushi.errors import instead
+from mamushi.io.model_files import is_gguf, source_mistake
 from mamushi.registry import plugin, plugins
 from mamushi.rooms import additions
 

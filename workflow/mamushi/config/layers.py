@@ -13,7 +13,7 @@ from typing import Any
 from mamushi.config.reading import ConfigError
 
 
-def check(files: Sequence[str | Path]) -> None:
+def check_layers(files: Sequence[str | Path]) -> None:
     """Raise ``ConfigError`` with a line for each mistake in the ``files``, of which each is merged
     into those before it."""
     import yaml

@@ -10,18 +10,18 @@ from decimal import Decimal
 from typing import Any
 
 from mamushi.config.checks import datasets_used
-from mamushi.config.complete import ConfigError
+from mamushi.config.reading import ConfigError
 from mamushi.data import readers
 from mamushi.data.expression import parse
 from mamushi.data.readers import Table, check_text, name_at, name_of
 from mamushi.errors import UserError
 from mamushi.io.domains import SECTIONS
 
-SHOWN = 10
+_SHOWN = 10
 """Values of a column that a message lists."""
 
 
-def check(config: Mapping[str, Any]) -> None:
+def check_datasets(config: Mapping[str, Any]) -> None:
     """Raise ``ConfigError`` with a line for each table of a completed configuration that has a bad
     expression or, in CSV and TSV, lacks a column."""
     lines = []
@@ -29,7 +29,7 @@ def check(config: Mapping[str, Any]) -> None:
         settings = config["datasets"][name]
         if settings["kind"] == "table":
             try:
-                columns = needed(settings)
+                columns = needed_columns(settings)
                 if settings["path"] is not None:
                     quote = settings.get("quote") is None
                     readers.check_header(settings["path"], columns, quote=quote)
@@ -39,7 +39,7 @@ def check(config: Mapping[str, Any]) -> None:
         raise ConfigError(lines)
 
 
-def needed(settings: Mapping[str, Any]) -> list[str]:
+def needed_columns(settings: Mapping[str, Any]) -> list[str]:
     """Return the columns that the settings of the loader ``table`` name. Raises ``UserError`` for a
     bad expression."""
     single = [settings[key] for key in ("text", "id", "section")]
@@ -49,7 +49,7 @@ def needed(settings: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(name for name in columns if name is not None))
 
 
-def rows(table: Table, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
+def raw_columns(table: Table, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return columns of ``Raw`` by the settings of the loader ``table``: ``ids``, ``texts``,
     ``forget`` (None where a row is of neither domain), ``section``, and ``group``, empty without a
     column of groups.
@@ -173,7 +173,7 @@ def _among(table: Table, column: str, values: Sequence[Any], filled: bool) -> li
         else:
             same = {cell for cell in present if _spells(cell, value)}
         if not same:
-            do = f"its values are {', '.join(sorted(present)[:SHOWN])}"
+            do = f"its values are {', '.join(sorted(present)[:_SHOWN])}"
             where = f"{table.file}, column {column!r}"
             raise UserError(f"no row has the value {name_of(value)!r}", where=where, do=do)
         matching |= same

@@ -13,6 +13,7 @@ import json
 import os
 import time
 import zlib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -44,6 +45,12 @@ def of(path: str | os.PathLike[str]) -> str:
         _kept_digests()[key] = digest
         _keep(key, digest)
     return digest
+
+
+def content_digests(paths: Iterable[str]) -> dict[str, str]:
+    """Return the SHA-256 by name of files that come from outside, so that another one runs again
+    what reads it, whatever its date; a dry run does without those that are not there yet."""
+    return {os.path.basename(path): of(path) for path in paths if os.path.isfile(path)}
 
 
 def of_text(text: str) -> str:

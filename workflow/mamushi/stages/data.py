@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from mamushi import rooms
-from mamushi.config import sources
 from mamushi.config.kinds import Section
 from mamushi.config.models import Columns
+from mamushi.config.sources import files
 from mamushi.errors import UserError
+from mamushi.io.digests import content_digests
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output, typed
 from mamushi.stages._models import Config
@@ -51,7 +52,7 @@ class Examples(Section):
             limit=definition["limit"],
             data=config["data"],
             drop_duplicates=definition["drop_duplicates"],
-            inputs=sources.contents(sources.files(definition)),
+            inputs=content_digests(files(definition)),
         )
 
     def plug_ins(self) -> Sequence[str]:
@@ -76,8 +77,8 @@ def examples(
     workflow hands over what they take in the environment, where Snakemake does not look for
     changes.
     """
-    from mamushi.config.counts import Need, check
-    from mamushi.data.examples import build
+    from mamushi.data.counts import Need, require_texts
+    from mamushi.data.examples import build_examples
     from mamushi.data.examples import card as data_card
     from mamushi.io import schemas
     from mamushi.io.domains import INFERENCE
@@ -87,7 +88,7 @@ def examples(
 
     try:
         raw = load("dataset", settings.kind).load(settings.loader, cache)
-        table, copies, counts = build(
+        table, copies, counts = build_examples(
             raw,
             settings.sections,
             settings.limit,
@@ -101,7 +102,7 @@ def examples(
     needs = json.loads(os.environ.get("MAMUSHI_NEEDS", "{}")).get(settings.dataset, [])
     in_inference = counts["sections"].get(INFERENCE, {})
     groups = counts.get("groups", {}).get("inference")
-    check(settings.dataset, [Need(*need) for need in needs], in_inference, groups)
+    require_texts(settings.dataset, [Need(*need) for need in needs], in_inference, groups)
     write_table(examples, schemas.EXAMPLES, table, metadata=dict(raw.extra_metadata))
     # So that a removal list can tell that it joins what belongs together, and what its ids are.
     digest = sha256(examples)
@@ -152,7 +153,7 @@ class ImportEmbeddings(Section):
         """Return where the vectors are, with the digest of their file."""
         embeddings = config["models"][model]["embeddings"]
         paths = [embeddings["path"]] if embeddings["path"] else []
-        return typed(cls, embedding=embeddings, inputs=sources.contents(paths))
+        return typed(cls, embedding=embeddings, inputs=content_digests(paths))
 
 
 def import_embeddings(

@@ -6,8 +6,9 @@ import os
 
 from mamushi.config import grid
 from mamushi.config.kinds import Section
-from mamushi.config.sources import MODEL_FILES, contents
 from mamushi.errors import UserError
+from mamushi.io.digests import content_digests
+from mamushi.io.model_files import MODEL_FILES
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Config
 
@@ -42,7 +43,7 @@ class ModelCard(Section):
             source=definition["source"],
             revision=definition["revision"],
             contaminated=definition["contaminated"],
-            inputs=contents(model_files(config, model)),
+            inputs=content_digests(model_files(config, model)),
         )
 
 
@@ -82,7 +83,7 @@ class Convert(Section):
         return cls(
             name=model,
             contaminated=definition["contaminated"],
-            inputs=contents([definition["source"]]),
+            inputs=content_digests([definition["source"]]),
         )
 
 

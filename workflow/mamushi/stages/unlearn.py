@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mamushi.config import arms
 from mamushi.config.sections import UnlearnTraining
-from mamushi.config.sources import contents
+from mamushi.io.digests import content_digests
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output, typed
 from mamushi.stages._models import (
@@ -71,7 +71,7 @@ class Unlearn(Trains, Cell):
                 key: definition[key] for key in plugin("unlearner", definition["kind"]).settings
             },
             training=definition["training"],
-            inputs=contents([path] if path else []),
+            inputs=content_digests([path] if path else []),
         )
 
     def plug_ins(self) -> Sequence[str]:

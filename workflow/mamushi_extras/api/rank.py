@@ -25,35 +25,37 @@ from numpy.typing import NDArray
 from mamushi.commands import advise, init
 from mamushi.commands._embedder import find_model
 from mamushi.config import selectors
-from mamushi.config.complete import ConfigError, complete
+from mamushi.config.complete import complete
+from mamushi.config.reading import ConfigError
 from mamushi.config.sections import Execution
-from mamushi.config.sources import is_gguf, unlabelled
-from mamushi.data.examples import build
+from mamushi.config.sources import unlabelled
+from mamushi.data.examples import build_examples
 from mamushi.data.labels import labels_of
 from mamushi.data.loaders.table import raw_of
 from mamushi.data.raw import Raw, check_unique
-from mamushi.data.rows import needed
+from mamushi.data.rows import needed_columns
 from mamushi.data.vectors import aligned
 from mamushi.errors import UserError
 from mamushi.evidence import advice, bootstrap
-from mamushi.evidence.calibration import Scores, ratio_of
-from mamushi.evidence.confounds import texts_of
+from mamushi.evidence.calibration import RatioScores, ratio_of
+from mamushi.evidence.confounds import text_properties
 from mamushi.evidence.frontier import ranking_of
-from mamushi.evidence.judgement import ADVICE, separation
-from mamushi.evidence.manifest import Calibrated, Ranked, calibrate, manifest
+from mamushi.evidence.judgement import ADVICE_WORDS, separation
+from mamushi.evidence.manifest import Calibrated, Ranked, calibrate_pool, manifest
 from mamushi.evidence.predicted import NoPrediction, Proxy, predictions
 from mamushi.evidence.ranking import excerpt, glimpse
-from mamushi.evidence.stability import rankings, stability
+from mamushi.evidence.stability import rankings, stability_columns
 from mamushi.io import paths, schemas
 from mamushi.io.domains import INFERENCE
+from mamushi.io.model_files import is_gguf
 from mamushi.io.tables import write_table
 from mamushi.lm.tokens import TokenSet, read_tokens
 from mamushi.registry import load, plugin
 from mamushi.running.stage import Job, stages
 from mamushi.running.threads import as_in_a_command
 from mamushi.selection.pool import Pool, pool_of, read_pool, scored_of, table_of
-from mamushi.selection.refits import Refit, refits
-from mamushi.selection.removals import budget_of, removals, share_of, text_digests
+from mamushi.selection.refits import Refit, make_refits
+from mamushi.selection.removals import budget_of, removal_list, share_of, text_digests
 from mamushi.stages.analyses import frontier_budgets
 from mamushi_extras.api.frames import WHERE, Frame, examples_of, in_files, mark, names_of, vectors
 from mamushi_extras.pages.ranking_page import render
@@ -137,7 +139,7 @@ def _read(
     try:
         full = complete(config)
         settings = full["datasets"][DATASET]
-        columns = source.read(needed(settings), marks)
+        columns = source.read(needed_columns(settings), marks)
         texts = columns.columns[settings["text"]]
         if None in texts:
             place = columns.places[texts.index(None)]
@@ -149,7 +151,7 @@ def _read(
             names = [*raw.ids]
         init.refuse_numbers(raw.texts, settings)
         splitting = settings["sections"], settings["limit"], full["data"]
-        examples, duplicates, counts = build(raw, *splitting)
+        examples, duplicates, counts = build_examples(raw, *splitting)
         full = init.settle_budgets(config, DATASET, budgets, counts)
     except ConfigError as error:
         raise UserError(error.lines[0]) from None
@@ -239,7 +241,7 @@ def _embed(config: Mapping[str, Any], examples: pa.Table) -> tuple[Pool, TokenSe
 class RemovalList:
     """What to remove at a budget: ``ids`` of texts (without a column of ids, numbers of rows from
     1), first to go first, and of their ``copies``. ``act`` says what to do with it, in one word of
-    ``judgement.ADVICE``, and ``verdict`` why."""
+    ``judgement.ADVICE_WORDS``, and ``verdict`` why."""
 
     budget: float
     ids: list[str]
@@ -372,7 +374,7 @@ class Ranking:
         share = self.share and f"{share_text(self.share)} of the corpus is of the domain"
         values: dict[str, Any] = {"ranking": self, "total": len(table), "shown": rows}
         values |= {"share": share, "of": "texts of the corpus" if share else "forget texts"}
-        return render("cell", words=ADVICE, **values)
+        return render("cell", words=ADVICE_WORDS, **values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -410,12 +412,12 @@ class _Cell:
             scored = load("selector", kind).score(pool, settings, self.seed)
             if number["whole"]:
                 options = (settings, self.seed, number["whole"], number["halves"])
-                refitted = refits(self.pool, kind, *options, refitted)
+                refitted = make_refits(self.pool, kind, *options, refitted)
             self.by_selector[selector] = table_of(self.pool, scored), refitted
         return self.by_selector[selector]
 
     @cached_property
-    def ratio(self) -> tuple[Scores, Sequence[NDArray[np.float64]]]:
+    def ratio(self) -> tuple[RatioScores, Sequence[NDArray[np.float64]]]:
         """Return what the ratio is estimated from."""
         name = self.config["removal"]["ratio"]
         return ratio_of(*self.scored(name), f"selectors.{name}")
@@ -425,9 +427,9 @@ class _Cell:
         """Return the estimated ratio of every text."""
         name, evidence = self.config["removal"]["ratio"], self.config["evidence"]
         options = (self.ratio, self.pool, name, evidence["resamples"], self.seed)
-        return calibrate(self.scored(name)[0], *options, refitted=evidence["refits"]["whole"] > 0)[
-            0
-        ]
+        return calibrate_pool(
+            self.scored(name)[0], *options, refitted=evidence["refits"]["whole"] > 0
+        )[0]
 
     def ranking(self, selector: str) -> Ranking:
         """Return the ranking of a selector with its lists."""
@@ -435,8 +437,8 @@ class _Cell:
             return self.of_corpus(selector)
         scores, refitted = self.scored(selector)
         budgets = self.config["grid"]["budgets"]
-        _, stable = stability(*rankings(scores, refitted), budgets)
-        texts = texts_of(labels_of(self.examples), self.duplicates, scores["id"].to_pylist())
+        _, stable = stability_columns(*rankings(scores, refitted), budgets)
+        texts = text_properties(labels_of(self.examples), self.duplicates, scores["id"].to_pylist())
         stable["separation"] = separation(scores, refitted, texts)
         compared = selectors.comparison(self.config, selector)
         by_chance = selectors.by_chance(self.config)[selector]
@@ -458,8 +460,8 @@ class _Cell:
         with contextlib.suppress(UserError):
             likely = float(share_of(of.likely, len(of.order)))
             budgets = sorted({*budgets, likely})
-        _, stable = stability(*rankings(table, refitted), budgets)
-        texts = texts_of(labels_of(self.examples), self.duplicates, scores["id"].to_pylist())
+        _, stable = stability_columns(*rankings(table, refitted), budgets)
+        texts = text_properties(labels_of(self.examples), self.duplicates, scores["id"].to_pylist())
         separates = separation(scores, refitted, texts)
         lists = {}
         for beta in budgets:
@@ -472,7 +474,7 @@ class _Cell:
 
     def listed(self, scores: pa.Table, beta: float, expected: Mapping[str, Any]) -> RemovalList:
         """Return the list at a budget, of which ``expected`` is the manifest."""
-        table = removals(scores, self.duplicates, budget_of(beta, scores))
+        table = removal_list(scores, self.duplicates, budget_of(beta, scores))
         texts = pa.array(text_digests([self.examples], table["id"].to_pylist()), pa.string())
         table = table.append_column("text_sha256", texts).select(schemas.REMOVALS.schema.names)
         ids, copies = (table[name].to_pylist() for name in ("id", "copies"))
@@ -489,7 +491,7 @@ class _Cell:
         scores = replace(self.ratio[0], groups=self.calibrated.codes("group"))
         options = frontier_budgets(self.config), self.config["evidence"]["resamples"]
         with as_in_a_command():
-            rows, relative = bootstrap.frontier(scores, ranks, *options, self.seed)
+            rows, relative = bootstrap.frontier_with_gain(scores, ranks, *options, self.seed)
         rows = [{**self.named, **row} for row in rows]
         return advice.with_relative(rows, relative, self.calibrated.withheld)
 

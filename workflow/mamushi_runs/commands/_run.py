@@ -227,8 +227,8 @@ def check(
     with options among its ``words`` or with a folder's own file, is left to it: None."""
     from snakemake.utils import update_config
 
-    from mamushi.config import layers
     from mamushi.config.complete import complete
+    from mamushi.config.layers import check_layers
     from mamushi.data import rows
 
     check_files("--configfile", configfiles)
@@ -240,11 +240,11 @@ def check(
     files = [*configfiles]
     if any(item.get("extends") == "paper" for item in content):
         content, files = [read(paper), *content], [paper, *files]
-    layers.check(files)
+    check_layers(files)
     merged: dict[str, Any] = {}
     for item in (*content, options or {}):
         update_config(merged, item)
-    rows.check(full := complete(merged))
+    rows.check_datasets(full := complete(merged))
     return full
 
 

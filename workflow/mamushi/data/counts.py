@@ -15,7 +15,7 @@ from mamushi.config.selectors import chain
 from mamushi.config.sources import unlabelled
 from mamushi.io.domains import DOMAINS
 
-FOLDS = ".folds"
+_FOLDS = ".folds"
 """How the key of a need of folds ends."""
 
 
@@ -44,7 +44,7 @@ def needs(config: Mapping[str, Any], dataset: str) -> list[Need]:
         for name in [link for selector in selectors for link in chain(config, selector)]:
             folds = config["selectors"][name].get("folds")
             if folds is not None:
-                key, least = f"selectors.{name}{FOLDS}", 4 if folds == 2 else folds
+                key, least = f"selectors.{name}{_FOLDS}", 4 if folds == 2 else folds
                 by_key[key] = Need(key, folds, least, least, "lower it")
         # A budget as it is written: 1/0.07 is no whole number, and 1/0.1 is 10.
         key, beta = f"{where}.budgets", min(axes["budgets"])
@@ -55,7 +55,7 @@ def needs(config: Mapping[str, Any], dataset: str) -> list[Need]:
     return list(by_key.values())
 
 
-def check(
+def require_texts(
     dataset: str,
     settings_needs: Iterable[Need],
     texts: Mapping[str, int],
@@ -65,7 +65,7 @@ def check(
     section, by domain, do not meet; where there are ``groups``, folds need as many of these."""
     lines = []
     for need in settings_needs:
-        by_group = groups is not None and need.key.endswith(FOLDS)
+        by_group = groups is not None and need.key.endswith(_FOLDS)
         counts, unit = (groups or {}, "groups of ") if by_group else (texts, "")
         for domain, least in zip(DOMAINS, (need.forget, need.retain), strict=True):
             count = counts.get(domain, 0)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.config.complete import ConfigError, complete
-from mamushi.config.counts import check, needs
+from mamushi.config.complete import complete
+from mamushi.config.reading import ConfigError
+from mamushi.data.counts import needs, require_texts
 from mamushi.errors import UserError
 from mamushi.selection.folds import stratified_folds
 
@@ -31,7 +32,7 @@ def config(**changes: Any) -> dict[str, Any]:
 
 def told(given: dict[str, Any], forget: int, retain: int, dataset: str = "a") -> list[str]:
     try:
-        check(dataset, needs(given, dataset), {"forget": forget, "retain": retain})
+        require_texts(dataset, needs(given, dataset), {"forget": forget, "retain": retain})
     except ConfigError as error:
         return [line.partition(":")[0] for line in error.lines]
     return []
@@ -39,7 +40,7 @@ def told(given: dict[str, Any], forget: int, retain: int, dataset: str = "a") ->
 
 def test_the_line_says_what_to_do() -> None:
     with pytest.raises(ConfigError) as caught:
-        check("a", needs(config(), "a"), {"forget": 3, "retain": PLENTY})
+        require_texts("a", needs(config(), "a"), {"forget": 3, "retain": PLENTY})
     assert caught.value.lines == [
         "selectors.mamushi.folds: 5 takes at least 5 forget texts, and the inference section of "
         "the dataset 'a' has 3; lower it, or give it more texts",

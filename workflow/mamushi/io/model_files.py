@@ -1,0 +1,63 @@
+"""What can be told at a glance of a model's folder or GGUF file, before anything opens it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mamushi.io import tabular
+
+GGUF_VERSIONS = (2, 3)
+"""Those that the package gguf reads."""
+PICKLE_ENDINGS = (".bin", ".pt", ".pth", ".ckpt")
+"""Endings of weights that are not opened."""
+MODEL_FILES = (".json", ".model", ".txt", ".jinja", ".safetensors")
+"""Endings of the files in a model's folder that are looked at."""
+
+
+def is_gguf(model: Mapping[str, Any]) -> bool:
+    """Return whether a model's source is a GGUF file, going by its name."""
+    return str(model.get("source") or "").lower().endswith(".gguf")
+
+
+def source_mistake(source: str) -> str | None:
+    """Return what tells at a glance that a GGUF file or a folder holds no model to be opened."""
+    path = Path(source)
+    if is_gguf({"source": source}):
+        return _no_gguf(path)
+    return _no_folder(path) if path.is_dir() else None
+
+
+def _no_folder(path: Path) -> str | None:
+    names = [file.name for file in path.iterdir()]
+    if "config.json" not in names:
+        if "adapter_config.json" in names:
+            error = "this folder holds adapters (LoRA), and not the model that they belong to"
+            return f"{error}; merge them into it (merge_and_unload), and give what that saves"
+        return "this folder holds no model (no config.json); give what save_pretrained wrote"
+    pickled = [name for name in names if name.endswith(PICKLE_ENDINGS)]
+    if pickled and not any(name.endswith(".safetensors") for name in names):
+        return (
+            f"its weights are pickle files ({pickled[0]}), which can run code when they are "
+            "opened; save it as safetensors, as save_pretrained does"
+        )
+    return None
+
+
+def _no_gguf(path: Path) -> str | None:
+    """Return what tells a file from a GGUF file, by its first 8 bytes."""
+    if not path.is_file():
+        return tabular.no_file(path)
+    try:
+        with path.open("rb") as file:
+            head = file.read(8)
+    except OSError as error:
+        return str(error.strerror)
+    if len(head) < 8 or head[:4] != b"GGUF":
+        return "it does not start as a GGUF file does; download it again"
+    version = int.from_bytes(head[4:], "little")
+    if version not in GGUF_VERSIONS:
+        readable = " and ".join(map(str, GGUF_VERSIONS))
+        return f"its GGUF version, {version}, cannot be read; {readable} can"
+    return None
