@@ -12,7 +12,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from mamushi.config.sections import Data, Limit
-from mamushi.data.examples import build
+from mamushi.data.examples import build_examples
 from mamushi.io.tables import FORGET
 from mamushi.registry import load, plugin
 from mamushi.selection.pool import Pool
@@ -34,7 +34,7 @@ def corpus(args: argparse.Namespace) -> Pool:
     the texts of a group are not independent."""
     settings = {**plugin("dataset", args.kind).defaults, "path": str(args.path), **args.settings}
     raw = load("dataset", args.kind).load(settings, Path("unused"))
-    table, _, _ = build(raw, {"inference": 1.0}, vars(Limit()), vars(Data()))
+    table, _, _ = build_examples(raw, {"inference": 1.0}, vars(Limit()), vars(Data()))
     frame = table.to_pandas().sample(frac=1, random_state=0)
     alone = frame["group"].where(frame["group"].notna(), frame["id"])
     frame = frame[~alone.duplicated()].sort_values("id")

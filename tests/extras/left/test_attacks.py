@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from mamushi.selection.metrics import TWICE, placements, sampling_variance
+from mamushi.selection.metrics import DELONG_FACTOR, placements, sampling_variance
 from mamushi_extras.left.attacks import (
     ATTACKS,
     Measure,
@@ -82,7 +82,7 @@ def test_one_seeds_interval_is_that_of_delong() -> None:
     model[:150] += 0.5
     found = compare([scored(model, gold, 150)], auc)
     placed = placements(model, np.arange(400) < 150)
-    error = np.sqrt(sampling_variance(*placed) / TWICE)
+    error = np.sqrt(sampling_variance(*placed) / DELONG_FACTOR)
     assert found.model.value == pytest.approx(placed[0].mean())
     assert (found.model.high - found.model.low) / 2 == pytest.approx(1.976 * error, rel=0.15)
     assert found.difference.value == pytest.approx(found.model.value - found.gold.value)

@@ -17,7 +17,7 @@ import pytest
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evaluation.masking import mask
-from mamushi.evidence.ranking import Ranking, excerpt, read_ranking, texts_of
+from mamushi.evidence.ranking import SelectorRanking, excerpt, read_ranking, read_texts_of
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_metadata, read_table
 from mamushi_extras.pages import ranking_page as module
@@ -78,9 +78,9 @@ def test_an_excerpt_is_folded_masked_and_cut() -> None:
 
 def made(texts: dict[str, str], **named: Any) -> dict[str, Any]:
     ids = list(texts)
-    first = Ranking(ids, np.linspace(1, 0, len(ids)))
+    first = SelectorRanking(ids, np.linspace(1, 0, len(ids)))
     again = np.array([[3, 2, 1], [2, 1, 3]])[:, : len(ids)]
-    second = Ranking(ids[::-1], np.linspace(2, 1 / 3, len(ids)), again)
+    second = SelectorRanking(ids[::-1], np.linspace(2, 1 / 3, len(ids)), again)
     rankings = {"one": first, "two": second}
     return page_data(rankings, lambda wanted: [texts[i] for i in wanted], [0.1, 0.5], named)
 
@@ -143,12 +143,18 @@ def test_of_many_texts_the_page_has_ends_cuts_and_a_sample() -> None:
 
 
 def test_a_page_of_a_part_has_the_ranks_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    others = {"one": Ranking(["a", "b"], np.zeros(2)), "two": Ranking(["a", "c"], np.zeros(2))}
+    others = {
+        "one": SelectorRanking(["a", "b"], np.zeros(2)),
+        "two": SelectorRanking(["a", "c"], np.zeros(2)),
+    }
     with pytest.raises(UserError, match=r"'one' and 'two' rank other examples, such as 'b'"):
         page_data(others, lambda ids: [""] * len(ids), [0.1], {})
     monkeypatch.setattr(module, "MOST", 48)
     ids = [f"i{i:03d}" for i in range(100)]
-    one, two = Ranking(ids, np.linspace(1, 0, 100)), Ranking(ids[::-1], np.linspace(1, 0, 100))
+    one, two = (
+        SelectorRanking(ids, np.linspace(1, 0, 100)),
+        SelectorRanking(ids[::-1], np.linspace(1, 0, 100)),
+    )
     asked: list[str] = []
 
     def texts(wanted: Sequence[str]) -> list[str]:
@@ -223,9 +229,9 @@ def folder(tmp_path: Path) -> Path:
 def test_the_stage_writes_the_same_page_twice(folder: Path) -> None:
     ranked = read_ranking(folder / "two.parquet")
     assert (ranked.ids, ranked.scores.tolist()) == (["c", "a", "b"], [9.0, 3.0, 2.0])
-    assert texts_of(folder / "e.parquet", ["b", "a"]) == ["y", "damn"]
+    assert read_texts_of(folder / "e.parquet", ["b", "a"]) == ["y", "damn"]
     with pytest.raises(UserError, match=r"has no example 'z'"):
-        texts_of(folder / "e.parquet", ["a", "z"])
+        read_texts_of(folder / "e.parquet", ["a", "z"])
     assert rank_page(folder) == 0
     once = (folder / "out.html").read_bytes()
     assert rank_page(folder) == 0

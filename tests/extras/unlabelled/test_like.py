@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mamushi.config.complete import complete
-from mamushi.data.examples import build
+from mamushi.data.examples import build_examples
 from mamushi.data.loaders.table import load
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
@@ -56,7 +56,7 @@ def loaded(
 
 
 def examples_of(raw: Raw, full: dict[str, Any]) -> Any:
-    return build(raw, {"inference": 1.0}, {"forget": None, "retain": None}, full["data"])
+    return build_examples(raw, {"inference": 1.0}, {"forget": None, "retain": None}, full["data"])
 
 
 def test_examples_lie_behind_the_corpus(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_answers_make_examples_and_wanted_texts_of_the_corpus(tmp_path: Path) ->
     assert gone == [{"id": "10", "kept_id": "9", "reason": "exact"}]
     # So too where copies stay.
     every = {"inference": 1.0}, {"forget": None, "retain": None}, full["data"]
-    table = build(raw, *every, drop_duplicates=False)[0].to_pylist()
+    table = build_examples(raw, *every, drop_duplicates=False)[0].to_pylist()
     assert [row["id"] for row in table if row[GIVEN] == "wanted"][:3] == ["8", "9", "10"]
 
 

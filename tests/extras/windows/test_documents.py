@@ -9,7 +9,7 @@ import numpy as np
 from mamushi.registry import load, plugin
 from mamushi.selection.crossfit import Task
 from mamushi.selection.metrics import auc
-from mamushi.selection.pool import Pool, Scored, rank
+from mamushi.selection.pool import Pool, Scored, rank_forget
 from mamushi_extras.windows.documents import DOCUMENT, of_documents, with_best_windows
 
 CODES = np.array([0, 1, 0, 1, 2, 2, 2])
@@ -28,7 +28,7 @@ def test_a_document_has_the_mean_ratio_of_its_windows() -> None:
     wanted = [np.log(np.exp(OWN[code == CODES]).mean()) for code in CODES]
     np.testing.assert_allclose(found.scores, wanted, rtol=1e-5)
     # Document after document.
-    assert rank(pool(), found).tolist() == [0, 2, 1, 3]
+    assert rank_forget(pool(), found).tolist() == [0, 2, 1, 3]
 
 
 def test_a_document_by_chance_or_in_an_order_is_that_of_one_window() -> None:

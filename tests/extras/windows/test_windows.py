@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mamushi.config.sections import Data, Limit
-from mamushi.data.examples import build
+from mamushi.data.examples import build_examples
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
 from mamushi_extras.windows.windows import divided, document_of, span_of, spans
@@ -87,7 +87,9 @@ def documents() -> Raw:
 
 def built(action: str) -> tuple[Any, Any, Any]:
     how = {"inference": 1.0}, vars(Limit()), vars(Data()) | {"near_duplicates": 0.4}
-    table, copies, counts = build(divided(documents(), CUT | {"action": action}, True), *how)
+    table, copies, counts = build_examples(
+        divided(documents(), CUT | {"action": action}, True), *how
+    )
     return table.to_pylist(), copies.to_pylist(), counts
 
 

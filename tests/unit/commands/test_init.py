@@ -139,7 +139,7 @@ def test_it_says_what_it_sees_and_writes_what_the_workflow_reads(
     }
     assert "40 rows; 3 rows of neither are left out" in text
     full = complete(given)
-    looked_at.check(full)
+    looked_at.check_datasets(full)
     raw = load("dataset", "table").load(full["datasets"]["my-tweets"], tmp_path)
     assert raw.dropped == {"neither forget nor retain": 3}
     # The same again is no change; another one is not written over without a word.

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mamushi.data.examples import build
+from mamushi.data.examples import build_examples
 from mamushi.data.loaders import newsgroups
-from mamushi.data.sections import split
+from mamushi.data.sections import split_sections
 from mamushi.errors import UserError
 from mamushi.io.files import read_json
 from mamushi.io.schemas import EXAMPLES
@@ -51,8 +51,8 @@ def test_a_thread_is_in_one_section_and_the_shares_hold() -> None:
     forget, strata, groups = threads(1000, 0)
     rows = forget, strata, [None] * 1000, PAPER, 0
     # As they were drawn before there were groups, most are in two.
-    assert straddling(split(*rows), groups) > 60
-    sections = split(*rows, groups)
+    assert straddling(split_sections(*rows), groups) > 60
+    sections = split_sections(*rows, groups)
     assert straddling(sections, groups) == 0
     for domain in (True, False):
         own = sections[forget == domain]
@@ -83,13 +83,13 @@ def test_no_group_straddles_sections(
     forget, strata, groups = (list(column) for column in zip(*rows, strict=True))
     shares = {name: part / sum(parts) for name, part in zip(PAPER, parts, strict=True)}
     given_to = np.array(forget), strata, [None] * len(rows), shares, seed
-    sections = split(*given_to, groups)
+    sections = split_sections(*given_to, groups)
     assert straddling(sections, groups) == 0
     assert {shares[name] > 0 for name in sections} == {True}
-    assert sections.tolist() == split(*given_to, groups).tolist()
+    assert sections.tolist() == split_sections(*given_to, groups).tolist()
     # Names of groups that nobody shares change nothing.
     alone = [str(row) for row in range(len(rows))]
-    assert split(*given_to).tolist() == split(*given_to, alone).tolist()
+    assert split_sections(*given_to).tolist() == split_sections(*given_to, alone).tolist()
 
 
 def test_without_groups_sections_are_as_before() -> None:
@@ -98,7 +98,7 @@ def test_without_groups_sections_are_as_before() -> None:
     forget, strata = rng.random(n) < 0.3, [f"s{i}" for i in rng.integers(0, 40, n)]
     ready = [None if each < 0.9 else "evaluation" for each in rng.random(n)]
     for groups in ((), [None] * n):
-        drawn = " ".join(split(forget, strata, ready, PAPER, 3, groups))
+        drawn = " ".join(split_sections(forget, strata, ready, PAPER, 3, groups))
         assert hashlib.sha256(drawn.encode()).hexdigest()[:16] == "af3bfafb52c5f9a5"
 
 
@@ -108,7 +108,7 @@ def test_a_group_follows_those_that_come_with_a_section() -> None:
     section = ["inference", "inference", None, None, None, None]
     groups = ["a", "b", "a", "b", None, None]
     raw = raw_of(words, forget, section=section, group=groups)
-    table, _, counts = build(raw, {"evaluation": 1.0}, NO_LIMIT, DATA)
+    table, _, counts = build_examples(raw, {"evaluation": 1.0}, NO_LIMIT, DATA)
     assert table["section"].to_pylist() == ["inference"] * 4 + ["evaluation"] * 2
     assert table["group"].to_pylist() == groups
     assert counts["groups"] == {
@@ -175,7 +175,7 @@ def test_a_group_with_two_sections() -> None:
     raw = raw_of(["x", "y", "z"], [True, False, True], section=section, group=group)
     message = "row 3: group 'a' is in the section 'evaluation' here, and in 'inference' in row 1"
     with pytest.raises(UserError, match=message):
-        build(raw, PAPER, NO_LIMIT, DATA)
+        build_examples(raw, PAPER, NO_LIMIT, DATA)
 
 
 def test_the_key_is_a_setting_only_where_it_is_given() -> None:
@@ -240,7 +240,7 @@ def test_real_threads_are_in_one_section(shared: Path) -> None:
     for group in ("thread", None):
         given_to = plugin("dataset", "newsgroups").defaults | {"path": path, "group": group}
         raw = load("dataset", "newsgroups").load(given_to, UNUSED)
-        found[group] = build(raw, PAPER, NO_LIMIT, DATA | {"max_characters": 1_000_000})
+        found[group] = build_examples(raw, PAPER, NO_LIMIT, DATA | {"max_characters": 1_000_000})
     table, _, counts = found["thread"]
     groups = table["group"].to_pylist()
     assert counts["groups"].items() >= {"groups": 2801, "largest": 94, "texts": 12_795}.items()

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from mamushi.data import readers
 from mamushi.data.expression import parse
-from mamushi.data.numbers import Half, Narrow, Single, cells
-from mamushi.data.rows import infer, rows
+from mamushi.data.numbers import Half, Narrow, Single, arrow_cells
+from mamushi.data.rows import infer, raw_columns
 from mamushi.errors import UserError
 from mamushi_extras.api.frames import Frame
 
@@ -69,13 +69,13 @@ def test_a_constant_has_the_precision_of_the_column(
         number = float(constant) if kind == "float16" else eval(constant)
         expected = SIGNS[sign](number, array) if turned else SIGNS[sign](array, number)
     text = f"{constant} {sign} x" if turned else f"x {sign} {constant}"
-    assert held(text, {"x": cells(pa.array(array))}) == expected.tolist()
+    assert held(text, {"x": arrow_cells(pa.array(array))}) == expected.tolist()
     if kind != "float16" and not turned:
         # Whose own `in` compares doubles, so that none is in a list of decimals.
         assert pd.DataFrame({"x": array}).eval(text).tolist() == expected.tolist()
         if sign == "==":
             member = f"x in [-1e9, {constant}]"
-            assert held(member, {"x": cells(pa.array(array))}) == expected.tolist()
+            assert held(member, {"x": arrow_cells(pa.array(array))}) == expected.tolist()
 
 
 @settings(max_examples=400)
@@ -113,7 +113,7 @@ def test_arithmetic_has_the_precision_that_numpy_gives_it(
             result = apply(first, second if with_column else number)
         expected = compare(result, number)
     text = f"x {step} {'y' if with_column else repr(number)} {sign} {number!r}"
-    columns = {"x": cells(pa.array(first)), "y": cells(pa.array(second))}
+    columns = {"x": arrow_cells(pa.array(first)), "y": arrow_cells(pa.array(second))}
     assert held(text, columns) == expected.tolist()
     plain = f"x {sign} y"
     assert held(plain, columns) == compare(first, second).tolist()
@@ -127,7 +127,7 @@ def test_arithmetic_has_the_precision_that_numpy_gives_it(
 )
 def test_decimals_are_exact(column: list[Decimal], sign: str, constant: str, by: int) -> None:
     compare, exact = SIGNS[sign], Decimal(constant)
-    there = {"d": cells(pa.array([*column, exact], pa.decimal128(12, 4)))}
+    there = {"d": arrow_cells(pa.array([*column, exact], pa.decimal128(12, 4)))}
     known = [*column, exact]
     assert held(f"d {sign} {constant}", there) == [compare(it, exact) for it in known]
     assert held(f"{constant} {sign} -d", there) == [compare(exact, -it) for it in known]
@@ -140,7 +140,8 @@ def test_decimals_are_exact(column: list[Decimal], sign: str, constant: str, by:
     ]
     # Of floating point they take the precision.
     floats = {
-        name: cells(pa.array(list(map(float, known)), name)) for name in ("float32", "float64")
+        name: arrow_cells(pa.array(list(map(float, known)), name))
+        for name in ("float32", "float64")
     }
     for column_of_floats in floats.values():
         assert all(held("d == f", there | {"f": column_of_floats}))
@@ -165,7 +166,7 @@ def test_digits_beyond_a_double_count() -> None:
 
 @pytest.mark.parametrize("kind", FLOATS)
 def test_nan_is_null_and_unlike_any_number(kind: str) -> None:
-    there = {"x": cells(pa.array(np.array([math.nan, 1, -math.inf], kind)))}
+    there = {"x": arrow_cells(pa.array(np.array([math.nan, 1, -math.inf], kind)))}
     frame = pd.DataFrame({"x": np.array([math.nan, 1, -math.inf], kind)})
     for sign in SIGNS:
         assert held(f"x {sign} 1", there) == frame.eval(f"x {sign} 1").tolist()
@@ -178,7 +179,7 @@ def test_nan_is_null_and_unlike_any_number(kind: str) -> None:
 
 
 def test_an_empty_cell_beside_nan_stays_a_mistake() -> None:
-    null, nan = cells(pa.array([None, math.nan], pa.float32()))
+    null, nan = arrow_cells(pa.array([None, math.nan], pa.float32()))
     assert null is None and parse("x >= 0.5").holds({"x": nan}, "") is False
     with pytest.raises(UserError, match="column 'x' is empty"):
         parse("x >= 0.5").holds({"x": null}, "row 1")
@@ -207,12 +208,12 @@ def test_what_cannot_be_compared_is_told(text: str, row: dict[str, Any], said: s
 def test_dates_are_compared_with_text_that_says_one() -> None:
     days = pa.array(pd.to_datetime(["2019-12-31", "2020-01-01"]))
     for kind in (pa.date32(), pa.timestamp("ms"), pa.timestamp("ns")):
-        there = {"day": cells(days.cast(kind))}
+        there = {"day": arrow_cells(days.cast(kind))}
         assert held("day >= '2020-01-01'", there) == [False, True]
         assert held("'2020-01-01' == day", there) == [False, True]
         assert held("day in ['2020-01-01', '2021-01-01']", there) == [False, True]
         assert held("day < day", there) == [False, False]
-    zoned = {"day": cells(days.cast(pa.timestamp("ms", "UTC")))}
+    zoned = {"day": arrow_cells(days.cast(pa.timestamp("ms", "UTC")))}
     assert held("day >= '2020-01-01T01:00:00+01:00'", zoned) == [False, True]
 
 
@@ -289,16 +290,16 @@ def test_a_value_of_a_column_is_what_others_print(tmp_path: Path) -> None:
     )
     table = readers.read(tmp_path / "a.parquet", ["x", "text"])
     settings = {"text": "text", "id": None, "section": None, "group": "x", "retain": None}
-    found = rows(table, settings | {"forget": {"column": "x", "values": [0.7]}})
+    found = raw_columns(table, settings | {"forget": {"column": "x", "values": [0.7]}})
     assert found["forget"] == [tenth == 0.7 for tenth in TENTHS]
     assert found["group"] == [str(tenth) for tenth in TENTHS]
 
 
 def test_lists_of_narrow_numbers_have_their_values() -> None:
     for kind in (pa.list_(pa.float32()), pa.large_list(pa.float32()), pa.list_(pa.float32(), 2)):
-        there = {"many": cells(pa.array([[0.7, None], [0.1, 0.3]], kind))}
+        there = {"many": arrow_cells(pa.array([[0.7, None], [0.1, 0.3]], kind))}
         assert held("0.7 in many", there) == [True, False]
-    halves = cells(pa.array([[0.5]], pa.list_(pa.float16())))
+    halves = arrow_cells(pa.array([[0.5]], pa.list_(pa.float16())))
     assert all(isinstance(it, Narrow) for it in halves[0])
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mamushi.data import readers, rewriting
-from mamushi.data.matching import Removal
+from mamushi.data.matching import RowRemoval
 from mamushi.data.rewriting import Rewritten, rewrite
 from mamushi.errors import UserError
 from mamushi.io.files import part_of, sha256
@@ -27,7 +27,7 @@ BOM = b"\xef\xbb\xbf"
 def without(data: Path, ids: list[str], *, column: str = "id", quote: bool = True) -> Path:
     """Return where ``data`` was written to without the rows of these ids."""
     out = data.with_name(f"clean-{data.name}")
-    rewrite(data, out, Removal(ids, column), quote=quote)
+    rewrite(data, out, RowRemoval(ids, column), quote=quote)
     return out
 
 
@@ -106,19 +106,19 @@ def test_what_was_read_and_written_is_returned(tmp_path: Path) -> None:
         assert not (tmp_path / "out").exists()
         seen.append(done)
 
-    done = rewrite(data, tmp_path / "out", Removal(["4", "8"], "id"), record=record)
+    done = rewrite(data, tmp_path / "out", RowRemoval(["4", "8"], "id"), record=record)
     assert seen == [done] and (done.rows_read, done.rows_written) == (9, 7)
     assert done.read == {path.name: sha256(path) for path in data.iterdir()}
     assert done.written == {path.name: sha256(path) for path in (tmp_path / "out").iterdir()}
     assert readers.read(data, ["id"]).digests == done.read
     one = tmp_path / "a.parquet"
     pq.write_table(pa.table({"id": ["1", "2"]}), one)
-    done = rewrite(one, tmp_path / "b.parquet", Removal(["1"], "id"))
+    done = rewrite(one, tmp_path / "b.parquet", RowRemoval(["1"], "id"))
     assert done.read == readers.read(one, ["id"]).digests == {"a.parquet": sha256(one)}
     assert done.written == {"b.parquet": sha256(tmp_path / "b.parquet")}
 
 
-class Meddling(Removal):
+class Meddling(RowRemoval):
     """One during which something happens to the file that is read."""
 
     happens: Callable[[], object] = staticmethod(lambda: None)
@@ -192,7 +192,7 @@ def test_a_result_with_other_rows_is_not_kept(
     whole = rewriting._written
     monkeypatch.setattr(rewriting, "_written", lambda *of: (whole(*of)[0] - 1, "digest"))
     with pytest.raises(RuntimeError, match="3 rows were read and 1 go, but 1 were written"):
-        rewrite(data, out, Removal(["1"], "id"))
+        rewrite(data, out, RowRemoval(["1"], "id"))
     assert [*tmp_path.iterdir()] == [data]
 
 
@@ -209,7 +209,7 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
     for part in (left, running):
         (part / "deep").mkdir(parents=True)
         (part / "deep" / "a.csv").write_text("id\n")
-    rewrite(data, out, Removal(["1"], "id"))
+    rewrite(data, out, RowRemoval(["1"], "id"))
     assert not left.exists() and running.exists()
     assert (out / "a.csv").read_text() == "id\n2\n"
 
@@ -220,6 +220,6 @@ def test_what_lies_beside_a_table_is_copied(tmp_path: Path) -> None:
     (data / "a.csv").write_text("id\n1\n2\n")
     for name in ("README.md", "LICENSE", "images/1.png", ".gitattributes", "_SUCCESS"):
         (data / name).write_text("x")
-    rewrite(data, out, Removal(["1"], "id"))
+    rewrite(data, out, RowRemoval(["1"], "id"))
     left = sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
     assert left == ["LICENSE", "README.md", "a.csv", "images/1.png"]

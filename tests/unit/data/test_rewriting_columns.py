@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mamushi.data import footers, readers
-from mamushi.data.matching import Removal
+from mamushi.data.matching import RowRemoval
 from mamushi.data.rewriting import rewrite
 from mamushi.errors import UserError
 from tests.support.workflow import ROOT
@@ -25,7 +25,7 @@ VIEW = pa.string_view()
 
 
 def without(data: Path, ids: list[str], out: Path) -> Path:
-    rewrite(data, out, Removal(ids, "id"))
+    rewrite(data, out, RowRemoval(ids, "id"))
     return out
 
 
@@ -41,7 +41,7 @@ def test_a_file_of_another_program_keeps_its_schema(tmp_path: Path, name: str) -
     trees = []
     for path in (data, out):
         with path.open("rb") as handle:
-            trees.append(footers.read(handle, path))
+            trees.append(footers.read_footer(handle, path))
     for field in (footers.VERSION, footers.SCHEMA, footers.METADATA):
         assert trees[0].get(field) == trees[1].get(field)
     assert was.schema.equals(now.schema)
@@ -96,9 +96,11 @@ def test_pages_sorting_and_row_groups_stay(tmp_path: Path) -> None:
     kinds = []
     for path in (data, out):
         with path.open("rb") as handle:
-            group = footers.value(footers.read(handle, path), footers.ROW_GROUPS)[0]
+            group = footers.value(footers.read_footer(handle, path), footers.ROW_GROUPS)[0]
             column = footers.value(group, footers.COLUMNS)[1]
-            kinds.append(footers.page(handle, footers.value(column, footers.ABOUT)))
+            kinds.append(
+                footers.first_page_kind(handle, footers.value(column, footers.COLUMN_METADATA))
+            )
     assert kinds == [footers.DATA_PAGE_2] * 2
 
 
@@ -141,7 +143,7 @@ def test_a_list_of_the_old_form_is_refused_by_its_name(tmp_path: Path) -> None:
     data, out = tmp_path / "a.parquet", tmp_path / "b.parquet"
     pq.write_table(pa.table({"id": ["a", "b"], "tags": [[1], [2, 3]]}), data)
     with data.open("rb+") as handle:
-        footer = footers.read(handle, data)
+        footer = footers.read_footer(handle, data)
         root, name, tags, middle, leaf = footers.value(footer, footers.SCHEMA)
         del middle
         leaf = {**leaf, footers.REPETITION: (5, 2)}
@@ -156,7 +158,7 @@ def test_a_list_of_the_old_form_is_refused_by_its_name(tmp_path: Path) -> None:
 def test_the_footer_that_is_read_is_the_footer_that_is_written() -> None:
     for path in FILES.glob("*.parquet"):
         content = path.read_bytes()
-        footer = footers.read(io.BytesIO(content), path)
+        footer = footers.read_footer(io.BytesIO(content), path)
         assert content.endswith(footers.encoded(footer))
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mamushi.data.duplicates import find_duplicates
 from mamushi.data.labels import labels_of
 from mamushi.data.scripts import LONGEST, PIECE, begins, pairs, parted, spaced
-from mamushi.selection.linear import ngrams
+from mamushi.selection.linear import count_ngrams
 from mamushi.selection.pool import Pool
 from mamushi_extras.unlabelled.like import units
 from mamushi_extras.windows.windows import spans
@@ -156,7 +156,7 @@ def test_words_of_a_ranking_are_characters_and_their_pairs() -> None:
         np.zeros((3, 1), np.float16),
         texts=np.array(texts, dtype=object),
     )
-    counts = ngrams(pool)[0]
+    counts = count_ngrams(pool)[0]
     # Five words and their four pairs; in another order one pair is the same.
     assert np.asarray(counts.sum(axis=1)).ravel().tolist() == [9, 9, 5]
     shared = counts[0].multiply(counts[1])

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mamushi.data.sections import apportion, limited, split
+from mamushi.data.sections import apportion, limited, split_sections
 
 PAPER = {"contamination": 0.4, "inference": 0.4, "evaluation": 0.2}
 NO_LIMIT = {"forget": None, "retain": None}
@@ -37,7 +37,9 @@ def test_apportion_meets_the_shares_in_each_stratum_and_in_all(
 
 def test_many_small_strata_still_fill_every_section() -> None:
     n = 1000
-    sections = split(np.ones(n, dtype=bool), [str(i) for i in range(n)], [None] * n, PAPER, 0)
+    sections = split_sections(
+        np.ones(n, dtype=bool), [str(i) for i in range(n)], [None] * n, PAPER, 0
+    )
     assert Counter(sections) == {"contamination": 400, "inference": 400, "evaluation": 200}
 
 
@@ -51,33 +53,35 @@ def test_split_is_stratified_complete_and_repeatable(
 ) -> None:
     forget, strata = np.array([f for f, _ in rows]), [s for _, s in rows]
     shares = to_shares(parts)
-    sections = split(forget, strata, [None] * len(rows), shares, seed)
+    sections = split_sections(forget, strata, [None] * len(rows), shares, seed)
     for group, size in Counter(rows).items():
         counts = Counter(s for s, row in zip(sections, rows, strict=True) if row == group)
         assert sum(counts.values()) == size
         for name, share in shares.items():
             assert abs(counts[name] - size * share) < 1
-    again = split(forget, strata, [None] * len(rows), shares, seed)
+    again = split_sections(forget, strata, [None] * len(rows), shares, seed)
     assert sections.tolist() == again.tolist()
 
 
 def test_a_stratum_does_not_depend_on_the_others() -> None:
-    alone = split(np.ones(20, dtype=bool), ["a"] * 20, [None] * 20, PAPER, 0)
+    alone = split_sections(np.ones(20, dtype=bool), ["a"] * 20, [None] * 20, PAPER, 0)
     strata = ["a"] * 20 + ["b"] * 10
-    both = split(np.ones(30, dtype=bool), strata, [None] * 30, PAPER, 0)
+    both = split_sections(np.ones(30, dtype=bool), strata, [None] * 30, PAPER, 0)
     assert both[:20].tolist() == alone.tolist()
 
 
 def test_ready_made_sections_are_kept_and_the_rest_is_split() -> None:
     ready = ["evaluation"] * 5 + [None] * 10
     shares = {"contamination": 0.5, "inference": 0.5}
-    sections = split(np.ones(15, dtype=bool), ["a"] * 15, ready, shares, 0)
+    sections = split_sections(np.ones(15, dtype=bool), ["a"] * 15, ready, shares, 0)
     assert sections[:5].tolist() == ["evaluation"] * 5
     assert Counter(sections[5:]) == {"contamination": 5, "inference": 5}
 
 
 def test_shares_are_not_needed_when_all_sections_are_ready() -> None:
-    assert split(np.ones(1, dtype=bool), ["a"], ["inference"], {}, 0).tolist() == ["inference"]
+    assert split_sections(np.ones(1, dtype=bool), ["a"], ["inference"], {}, 0).tolist() == [
+        "inference"
+    ]
 
 
 def test_limits_cap_each_domain_in_each_section_and_are_nested() -> None:

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.data import readers
-from mamushi.data.matching import Removal
+from mamushi.data.matching import RowRemoval
 from mamushi.errors import UserError
 from mamushi.io import digests, paths, schemas, tabular
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.rooms import additions
-from mamushi.selection.removals import digest
+from mamushi.selection.removals import digest_of_ids
 from mamushi.unlearning.removal import OURS, columns_of, padded, read_ids
 
 AN_ID = re.compile(r"(?i:(?:^|[^a-z])(?:id|key|uuid|guid|index|idx|number|nr|no))$|[a-z]I[dD]$")
@@ -161,7 +161,7 @@ class RemovalList:
         quoting = args.quote or (self.rows or {}).get("quote") or "double"
         return bool(quoting == "double")
 
-    def removal(self, args: argparse.Namespace, data: Path) -> Removal:
+    def removal(self, args: argparse.Namespace, data: Path) -> RowRemoval:
         """Return which rows of ``data`` go by the options. Raises ``UserError`` as ``column`` and
         ``text``, and where numbers of rows could be those of another table."""
         column, text = self.column(args, data), self.text(args, data)
@@ -173,17 +173,17 @@ class RemovalList:
         options = {"changed_texts": args.changed_texts, "missing_ids": args.missing_ids}
         return self.removing(column, text, other_columns=id_columns, padded=self.padded, **options)
 
-    def removing(self, column: str | None, text: str | None, **options: Any) -> Removal:
+    def removing(self, column: str | None, text: str | None, **options: Any) -> RowRemoval:
         """Return the rows that go by their ids in a ``column``, with their texts compared."""
-        return Removal(self.all, column, text, texts=self.texts, **options)
+        return RowRemoval(self.all, column, text, texts=self.texts, **options)
 
-    def exported(self) -> tuple[list[str], dict[str, Any] | None, list[str]]:
+    def exported(self) -> tuple[list[str], Mapping[str, Any] | None, list[str]]:
         """Return the ids by rank, each with its copies after it, what they are, and the digests of
         their texts."""
         ids = [listed_id for name in self.ids for listed_id in (name, *self.copies.get(name, []))]
         return ids, self.rows, [self.texts[name] for name in ids if name in self.texts]
 
-    def receipt(self, removal: Removal) -> dict[str, Any]:
+    def receipt(self, removal: RowRemoval) -> dict[str, Any]:
         """Return how many of its ids are there, and which are not."""
         ids = [*self.ids, *sorted(self.copied)]
         return {
@@ -194,7 +194,7 @@ class RemovalList:
             "not_found": [name for name in ids if name not in removal.seen_ids],
         }
 
-    def report(self, removal: Removal) -> list[str]:
+    def report(self, removal: RowRemoval) -> list[str]:
         """Return what became of its rows, in lines to print."""
         copies = f"{self.receipt(removal)['copies_found']:,} of them as copies"
         return [f"{removal.removed:,} of {removal.read:,} rows removed, {copies}"]
@@ -256,7 +256,7 @@ def _plain(path: Path) -> RemovalList:
     if not beside.is_file():
         return RemovalList(path, ids, padded=padded(path))
     sidecar = read_json(beside)
-    if sidecar.get("ids_sha256") != digest(ids):
+    if sidecar.get("ids_sha256") != digest_of_ids(ids):
         do = "export it again, or remove the manifest of another list"
         raise UserError(f"is not the list of {beside.name} beside it", where=path, do=do)
     text_digests = sidecar["text_sha256"]
@@ -288,7 +288,7 @@ def _manifest(path: Path, ids: Sequence[str]) -> Mapping[str, Any] | None:
     if not path.is_file():
         return None
     manifest = read_json(path)
-    if manifest.get("ids_sha256") != digest(ids):
+    if manifest.get("ids_sha256") != digest_of_ids(ids):
         do = "make both again with mamushi run removals, or take the other list's manifest away"
         raise UserError("is of another list than the one beside it", where=path, do=do)
     return manifest

@@ -20,7 +20,7 @@ from mamushi.commands import _row_options
 
 if TYPE_CHECKING:
     from mamushi.commands._removal_list import RemovalList
-    from mamushi.data.matching import Removal
+    from mamushi.data.matching import RowRemoval
     from mamushi.data.rewriting import Rewritten
 
 GROUP = "act"
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _say(
-    args: argparse.Namespace, listed: RemovalList, removal: Removal, ids: Mapping[str, Any]
+    args: argparse.Namespace, listed: RemovalList, removal: RowRemoval, ids: Mapping[str, Any]
 ) -> None:
     print(*listed.report(removal), sep="\n")
     if missing := ids["not_found"]:
@@ -87,7 +87,7 @@ def _say(
     print(args.out)
 
 
-def _request(args: argparse.Namespace, listed: RemovalList, removal: Removal) -> dict[str, Any]:
+def _request(args: argparse.Namespace, listed: RemovalList, removal: RowRemoval) -> dict[str, Any]:
     """Return what was asked for, with the digest of the list."""
     from mamushi.io.files import sha256
     from mamushi.io.provenance import versions
@@ -117,15 +117,15 @@ def _is_ours(receipt: Path) -> bool:
 def _is_done(receipt: Path, request: Mapping[str, Any], out: Path, data: Path) -> bool:
     """Return whether a receipt says that the same was asked for, and table and data are those that
     it is of."""
-    from mamushi.data.rewriting import tables
+    from mamushi.data.rewriting import table_files
     from mamushi.errors import UserError
     from mamushi.io.files import read_json, sha256
 
     try:
         done = read_json(receipt)
         files = {
-            "data": {path.name: sha256(path) for path in tables(data)},
-            "written": {path.name: sha256(path) for path in tables(out)},
+            "data": {path.name: sha256(path) for path in table_files(data)},
+            "written": {path.name: sha256(path) for path in table_files(out)},
         }
         return all(done[name] == value for name, value in request.items()) and all(
             done[name]["sha256"] in (digests, *digests.values()) for name, digests in files.items()
@@ -134,7 +134,7 @@ def _is_done(receipt: Path, request: Mapping[str, Any], out: Path, data: Path) -
         return False
 
 
-def _receipt(listed: RemovalList, removal: Removal, written: Rewritten) -> dict[str, Any]:
+def _receipt(listed: RemovalList, removal: RowRemoval, written: Rewritten) -> dict[str, Any]:
     """Return what was done, with digests."""
 
     def of_files(digests: dict[str, str]) -> str | dict[str, str]:

@@ -98,7 +98,7 @@ def _write_ids(listed: RemovalList, out: Path) -> None:
     from mamushi.data.rewriting import refuse_existing
     from mamushi.io import tabular
     from mamushi.io.files import atomic, write_json
-    from mamushi.selection.removals import digest
+    from mamushi.selection.removals import digest_of_ids
     from mamushi.unlearning.removal import read_ids
 
     if tabular.format_of(out) is not None:
@@ -106,7 +106,7 @@ def _write_ids(listed: RemovalList, out: Path) -> None:
     beside = out.with_name(out.name + SIDECAR)
     refuse_existing(beside)
     ids, rows, texts = listed.exported()
-    sidecar = {"rows": rows, "ids_sha256": digest(ids), "text_sha256": texts}
+    sidecar = {"rows": rows, "ids_sha256": digest_of_ids(ids), "text_sha256": texts}
     with atomic(out) as part:
         part.write_text("".join(f"{name}\n" for name in ids), encoding="utf-8", newline="\n")
         # Whoever reads ids splits them at line ends, and drops the white space around them.
@@ -141,8 +141,8 @@ def _rows(
     Raises ``UserError`` for a table that is not, or no longer, the one that was ranked.
     """
     from mamushi.data import readers
-    from mamushi.data.matching import Removal
-    from mamushi.data.rewriting import tables
+    from mamushi.data.matching import RowRemoval
+    from mamushi.data.rewriting import table_files
     from mamushi.io.domains import INFERENCE
 
     lists = listed.all
@@ -155,10 +155,12 @@ def _rows(
         raise UserError("no run lies around it", where=listed.path, do="give --data")
     else:
         data, column = listed.of_run("examples"), "text"
-        removal = Removal(lists, "id", "text", texts=listed.texts, missing_ids=True)
+        removal = RowRemoval(lists, "id", "text", texts=listed.texts, missing_ids=True)
         needed = ["section"]
-    for file in tables(data):
-        for place, cells in readers.rows(file, [*needed, column, *removal.columns], quote=quote):
+    for file in table_files(data):
+        for place, cells in readers.table_rows(
+            file, [*needed, column, *removal.columns], quote=quote
+        ):
             gone = removal.of(cells, place) is None
             if needed and cells["section"] != INFERENCE:
                 continue
@@ -174,13 +176,13 @@ def _rows(
 def _ranked(listed: RemovalList, args: argparse.Namespace) -> Path:
     """Return the table that was ranked. Raises ``UserError`` where it is another one now, since
     also texts that stay are written from it."""
-    from mamushi.data.rewriting import tables
+    from mamushi.data.rewriting import table_files
     from mamushi.io.files import sha256
 
     card = listed.card()
     data = Path(card["settings"]["loader"]["path"])
     digests = {*card["inputs"].values()}
-    for file in () if args.changed_texts else tables(data):
+    for file in () if args.changed_texts else table_files(data):
         if sha256(file) not in digests:
             do = "put the ranked table back, give it with --data, or say --changed-texts"
             raise UserError("has changed since it was ranked", where=file, do=do)

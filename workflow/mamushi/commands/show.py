@@ -109,7 +109,7 @@ def _ranking(
 ) -> list[str]:
     """Return what a ranking is worth, and two lines for each of its lists; of a comparison, of
     which nobody is to take one, where they are."""
-    from mamushi.evidence.judgement import ADVICE, COMPARISON
+    from mamushi.evidence.judgement import ADVICE_WORDS, COMPARISON
 
     judged = lists[0]["judgement"]
     lines = [f"  {who}: {judged['ranking']}"]
@@ -118,7 +118,7 @@ def _ranking(
     for manifest in lists:
         judged = manifest["judgement"]
         lines.append(f"  {line(manifest)}: {manifest['path']}")
-        lines.append(f"            {ADVICE[judged['act']]}: {judged['list']}")
+        lines.append(f"            {ADVICE_WORDS[judged['act']]}: {judged['list']}")
     return lines
 
 
@@ -221,11 +221,11 @@ def _short(manifest: Mapping[str, Any], budget: float | None) -> list[str]:
 
 def _texts(selector: str, ranking: Any, removed: int, examples: Path) -> list[str]:
     """Return the first of a ranking, and those around the end of its largest list."""
-    from mamushi.evidence.ranking import excerpt, glimpse, texts_of
+    from mamushi.evidence.ranking import excerpt, glimpse, read_texts_of
 
     count = len(ranking.ids)
     top, end = glimpse(removed, count)
-    texts = texts_of(examples, [ranking.ids[p] for p in top + end])
+    texts = read_texts_of(examples, [ranking.ids[p] for p in top + end])
     lines = [f"  {selector}, first to go (rank, score, text)"]
     for place, (position, text) in enumerate(zip(top + end, texts, strict=True)):
         if place == len(top):

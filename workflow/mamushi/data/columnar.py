@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.data import numbers
-from mamushi.data.opening import held, named
+from mamushi.data.opening import held, kind_of_file
 from mamushi.errors import UserError
 from mamushi.io import tabular
 
@@ -23,7 +23,7 @@ def opened_columns(
     its row groups or record batches one by one as tables, with some columns or all (None).
 
     Raises ``UserError`` for a damaged file and what cannot be read, also while it is read;
-    ``digests`` as of ``opening.opened``.
+    ``digests`` as of ``opening.open_unpacked``.
     """
     import pyarrow as pa
 
@@ -51,7 +51,7 @@ def opened_columns(
         def tables(names: list[str] | None) -> Iterator[Any]:
             number = 0
             while pieces is None or number < pieces:
-                with reading(path):
+                with library_errors(path):
                     try:
                         table = piece(number, names)
                     except StopIteration:
@@ -63,7 +63,7 @@ def opened_columns(
 
 
 @contextlib.contextmanager
-def reading(path: Path) -> Iterator[None]:
+def library_errors(path: Path) -> Iterator[None]:
     """Turn what a library says of a file into a ``UserError``: what it cannot do is no damage."""
     import pyarrow as pa
 
@@ -89,7 +89,7 @@ def opened_parquet(path: Path, handle: Any, metadata: Any = None) -> Any:
     import pyarrow.parquet as pq
 
     _check_head(path, handle, (b"PAR1",), "a Parquet file")
-    with reading(path):
+    with library_errors(path):
         # A file by itself: the names of folders above it are no columns.
         return pq.ParquetFile(handle, metadata=metadata)
 
@@ -99,7 +99,7 @@ def opened_arrow(path: Path, handle: Any) -> Any:
     import pyarrow as pa
 
     head = _check_head(path, handle, (ARROW_FILE, b"\xff\xff\xff\xff"), "an Arrow stream or file")
-    with reading(path):
+    with library_errors(path):
         if head.startswith(ARROW_FILE):
             return pa.ipc.open_file(handle)
         return pa.ipc.open_stream(handle)
@@ -112,7 +112,7 @@ def _check_head(path: Path, handle: Any, magics: tuple[bytes, ...], expected: st
     handle.seek(0)
     if not head or head.startswith(magics):
         return head
-    if foreign := named(head):
+    if foreign := kind_of_file(head):
         raise UserError(f"is {foreign[0]}, not {expected}", where=path, do=foreign[1])
     # Streams of before 2019 begin with the length of their schema.
     if tabular.format_of(path) == "arrow" and 0 < int.from_bytes(head[:4], "little") < 1 << 24:
@@ -128,7 +128,7 @@ def values(column: Any, name: str, path: Path) -> list[Any]:
     import pyarrow as pa
 
     try:
-        return numbers.cells(column)
+        return numbers.arrow_cells(column)
     except (ValueError, OverflowError, NotImplementedError, pa.ArrowException) as error:
         problem = f"column {name!r} holds {column.type} that cannot be read ({error})"
         raise UserError(problem, where=path, do="write it as numbers or UTF-8 text") from None

@@ -17,11 +17,11 @@ ESCAPED = re.compile(
 """a string of JSON has it, and"""
 DOUBLED = re.compile('""|.', re.DOTALL)
 """as a quoted cell of CSV has it."""
-SPACE = re.compile(r"[ \t\r\n]*")
+_SPACE = re.compile(r"[ \t\r\n]*")
 BOM = "\ufeff"
 
 
-def without(text: str, gone: Container[int], character: re.Pattern[str] = PLAIN) -> str:
+def without_characters(text: str, gone: Container[int], character: re.Pattern[str] = PLAIN) -> str:
     """Return a text, as it is written, without the characters at some places in what it means."""
     characters = enumerate(match[0] for match in character.finditer(text))
     return "".join(written for at, written in characters if at not in gone)
@@ -41,7 +41,7 @@ def of_line(line: str, column: str, gone: Container[int]) -> str:
             start, stop = begin + 1, at - 1
         at = _behind(line, at)
         at += line[at] == ","
-    return line[:start] + without(line[start:stop], gone, ESCAPED) + line[stop:]
+    return line[:start] + without_characters(line[start:stop], gone, ESCAPED) + line[stop:]
 
 
 def of_row(
@@ -58,9 +58,9 @@ def of_row(
         stop = cell.match(row, start).end()  # type: ignore[union-attr]
     if quote and row.startswith('"', start):
         start, stop = start + 1, stop - 1
-        left = without(row[start:stop], gone, DOUBLED)
+        left = without_characters(row[start:stop], gone, DOUBLED)
     else:
-        left = without(row[start:stop], gone)
+        left = without_characters(row[start:stop], gone)
         if quote and left.startswith('"'):
             # It would be read as a quote that opens the cell.
             left = '"{}"'.format(left.replace('"', '""'))
@@ -80,5 +80,5 @@ def quotes(quote: bool) -> Literal[0, 3]:
 
 
 def _behind(line: str, at: int) -> int:
-    match = SPACE.match(line, at)
+    match = _SPACE.match(line, at)
     return at if match is None else match.end()

@@ -32,15 +32,15 @@ ROWS, CHARACTERS = 4096, 2**24
 """Limits of a block."""
 SLOTS, LEAST_SLOTS = 64, 2**16
 """Counters of shingles for each text, and in all. Where shingles share one, no pair is lost."""
-MOST = 2**15 - 1
+_MOST = 2**15 - 1
 """A counter stops there; with a block's texts on top it is below 2^16."""
-SLACK = 1e-9
+_SLACK = 1e-9
 """Share of a text by which a bound is loosened, for what rounding makes of t |x|."""
 HASH = np.uint64(52)
 """Bits of a shingle's hash; above them stands the row within the block."""
 
 Hashes = NDArray[np.uint64]
-Places = NDArray[np.int64]
+_Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ class Duplicates:
         return cls(np.arange(n), ~no, no, no, no)
 
 
-class Clusters:
+class DuplicateClusters:
     """Union-find over ``range(n)``. The root of a cluster is its smallest member."""
 
     def __init__(self, n: int) -> None:
         self.parent = np.arange(n)
 
-    def find(self, items: Places) -> Places:
+    def find(self, items: _Places) -> _Places:
         """Return the smallest member of each item's cluster."""
         while True:
             above = self.parent[items]
@@ -110,7 +110,7 @@ def find_duplicates(
     A cluster with texts of both domains goes as a whole; of any other the first text stays."""
     index = np.arange(len(texts))
     same_key = first_of_key(Keys(texts, index))
-    clusters = Clusters(len(texts))
+    clusters = DuplicateClusters(len(texts))
     clusters.parent = same_key.copy()
     if threshold is not None:
         unique = np.flatnonzero(same_key == index)
@@ -131,7 +131,7 @@ class Keys:
     """The keys of the texts at ``rows``, computed when they are asked for, and ``changed``."""
 
     def __init__(
-        self, texts: Sequence[str], rows: Places, changed: Callable[[str], str] = str
+        self, texts: Sequence[str], rows: _Places, changed: Callable[[str], str] = str
     ) -> None:
         self.texts, self.rows, self.changed = texts, rows, changed
 
@@ -145,7 +145,7 @@ class Keys:
         return self.changed(key(self.texts[self.rows[at]]))
 
 
-def first_of_key(keys: Keys) -> Places:
+def first_of_key(keys: Keys) -> _Places:
     """Return of each text the first one with its key, (n,), by digests of 128 bits."""
     digests = b"".join(blake2b(k.encode(), digest_size=16).digest() for k in keys)
     _, first, same = np.unique(
@@ -167,14 +167,14 @@ def near_pairs(keys: Keys, threshold: float, words: int) -> Iterator[tuple[int, 
     order = np.lexsort((rows, size[rows], hashes))
     hashes, rows, places = hashes[order], rows[order], places[order]
     sizes = size[rows]
-    clusters = Clusters(len(keys))
+    clusters = DuplicateClusters(len(keys))
     at, step = np.arange(len(hashes) - 1), 1
     while len(at):
         # Each with the one so many steps further; sizes rise, so who has none now will have none.
         to = at + step
-        alike = (hashes[at] == hashes[to]) & (sizes[at] >= threshold * sizes[to] - SLACK)
+        alike = (hashes[at] == hashes[to]) & (sizes[at] >= threshold * sizes[to] - _SLACK)
         at, to = at[alike], to[alike]
-        least = threshold / (1 + threshold) * (sizes[at] + sizes[to]) - SLACK
+        least = threshold / (1 + threshold) * (sizes[at] + sizes[to]) - _SLACK
         left = np.minimum(sizes[at] - places[at], sizes[to] - places[to])
         apart = clusters.find(rows[at]) != clusters.find(rows[to])
         for pair in np.flatnonzero((left >= least) & apart).tolist():
@@ -189,7 +189,7 @@ def near_pairs(keys: Keys, threshold: float, words: int) -> Iterator[tuple[int, 
         at = at[at + step < len(hashes)]
 
 
-def _unfinished(at: Places, hashes: Hashes, roots: Places) -> Places:
+def _unfinished(at: _Places, hashes: Hashes, roots: _Places) -> _Places:
     """Return those ``at`` whose shingle belongs to more than one cluster: a thousand copies of a
     form letter are one cluster after the first step, and not compared in pairs."""
     starts = np.flatnonzero(np.r_[True, hashes[1:] != hashes[:-1]])
@@ -197,7 +197,7 @@ def _unfinished(at: Places, hashes: Hashes, roots: Places) -> Places:
     return at[~is_single[np.searchsorted(starts, at, side="right") - 1]]
 
 
-def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[Places, Hashes, Places, Places]:
+def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[_Places, Hashes, _Places, _Places]:
     """Return the sizes (n,) of the sets of shingles, and of those in their prefixes that more than
     one text may have: hash, text, and place among the text's shingles by rising frequency."""
     slots = 1 << (max(LEAST_SLOTS, SLOTS * len(keys)) - 1).bit_length()
@@ -207,9 +207,9 @@ def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[Places, Hashes,
         size[part] = np.bincount(row, minlength=part.stop - part.start)
         slot = (hashed & np.uint64(slots - 1)).astype(np.int64)
         np.add.at(counters, slot, np.uint16(1))
-        counters[slot[counters[slot] > MOST]] = MOST
-    prefix = size - np.ceil(threshold * size - SLACK).astype(np.int64) + 1
-    blocks: list[tuple[Hashes, Places, Places]] = []
+        counters[slot[counters[slot] > _MOST]] = _MOST
+    prefix = size - np.ceil(threshold * size - _SLACK).astype(np.int64) + 1
+    blocks: list[tuple[Hashes, _Places, _Places]] = []
     for part, row, hashed in _blocks(keys, words):
         count = counters[(hashed & np.uint64(slots - 1)).astype(np.int64)]
         rare = np.bincount(row[count == 1], minlength=part.stop - part.start)
@@ -225,7 +225,7 @@ def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[Places, Hashes,
     return size, np.concatenate(hashes), np.concatenate(rows), np.concatenate(places)
 
 
-def _blocks(keys: Keys, words: int) -> Iterator[tuple[slice, Places, Hashes]]:
+def _blocks(keys: Keys, words: int) -> Iterator[tuple[slice, _Places, Hashes]]:
     """Iterate over blocks: their rows, and their shingles, each as its row within the block and its
     hash; the shingles of a row are distinct, and their hashes rise."""
     start, block, characters = 0, [], 0

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mamushi.data.duplicates import Duplicates
 from mamushi.data.raw import Raw, check_unique
-from mamushi.data.sections import joined, limited, split
+from mamushi.data.sections import limited, split_sections, with_group_sections
 from mamushi.errors import UserError
 from mamushi.io.digests import of_text
 from mamushi.io.provenance import versions
@@ -42,7 +42,7 @@ class _Left:
             _check_domains(self.forget[self.remaining], then)
 
 
-def build(
+def build_examples(
     raw: Raw,
     sections: Mapping[str, float],
     limit: Mapping[str, int | None],
@@ -112,8 +112,8 @@ def _in_sections(
         [column[row] for row in rows.tolist()]
         for column in (raw.section, raw.stratum, raw.group or [None] * len(raw.ids), raw.places)
     )
-    ready = joined(ready, group, places)
-    section = split(raw.forget[rows], strata, ready, sections, seed, group)
+    ready = with_group_sections(ready, group, places)
+    section = split_sections(raw.forget[rows], strata, ready, sections, seed, group)
     within = limited(raw.forget[rows], section, limit, seed)
     left.drop("limit", rows[~within])
     rows, section = rows[within], section[within]

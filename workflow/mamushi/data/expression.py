@@ -21,14 +21,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from mamushi.data.numbers import Constant, Half, Number, Single, calculated, negative, together
+from mamushi.data.numbers import CellNumber, Constant, Half, Single, calculated, negative, together
 from mamushi.errors import UserError
 
-Row = Mapping[str, Any]
-Value = Callable[[Row], Any]
+_Row = Mapping[str, Any]
+Value = Callable[[_Row], Any]
 Test = Callable[[Any, Any], bool]
 
-COLUMNS = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`([^`]+)`""")
+_COLUMNS = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`([^`]+)`""")
 """Text, in which no column is looked for, and columns in backquotes."""
 PLACEHOLDER = "_column{}_"
 """What stands for a column in backquotes while Python reads the expression."""
@@ -50,7 +50,7 @@ class Expression:
     names: tuple[str, ...]
     value: Value
 
-    def holds(self, row: Row, place: str, empty: bool | None = None) -> bool:
+    def holds(self, row: _Row, place: str, empty: bool | None = None) -> bool:
         """Return whether it is true of a row; ``empty`` where that hangs on an empty cell.
 
         Raises ``UserError`` where a value is not what the operation needs (text against a number,
@@ -82,8 +82,8 @@ def parse(text: str) -> Expression:
         return name
 
     try:
-        readable = COLUMNS.sub(named, text.strip())
-        source = Source(names, quoted, readable.encode().splitlines())
+        readable = _COLUMNS.sub(named, text.strip())
+        source = _Source(names, quoted, readable.encode().splitlines())
         with warnings.catch_warnings(action="ignore"):
             # Of what Python may refuse one day, as a path with backslashes.
             tree = ast.parse(readable, mode="eval")
@@ -102,7 +102,7 @@ def _cell(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Source:
+class _Source:
     """What is known of an expression while it is compiled: the columns that it ``names``, those of
     them that are ``quoted``, by what stands for them, and its ``lines``, as Python reads it."""
 
@@ -122,7 +122,7 @@ class Source:
         return Constant.written(number, line[node.col_offset : node.end_col_offset].decode())
 
 
-def _compile(node: ast.expr, source: Source) -> Value:
+def _compile(node: ast.expr, source: _Source) -> Value:
     """Return a function of the row that gives the node's value. Adds its columns to the names of
     the ``source``."""
 
@@ -173,7 +173,7 @@ def _compile(node: ast.expr, source: Source) -> Value:
     raise UserError(f"{shown!r} is not allowed in an expression", do=do)
 
 
-def _value(row: Row, column: str) -> Any:
+def _value(row: _Row, column: str) -> Any:
     value = _cell(row[column])
     if value is None:
         raise Empty(f"column {column!r} is empty")
@@ -187,7 +187,7 @@ def _is_null(value: Any) -> bool:
     return _cell(value) is None or (isinstance(value, float) and math.isnan(value))
 
 
-def _decided(row: Row, terms: list[Value], every: bool) -> bool:
+def _decided(row: _Row, terms: list[Value], every: bool) -> bool:
     """Evaluate ``and`` (``every``) or ``or``. What comes after a decision is not evaluated, and an
     empty cell is no mistake where another term decides."""
     doubt: Empty | None = None
@@ -268,9 +268,9 @@ def _truth(value: Any) -> bool:
     return value
 
 
-def _number(value: Any) -> Number:
+def _number(value: Any) -> CellNumber:
     # Text and lists are out: `"a" * 10**9` must not be possible.
-    if isinstance(value, bool) or not isinstance(value, Number):
+    if isinstance(value, bool) or not isinstance(value, CellNumber):
         raise Mismatch(f"{value!r} is not a number")
     return value
 

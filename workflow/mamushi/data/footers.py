@@ -19,13 +19,13 @@ CONVERTED, SCALE, PRECISION, LOGICAL = 6, 7, 8, 10
 """of an element of its schema,"""
 COLUMNS, SORTING = 1, 4
 """of a row group,"""
-ABOUT = 3
+COLUMN_METADATA = 3
 """of a column's chunk,"""
 PATH, OFFSET = 3, 9
 """of what is said of it,"""
 PAGE, DATA_PAGE_2 = 1, 3
 """and of the header of a page, with what is there of one in the second version."""
-LONGEST = 1 << 16
+HEADER_BYTES = 1 << 16
 """Bytes of a page's header, which holds statistics, at most."""
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY = 1, 2, 3, 7, 8
 _LIST, _SET, _MAP, _STRUCT, _UUID = 9, 10, 11, 12, 13
@@ -35,7 +35,7 @@ Struct = dict[int, tuple[int, Any]]
 """Field -> type and value."""
 
 
-def read(handle: Any, where: object) -> Struct:
+def read_footer(handle: Any, where: object) -> Struct:
     """Return the footer of an open file. Raises ``UserError`` for one that is damaged."""
     try:
         size = handle.seek(0, 2)
@@ -59,7 +59,9 @@ def _is_whole(footer: Struct) -> bool:
     try:
         groups = value(footer, ROW_GROUPS) or ()
         chunks = [chunk for group in groups for chunk in value(group, COLUMNS) or ()]
-        return bool(value(footer, SCHEMA)) and all(PATH in value(chunk, ABOUT) for chunk in chunks)
+        return bool(value(footer, SCHEMA)) and all(
+            PATH in value(chunk, COLUMN_METADATA) for chunk in chunks
+        )
     except (AttributeError, TypeError):
         return False
 
@@ -81,12 +83,12 @@ def replace(handle: Any, footer: Struct) -> None:
     handle.write(encoded(footer))
 
 
-def page(handle: Any, column: Struct) -> int | None:
+def first_page_kind(handle: Any, column: Struct) -> int | None:
     """Return the kind of the first page of data of a column's chunk; None where it cannot be told.
     What the footer says of its kinds of pages is the same of both versions in many files."""
     handle.seek(value(column, OFFSET) or 0)
     try:
-        kind = value(_Reader(handle.read(LONGEST)).struct(), PAGE)
+        kind = value(_Reader(handle.read(HEADER_BYTES)).struct(), PAGE)
     except (ValueError, IndexError, RecursionError):
         return None
     return kind if isinstance(kind, int) else None
@@ -98,7 +100,7 @@ def value(of: Struct, field: int) -> Any:
     return content[1] if kind in (_LIST, _SET) else content
 
 
-def text(of: Struct, field: int) -> str:
+def text_field(of: Struct, field: int) -> str:
     """Return a field of text."""
     return bytes(value(of, field) or b"").decode("utf-8", "backslashreplace")
 

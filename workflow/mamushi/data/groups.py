@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Codes = NDArray[np.int64]
+GroupCodes = NDArray[np.int64]
 
 
-def independent(groups: Codes | None) -> float:
+def independent(groups: GroupCodes | None) -> float:
     """Return what share of texts says as much, without groups, as all do in these (n,), as if those
     of one were all alike (Kish 1965)."""
     if groups is None:
@@ -22,11 +22,11 @@ def independent(groups: Codes | None) -> float:
 
 def place_groups(
     kinds: NDArray[np.integer[Any]],
-    groups: Codes,
+    groups: GroupCodes,
     portions: NDArray[np.float64],
     rng: np.random.Generator,
     blur: float = 0.0,
-) -> Codes:
+) -> GroupCodes:
     """Return the part (n,) of each row that shares its group (n,) with another one, else -1, so
     that each part has its portion (p,) of every kind of row as nearly as it may be.
 

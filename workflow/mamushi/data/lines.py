@@ -16,7 +16,7 @@ from typing import IO, Any, NamedTuple
 
 from mamushi.data import quoting
 from mamushi.data.cutting import BOM, quotes
-from mamushi.data.opening import opened
+from mamushi.data.opening import open_unpacked
 from mamushi.errors import UserError
 from mamushi.io import tabular
 
@@ -28,9 +28,9 @@ BLANK = b" \t\r\n\x0b\x0c" + MARK
 EXCEL = re.compile(r'"?sep=(.)"?,*\s*', re.IGNORECASE)
 """A first line that tells Excel the separator."""
 AS_PLAIN = ', or read " as any other character with --quote none'
-EXACT = 2.0**53
+_EXACT = 2.0**53
 """From here on not every integer is a float."""
-DIGITS = 4000
+_DIGITS = 4000
 """Digits of an integer that Python reads without being asked to, at least."""
 
 
@@ -59,18 +59,18 @@ def records(
     ``UserError`` as ``readers.read``; ``digests`` as of ``opened``.
     """
     separator = SEPARATORS.get(tabular.format_of(path) or "")
-    with opened(path, digests) as handle:
+    with open_unpacked(path, digests) as handle:
         if separator is None:
             yield from _json_lines(path, handle, needed)
         else:
             yield from _Delimited(path, separator, needed, strict, quote).records(handle)
 
 
-def counted(path: Path, like: Path, *, quote: bool) -> tuple[int, str]:
+def count_written(path: Path, like: Path, *, quote: bool) -> tuple[int, str]:
     """Return the number of rows of a file that was written in the format of ``like``, and its
     SHA-256: both of one reading, which looks for nothing but where rows end."""
     separator, digests = SEPARATORS.get(tabular.format_of(like) or ""), dict[str, str]()
-    with opened(path, digests, like=like) as handle:
+    with open_unpacked(path, digests, like=like) as handle:
         if separator is None:
             rows = sum(1 for line in handle if line.strip(BLANK))
         else:
@@ -81,7 +81,7 @@ def counted(path: Path, like: Path, *, quote: bool) -> tuple[int, str]:
     return rows, digests[path.name]
 
 
-def shown(path: Path) -> str:
+def shown_name(path: Path) -> str:
     """Return the name of a file for messages and tables: what is not UTF-8 in it is escaped."""
     return os.fsencode(path.name).decode("utf-8", "backslashreplace")
 
@@ -124,7 +124,7 @@ class _Delimited:
     ) -> None:
         self.path, self.separator, self.needed = path, separator, needed
         self.strict, self.quote = strict, quote
-        self.file, self.lines = shown(path), list[str]()
+        self.file, self.lines = shown_name(path), list[str]()
         """The lines of the row that is read."""
         self.header: list[str] = []
         self.earlier = quoting.Earlier()
@@ -213,7 +213,9 @@ class _Delimited:
                 named = ", or name it .csv" if separator == "," else named
                 do = f"save it with {expected}{named}"
                 raise UserError(problem, where=self.path, do=do)
-        widths = [len(quoting.split(part, self.separator)) for part in self.lines if part.strip()]
+        widths = [
+            len(quoting.split_line(part, self.separator)) for part in self.lines if part.strip()
+        ]
         if len(widths) > 1 < len(cells) and {*widths} == {len(cells)}:
             problem = f"a quoted name in its header, of lines 1 to {last}, holds whole rows"
             raise UserError(problem, where=self.path, do=self.hint)
@@ -247,16 +249,16 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _integer(digits: str) -> int | Decimal:
     # Python refuses to read longer ones.
-    return int(digits) if len(digits) <= DIGITS else Decimal(digits)
+    return int(digits) if len(digits) <= _DIGITS else Decimal(digits)
 
 
 OBJECTS = json.JSONDecoder(object_pairs_hook=_object)
 EXACTLY = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=Decimal)
-LONG = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer)
+_LONG = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer)
 
 
 def _json_lines(path: Path, handle: IO[bytes], needed: Sequence[str]) -> Iterator[Record]:
-    file = shown(path)
+    file = shown_name(path)
     for number, line in enumerate(handle, 1):
         place = f"{file}, row {number}"
         while number == 1 and line.startswith(MARK):
@@ -285,7 +287,7 @@ def _json_lines(path: Path, handle: IO[bytes], needed: Sequence[str]) -> Iterato
             problem = f"key {min(twice)!r} is there more than once"
             raise UserError(problem, where=place, do="give every key of an object once")
         for name in needed:
-            if isinstance(value := row.get(name), float) and not -EXACT < value < EXACT:
+            if isinstance(value := row.get(name), float) and not -_EXACT < value < _EXACT:
                 row[name] = _exact(value, text, name)
         yield Record(line, row, place)
 
@@ -296,7 +298,7 @@ def _parsed(text: str) -> Any:
     except json.JSONDecodeError:
         raise
     except ValueError:
-        return LONG.decode(text)
+        return _LONG.decode(text)
 
 
 def _exact(value: float, text: str, name: str) -> Any:
@@ -312,6 +314,6 @@ def _exact(value: float, text: str, name: str) -> Any:
     plain = int(written.as_tuple().exponent) <= 0
     if not plain and written == Decimal(repr(value)):
         return value
-    if written == written.to_integral_value() and written.adjusted() < DIGITS:
+    if written == written.to_integral_value() and written.adjusted() < _DIGITS:
         return int(written)
     return written

@@ -13,7 +13,7 @@ from mamushi.io.digests import of_text
 
 
 @dataclass
-class Removal:
+class RowRemoval:
     """Which rows go, or what of their texts, and what became of them."""
 
     ids: Collection[str]

@@ -25,9 +25,9 @@ SYLLABLES = tuple(onset + nucleus for onset in "bdflmnrstv" for nucleus in "aeio
 TOPIC_SHAPE, BACKBONE_SHAPE = 1.0, 0.3
 """Shapes of the gamma variates that tilt a base distribution: the smaller, the fewer words carry
 most of the probability."""
-FLOOR = 1e-3
+_FLOOR = 1e-3
 """Added to each variate of the backbone, so that every concept may follow every other."""
-ROWS = 2**16
+_ROWS = 2**16
 """Texts whose probabilities are in memory at once."""
 
 Chains = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -80,7 +80,7 @@ def make(
 def _tilted(vocabulary: int, components: int, rng: np.random.Generator) -> Chains:
     """Return backbone and topics of the lexical world, whose frequencies fall as 1/rank."""
     zipf = 1 / np.arange(1, vocabulary + 1)
-    tilt = rng.gamma(BACKBONE_SHAPE, size=(vocabulary, vocabulary)) + FLOOR
+    tilt = rng.gamma(BACKBONE_SHAPE, size=(vocabulary, vocabulary)) + _FLOOR
     ranks = np.argsort(rng.random((components, vocabulary)), axis=1)
     topics = zipf[ranks] * rng.gamma(TOPIC_SHAPE, size=ranks.shape)
     backbone = np.vstack([_rows_sum_to_1(zipf * tilt), zipf / zipf.sum()])
@@ -135,7 +135,7 @@ def draw(
     return tokens, component
 
 
-def log_likelihoods(mixture: Mixture, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+def component_log_likelihoods(mixture: Mixture, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return log q_c of each text given its length, in nats, (N, C), of tokens as from ``draw``."""
     present = tokens >= 0
     concept = np.where(present, tokens, 0)
@@ -154,9 +154,9 @@ def log_likelihoods(mixture: Mixture, tokens: NDArray[np.int64]) -> NDArray[np.f
 def log_density_ratio(mixture: Mixture, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return log p1(x)/p2(x) of each text in nats, shape (N,); it is exact."""
     ratio = np.empty(len(tokens))
-    for start in range(0, len(tokens), ROWS):
-        part = slice(start, start + ROWS)
-        components = log_likelihoods(mixture, tokens[part])
+    for start in range(0, len(tokens), _ROWS):
+        part = slice(start, start + _ROWS)
+        components = component_log_likelihoods(mixture, tokens[part])
         p1, p2 = (logsumexp(components, axis=1, b=weights) for weights in mixture.weights)
         ratio[part] = p1 - p2
     return ratio

@@ -18,9 +18,9 @@ from collections.abc import Callable
 from decimal import Context, Decimal
 from typing import Any
 
-EXACT = Context(prec=200)
+_EXACT = Context(prec=200)
 """Twice the digits that a decimal of Arrow can have, and more: only a quotient is rounded."""
-LONGEST = 400
+_LONGEST = 400
 """Digits, before or behind the point, of a constant that is kept as it is written."""
 
 
@@ -92,7 +92,7 @@ class Constant:
         exact = Decimal(text)
         _, digits, exponent = exact.as_tuple()
         spread = abs(exponent) if isinstance(exponent, int) else 0
-        short = len(digits) <= EXACT.prec and spread <= LONGEST
+        short = len(digits) <= _EXACT.prec and spread <= _LONGEST
         return cls(number, exact if short else Decimal(repr(number)))
 
     def at(self, cell: Any) -> Any:
@@ -106,7 +106,7 @@ class Constant:
         return repr(self.number)
 
 
-Number = int | float | Decimal | Constant
+CellNumber = int | float | Decimal | Constant
 
 
 def together(left: Any, right: Any) -> tuple[Any, Any]:
@@ -122,7 +122,7 @@ def together(left: Any, right: Any) -> tuple[Any, Any]:
     return left, right
 
 
-def calculated(apply: Callable[[Any, Any], Any], left: Number, right: Number) -> Number:
+def calculated(apply: Callable[[Any, Any], Any], left: CellNumber, right: CellNumber) -> CellNumber:
     """Return ``apply``, an operation of the module ``operator``, of two numbers."""
     if isinstance(left, Constant) and isinstance(right, Constant):
         number = apply(left.number, right.number)
@@ -136,7 +136,7 @@ def calculated(apply: Callable[[Any, Any], Any], left: Number, right: Number) ->
     return result if (narrow := _precision(first, second)) is None else narrow.of(result)
 
 
-def negative(number: Number) -> Number:
+def negative(number: CellNumber) -> CellNumber:
     """Return -``number``."""
     if isinstance(number, Constant):
         return Constant(-number.number, _minus(number.exact))
@@ -163,17 +163,17 @@ def _decimal(apply: Callable[[Any, Any], Any], left: Decimal, right: Decimal) ->
         raise ZeroDivisionError("division by zero")
     if apply in (operator.floordiv, operator.mod):
         # Of decimals Python rounds towards zero, of all other numbers down.
-        rest = EXACT.remainder(left, right)
+        rest = _EXACT.remainder(left, right)
         if rest and (rest < 0) != (right < 0):
-            rest = EXACT.add(rest, right)
+            rest = _EXACT.add(rest, right)
         if apply is operator.mod:
             return rest
-        return EXACT.to_integral_value(EXACT.divide(EXACT.subtract(left, rest), right))
+        return _EXACT.to_integral_value(_EXACT.divide(_EXACT.subtract(left, rest), right))
     by_name = {
-        operator.add: EXACT.add,
-        operator.sub: EXACT.subtract,
-        operator.mul: EXACT.multiply,
-        operator.truediv: EXACT.divide,
+        operator.add: _EXACT.add,
+        operator.sub: _EXACT.subtract,
+        operator.mul: _EXACT.multiply,
+        operator.truediv: _EXACT.divide,
     }
     return by_name[apply](left, right)
 
@@ -181,7 +181,7 @@ def _decimal(apply: Callable[[Any, Any], Any], left: Decimal, right: Decimal) ->
 # Cells --------------------------------------------------------------------------------------------
 
 
-def cells(column: Any) -> list[Any]:
+def arrow_cells(column: Any) -> list[Any]:
     """Return the cells of an Arrow column as values of Python, None for null; numbers of fewer than
     64 bits know it. Raises what ``to_pylist`` raises."""
     convert = _converter(column.type)

@@ -57,7 +57,7 @@ FOREIGN: tuple[tuple[bytes, str, str], ...] = (
 """First bytes -> what begins so, and what to do where a table of text was expected."""
 
 
-def named(head: bytes) -> tuple[str, str] | None:
+def kind_of_file(head: bytes) -> tuple[str, str] | None:
     """Return what a file is that begins so, and what to do about it; None for what may be text."""
     for magic, ending in PACKERS.items():
         if head.startswith(magic):
@@ -85,7 +85,7 @@ def named(head: bytes) -> tuple[str, str] | None:
 
 
 @contextlib.contextmanager
-def opened(
+def open_unpacked(
     path: Path, digests: dict[str, str] | None = None, *, like: Path | None = None
 ) -> Iterator[IO[bytes]]:
     """Open a file for reading bytes, unpacked; of a zip archive, the one file in it. How it is
@@ -107,7 +107,7 @@ def opened(
             source = io.BufferedReader(stream, CHUNK)
             _check_packing(path, source.peek(4), packing)
             handle = _unpacked(path, packing, source, files)
-            if foreign := named(handle.peek(512)):  # type: ignore[attr-defined]
+            if foreign := kind_of_file(handle.peek(512)):  # type: ignore[attr-defined]
                 inside = f" (in {packing[1:]})" if packing else ""
                 raise UserError(f"is {foreign[0]}{inside}", where=path, do=foreign[1])
             yield handle
@@ -127,7 +127,7 @@ def opened(
 
 @contextlib.contextmanager
 def held(path: Path, digests: dict[str, str] | None = None) -> Iterator[IO[bytes]]:
-    """Open a file to read any part of it. ``digests`` and errors as of ``opened``."""
+    """Open a file to read any part of it. ``digests`` and errors as of ``open_unpacked``."""
     with path.open("rb") as handle:
         before = os.fstat(handle.fileno())
         yield handle
@@ -182,7 +182,7 @@ def _check_packing(path: Path, head: bytes, packing: str) -> None:
         return
     if packing == ".zst" and head[0] & 0xF0 == 0x50 and head[1:4] == b"\x2a\x4d\x18":
         return
-    foreign = named(head)
+    foreign = kind_of_file(head)
     expected = _packed(packing[1:])
     problem = f"is not {expected}, as it is named"
     if foreign:

@@ -15,11 +15,11 @@ from functools import lru_cache
 from itertools import pairwise
 
 INTEGER = re.compile(r"-?(?:0|[1-9]\d*)")
-NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
+_NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
 DECIMAL = re.compile(r"-?\d+\.\d+")
-ENDS = re.compile(r"(?:^|\W)\d{1,3}$")
+_ENDS = re.compile(r"(?:^|\W)\d{1,3}$")
 THOUSAND = re.compile(r"\d{3}(?!\d)")
-LONGEST = 80
+_LONGEST = 80
 """Characters of an id, at most."""
 EARLIER, ENOUGH = 200, 8
 """Rows that tell which values a column has, at most and at least."""
@@ -77,11 +77,11 @@ def swallowed(
         for at, count in enumerate(counts)
         if at and (count == n - 1 or (count >= n and lines[at].count('"') > 1))
     ]
-    whole = [(at, row) for at in wide if len(row := split(lines[at], separator)) == n]
+    whole = [(at, row) for at in wide if len(row := split_line(lines[at], separator)) == n]
     if not whole:
         return None
     inner = sum(1 for line in lines[1:] if line.strip())
-    first, rest = split(lines[0], separator), [row for _, row in whole]
+    first, rest = split_line(lines[0], separator), [row for _, row in whole]
     prose = separator == "," and any(map(_prose, [first, *rest]))
     if len(whole) == inner and not prose:
         if len(first) == n and _all_rows([first, *rest], separator, earlier):
@@ -97,7 +97,7 @@ def swallowed(
     return None
 
 
-def split(line: str, separator: str) -> list[str]:
+def split_line(line: str, separator: str) -> list[str]:
     """Return the cells of a line by itself: a quote that does not close in it is a character."""
     if line.count('"') < 2:
         return line.rstrip("\r\n").replace('"', "").split(separator)
@@ -123,7 +123,7 @@ def _prose(row: Sequence[str]) -> bool:
 
 
 def _thousands(row: Sequence[str]) -> bool:
-    return any(ENDS.search(left) and THOUSAND.match(right) for left, right in pairwise(row))
+    return any(_ENDS.search(left) and THOUSAND.match(right) for left, right in pairwise(row))
 
 
 def _all_rows(rows: list[list[str]], separator: str, earlier: Earlier) -> bool:
@@ -181,7 +181,7 @@ def _like(row: Sequence[str], before: Sequence[str], behind: range, earlier: Ear
 def _alike(left: str, right: str) -> bool:
     """Return whether two cells are ids of one making: with a letter or mark and a digit, and of the
     same pattern, or long and of one length."""
-    if not (0 < len(left) <= LONGEST and 0 < len(right) <= LONGEST):
+    if not (0 < len(left) <= _LONGEST and 0 < len(right) <= _LONGEST):
         return False
     if any(cell.isspace() for cell in left + right):
         return False
@@ -189,7 +189,7 @@ def _alike(left: str, right: str) -> bool:
         return False
     if left.isdigit() and right.isdigit():
         return len(left) == len(right) and len(left) > 4
-    if NUMBER.fullmatch(left) or NUMBER.fullmatch(right):
+    if _NUMBER.fullmatch(left) or _NUMBER.fullmatch(right):
         return False
     return _pattern(left) == _pattern(right) or (
         len(left) == len(right) > 7 and _marks(left) == _marks(right)

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.data.columnar import opened_columns, values
-from mamushi.data.lines import SEPARATORS, Record, check_columns, check_text, records, shown
-from mamushi.data.opening import opened
+from mamushi.data.lines import SEPARATORS, Record, check_columns, check_text, records, shown_name
 from mamushi.errors import UserError
 from mamushi.io import tabular
 
@@ -24,25 +23,24 @@ __all__ = [
     "SEPARATORS",
     "Choice",
     "Record",
-    "Row",
     "Table",
+    "TableRow",
     "check_columns",
     "check_header",
     "check_text",
     "columns",
     "name_at",
     "name_of",
-    "opened",
     "opened_columns",
     "read",
     "records",
-    "rows",
     "sampled",
+    "table_rows",
 ]
 COLUMNAR = ("parquet", "arrow")
 FIRST = 100
 """Rows of JSON Lines whose keys are taken for the columns."""
-LONGEST = 4000
+_LONGEST = 4000
 """Digits of an integer that Python writes without being asked to, at least."""
 
 
@@ -61,9 +59,9 @@ class Table:
     """Of each file by its name: the SHA-256 of the bytes from which the rows were read."""
 
 
-Row = tuple[int, str, Mapping[str, Any]]
+TableRow = tuple[int, str, Mapping[str, Any]]
 """The number of a row in all files, from 1, its place and its cells."""
-Choice = Callable[[Iterator[Row]], list[Row]]
+Choice = Callable[[Iterator[TableRow]], list[TableRow]]
 
 
 def read(
@@ -84,13 +82,15 @@ def read(
     path = Path(path)
     files = tabular.find(path)
     kind = tabular.format_of(files[0])
-    table = Table(shown(path), {name: [] for name in needed}, [], typed=kind not in SEPARATORS)
+    table = Table(shown_name(path), {name: [] for name in needed}, [], typed=kind not in SEPARATORS)
     names: dict[str, None] = {}
     every = (
-        row for file in files for row in rows(file, needed, quote=quote, digests=table.digests)
+        row
+        for file in files
+        for row in table_rows(file, needed, quote=quote, digests=table.digests)
     )
 
-    def numbered() -> Iterator[Row]:
+    def numbered() -> Iterator[TableRow]:
         for number, (place, cells) in enumerate(every, 1):
             names.update(dict.fromkeys(cells))
             yield number, place, cells
@@ -118,9 +118,9 @@ def sampled(
     and the number of all. Raises ``UserError`` as ``read``."""
     rng, n = random.Random(0), 0
 
-    def choose(rows: Iterator[Row]) -> list[Row]:
+    def choose(rows: Iterator[TableRow]) -> list[TableRow]:
         nonlocal n
-        kept: list[Row] = []
+        kept: list[TableRow] = []
         for row in rows:
             n += 1
             if len(kept) < most:
@@ -132,7 +132,7 @@ def sampled(
     return read(path, columns, choose, quote=quote), n
 
 
-def rows(
+def table_rows(
     path: Path,
     needed: Sequence[str],
     *,
@@ -147,7 +147,7 @@ def rows(
             if record.cells is not None and not record.is_header:
                 yield record.place, record.cells
         return
-    number, file = 0, shown(path)
+    number, file = 0, shown_name(path)
     with opened_columns(path, digests) as (schema, tables):
         check_columns(path, schema.names, needed)
         for table in tables(list(dict.fromkeys(needed))):
@@ -201,7 +201,7 @@ def name_of(value: Any) -> str | None:
         if not value.is_finite():
             return None
         # One of more digits than Python writes as an integer stays as it is.
-        whole = value.adjusted() < LONGEST and value == value.to_integral_value()
+        whole = value.adjusted() < _LONGEST and value == value.to_integral_value()
         return str(int(value)) if whole else str(value)
     return str(value)
 

@@ -24,8 +24,8 @@ from typing import Any
 import pyarrow as pa
 
 from mamushi.data import cutting, readers, rewriting_arrow, rewriting_parquet
-from mamushi.data.lines import counted
-from mamushi.data.matching import Removal
+from mamushi.data.lines import count_written
+from mamushi.data.matching import RowRemoval
 from mamushi.errors import UserError
 from mamushi.io import tabular
 from mamushi.io.files import atomic, part_of, read_plain_json, sha256, sweep, writable
@@ -54,7 +54,7 @@ def refuse_existing(out: Path) -> None:
         raise UserError("exists already", where=out, do="name another one in --out")
 
 
-def tables(data: Path) -> list[Path]:
+def table_files(data: Path) -> list[Path]:
     """Return the files of a table, in the order of their rows: itself, or those of a folder.
 
     Raises ``UserError`` as ``tabular.find``, and for a pattern, which has no one place to write to.
@@ -70,7 +70,7 @@ def tables(data: Path) -> list[Path]:
 def rewrite(
     data: Path,
     out: Path,
-    removal: Removal,
+    removal: RowRemoval,
     *,
     quote: bool = True,
     record: Callable[[Rewritten], None] | None = None,
@@ -83,7 +83,7 @@ def rewrite(
     exists, and when nothing is to be removed; ``RuntimeError`` where what was written is not what
     was read without what goes.
     """
-    files = tables(data)
+    files = table_files(data)
     refuse_existing(out)
     if data.is_dir() and out.resolve().is_relative_to(data.resolve()):
         problem = "lies in the folder of the data, which would hold it from then on"
@@ -109,7 +109,7 @@ def rewrite(
             if (data / tabular.STATE).is_file():
                 _update_state(part)
                 written = {path.name: sha256(part / path.name) for path in files}
-            if tables(data) != files:
+            if table_files(data) != files:
                 do = "run the same command again when nothing writes to it"
                 raise UserError("has changed while it was read", where=data, do=do)
         done = Rewritten(data, out, read, written, n_read, rows)
@@ -119,16 +119,16 @@ def rewrite(
 
 
 def _written(
-    path: Path, out: Path, removal: Removal, quote: bool, digests: dict[str, str]
+    path: Path, out: Path, removal: RowRemoval, quote: bool, digests: dict[str, str]
 ) -> tuple[int, str]:
     """Write one file again. Return the rows that are in it by what was written, and its SHA-256."""
     match tabular.format_of(path):
         case "parquet":
-            return rewriting_parquet.write(path, out, removal, digests)
+            return rewriting_parquet.write_parquet(path, out, removal, digests)
         case "arrow":
-            return rewriting_arrow.write(path, out, removal, digests)
+            return rewriting_arrow.write_arrow(path, out, removal, digests)
     _lines(path, out, removal, quote, digests)
-    return counted(out, path, quote=quote)
+    return count_written(out, path, quote=quote)
 
 
 def _copy_rest(data: Path, files: list[Path], part: Path) -> None:
@@ -161,7 +161,9 @@ def whole_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _lines(path: Path, out: Path, removal: Removal, quote: bool, digests: dict[str, str]) -> None:
+def _lines(
+    path: Path, out: Path, removal: RowRemoval, quote: bool, digests: dict[str, str]
+) -> None:
     separator = readers.SEPARATORS.get(tabular.format_of(path) or "")
     header = b""
     source = readers.records(path, removal.columns, strict=False, quote=quote, digests=digests)

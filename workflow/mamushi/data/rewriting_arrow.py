@@ -13,15 +13,15 @@ from typing import Any
 import pyarrow as pa
 
 from mamushi.data import cutting
-from mamushi.data.columnar import ARROW_FILE, opened_arrow, reading, values
-from mamushi.data.lines import check_columns, shown
-from mamushi.data.matching import Removal
+from mamushi.data.columnar import ARROW_FILE, library_errors, opened_arrow, values
+from mamushi.data.lines import check_columns, shown_name
+from mamushi.data.matching import RowRemoval
 from mamushi.data.opening import held
 from mamushi.errors import UserError
 
 SCHEMA, RECORD_BATCH = 1, 3
 """Kinds of messages."""
-CODECS = {0: "lz4", 1: "zstd"}
+_CODECS = {0: "lz4", 1: "zstd"}
 VERSIONS = {3: pa.ipc.MetadataVersion.V4, 4: pa.ipc.MetadataVersion.V5}
 CONTINUED = b"\xff\xff\xff\xff"
 """How a message begins, but in streams of before 2019."""
@@ -29,7 +29,9 @@ FOOT = 4 + len(ARROW_FILE)
 """Bytes behind the footer of an Arrow file: its length and the magic."""
 
 
-def write(path: Path, out: Path, removal: Removal, digests: dict[str, str]) -> tuple[int, str]:
+def write_arrow(
+    path: Path, out: Path, removal: RowRemoval, digests: dict[str, str]
+) -> tuple[int, str]:
     """Write ``path`` to ``out`` without what ``removal`` takes; ``digests`` gets what was read.
     Return the rows that are in it by what was written, and its SHA-256."""
     with held(path, digests) as handle:
@@ -46,7 +48,7 @@ def write(path: Path, out: Path, removal: Removal, digests: dict[str, str]) -> t
                 row = 0
                 for batch, metadata in _batches(path, source, is_file):
                     table = pa.Table.from_batches([batch])
-                    left = without(table, table, removal, path, row)
+                    left = without_removed(table, table, removal, path, row)
                     row += len(table)
                     if len(left):
                         # In one record batch, as it was read.
@@ -57,7 +59,7 @@ def write(path: Path, out: Path, removal: Removal, digests: dict[str, str]) -> t
 def _batches(path: Path, source: Any, is_file: bool) -> Iterator[tuple[Any, Any]]:
     numbers = iter(range(source.num_record_batches)) if is_file else None
     while True:
-        with reading(path):
+        with library_errors(path):
             try:
                 if numbers is None:
                     read = source.read_next_batch_with_custom_metadata()
@@ -100,19 +102,23 @@ def refused(path: Path) -> Iterator[None]:
         raise UserError(problem, where=path, do=do) from None
 
 
-def without(table: pa.Table, named: pa.Table, removal: Removal, path: Path, row: int) -> pa.Table:
+def without_removed(
+    table: pa.Table, named: pa.Table, removal: RowRemoval, path: Path, row: int
+) -> pa.Table:
     """Return a table without the rows that go, and with the texts that are cut. ``named``: the
     columns that ``removal`` reads, as those who rank read them; ``row``: rows before it."""
     columns = {name: values(named[name], name, path) for name in removal.columns}
     rows = zip(*columns.values(), strict=True) if columns else iter([()] * len(table))
-    file, gone = shown(path), list[set[int] | None]()
+    file, gone = shown_name(path), list[set[int] | None]()
     for number, cells in enumerate(rows, row + 1):
         place = f"{file}, row {number}"
         gone.append(removal.of(dict(zip(columns, cells, strict=True)), place))
     if any(gone):
         at = table.column_names.index(removal.text)
         texts = zip(columns[str(removal.text)], gone, strict=True)
-        left = [cutting.without(text, places) if places else text for text, places in texts]
+        left = [
+            cutting.without_characters(text, places) if places else text for text, places in texts
+        ]
         field = table.schema.field(at)
         try:
             table = table.set_column(at, field, pa.array(left, field.type))
@@ -200,7 +206,7 @@ def _options(path: Path, handle: Any, is_file: bool) -> pa.ipc.IpcWriteOptions:
             root = _root(content)
             options["metadata_version"] = VERSIONS[_byte(content, root, 0)]
             if compression := _table(content, _table(content, root, 2), 3):
-                options["compression"] = CODECS[_byte(content, compression, 0)]
+                options["compression"] = _CODECS[_byte(content, compression, 0)]
     except (IndexError, KeyError, ValueError) as error:
         problem = f"damaged or not an Arrow stream or file ({error!r})"
         raise UserError(problem, where=path, do="make it again") from None

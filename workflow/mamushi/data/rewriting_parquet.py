@@ -21,12 +21,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mamushi.data import footers
-from mamushi.data.columnar import opened_parquet, reading
+from mamushi.data.columnar import library_errors, opened_parquet
 from mamushi.data.footers import Struct
 from mamushi.data.lines import check_columns
-from mamushi.data.matching import Removal
+from mamushi.data.matching import RowRemoval
 from mamushi.data.opening import held
-from mamushi.data.rewriting_arrow import refused, without
+from mamushi.data.rewriting_arrow import refused, without_removed
 from mamushi.errors import UserError
 
 INT96 = "INT96"
@@ -40,22 +40,24 @@ UNITS = ("TIMESTAMP", "TIME", "DATE", "DECIMAL", "INT", "FLOAT16")
 """Kinds of values that are something else where their unit or width is."""
 ORDERED = ("NONE", "STRING", "ENUM", "JSON", "BSON", "UUID", *UNITS)
 """Kinds whose order, by which statistics go, the library knows."""
-GROUPS = {"converted": (1, 2, 3), "logical": (2, 3)}
+_GROUPS = {"converted": (1, 2, 3), "logical": (2, 3)}
 """Maps and lists among the groups of a schema."""
-CODECS = {0: "none", 1: "snappy", 2: "gzip", 4: "brotli", 5: "lz4", 6: "zstd", 7: "lz4"}
+_CODECS = {0: "none", 1: "snappy", 2: "gzip", 4: "brotli", 5: "lz4", 6: "zstd", 7: "lz4"}
 CODEC, STATISTICS, DICTIONARY, BLOOM, OFFSETS = 4, 12, 11, 14, 4
 """Fields of what is said of a column's chunk, the last of the chunk itself."""
 VALUES, NULLS, BOUNDS = 5, 3, (1, 2, 5, 6)
 """The number of values, and in statistics that of nulls, the least and the greatest."""
 
 
-def write(path: Path, out: Path, removal: Removal, digests: dict[str, str]) -> tuple[int, str]:
+def write_parquet(
+    path: Path, out: Path, removal: RowRemoval, digests: dict[str, str]
+) -> tuple[int, str]:
     """Write ``path`` to ``out`` without what ``removal`` takes; ``digests`` gets what was read.
     Return the rows that are in it by what was written, and its SHA-256."""
     with held(path, digests) as handle:
         named = opened_parquet(path, handle)
         check_columns(path, named.schema_arrow.names, removal.columns)
-        footer = footers.read(handle, path)
+        footer = footers.read_footer(handle, path)
         if footers.ENCRYPTION in footer:
             raise UserError("is encrypted", where=path, do="write it without encryption")
         with refused(path):
@@ -64,12 +66,12 @@ def write(path: Path, out: Path, removal: Removal, digests: dict[str, str]) -> t
         start, row = pq.ParquetWriter, 0
         with out.open("wb") as sink, refused(path), start(sink, schema, **options) as writer:
             for number in range(source.num_row_groups):
-                with reading(path):
+                with library_errors(path):
                     table = source.read_row_group(number)
                     # As those who rank read them.
                     ids = named.read_row_group(number, [*dict.fromkeys(removal.columns)])
                 _check_times(path, handle, source, number)
-                stay = without(table, ids, removal, path, row)
+                stay = without_removed(table, ids, removal, path, row)
                 row += len(table)
                 if len(stay):
                     first = stay.slice(0, SAMPLE) if first is None else first
@@ -111,7 +113,11 @@ def _stored(
 def _first_page(handle: Any, footer: Struct) -> int | None:
     groups = footers.value(footer, footers.ROW_GROUPS)
     chunks = footers.value(groups[0], footers.COLUMNS) if groups else ()
-    return footers.page(handle, footers.value(chunks[0], footers.ABOUT)) if chunks else None
+    return (
+        footers.first_page_kind(handle, footers.value(chunks[0], footers.COLUMN_METADATA))
+        if chunks
+        else None
+    )
 
 
 def _is_integer(leaf: Any) -> bool:
@@ -127,8 +133,8 @@ def _plain(footer: Struct, bare: set[int]) -> Struct:
     for element in footers.value(footer, footers.SCHEMA):
         group = bool(footers.value(element, footers.CHILDREN)) or not elements
         logical = footers.value(element, footers.LOGICAL) or {}
-        is_collection = footers.value(element, footers.CONVERTED) in GROUPS["converted"] or any(
-            field in GROUPS["logical"] for field in logical
+        is_collection = footers.value(element, footers.CONVERTED) in _GROUPS["converted"] or any(
+            field in _GROUPS["logical"] for field in logical
         )
         if (group and not is_collection) or (not group and leaf in bare):
             element = {field: of for field, of in element.items() if field not in meaning}
@@ -151,12 +157,12 @@ def _options(
     if not (groups := footers.value(footer, footers.ROW_GROUPS)):
         return options
     chunks = footers.value(groups[0], footers.COLUMNS)
-    columns = [footers.value(chunk, footers.ABOUT) for chunk in chunks]
+    columns = [footers.value(chunk, footers.COLUMN_METADATA) for chunk in chunks]
     return options | {
         "data_page_version": "2.0" if pages == footers.DATA_PAGE_2 else "1.0",
         "write_page_index": any(OFFSETS in chunk for chunk in chunks),
         "compression": {
-            at: CODECS.get(footers.value(column, CODEC), "snappy")
+            at: _CODECS.get(footers.value(column, CODEC), "snappy")
             for at, column in enumerate(columns)
         },
         "use_dictionary": {at: DICTIONARY in column for at, column in enumerate(columns)},
@@ -194,7 +200,7 @@ def _tried(schema: pa.Schema, options: dict[str, Any]) -> tuple[Any, Struct]:
     kept_ones = ("use_deprecated_int96_timestamps", "store_schema", "version")
     sink = io.BytesIO()
     pq.ParquetWriter(sink, schema, **{key: options[key] for key in kept_ones}).close()
-    return pq.read_metadata(sink).schema, footers.read(sink, "what is written")
+    return pq.read_metadata(sink).schema, footers.read_footer(sink, "what is written")
 
 
 def _shape(element: Struct) -> list[Any]:
@@ -211,7 +217,7 @@ def _first_odd(footer: Struct, written: Struct) -> str | None:
     nothing: Struct = {}
     for old, new in zip_longest(expected[1:], actual[1:], fillvalue=nothing):
         if not left:
-            column, left = footers.text(old, footers.NAME), 1
+            column, left = footers.text_field(old, footers.NAME), 1
         left += (footers.value(old, footers.CHILDREN) or 0) - 1
         if _shape(old) != _shape(new):
             return column
@@ -243,7 +249,7 @@ def _check_times(path: Path, handle: Any, source: Any, number: int) -> None:
     if not names:
         return
     reader = pq.ParquetFile(handle, metadata=file_metadata, coerce_int96_timestamp_unit="us")
-    with reading(path):
+    with library_errors(path):
         table = reader.read_row_group(number, columns=names).flatten()
     for field, column in zip(table.schema, table.columns, strict=True):
         if not pa.types.is_timestamp(field.type):
@@ -259,7 +265,7 @@ def _restore(path: Path, out: Path, footer: Struct, groups: list[int]) -> None:
     of which row group that was read each one is that was written."""
     was = footers.value(footer, footers.ROW_GROUPS)
     with out.open("rb+") as handle:
-        written = footers.read(handle, out)
+        written = footers.read_footer(handle, out)
         row_groups = []
         for group, number in zip(footers.value(written, footers.ROW_GROUPS), groups, strict=True):
             chunks = []
@@ -269,9 +275,11 @@ def _restore(path: Path, out: Path, footer: Struct, groups: list[int]) -> None:
                 strict=True,
             )
             for chunk, old in pairs:
-                kind, metadata = chunk[footers.ABOUT]
-                names = footers.value(old, footers.ABOUT)[footers.PATH]
-                chunks.append({**chunk, footers.ABOUT: (kind, {**metadata, footers.PATH: names})})
+                kind, metadata = chunk[footers.COLUMN_METADATA]
+                names = footers.value(old, footers.COLUMN_METADATA)[footers.PATH]
+                chunks.append(
+                    {**chunk, footers.COLUMN_METADATA: (kind, {**metadata, footers.PATH: names})}
+                )
             group = footers.with_items(group, footers.COLUMNS, chunks)
             if footers.SORTING in was[number]:
                 group[footers.SORTING] = was[number][footers.SORTING]
@@ -300,7 +308,7 @@ def _checked(
         if not same:
             raise RuntimeError(f"{path}: its schema would change; please report this")
         if first is not None:
-            reader = _reader(path, handle, _plain(footers.read(handle, out), bare))
+            reader = _reader(path, handle, _plain(footers.read_footer(handle, out), bare))
             batch = next(reader.iter_batches(batch_size=SAMPLE, row_groups=[0]))
             for name, old, new in zip(first.schema.names, first, batch, strict=True):
                 if not _equal(old.combine_chunks(), new):
@@ -317,6 +325,6 @@ def _equal(left: Any, right: Any) -> bool:
 def _reader(path: Path, handle: Any, footer: Struct) -> Any:
     """Return the reader of an open file that takes another footer for its own."""
     content = footers.MAGIC + footers.encoded(footer)
-    with reading(path):
+    with library_errors(path):
         metadata = pq.read_metadata(pa.BufferReader(content))
     return opened_parquet(path, handle, metadata)

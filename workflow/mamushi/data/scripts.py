@@ -19,7 +19,7 @@ OPENING = r"[\p{Ps}\p{Pi}]"
 """Goes with what stands behind it; all other punctuation with what stands before it."""
 LONGEST, PIECE = 256, 8
 """Characters of the longest word, and of the words of what is longer."""
-WORD = re.compile(r"\S+")
+_WORD = re.compile(r"\S+")
 LETTER = regex.compile(UNSPACED, regex.V1)
 PIECES = regex.compile(
     rf"{OPENING}{{0,3}}(?={UNSPACED})\X(?:(?=[[\p{{P}}\p{{Cf}}]--{OPENING}])\X)*+"
@@ -27,7 +27,7 @@ PIECES = regex.compile(
     regex.V1 | regex.DOTALL,
 )
 """The words of what is written without spaces: in a row of other letters there is one."""
-PARTS = regex.compile(rf"{UNSPACED}+|(?:(?!{UNSPACED}).)+", regex.V1 | regex.DOTALL)
+_PARTS = regex.compile(rf"{UNSPACED}+|(?:(?!{UNSPACED}).)+", regex.V1 | regex.DOTALL)
 CLUSTERS = regex.compile(rf"\X{{1,{PIECE}}}+", regex.DOTALL)
 EXTENDING = regex.compile(r"[\p{GCB=Extend}\p{GCB=SpacingMark}\p{GCB=ZWJ}]")
 
@@ -46,7 +46,7 @@ def spaced(text: str) -> str:
 
 def parted(word: str) -> list[str]:
     """Return the parts of a word that are of scripts with or without spaces, in turn."""
-    return PARTS.findall(word) if has_unspaced(word) else [word]
+    return _PARTS.findall(word) if has_unspaced(word) else [word]
 
 
 def pairs(letters: str) -> list[str]:
@@ -58,7 +58,7 @@ def begins(text: str, start: int, stop: int) -> list[int]:
     """Return where the words of a part of a text begin, of a long one those of its pieces."""
     plain = text.isascii()
     unspaced = not plain and LETTER.search(text, start, stop) is not None
-    runs = [run.span() for run in WORD.finditer(text, start, stop)]
+    runs = [run.span() for run in _WORD.finditer(text, start, stop)]
     if unspaced:
         runs = [match.span() for run in runs for match in PIECES.finditer(text, *run)]
     places = [begin for begin, _ in runs]

@@ -16,7 +16,7 @@ from mamushi.data.groups import place_groups
 from mamushi.errors import UserError
 from mamushi.io.domains import SECTIONS
 
-TOLERANCE = 1e-9
+_TOLERANCE = 1e-9
 
 
 def apportion(
@@ -28,15 +28,15 @@ def apportion(
     many small strata then still meet the shares in total. Returns the counts and what is owed now.
     """
     quota = n * shares
-    counts = np.floor(quota + TOLERANCE).astype(np.int64)
+    counts = np.floor(quota + _TOLERANCE).astype(np.int64)
     # Only a section whose quota is not whole may be rounded up; so no count is off by 1 or more.
-    rest = np.where(quota - counts > TOLERANCE, quota - counts + owed, -np.inf)
+    rest = np.where(quota - counts > _TOLERANCE, quota - counts + owed, -np.inf)
     for section in np.argsort(-np.round(rest, 9), kind="stable")[: n - counts.sum()]:
         counts[section] += 1
     return counts, owed + quota - counts
 
 
-def split(
+def split_sections(
     forget: NDArray[np.bool_],
     strata: Sequence[str],
     ready: Sequence[str | None],
@@ -75,7 +75,7 @@ def split(
         grouped_parts, left = placed[rows][placed[rows] >= 0], portions
         if len(grouped_parts):
             due = len(rows) * portions - np.bincount(grouped_parts, minlength=len(names))
-            left = np.maximum(due, 0) / max(np.maximum(due, 0).sum(), TOLERANCE)
+            left = np.maximum(due, 0) / max(np.maximum(due, 0).sum(), _TOLERANCE)
             owed[domain] += due - (len(rows) - len(grouped_parts)) * left
         counts, owed[domain] = apportion(len(rows) - len(grouped_parts), left, owed[domain])
         shuffled = _generator(seed, "split", domain, stratum).permutation(rows[placed[rows] < 0])
@@ -83,7 +83,7 @@ def split(
     return sections
 
 
-def joined(
+def with_group_sections(
     ready: Sequence[str | None], groups: Sequence[str | None], places: Sequence[str]
 ) -> list[str | None]:
     """Return the ready-made sections, where a row without one has that of its group. Raises

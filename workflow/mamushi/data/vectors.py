@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from mamushi.data.readers import check_columns, name_of
 from mamushi.errors import UserError
 
-ROWS = 16384
+_ROWS = 16384
 """Rows that are read at once."""
 
-Part = tuple[list[str], NDArray[Any]]
+VectorPart = tuple[list[str], NDArray[Any]]
 """Ids, and their vectors (ids, width)."""
 
 
-def parquet(path: Path, identifier: str, vector: str) -> Iterator[Part]:
+def parquet(path: Path, identifier: str, vector: str) -> Iterator[VectorPart]:
     """Iterate over the rows of a Parquet file by its columns of ids and of vectors.
 
     Raises ``UserError`` for a damaged file, a missing column or id, and a column that does not hold
@@ -41,7 +41,7 @@ def parquet(path: Path, identifier: str, vector: str) -> Iterator[Part]:
         ):
             problem = f"column {vector!r} holds {kind}, not lists of numbers"
             raise UserError(problem, where=path, do="name the column of the vectors")
-        for batch in file.iter_batches(ROWS, columns=[identifier, vector]):
+        for batch in file.iter_batches(_ROWS, columns=[identifier, vector]):
             column, names = batch.column(vector), batch.column(identifier).to_pylist()
             ids = [name_of(value) or "" for value in names]
             for row, name in enumerate(ids, rows + 1):
@@ -68,7 +68,7 @@ def parquet(path: Path, identifier: str, vector: str) -> Iterator[Part]:
 
 
 def aligned(
-    parts: Iterator[Part],
+    parts: Iterator[VectorPart],
     ids: Sequence[str],
     dataset_ids: Collection[str],
     n_left_out: int,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mamushi.data import readers
-from mamushi.data.opening import opened
+from mamushi.data.opening import open_unpacked
 from mamushi.errors import UserError
 from mamushi.io import paths, schemas, tabular
 from mamushi.io.tables import SEALED, read_table
@@ -118,7 +118,7 @@ def _text(value: Any, place: str) -> str:
 
 
 def _lines(path: Path) -> list[str]:
-    with opened(path) as handle:
+    with open_unpacked(path) as handle:
         content = handle.read()
     try:
         text = content.decode("utf-8").lstrip("\ufeff")

@@ -136,7 +136,7 @@ def cells(column: Any, where: str) -> list[Any]:
         if not isinstance(column, pa.ChunkedArray | pa.Array):
             of_floats = getattr(getattr(column, "dtype", None), "kind", "") == "f"
             column = pa.array(column, from_pandas=not of_floats)
-        return numbers.cells(column)
+        return numbers.arrow_cells(column)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         do = "give its cells one type: numbers, booleans or text"
         raise UserError(f"cannot be read ({error})", where=where, do=do) from None

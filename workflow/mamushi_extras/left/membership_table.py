@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from mamushi.errors import UserError
-from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
+from mamushi.evaluation.cohort import RETRAINING_SOURCE, Cohort, ModelSource, cohorts
 from mamushi.evaluation.sad import Floats
 from mamushi.io import paths
 from mamushi.io.tables import INFERENCE, read_table
@@ -49,7 +49,7 @@ MEASURES: Mapping[str, Measure] = {"auc": auc, "tpr": tpr}
 class Audited:
     """A model that is audited, and its start."""
 
-    source: Source
+    source: ModelSource
     start: str | None = None
 
 
@@ -57,11 +57,13 @@ def audited(grid: Mapping[str, Any], start: str, ready: bool) -> list[Audited]:
     """Return the models that are audited, gold aside: those that, or whose start, were trained on
     the forget texts of the inference section. ``start`` is the endpoint from which unlearning
     starts; ``ready`` that it was trained before, on whatever there is."""
-    models = [Audited(Source(name)) for name in (BASE, *([CONTAMINATED] if ready else []), BETA0)]
+    models = [
+        Audited(ModelSource(name)) for name in (BASE, *([CONTAMINATED] if ready else []), BETA0)
+    ]
     for pair in product(grid["selectors"], map(float, grid["budgets"])):
-        models.append(Audited(Source(RETRAINING, *pair), BETA0))
+        models.append(Audited(ModelSource(RETRAINING_SOURCE, *pair), BETA0))
         if ready or start == BETA0:
-            models += [Audited(Source(name, *pair), start) for name in grid["unlearners"]]
+            models += [Audited(ModelSource(name, *pair), start) for name in grid["unlearners"]]
     return models
 
 
@@ -103,17 +105,17 @@ def audit_texts(
 def _membership(cohort: Cohort, models: Sequence[Audited]) -> Iterator[Row]:
     read_from: dict[str, Any] = {}
 
-    def read(source: Source) -> list[dict[str, Floats]]:
+    def read(source: ModelSource) -> list[dict[str, Floats]]:
         return [_statistics(path, read_from) for path in _files(cohort, paths.MEMBERSHIP, source)]
 
-    gold, beta0, base = (read(Source(name)) for name in (GOLD, BETA0, BASE))
+    gold, beta0, base = (read(ModelSource(name)) for name in (GOLD, BETA0, BASE))
     texts = _texts(read_from)
     shadows = [
         np.array([per_token(statistics) for statistics in by_seed]) for by_seed in (gold, beta0)
     ]
 
     @cache
-    def scores(source: Source) -> list[Scores]:
+    def scores(source: ModelSource) -> list[Scores]:
         by_seed: list[Scores] = []
         for seed, statistics in enumerate(read(source)):
             attacks = simple_scores(statistics, None if source.source == BASE else base[seed])
@@ -124,7 +126,7 @@ def _membership(cohort: Cohort, models: Sequence[Audited]) -> Iterator[Row]:
             by_seed.append(attacks)
         return by_seed
 
-    def why_not(source: Source, attack: str) -> str | None:
+    def why_not(source: ModelSource, attack: str) -> str | None:
         if attack == "reference" and source.source == BASE:
             return "the base model is what the attack compares with"
         if attack == "likelihood_ratio" and len(cohort.seeds) < FEWEST_SEEDS:
@@ -146,7 +148,7 @@ def _statistics(path: Path, texts_read: dict[str, Any]) -> dict[str, Floats]:
     return {name: np.array(values, dtype=np.float64) for name, values in table.items()}
 
 
-def _files(cohort: Cohort, pattern: str, source: Source) -> list[Path]:
+def _files(cohort: Cohort, pattern: str, source: ModelSource) -> list[Path]:
     """Return the file of each seed; the base model is the same for all, and asked once."""
     files = cohort.files(pattern, arm=source.arm)
     return [files[0]] * len(files) if source.source == BASE else files
@@ -173,13 +175,13 @@ def _rows(
     cohort: Cohort,
     models: Sequence[Audited],
     texts: Texts,
-    scores: Callable[[Source], list[Scores]],
-    why_not: Callable[[Source, str], str | None],
+    scores: Callable[[ModelSource], list[Scores]],
+    why_not: Callable[[ModelSource, str], str | None],
 ) -> Iterator[Row]:
-    gold = scores(Source(GOLD))
+    gold = scores(ModelSource(GOLD))
     for model in models:
         source, ours = model.source, scores(model.source)
-        start = scores(Source(model.start)) if model.start else None
+        start = scores(ModelSource(model.start)) if model.start else None
         for roles in _roles(texts, model, cohort.lists(source)):
             head = {"method": source.source, "selector": source.selector, "beta": source.beta}
             head |= {"members": roles.members}

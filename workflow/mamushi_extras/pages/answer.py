@@ -11,10 +11,10 @@ from typing import Any
 from mamushi.commands.show import table
 from mamushi.errors import UserError
 from mamushi.evaluation.summary import BASELINE
-from mamushi.evidence.advice import Row, advised, first_budget, take, units_at
+from mamushi.evidence.advice import AdviceRow, advised, first_budget, take, units_at
 from mamushi.evidence.cut import cut
-from mamushi.evidence.judgement import ADVICE, COMPARISON, REFUSE, UNKNOWN, leading, unit_of
-from mamushi.evidence.ranking import excerpt, glimpse, ranking_at, read_ranking, texts_of
+from mamushi.evidence.judgement import ADVICE_WORDS, COMPARISON, REFUSE, UNKNOWN, leading, unit_of
+from mamushi.evidence.ranking import excerpt, glimpse, ranking_at, read_ranking, read_texts_of
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_table
 from mamushi.selection.removals import share_of
@@ -84,7 +84,7 @@ def size(manifest: Manifest) -> tuple[int, int, str]:
     return manifest["masked"], manifest["tokens"], "tokens of the forget texts"
 
 
-def _spans(how_many: Row | None) -> dict[str, Any]:
+def _spans(how_many: AdviceRow | None) -> dict[str, Any]:
     """Return the ends of the interval of the budget that is read first (``sure``) and, where the
     theory's is, those of what retraining may need (``may``)."""
     if how_many is None:
@@ -136,7 +136,7 @@ def _masking(root: Path, cell: Cell, mask: Manifest) -> Step:
     """Return how to hand a mask of tokens over."""
     count, whole, unit = size(mask)
     words = f"Where the model is trained again, leave {count:,} of {whole:,} {unit} out of the loss"
-    judged = f"by {mask['path'].parent.name} ({ADVICE[mask['judgement']['act']]}):"
+    judged = f"by {mask['path'].parent.name} ({ADVICE_WORDS[mask['judgement']['act']]}):"
     export = f"mamushi export {_quoted(root, mask)} --to labels --out masked.jsonl"
     return f"{words}, {judged}", export
 
@@ -153,7 +153,7 @@ def _texts(root: Path, names: Cell, removed: int) -> dict[str, list[dict[str, An
         ranking = read_ranking(ranking_at(root, names))
         first, cut = glimpse(removed, len(ranking.ids), FIRST, AROUND)
         examples = paths.under(root, paths.EXAMPLES, dataset=names["dataset"])
-        texts = texts_of(examples, [ranking.ids[place] for place in first + cut])
+        texts = read_texts_of(examples, [ranking.ids[place] for place in first + cut])
     except UserError:
         return {}
     rows = [
@@ -163,7 +163,7 @@ def _texts(root: Path, names: Cell, removed: int) -> dict[str, list[dict[str, An
     return {"First to go": rows[: len(first)], "About the end of the list": rows[len(first) :]}
 
 
-def _bought(root: Path, cell: Cell, selector: str) -> dict[str, list[Row]]:
+def _bought(root: Path, cell: Cell, selector: str) -> dict[str, list[AdviceRow]]:
     """Return the rows of the table ``effects`` with a measured share of the gap, of the selector
     and of chance, by budget; nothing where nothing was retrained."""
     path = paths.under(root, paths.TABLE, table="effects")

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from mamushi.errors import UserError
 from mamushi.evaluation.masking import mask
-from mamushi.evidence.ranking import Ranking
-from mamushi.selection.removals import count
+from mamushi.evidence.ranking import SelectorRanking
+from mamushi.selection.removals import list_size
 
 PAGE = Path(__file__).parent / "page"
 PAGE_SHA256 = "7739be0d9bda85488da3332a00b7fe3a88886b893cf9005ec7e116a3e354c78e"
@@ -36,7 +36,7 @@ MOST = 20_000
 
 
 def page_data(
-    rankings: Mapping[str, Ranking],
+    rankings: Mapping[str, SelectorRanking],
     texts: Callable[[Sequence[str]], Sequence[str]],
     budgets: Sequence[float | str],
     named: Mapping[str, Any],
@@ -89,7 +89,7 @@ def shown(ids: Sequence[str], texts: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _places(rankings: Mapping[str, Ranking]) -> NDArray[np.int64]:
+def _places(rankings: Mapping[str, SelectorRanking]) -> NDArray[np.int64]:
     """Return where each selector ranks the examples, from 0: (selectors, n1), in the first's
     order."""
     name, first = next(iter(rankings.items()))
@@ -118,7 +118,7 @@ def positions_here(
     n1 = places.shape[1]
     if n1 <= most:
         return np.arange(n1)
-    cuts = [0, n1, *(count(beta, n1) for beta in budgets)]
+    cuts = [0, n1, *(list_size(beta, n1) for beta in budgets)]
     width = most // 2 // (len(places) * 2 * len(cuts))
     near = np.zeros(n1, dtype=np.bool_)
     for place in places:

@@ -52,7 +52,7 @@ def ranking(
     from functools import partial
 
     from mamushi.evidence.judgement import ranking_words
-    from mamushi.evidence.ranking import read_ranking, texts_of
+    from mamushi.evidence.ranking import read_ranking, read_texts_of
     from mamushi.io.files import atomic, read_json
     from mamushi.io.tables import read_metadata
     from mamushi_extras.pages.ranking_page import page, page_data
@@ -66,7 +66,7 @@ def ranking(
             path, refits_of.get(name), verdict=words, compared=why is not None
         )
     named: dict[str, Any] = {"provenance": job.origin, "tokens": [read_json(p) for p in tokens]}
-    data = page_data(rankings, partial(texts_of, examples), settings.budgets, named)
+    data = page_data(rankings, partial(read_texts_of, examples), settings.budgets, named)
     title = f"Ranking of {settings.dataset} by {settings.model}, seed {settings.seed}"
     with atomic(out) as part:
         part.write_text(page(title, data), encoding="utf-8", newline="\n")

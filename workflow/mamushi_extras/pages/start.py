@@ -11,7 +11,7 @@ from typing import Any
 
 from mamushi.config.grid import unmeasurable
 from mamushi.errors import UserError
-from mamushi.evidence.judgement import ADVICE, COMPARISON, leading, unit_of
+from mamushi.evidence.judgement import ADVICE_WORDS, COMPARISON, leading, unit_of
 from mamushi.evidence.ranking import is_earlier
 from mamushi.io import paths
 from mamushi.io.files import atomic, read_json
@@ -65,7 +65,7 @@ def write(
             "few": len(cells) <= FEW,
             "named": named,
         }
-        page = render("start", **values, rows=rows, advice=ADVICE)
+        page = render("start", **values, rows=rows, advice=ADVICE_WORDS)
         part.write_text(page, encoding="utf-8", newline="\n")
     return out
 
@@ -139,7 +139,7 @@ def _manifest(path: Path) -> dict[str, Any] | None:
 def _advice(manifest: dict[str, Any]) -> str:
     """Return what to do with a list, in words; none for a comparison, whose whole row says so."""
     act = manifest["judgement"]["act"]
-    return "" if act == COMPARISON else ADVICE[act]
+    return "" if act == COMPARISON else ADVICE_WORDS[act]
 
 
 def _figures(root: Path, *patterns: str) -> list[dict[str, Any]]:

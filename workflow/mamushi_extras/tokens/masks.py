@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.data.groups import Codes
+from mamushi.data.groups import GroupCodes
 from mamushi.io.domains import FORGET
 from mamushi.lm.tokens import TokenSet
 
@@ -29,7 +29,7 @@ class TokenPool:
 
     texts: TokenSet
     contamination: TokenSet
-    groups: Codes | None = None
+    groups: GroupCodes | None = None
 
     @property
     def forget(self) -> NDArray[np.int64]:

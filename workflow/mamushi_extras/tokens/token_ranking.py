@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from mamushi.evaluation.masking import mask
-from mamushi.evidence.confounds import Texts
-from mamushi.evidence.judgement import judge, separation
+from mamushi.evidence.confounds import TextProperties
+from mamushi.evidence.judgement import judge_list, separation
 from mamushi.evidence.verdict import share_bound
 from mamushi.io.domains import FORGET
 from mamushi.io.paths import beta as written
 from mamushi.lm.tokens import TokenSet, text_of
 from mamushi.selection.pool import Scored
-from mamushi.selection.refits import WHOLE
-from mamushi.selection.removals import count
+from mamushi.selection.refits import WHOLE_REFIT
+from mamushi.selection.removals import list_size
 from mamushi_extras.tokens.masks import Scores, counts_of, digest, highest, highest_spans, rows_of
 
 FORESEEN = "the table predicted says what masking does, where texts are held out"
@@ -43,7 +43,7 @@ class TokenRanking:
     texts: TokenSet
     scores: Scores
     refits: Sequence[Scores]
-    properties: Texts
+    properties: TextProperties
     cross_fitted: bool
     compared: str | None = None
 
@@ -73,20 +73,20 @@ class TokenRanking:
             "rank": pa.array(nothing, mask=~self.forget),
             "fold": pa.array(nothing, mask=np.full(n, not self.cross_fitted)),
         }
-        refits = [(WHOLE, i, Scored(_means(refit))) for i, refit in enumerate(self.refits)]
+        refits = [(WHOLE_REFIT, i, Scored(_means(refit))) for i, refit in enumerate(self.refits)]
         return separation(pa.table(columns), refits, self.properties)
 
     def manifest(self, beta: float, separates: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is known of the mask at one budget of a ranking that ``separates``."""
         flat, forget_scores = self.flat(self.forget), self.of_forget()
-        k = count(beta, len(flat))
+        k = list_size(beta, len(flat))
         masked, spans = highest(flat, k), highest_spans(forget_scores, k)
         threshold = float(flat[masked].min()) if masked.any() else None
         cost, stable = self._cost(threshold), self._stability(masked, k)
         share = float(masked.mean()) if masked.any() else 1.0
         parts = {name: value and min(value / share, 1.0) for name, value in cost.items()}
         evidence = separates, int(masked.sum()), stable, parts
-        judged = judge(*evidence, compared=self.compared, unit="tokens")
+        judged = judge_list(*evidence, compared=self.compared, unit="tokens")
         ids = self.texts.ids[self.forget].tolist()
         return {
             "n_forget": len(ids),
@@ -151,7 +151,7 @@ class TokenRanking:
         flat, places = self.flat(self.forget), np.flatnonzero(self.forget)
         least = np.full(len(flat), len(budgets))
         for place in reversed(range(len(budgets))):
-            least[highest(flat, count(budgets[place], len(flat)))] = place
+            least[highest(flat, list_size(budgets[place], len(flat)))] = place
         by_text = np.split(
             least, np.cumsum([len(text_scores) for text_scores in self.of_forget()])[:-1]
         )

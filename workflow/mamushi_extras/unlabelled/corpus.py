@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 from mamushi.data.groups import independent
 from mamushi.data.labels import group_codes
 from mamushi.evidence.confounds import read_texts
-from mamushi.evidence.judgement import judge, separation, unit_of
-from mamushi.evidence.stability import rankings, stability
+from mamushi.evidence.judgement import judge_list, separation, unit_of
+from mamushi.evidence.stability import rankings, stability_columns
 from mamushi.io import paths, schemas
 from mamushi.io.domains import FORGET
 from mamushi.io.paths import beta as written
 from mamushi.io.shards import ranked
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.selection.refits import read_refits
-from mamushi.selection.removals import budget_of, digest, removals
+from mamushi.selection.removals import budget_of, digest_of_ids, removal_list
 from mamushi_extras.audit.answers import ANSWERED
 from mamushi_extras.unlabelled.like import GIVEN, SCREEN, WANTED
 from mamushi_extras.unlabelled.schemas import POSTERIOR
@@ -288,7 +288,7 @@ def manifest_of(
     examples, duplicates, scores, posterior = map(at, needed)
     scored, table = (read_table(path, schemas.SCORES) for path in (scores, posterior))
     refitted = read_refits(refits)
-    _, stable = stability(*rankings(table, refitted), [beta])
+    _, stable = stability_columns(*rankings(table, refitted), [beta])
     listed = {"rankings": stable["rankings"], **stable["budgets"][written(beta)]}
     texts = read_texts(examples, duplicates, scored["id"].to_pylist())
     hits = read_metadata(posterior)["provenance"]["settings"]["hits"]
@@ -315,7 +315,7 @@ def corpus_manifest(
     """Return what is known of the list at a budget, of which ``table`` is what the corpus says.
     ``separates`` and ``unit`` are as in ``judgement``; ``listed`` says how often its texts are."""
     k = budget_of(beta, table)
-    chosen = removals(table, duplicates, k)
+    chosen = removal_list(table, duplicates, k)
     precision, recall = corpus.holds(k)
     low, at = precision["low"], precision["estimate"]
     # What is known of labelled lists: how much is not of the domain.
@@ -324,7 +324,7 @@ def corpus_manifest(
         "upper_bound": None if low is None else 1 - low,
     }
     content = words(precision, recall, unit)
-    judged = judge(separates, k, listed, wrong, compared=compared, unit=unit, holds=content)
+    judged = judge_list(separates, k, listed, wrong, compared=compared, unit=unit, holds=content)
     return {
         "n_forget": len(corpus.order),
         "n_retain": 0,
@@ -334,7 +334,7 @@ def corpus_manifest(
         "copies": sum(map(len, chosen["copies"].to_pylist())),
         "cross_posts": 0,
         "threshold": float(chosen["score"][-1].as_py()) if k else None,
-        "ids_sha256": digest(chosen["id"].to_pylist()),
+        "ids_sha256": digest_of_ids(chosen["id"].to_pylist()),
         "ids_sha256_of": "the ids by rank, without copies, in UTF-8, each followed by a newline",
         "verdict": judged.pop("words"),
         "judgement": judged,

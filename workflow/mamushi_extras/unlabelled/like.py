@@ -18,7 +18,7 @@ from mamushi.data import readers
 from mamushi.data.duplicates import Duplicates, find_duplicates, key
 from mamushi.data.loaders.table import raw_of, read
 from mamushi.data.raw import Raw, Rows
-from mamushi.data.rows import needed
+from mamushi.data.rows import needed_columns
 from mamushi.data.scripts import units
 from mamushi.errors import UserError
 from mamushi.io.domains import INFERENCE
@@ -74,8 +74,9 @@ class CorpusRows(Raw):
         forget[first[forget[rows]]] = True
         if SCREEN in labels:
             # A fit that saw a copy of a text has seen the text.
-            labels[SCREEN] = np.array(labels[SCREEN])
-            np.minimum.at(labels[SCREEN], first, labels[SCREEN][rows])
+            margins = np.array(labels[SCREEN])
+            np.minimum.at(margins, first, margins[rows])
+            labels[SCREEN] = margins
         for row, root in zip(rows.tolist(), first.tolist(), strict=True):
             if answers[row] == NO:
                 forget[root], roles[root] = False, WANTED
@@ -106,12 +107,12 @@ class CorpusRows(Raw):
 
 def read_corpus(settings: Mapping[str, Any]) -> CorpusRows:
     """Read a corpus, or what a screen lets through of it, with what lies beside it. Raises
-    ``UserError`` as ``readers.read``, ``rows.rows`` and ``with_examples``."""
+    ``UserError`` as ``readers.read``, ``rows.raw_columns`` and ``with_examples``."""
     if not settings["forget"].get("screen"):
         return with_examples(read(settings), settings)
     from mamushi_extras.unlabelled.screen import screen
 
-    table, screened = screen(settings, needed(settings))
+    table, screened = screen(settings, needed_columns(settings))
     return with_examples(raw_of(table, settings, table.digests), settings, screened)
 
 

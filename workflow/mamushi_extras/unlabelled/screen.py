@@ -23,7 +23,7 @@ from sklearn.linear_model import LogisticRegression
 
 from mamushi.data import readers
 from mamushi.data.duplicates import find_duplicates
-from mamushi.data.readers import Row, Table
+from mamushi.data.readers import Table, TableRow
 from mamushi.data.scripts import units
 from mamushi.errors import UserError
 from mamushi_extras.unlabelled import like
@@ -59,10 +59,10 @@ class Screen:
         scores[vectors.getnnz(axis=1) == 0] = -np.inf
         return scores
 
-    def through(self, rows: Iterator[Row], column: str, most: int) -> list[Row]:
+    def through(self, rows: Iterator[TableRow], column: str, most: int) -> list[TableRow]:
         """Return the ``most`` rows whose text, in a ``column``, scores highest, in their order; of
         equal scores, the first ones."""
-        kept: list[Row] = []
+        kept: list[TableRow] = []
         kept_scores = np.empty(0, np.float32)
         while block := list(islice(rows, BLOCK)):
             divided = [_windows(cells.get(column), self.windows) for _, _, cells in block]
@@ -74,7 +74,9 @@ class Screen:
                 kept, kept_scores = self._highest(kept, kept_scores, most)
         return self._highest(kept, kept_scores, most)[0]
 
-    def _highest(self, kept: list[Row], kept_scores: Scores, most: int) -> tuple[list[Row], Scores]:
+    def _highest(
+        self, kept: list[TableRow], kept_scores: Scores, most: int
+    ) -> tuple[list[TableRow], Scores]:
         if len(kept_scores) > most:
             self.best = np.partition(self.best, -most, axis=0)[-most:]
         order = np.sort(np.argsort(-kept_scores, kind="stable")[:most])

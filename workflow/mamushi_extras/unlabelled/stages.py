@@ -93,7 +93,7 @@ def corpus_manifest(
     from mamushi.io import paths
     from mamushi.io.files import write_json
     from mamushi.io.tables import read_metadata, read_table
-    from mamushi.selection.removals import budget_of, digest
+    from mamushi.selection.removals import budget_of, digest_of_ids
     from mamushi.stages.manifests import text_digests_of
     from mamushi_extras.unlabelled.corpus import manifest_of
     from mamushi_extras.unlabelled.schemas import POSTERIOR
@@ -120,4 +120,4 @@ def corpus_manifest(
         "provenance": {**job.origin, "inputs": inputs, "embedding": embedding},
     }
     rows = read_metadata(duplicates)["rows"]
-    write_json(out, {**head, **manifest, "rows": rows, "texts_sha256": digest(texts)})
+    write_json(out, {**head, **manifest, "rows": rows, "texts_sha256": digest_of_ids(texts)})

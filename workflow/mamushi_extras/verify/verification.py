@@ -29,7 +29,7 @@ from mamushi.evidence.calibration import read_ratio
 from mamushi.evidence.confounds import read_texts
 from mamushi.evidence.judgement import separation
 from mamushi.evidence.manifest import Ranked, manifest, read_calibrated
-from mamushi.evidence.stability import rankings, stability
+from mamushi.evidence.stability import rankings, stability_columns
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json, sha256
 from mamushi.io.provenance import versions
@@ -40,8 +40,8 @@ from mamushi.running.machine import conditions
 from mamushi.running.stage import stages
 from mamushi.selection.metrics import spearman
 from mamushi.selection.pool import Scored, read_pool, scored_by, table_of
-from mamushi.selection.refits import WHOLE, read_refits
-from mamushi.selection.removals import budget_of, removals, text_digests
+from mamushi.selection.refits import WHOLE_REFIT, read_refits
+from mamushi.selection.removals import budget_of, removal_list, text_digests
 from mamushi_extras.unlabelled.corpus import manifest_of, read_corpus
 from mamushi_extras.unlabelled.schemas import POSTERIOR
 
@@ -186,7 +186,10 @@ def verify(path: Path) -> Run:
     duplicates = read_table(run.at(paths.DUPLICATES), schemas.DUPLICATES)
     table = _posterior(ranked.table, run, inputs["posterior"]) if corpus else ranked.table
     k = budget_of(named.beta, table)
-    listed_rows, expected = read_table(removed, schemas.REMOVALS), removals(table, duplicates, k)
+    listed_rows, expected = (
+        read_table(removed, schemas.REMOVALS),
+        removal_list(table, duplicates, k),
+    )
     _check("number of examples", len(listed_rows), len(expected), removed)
     for name in ("id", "rank", "score", "copies", "copies_sha256"):
         _check_column(name, listed_rows, expected[name].to_pylist(), removed)
@@ -427,7 +430,7 @@ def _compare(scores: Scores, scored: Scored, run: Run, difference: str) -> str:
     if expected is None or correlation is None:
         because = f"{difference}, and no refits say how far another ranking may differ"
         raise Difference(because, scores.path)
-    _, ranks = rankings(scores.table, [(WHOLE, 0, scored)])
+    _, ranks = rankings(scores.table, [(WHOLE_REFIT, 0, scored)])
     k = budget_of(run.beta, scores.table)
     alike = spearman(*ranks) or 0.0
     measures = [("rank correlation", alike, correlation["mean"], correlation["least"], 1e-3)]
@@ -461,7 +464,7 @@ def _check_stability(named: Manifest, scores: pa.Table, run: Run) -> dict[str, A
     path = run.at(paths.STABILITY)
     _check_file(path, named.provenance.inputs.get("stability"), "stability")
     refitted = read_refits(_refits(run, read_metadata(path), run.cell["selector"]))
-    _, stable = stability(*rankings(scores, refitted), [named.beta])
+    _, stable = stability_columns(*rankings(scores, refitted), [named.beta])
     expected = {"rankings": stable["rankings"], **stable["budgets"][paths.beta(named.beta)]}
     _check("stability", named.stability, expected, run.manifest)
     texts = read_texts(run.at(paths.EXAMPLES), run.at(paths.DUPLICATES), scores["id"].to_pylist())

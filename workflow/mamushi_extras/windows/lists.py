@@ -10,7 +10,7 @@ from typing import Any
 
 from mamushi.commands._removal_list import RemovalList
 from mamushi.data import cutting
-from mamushi.data.matching import Removal
+from mamushi.data.matching import RowRemoval
 from mamushi.errors import UserError
 from mamushi.io.digests import of_text
 from mamushi_extras.windows.windows import Span, document_of, span_of
@@ -38,7 +38,7 @@ class DocumentList(RemovalList):
             copies.setdefault(of(row["kept_id"] or ""), []).append(row["id"])
         return examples, lambda name: copies.get(of(name), [])
 
-    def removing(self, column: str | None, text: str | None, **options: Any) -> Removal:
+    def removing(self, column: str | None, text: str | None, **options: Any) -> RowRemoval:
         """Return the rows that go, with their windows compared."""
         return WindowRemoval(self.all, column, text, windows=self.windows, **options)
 
@@ -67,7 +67,7 @@ class CutList(DocumentList):
         options = argparse.Namespace(**{**vars(args), "changed_texts": False})
         return super().text(options, data)
 
-    def removing(self, column: str | None, text: str | None, **options: Any) -> Removal:
+    def removing(self, column: str | None, text: str | None, **options: Any) -> RowRemoval:
         """Return what is cut out of which rows."""
         return CutRemoval({*self.windows}, column, text, windows=self.windows, **options)
 
@@ -76,14 +76,14 @@ class CutList(DocumentList):
         do = "give the list itself to mamushi apply"
         raise UserError("lists windows to cut", where=self.path, do=do)
 
-    def receipt(self, removal: Removal) -> dict[str, Any]:
+    def receipt(self, removal: RowRemoval) -> dict[str, Any]:
         """Return how many of its windows' documents are there, and which are not."""
         counts = super().receipt(removal)
         copies = sum(document_of(name) in removal.seen_ids for name in self.copied)
         missing = [name for name in self.windows if name not in removal.seen_ids]
         return {**counts, "copies_found": copies, "not_found": missing}
 
-    def report(self, removal: Removal) -> list[str]:
+    def report(self, removal: RowRemoval) -> list[str]:
         """Return what was cut, in lines to print."""
         assert isinstance(removal, CutRemoval)
         rows = f"{removal.removed:,} of {removal.read:,} rows removed"
@@ -94,7 +94,7 @@ class CutList(DocumentList):
 
 
 @dataclass
-class WindowRemoval(Removal):
+class WindowRemoval(RowRemoval):
     """Which rows go for which of their windows."""
 
     windows: Mapping[str, Mapping[Span, str]] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class CutRemoval(WindowRemoval):
         """Return the places of the characters that are cut; None where the row goes."""
         places = {at for span in self.windows[name] for at in range(*span)}
         self.cut["characters"] += len(places)
-        if not cutting.without(text, places).strip():
+        if not cutting.without_characters(text, places).strip():
             return None
         self.removed, self.cut["rows"] = self.removed - 1, self.cut["rows"] + 1
         return places

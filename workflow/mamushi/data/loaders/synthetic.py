@@ -17,8 +17,8 @@ from mamushi.config.kinds import (
     Fraction,
     Natural,
     NotNegative,
+    Portion,
     Section,
-    Share,
     listed,
     named,
 )
@@ -55,8 +55,8 @@ class Noise(Section):
     """Shares of the texts labelled retain that are drawn from the forget density, and the other way
     round, in all sections but evaluation. The label true_domain then says which they are."""
 
-    forget_in_retain: Share  #: Of the texts labelled retain.
-    retain_in_forget: Share  #: Of the texts labelled forget.
+    forget_in_retain: Portion  #: Of the texts labelled retain.
+    retain_in_forget: Portion  #: Of the texts labelled forget.
 
 
 class Settings(Section):

@@ -109,7 +109,7 @@ class Settings(Section):
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
-    """Read the table. Raises ``UserError`` as ``readers.read`` and ``rows.rows``."""
+    """Read the table. Raises ``UserError`` as ``readers.read`` and ``rows.raw_columns``."""
     from mamushi.rooms import additions
 
     if settings["path"] is None:
@@ -125,10 +125,10 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
 def read(settings: Mapping[str, Any]) -> Raw:
     """Read the table as it is. Raises ``UserError`` as ``load``."""
     from mamushi.data import readers
-    from mamushi.data.rows import needed
+    from mamushi.data.rows import needed_columns
 
     quote = settings.get("quote") is None
-    table = readers.read(Path(settings["path"]), needed(settings), quote=quote)
+    table = readers.read(Path(settings["path"]), needed_columns(settings), quote=quote)
     return raw_of(table, settings, table.digests)
 
 
@@ -136,13 +136,13 @@ def raw_of(
     table: Table, settings: Mapping[str, Any], sources: Mapping[str, str] | None = None
 ) -> Raw:
     """Return the rows of a table that was made from the files ``sources``. Raises ``UserError`` as
-    ``rows.rows``."""
+    ``rows.raw_columns``."""
     import numpy as np
 
     from mamushi.data.raw import Raw
-    from mamushi.data.rows import rows
+    from mamushi.data.rows import raw_columns
 
-    columns = rows(table, settings)
+    columns = raw_columns(table, settings)
     kept = [row for row, forget in enumerate(columns["forget"]) if forget is not None]
     left_out = len(table.places) - len(kept)
 

@@ -97,11 +97,11 @@ def _draw(args: argparse.Namespace) -> None:
     import numpy as np
 
     from mamushi.commands import _removal_list
-    from mamushi.evidence.ranking import texts_of
+    from mamushi.evidence.ranking import read_texts_of
     from mamushi.io import paths
     from mamushi.io.files import atomic, read_json, write_json
     from mamushi.io.provenance import fingerprint
-    from mamushi.selection.removals import digest
+    from mamushi.selection.removals import digest_of_ids
     from mamushi_extras.audit import auditing
     from mamushi_extras.pages import ranking_page
     from mamushi_extras.windows.lists import CutList, DocumentList
@@ -118,11 +118,11 @@ def _draw(args: argparse.Namespace) -> None:
     allocated = auditing.allocate(design, min(args.size, len(codes)))
     drawn = auditing.sample(codes, allocated, np.random.default_rng(args.seed))
     names = [ids[row] for row in drawn]
-    texts = texts_of(examples, names)
+    texts = read_texts_of(examples, names)
     parts = part[np.unique(codes, return_index=True)[1]].tolist()
     audit = {
         "list": {name: str(value) for name, value in where.items() if name != "root"},
-        **{"ids_sha256": digest(listed.ids), "texts_sha256": digest(texts)},
+        **{"ids_sha256": digest_of_ids(listed.ids), "texts_sha256": digest_of_ids(texts)},
         **{"question": args.question, "seed": args.seed},
         "screen": (listed.manifest or {}).get("screen"),
         "strata": [

@@ -43,16 +43,18 @@ def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores
     import numpy as np
 
     from mamushi.selection.folds import stratified_folds
-    from mamushi.selection.unigram import counts, vocabulary
+    from mamushi.selection.unigram import token_counts, vocabulary
 
     texts, prior = pool.texts, settings["prior"]
     fold = stratified_folds(texts.domains == FORGET, settings["folds"], seed, pool.groups)
     size = vocabulary(texts, pool.contamination)
-    both = counts(pool.contamination, np.ones(len(pool.contamination), dtype=bool), size)
-    both += counts(texts, np.ones(len(texts), dtype=bool), size)
+    both = token_counts(pool.contamination, np.ones(len(pool.contamination), dtype=bool), size)
+    both += token_counts(texts, np.ones(len(texts), dtype=bool), size)
     scores: Scores = [None] * len(texts)
     for number in range(settings["folds"]):
-        ratio = log_ratio(both - counts(texts, fold == number, size), prior).astype(np.float32)
+        ratio = log_ratio(both - token_counts(texts, fold == number, size), prior).astype(
+            np.float32
+        )
         for place in np.flatnonzero(fold == number).tolist():
             scores[place] = ratio[texts[place][1:]]
     return scores
