@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mamushi.config import arms
-from mamushi.config.kinds import Section
+from mamushi.config.kinds import Config, Section
 from mamushi.config.models import Lora, Method, Trained
 from mamushi.running.stage import Job, typed
 
@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
     from transformers import PreTrainedModel
 
+    from mamushi.io.schemas import Table
     from mamushi.lm.tokens import TokenSet
     from mamushi.unlearning.trunk import Trunk
-
-Config = Mapping[str, Any]
 
 
 class Cell(Section):
@@ -166,6 +165,26 @@ def _require_gradients(model: PreTrainedModel, trains: Trains) -> None:
 def state_of(card: Path) -> Path:
     """Return the checkpoint from which a killed training goes on; deleted when all is written."""
     return card.with_name(f"{card.name}.state")
+
+
+def record_training(
+    log_table: Path,
+    card: Path,
+    schema: Table,
+    log: Mapping[str, Any],
+    counts: Mapping[str, Any],
+    job: Job,
+) -> None:
+    """Write the step log, and the card in the place of what an earlier training left; then delete
+    the state to go on from, last, so that a kill before still has it."""
+    from mamushi.io.files import write_json
+    from mamushi.io.tables import write_table
+    from mamushi.io.tensors import drop_others
+
+    write_table(log_table, schema, log, metadata=job.origin)
+    drop_others(card, job.origin)
+    write_json(card, {**job.origin, **counts})
+    state_of(card).unlink(missing_ok=True)
 
 
 def cached_trunk(

@@ -58,7 +58,7 @@ def calibrate(
     texts.
     """
     from mamushi.evidence.calibration import read_ratio
-    from mamushi.evidence.manifest import calibrate
+    from mamushi.evidence.manifest import calibrate_pool
     from mamushi.io import schemas
     from mamushi.io.tables import read_metadata, read_table, write_table
     from mamushi.selection.pool import read_pool
@@ -69,7 +69,7 @@ def calibrate(
     if table["id"].to_pylist() != pool.ids.tolist():
         problem = f"its examples are not those of {embeddings}"
         raise UserError(problem, where=scores, do="delete both and embed again")
-    estimate, verdict, checked = calibrate(
+    estimate, verdict, checked = calibrate_pool(
         table,
         ratio,
         pool,
@@ -196,7 +196,7 @@ def frontier(
     """
     from dataclasses import replace
 
-    from mamushi.evidence.bootstrap import frontier
+    from mamushi.evidence.bootstrap import frontier_with_gain
     from mamushi.evidence.calibration import read_ratio
     from mamushi.evidence.frontier import ranking_of
     from mamushi.evidence.manifest import read_calibrated
@@ -213,7 +213,7 @@ def frontier(
         rankings[name] = ranking_of(table, bool(settings.by_chance.get(name, False)))
     estimated, _ = read_ratio(ratio, refits)
     estimated = replace(estimated, groups=read_calibrated(calibrated).codes("group"))
-    points, relative = frontier(
+    points, relative = frontier_with_gain(
         estimated, rankings, settings.budgets, settings.resamples, settings.seed
     )
     metadata = {
@@ -279,7 +279,7 @@ def confounds(
     its selector has none for retain texts or too few texts differ, has a reason in its place.
     Raises ``UserError`` for scores of other examples.
     """
-    from mamushi.evidence.confounds import confounds, read_texts
+    from mamushi.evidence.confounds import confound_rows, read_texts
     from mamushi.evidence.diagnostics import read_scores
     from mamushi.io import schemas
     from mamushi.io.tables import read_table, write_table
@@ -290,7 +290,7 @@ def confounds(
         ids = read_table(path, schemas.SCORES, ["id"])["id"].to_pylist()
         texts = read_texts(examples, duplicates, ids)
         is_cross_fitted = table.fold is not None
-        followed = confounds(table.score, table.forget, texts, cross_fitted=is_cross_fitted)
+        followed = confound_rows(table.score, table.forget, texts, cross_fitted=is_cross_fitted)
         rows += [{**settings.cell, "selector": name, **row} for row in followed]
     write_table(out, schemas.CONFOUNDS, rows, metadata={"provenance": job.origin})
 
@@ -314,13 +314,13 @@ def geometry(*, embeddings: Input, out: Output, settings: Geometry, job: Job) ->
     embeddings, and the numbers that the paper quotes. Raises ``UserError`` for a domain without
     examples, and embeddings that are not finite or all the same.
     """
-    from mamushi.evidence.geometry import geometry, read_embeddings, summary
+    from mamushi.evidence.geometry import geometry_columns, geometry_summary, read_embeddings
     from mamushi.io import schemas
     from mamushi.io.tables import write_table
 
     pool = read_embeddings(embeddings)
     try:
-        columns = geometry(pool, settings.components)
+        columns = geometry_columns(pool, settings.components)
     except UserError as error:
         raise UserError(error.problem, where=embeddings, do=error.do) from None
     cell = {key: [value] * len(columns["k"]) for key, value in settings.cell.items()}
@@ -328,7 +328,7 @@ def geometry(*, embeddings: Input, out: Output, settings: Geometry, job: Job) ->
         "n_forget": int(pool.forget.sum()),
         "n_retain": int((~pool.forget).sum()),
         "width": pool.width,
-        **summary(columns),
+        **geometry_summary(columns),
     }
     metadata = {"provenance": job.origin, "details": details}
     write_table(out, schemas.GEOMETRY, {**cell, **columns}, metadata=metadata)

@@ -11,7 +11,7 @@ from typing import Any
 
 from mamushi import rooms
 from mamushi.config.kinds import Section
-from mamushi.config.models import Columns
+from mamushi.config.models import VectorColumns
 from mamushi.config.sources import files
 from mamushi.errors import UserError
 from mamushi.io.digests import content_digests
@@ -27,7 +27,7 @@ def loader_settings(config: Config, dataset: str) -> dict[str, Any]:
     return {**settings, "windows": definition.get("windows")}
 
 
-class Examples(Section):
+class ExamplesSettings(Section):
     """``loader`` and ``kind`` are of the dataset's loader."""
 
     dataset: str
@@ -40,7 +40,7 @@ class Examples(Section):
     inputs: dict[str, str]
 
     @classmethod
-    def of(cls, config: Config, *, dataset: str) -> Examples:
+    def of(cls, config: Config, *, dataset: str) -> ExamplesSettings:
         """Return how a dataset is read, with the digests of its raw files."""
         definition = config["datasets"][dataset]
         return typed(
@@ -66,7 +66,7 @@ def examples(
     examples: Output,
     duplicates: Output,
     card: Output,
-    settings: Examples,
+    settings: ExamplesSettings,
     job: Job,
 ) -> None:
     """Clean a dataset's raw files and split them into sections; drop duplicates and cross-posts.
@@ -131,7 +131,7 @@ def _check_unchanged(expected: Mapping[str, str], read: Mapping[str, str]) -> No
             raise UserError("has changed since this run began", where=name, do="run again")
 
 
-def _rows_of(settings: Examples) -> dict[str, Any]:
+def _rows_of(settings: ExamplesSettings) -> dict[str, Any]:
     """Return what the ids of a dataset are: of the loader ``table`` the ``column``, null for the
     numbers of rows from 1, and that with the ``text``. What another loader reads has its ids in a
     column ``id``, if anywhere, and other texts than are ranked."""
@@ -145,7 +145,7 @@ def _rows_of(settings: Examples) -> dict[str, Any]:
 class ImportEmbeddings(Section):
     """Columns of vectors that were made elsewhere."""
 
-    embedding: Columns
+    embedding: VectorColumns
     inputs: dict[str, str]
 
     @classmethod

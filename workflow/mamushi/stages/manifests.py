@@ -67,7 +67,7 @@ def manifests(
     from mamushi.io import schemas
     from mamushi.io.files import write_json
     from mamushi.io.tables import read_metadata, read_table
-    from mamushi.selection.removals import budget_of, digest
+    from mamushi.selection.removals import budget_of, digest_of_ids
 
     ranking = read_table(scores, schemas.SCORES)
     largest = max(budget_of(beta, ranking) for beta in settings.budgets)
@@ -98,7 +98,7 @@ def manifests(
         head |= {"conditions": ranked["conditions"], "stability": top.listed}
         head |= {"windows": ranked["windows"]} if ranked.get("windows") else {}
         k = budget_of(beta, ranking)
-        head |= {"rows": rows, "texts_sha256": digest(texts[:k])}
+        head |= {"rows": rows, "texts_sha256": digest_of_ids(texts[:k])}
         write_json(path, manifest(ranking, ratio, copies, k, top, head))
 
 

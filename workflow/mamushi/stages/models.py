@@ -102,18 +102,20 @@ def convert(*, gguf: Input, out: Output, settings: Convert, job: Job) -> None:
     write_json(out / "card.json", {**card, "gguf": header, "provenance": job.origin})
 
 
-class Tokens(Section):
+class TokensSettings(Section):
     """Longest text in tokens."""
 
     max_length: int
 
     @classmethod
-    def of(cls, config: Config) -> Tokens:
+    def of(cls, config: Config) -> TokensSettings:
         """Return how far texts are turned into tokens."""
         return cls(max_length=config["tokens"]["max_length"])
 
 
-def tokens(*, examples: Input, model_card: Input, out: Output, settings: Tokens, job: Job) -> None:
+def tokens(
+    *, examples: Input, model_card: Input, out: Output, settings: TokensSettings, job: Job
+) -> None:
     """Turn the texts of a dataset into a model's token ids, once for all later jobs."""
     from mamushi.io import schemas
     from mamushi.io.tables import read_table

@@ -109,14 +109,14 @@ def _pool(
     )
 
 
-class Refits(Score):
+class RefitsSettings(Score):
     """Those of the scores, and the numbers of refits."""
 
     whole: int
     halves: int
 
     @classmethod
-    def of(cls, config: Config, *, selector: str, seed: int) -> Refits:
+    def of(cls, config: Config, *, selector: str, seed: int) -> RefitsSettings:
         """Return how often a selector ranks the texts of a cell again."""
         score = Score.of(config, selector=selector, seed=seed)
         refits = config["evidence"]["refits"]
@@ -130,7 +130,7 @@ def refits(
     layers: Input | None = None,
     base: Input | None = None,
     out: Output,
-    settings: Refits,
+    settings: RefitsSettings,
     job: Job,
 ) -> None:
     """Score again by one selector with other seeds, and cross-fitted on halves of the examples.
@@ -141,10 +141,10 @@ def refits(
     """
     from mamushi.io import schemas
     from mamushi.io.tables import write_table
-    from mamushi.selection.refits import as_table, read_refits, refits
+    from mamushi.selection.refits import as_table, make_refits, read_refits
 
     pool = _pool(settings, examples, embeddings, layers)
-    scores = refits(
+    scores = make_refits(
         pool,
         settings.kind,
         settings.settings,
@@ -186,7 +186,7 @@ def remove(
 
     from mamushi.io import schemas
     from mamushi.io.tables import read_groups, read_metadata, read_table, write_table
-    from mamushi.selection.removals import budget_of, removals, text_digests
+    from mamushi.selection.removals import budget_of, removal_list, text_digests
 
     ranking = read_table(scores, schemas.SCORES)
     copies = read_table(duplicates, schemas.DUPLICATES)
@@ -206,7 +206,7 @@ def remove(
         n_forget = len(ranking) - ranking["rank"].null_count
         reason = f"a budget of {settings.beta:g} is less than one of {n_forget} forget texts"
         print(f"{out}: {reason}: the list is empty", file=sys.stderr)
-    table = removals(ranking, copies, k)
+    table = removal_list(ranking, copies, k)
     texts = read_groups(examples, schemas.EXAMPLES, ["id", "text"])
     digests = text_digests(texts, table["id"].to_pylist())
     table = table.append_column("text_sha256", pa.array(digests, pa.string()))
@@ -245,7 +245,7 @@ def stability(
     """
     from mamushi.evidence.confounds import read_texts
     from mamushi.evidence.judgement import separation
-    from mamushi.evidence.stability import rankings, stability
+    from mamushi.evidence.stability import rankings, stability_columns
     from mamushi.io import schemas
     from mamushi.io.tables import read_table, write_table
     from mamushi.selection.refits import read_refits
@@ -253,7 +253,7 @@ def stability(
     table = read_table(scores, schemas.SCORES)
     refitted = read_refits(refits)
     ranking = read_table(ranked or scores, schemas.SCORES)
-    columns, metadata = stability(*rankings(ranking, refitted), settings.budgets)
+    columns, metadata = stability_columns(*rankings(ranking, refitted), settings.budgets)
     texts = read_texts(examples, duplicates, table["id"].to_pylist())
     metadata |= {"provenance": job.origin, "separation": separation(table, refitted, texts)}
     write_table(out, schemas.STABILITY, columns, metadata=metadata)

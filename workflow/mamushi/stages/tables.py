@@ -40,7 +40,7 @@ def tables(*, root: Path = paths.RESULTS, out_folder: Output, settings: Compared
     """
     from mamushi.evaluation.curves import sad_table
     from mamushi.evaluation.quality import selection_table
-    from mamushi.evaluation.summary import sad_differences, sad_summary, verdict
+    from mamushi.evaluation.summary import sad_differences, sad_summary, verdict_on_curves
     from mamushi.io import schemas
     from mamushi.io.files import atomic
     from mamushi.io.tables import publish
@@ -57,7 +57,7 @@ def tables(*, root: Path = paths.RESULTS, out_folder: Output, settings: Compared
     ]
     publish(out_folder, results, job.origin)
     with atomic(out_folder / "sad_differences.rst") as part:
-        part.write_text(verdict(differences), encoding="utf-8")
+        part.write_text(verdict_on_curves(differences), encoding="utf-8")
 
 
 class Effects(Compared):
@@ -121,7 +121,7 @@ class Refine(Section):
         return typed(
             cls,
             **{"dataset": dataset, "model": model, "unlearner": unlearner, "selector": selector},
-            start=arms.start(config, model),
+            start=arms.starting_endpoint(config, model),
             **{key: unlearning[key] for key in ("seeds", "budgets", "fine", "target")},
         )
 
@@ -135,7 +135,7 @@ def refine(*, root: Path = paths.RESULTS, out: Output, settings: Refine, job: Jo
     """
     import numpy as np
 
-    from mamushi.evaluation.crossing import first_crossing, refine
+    from mamushi.evaluation.crossing import finer_budgets, first_crossing
     from mamushi.io.files import write_json
 
     measured = sorted(settings.budgets)
@@ -144,7 +144,7 @@ def refine(*, root: Path = paths.RESULTS, out: Output, settings: Refine, job: Jo
     with_gap = curves[~np.isnan(curves).any(axis=1)]
     mean = with_gap.mean(axis=0) if len(with_gap) else None
     crossing = None if mean is None else first_crossing(beta, mean, settings.target)
-    finer = [] if mean is None else refine(beta, mean, settings.target, settings.fine)
+    finer = [] if mean is None else finer_budgets(beta, mean, settings.target, settings.fine)
     added = [budget for budget in finer if budget not in measured]
     heights: list[float | None] = [None] * len(beta) if mean is None else mean.tolist()
     sweep = {
@@ -247,7 +247,7 @@ class Qualitative(Section):
     @classmethod
     def of(cls, config: Config) -> Qualitative:
         """Return whose rankings are shown."""
-        return cls(cells=grid.shown(config), selector=config["removal"]["ratio"])
+        return cls(cells=grid.example_runs(config), selector=config["removal"]["ratio"])
 
 
 def qualitative(
@@ -256,7 +256,7 @@ def qualitative(
     """Collect the first and the last texts of rankings."""
     import pyarrow as pa
 
-    from mamushi.evidence.ranking import ends, excerpt, read_ranking, texts_of
+    from mamushi.evidence.ranking import ends, excerpt, read_ranking, read_texts_of
     from mamushi.io import schemas
     from mamushi.io.provenance import provenance
     from mamushi.io.tables import publish
@@ -269,7 +269,7 @@ def qualitative(
         inputs[f"scores/{cell['dataset']}/{cell['model']}/seed{cell['seed']}"] = scores
         inputs[f"examples/{cell['dataset']}"] = examples
         extremes = ends(read_ranking(scores))
-        texts = texts_of(examples, [row["id"] for row in extremes])
+        texts = read_texts_of(examples, [row["id"] for row in extremes])
         rows += [
             {**cell, "selector": settings.selector, **row, "text": excerpt(text)}
             for row, text in zip(extremes, texts, strict=True)
@@ -279,7 +279,7 @@ def qualitative(
     publish(out_folder, [(schemas.QUALITATIVE_RANKING, table)], origin)
 
 
-class Evidence(Section):
+class EvidenceSettings(Section):
     """``selector`` is the one whose scores estimate the log-density ratio."""
 
     cells: list[dict[str, Any]]
@@ -289,23 +289,23 @@ class Evidence(Section):
     targets: list[dict[str, Any]]
 
     @classmethod
-    def of(cls, config: Config) -> Evidence:
+    def of(cls, config: Config) -> EvidenceSettings:
         """Return whose evidence is joined, and what the advisor is asked for."""
         return cls(
             cells=list(grid.cells(config["grid"])),
             predicted_cells=grid.predicted(config),
-            runtime_cells=grid.shown(config),
+            runtime_cells=grid.example_runs(config),
             selector=config["removal"]["ratio"],
             targets=config["evidence"]["targets"],
         )
 
 
 def evidence(
-    *, root: Path = paths.RESULTS, out_folder: Output, settings: Evidence, job: Job
+    *, root: Path = paths.RESULTS, out_folder: Output, settings: EvidenceSettings, job: Job
 ) -> None:
     """Join what the runs tell before any retraining, and add the advice that follows."""
     from mamushi.evidence.advice import advice, read_frontier
-    from mamushi.evidence.tables import joined, paper_rows
+    from mamushi.evidence.tables import joined_table, paper_rows
     from mamushi.io import schemas
     from mamushi.io.provenance import provenance
     from mamushi.io.tables import publish
@@ -319,7 +319,7 @@ def evidence(
         (schemas.PREDICTED, paths.PREDICTED, settings.predicted_cells),
         (schemas.RUNTIME, paths.RUNTIME, settings.runtime_cells),
     )
-    runs = {kind.name: joined(kind, pattern, cells, root) for kind, pattern, cells in sources}
+    runs = {kind.name: joined_table(kind, pattern, cells, root) for kind, pattern, cells in sources}
     inputs = {
         f"{kind.name}/{cell['dataset']}/{cell['model']}/seed{cell['seed']}": paths.under(
             root, pattern, **cell

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mamushi.config.kinds import Section
 from mamushi.config.models import Training
 from mamushi.errors import UserError
 from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.running.stage import Input, Job, Output, typed
-from mamushi.stages._models import Cell, Config, cached_trunk, state_of
+from mamushi.stages._models import Cell, Config, cached_trunk, record_training, state_of
 
 if TYPE_CHECKING:
+    import numpy as np
     from accelerate import Accelerator
+    from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
     from mamushi.lm.tokens import TokenSet
@@ -128,36 +130,75 @@ def finetune(
     In the place of a list there can be spans of tokens to leave out of the loss. A killed run of
     the same origin goes on from its state, in the folder of the card.
     """
-    import numpy as np
-
     from mamushi.io import schemas
-    from mamushi.io.files import write_json
     from mamushi.io.provenance import fingerprint
-    from mamushi.io.tables import write_table
-    from mamushi.io.tensors import drop_others
     from mamushi.lm import device
-    from mamushi.lm.batches import steps
     from mamushi.lm.loading import open_placed
     from mamushi.lm.storage import save_trained
-    from mamushi.lm.tokens import mass, read_tokens, subset
     from mamushi.lm.training import finetune
     from mamushi.unlearning.trunk import starting_from
 
+    training = settings.training
+    batches = _reading(tokens, examples, removal, spans, settings)
+    device.reproducible(settings.seed)
+    accelerator = device.accelerator(training.precision)
+    model = open_placed(model_card, None, asdict(training), training.precision, accelerator)
+    base_trunk = _trunk(trunk, tokens, examples, settings, job, model, accelerator)
+    with starting_from(base_trunk, model):
+        log = finetune(
+            model,
+            batches.texts,
+            asdict(training) | asdict(job.execution),
+            seed=settings.seed,
+            accelerator=accelerator,
+            total=batches.steps,
+            name=settings.role,
+            state=state_of(card),
+            fingerprint=fingerprint(job.origin),
+            kept=batches.kept,
+        )
+    save_trained(tensors, model, job.origin)
+    if accelerator.is_main_process:
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        counts = {
+            **{"texts": len(batches.texts), "removed": batches.removed, "steps": batches.steps},
+            "trained_parameters": sum(parameter.numel() for parameter in trained),
+            "trained_tensors": len(trained),
+            **({} if batches.mass is None else {"mass": batches.mass}),
+        }
+        record_training(log_table, card, schemas.TRAIN_LOG, log.columns, counts, job)
+
+
+class Reading(NamedTuple):
+    """What a training reads: its ``texts``, of which of the section's texts they are (n,), and in
+    how many ``steps``; ``mass`` is the sum of their tokens' weights where some are left out."""
+
+    texts: TokenSet
+    kept: NDArray[np.bool_]
+    removed: int
+    steps: int
+    mass: float | None
+
+
+def _reading(
+    tokens: Path, examples: Path, removal: Path | None, spans: Path | None, settings: FineTune
+) -> Reading:
+    """Return the section's texts of the domains that are trained on, without those of a list, or
+    with the spans left out. Raises ``UserError`` for both."""
+    import numpy as np
+
+    from mamushi.lm.batches import steps
+    from mamushi.lm.tokens import mass, read_tokens, subset
+
     if removal is not None and spans is not None:
         raise UserError("gives both a list and spans", where="--spans", do="give one of them")
-    training = settings.training
-    section = read_tokens(tokens, examples, settings.section, training.max_length)
+    training, name = settings.training, settings.section
+    section = read_tokens(tokens, examples, name, training.max_length)
     removed = _removed(removal)
     weight: float | None = None
     if spans is None:
-        texts = read_tokens(
-            tokens,
-            examples,
-            settings.section,
-            training.max_length,
-            domains=settings.domains,
-            without=removed,
-        )
+        which = {"domains": settings.domains, "without": removed}
+        texts = read_tokens(tokens, examples, name, training.max_length, **which)
         kept = np.fromiter(map(set(texts.ids).__contains__, section.ids), bool, len(section))
     else:
         masked = _masked(section, spans)
@@ -168,41 +209,7 @@ def finetune(
     # Matched or aligned, every budget, gold at 1 too, gets the updates that beta 0 gets.
     counted = (weight or len(texts)) if training.steps == "by_data" else len(section)
     total = steps(counted, training.batch_size, training.epochs)
-
-    device.reproducible(settings.seed)
-    accelerator = device.accelerator(training.precision)
-    model = open_placed(model_card, None, asdict(training), training.precision, accelerator)
-    base_trunk = _trunk(trunk, tokens, examples, settings, job, model, accelerator)
-    with starting_from(base_trunk, model):
-        log = finetune(
-            model,
-            texts,
-            asdict(training) | asdict(job.execution),
-            seed=settings.seed,
-            accelerator=accelerator,
-            total=total,
-            name=settings.role,
-            state=state_of(card),
-            fingerprint=fingerprint(job.origin),
-            kept=kept,
-        )
-    save_trained(tensors, model, job.origin)
-    if not accelerator.is_main_process:
-        return
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    counts = {
-        "texts": len(texts),
-        "removed": len(removed),
-        "steps": total,
-        "trained_parameters": sum(parameter.numel() for parameter in trained),
-        "trained_tensors": len(trained),
-        **({} if weight is None else {"mass": weight}),
-    }
-    write_table(log_table, schemas.TRAIN_LOG, log.columns, metadata=job.origin)
-    drop_others(card, job.origin)
-    write_json(card, {**job.origin, **counts})
-    # Last, so that a kill before this line still has the state to go on from.
-    state_of(card).unlink(missing_ok=True)
+    return Reading(texts, kept, len(removed), total, weight)
 
 
 def _removed(removal: Path | None) -> Sequence[str]:

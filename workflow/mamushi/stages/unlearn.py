@@ -20,6 +20,7 @@ from mamushi.stages._models import (
     Trains,
     cached_trunk,
     open_model,
+    record_training,
     state_of,
 )
 
@@ -64,7 +65,7 @@ class Unlearn(Trains, Cell):
             cls,
             **{"dataset": dataset, "model": model, "seed": seed, "unlearner": unlearner},
             **vars(Trains.of(config, model=model)),
-            start=Opened.of(config, model=model, arm=arms.start(config, model)),
+            start=Opened.of(config, model=model, arm=arms.starting_endpoint(config, model)),
             max_length=config["unlearning"]["max_length"],
             kind=definition["kind"],
             settings={
@@ -95,10 +96,8 @@ def unlearn(
 ) -> None:
     """Unlearn the texts of a removal list from a trained model; without a list all of them."""
     from mamushi.io import schemas
-    from mamushi.io.files import write_json
     from mamushi.io.provenance import fingerprint
-    from mamushi.io.tables import FORGET, INFERENCE, RETAIN, write_table
-    from mamushi.io.tensors import drop_others
+    from mamushi.io.tables import FORGET, INFERENCE, RETAIN
     from mamushi.lm.loading import open_tokenizer
     from mamushi.lm.parameters import count
     from mamushi.lm.storage import save_trained
@@ -138,10 +137,7 @@ def unlearn(
         "masked": outcome.masked,
         "trained_parameters": trained_parameters,
     }
-    write_table(log_table, schemas.UNLEARN_LOG, outcome.log, metadata=job.origin)
-    drop_others(card, job.origin)
-    write_json(card, {**job.origin, **counts})
-    state_of(card).unlink(missing_ok=True)
+    record_training(log_table, card, schemas.UNLEARN_LOG, outcome.log, counts, job)
 
 
 def _selected(forget: TokenSet, removal: Path | None, examples: Path) -> TokenSet:
