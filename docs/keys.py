@@ -95,20 +95,20 @@ def resolved(rule: Any, parts: dict[str, Any], section: type[Any] | None = None)
         part = parts[rule["$ref"].rpartition("/")[2]]
         return resolved({**part, **{k: v for k, v in rule.items() if k != "$ref"}}, parts, section)
     plain = {k: v for k, v in rule.items() if k not in ("title", "default", "multipleOf")}
-    found = {
+    whole = {
         key: resolved(value, parts, section) for key, value in plain.items() if key != "properties"
     }
     if "default" in rule:
-        found["default"] = rule["default"]
+        whole["default"] = rule["default"]
     if "properties" in rule:
         inner = hints(section) if section else {}
-        found["properties"] = {}
+        whole["properties"] = {}
         for key, setting in rule["properties"].items():
             below = sections_in(inner.get(key))
-            found["properties"][key] = resolved(setting, parts, below[0] if below else None)
+            whole["properties"][key] = resolved(setting, parts, below[0] if below else None)
             if section and meanings(section).get(key):
-                found["properties"][key]["description"] = meanings(section)[key]
-    return found
+                whole["properties"][key]["description"] = meanings(section)[key]
+    return whole
 
 
 # The page -------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def allowed(hint: Any) -> str:
 def words_of(rule: dict[str, Any]) -> str:
     """Return what a rule allows, in words."""
     if "anyOf" in rule:
-        return ", or ".join(words_of(one) for one in rule["anyOf"])
+        return ", or ".join(words_of(choice) for choice in rule["anyOf"])
     if "enum" in rule or "const" in rule:
         return "one of: " + ", ".join(map(str, rule.get("enum", [rule.get("const")])))
     words = WORDS.get(rule.get("type", "object"), "anything")

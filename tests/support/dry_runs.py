@@ -126,11 +126,11 @@ def _serve() -> None:
 
 def _load_package() -> None:
     """Import what the Snakefile imports, and take the identities of all stages."""
-    from mamushi.registry import FOLDERS, plugins
+    from mamushi.registry import PLUGIN_FOLDERS, plugins
     from mamushi.running import identity
     from mamushi.running.stage import stages
 
-    for kind in FOLDERS:
+    for kind in PLUGIN_FOLDERS:
         plugins(kind)
     for stage in stages().values():
         identity.of_stage(stage.entry)

@@ -22,7 +22,7 @@ from mamushi.config.kinds import Section, defaults
 from mamushi.errors import UserError, instead
 
 ROOT = Path(__file__).parent
-FOLDERS = {
+PLUGIN_FOLDERS = {
     "dataset": "data/loaders",
     "selector": "selection/selectors",
     "unlearner": "unlearning/unlearners",
@@ -106,7 +106,7 @@ class Plugin:
 @cache
 def plugins(kind: str) -> Mapping[str, Plugin]:
     """Return all plug-ins of a kind, by name, in alphabetical order."""
-    modules = {path.stem: path for path in _files(FOLDERS[kind])}
+    modules = {path.stem: path for path in _files(PLUGIN_FOLDERS[kind])}
     return {name: _plugin(kind, modules[name]) for name in sorted(modules)}
 
 

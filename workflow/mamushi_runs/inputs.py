@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from mamushi.config import arms
+from mamushi.config.kinds import Config
 from mamushi.data.counts import require_texts
 from mamushi.io import paths
 from mamushi.io.files import read_json
 
-Config = Mapping[str, Any]
 PathsOf = Callable[[Any], Any]
 """Paths by the wildcards of a job."""
 
@@ -43,7 +43,7 @@ def trained_of(config: Config, name: str | None = None) -> PathsOf:
 def start_of(config: Config) -> PathsOf:
     """Return the trained tensors from which unlearning starts; none of untrained weights."""
     return lambda wildcards: _of_endpoint(
-        config, wildcards.model, arms.start(config, wildcards.model)
+        config, wildcards.model, arms.starting_endpoint(config, wildcards.model)
     )
 
 

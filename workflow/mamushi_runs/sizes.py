@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config import grid
-from mamushi.config.grid import Config
+from mamushi.config.kinds import Config
 from mamushi.io import paths
 from mamushi.io.model_files import is_gguf
 

@@ -5,8 +5,8 @@ import shutil
 # The product: the removal lists of the grid with their manifests.
 LISTS = [
     *grid.removals(selectors.of_texts(config, GRID)),
-    *grid.manifests(config, GRID),
-    *grid.spans(config, GRID),
+    *grid.manifest_files(config, GRID),
+    *grid.span_files(config, GRID),
 ]
 TABLES = ("sad", "sad_summary", "sad_differences", "selection", "effects", "subgroups")
 UNLEARNING_TABLES = ("unlearning", "half_gap", "generations", "relapse")
@@ -67,7 +67,7 @@ def examples_of(datasets):
     return [paths.EXAMPLES.format(dataset=name) for name in dict.fromkeys(datasets)]
 
 
-RANKINGS = [grid.ranking(config, selector) for selector in GRID["selectors"]]
+RANKINGS = [grid.ranking_pattern(config, selector) for selector in GRID["selectors"]]
 
 
 def evidence_of_cells():
@@ -79,7 +79,7 @@ def evidence_of_cells():
     return [
         *(pattern.format(**run) for run in grid.cells(GRID) for pattern in of_cell),
         *(paths.PREDICTED.format(**run) for run in grid.predicted(config)),
-        *(paths.RUNTIME.format(**run) for run in grid.shown(config)),
+        *(paths.RUNTIME.format(**run) for run in grid.example_runs(config)),
     ]
 
 
@@ -91,7 +91,7 @@ def measurements(axes, pattern=paths.PERPLEXITY):
 
 def rankings(axes):
     """The ranking of every cell and selector, of texts or of tokens."""
-    patterns = [grid.ranking(config, selector) for selector in axes["selectors"]]
+    patterns = [grid.ranking_pattern(config, selector) for selector in axes["selectors"]]
     return [pattern.format(**cell) for cell in grid.cells(axes) for pattern in patterns]
 
 
@@ -106,7 +106,7 @@ def curve(pair, budgets):
 def curve_ends(dataset, model, unlearners):
     """The perplexities at both ends of all curves: the start, the gold standard, and each unlearner
     on the whole forget set."""
-    names = [arms.start(config, model), "gold", *map(arms.whole, unlearners)]
+    names = [arms.starting_endpoint(config, model), "gold", *map(arms.whole, unlearners)]
     axes = {**config["unlearning"], "datasets": [dataset], "models": [model]}
     return grid.of_arms(axes, dict.fromkeys(names))
 
@@ -161,7 +161,7 @@ def probes():
     relearned = ["gold", *grid.retrained_arms(axes), *grid.unlearned_arms(axes)]
     files_of_cells = []
     for cell in grid.cells(axes):
-        start = arms.start(config, cell["model"])
+        start = arms.starting_endpoint(config, cell["model"])
         files_of_cells += [
             paths.JUDGED.format(**cell),
             paths.PERPLEXITY.format(**cell, arm=start),
@@ -179,7 +179,7 @@ def unlearned_lists():
         arms.LISTED.format(unlearner=unlearner, list=name) for unlearner, name in pairs
     ]
     starts = [
-        paths.PERPLEXITY.format(**cell, arm=arms.start(config, cell["model"]))
+        paths.PERPLEXITY.format(**cell, arm=arms.starting_endpoint(config, cell["model"]))
         for cell in grid.cells(axes)
     ]
     return starts + [

@@ -132,10 +132,10 @@ rule probes:
 rule qualitative:
     input:
         lambda wildcards: [
-            *examples_of(run["dataset"] for run in grid.shown(config)),
+            *examples_of(run["dataset"] for run in grid.example_runs(config)),
             *(
                 paths.SCORES.format(**run, selector=RATIO)
-                for run in grid.shown(config)
+                for run in grid.example_runs(config)
             ),
         ],
     output:

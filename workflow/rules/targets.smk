@@ -15,7 +15,7 @@ rule studies:
             path for axes in config["studies"].values() for path in labelled(axes)
         ],
         expand(paths.STUDY_FIGURE, study=config["studies"]),
-        [grid.manifests(config, axes) for axes in config["studies"].values()],
+        [grid.manifest_files(config, axes) for axes in config["studies"].values()],
 
 
 # What scores and embeddings tell before any retraining: diagnostics, geometry, frontier, advice.
@@ -26,10 +26,10 @@ rule evidence:
         expand(paths.FIGURE, figure=figures_of("evidence")),
         [
             paths.CELL_FIGURE.format(figure=figure, **run)
-            for run in grid.shown(config)
+            for run in grid.example_runs(config)
             for figure in figures_of("cell")
         ],
-        [pattern.format(**run) for pattern in OF_EVIDENCE for run in grid.shown(config)],
+        [pattern.format(**run) for pattern in OF_EVIDENCE for run in grid.example_runs(config)],
 
 
 # What each unlearner needs to recover half of the gap, what its models say, how fast they relearn.

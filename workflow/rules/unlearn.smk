@@ -41,13 +41,13 @@ use rule unlearn as unlearn_whole with:
     input:
         trained=start_of(),
         examples=paths.EXAMPLES,
-        tokens=of_arm(paths.TOKENS, arms.WHOLE),
-        model_card=of_arm(paths.MODEL_CARD, arms.WHOLE),
+        tokens=of_arm(paths.TOKENS, arms.UNLEARNED_WHOLE),
+        model_card=of_arm(paths.MODEL_CARD, arms.UNLEARNED_WHOLE),
         removal=[],
     output:
-        tensors=unless_kept(paths.TRAINED.replace("{arm}", arms.WHOLE)),
-        log_table=paths.TRAIN_LOG.replace("{arm}", arms.WHOLE),
-        card=paths.CARD.replace("{arm}", arms.WHOLE),
+        tensors=unless_kept(paths.TRAINED.replace("{arm}", arms.UNLEARNED_WHOLE)),
+        log_table=paths.TRAIN_LOG.replace("{arm}", arms.UNLEARNED_WHOLE),
+        card=paths.CARD.replace("{arm}", arms.UNLEARNED_WHOLE),
     log:
         "results/logs/unlearn_whole/{dataset}/{model}/seed{seed}/{unlearner}.log",
 

@@ -20,7 +20,7 @@ from mamushi.config.kinds import defaults
 from mamushi.config.sections import configuration
 from mamushi.config.selectors import selector_settings
 from mamushi.config.sources import files
-from mamushi.registry import plugins
+from mamushi.registry import PLUGIN_FOLDERS, plugins
 from tests.support.configurations import ROOT, Config, laid_over, minimal, paper
 
 JIGSAW = ("train.csv", "test.csv", "test_labels.csv")
@@ -38,7 +38,7 @@ def test_the_schema_for_editors_is_valid_and_takes_what_the_program_takes() -> N
 
 def test_every_key_is_described() -> None:
     declared = list(keys(configuration()))
-    for kind in registry.FOLDERS:
+    for kind in PLUGIN_FOLDERS:
         declared += [key for found in plugins(kind).values() for key in keys(found.section)]
     assert [key.path for key in declared if not key.meaning] == []
 
@@ -292,12 +292,12 @@ def ready(**changes: Any) -> Config:
 
 
 def test_a_contaminated_model_is_unlearned_as_it_is() -> None:
-    assert arms.start(ready(), "ours") == "contaminated"
+    assert arms.starting_endpoint(ready(), "ours") == "contaminated"
     assert arms.is_untrained(ready(), "ours", "contaminated")
     assert arms.Arm("contaminated").base(ready(), "ours") == "ours"
     assert arms.Arm("gold").base(ready(), "ours") == "tiny"
     plain = complete(minimal())
-    assert arms.start(plain, "tiny") == "beta0"
+    assert arms.starting_endpoint(plain, "tiny") == "beta0"
 
 
 # One place for each default -----------------------------------------------------------------------
@@ -310,7 +310,7 @@ def test_a_default_is_declared_once() -> None:
     entries = [section for sections in PAGE["ENTRIES"].values() for section in sections]
     sections = [configuration(), *entries]
     sections += [below for section in sections for below in sections_below(section)]
-    sections += [found.section for kind in registry.FOLDERS for found in plugins(kind).values()]
+    sections += [plugin.section for kind in PLUGIN_FOLDERS for plugin in plugins(kind).values()]
     for section in sections:
         for base in section.__mro__:
             for key in vars(base).get("__annotations__", {}):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mamushi.config.complete import complete
-from mamushi.stages.data import Examples
+from mamushi.stages.data import ExamplesSettings
 from mamushi.stages.models import ModelCard, model_files
 from mamushi.stages.unlearn import Unlearn
 
@@ -56,7 +56,7 @@ def listed(given: dict[str, Any], name: str) -> Any:
 
 
 def test_files_by_their_digests() -> None:
-    assert Examples.of(config(), dataset="own").inputs == {"own.csv": digest("own.csv")}
+    assert ExamplesSettings.of(config(), dataset="own").inputs == {"own.csv": digest("own.csv")}
     assert listed(config(), "agreed").inputs == {"agreed.txt": digest("agreed.txt")}
     card = ModelCard.of(config(), model="lab")
     assert card.inputs.keys() == {"config.json", "a.safetensors"}
@@ -67,6 +67,6 @@ def test_a_dry_run_does_without_files_that_are_not_there() -> None:
     Path("own.csv").unlink()
     Path("lab").rename("gone")
     assert listed(given, "made").inputs == {}
-    assert Examples.of(given, dataset="own").inputs == {}
+    assert ExamplesSettings.of(given, dataset="own").inputs == {}
     assert ModelCard.of(given, model="lab").inputs == {}
     assert model_files(hub, "lab") == []

@@ -9,16 +9,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from mamushi.config.kinds import Config
 from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi.io.files import read_json
-
-Config = Mapping[str, Any]
 
 ENDPOINTS = ("base", "contaminated", "gold", "beta0")
 RETRAINING = "retrained"
@@ -27,7 +25,7 @@ RETRAINED = "retrained/{selector}/beta{beta}"
 UNLEARNED = "{unlearner}/{selector}/beta{beta}"
 BETA = r"0\.\d\d(?:\d{0,3}[1-9])?"
 """A budget as it stands in file names: see ``paths.beta``."""
-WHOLE = "{unlearner}/whole"
+UNLEARNED_WHOLE = "{unlearner}/whole"
 LISTED = "{unlearner}/lists/{list}"
 
 
@@ -46,7 +44,7 @@ class Arm:
         """Return the arm of this name. Raises ``ValueError`` for a name that is none."""
         if name in ENDPOINTS:
             return cls(endpoint=name)
-        for pattern in (UNLEARNED, LISTED, WHOLE):
+        for pattern in (UNLEARNED, LISTED, UNLEARNED_WHOLE):
             if match := re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern), name):
                 parts = match.groupdict()
                 if parts["unlearner"] == RETRAINING:
@@ -57,7 +55,7 @@ class Arm:
     def __str__(self) -> str:
         if self.endpoint:
             return self.endpoint
-        pattern = UNLEARNED if self.selector else LISTED if self.list else WHOLE
+        pattern = UNLEARNED if self.selector else LISTED if self.list else UNLEARNED_WHOLE
         return pattern.format(**{**vars(self), "unlearner": self.unlearner or RETRAINING})
 
     def origin(self, config: Config, model: str) -> str:
@@ -65,7 +63,7 @@ class Arm:
         the one that unlearning started from."""
         if self.endpoint:
             return self.endpoint
-        return start(config, model) if self.unlearner else "beta0"
+        return starting_endpoint(config, model) if self.unlearner else "beta0"
 
     def base(self, config: Config, model: str) -> str:
         """Return the model whose card and tokens it has: where one that is already contaminated
@@ -86,7 +84,7 @@ def unlearned(unlearner: str, selector: str, budget: float | str) -> str:
 
 def whole(unlearner: str) -> str:
     """Return the arm that unlearned the whole forget set."""
-    return WHOLE.format(unlearner=unlearner)
+    return UNLEARNED_WHOLE.format(unlearner=unlearner)
 
 
 def base(config: Config, model: str) -> str | None:
@@ -97,7 +95,7 @@ def base(config: Config, model: str) -> str | None:
     return clean
 
 
-def start(config: Config, model: str) -> str:
+def starting_endpoint(config: Config, model: str) -> str:
     """Return the endpoint from which unlearning starts. A model that is declared contaminated
     starts as it is: it has seen the data, and is the one to be mended."""
     ready = config["models"][model].get("contaminated")

@@ -7,10 +7,11 @@ beside the core add checks of their own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from mamushi.config.kinds import Config
 from mamushi.config.sections import axes_sections
 from mamushi.config.selectors import (
     base_selectors,
@@ -25,8 +26,6 @@ from mamushi.errors import instead
 from mamushi.io.model_files import is_gguf, source_mistake
 from mamushi.registry import plugin, plugins
 from mamushi.rooms import additions
-
-Config = Mapping[str, Any]
 
 BRACE = re.compile("[{}]")
 NO_BRACE = "Snakemake takes what stands in braces for a wildcard; give it a path without"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config import arms
+from mamushi.config.kinds import Config
 from mamushi.config.reading import ConfigError
 from mamushi.config.selectors import of_texts, of_tokens
 from mamushi.config.sources import unlabelled
@@ -16,7 +17,6 @@ from mamushi.io import paths
 from mamushi.io.files import read_json
 from mamushi.registry import plugin
 
-Config = Mapping[str, Any]
 UNSET = "no path is given (or its environment variable is not set); set it to"
 
 
@@ -115,21 +115,21 @@ def budgets(config: Config) -> list[float]:
     return sorted({float(budget) for axes in sections for budget in axes["budgets"]})
 
 
-def manifests(config: Config, axes: Mapping[str, Any]) -> list[str]:
+def manifest_files(config: Config, axes: Mapping[str, Any]) -> list[str]:
     """Return the manifests of every cell and selector, at all ``budgets`` of the configuration: one
     job writes them all."""
     every = {**axes, "budgets": budgets(config)}
     lists = removals(of_texts(config, every), paths.MANIFEST)
-    return [*lists, *spans(config, every, paths.SPANS_MANIFEST)]
+    return [*lists, *span_files(config, every, paths.SPANS_MANIFEST)]
 
 
-def spans(config: Config, axes: Mapping[str, Any], pattern: str = paths.SPANS) -> list[str]:
+def span_files(config: Config, axes: Mapping[str, Any], pattern: str = paths.SPANS) -> list[str]:
     """Return the spans that selectors of tokens hand to retraining, or what ``pattern`` has."""
     names = [name for name in axes["selectors"] if of_tokens(config, name)]
     return removals({**axes, "selectors": names}, pattern)
 
 
-def ranking(config: Config, selector: str) -> str:
+def ranking_pattern(config: Config, selector: str) -> str:
     """Return the pattern of a selector's ranking, of texts or of tokens, in a cell's folder."""
     pattern = paths.TOKEN_SCORES if of_tokens(config, selector) else paths.SCORES
     return pattern.replace("{selector}", selector)
@@ -171,7 +171,7 @@ def axes(config: Config, section: str) -> dict[str, Any]:
 
 def starts(config: Config, section: str) -> dict[str, str]:
     """Return by model of a section the endpoint from which unlearning starts."""
-    return {model: arms.start(config, model) for model in config[section]["models"]}
+    return {model: arms.starting_endpoint(config, model) for model in config[section]["models"]}
 
 
 def require_lists(config: Config) -> None:
@@ -187,6 +187,6 @@ def require_lists(config: Config) -> None:
     refuse(no_labels(config, name) or _no_evaluation(config, name) for name in axes["datasets"])
 
 
-def shown(config: Config) -> list[dict[str, Any]]:
+def example_runs(config: Config) -> list[dict[str, Any]]:
     """Return one run per dataset and model, the first seed's: what figures of a single run show."""
     return list(cells({**config["grid"], "seeds": config["grid"]["seeds"][:1]}))

@@ -14,6 +14,9 @@ from typing import Annotated, Any, ClassVar, Literal, dataclass_transform
 
 from annotated_types import Ge, Gt, Le, Len, Lt, MultipleOf
 
+Config = Mapping[str, Any]
+"""A configuration, or a part of one, as ``complete`` makes it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Through:
@@ -88,7 +91,7 @@ Count = Annotated[int, Ge(1)]
 Length = Annotated[int, Ge(2)]
 Positive = Annotated[float, Gt(0)]
 NotNegative = Annotated[float, Ge(0)]
-Share = Annotated[float, Ge(0), Le(1)]
+Portion = Annotated[float, Ge(0), Le(1)]
 SomeShare = Annotated[float, Gt(0), Le(1)]
 Below = Annotated[float, Ge(0), Lt(1)]
 Fraction = Annotated[float, Gt(0), Lt(1)]
@@ -98,7 +101,7 @@ Seeds = Annotated[list[Seed], SOME, DISTINCT]
 Name = Annotated[str, matching("[A-Za-z0-9][A-Za-z0-9._-]*", NAMED)]
 Names = Annotated[list[Name], SOME, DISTINCT]
 AnyNames = Annotated[list[Name], DISTINCT]
-Counts = Annotated[list[Count], SOME, DISTINCT]
+SomeCounts = Annotated[list[Count], SOME, DISTINCT]
 Fractions = Annotated[list[Fraction], SOME, DISTINCT]
 Depths = Annotated[list[SomeShare], DISTINCT]
 Decays = Annotated[list[Below], Len(2, 2)]

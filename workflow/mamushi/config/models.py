@@ -140,14 +140,14 @@ class TinyModel(TrainedOtherwise):
             )
 
 
-class Columns(Section):
+class VectorColumns(Section):
     """Where a file of vectors has them."""
 
     id: str = "id"  #: Column with the texts' ids.
     vector: str = "vector"  #: Column with the vectors, lists.
 
 
-class Vectors(Columns):
+class Vectors(VectorColumns):
     """A vector for each text of the inference section, under its id."""
 
     path: PlaceOrNull  #: A Parquet file.

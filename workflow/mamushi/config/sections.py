@@ -22,7 +22,7 @@ from mamushi.rooms import additions
 # What is compared -----------------------------------------------------------------------------
 
 
-class Grid(Section):
+class MainGrid(Section):
     """The main comparison; every combination of these lists is run."""
 
     datasets: Names  #: Datasets by name.
@@ -69,9 +69,9 @@ class Sections(Section):
     """Shares into which rows without a ready-made section are split, stratified by label. They sum
     to 1. A lab's own case is {inference 1.0}: nothing is trained, everything is ranked."""
 
-    contamination: Share = 0.0  #: Trains the embedder.
-    inference: Share = 0.0  #: Is ranked, and trains what is compared.
-    evaluation: Share = 0.0  #: Held out; measures perplexity.
+    contamination: Portion = 0.0  #: Trains the embedder.
+    inference: Portion = 0.0  #: Is ranked, and trains what is compared.
+    evaluation: Portion = 0.0  #: Held out; measures perplexity.
 
     def __post_init__(self) -> None:
         shares = {name: share for name, share in vars(self).items() if share}
@@ -210,7 +210,7 @@ class Relearning(Section):
 
     examples: Count = 16  #: Forget texts, at random.
     #: Optimizer steps after which the perplexity is measured.
-    steps: Counts = listed(1, 2, 4, 8, 16, 32)
+    steps: SomeCounts = listed(1, 2, 4, 8, 16, 32)
     batch_size: Count = 8  #: Texts a step.
     learning_rate: Positive = 1.0e-5  #: AdamW's learning rate in relearning.
 
@@ -340,7 +340,7 @@ class Configuration(Section):
     #: studies, datasets, models and settings are there where this one says nothing. Without it a
     #: configuration of one's own stands alone.
     extends: Literal["paper"] | None = None
-    grid: Grid
+    grid: MainGrid
     #: Comparisons beside the grid, by name. Null for none.
     studies: dict[Name, Study | None] | None = named()
     data: Data = Data()

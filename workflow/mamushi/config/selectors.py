@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
+from mamushi.config.kinds import Config
 from mamushi.registry import Plugin, plugin
-
-Config = Mapping[str, Any]
 
 
 def kind_of(config: Config, selector: str) -> Plugin:

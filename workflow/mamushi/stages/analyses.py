@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from mamushi.config.kinds import Config
 from mamushi.config.selectors import by_chance, leading_first, of_texts, token_rankings
 from mamushi.errors import UserError
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import Cell, Config
+from mamushi.stages._models import Cell
 
 
 def frontier_budgets(config: Config) -> list[float]:

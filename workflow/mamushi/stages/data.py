@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from mamushi import rooms
-from mamushi.config.kinds import Section
+from mamushi.config.kinds import Config, Section
 from mamushi.config.models import VectorColumns
 from mamushi.config.sources import files
 from mamushi.errors import UserError
 from mamushi.io.digests import content_digests
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output, typed
-from mamushi.stages._models import Config
 
 
 def loader_settings(config: Config, dataset: str) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from mamushi.config.kinds import Section
+from mamushi.config.kinds import Config, Section
 from mamushi.config.models import Trained
 from mamushi.config.sections import PooledLayer, Pooling
 from mamushi.running.stage import Input, Job, Output, typed
-from mamushi.stages._models import Config, Opened, open_model
+from mamushi.stages._models import Opened, open_model
 
 if TYPE_CHECKING:
     import numpy as np

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from mamushi.config import arms
+from mamushi.config.kinds import Config
 from mamushi.config.sections import HeldOut
 from mamushi.running.stage import Input, Job, Output, typed
-from mamushi.stages._models import Config, OpenedArm, open_arm
+from mamushi.stages._models import OpenedArm, open_arm
 
 GPU = ("evaluate",)
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mamushi.config.kinds import Section
+from mamushi.config.kinds import Config, Section
 from mamushi.config.selectors import comparison, of_texts
 from mamushi.registry import plugin
 from mamushi.running.stage import Job, Output
-from mamushi.stages._models import Config
 
 
 def axes_shown(

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
+from mamushi.config.kinds import Config
 from mamushi.config.selectors import comparison, kind_of, selector_settings
 from mamushi.errors import UserError
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import Cell, Config
+from mamushi.stages._models import Cell
 
 if TYPE_CHECKING:
     import pyarrow as pa

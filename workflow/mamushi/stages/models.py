@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 
 from mamushi.config import grid
-from mamushi.config.kinds import Section
+from mamushi.config.kinds import Config, Section
 from mamushi.errors import UserError
 from mamushi.io.digests import content_digests
 from mamushi.io.model_files import MODEL_FILES
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import Config
 
 
 def model_files(config: Config, model: str) -> list[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from mamushi.config.kinds import Config
 from mamushi.config.sections import HeldOut, Prompts, Relearning
 from mamushi.running.stage import Input, Job, Output, typed
-from mamushi.stages._models import Cell, Config, Opened, OpenedArm, Trains, open_arm, open_model
+from mamushi.stages._models import Cell, Opened, OpenedArm, Trains, open_arm, open_model
 
 GPU = ("generate", "judge", "relearn")
 

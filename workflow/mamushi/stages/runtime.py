@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from mamushi.config.kinds import Config
 from mamushi.config.selectors import chain, of_texts
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import Cell, Config
+from mamushi.stages._models import Cell
 
 TOOK = re.compile(r"took ([\d.]+) s, ([\d.]+) s of CPU$", re.M)
 

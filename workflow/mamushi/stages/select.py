@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
-from mamushi.config.kinds import Section
+from mamushi.config.kinds import Config, Section
 from mamushi.config.selectors import selector_settings
 from mamushi.errors import UserError
 from mamushi.registry import plugin
 from mamushi.rooms import taking_part
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import Config
 
 if TYPE_CHECKING:
     from mamushi.selection.pool import Pool

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import arms, grid
-from mamushi.config.kinds import Section
+from mamushi.config.kinds import Config, Section
 from mamushi.config.selectors import by_chance, of_texts
 from mamushi.io import paths
 from mamushi.running.stage import Job, Output, typed
-from mamushi.stages._models import Config
 
 if TYPE_CHECKING:
     from mamushi.evaluation.sad import Floats

@@ -7,12 +7,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mamushi.config.kinds import Section
+from mamushi.config.kinds import Config, Section
 from mamushi.config.models import Training
 from mamushi.errors import UserError
 from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.running.stage import Input, Job, Output, typed
-from mamushi.stages._models import Cell, Config, cached_trunk, record_training, state_of
+from mamushi.stages._models import Cell, cached_trunk, record_training, state_of
 
 if TYPE_CHECKING:
     import numpy as np

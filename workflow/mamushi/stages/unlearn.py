@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import arms
+from mamushi.config.kinds import Config
 from mamushi.config.sections import UnlearnTraining
 from mamushi.io.digests import content_digests
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output, typed
 from mamushi.stages._models import (
     Cell,
-    Config,
     Opened,
     Trains,
     cached_trunk,

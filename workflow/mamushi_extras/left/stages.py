@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
-from mamushi.config.kinds import Section
+from mamushi.config.kinds import Config, Section
 from mamushi.io import paths
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import Config, OpenedArm, open_arm
+from mamushi.stages._models import OpenedArm, open_arm
 
 if TYPE_CHECKING:
     from mamushi.lm.tokens import TokenSet
@@ -84,7 +84,7 @@ def _forget_texts(
     return joined(parts), sections
 
 
-class Left(Section):
+class LeftTables(Section):
     """Axes, ``starts`` by model, and the models that are ``ready``, trained before."""
 
     grid: dict[str, Any]
@@ -92,7 +92,7 @@ class Left(Section):
     ready: list[str]
 
     @classmethod
-    def of(cls, config: Config) -> Left:
+    def of(cls, config: Config) -> LeftTables:
         """Return of which models is asked what is left in them."""
         names = config["left"]["models"]
         return cls(
@@ -102,7 +102,7 @@ class Left(Section):
         )
 
 
-def left(*, root: Path = paths.RESULTS, out_folder: Output, settings: Left, job: Job) -> None:
+def left(*, root: Path = paths.RESULTS, out_folder: Output, settings: LeftTables, job: Job) -> None:
     """Collect what is left of forget texts in the models of all cells, beside the same of gold."""
     from mamushi.io.tables import publish
     from mamushi_extras.left.membership_table import audit_texts

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mamushi.config import grid
+from mamushi.config.kinds import Config
 from mamushi.config.selectors import comparison, leading_first
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import Cell, Config
+from mamushi.stages._models import Cell
 
 
 class RankingPage(Cell):
@@ -55,7 +56,7 @@ def ranking(
     from mamushi.evidence.ranking import read_ranking, read_texts_of
     from mamushi.io.files import atomic, read_json
     from mamushi.io.tables import read_metadata
-    from mamushi_extras.pages.ranking_page import page, page_data
+    from mamushi_extras.pages.ranking_page import page_data, ranking_html
 
     rankings = {}
     refits_of = dict(zip(settings.selectors, refits, strict=True)) if refits else {}
@@ -69,4 +70,4 @@ def ranking(
     data = page_data(rankings, partial(read_texts_of, examples), settings.budgets, named)
     title = f"Ranking of {settings.dataset} by {settings.model}, seed {settings.seed}"
     with atomic(out) as part:
-        part.write_text(page(title, data), encoding="utf-8", newline="\n")
+        part.write_text(ranking_html(title, data), encoding="utf-8", newline="\n")

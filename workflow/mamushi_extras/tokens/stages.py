@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
-from mamushi.config.kinds import Section
+from mamushi.config.kinds import Config, Section
 from mamushi.config.selectors import comparison, kind_of, selector_settings
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import Cell, Config
+from mamushi.stages._models import Cell
 
 if TYPE_CHECKING:
     from mamushi_extras.tokens.masks import TokenPool
@@ -96,13 +96,13 @@ def spans(*, scores: Input, out: Output, settings: Spans, job: Job) -> None:
     from mamushi.io.domains import FORGET
     from mamushi.io.tables import read_table, write_table
     from mamushi.selection.removals import list_size
-    from mamushi_extras.tokens.masks import highest_spans, rows_of
+    from mamushi_extras.tokens.masks import highest_spans, rows_of_spans
 
     table = read_table(scores, schemas.TOKEN_SCORES)
     table = table.filter(pc.equal(table["domain"], FORGET))
     by_text = [text.values.to_numpy() for text in table["score"]]
     masked = highest_spans(by_text, list_size(settings.beta, sum(map(len, by_text))))
-    rows = rows_of(table["id"].to_pylist(), masked)
+    rows = rows_of_spans(table["id"].to_pylist(), masked)
     write_table(out, schemas.SPANS, rows, metadata=job.origin)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mamushi.config.kinds import Section
+from mamushi.config.kinds import Config, Section
 from mamushi.config.selectors import comparison, kind_of, selector_settings
 from mamushi.errors import UserError
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import Cell, Config
+from mamushi.stages._models import Cell
 
 
 class Posterior(Section):

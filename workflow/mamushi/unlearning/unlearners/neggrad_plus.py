@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mamushi.config.kinds import Positive, Section, Share
+from mamushi.config.kinds import Portion, Positive, Section
 
 if TYPE_CHECKING:
     import torch
@@ -25,7 +25,7 @@ class Settings(Section):
     """Settings of this unlearner."""
 
     learning_rate: Positive = 1.0e-5  #: AdamW's learning rate.
-    beta_ng: Share = 0.85  #: Weight of the retain loss; the rest is that of the forget loss.
+    beta_ng: Portion = 0.85  #: Weight of the retain loss; the rest is that of the forget loss.
     #: Mean forget loss, in nats per token, above which to stop; null for never.
     stop_forget_loss: Positive | None = 5.0
 
