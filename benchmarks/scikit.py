@@ -74,7 +74,7 @@ def estimate_mlp_classifier(
 
 @contextmanager
 def replayed() -> Iterator[None]:
-    """Within the block, ``mlp.train`` draws for a task what ``MLPClassifier`` does by its seed."""
+    """Within the block, ``mlp.train_networks`` draws for a task what ``MLPClassifier`` does by its seed."""
     with patch.object(mlp, "Split", _Replayed):
         yield
 
@@ -98,7 +98,7 @@ class _Replayed(mlp.Split):
         self.size = min(settings["batch_size"], len(self.fitted))
         self._random, self._order = random, np.arange(len(self.fitted))
 
-    def epoch(self) -> list[mlp.Places]:
+    def epoch(self) -> list[mlp._Places]:
         self._order = shuffle(self._order, random_state=self._random)
         order = self.fitted[self._order]
         return [order[start : start + self.size] for start in range(0, len(order), self.size)]

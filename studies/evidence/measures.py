@@ -13,7 +13,7 @@ from scipy.special import stdtr, stdtrit
 from mamushi.config import arms
 from mamushi.evaluation.crossed import NO_ERROR, NO_GAP, Effect, contrast, pooled_variance
 from mamushi.evaluation.crossing import first_crossing, recovery
-from mamushi.evaluation.half_gap import Curves, crossing
+from mamushi.evaluation.half_gap import PairCurves, crossing
 from mamushi.evaluation.paired import LEVEL, t_quantile
 from mamushi.evaluation.sad import sad
 from mamushi.selection.metrics import clusters_of, placements, sampling_variance
@@ -140,7 +140,7 @@ class Measured:
             raise Absent(f"scores of {selector}")
         return [placements(values, self.run.ranked.forget) for values in scores]
 
-    def curves(self, selector: str, by: str) -> Curves:
+    def curves(self, selector: str, by: str) -> PairCurves:
         """Shares of the gap in forget perplexity that are recovered, over the budgets of all seeds;
         by retraining or by an unlearner from beta 0."""
         start, gold = self.perplexity(BETA0), self.perplexity(GOLD)
@@ -154,7 +154,7 @@ class Measured:
             np.mean([self.perplexity(arm_of(s, beta)) for s in lists], axis=0) for beta in budgets
         ]
         ppl = np.array([start, *between, whole])
-        return Curves(
+        return PairCurves(
             beta=np.array([0.0, *budgets, 1.0]),
             recovery=recovery(ppl[..., 0], start[:, 0], gold[:, 0]).T,
             retain=(ppl[..., 1] / start[:, 1]).T,
@@ -260,7 +260,7 @@ def _of_budgets(claim: Claim, of: Measured, rival: str | float, shift: float) ->
     return over_seeds(whole - (len(seeds) - 1) * (left - left.mean()))
 
 
-def _apart(curves: Sequence[Curves], seeds: NDArray[np.int64]) -> float:
+def _apart(curves: Sequence[PairCurves], seeds: NDArray[np.int64]) -> float:
     """Two budgets' difference; of four curves, that of two savings."""
     budgets = [
         first_crossing(curve.beta, curve.recovery[seeds].mean(axis=0), HALF) for curve in curves

@@ -24,16 +24,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.evidence.advice import predicted
-from mamushi.evidence.calibration import Scores, halves_of
-from mamushi.evidence.verdict import checks, verdict
+from mamushi.evidence.advice import predicted_budget
+from mamushi.evidence.calibration import RatioScores, halves_of
+from mamushi.evidence.verdict import judge_scores, ratio_checks
 from mamushi.registry import load, plugin
 from mamushi.running.threads import one_for_arithmetic
 from mamushi.selection.crossfit import Task
 from mamushi.selection.linear import estimate_sgd
 from mamushi.selection.mlp import estimate_mlp
 from mamushi.selection.pool import Pool
-from mamushi.selection.refits import WHOLE, refits
+from mamushi.selection.refits import WHOLE_REFIT, make_refits
 from mamushi.selection.statistics import standard_scale
 from studies.lib.cheap import corpus, texts_option
 from studies.lib.report import Report, arguments
@@ -103,15 +103,17 @@ def examined(
     part = pool.part(of_draw)
     with contextlib.redirect_stderr(io.StringIO()):
         first = load("selector", kind).score(part, settings, seed)
-        refitted = refits(part, kind, settings, seed, 2, 1)
+        refitted = make_refits(part, kind, settings, seed, 2, 1)
     assert first.fold is not None
-    scores = Scores(first.scores, part.forget, first.fold.astype(np.int64), halves_of(refitted))
-    whole = [scores_.scores for name, _, scores_ in refitted if name == WHOLE]
-    judged = verdict(scores, whole, checks(scores, scores.estimate(), RESAMPLES, seed))
+    scores = RatioScores(
+        first.scores, part.forget, first.fold.astype(np.int64), halves_of(refitted)
+    )
+    whole = [scores_.scores for name, _, scores_ in refitted if name == WHOLE_REFIT]
+    judged = judge_scores(scores, whole, ratio_checks(scores, scores.estimate(), RESAMPLES, seed))
     curve, _ = expected(scores, judged.reason, seed)
     values: dict[str, Any] = {"auc": judged.auc, "width": judged.auc_high - judged.auc_low}
     for target, value in TARGETS:
-        values[target] = predicted([curve], target, value)
+        values[target] = predicted_budget([curve], target, value)
     if len(draws) == 2:
         forget = common[pool.forget[common]]
         size = len(forget) // 10

@@ -46,7 +46,7 @@ from mamushi.lm.training import finetune
 from mamushi.registry import plugin
 from mamushi.running.progress import Progress
 from mamushi.running.threads import one_for_arithmetic
-from mamushi.selection.unigram import counts, vocabulary
+from mamushi.selection.unigram import token_counts, vocabulary
 from mamushi.unlearning.relearning import choose, relearn
 from mamushi_extras.tokens.selectors.token_unigram import log_ratio
 from studies.lib.cells import EXECUTION, Cell, arguments
@@ -108,7 +108,7 @@ class Questions:
         self.cell, self.held = cell, cell.texts(EVALUATION)
         self.tokenizer = open_tokenizer(cell.base)
         apart = cell.texts("contamination")
-        both = counts(apart, np.ones(len(apart), dtype=bool), vocabulary(cell.ranked, apart))
+        both = token_counts(apart, np.ones(len(apart), dtype=bool), vocabulary(cell.ranked, apart))
         self.ratio = log_ratio(both, plugin("selector", "token_unigram").defaults["prior"])
 
     def __call__(self, model: PreTrainedModel, accelerator: Accelerator) -> Row:

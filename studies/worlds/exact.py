@@ -7,7 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.evidence.frontier import Array, Frontier, Ranking, accumulate, by_chance, phi
+from mamushi.evidence.frontier import (
+    Array,
+    Frontier,
+    RemovalOrder,
+    accumulate,
+    mixtures_by_chance,
+    phi,
+)
 
 Counts = NDArray[np.int64]
 
@@ -44,7 +51,7 @@ def balanced(ratio: Array, n1: int, n2: int) -> tuple[Array, Array]:
     return w1 / w1.sum(), w2 / w2.sum()
 
 
-def exact(ranks: Ranking, truth: Truth, counts: Counts) -> tuple[Array, Array]:
+def exact(ranks: RemovalOrder, truth: Truth, counts: Counts) -> tuple[Array, Array]:
     """Return KL(p1 || p_-S) and KL(p2 || p_-S) in nats (B,) at the exact log ratios:
 
         KL(p_i || p_-S) = KL(p_i || p_-{}) + log Z_b + E_pi[phi(l)] share_i(S)
@@ -57,7 +64,7 @@ def exact(ranks: Ranking, truth: Truth, counts: Counts) -> tuple[Array, Array]:
     pi1, budget = n1 / (n1 + n2), counts / n1
     level = np.log1p(-pi1 * budget)
     if ranks.by_chance:
-        phi1, phi2 = by_chance(truth.everywhere, truth.everywhere, pi1, budget)
+        phi1, phi2 = mixtures_by_chance(truth.everywhere, truth.everywhere, pi1, budget)
         removed = level - [truth.means(values)[0] for values in phi1]
         preserved = level - [truth.means(values)[1] for values in phi2]
     else:
@@ -71,7 +78,7 @@ def exact(ranks: Ranking, truth: Truth, counts: Counts) -> tuple[Array, Array]:
     return np.maximum(removed, 0.0), np.maximum(preserved, 0.0)
 
 
-def shares(ranks: Ranking, truth: Truth, counts: Counts) -> tuple[Array, Array]:
+def shares(ranks: RemovalOrder, truth: Truth, counts: Counts) -> tuple[Array, Array]:
     """Return E_pi[1_S phi(l)] / E_pi[phi(l)] at each count (B,), in p1 and in p2: from 0 to 1.
 
     A selector that scores both domains is measured on the texts of both with the weights of

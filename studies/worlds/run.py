@@ -28,16 +28,16 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from mamushi.evidence.advice import predicted
+from mamushi.evidence.advice import predicted_budget
 from mamushi.evidence.bootstrap import bands
-from mamushi.evidence.calibration import Scores, halves_of
-from mamushi.evidence.frontier import Ranking, ranking
-from mamushi.evidence.verdict import checks, share_bound, verdict
+from mamushi.evidence.calibration import RatioScores, halves_of
+from mamushi.evidence.frontier import RemovalOrder, removal_order
+from mamushi.evidence.verdict import judge_scores, ratio_checks, share_bound
 from mamushi.registry import load, plugin
 from mamushi.running.progress import Progress
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.pool import Pool
-from mamushi.selection.refits import WHOLE, refits
+from mamushi.selection.refits import WHOLE_REFIT, make_refits
 from studies.lib.report import Report
 from studies.worlds.exact import Truth, exact
 
@@ -136,7 +136,7 @@ def pool_of(drawn: World) -> Pool:
 
 def scored(
     drawn: World, kind: str, rng: np.random.Generator
-) -> tuple[Scores, list[Doubles], Callable[[Doubles], Doubles] | None]:
+) -> tuple[RatioScores, list[Doubles], Callable[[Doubles], Doubles] | None]:
     """Scores with halves, the whole refits, and the score of fresh texts where it is known."""
     if kind == "true":
         scale, shift = np.exp(rng.uniform(-1.2, 1.2)), rng.normal()
@@ -144,7 +144,7 @@ def scored(
         offsets = rng.normal(size=5) * rng.choice([0.0, 0.3])
         score = scale * drawn.ratio(drawn.x) + shift + offsets[fold]
         return (
-            Scores(score, drawn.forget, fold),
+            RatioScores(score, drawn.forget, fold),
             [],
             lambda x: (scale * drawn.ratio(x) + shift)[:, None] + offsets,
         )
@@ -152,10 +152,10 @@ def scored(
     changes = MLP if kind == "mamushi" else {"alpha": 1e-3, "solver": "newton-cholesky"}
     settings = {**plugin("selector", kind).defaults, **changes}
     first = load("selector", kind).score(pool, settings, seed)
-    refitted = refits(pool, kind, settings, seed, 2, 2)
+    refitted = make_refits(pool, kind, settings, seed, 2, 2)
     assert first.fold is not None
     fold = first.fold.astype(np.int64)
-    whole = [fit.scores for part, _, fit in refitted if part == WHOLE]
+    whole = [fit.scores for part, _, fit in refitted if part == WHOLE_REFIT]
     fresh = None
     counts = np.bincount(fold)
     if kind != "mamushi" and counts.min() > drawn.x.shape[1] + 10:
@@ -164,7 +164,7 @@ def scored(
         solved = [np.linalg.lstsq(x[fold == i], first.scores[fold == i])[0] for i in range(5)]
         weights = np.stack(solved, axis=1)
         fresh = lambda x: np.column_stack([x, np.ones(len(x))]) @ weights  # noqa: E731
-    return Scores(first.scores, drawn.forget, fold, halves_of(refitted)), whole, fresh
+    return RatioScores(first.scores, drawn.forget, fold, halves_of(refitted)), whole, fresh
 
 
 def examined(task: tuple[int, int, str, bool]) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def examined(task: tuple[int, int, str, bool]) -> dict[str, Any]:
     with contextlib.redirect_stderr(io.StringIO()):
         scores, whole, fresh = scored(drawn, kind, rng)
     estimate = scores.estimate()
-    judged = verdict(scores, whole, checks(scores, estimate, RESAMPLES, number))
+    judged = judge_scores(scores, whole, ratio_checks(scores, estimate, RESAMPLES, number))
     curve, ranks = expected(scores, judged.reason, number)
     values: dict[str, Any] = {
         "kind": kind,
@@ -190,7 +190,7 @@ def examined(task: tuple[int, int, str, bool]) -> dict[str, Any]:
     if not is_null:
         truth = true_budgets(drawn, scores, ranks)
         for target, value in TARGETS:
-            advised = predicted([curve], target, value)
+            advised = predicted_budget([curve], target, value)
             values[target] = {**advised, "exact": truth[target]}
     if fresh is not None:
         values["bound_holds"] = bound_holds(drawn, scores, fresh)
@@ -198,14 +198,14 @@ def examined(task: tuple[int, int, str, bool]) -> dict[str, Any]:
 
 
 def expected(
-    scores: Scores, reason: str | None, number: int
-) -> tuple[list[dict[str, Any]], Ranking]:
+    scores: RatioScores, reason: str | None, number: int
+) -> tuple[list[dict[str, Any]], RemovalOrder]:
     """What the frontier of the scores' own ranking tells the advisor, and that ranking; ``reason``
     is why it is to tell nothing."""
     forget, n1 = scores.forget, int(scores.forget.sum())
     rank = np.empty(n1)
     rank[np.argsort(-scores.score[forget], kind="stable")] = np.arange(1, n1 + 1)
-    ranks = ranking(scores.score[forget], rank, scores.score[~forget], by_chance=False)
+    ranks = removal_order(scores.score[forget], rank, scores.score[~forget], by_chance=False)
     counts = np.round(BUDGETS * n1).astype(np.int64)
     band = bands(scores, {"own": ranks}, counts, RESAMPLES, number)["own"]
     curve = [
@@ -228,7 +228,7 @@ def thinned(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for i, row in enumerate(curve) if i == 0 or row["beta"] > curve[i - 1]["beta"]]
 
 
-def true_budgets(drawn: World, scores: Scores, ranks: Any) -> dict[str, float | None]:
+def true_budgets(drawn: World, scores: RatioScores, ranks: Any) -> dict[str, float | None]:
     """The budgets that the exact frontier of the ranking advises."""
     forget, n1 = scores.forget, int(scores.forget.sum())
     everywhere = np.concatenate([drawn.ratio(drawn.draw(domain, FRESH)) for domain in (1, 2)])
@@ -244,10 +244,10 @@ def true_budgets(drawn: World, scores: Scores, ranks: Any) -> dict[str, float | 
         | {f"preservation{end}": preserved[i] for end in ("", "_low", "_high")}
         for i, k in enumerate(counts)
     ]
-    return {target: predicted([rows], target, value)["budget"] for target, value in TARGETS}
+    return {target: predicted_budget([rows], target, value)["budget"] for target, value in TARGETS}
 
 
-def bound_holds(drawn: World, scores: Scores, fresh: Callable[[Doubles], Doubles]) -> bool:
+def bound_holds(drawn: World, scores: RatioScores, fresh: Callable[[Doubles], Doubles]) -> bool:
     """Whether the bound on the retain share is above the true one at all budgets at once."""
     scores_ = fresh(drawn.draw(2, 5 * FRESH).astype(np.float16).astype(float))
     above = np.sort(scores_.ravel())

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mamushi.evidence.ranking import Ranking
-from mamushi_extras.pages.ranking_page import page, page_data
-from mamushi_extras.pages.start import write
+from mamushi.evidence.ranking import SelectorRanking
+from mamushi_extras.pages.ranking_page import ranking_html, page_data
+from mamushi_extras.pages.start import write_start_page
 from tests.support.browser import CHROMIUM, WIDTHS, Browser
 from tests.support.captions import CONFIG, rendered
 from tests.support.ranked_files import frontier, write_effects, write_frontiers, write_ranked
@@ -43,18 +43,18 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         (root / CELL / "removals" / "s" / f"beta0.{beta}.parquet").touch()
     (root / "tables" / f"{LONG[:200]}.csv").touch()
     ids = [f"{LONG}{i}" for i in range(60)]
-    first = Ranking(ids, np.linspace(1, 0, 60), verdict=LONG)
-    rankings = {"one": first, "two": Ranking(ids, np.ones(60))}
+    first = SelectorRanking(ids, np.linspace(1, 0, 60), verdict=LONG)
+    rankings = {"one": first, "two": SelectorRanking(ids, np.ones(60))}
     named = {
         "provenance": {LONG: LONG},
         "tokens": [],
     }
     data = page_data(rankings, lambda ids: [f"damn {LONG}"] * len(ids), [0.1, 0.5], named)
-    (root / CELL / "ranking.html").write_text(page(LONG, data), encoding="utf-8")
+    (root / CELL / "ranking.html").write_text(ranking_html(LONG, data), encoding="utf-8")
     pixel = f"data:image/png;base64,{b64encode(PIXEL).decode()}"
     front = FRONT.format(pixel, rendered("workflow.rst", CONFIG))
     (root / "front.html").write_text(front, encoding="utf-8")
-    start = write(root)
+    start = write_start_page(root)
     assert start is not None
     return {
         "start": start,

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mamushi.evidence.ranking import Ranking
-from mamushi.selection.removals import count
-from mamushi_extras.pages.ranking_page import page, page_data
+from mamushi.evidence.ranking import SelectorRanking
+from mamushi.selection.removals import list_size
+from mamushi_extras.pages.ranking_page import ranking_html, page_data
 from tests.support.browser import CHROMIUM, Browser
 from tests.support.cells import CELLS
 
@@ -42,13 +42,13 @@ def opened(browser: Browser, texts: dict[str, str], tmp_path: Path) -> Browser:
     ids, scores = list(texts), np.linspace(1, 0, TEXTS)
     again = np.stack([np.arange(TEXTS), np.arange(TEXTS)[::-1]])
     rankings = {
-        "mamushi": Ranking(ids, scores, again, verdict="strong separation"),
-        "random": Ranking(ids[::-1], scores, verdict="drawn by chance", compared=True),
+        "mamushi": SelectorRanking(ids, scores, again, verdict="strong separation"),
+        "random": SelectorRanking(ids[::-1], scores, verdict="drawn by chance", compared=True),
     }
     named: dict[str, Any] = {"provenance": {}, "tokens": []}
     data = page_data(rankings, lambda some: [texts[name] for name in some], BUDGETS, named)
     path = tmp_path / "ranking.html"
-    path.write_text(page(TITLE, data), encoding="utf-8")
+    path.write_text(ranking_html(TITLE, data), encoding="utf-8")
     browser.events.clear()
     browser.open(path)
     return browser
@@ -106,13 +106,13 @@ def test_the_cut_is_that_of_the_removal_lists(
     for budget in ("0.05", "0.29", "0.57", "0.999", "0", "1", ".5", "0.0012", "29 %"):
         opened.run(enter("budget", budget))
         share = float(budget.rstrip(" %")) / (100 if "%" in budget else 1)
-        assert counted(opened, "removed") == count(share, TEXTS)
-        assert counted(opened, "kept") == TEXTS - count(share, TEXTS)
+        assert counted(opened, "removed") == list_size(share, TEXTS)
+        assert counted(opened, "kept") == TEXTS - list_size(share, TEXTS)
     for wrong in ("1.01", "-0.1", "1e-05", "x", ""):
         opened.run(enter("budget", wrong))
         assert opened.run("document.getElementById('budget').ariaInvalid") == "true", wrong
     opened.run(enter("budget", "0.29"))
-    removed = count(0.29, TEXTS)
+    removed = list_size(0.29, TEXTS)
     rows = saved_rows(opened, "save-cut", tmp_path)
     assert [row["id"] for row in rows] == list(texts)[:removed]
     assert [int(row["rank"]) for row in rows] == [*range(1, removed + 1)]

@@ -17,7 +17,7 @@ from mamushi.io import paths, schemas
 from mamushi.io.digests import of_text
 from mamushi.io.files import read_json, sha256, write_json
 from mamushi.io.tables import read_metadata, read_table, write_table
-from mamushi.selection.removals import digest
+from mamushi.selection.removals import digest_of_ids
 from mamushi_extras.windows.windows import document_of, span_of
 from tests.support.score_files import write_examples
 
@@ -137,7 +137,7 @@ def manifest(copies: Mapping[str, Sequence[str]], cross_posts: Sequence[str]) ->
         "n_retain": 9,
         "copies": sum(map(len, copies.values())),
         "cross_posts": len(cross_posts),
-        "ids_sha256": digest(list(copies)),
+        "ids_sha256": digest_of_ids(list(copies)),
         "verdict": "act on it: strong separation, AUC 0.96 [0.94, 0.98]",
         "stability": {"expected_overlap": 0.9},
         "expected": {"unit": "nats", "withheld": None, "at_this_budget": expected},

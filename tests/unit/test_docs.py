@@ -21,7 +21,7 @@ from markdown.extensions.toc import slugify
 from mamushi import cli, registry
 from mamushi.config import describe
 from mamushi.config.sections import configuration
-from mamushi.selection.pool import Pool, rank
+from mamushi.selection.pool import Pool, rank_forget
 from mamushi.unlearning.objective import Nll
 from tests.support.pages import PAGES
 
@@ -297,7 +297,7 @@ def test_the_template_of_a_selector_ranks() -> None:
     pool = Pool(ids, np.array([True, True, True, True, False]), x)
     scored = imported(TEMPLATES["far"]).score(pool, {"order": 2.0}, 0)
     assert scored.scores.tolist() == [0, 5, 1, 2, 0]
-    assert ids[rank(pool, scored)].tolist() == list("bdca")
+    assert ids[rank_forget(pool, scored)].tolist() == list("bdca")
 
 
 def test_the_template_of_an_unlearner_has_a_gradient() -> None:

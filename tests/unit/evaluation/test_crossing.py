@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mamushi.evaluation.crossing import (
+    finer_budgets,
     first_crossing,
     recovery,
-    refine,
 )
 
 COARSE = [0.0, 0.25, 0.5, 0.75, 1.0]
@@ -47,7 +47,7 @@ def test_crossings_and_refinement_of_given_curves(
     else:
         assert found == pytest.approx(crossing, abs=1e-12)
     # Equal, not close: these become file names.
-    assert refine(COARSE, height, 0.5, 0.05) == added
+    assert finer_budgets(COARSE, height, 0.5, 0.05) == added
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_crossings_and_refinement_of_given_curves(
 def test_refinement_takes_multiples_and_never_a_measured_budget(
     fine: float | None, added: list[float]
 ) -> None:
-    assert refine(COARSE, MONOTONE, 0.5, fine) == added
+    assert finer_budgets(COARSE, MONOTONE, 0.5, fine) == added
 
 
 @st.composite
@@ -82,7 +82,7 @@ def test_the_refined_curve_crosses_in_the_same_bracket(
 ) -> None:
     beta, height, fine, truth = sweep
     before = first_crossing(beta, height, 0.5)
-    added = refine(beta, height, 0.5, fine)
+    added = finer_budgets(beta, height, 0.5, fine)
     if before is None or before == 0:
         assert added == []
         return

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 from mamushi.evaluation import summary
-from mamushi.evaluation.summary import sad_differences, sad_summary, verdict
+from mamushi.evaluation.summary import sad_differences, sad_summary, verdict_on_curves
 from mamushi.io import schemas
 
 NAMES = ("random", "mamushi", "lr_cos")
@@ -104,7 +104,7 @@ def test_a_difference_below_that_of_gold_to_gold_is_told() -> None:
     told = sad_differences(found)
     (row,) = rows(told, selector="mamushi", beta=0.5, reference="random")
     assert -level < row["difference_low"] < row["difference_high"] < 0
-    assert "in area ``mamushi`` below ``random``" in verdict(told)
+    assert "in area ``mamushi`` below ``random``" in verdict_on_curves(told)
     assert "gold_sad" not in told.column_names
 
 
@@ -113,7 +113,7 @@ def test_one_seed_tells_nothing() -> None:
     known = {"dataset", "model", "selector", "quantity", "beta", "reference", "other", "seeds"}
     for row in found.to_pylist():
         assert {name for name in row if row[name] is not None} <= known
-    assert "one seed" in verdict(found)
+    assert "one seed" in verdict_on_curves(found)
 
 
 def test_selectors_that_name_the_same_texts_do_not_differ() -> None:
@@ -121,7 +121,10 @@ def test_selectors_that_name_the_same_texts_do_not_differ() -> None:
     for row in found.to_pylist():
         assert row["difference"] == row["difference_low"] == row["difference_high"] == 0
         assert row["p"] is row["p_holm"] is row["seeds_needed_low"] is None
-    assert "none of these curves can be told from that of ``random`` at 5 seeds" in verdict(found)
+    assert (
+        "none of these curves can be told from that of ``random`` at 5 seeds"
+        in verdict_on_curves(found)
+    )
 
 
 def test_the_seeds_needed_are_a_range_or_absent() -> None:
@@ -132,15 +135,15 @@ def test_the_seeds_needed_are_a_range_or_absent() -> None:
 
 
 def test_the_verdict_names_what_differs_and_where() -> None:
-    (said,) = verdict(sad_differences(table(noisy))).splitlines()
+    (said,) = verdict_on_curves(sad_differences(table(noisy))).splitlines()
     assert said.startswith("* ``alpha``, ``small``: at 5 seeds in area ``mamushi`` below")
     assert "at single budgets ``mamushi`` (0.25, 0.5, 0.75) below ``random``" in said
     assert "``lr_cos``" not in said
-    without = verdict(sad_differences(table(noisy, names=("mamushi", "lr_cos"))))
+    without = verdict_on_curves(sad_differences(table(noisy, names=("mamushi", "lr_cos"))))
     assert "``random`` was not run" in without
     both = pa.concat_tables([table(noisy), table(noisy, seeds=1, model="own_")])
-    assert len(verdict(sad_differences(both)).splitlines()) == 2
-    assert "No two selectors" in verdict(sad_differences(table(noisy, names=("random",))))
+    assert len(verdict_on_curves(sad_differences(both)).splitlines()) == 2
+    assert "No two selectors" in verdict_on_curves(sad_differences(table(noisy, names=("random",))))
 
 
 @pytest.mark.parametrize("seeds", [3, 10])

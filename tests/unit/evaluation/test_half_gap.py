@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from mamushi.evaluation.half_gap import (
-    Curves,
+    PairCurves,
     crossing,
     half_gap_table,
     saving_interval,
@@ -150,7 +150,7 @@ def test_intervals_cover_as_often_as_they_say(
     times, hits = 600, 0
     for _ in range(times):
         beta, curves = drawn(rng, seeds, budget, spread, noise)
-        found = crossing(Curves(beta, curves, curves), 0.5)
+        found = crossing(PairCurves(beta, curves, curves), 0.5)
         low = np.inf if found.low is None else found.low
         hits += low <= budget <= (np.inf if found.high is None else found.high)
     # Four standard errors of 95% in 600 are 3.6 points.
@@ -165,7 +165,7 @@ def test_intervals_of_savings_cover_as_often_as_they_say(seeds: int) -> None:
         found = []
         for budget in (0.3, 0.6):
             beta, curves = drawn(rng, seeds, budget, 0.15, 0.03)
-            found.append(crossing(Curves(beta, curves, curves), 0.5).by_seed)
+            found.append(crossing(PairCurves(beta, curves, curves), 0.5).by_seed)
         mine, chance = found
         assert mine is not None and chance is not None
         low, high = saving_interval(mine, chance)

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from studies.worlds.exact import Truth, exact
 
 from mamushi.cli import main
 from mamushi.evidence.bootstrap import LEVELS, bands
-from mamushi.evidence.calibration import SLACK, Halves, Scores, platt
-from mamushi.evidence.frontier import Frontier, gain, ranking
+from mamushi.evidence.calibration import LOSS_SLACK, HalfScores, RatioScores, platt
+from mamushi.evidence.frontier import Frontier, gain, removal_order
 from mamushi.io import schemas
 from mamushi.io.tables import read_metadata, read_table, write_table
-from mamushi.selection.refits import HALVES, WHOLE
+from mamushi.selection.refits import HALVES, WHOLE_REFIT
+from studies.worlds.exact import Truth, exact
 from tests.support import divergences
 from tests.support.divergences import preservation_by_importance
 from tests.support.score_files import (
@@ -46,16 +46,16 @@ def sample(form: str, seed: int = 0) -> tuple[Frontier, np.ndarray, np.ndarray]:
     rng = np.random.default_rng([seed, 1])
     s1, s2 = l1 + rng.normal(0, 1, N1), l2 + rng.normal(0, 1, N2)
     seen = s2 if form == "threshold" else np.full(N2, np.nan)
-    return Frontier(ranking(s1, ranks_of(s1), seen, form == "share"), l1, l2, PI1), s1, s2
+    return Frontier(removal_order(s1, ranks_of(s1), seen, form == "share"), l1, l2, PI1), s1, s2
 
 
 FORGET = np.arange(N1 + N2) < N1
 NO_FOLDS = np.zeros(N1 + N2, dtype=np.int64)
 
 
-def estimated(l1: np.ndarray, l2: np.ndarray, halves: Sequence[Halves] = ()) -> Scores:
+def estimated(l1: np.ndarray, l2: np.ndarray, halves: Sequence[HalfScores] = ()) -> RatioScores:
     """The log ratios as scores, whose calibration is to find a slope of about 1."""
-    return Scores(np.concatenate([l1, l2]), FORGET, NO_FOLDS, halves)
+    return RatioScores(np.concatenate([l1, l2]), FORGET, NO_FOLDS, halves)
 
 
 def plainly(
@@ -95,26 +95,26 @@ def test_bands_equal_a_plain_loop_over_resampled_examples() -> None:
     rng = np.random.default_rng(3)
     l1, l2 = normal()
     score = np.concatenate([l1, l2])
-    noisy = [Halves(*(score + rng.normal(size=(2, N1 + N2)) * sd), NO_FOLDS) for sd in (1, 2)]
+    noisy = [HalfScores(*(score + rng.normal(size=(2, N1 + N2)) * sd), NO_FOLDS) for sd in (1, 2)]
     scores = estimated(l1, l2, noisy)
     found = bands(scores, {f: one.ranks for f, (one, _, _) in given.items()}, COUNTS, 40, seed=7)
     rng = np.random.default_rng(7)
-    drawn: dict[str, Any] = {form: {side: [] for side in ("near", *SLACK)} for form in FORMS}
+    drawn: dict[str, Any] = {form: {side: [] for side in ("near", *LOSS_SLACK)} for form in FORMS}
     for which in range(40):
         # An example that is drawn m times stands m times in the resample.
         rows1, rows2 = (np.sort(rng.integers(n, size=n)) for n in (N1, N2))
         rows = np.concatenate([rows1, N1 + rows2])
         pair = noisy[which % 2]
-        again = Scores(
-            score[rows], FORGET, NO_FOLDS, [Halves(pair.a[rows], pair.b[rows], NO_FOLDS)]
+        again = RatioScores(
+            score[rows], FORGET, NO_FOLDS, [HalfScores(pair.a[rows], pair.b[rows], NO_FOLDS)]
         )
         u = platt(again.score, FORGET, NO_FOLDS, np.ones(len(rows)))(again.score, NO_FOLDS)
         apart = u[:N1].mean() - u[N1:].mean()
         lost = apart * max(1 / again.kept() - 1, 0)
-        sides = {"near": 0.0, **{side: lost + slack * apart for side, slack in SLACK.items()}}
+        sides = {"near": 0.0, **{side: lost + slack * apart for side, slack in LOSS_SLACK.items()}}
         for form, (_, s1, s2) in given.items():
             s1, s2 = s1[rows1], s2[rows2]
-            ranks = ranking(s1, ranks_of(s1), s2 if form == "threshold" else s2 * np.nan,
+            ranks = removal_order(s1, ranks_of(s1), s2 if form == "threshold" else s2 * np.nan,
                             form == "share")  # fmt: skip
             for side, spread in sides.items():
                 at = Frontier(ranks, u[:N1], u[N1:], PI1, spread)
@@ -145,7 +145,7 @@ def test_bands_equal_a_plain_loop_over_resampled_examples() -> None:
 def test_ties_take_the_share_of_the_retain_examples_that_goes_of_the_forget_examples() -> None:
     l1, l2 = normal()
     s1, s2 = np.round(l1), np.round(l2)
-    one = Frontier(ranking(s1, ranks_of(s1), s2, False), l1, l2, PI1)
+    one = Frontier(removal_order(s1, ranks_of(s1), s2, False), l1, l2, PI1)
     removed, preserved = one.at(COUNTS)
     for i, k in enumerate(COUNTS[1:-1], start=1):
         threshold = np.sort(s1)[::-1][k - 1]
@@ -159,11 +159,11 @@ def test_ties_take_the_share_of_the_retain_examples_that_goes_of_the_forget_exam
 
 def test_a_ratio_that_gains_nothing_promises_nothing() -> None:
     """A constant one, and one that says the contrary of the texts, by which removing all loses."""
-    flat = ranking(np.zeros(N1), np.arange(1.0, N1 + 1), np.zeros(N2), True)
+    flat = removal_order(np.zeros(N1), np.arange(1.0, N1 + 1), np.zeros(N2), True)
     found = Frontier(flat, np.zeros(N1), np.zeros(N2), PI1).at(COUNTS)
     assert np.array(found) == pytest.approx(0, abs=1e-12)
     l1, l2 = normal()
-    turned, _ = Frontier(ranking(l1, ranks_of(l1), l2, False), -l1, -l2, PI1).at(COUNTS)
+    turned, _ = Frontier(removal_order(l1, ranks_of(l1), l2, False), -l1, -l2, PI1).at(COUNTS)
     assert turned[-1] < turned[0]
     for removed in (found[0], turned):
         assert np.isnan(gain(removed)).all()
@@ -201,7 +201,7 @@ def test_exact_values_against_quadrature(rule: str) -> None:
     truth = Truth(2 * MEAN * everywhere, forget, 2 * MEAN * x1, 2 * MEAN * x2)
     sign = -1.0 if rule == "reverse" else 1.0
     seen = np.full(n2, np.nan) if rule == "forget alone" else sign * x2
-    ranks = ranking(sign * x1, ranks_of(sign * x1), seen, rule == "by chance")
+    ranks = removal_order(sign * x1, ranks_of(sign * x1), seen, rule == "by chance")
     budgets = np.array([0, 0.1, 0.5, 0.9, 1.0])
     removed, preserved = exact(ranks, truth, (budgets * n1).astype(np.int64))
     mass = np.cumsum(density(MEAN)) * (GRID[1] - GRID[0])
@@ -230,7 +230,7 @@ def run(tmp_path: Path) -> Path:
         write_scores(tmp_path / f"{name}.parquet", *about, seen)
     # One whole refit and a pair of halves with more noise.
     rng = np.random.default_rng(6)
-    again = [(part, 0, noisy + rng.normal(0, 0.5, N1 + N2)) for part in (WHOLE, *HALVES)]
+    again = [(part, 0, noisy + rng.normal(0, 0.5, N1 + N2)) for part in (WHOLE_REFIT, *HALVES)]
     write_refits(tmp_path / "refits.parquet", *about, again, NO_FOLDS)
     write_table(
         tmp_path / "calibrated.parquet",

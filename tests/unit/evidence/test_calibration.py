@@ -8,33 +8,33 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
-from studies.worlds.exact import Truth, exact
 
-from mamushi.evidence.advice import predicted
+from mamushi.evidence.advice import predicted_budget
 from mamushi.evidence.bootstrap import bands
 from mamushi.evidence.calibration import (
     PARTED,
     PARTS,
-    Halves,
-    Scores,
+    HalfScores,
+    RatioScores,
     discrimination,
     halves_of,
     platt,
 )
-from mamushi.evidence.frontier import Frontier, Ranking, ranking
+from mamushi.evidence.frontier import Frontier, RemovalOrder, removal_order
 from mamushi.evidence.verdict import (
     CHECKS,
     NORMAL,
     Verdict,
     auc_interval,
-    checks,
+    judge_scores,
+    ratio_checks,
     share_bound,
-    verdict,
 )
 from mamushi.registry import load, plugin
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.pool import Pool
-from mamushi.selection.refits import WHOLE, refits
+from mamushi.selection.refits import WHOLE_REFIT, make_refits
+from studies.worlds.exact import Truth, exact
 from tests.support import divergences
 from tests.support.divergences import preservation_by_importance
 
@@ -42,15 +42,15 @@ BUDGETS = np.linspace(0, 1, 51)
 Row = dict[str, Any]
 
 
-def ranked(score: np.ndarray, forget: np.ndarray) -> Ranking:
+def ranked(score: np.ndarray, forget: np.ndarray) -> RemovalOrder:
     """The ranking by a score, of its forget texts."""
     one = score[forget]
     rank = np.empty(len(one))
     rank[np.argsort(-one, kind="stable")] = np.arange(1, len(one) + 1)
-    return ranking(one, rank, score[~forget], by_chance=False)
+    return removal_order(one, rank, score[~forget], by_chance=False)
 
 
-def advised(scores: Scores, target: str, value: float) -> Row:
+def advised(scores: RatioScores, target: str, value: float) -> Row:
     """What is advised of the ranking by the score itself."""
     n1 = int(scores.forget.sum())
     counts = np.unique(np.round(BUDGETS * n1).astype(np.int64))
@@ -64,7 +64,7 @@ def advised(scores: Scores, target: str, value: float) -> Row:
         }
         for i, k in enumerate(counts)
     ]
-    return dict(predicted([curve], target, value))
+    return dict(predicted_budget([curve], target, value))
 
 
 def plug_in(log_ratio: np.ndarray, forget: np.ndarray, target: str, value: float) -> float | None:
@@ -101,7 +101,7 @@ def test_scores_on_a_wrong_scale_advise_what_the_exact_ratio_does(scale: float) 
     raw = plug_in(scale * exactly, forget, "preservation", 0.01)
     assert raw is not None
     assert raw < 0.15
-    scores = Scores(scale * exactly, forget, fold)
+    scores = RatioScores(scale * exactly, forget, fold)
     found = advised(scores, "preservation", 0.01)
     assert found["reason"] is None
     assert found["budget"] == pytest.approx(truth, abs=0.07)
@@ -119,11 +119,13 @@ def test_the_offsets_of_folds_are_taken_out(seed: int) -> None:
     exactly, forget = normals(1000, 3000, 2.0)
     fold = stratified_folds(forget, 5, seed).astype(np.int64)
     offsets = np.array([-1.5, -0.5, 0.0, 0.5, 1.5])
-    plain = Scores(exactly, forget, fold).estimate().log_ratio
-    u = Scores(exactly + offsets[fold], forget, fold).estimate().log_ratio
+    plain = RatioScores(exactly, forget, fold).estimate().log_ratio
+    u = RatioScores(exactly + offsets[fold], forget, fold).estimate().log_ratio
     # Held back by the penalty a little, since folds of few texts could be offset by chance.
     assert np.abs(u - plain).mean() < 0.35
-    unmended = Scores(exactly + offsets[fold], forget, np.zeros_like(fold)).estimate().log_ratio
+    unmended = (
+        RatioScores(exactly + offsets[fold], forget, np.zeros_like(fold)).estimate().log_ratio
+    )
     assert np.abs(unmended - plain).mean() > 0.7
 
 
@@ -144,7 +146,7 @@ def test_platt_is_a_logistic_regression_less_the_prior(weighted: bool) -> None:
 def test_a_ratio_comes_from_a_fit_to_other_texts() -> None:
     exactly, forget = normals(80, 160, 1.0)
     fold = stratified_folds(forget, 4, 1).astype(np.int64)
-    estimate = Scores(exactly, forget, fold).estimate().log_ratio
+    estimate = RatioScores(exactly, forget, fold).estimate().log_ratio
     part = stratified_folds(forget, PARTS, PARTED)
     for number in range(PARTS):
         held = part == number
@@ -153,7 +155,7 @@ def test_a_ratio_comes_from_a_fit_to_other_texts() -> None:
     # What is found of a text moves nothing of its own part, and all of the others.
     other = exactly.copy()
     other[0] += 3
-    moved = Scores(other, forget, fold).estimate().log_ratio != estimate
+    moved = RatioScores(other, forget, fold).estimate().log_ratio != estimate
     own = (part == part[0]) & (np.arange(240) > 0)
     assert not moved[own].any()
     assert moved[~own].all()
@@ -165,7 +167,7 @@ APART, NOISE = 2.0, 1.5
 """Of the domains, and the variance of the error of a score."""
 
 
-def noisy(n1: int, n2: int, seed: int = 0) -> tuple[np.ndarray, Scores]:
+def noisy(n1: int, n2: int, seed: int = 0) -> tuple[np.ndarray, RatioScores]:
     """Exact log ratios, and a noisy score of them with two noisier halves; folds are shifted."""
     exactly, forget = normals(n1, n2, APART, seed)
     rng = np.random.default_rng([seed, 1])
@@ -173,7 +175,7 @@ def noisy(n1: int, n2: int, seed: int = 0) -> tuple[np.ndarray, Scores]:
     n = len(forget)
     score = exactly + rng.normal(0, np.sqrt(NOISE), n) + 0.3 * fold
     a, b = exactly + rng.normal(0, 2 * np.sqrt(NOISE), (2, n)) + rng.normal(size=(2, 5))[:, fold]
-    return exactly, Scores(score, forget, fold, [Halves(a, b, fold)])
+    return exactly, RatioScores(score, forget, fold, [HalfScores(a, b, fold)])
 
 
 def test_two_halves_tell_what_a_score_without_noise_would() -> None:
@@ -216,7 +218,7 @@ def test_a_spread_ratio_against_many_draws_of_it(form: str) -> None:
     u1, u2, lost, pi1, k = u[forget], u[~forget], 0.8, 0.3, 12
     ranks = ranked(u, forget)
     if form != "threshold":
-        ranks = Ranking(ranks.first, form == "share", None)
+        ranks = RemovalOrder(ranks.first, form == "share", None)
     removed, preserved = Frontier(ranks, u1, u2, pi1, lost).at(np.array([k]))
     rng, times = np.random.default_rng(0), 4000
     l1 = (u1 + lost / 2 + np.sqrt(lost) * rng.normal(size=(times, 30))).ravel()
@@ -240,7 +242,12 @@ def test_another_ranking_of_the_same_sample_is_as_if_computed_anew() -> None:
     counts = np.array([0, 7, 20, 40])
     one, two = ranked(u, forget), ranked(u + np.random.default_rng(0).normal(size=100), forget)
     begun = Frontier(one, u[forget], u[~forget], 0.4, 0.5)
-    for ranks in (two, one, Ranking(two.first, True, None), Ranking(two.first, False, None)):
+    for ranks in (
+        two,
+        one,
+        RemovalOrder(two.first, True, None),
+        RemovalOrder(two.first, False, None),
+    ):
         anew = Frontier(ranks, u[forget], u[~forget], 0.4, 0.5).at(counts)
         assert np.array_equal(begun.reranked(two).reranked(ranks).at(counts), anew)
 
@@ -258,11 +265,11 @@ def test_an_interval_holds_the_exact_budget_where_a_plug_in_is_far_off(seed: int
     settings = plugin("selector", "mamushi_lr").defaults
     settings |= {"alpha": 1e-3, "solver": "newton-cholesky"}
     own = load("selector", "mamushi_lr").score(pool, settings, seed)
-    again = refits(pool, "mamushi_lr", settings, seed, 2, 3)
-    scores = Scores(own.scores, forget, own.fold.astype(np.int64), halves_of(again))
+    again = make_refits(pool, "mamushi_lr", settings, seed, 2, 3)
+    scores = RatioScores(own.scores, forget, own.fold.astype(np.int64), halves_of(again))
     assert len(scores.halves) == 3
-    whole = [each.scores for part, _, each in again if part == WHOLE]
-    said = verdict(scores, whole, checks(scores, scores.estimate(), 30, 0))
+    whole = [each.scores for part, _, each in again if part == WHOLE_REFIT]
+    said = judge_scores(scores, whole, ratio_checks(scores, scores.estimate(), 30, 0))
     assert said.reason is None
     exactly, (fresh, of_p1) = 2 * x[:, 0].astype(float), normals(40_000, 40_000, 2.0, seed=9)
     known = Truth(fresh, of_p1, exactly[forget], exactly[~forget])
@@ -332,8 +339,8 @@ def test_two_equal_domains_are_refused() -> None:
         forget = np.arange(300) < 100
         fold = stratified_folds(forget, 5, 0).astype(np.int64)
         a, b, score = rng.normal(size=(3, 300))
-        scores = Scores(score, forget, fold, [Halves(a, b, fold)])
-        found = verdict(scores, [], checks(scores, scores.estimate(), 5, 0))
+        scores = RatioScores(score, forget, fold, [HalfScores(a, b, fold)])
+        found = judge_scores(scores, [], ratio_checks(scores, scores.estimate(), 5, 0))
         refused.append(found.reason is not None)
         if found.auc_low <= 0.55:
             seen = f"AUC {found.auc:.2f} [{found.auc_low:.2f}, {found.auc_high:.2f}]"
@@ -349,8 +356,8 @@ def test_a_ratio_that_is_surely_off_is_refused_and_noise_too() -> None:
 
     def reason(value: float, low: float, high: float) -> str | None:
         row = {"check": "psi_over_phi", "value": value, "low": low, "high": high}
-        return verdict(
-            Scores(exactly, forget, fold), [], [{**row, "holds": low <= 1 <= high}]
+        return judge_scores(
+            RatioScores(exactly, forget, fold), [], [{**row, "holds": low <= 1 <= high}]
         ).reason
 
     assert reason(1.5, 1.3, 1.7) == (
@@ -359,7 +366,9 @@ def test_a_ratio_that_is_surely_off_is_refused_and_noise_too() -> None:
     assert reason(0.7, 0.6, 0.79) is not None
     assert reason(1.3, 1.2, 1.4) is reason(1.5, 0.9, 2.1) is None
     score = exactly + np.random.default_rng(0).normal(0, 6, 1000)
-    noisy = verdict(Scores(score, forget, fold, [Halves(exactly, exactly, fold)]), [], [])
+    noisy = judge_scores(
+        RatioScores(score, forget, fold, [HalfScores(exactly, exactly, fold)]), [], []
+    )
     assert noisy.auc_low > 0.55
     said = noisy.as_json()["words"]
     assert said.startswith("no budget can be named: the scores are m")
@@ -376,11 +385,11 @@ def test_the_words_of_a_verdict(low: float, words: str) -> None:
 
 def test_the_checks_hold_of_the_exact_ratio_and_of_no_other_scale() -> None:
     exactly, forget = normals(3000, 5000, 1.5)
-    scores = Scores(exactly, forget, np.zeros(8000, dtype=np.int64))
+    scores = RatioScores(exactly, forget, np.zeros(8000, dtype=np.int64))
 
     def held(log_ratio: np.ndarray) -> dict[str, bool]:
         estimate = type(scores.estimate())(log_ratio, 0.0, 1.0)
-        rows = checks(scores, estimate, 60, 0)
+        rows = ratio_checks(scores, estimate, 60, 0)
         assert {row["check"]: row["expected"] for row in rows} == CHECKS
         assert all(row["low"] <= row["high"] for row in rows)
         return {row["check"]: row["holds"] for row in rows}

@@ -14,7 +14,14 @@ from scipy.stats import norm, spearmanr
 from sklearn.metrics import roc_auc_score
 
 from mamushi.cli import main
-from mamushi.evidence.confounds import STRATA, Texts, area, confounds, correlation, stratum
+from mamushi.evidence.confounds import (
+    STRATA,
+    TextProperties,
+    confound_rows,
+    correlation,
+    stratified_auc,
+    stratum,
+)
 from mamushi.io import schemas
 from mamushi.io.tables import read_table, write_table
 from tests.support.score_files import write_examples, write_scores
@@ -26,9 +33,11 @@ def one(score: np.ndarray) -> np.ndarray:
     return np.zeros(len(score), dtype=np.int64)
 
 
-def texts(n: int, seed: int = 0, **labels: np.ndarray) -> Texts:
+def texts(n: int, seed: int = 0, **labels: np.ndarray) -> TextProperties:
     rng = np.random.default_rng(seed)
-    return Texts(rng.integers(5, 100, n).astype(float), rng.poisson(1, n).astype(float), labels)
+    return TextProperties(
+        rng.integers(5, 100, n).astype(float), rng.poisson(1, n).astype(float), labels
+    )
 
 
 def rows_of(found: list[dict[str, Any]], **wanted: Any) -> list[dict[str, Any]]:
@@ -58,7 +67,7 @@ def test_an_area_is_sklearns_and_its_interval_holds_the_truth() -> None:
         for i in range(500):
             positive = np.arange(150) < 50
             score = rng.normal(size=150) + shift * positive
-            found, used = area(score, positive, one(score))
+            found, used = stratified_auc(score, positive, one(score))
             assert found is not None and used == 150
             assert i % 50 or found[0] == pytest.approx(roc_auc_score(positive, score))
             held += found[1] <= truth <= found[2]
@@ -71,7 +80,7 @@ def test_an_area_near_1_has_an_interval_that_holds_the_truth() -> None:
     positive, shift = np.arange(200) < 100, norm.ppf(0.99) * np.sqrt(10)
     for _ in range(300):
         score = rng.normal(size=200) * np.where(positive, 3, 1) + shift * positive
-        found, _ = area(score, positive, one(score))
+        found, _ = stratified_auc(score, positive, one(score))
         assert found is not None
         held += found[1] <= 0.99 <= found[2]
     assert held >= 0.93 * 300
@@ -83,14 +92,14 @@ def test_of_doubled_texts_intervals_by_groups_are_those_of_half_of_them() -> Non
     label = rng.choice(["a", "b"], 400).astype(object)
     score = rng.normal(size=400) + 0.5 * forget + 0.3 * (label == "a")
     known = texts(400, label_kind=label)
-    doubled = Texts(
+    doubled = TextProperties(
         *(np.repeat(x, 2) for x in (known.words, known.copies)),
         {"label_kind": np.repeat(label, 2)},
         np.arange(800) // 2,
     )
-    once = confounds(score, forget, known, cross_fitted=True)
-    twice = confounds(np.repeat(score, 2), np.repeat(forget, 2), doubled, cross_fitted=True)
-    naive = confounds(
+    once = confound_rows(score, forget, known, cross_fitted=True)
+    twice = confound_rows(np.repeat(score, 2), np.repeat(forget, 2), doubled, cross_fitted=True)
+    naive = confound_rows(
         np.repeat(score, 2), np.repeat(forget, 2), replace(doubled, groups=None), cross_fitted=True
     )
     assert len(once) == len(twice) == len(naive)
@@ -100,20 +109,22 @@ def test_of_doubled_texts_intervals_by_groups_are_those_of_half_of_them() -> Non
         assert as_wide == pytest.approx(width, rel=0.12)
         assert half < 0.8 * width
     few = replace(doubled, groups=np.arange(800) // 100)
-    (row, *_) = confounds(np.repeat(score, 2), np.repeat(forget, 2), few)
+    (row, *_) = confound_rows(np.repeat(score, 2), np.repeat(forget, 2), few)
     assert row["why"] == "4 groups of texts differ from the others"
 
 
 def test_intervals_of_perfect_and_of_cross_fitted_scores() -> None:
     score = np.arange(30.0)
-    found, _ = area(score, score >= 15, one(score))
+    found, _ = stratified_auc(score, score >= 15, one(score))
     assert found is not None
     assert found[0] == found[2] == 1.0 and found[1] == pytest.approx(0.025 ** (1 / 15))
-    assert area(-score, score >= 15, one(score))[0] == pytest.approx((0.0, 0.0, 1 - found[1]))
+    assert stratified_auc(-score, score >= 15, one(score))[0] == pytest.approx(
+        (0.0, 0.0, 1 - found[1])
+    )
     forget = np.arange(400) < 200
     noisy = np.random.default_rng(0).normal(size=400) + forget
     fixed, learned = (
-        rows_of(confounds(noisy, forget, texts(400), cross_fitted=each), measure="auc")[0]
+        rows_of(confound_rows(noisy, forget, texts(400), cross_fitted=each), measure="auc")[0]
         for each in (False, True)
     )
     assert fixed["estimate"] == learned["estimate"]
@@ -127,8 +138,8 @@ def test_between_texts_of_one_length_length_is_no_separation() -> None:
     words = np.rint(np.exp(rng.normal(3, 0.5, 4000) + 0.8 * forget))
     told = rng.normal(size=4000) + forget
     for score, left in ((words + rng.random(4000), 0.55), (told, None)):
-        known = Texts(words, np.zeros(4000), {})
-        pooled, matched = rows_of(confounds(score, forget, known), domain=None)
+        known = TextProperties(words, np.zeros(4000), {})
+        pooled, matched = rows_of(confound_rows(score, forget, known), domain=None)
         assert (pooled["measure"], matched["measure"]) == ("auc", "auc_matched")
         assert pooled["estimate"] == pytest.approx(roc_auc_score(forget, score))
         assert pooled["apart"] and pooled["estimate"] > 0.7
@@ -156,7 +167,7 @@ def test_labels_of_all_kinds_and_what_is_missing() -> None:
     loud = (np.arange(n) % 3 == 0).astype(float)
     loud[:20] = np.nan
     score = rng.normal(size=n) + 2 * (group == "a") + np.nan_to_num(loud)
-    found = confounds(score, forget, texts(n, label_group=group, label_loud=loud))
+    found = confound_rows(score, forget, texts(n, label_group=group, label_loud=loud))
     (row,) = rows_of(found, confound="label_loud", domain="forget")
     assert (row["measure"], row["texts"], row["apart"]) == ("spearman", 180, True)
     assert row["estimate"] == pytest.approx(spearmanr(score[20:200], loud[20:200]).statistic)
@@ -174,17 +185,19 @@ def test_labels_of_all_kinds_and_what_is_missing() -> None:
 def test_no_estimate_without_scores_and_without_what_differs() -> None:
     forget = np.arange(60) < 30
     score = np.where(forget, np.arange(60.0), np.nan)
-    known = Texts(np.arange(60.0), np.zeros(60), {"label_kind": np.array(["x"] * 60, object)})
-    found = confounds(score, forget, known)
+    known = TextProperties(
+        np.arange(60.0), np.zeros(60), {"label_kind": np.array(["x"] * 60, object)}
+    )
+    found = confound_rows(score, forget, known)
     assert all(row["why"] == "no score for retain texts" for row in found if row["domain"] is None)
     (copies,) = rows_of(found, domain="forget", confound="copies")
     assert copies["why"] == "0 texts differ from the others"
     (words,) = rows_of(found, domain="retain", confound="words")
     assert (words["estimate"], words["why"]) == (None, "no score for retain texts")
-    (equal,) = rows_of(confounds(np.ones(60), forget, known), domain="forget", confound="words")
+    (equal,) = rows_of(confound_rows(np.ones(60), forget, known), domain="forget", confound="words")
     assert equal["why"] == "all scores are equal"
-    one_length = Texts(np.where(forget, 1.0, 99.0), np.zeros(60), {})
-    (matched,) = rows_of(confounds(np.arange(60.0), forget, one_length), measure="auc_matched")
+    one_length = TextProperties(np.where(forget, 1.0, 99.0), np.zeros(60), {})
+    (matched,) = rows_of(confound_rows(np.arange(60.0), forget, one_length), measure="auc_matched")
     assert (matched["estimate"], matched["why"]) == (None, "no length is common to both")
 
 

@@ -13,9 +13,9 @@ from scipy.stats import t
 
 from mamushi.cli import main
 from mamushi.evidence.bootstrap import bands, few_groups, resample
-from mamushi.evidence.calibration import Scores
+from mamushi.evidence.calibration import RatioScores
 from mamushi.evidence.dependence import close_texts, spacings
-from mamushi.evidence.frontier import ranking
+from mamushi.evidence.frontier import removal_order
 from mamushi.evidence.verdict import auc_interval, share_bound
 from mamushi.io import schemas
 from mamushi.io.tables import read_metadata, read_table
@@ -112,9 +112,9 @@ def test_bands_of_texts_five_times_by_groups_are_those_of_each_once() -> None:
     def band(times: int, groups: NDArray[np.int64] | None) -> tuple[float, float]:
         """The width of removal's band at half of the forget set, and of its nearer side."""
         one, s = np.repeat(forget, times), np.repeat(score, times)
-        ranks = ranking(s[one], ranks_of(s[one]), s[~one], by_chance=False)
+        ranks = removal_order(s[one], ranks_of(s[one]), s[~one], by_chance=False)
         n1 = int(one.sum())
-        scores = Scores(s, one, np.zeros(len(s), np.int64), groups=groups)
+        scores = RatioScores(s, one, np.zeros(len(s), np.int64), groups=groups)
         found = bands(scores, {"own": ranks}, np.array([0, n1 // 2, n1]), 150, 0)["own"]["removal"]
         return float(found.high[1] - found.low[1]), float(found.value[1] - found.low[1])
 

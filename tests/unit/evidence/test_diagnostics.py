@@ -13,15 +13,15 @@ from sklearn.metrics import roc_curve
 
 from mamushi.cli import main
 from mamushi.evidence.diagnostics import (
-    Scores,
+    SelectorScores,
     calibration_error,
     diagnose,
     fisher,
     reliability,
     roc,
 )
-from mamushi.evidence.geometry import geometry, summary
-from mamushi.evidence.tables import GEOMETRY, SCORES, paper_rows
+from mamushi.evidence.geometry import geometry_columns, geometry_summary
+from mamushi.evidence.tables import PAPER_GEOMETRY, PAPER_SCORES, paper_rows
 from mamushi.io import schemas
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.selection.metrics import auc
@@ -32,12 +32,12 @@ SHIFT = 1.25
 RUN_COLUMNS = {"dataset", "model", "seed", "selector"}
 
 
-def true_ratios(n1: int, n2: int, seed: int = 0) -> Scores:
+def true_ratios(n1: int, n2: int, seed: int = 0) -> SelectorScores:
     """log p1/p2 = 2 m x of x ~ N(m, 1) against N(-m, 1): normal, with variance 4 m^2."""
     rng = np.random.default_rng(seed)
     forget = np.arange(n1 + n2) < n1
     x = rng.standard_normal(n1 + n2) + np.where(forget, SHIFT, -SHIFT)
-    return Scores(2 * SHIFT * x, forget, np.arange(n1 + n2) % 5)
+    return SelectorScores(2 * SHIFT * x, forget, np.arange(n1 + n2) % 5)
 
 
 def test_known_densities_give_the_closed_forms() -> None:
@@ -57,7 +57,7 @@ def test_known_densities_give_the_closed_forms() -> None:
 
 
 def test_statistics_of_a_few_scores_by_hand() -> None:
-    scores = Scores(np.array([1.0, 1.0, 4.0, 2.0, 0.0]), np.array([True] * 4 + [False]))
+    scores = SelectorScores(np.array([1.0, 1.0, 4.0, 2.0, 0.0]), np.array([True] * 4 + [False]))
     row = diagnose(scores)
     assert set(row) == set(schemas.DIAGNOSTICS.schema.names) - RUN_COLUMNS
     assert (row["n_forget"], row["n_retain"], row["ties"]) == (4, 1, 1)
@@ -121,7 +121,7 @@ def test_roc_is_sklearns_and_its_area_is_the_auc(rounded: bool) -> None:
 
 def test_constant_scores_have_defined_results() -> None:
     # A tenth is no float, so a mean of tenths rounds.
-    row = diagnose(Scores(np.full(30, 0.1), np.arange(30) < 10, np.arange(30) % 5))
+    row = diagnose(SelectorScores(np.full(30, 0.1), np.arange(30) < 10, np.arange(30) % 5))
     assert (row["forget_sd"], row["forget_cov"], row["ties"]) == (0.0, 0.0, 9)
     assert row["fisher"] is None
     assert (row["auc"], row["auc_fold_mean"], row["auc_fold_sd"]) == (0.5, 0.5, 0.0)
@@ -129,11 +129,13 @@ def test_constant_scores_have_defined_results() -> None:
     # One bin: all are predicted to be a third forget, times e^0.1 in odds.
     odds = np.exp(0.1) / 2
     assert row["ece"] == pytest.approx(odds / (1 + odds) - 1 / 3)
-    assert diagnose(Scores(np.zeros(3), np.array([True, True, False])))["forget_cov"] is None
+    assert (
+        diagnose(SelectorScores(np.zeros(3), np.array([True, True, False])))["forget_cov"] is None
+    )
     assert fisher(np.zeros(2), np.ones(3)) is None
 
 
-def write(path: Path, scores: Scores, named: list[str] | None = None) -> Path:
+def write(path: Path, scores: SelectorScores, named: list[str] | None = None) -> Path:
     ids = [f"t{i}" for i in range(len(scores.score))]
     given = named or domains(scores.forget)
     write_scores(path, ids, given, scores.score, np.cumsum(scores.forget), scores.fold)
@@ -149,7 +151,7 @@ def staged(folder: Path, names: list[str], files: list[Path]) -> tuple[int, Path
 
 def test_the_stage_writes_a_row_per_selector(tmp_path: Path) -> None:
     fitted = true_ratios(20, 30)
-    bare = Scores(np.where(fitted.forget, fitted.score, np.nan), fitted.forget)
+    bare = SelectorScores(np.where(fitted.forget, fitted.score, np.nan), fitted.forget)
     files = [write(tmp_path / f"{i}.parquet", s) for i, s in enumerate((fitted, bare))]
     code, out = staged(tmp_path, ["mamushi", "settings"], files)
     assert code == 0
@@ -168,7 +170,7 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((80, 5)).astype(np.float16)
     pool = Pool(np.array([str(i) for i in range(80)], dtype=object), np.arange(80) < 30, x)
-    columns = geometry(pool, 5)
+    columns = geometry_columns(pool, 5)
     run = {"dataset": "jigsaw", "model": "m", "seed": 1}
     rows = [{**run, **{k: v[i] for k, v in columns.items()}} for i in range(5)]
     row = {**run, "selector": "mamushi", **diagnose(true_ratios(20, 30))}
@@ -178,7 +180,7 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
     timed = [{**run, "selector": name, "wall_seconds": 2.0} for name in ("mamushi", "linear")]
     found = paper_rows([other, row], [*second, *rows[::-1]], timed, "mamushi")
     assert pa.Table.from_pylist(found, schema=schemas.PAPER.schema).to_pylist() == found
-    assert len(found) == len(SCORES) + 2 * len(GEOMETRY) + 1
+    assert len(found) == len(PAPER_SCORES) + 2 * len(PAPER_GEOMETRY) + 1
     seconds = {"quantity": "selection by mamushi, seconds", "setting": "Jigsaw, Gemma-2-2B"}
     assert found[-1] == {**run, **seconds, "paper": 47.1857, "ours": 2.0}
     ours = {(one["quantity"], one["seed"]): one["ours"] for one in found}
@@ -190,8 +192,8 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
     between = row["forget_q75"] - row["forget_q25"]
     assert ours["forget scores, interquartile range", 1] == between
     for seed in (1, 2):
-        wanted = summary(columns)
-        for quantity, _, key in GEOMETRY:
+        wanted = geometry_summary(columns)
+        for quantity, _, key in PAPER_GEOMETRY:
             assert ours[quantity, seed] == wanted[key]
     assert ours["spectral energy at k = 50, forget", 1] is None
     assert paper_rows([], [], [], "mamushi") == []

@@ -16,9 +16,9 @@ from mamushi.errors import UserError
 from mamushi.evidence.geometry import (
     affinity,
     angles,
-    geometry,
+    geometry_columns,
+    geometry_summary,
     reaches,
-    summary,
 )
 from mamushi.io import schemas
 from mamushi.io.tables import read_metadata, read_table
@@ -93,7 +93,7 @@ def expected(pool: Pool) -> dict[str, Any]:
 def test_every_column_agrees_with_a_dense_svd(
     pool: Pool, expected: dict[str, Any], exact: int
 ) -> None:
-    columns = geometry(pool, 50, exact=exact)
+    columns = geometry_columns(pool, 50, exact=exact)
     assert set(columns) == set(schemas.GEOMETRY.schema.names) - {"dataset", "model", "seed"}
     for name, values in expected.items():
         np.testing.assert_allclose(columns[name], values, atol=1e-4, rtol=1e-4, err_msg=name)
@@ -118,7 +118,7 @@ def test_memory_is_that_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     del x
     tracemalloc.start()
     try:
-        columns = geometry(big, 4)
+        columns = geometry_columns(big, 4)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -133,11 +133,11 @@ def test_fewer_rows_or_directions_than_components() -> None:
     narrow = make_pool(rng.standard_normal((60, 3)), rng.standard_normal((90, 3)))
     for exact in PATHS:
         # Centring takes one direction.
-        columns = geometry(wide, 50, exact=exact)
+        columns = geometry_columns(wide, 50, exact=exact)
         assert columns["k"].tolist() == [1, 2, 3, 4, 5]
         assert columns["variance_forget"][-1] == pytest.approx(1)
         assert columns["variance_retain"][-1] < 1
-        columns = geometry(narrow, 50, exact=exact)
+        columns = geometry_columns(narrow, 50, exact=exact)
         assert columns["k"].tolist() == [1, 2, 3]
         np.testing.assert_allclose(columns["affinity"][-1], 1)
 
@@ -147,14 +147,14 @@ def test_duplicates_leave_the_directions_that_there_are(exact: int) -> None:
     rng = np.random.default_rng(0)
     others = rng.standard_normal((50, 8))
     # Three points are two directions apart, however often they occur.
-    columns = geometry(
+    columns = geometry_columns(
         make_pool(np.tile(rng.standard_normal((3, 8)), (20, 1)), others), 5, exact=exact
     )
     assert columns["k"].tolist() == [1, 2]
     assert columns["variance_forget"][1] == pytest.approx(1)
     assert all(np.isfinite(values).all() for values in columns.values())
     exactly = np.tile([[1.0] * 8, [3.0] * 8, [2.0] * 8], (20, 1))
-    columns = geometry(make_pool(exactly, others), 5, exact=exact)
+    columns = geometry_columns(make_pool(exactly, others), 5, exact=exact)
     assert columns["k"].tolist() == [1]
     # 40 rows of length 1; 20 lie at the mean.
     np.testing.assert_allclose(columns["singular_forget"], np.sqrt(40))
@@ -164,17 +164,17 @@ def test_duplicates_leave_the_directions_that_there_are(exact: int) -> None:
 def test_what_cannot_be_decomposed_is_named() -> None:
     x = np.random.default_rng(0).standard_normal((10, 4))
     with pytest.raises(UserError, match="no retain example among 10"):
-        geometry(make_pool(x, x[:0]), 3)
+        geometry_columns(make_pool(x, x[:0]), 3)
     with pytest.raises(UserError, match="the 1 forget embeddings are all the same"):
-        geometry(make_pool(x[:1], x), 3)
+        geometry_columns(make_pool(x[:1], x), 3)
     # A third is no float16, so the mean of its copies may round.
     for exact in PATHS:
         with pytest.raises(UserError, match="the 30 retain embeddings are all the same"):
-            geometry(make_pool(x, np.full((30, 4), 1 / 3)), 3, exact=exact)
+            geometry_columns(make_pool(x, np.full((30, 4), 1 / 3)), 3, exact=exact)
     broken = make_pool(x, x)
     broken.embeddings[7, 2] = np.nan
     with pytest.raises(UserError, match=f"example '{broken.ids[7]}' holds NaN"):
-        geometry(broken, 3)
+        geometry_columns(broken, 3)
 
 
 def test_summary_reads_the_quoted_numbers() -> None:
@@ -195,9 +195,9 @@ def test_summary_reads_the_quoted_numbers() -> None:
         **{"energy_forget_25": 0.25, "energy_retain_25": 0.0625},
         **{"energy_forget_50": 0.5, "energy_retain_50": 0.25},
     }
-    assert summary(columns) == pytest.approx(wanted)
+    assert geometry_summary(columns) == pytest.approx(wanted)
     assert [reaches(k / 100, share) for share in (0.1, 0.105, 1.0, 1.1)] == [10, 11, 100, 100]
-    short = summary({name: values[:1] for name, values in columns.items()})
+    short = geometry_summary({name: values[:1] for name, values in columns.items()})
     missing = {name for name, value in short.items() if value is None}
     assert missing == {name for name in wanted if name.endswith(("_2", "_25", "_50"))}
 
@@ -220,14 +220,19 @@ def test_the_stage_writes_the_table_with_its_width(tmp_path: Path) -> None:
     code, out = staged(tmp_path, pool)
     assert code == 0
     table = read_table(out, schemas.GEOMETRY)
-    columns = geometry(pool, 6)
+    columns = geometry_columns(pool, 6)
     for name, values in columns.items():
         np.testing.assert_array_equal(table[name].to_numpy(), values)
     assert set(zip(*(table[n].to_pylist() for n in ("dataset", "model", "seed")), strict=True)) == {
         ("a", "b", 4)
     }
     stored = read_metadata(out)
-    assert stored["details"] == {"n_forget": 60, "n_retain": 90, "width": 12, **summary(columns)}
+    assert stored["details"] == {
+        "n_forget": 60,
+        "n_retain": 90,
+        "width": 12,
+        **geometry_summary(columns),
+    }
     assert set(stored["provenance"]["inputs"]) == {"embeddings"}
 
 

@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.evidence.confounds import Texts
-from mamushi.evidence.judgement import judge, separation
+from mamushi.config import selectors as settings
+from mamushi.evidence.confounds import TextProperties
+from mamushi.evidence.judgement import judge_list, separation
 from mamushi.evidence.verdict import auc_interval
 from mamushi.io import schemas
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Scored
-from mamushi.selection.refits import WHOLE
-from mamushi.config import selectors as settings
+from mamushi.selection.refits import WHOLE_REFIT
 from tests.support.score_files import domains, ranks_of
 
 N1, N2 = 80, 120
@@ -36,10 +36,10 @@ def scores_table(score: Any) -> pa.Table:
     return pa.table(columns, schema=schemas.SCORES.schema)
 
 
-def texts(words: Any = None, **labels: Any) -> Texts:
+def texts(words: Any = None, **labels: Any) -> TextProperties:
     rng = np.random.default_rng(1)
     length = rng.integers(5, 50, N1 + N2).astype(float) if words is None else words
-    return Texts(length, np.zeros(N1 + N2), labels)
+    return TextProperties(length, np.zeros(N1 + N2), labels)
 
 
 def test_a_ranking_is_judged_by_its_own_scores() -> None:
@@ -49,7 +49,7 @@ def test_a_ranking_is_judged_by_its_own_scores() -> None:
     assert [found["auc_low"], found["auc_high"]] == pytest.approx(auc_interval(score, FORGET)[1:])
     assert found["auc_low"] < found["matched"] and found["follows"] == []
     # What another run of it would find widens the interval.
-    again = [(WHOLE, i, Scored(score + i * FORGET)) for i in range(2)]
+    again = [(WHOLE_REFIT, i, Scored(score + i * FORGET)) for i in range(2)]
     assert separation(scores_table(score), again, texts())["auc_low"] < found["auc_low"]
     hidden = separation(scores_table(np.where(FORGET, score, np.nan)), [], texts())
     assert hidden["auc"] is hidden["auc_low"] is hidden["matched"] is None
@@ -63,7 +63,7 @@ def test_what_else_the_scores_follow_is_named() -> None:
     found = separation(scores_table(score), [], texts(words, label_kind=kind))
     named = {(each["confound"], each["value"]) for each in found["follows"]}
     assert {("words", None), ("label_kind", "rant")} <= named
-    said = judge({**OWN, **found}, 20, LISTED, RETAIN)
+    said = judge_list({**OWN, **found}, 20, LISTED, RETAIN)
     assert said["act"] == "check"
     assert "the scores follow " in said["words"]
     assert "the number of words (rank correlation 0." in said["words"]
@@ -87,13 +87,13 @@ def test_the_verdict_is_about_the_list(
     own: dict[str, Any], listed: dict[str, Any], retain: dict[str, Any], act: str, said: str
 ) -> None:
     nothing = {"auc_low": None, "matched_low": None} if "auc" in own else {}
-    found = judge({**OWN, **nothing, **own}, 20, {**LISTED, **listed}, {**RETAIN, **retain})
+    found = judge_list({**OWN, **nothing, **own}, 20, {**LISTED, **listed}, {**RETAIN, **retain})
     assert found["act"] == act
     assert said in found["words"]
 
 
 def test_a_comparison_says_so_and_nothing_else() -> None:
-    found = judge(OWN, 20, LISTED, RETAIN, compared="the ranking by mamushi upside down")
+    found = judge_list(OWN, 20, LISTED, RETAIN, compared="the ranking by mamushi upside down")
     assert found["act"] == "comparison"
     assert found["words"] == "a comparison, not to be acted on: the ranking by mamushi upside down"
     kinds = {

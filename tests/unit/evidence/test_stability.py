@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.evidence.stability import rankings, stability
+from mamushi.evidence.stability import rankings, stability_columns
 from mamushi.io import schemas
 from mamushi.selection.pool import Scored
 
@@ -39,7 +39,7 @@ def test_frequencies_and_overlaps_by_hand() -> None:
     ids, ranks = rankings(scores, again)
     assert ids == ["a", "b", "c", "d"]
     assert ranks.tolist() == [[1, 2, 3, 4], [1, 4, 2, 3], [1, 2, 3, 4]]
-    columns, told = stability(ids, ranks, [0.1, 0.5, 0.75])
+    columns, told = stability_columns(ids, ranks, [0.1, 0.5, 0.75])
     assert told["rankings"] == 3
     assert told["spearman"] == {"mean": pytest.approx(0.7), "least": pytest.approx(0.4)}
     none = {"expected_overlap": None, "least_overlap": None, "surely": 0, "toss_up": 0}
@@ -57,7 +57,7 @@ def test_frequencies_and_overlaps_by_hand() -> None:
 
 
 def test_without_refits_nothing_is_claimed_of_another_run() -> None:
-    _, told = stability(*rankings(scores_table([4.0, 3.0, 9.0, 2.0, 1.0]), []), [0.5])
+    _, told = stability_columns(*rankings(scores_table([4.0, 3.0, 9.0, 2.0, 1.0]), []), [0.5])
     assert told["rankings"] == 1
     assert "spearman" not in told
     assert told["budgets"]["0.50"]["expected_overlap"] is None

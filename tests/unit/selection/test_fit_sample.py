@@ -89,6 +89,6 @@ def test_scores_in_parts_are_those_of_all_at_once(
 ) -> None:
     settings = plugin("selector", name).defaults | more | {"folds": 3}
     whole = load("selector", name).score(pool, settings, 0).scores
-    monkeypatch.setattr(crossfit, "PART", 7)
+    monkeypatch.setattr(crossfit, "_PART", 7)
     parts = load("selector", name).score(pool, settings, 0).scores
     np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-6)

@@ -22,7 +22,7 @@ from mamushi.selection.crossfit import Task, cross_fit
 from mamushi.selection.folds import held_out, shared, stratified_folds
 from mamushi.selection.mlp import Split
 from mamushi.selection.pool import Pool, Scored, read_pool
-from mamushi.selection.refits import refits
+from mamushi.selection.refits import make_refits
 from tests.support.score_files import write_embeddings, write_examples
 from tests.support.worded import run, worded
 
@@ -168,8 +168,8 @@ def test_halves_share_no_group_and_are_even() -> None:
     # Of seven groups there are none, however many texts they are.
     few = dataclasses.replace(pool, groups=np.arange(300) % 7 + 7 * pool.forget)
     given_to = {**plugin("selector", "mamushi_lr").defaults, "folds": 2, "epochs": 2}
-    assert len(refits(few, "mamushi_lr", given_to, 0, whole=1, halves=1)) == 1
-    assert len(refits(pool, "mamushi_lr", given_to, 0, whole=1, halves=1)) == 3
+    assert len(make_refits(few, "mamushi_lr", given_to, 0, whole=1, halves=1)) == 1
+    assert len(make_refits(pool, "mamushi_lr", given_to, 0, whole=1, halves=1)) == 3
 
 
 def test_the_folds_within_a_fold_keep_groups(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,7 +114,7 @@ def test_statistics_come_from_the_training_folds(pool):
 
 
 def features_of(tasks, bf16=False):
-    return mlp.Features(tasks, torch.device("cpu"), bf16)
+    return mlp.PoolFeatures(tasks, torch.device("cpu"), bf16)
 
 
 @pytest.mark.parametrize("bf16", [False, True])
@@ -169,21 +169,21 @@ def test_folds_trained_together_are_those_trained_one_by_one(pool, precision):
     tasks = folds_of(pool, 3, keep=(1999, 1200, 640))
     settings = small(precision=precision, patience=0, tolerance=0.02)
     features = features_of(tasks, precision == "bf16")
-    stack, details = mlp.train(features, tasks, settings)
+    stack, details = mlp.train_networks(features, tasks, settings)
     assert len({fit["epochs"] for fit in details}) > 1
     sizes = {len(mlp.Split(task, settings).epoch()) for task in tasks}
     assert len(sizes) == 3
     for i, task in enumerate(tasks):
-        alone, (fit,) = mlp.train(features, [task], settings)
+        alone, (fit,) = mlp.train_networks(features, [task], settings)
         assert (fit["epochs"], fit["best_epoch"]) == (
             details[i]["epochs"], details[i]["best_epoch"],
         )  # fmt: skip
-        one = mlp.predict(alone, 0, features, task.held)
-        together = mlp.predict(stack, i, features, task.held)
+        one = mlp.network_logits(alone, 0, features, task.held)
+        together = mlp.network_logits(stack, i, features, task.held)
         assert np.abs(one - together).max() < (1e-3 if precision == "fp32" else 0.1) * one.std()
-    swapped, _ = mlp.train(features, tasks[::-1], settings)
-    found = mlp.predict(swapped, 2, features, tasks[0].held)
-    first = mlp.predict(stack, 0, features, tasks[0].held)
+    swapped, _ = mlp.train_networks(features, tasks[::-1], settings)
+    found = mlp.network_logits(swapped, 2, features, tasks[0].held)
+    first = mlp.network_logits(stack, 0, features, tasks[0].held)
     assert np.abs(found - first).max() < (1e-3 if precision == "fp32" else 0.1) * first.std()
 
 
@@ -199,7 +199,7 @@ def fit_counting(losses, monkeypatch, pool, **changes):
         lambda stack, *rest: (step(stack, *rest), states.append(stack.weights[0].clone())),
     )
     settings = small(hidden=[4], batch_size=300, **changes)
-    stack, (details,) = mlp.train(features_of([task]), [task], settings)
+    stack, (details,) = mlp.train_networks(features_of([task]), [task], settings)
     monkeypatch.undo()
     assert torch.equal(stack.weights[0], states[details["best_epoch"] - 1])
     return details["epochs"], details["best_epoch"]

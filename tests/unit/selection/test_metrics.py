@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from mamushi.selection.metrics import (
+    DELONG_FACTOR,
     NORMAL,
-    TWICE,
     auc_difference,
     auc_ends,
     clusters_of,
@@ -43,8 +43,10 @@ def test_by_clusters_an_interval_holds_the_auc_where_delongs_does_not(
         placed = placements(clustered(rng, groups, icc) + apart * forget, forget)
         clusters = clusters_of(groups, forget)
         assert clusters is not None
-        error = np.sqrt(sampling_variance(*placed, clusters) / TWICE) * t_error(*placed, clusters)
-        alone = NORMAL * np.sqrt(sampling_variance(*placed) / TWICE)
+        error = np.sqrt(sampling_variance(*placed, clusters) / DELONG_FACTOR) * t_error(
+            *placed, clusters
+        )
+        alone = NORMAL * np.sqrt(sampling_variance(*placed) / DELONG_FACTOR)
         away = abs(placed[0].mean() - truth)
         held.append(away <= error)
         wrong.append(away <= alone)
@@ -95,7 +97,7 @@ def test_the_ends_of_an_auc_hold_it_also_near_1(
             [shift + spread * rng.normal(size=sizes[0]), rng.normal(size=sizes[1])]
         )
         placed = placements(score, np.arange(sum(sizes)) < sizes[0])
-        value, variance = float(placed[0].mean()), sampling_variance(*placed) / TWICE
+        value, variance = float(placed[0].mean()), sampling_variance(*placed) / DELONG_FACTOR
         low, high = auc_ends(value, variance, min(sizes))
         held.append(low <= auc <= high)
         mirrored = auc_ends(1 - value, variance, min(sizes))

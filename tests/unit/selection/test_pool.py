@@ -15,7 +15,7 @@ from mamushi.io.tables import write_table
 from mamushi.selection import pool as pool_module
 from mamushi.selection.folds import held_out, stratified_folds
 from mamushi.selection.metrics import auc, average_ranks, quality, spearman
-from mamushi.selection.pool import Pool, Scored, column_of, rank, read_pool
+from mamushi.selection.pool import Pool, Scored, column_of, rank_forget, read_pool
 from mamushi.selection.statistics import standard_scale, sums
 from tests.support.score_files import write_embeddings, write_examples
 
@@ -142,13 +142,13 @@ def test_rank_is_by_score_then_id_or_by_the_order_of_a_selector():
     scores, forget = np.array([1.0, 1.0, 9.0, 0.0, 2.0]), np.array([1, 1, 0, 1, 1], bool)
     for rows in (np.arange(5), np.array([3, 1, 4, 0, 2])):
         pool = Pool(ids[rows], forget[rows], np.ones((5, 2), np.float16))
-        assert pool.ids[rank(pool, Scored(scores[rows]))].tolist() == ["c", "b", "d", "a"]
+        assert pool.ids[rank_forget(pool, Scored(scores[rows]))].tolist() == ["c", "b", "d", "a"]
     members = np.flatnonzero(pool.forget)
-    assert np.array_equal(rank(pool, Scored(scores, order=members[::-1])), members[::-1])
+    assert np.array_equal(rank_forget(pool, Scored(scores, order=members[::-1])), members[::-1])
     with pytest.raises(ValueError, match="no permutation"):
-        rank(pool, Scored(scores, order=members[1:]))
+        rank_forget(pool, Scored(scores, order=members[1:]))
     with pytest.raises(ValueError, match="no finite score"):
-        rank(pool, Scored(np.full(5, np.nan)))
+        rank_forget(pool, Scored(np.full(5, np.nan)))
 
 
 @pytest.mark.parametrize("k", [2, 5, 7])

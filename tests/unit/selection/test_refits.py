@@ -10,8 +10,8 @@ from mamushi.io import schemas
 from mamushi.registry import plugin, plugins
 from mamushi.selection import crossfit
 from mamushi.selection.crossfit import Task, cross_fit, cross_fit_together
-from mamushi.selection.pool import Pool, rank
-from mamushi.selection.refits import as_table, of_table, refit_seed, refits
+from mamushi.selection.pool import Pool, rank_forget
+from mamushi.selection.refits import as_table, make_refits, of_table, refit_seed
 from mamushi.selection.selectors.mamushi import score
 from tests.support.worded import with_words
 
@@ -62,7 +62,7 @@ def test_halves_of_a_folds_training_examples_share_none_and_are_stratified(pool:
 
 def test_whole_refits_are_complete_runs_of_other_seeds(pool: Pool) -> None:
     given = settings("mamushi", **QUICK)
-    found = refits(pool, "mamushi", given, 7, whole=2, halves=1)
+    found = make_refits(pool, "mamushi", given, 7, whole=2, halves=1)
     assert [(part, number) for part, number, _ in found] == [
         ("whole", 0), ("whole", 1), ("half_a", 0), ("half_b", 0),
     ]  # fmt: skip
@@ -79,7 +79,9 @@ def test_whole_refits_are_complete_runs_of_other_seeds(pool: Pool) -> None:
 def test_too_few_examples_have_no_halves(pool: Pool) -> None:
     for forget, halves in ((7, 0), (8, 2)):
         few = dataclasses.replace(pool, forget=np.arange(241) < forget)
-        found = refits(few, "mamushi_lr", settings("mamushi_lr", **QUICK), 0, whole=1, halves=1)
+        found = make_refits(
+            few, "mamushi_lr", settings("mamushi_lr", **QUICK), 0, whole=1, halves=1
+        )
         assert len(found) == 1 + halves
 
 
@@ -90,9 +92,9 @@ RANK_TEXTS = [kind for kind, found in plugins("selector").items() if found.unit 
 def test_every_selector_can_be_refitted(pool: Pool, kind: str) -> None:
     bases = []
     if "of" in plugin("selector", kind).settings:
-        bases = refits(pool, "mamushi_lr", settings("mamushi_lr", **QUICK), 0, 2, 1)
+        bases = make_refits(pool, "mamushi_lr", settings("mamushi_lr", **QUICK), 0, 2, 1)
     given = settings(kind, **QUICK, **STACKED, iterations=3, centres=5)
-    found = refits(pool, kind, given, 0, 2, 1, bases)
+    found = make_refits(pool, kind, given, 0, 2, 1, bases)
     again = list(of_table(as_table(pool, found, schemas.REFITS.schema)))
     crossfitted = "folds" in given or bool(bases)
     assert len(found) == (4 if crossfitted else 2)
@@ -100,7 +102,7 @@ def test_every_selector_can_be_refitted(pool: Pool, kind: str) -> None:
         lacking = bool(np.isnan(scored.scores[~pool.forget]).any())
         assert lacking is not plugin("selector", kind).retain_scores
         assert (part, number) == (read_part, read_number)
-        assert len(rank(pool, scored)) == pool.forget.sum()
+        assert len(rank_forget(pool, scored)) == pool.forget.sum()
         np.testing.assert_array_equal(read.scores, scored.scores)
         assert (read.fold is None) == (scored.fold is None)
         if scored.fold is not None:

@@ -18,7 +18,7 @@ from mamushi.evidence import frontier
 from mamushi.evidence.confounds import read_texts
 from mamushi.evidence.judgement import separation
 from mamushi.evidence.manifest import Calibrated, Ranked, manifest
-from mamushi.evidence.stability import rankings, stability
+from mamushi.evidence.stability import rankings, stability_columns
 from mamushi.io import schemas
 from mamushi.io.files import read_json, sha256
 from mamushi.io.tables import (
@@ -28,7 +28,7 @@ from mamushi.io.tables import (
 )
 from mamushi.registry import plugins
 from mamushi.selection.metrics import spearman
-from mamushi.selection.removals import count, removals
+from mamushi.selection.removals import list_size, removal_list
 from tests.support import divergences
 from tests.support.divergences import preservation_by_importance
 from tests.support.score_files import ROWS, ranks_of, write_embeddings, write_examples
@@ -76,12 +76,12 @@ def test_count_is_the_exact_floor():
     for step in range(21):
         beta = step / 20
         for n1 in [1, 2, 3, 7, 10, 19, 20, 100, 997, 1000, 8115]:
-            assert count(beta, n1) == count(f"{beta:.2f}", n1) == step * n1 // 20
-    assert count(0.7, 10) == 7
-    assert count(0.29, 100) == int(Decimal("0.29") * 100) == 29 != int(0.29 * 100)
+            assert list_size(beta, n1) == list_size(f"{beta:.2f}", n1) == step * n1 // 20
+    assert list_size(0.7, 10) == 7
+    assert list_size(0.29, 100) == int(Decimal("0.29") * 100) == 29 != int(0.29 * 100)
     for beta in (-0.1, 1.01):
         with pytest.raises(UserError, match="not between 0 and 1"):
-            count(beta, 10)
+            list_size(beta, 10)
 
 
 def scores_table(n1=40, n2=60, seed=0, retain_scores=True, column=None):
@@ -132,7 +132,7 @@ def test_removals_are_the_top_by_rank_and_nested():
     table = scores_table()
     before: set[str] = set()
     for k in range(0, 41, 5):
-        found = removals(table, dropped(), k)
+        found = removal_list(table, dropped(), k)
         assert found["rank"].to_pylist() == list(range(1, k + 1))
         ids = set(found["id"].to_pylist())
         assert len(ids) == k
@@ -145,7 +145,7 @@ def test_removals_are_the_top_by_rank_and_nested():
 def test_copies_go_with_the_example_that_they_were_collapsed_into():
     table = scores_table()
     first, second, third, last = (
-        removals(table, dropped(), 40)["id"].to_pylist()[i] for i in (0, 1, 2, -1)
+        removal_list(table, dropped(), 40)["id"].to_pylist()[i] for i in (0, 1, 2, -1)
     )
     duplicates = dropped(
         ("z", first, "near"),
@@ -158,7 +158,7 @@ def test_copies_go_with_the_example_that_they_were_collapsed_into():
         ("gone/2", None, "cross_post"),
         ("e", "é50", "exact"),
     )
-    found = removals(table, duplicates, 3)
+    found = removal_list(table, duplicates, 3)
     assert found["id"].to_pylist() == [first, second, third]
     assert found["copies"].to_pylist() == [["a", "z"], [], ["b"]]
     assert found["copies_sha256"].to_pylist() == [["text of a", "text of z"], [], ["text of b"]]
@@ -317,7 +317,7 @@ def remove(folder, selector, beta, ratio="mamushi", kind=None, **settings):
     budget = json.dumps({"beta": beta})
     stable = folder / "stability.parquet"
     scores = read_table(made, schemas.SCORES)
-    columns, about = stability(*rankings(scores, []), [beta])
+    columns, about = stability_columns(*rankings(scores, []), [beta])
     texts = read_texts(
         folder / "examples.parquet", folder / "duplicates.parquet", scores["id"].to_pylist()
     )

@@ -13,7 +13,7 @@ from mamushi.errors import UserError
 from mamushi.registry import load, plugin, plugins
 from mamushi.selection import pool as pool_module
 from mamushi.selection.metrics import auc
-from mamushi.selection.pool import Pool, Scored, rank
+from mamushi.selection.pool import Pool, Scored, rank_forget
 from mamushi.selection.selectors import _kcenter as kcenter
 from mamushi.selection.selectors import _lr_maha as lr_maha
 from tests.support.memory import RECORD, peak_mib
@@ -142,11 +142,11 @@ def test_random_depends_on_seed_and_ids_alone(pool):
     first, again, other = (run("random", pool, seed=s) for s in (1, 1, 2))
     assert np.isnan(first.scores[~pool.forget]).all()
     assert np.array_equal(first.scores, again.scores, equal_nan=True)
-    assert rank(pool, first).tolist() != rank(pool, other).tolist()
+    assert rank_forget(pool, first).tolist() != rank_forget(pool, other).tolist()
     shuffle = np.random.default_rng(0).permutation(300)
     moved = Pool(pool.ids[shuffle], pool.forget[shuffle], pool.embeddings[shuffle])
-    assert moved.ids[rank(moved, run("random", moved, seed=1))].tolist() == (
-        pool.ids[rank(pool, first)].tolist()
+    assert moved.ids[rank_forget(moved, run("random", moved, seed=1))].tolist() == (
+        pool.ids[rank_forget(pool, first)].tolist()
     )
 
 
@@ -166,7 +166,7 @@ def test_kcenter_with_duplicates_and_a_single_point():
     picks, radii = kcenter.farthest_first(0, x, np.square(wide[:, 0]), (wide @ wide.T).__getitem__)
     assert picks.tolist() == [0, 2, 4, 1, 3]
     assert radii.tolist() == [4, 4, 1, 0, 0]
-    assert sorted(ids[rank(pool, run("kcenter", pool))]) == sorted(ids)
+    assert sorted(ids[rank_forget(pool, run("kcenter", pool))]) == sorted(ids)
     one = Pool(ids[:2], np.array([True, False]), x[:2])
     assert run("kcenter", one).scores[0] == 0.0
 
@@ -197,7 +197,7 @@ def test_kcenter_picks_what_exact_arithmetic_picks(kind, gram, monkeypatch):
     ids = np.array([f"t{i:04d}" for i in range(len(x))], dtype=object)
     pool = Pool(ids, np.ones(len(x), bool), x)
     scored = run("kcenter", pool)
-    order = rank(pool, scored)
+    order = rank_forget(pool, scored)
     wide = x.astype(np.float64)
     nearest, picked = np.full(len(x), np.inf), order[:1].tolist()
     for _ in range(len(x) - 1):
@@ -246,7 +246,7 @@ def test_anti_mamushi_negates_and_keeps_the_folds(pool):
     scored = run("anti_mamushi", dataclasses.replace(pool, base=base))
     assert np.array_equal(scored.scores, -base.scores)
     assert np.array_equal(scored.fold, base.fold)
-    assert rank(pool, scored).tolist() == rank(pool, base)[::-1].tolist()
+    assert rank_forget(pool, scored).tolist() == rank_forget(pool, base)[::-1].tolist()
 
 
 def test_every_selector_documents_itself_and_its_settings():

@@ -19,12 +19,12 @@ from mamushi.evaluation.sad import Floats
 from mamushi.io import paths, schemas
 from mamushi.io.tables import FORGET, read_table
 
-RETRAINING = "retraining"
+RETRAINING_SOURCE = "retraining"
 """What tables call training without the examples of a list, beside the names of unlearners."""
 
 
 @dataclass(frozen=True)
-class Source:
+class ModelSource:
     """A model of each seed: an endpoint, or what retraining or an unlearner made of a list."""
 
     source: str
@@ -36,7 +36,7 @@ class Source:
         """Its name among the models of a cell."""
         if self.selector is None or self.beta is None:
             return self.source
-        method = arms.RETRAINING if self.source == RETRAINING else self.source
+        method = arms.RETRAINING if self.source == RETRAINING_SOURCE else self.source
         return arms.unlearned(method, self.selector, self.beta)
 
 
@@ -58,7 +58,7 @@ class Cohort:
         """Return the file of each seed."""
         return [paths.under(self.root, pattern, **self.at, seed=s, **wildcards) for s in self.seeds]
 
-    def lists(self, source: Source) -> list[list[str]]:
+    def lists(self, source: ModelSource) -> list[list[str]]:
         """Return the ids in the removal list of each seed; none for an endpoint."""
         if source.selector is None or source.beta is None:
             return [[] for _ in self.seeds]

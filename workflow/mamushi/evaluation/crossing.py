@@ -61,7 +61,7 @@ def interpolate(beta: npt.ArrayLike, heights: npt.ArrayLike, at: float) -> Float
     return np.array([np.interp(at, x, curve) for curve in np.asarray(heights)])
 
 
-def refine(
+def finer_budgets(
     beta: npt.ArrayLike, height: npt.ArrayLike, target: float, fine: float | None
 ) -> list[float]:
     """Return the budgets to measure next: multiples of ``fine``, ascending, strictly between the

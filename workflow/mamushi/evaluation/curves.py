@@ -15,9 +15,9 @@ from mamushi.errors import UserError
 from mamushi.evaluation.sad import sad
 from mamushi.io import paths, schemas
 from mamushi.io.tables import FORGET, RETAIN, read_table
-from mamushi.selection.removals import count
+from mamushi.selection.removals import list_size
 
-Grid = Mapping[str, Any]
+GridLists = Mapping[str, Any]
 """Lists ``datasets, models, seeds, budgets, selectors``, as in the configuration."""
 
 
@@ -60,7 +60,7 @@ def read_arm(root: str | Path, cell: Mapping[str, Any], arm: str) -> Perplexity:
 
 
 def sad_table(
-    grid: Grid, root: str | Path = "results", of_tokens: Collection[str] = ()
+    grid: GridLists, root: str | Path = "results", of_tokens: Collection[str] = ()
 ) -> pa.Table:
     """Return the table ``sad`` of a grid, some of whose selectors are ``of_tokens``: curves with
     both ends, beta 0 (nothing removed) and beta 1 (the gold standard, where SAD is 0).
@@ -72,7 +72,7 @@ def sad_table(
 
 
 def _run_rows(
-    run: dict[str, Any], grid: Grid, root: str | Path, of_tokens: Collection[str]
+    run: dict[str, Any], grid: GridLists, root: str | Path, of_tokens: Collection[str]
 ) -> Iterator[dict[str, Any]]:
     gold, beta0 = (read_arm(root, run, endpoint) for endpoint in ("gold", "beta0"))
     for selector in grid["selectors"]:
@@ -91,7 +91,7 @@ def _run_rows(
             nll = (at.nll_forget, at.nll_retain, gold.nll_forget, gold.nll_retain)
             yield {
                 **run,
-                **{"selector": selector, "beta": beta, "removed": count(beta, units)},
+                **{"selector": selector, "beta": beta, "removed": list_size(beta, units)},
                 **at.columns(),
                 **gold.columns("gold_"),
                 **{"sad": at.sad(gold), "log_sad": float(sad(*nll))},

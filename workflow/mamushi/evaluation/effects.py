@@ -25,11 +25,11 @@ from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
 
 YES, NO, UNKNOWN = "yes", "no", "cannot be told"
-Row = dict[str, Any]
+_Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Budget:
+class BudgetModels:
     """What the models of one budget make of n held-out texts, sums of the NLL in nats.
 
     ``lists`` has by selector those of its lists (L, S, n), of which only ``random`` has several;
@@ -85,7 +85,7 @@ def non_inferior(change: Effect, margin: float) -> str:
     return NO if change.low > margin else UNKNOWN
 
 
-def rows_of(budget: Budget, margin: float) -> Iterator[tuple[Row, Effect | None]]:
+def rows_of_budget(budget: BudgetModels, margin: float) -> Iterator[tuple[_Row, Effect | None]]:
     """Yield the row of each selector of a budget, and how much more of the gap than ``random`` it
     recovers."""
     seeds = len(budget.gold)
@@ -93,7 +93,7 @@ def rows_of(budget: Budget, margin: float) -> Iterator[tuple[Row, Effect | None]
         nll = budget.nll(selector)
         recovered = budget.contrast(nll, budget.beta0, forget=True, share=True)
         retain = budget.contrast(nll, budget.gold, forget=False)
-        row: Row = {"selector": selector, "lists": len(lists), "seeds": seeds}
+        row: _Row = {"selector": selector, "lists": len(lists), "seeds": seeds}
         row |= ends_of("recovered", recovered)
         row |= ends_of("retain_change", retain)
         row |= {"retain_margin": margin, "non_inferior": non_inferior(retain, margin)}
@@ -107,7 +107,7 @@ def rows_of(budget: Budget, margin: float) -> Iterator[tuple[Row, Effect | None]
         yield row, gained
 
 
-def ends_of(name: str, effect: Effect) -> Row:
+def ends_of(name: str, effect: Effect) -> _Row:
     """Return an effect and its interval under the names of columns."""
     return {
         name: finite_or_none(effect.estimate),
@@ -131,31 +131,31 @@ def effects_table(
 
 def _family(
     cohort: Cohort, grid: Mapping[str, Any], by_chance: Mapping[str, bool], margin: float
-) -> list[Row]:
+) -> list[_Row]:
     """Return the rows of a dataset and model, whose comparisons are one family."""
     of = {name: BASELINE if by_chance[name] else name for name in grid["selectors"]}
     counted = cohort.counted
     texts = cohort.texts
     groups = None if texts.groups is None else texts.groups[counted]
     beta0, gold = (cohort.nll(end)[:, counted] for end in ("beta0", "gold"))
-    family: list[tuple[Row, Effect | None]] = []
+    family: list[tuple[_Row, Effect | None]] = []
     for beta in sorted(grid["budgets"]):
         lists: dict[str, list[Floats]] = {}
         for name, pooled in of.items():
             nll = cohort.nll(arms.retrained(name, beta))[:, counted]
             lists.setdefault(pooled, []).append(nll)
-        budget = Budget(
+        budget = BudgetModels(
             {name: np.array(several) for name, several in lists.items()},
             *(beta0, gold, cohort.tokens[counted], texts.forget[counted], groups),
         )
         steps = _steps(cohort, [arms.retrained(name, beta) for name in of])
         head = {**cohort.at, "beta": float(beta), **steps}
-        family += [(head | row, gained) for row, gained in rows_of(budget, margin)]
+        family += [(head | row, gained) for row, gained in rows_of_budget(budget, margin)]
     _compare(family)
     return [row for row, _ in family]
 
 
-def _compare(family: Sequence[tuple[Row, Effect | None]]) -> None:
+def _compare(family: Sequence[tuple[_Row, Effect | None]]) -> None:
     """Add to the rows what depends on how many comparisons there are."""
     known_p = [np.nan if effect is None else effect.p for _, effect in family]
     comparisons = int(np.count_nonzero(~np.isnan(known_p)))
@@ -167,10 +167,10 @@ def _compare(family: Sequence[tuple[Row, Effect | None]]) -> None:
         row |= {"p_holm": finite_or_none(corrected), "comparisons": comparisons}
 
 
-def _steps(cohort: Cohort, retrained: Sequence[str]) -> Row:
+def _steps(cohort: Cohort, retrained: Sequence[str]) -> _Row:
     """Return how steps were counted, and whether all models of a seed took as many as gold."""
 
-    def cards(arm: str) -> list[Row]:
+    def cards(arm: str) -> list[_Row]:
         return [read_json(path) for path in cohort.files(paths.CARD, arm=arm)]
 
     gold = cards("gold")

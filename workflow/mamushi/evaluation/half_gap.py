@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from mamushi.config import arms
 from mamushi.config.grid import cells
-from mamushi.evaluation.cohort import RETRAINING
+from mamushi.evaluation.cohort import RETRAINING_SOURCE
 from mamushi.evaluation.crossing import (
     first_crossing,
     first_crossings,
@@ -23,7 +23,7 @@ from mamushi.evaluation.crossing import (
     recovery,
     recrossings,
 )
-from mamushi.evaluation.curves import Grid, Perplexity, read_arm
+from mamushi.evaluation.curves import GridLists, Perplexity, read_arm
 from mamushi.evaluation.paired import finite_or_none, t_quantile
 from mamushi.evaluation.sad import Floats
 from mamushi.evaluation.summary import BASELINE
@@ -46,7 +46,7 @@ HALF_GAPS: Mapping[tuple[str, str], float] = {
 """The paper's table "Synergy with Sample-Level Unlearning": budgets by unlearner and selector,
 as shares, of Qwen2.5-7B on 20 Newsgroups."""
 
-Row = dict[str, Any]
+_Row = dict[str, Any]
 
 
 PAIR = ("dataset", "model", "unlearner", "selector")
@@ -64,7 +64,7 @@ class Point:
 
 
 def unlearning_table(
-    grid: Grid,
+    grid: GridLists,
     starts: Mapping[str, str],
     sweeps: Iterable[Mapping[str, Any]],
     root: str | Path = "results",
@@ -86,12 +86,12 @@ def unlearning_table(
 
 
 def _run_rows(
-    run: Row, grid: Grid, endpoint: str, sweeps: Mapping[Any, list[float]], root: str | Path
-) -> Iterator[Row]:
+    run: _Row, grid: GridLists, endpoint: str, sweeps: Mapping[Any, list[float]], root: str | Path
+) -> Iterator[_Row]:
     start, gold = (read_arm(root, run, name) for name in (endpoint, "gold"))
-    for unlearner in (RETRAINING, *grid["unlearners"]):
+    for unlearner in (RETRAINING_SOURCE, *grid["unlearners"]):
         for selector in grid["selectors"]:
-            if unlearner == RETRAINING:
+            if unlearner == RETRAINING_SOURCE:
                 points = _retrained(run, selector, sorted(grid["budgets"]), root)
             else:
                 budgets = sweeps[run["dataset"], run["model"], unlearner, selector]
@@ -104,7 +104,7 @@ def _run_rows(
                 yield {**row, **gold.columns("gold_"), "recovery": finite_or_none(share)}
 
 
-def _retrained(run: Row, selector: str, budgets: Sequence[float], root: str | Path) -> list[Point]:
+def _retrained(run: _Row, selector: str, budgets: Sequence[float], root: str | Path) -> list[Point]:
     """Return retraining from beta 0, with all forget texts, to the gold standard, without any."""
     first, last = (
         read_json(paths.under(root, paths.CARD, **run, arm=name)) for name in ("beta0", "gold")
@@ -118,7 +118,7 @@ def _retrained(run: Row, selector: str, budgets: Sequence[float], root: str | Pa
 
 
 def _unlearned(
-    run: Row, unlearner: str, selector: str, budgets: Sequence[float], root: str | Path
+    run: _Row, unlearner: str, selector: str, budgets: Sequence[float], root: str | Path
 ) -> list[Point]:
     """Return unlearning at the budgets of the pair's sweep, and on the whole forget set."""
     models = {budget: arms.unlearned(unlearner, selector, budget) for budget in budgets}
@@ -126,14 +126,14 @@ def _unlearned(
     return [_point(run, beta, arm, root) for beta, arm in models.items()]
 
 
-def _point(run: Row, beta: float, arm: str, root: str | Path) -> Point:
+def _point(run: _Row, beta: float, arm: str, root: str | Path) -> Point:
     card = read_json(paths.under(root, paths.CARD, **run, arm=arm))
     counts = card["removed"], card["steps"], card.get("stopped_at")
     return Point(beta, *counts, read_arm(root, run, arm))
 
 
 @dataclass(frozen=True)
-class Curves:
+class PairCurves:
     """One unlearner's and selector's curves, of the seeds that have a gap to recover.
 
     ``beta`` (budgets,) from 0 to 1; ``recovery`` (seeds, budgets); ``retain`` (seeds, budgets),
@@ -167,7 +167,7 @@ def half_gap_table(points: pa.Table, *, target: float, retain_cap: float) -> pa.
     all are: then there is no budget, and perplexities are means of all. The 95% interval of a
     budget ends where the t bands of the mean curve first get to the target.
     """
-    groups: dict[tuple[str, str], list[Row]] = {}
+    groups: dict[tuple[str, str], list[_Row]] = {}
     for row in points.to_pylist():
         groups.setdefault((row["dataset"], row["model"]), []).append(row)
     rows = [
@@ -178,7 +178,7 @@ def half_gap_table(points: pa.Table, *, target: float, retain_cap: float) -> pa.
     return pa.Table.from_pylist(rows, schema=schemas.HALF_GAP.schema)
 
 
-def _pair_rows(rows: list[Row], target: float, retain_cap: float) -> Iterator[Row]:
+def _pair_rows(rows: list[_Row], target: float, retain_cap: float) -> Iterator[_Row]:
     """Yield the rows of one dataset and model, one for each unlearner and selector."""
     ends = {row["seed"]: (row["start_ppl_forget"], row["gold_ppl_forget"]) for row in rows}
     seeds = [seed for seed, (start, gold) in ends.items() if gold > start]
@@ -205,11 +205,11 @@ def _pair_rows(rows: list[Row], target: float, retain_cap: float) -> Iterator[Ro
             yield {**row, **_saving(at, crossings.get((unlearner, BASELINE)))}
 
 
-def _curves(rows: list[Row], pair: tuple[str, str], seeds: Sequence[int]) -> Curves:
+def _curves(rows: list[_Row], pair: tuple[str, str], seeds: Sequence[int]) -> PairCurves:
     points = [row for row in rows if (row["unlearner"], row["selector"]) == pair]
     points.sort(key=lambda row: float(row["beta"]))
     by_seed = [[row for row in points if row["seed"] == seed] for seed in seeds]
-    return Curves(
+    return PairCurves(
         beta=np.array([row["beta"] for row in by_seed[0]]),
         recovery=np.array([[row["recovery"] for row in curve] for curve in by_seed]),
         retain=np.array(
@@ -218,7 +218,7 @@ def _curves(rows: list[Row], pair: tuple[str, str], seeds: Sequence[int]) -> Cur
     )
 
 
-def crossing(curves: Curves, target: float) -> Crossing:
+def crossing(curves: PairCurves, target: float) -> Crossing:
     """Return the crossing of the mean of ``curves``, with its 95% interval."""
     beta, mean = curves.beta, curves.recovery.mean(axis=0)
     budget = first_crossing(beta, mean, target)
@@ -231,7 +231,7 @@ def crossing(curves: Curves, target: float) -> Crossing:
     return Crossing(budget, low, high, by_seed)
 
 
-def _interval(curves: Curves, target: float) -> tuple[float | None, float | None]:
+def _interval(curves: PairCurves, target: float) -> tuple[float | None, float | None]:
     """Return where the two ends of the 95% band of the mean curve first reach the target."""
     # Between two measured budgets the curves are straight, but their spread is not.
     steps = np.linspace(curves.beta[0], curves.beta[-1], BAND_STEPS + 1)
@@ -243,8 +243,8 @@ def _interval(curves: Curves, target: float) -> tuple[float | None, float | None
     return finite_or_none(low), finite_or_none(high)
 
 
-def _describe(curves: Curves, at: Crossing, retain_cap: float) -> Row:
-    row: Row = {
+def _describe(curves: PairCurves, at: Crossing, retain_cap: float) -> _Row:
+    row: _Row = {
         "budget": at.budget,
         "budget_low": at.low,
         "budget_high": at.high,
@@ -256,11 +256,11 @@ def _describe(curves: Curves, at: Crossing, retain_cap: float) -> Row:
     return row
 
 
-def _saving(at: Crossing, chance: Crossing | None) -> Row:
+def _saving(at: Crossing, chance: Crossing | None) -> _Row:
     """Return the relative saving against random selection with its interval, if both are known."""
     if chance is None or at.budget is None or not chance.budget:
         return {}
-    row: Row = {"saving_vs_random": 1 - at.budget / chance.budget}
+    row: _Row = {"saving_vs_random": 1 - at.budget / chance.budget}
     if at.by_seed is not None and chance.by_seed is not None:
         low, high = saving_interval(at.by_seed, chance.by_seed)
         row |= {"saving_vs_random_low": low, "saving_vs_random_high": high}

@@ -9,8 +9,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
-WORD = re.compile(r"[\w@$!]+")
-RUN = re.compile(r"(.)\1{2,}")
+_WORD = re.compile(r"[\w@$!]+")
+_RUN = re.compile(r"(.)\1{2,}")
 LEET = str.maketrans("@4310!$57", "aaeioisst")
 ENDINGS = ("", "s")
 
@@ -41,11 +41,11 @@ SHORTEST = 4
 """Letters in the shortest of ``STEMS``."""
 SPELLED = re.compile(r"(?<![\w@$!])(?:[\w@$!][ .,_*/|-]{1,3}){3,}[\w@$!](?![\w@$!])")
 """Four or more single letters with signs or spaces between them."""
-LONGEST = 16
+_LONGEST = 16
 """Letters in the longest word that is looked for in a run of single letters."""
 
 
-def digest(word: str) -> str:
+def digest_of_words(word: str) -> str:
     """Return the first 8 hexadecimal digits of a word's SHA-256."""
     return hashlib.sha256(word.encode()).hexdigest()[:8]
 
@@ -54,7 +54,7 @@ def spellings(word: str) -> set[str]:
     """Return what a word may stand for: letters for look-alikes, stretches cut to two or one."""
     plain = unicodedata.normalize("NFKD", word).lower().translate(LEET)
     letters = "".join(c for c in plain if c.isalpha())
-    return {RUN.sub(r"\1", letters), RUN.sub(r"\1\1", letters)}
+    return {_RUN.sub(r"\1", letters), _RUN.sub(r"\1\1", letters)}
 
 
 def profane(word: str) -> bool:
@@ -62,10 +62,13 @@ def profane(word: str) -> bool:
     if not any(c.isalpha() for c in word):
         return False
     for spelling in spellings(word):
-        if any(digest(spelling[:n]) in STEMS for n in range(SHORTEST, len(spelling) + 1)):
+        if any(digest_of_words(spelling[:n]) in STEMS for n in range(SHORTEST, len(spelling) + 1)):
             return True
         for ending in ENDINGS:
-            if spelling.endswith(ending) and digest(spelling.removesuffix(ending)) in WORDS:
+            if (
+                spelling.endswith(ending)
+                and digest_of_words(spelling.removesuffix(ending)) in WORDS
+            ):
                 return True
     return False
 
@@ -76,7 +79,7 @@ def mask(text: str) -> str:
     >>> mask("Well, damn!")
     'Well, d***!'
     """
-    return SPELLED.sub(_letters_masked, WORD.sub(lambda match: _masked(match[0]), text))
+    return SPELLED.sub(_letters_masked, _WORD.sub(lambda match: _masked(match[0]), text))
 
 
 @lru_cache(maxsize=1_000_000)
@@ -89,12 +92,12 @@ def _masked(word: str) -> str:
 def _letters_masked(match: re.Match[str]) -> str:
     """Mask every listed word in a run of single letters, wherever it begins and ends."""
     shown = list(match[0])
-    places = [i for i, c in enumerate(shown) if WORD.fullmatch(c)]
+    places = [i for i, c in enumerate(shown) if _WORD.fullmatch(c)]
     plain = "".join(unicodedata.normalize("NFKD", shown[i]).lower()[:1] for i in places)
     plain = plain.translate(LEET)
     for start in range(len(plain)):
-        for stop in range(start + SHORTEST, min(start + LONGEST, len(plain)) + 1):
-            if digest(plain[start:stop]) in STEMS | WORDS:
+        for stop in range(start + SHORTEST, min(start + _LONGEST, len(plain)) + 1):
+            if digest_of_words(plain[start:stop]) in STEMS | WORDS:
                 for i in places[start + 1 : stop]:
                     shown[i] = "*"
     return "".join(shown)

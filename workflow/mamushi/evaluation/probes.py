@@ -14,7 +14,7 @@ import pyarrow as pa
 from mamushi.config.arms import Arm
 from mamushi.config.grid import cells
 from mamushi.errors import UserError
-from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
+from mamushi.evaluation.cohort import RETRAINING_SOURCE, Cohort, ModelSource, cohorts
 from mamushi.evaluation.curves import read_perplexity
 from mamushi.evaluation.masking import mask
 from mamushi.evaluation.paired import finite_or_none, interval, seeds_range
@@ -23,14 +23,14 @@ from mamushi.evaluation.texts import repetition
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_table
 
-Grid = Mapping[str, Any]
+GridLists = Mapping[str, Any]
 """``datasets, models, seeds, selectors, unlearners, budgets`` of the models that are probed."""
 
 SOURCES = ("base", "contaminated", "beta0", "gold")
 """Endpoints in the order in which their texts are shown, before those of unlearners."""
 
 
-def source_of(path: str | Path, run: Mapping[str, Any]) -> Source:
+def source_of(path: str | Path, run: Mapping[str, Any]) -> ModelSource:
     """Return the model that a file of continuations is of, by its place in the results folder.
 
     Raises ``UserError`` for a file that lies elsewhere or in another run's folder.
@@ -42,7 +42,7 @@ def source_of(path: str | Path, run: Mapping[str, Any]) -> Source:
         shown = arm.endpoint in SOURCES or (arm.unlearner is not None and arm.selector is not None)
         if shown and all(where[key] == str(run[key]) for key in ("dataset", "model", "seed")):
             beta = None if arm.beta is None else float(arm.beta)
-            return Source(arm.endpoint or str(arm.unlearner), arm.selector, beta)
+            return ModelSource(arm.endpoint or str(arm.unlearner), arm.selector, beta)
     raise UserError(
         "does not lie where the continuations of {dataset}, {model}, seed {seed} do".format(**run),
         where=path,
@@ -55,7 +55,7 @@ class Continuations:
     """The answers of one model, an entry per prompt: ids, what they decode to, and their mean
     log-likelihood per token under the gold model, in nats."""
 
-    source: Source
+    source: ModelSource
     tokens: Sequence[Sequence[int]]
     texts: Sequence[str]
     log_likelihoods: Sequence[float]
@@ -84,11 +84,11 @@ def generations_table(
     return pa.Table.from_pylist(rows, schema=schemas.GENERATIONS.schema)
 
 
-def _place(source: Source) -> int:
+def _place(source: ModelSource) -> int:
     return SOURCES.index(source.source) if source.selector is None else len(SOURCES)
 
 
-def all_generations(grid: Grid, root: str | Path = "results") -> pa.Table:
+def all_generations(grid: GridLists, root: str | Path = "results") -> pa.Table:
     """Return the table ``generations`` of all runs of a grid, in its order.
 
     Raises ``UserError`` that names the first missing or damaged file.
@@ -110,7 +110,9 @@ def _read_curve(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def relapse_table(grid: Grid, starts: Mapping[str, str], root: str | Path = "results") -> pa.Table:
+def relapse_table(
+    grid: GridLists, starts: Mapping[str, str], root: str | Path = "results"
+) -> pa.Table:
     """Return the table ``relapse``: what comes back over seeds, of retrained and unlearned models
     at all ``budgets`` of the grid, beside what gold learns by the same steps.
 
@@ -123,12 +125,14 @@ def relapse_table(grid: Grid, starts: Mapping[str, str], root: str | Path = "res
     return pa.Table.from_pylist(rows, schema=schemas.RELAPSE.schema)
 
 
-def _back(cohort: Cohort, grid: Grid, endpoint: str) -> Iterator[dict[str, Any]]:
+def _back(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[str, Any]]:
     start = [read_perplexity(path) for path in cohort.files(paths.PERPLEXITY, arm=endpoint)]
     level = np.array([perplexity.nll_forget for perplexity in start])
     gold, seeds = _curves(cohort, "gold"), len(cohort.seeds)
-    names = (RETRAINING, *grid["unlearners"])
-    for source in starmap(Source, product(names, grid["selectors"], map(float, grid["budgets"]))):
+    names = (RETRAINING_SOURCE, *grid["unlearners"])
+    for source in starmap(
+        ModelSource, product(names, grid["selectors"], map(float, grid["budgets"]))
+    ):
         nll = _curves(cohort, source.arm)
         for step in sorted(nll)[1:]:
             regained, theirs = ((curve[0] - curve[step])[:, 0] for curve in (nll, gold))

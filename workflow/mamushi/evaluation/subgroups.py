@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from mamushi.config import arms
 from mamushi.data.labels import Labelled, read_labels
-from mamushi.evaluation.cohort import RETRAINING, Cohort, Source, cohorts
+from mamushi.evaluation.cohort import RETRAINING_SOURCE, Cohort, ModelSource, cohorts
 from mamushi.evaluation.crossed import contrast
 from mamushi.evaluation.paired import finite_or_none
 from mamushi.evaluation.sad import Floats
 from mamushi.io import paths, schemas
 from mamushi.io.tables import FORGET, INFERENCE, RETAIN, read_table
 
-VALUES = 20  # Most of a label, the most frequent first; numbers of more are cut in three.
+_MOST_VALUES = 20  # Most of a label, the most frequent first; numbers of more are cut in three.
 THIRDS = ("short", "medium", "long"), ("low", "middle", "high")
 
 
@@ -52,7 +52,7 @@ def groups(texts: Labelled, counted: NDArray[np.bool_]) -> list[Group]:
             distinct, place, count = np.unique(
                 values[eligible].astype(str), return_inverse=True, return_counts=True
             )
-            for i in np.argsort(-count, kind="stable")[:VALUES]:
+            for i in np.argsort(-count, kind="stable")[:_MOST_VALUES]:
                 parts.append(Group(domain, name, str(distinct[i]), eligible[place == i]))
     return parts
 
@@ -71,7 +71,7 @@ def _columns(texts: Labelled, like: Labelled) -> dict[str, NDArray[np.object_]]:
 def _name(values: Floats, like: Floats) -> NDArray[np.object_]:
     """Return numbers (n,) as the names of their values or thirds; None for NaN."""
     distinct = np.unique(like[~np.isnan(like)])
-    if len(distinct) > VALUES:
+    if len(distinct) > _MOST_VALUES:
         return _thirds(values, THIRDS[1], like)
     return np.array([None if np.isnan(v) else f"{v:g}" for v in values], dtype=object)
 
@@ -99,7 +99,7 @@ def compared(
     return [None] * 3 if share and None in estimates else estimates
 
 
-class Ranked:
+class RankedTexts:
     """The n1 forget texts that the selectors of a cohort rank, and what is known of them."""
 
     def __init__(self, cohort: Cohort) -> None:
@@ -145,10 +145,10 @@ def _rows(
     cohort: Cohort, grid: Mapping[str, Any], listing: Collection[str]
 ) -> Iterator[dict[str, Any]]:
     beta0 = cohort.nll("beta0")
-    parts, ranked = groups(cohort.texts, cohort.counted), Ranked(cohort)
+    parts, ranked = groups(cohort.texts, cohort.counted), RankedTexts(cohort)
     for selector, budget in product(grid["selectors"], sorted(grid["budgets"])):
         nll = cohort.nll(arms.retrained(selector, budget))
-        source = Source(RETRAINING, selector, budget)
+        source = ModelSource(RETRAINING_SOURCE, selector, budget)
         on = ranked.on(cohort.lists(source)) if selector in listing else None
         for part in parts:
             here = part.rows

@@ -19,7 +19,7 @@ from mamushi.io.domains import DOMAINS
 
 Curve = list[Mapping[str, Any]]  # Rows of one seed and selector, by increasing beta.
 Values = Mapping[str, Floats]  # Of each selector the value in each seed (seeds,).
-MEASURED = ("ppl_forget", "ppl_retain", "sad", "log_sad")
+_MEASURED = ("ppl_forget", "ppl_retain", "sad", "log_sad")
 BASELINE = "random"
 BEST = "best"  # The other selector, random aside, with the lowest mean.
 
@@ -43,7 +43,7 @@ def sad_summary(table: pa.Table) -> pa.Table:
         for point in zip(*seeds, strict=True):
             row: dict[str, Any] = {"dataset": dataset, "model": model, "selector": selector}
             row |= {"beta": point[0]["beta"], "removed": point[0]["removed"], "seeds": len(seeds)}
-            for name in MEASURED:
+            for name in _MEASURED:
                 row |= _mean(name, np.array([seed[name] for seed in point]))
             for domain in DOMAINS:
                 signed = [seed[f"ppl_{domain}"] - seed[f"gold_ppl_{domain}"] for seed in point]
@@ -173,7 +173,7 @@ def _compare(differences: Floats, comparisons: int) -> dict[str, Any]:
     }
 
 
-def verdict(differences: pa.Table) -> str:
+def verdict_on_curves(differences: pa.Table) -> str:
     """Say which curves differ from that of random, in reStructuredText, for the report."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in differences.to_pylist():

@@ -30,7 +30,7 @@ from mamushi.evidence.predicted import HALF_WIDTH, budget
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_metadata, read_table
 
-Row = Mapping[str, Any]
+AdviceRow = Mapping[str, Any]
 
 TARGETS: Mapping[str, tuple[str, float]] = {
     "removal": ("gain", 1.0),
@@ -40,11 +40,11 @@ TARGETS: Mapping[str, tuple[str, float]] = {
 
 OF_TOKENS = "it ranks tokens"
 """The reason why a selector has no budget of texts."""
-HALF = ("removal", 0.5)
+HALF_REMOVAL = ("removal", 0.5)
 """Half of what the removal of all forget texts does, as a target."""
 WIDEST = 0.6
 """The width of a budget's interval from which it is no advice."""
-ROUNDING = 1e-9
+_ROUNDING = 1e-9
 """In hundredths of a budget."""
 
 
@@ -100,26 +100,26 @@ def read_results(root: Path, dataset: str | None = None, model: str | None = Non
     return Results([row for path in files for row in read_frontier(path)], foreseen)
 
 
-def advised(root: Path, cell: Mapping[str, Any]) -> dict[str, Row]:
-    """Return by selector how many texts reach ``HALF``, see ``advice``; nothing where that was
-    not predicted."""
+def advised(root: Path, cell: Mapping[str, Any]) -> dict[str, AdviceRow]:
+    """Return the row of ``advice`` for ``HALF_REMOVAL`` by selector; none where nothing was
+    predicted."""
     try:
         results = read_results(root, str(cell["dataset"]), str(cell["model"]))
-        rows = advice(results.frontier, [HALF], results.foreseen)
+        rows = advice(results.frontier, [HALF_REMOVAL], results.foreseen)
         return {row["selector"]: row for row in rows}
     except UserError:
         return {}
 
 
-def take(rows: Sequence[Row], budget: float | None) -> Row:
+def take(rows: Sequence[AdviceRow], budget: float | None) -> AdviceRow:
     """Return which of a selector's lists, or rows of a table, by their budgets, is the one for a
     ``budget``: the first that is as large, the last where none is, and the first for None."""
     if budget is None:
         return rows[0]
-    return next((row for row in rows if row["beta"] >= budget - ROUNDING), rows[-1])
+    return next((row for row in rows if row["beta"] >= budget - _ROUNDING), rows[-1])
 
 
-def first_budget(row: Row) -> float | None:
+def first_budget(row: AdviceRow) -> float | None:
     """Return the budget to read first: what retraining needs or, unknown, the theory's."""
     first: float | None = row["budget"] if row["retraining"] is None else row["retraining"]
     return first
@@ -142,9 +142,9 @@ def check_target(target: str, value: float) -> None:
 
 
 def advice(
-    frontier: Sequence[Row],
+    frontier: Sequence[AdviceRow],
     targets: Iterable[tuple[str, float]],
-    foreseen: Sequence[Row] = (),
+    foreseen: Sequence[AdviceRow] = (),
 ) -> list[dict[str, Any]]:
     """Return the rows of the table ``advice``, one per dataset, model, selector and target.
 
@@ -172,7 +172,7 @@ def advice(
         chance = frontiers.get((*key[:2], BASELINE))
         for target, value in targets:
             if seeds:
-                by_theory = predicted(seeds, target, value)
+                by_theory = predicted_budget(seeds, target, value)
             else:
                 by_theory = dict.fromkeys(("budget", "budget_low", "budget_high"), None)
                 by_theory["reason"] = OF_TOKENS
@@ -180,7 +180,7 @@ def advice(
             if target == "removal" and key in expected:
                 need = _needed(expected[key], value)
             elif target == "removal" and seeds and chance:
-                need |= _span(by_theory, predicted(chance, target, value), value)
+                need |= _span(by_theory, predicted_budget(chance, target, value), value)
             rows.append(
                 {
                     **dict(zip(("dataset", "model", "selector"), key, strict=True)),
@@ -201,7 +201,7 @@ def _needed(seeds: Sequence[Curve], value: float) -> dict[str, float | None]:
     return {"": middle, "_low": low, "_high": high}
 
 
-def _span(interval: Row, chance: Row, value: float) -> dict[str, float]:
+def _span(interval: AdviceRow, chance: AdviceRow, value: float) -> dict[str, float]:
     """Return the ends of what retraining may need, where nothing foresees it."""
     if interval["reason"] or chance["reason"]:
         return {}
@@ -209,7 +209,7 @@ def _span(interval: Row, chance: Row, value: float) -> dict[str, float]:
     return {"_low": min(value, *ends), "_high": max(value, *ends)}
 
 
-def predicted(seeds: Sequence[Curve], target: str, value: float) -> dict[str, Any]:
+def predicted_budget(seeds: Sequence[Curve], target: str, value: float) -> dict[str, Any]:
     """Return ``budget``, ``budget_low``, ``budget_high`` and ``reason``, see ``advice``."""
     column, sign = TARGETS[target]
     easy, hard = ("_high", "_low") if sign > 0 else ("_low", "_high")
@@ -224,8 +224,8 @@ def predicted(seeds: Sequence[Curve], target: str, value: float) -> dict[str, An
     numbers: dict[str, Any] = dict.fromkeys(("budget", "budget_low", "budget_high"))
     if reason is None:
         ends = (
-            math.floor(100 * min(0.0 if x is None else x for x in low) + ROUNDING) / 100,
-            math.ceil(100 * max(1.0 if x is None else x for x in high) - ROUNDING) / 100,
+            math.floor(100 * min(0.0 if x is None else x for x in low) + _ROUNDING) / 100,
+            math.ceil(100 * max(1.0 if x is None else x for x in high) - _ROUNDING) / 100,
         )
         if ends[1] - ends[0] > WIDEST:
             reason = f"all from {ends[0]:.2f} to {ends[1]:.2f} is as likely"

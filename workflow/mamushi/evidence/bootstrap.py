@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.data.groups import Codes
-from mamushi.evidence.calibration import SLACK, Estimate, Scores
+from mamushi.data.groups import GroupCodes
+from mamushi.evidence.calibration import LOSS_SLACK, RatioEstimate, RatioScores
 from mamushi.evidence.frontier import (
     Array,
     Frontier,
-    Ranking,
+    RemovalOrder,
     gain,
 )
 from mamushi.selection.metrics import NORMAL, clusters_of
-from mamushi.selection.removals import count
+from mamushi.selection.removals import list_size
 
 LEVELS = (0.025, 0.975)
 """The ends of a 95% band."""
-ENDS = (("", "value"), ("_low", "low"), ("_high", "high"))
+_ENDS = (("", "value"), ("_low", "low"), ("_high", "high"))
 """How the names of a value and of its ends go on, and what they are of a ``Band``."""
 
-Counts = NDArray[np.int64]
+_Counts = NDArray[np.int64]
 Pair = tuple[Array, Array]
 """Removal and preservation (B,)."""
 
@@ -40,7 +40,11 @@ class Band:
 
 
 def bands(
-    scores: Scores, rankings: Mapping[str, Ranking], counts: Counts, resamples: int, seed: int
+    scores: RatioScores,
+    rankings: Mapping[str, RemovalOrder],
+    counts: _Counts,
+    resamples: int,
+    seed: int,
 ) -> dict[str, dict[str, Band]]:
     """Return 95% bands of each ranking's frontier at ``counts`` (B,), from 0 to n1.
 
@@ -48,21 +52,21 @@ def bands(
     removal's), of the ratio that ``scores`` estimate. All rankings are of these texts.
 
     A resample draws n1 forget and n2 retain examples with replacement, or their groups
-    (``resample``), the same for all rankings;
-    the ratio is calibrated anew with it, and one of the pairs of halves says what the scores have
-    lost. Every resample is looked at without that loss, which halves can overstate, and with it and
-    ``calibration.SLACK`` more, and a band spans the percentiles of both. ``gain`` is not defined
-    where removing all gains nothing; a resample of which that is so counts as one that reaches no
-    share, and an end of a band that rests on such resamples is NaN.
+    (``resample``). It is the same for all rankings. The ratio is calibrated anew with it, and one
+    of the pairs of halves says what the scores have lost. Each resample is evaluated without that
+    loss, which halves can overstate, and with the loss and ``calibration.LOSS_SLACK`` more. A band
+    spans the percentiles of both. ``gain`` is not defined where removing all gains nothing. Such a
+    resample counts as one that reaches no share, and an end of a band that rests on such resamples
+    is NaN.
     """
     rng = np.random.default_rng(seed)
     forget, retain = scores.forget, ~scores.forget
     estimate = scores.estimate()
     drawn: dict[str, dict[str, list[Pair]]] = {
-        name: {side: [] for side in ("near", *SLACK)} for name in rankings
+        name: {side: [] for side in ("near", *LOSS_SLACK)} for name in rankings
     }
 
-    def frontiers(ratio: Estimate, lost: float) -> Iterator[tuple[str, Frontier]]:
+    def frontiers(ratio: RatioEstimate, lost: float) -> Iterator[tuple[str, Frontier]]:
         some = next(iter(rankings.values()))
         at = Frontier(some, ratio.log_ratio[forget], ratio.log_ratio[retain], scores.pi1, lost)
         for name, ranks in rankings.items():
@@ -71,7 +75,7 @@ def bands(
     for which in range(resamples):
         weights = resample(forget, rng, scores.groups)
         redrawn = scores.resampled(weights, which)
-        lost = {side: redrawn.lost + slack * redrawn.jeffreys for side, slack in SLACK.items()}
+        lost = {side: redrawn.lost + slack * redrawn.jeffreys for side, slack in LOSS_SLACK.items()}
         for side, spread in {"near": 0.0, **lost}.items():
             for name, at in frontiers(redrawn, spread):
                 drawn[name][side].append(at.at(counts, weights[forget], weights[retain]))
@@ -83,7 +87,7 @@ def bands(
 
 
 def resample(
-    forget: NDArray[np.bool_], rng: np.random.Generator, groups: Codes | None = None
+    forget: NDArray[np.bool_], rng: np.random.Generator, groups: GroupCodes | None = None
 ) -> NDArray[np.float64]:
     """Draw as many examples of each domain with replacement: how often each is drawn, (n,).
 
@@ -110,7 +114,7 @@ def resample(
     return weights
 
 
-def few_groups(forget: NDArray[np.bool_], groups: Codes | None) -> float:
+def few_groups(forget: NDArray[np.bool_], groups: GroupCodes | None) -> float:
     """Return by how much an interval over resamples of m groups is too narrow: sqrt(m / (m - 1))
     times Student's over the normal quantile, m those of the domain that has fewer; 1 without."""
     from scipy.special import stdtrit
@@ -152,9 +156,9 @@ def _quantities(removed: Array, preserved: Array) -> dict[str, Array]:
     return {"removal": removed, "preservation": preserved, "gain": gain(removed)}
 
 
-def frontier(
-    scores: Scores,
-    rankings: Mapping[str, Ranking],
+def frontier_with_gain(
+    scores: RatioScores,
+    rankings: Mapping[str, RemovalOrder],
     budgets: Iterable[float],
     resamples: int,
     seed: int,
@@ -165,14 +169,14 @@ def frontier(
     of the curve.
     """
     betas = sorted({0.0, 1.0, *map(float, budgets)})
-    counts = np.array([count(beta, int(scores.forget.sum())) for beta in betas])
+    counts = np.array([list_size(beta, int(scores.forget.sum())) for beta in betas])
     by_ranking = bands(scores, rankings, counts, resamples, seed)
     table = []
     for name in rankings:
-        along = zip(betas, counts, rows(by_ranking[name], len(counts)), strict=True)
+        along = zip(betas, counts, frontier_rows(by_ranking[name], len(counts)), strict=True)
         table += [{"selector": name, "beta": b, "removed": int(k), **row} for b, k, row in along]
     relative = {
-        name: {f"gain{end}": _listed(getattr(by_quantity["gain"], part)) for end, part in ENDS}
+        name: {f"gain{end}": _listed(getattr(by_quantity["gain"], part)) for end, part in _ENDS}
         for name, by_quantity in by_ranking.items()
     }
     return table, relative
@@ -182,13 +186,13 @@ def _listed(values: Array) -> list[float | None]:
     return [None if value != value else float(value) for value in values]
 
 
-def rows(by_quantity: Mapping[str, Band], budgets: int) -> list[dict[str, float]]:
+def frontier_rows(by_quantity: Mapping[str, Band], budgets: int) -> list[dict[str, float]]:
     """Return the numbers of the table ``frontier``, a row per budget."""
     return [
         {
             f"{name}{end}": float(getattr(by_quantity[name], part)[i])
             for name in ("removal", "preservation")
-            for end, part in ENDS
+            for end, part in _ENDS
         }
         for i in range(budgets)
     ]

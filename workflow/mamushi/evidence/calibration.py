@@ -18,7 +18,7 @@ and the true log ratio given the score is spread by
 
 nats around log p1(s)/p2(s): normal, with mean +tau^2/2 under p1 and -tau^2/2 under p2, for which
 e^l is a density ratio again. It knows of the noise in a score, and not of what no network of the
-kind can learn from so many texts: ``SLACK`` is for that.
+kind can learn from so many texts: ``LOSS_SLACK`` is for that.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mamushi.data.groups import Codes
+from mamushi.data.groups import GroupCodes
 from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, read_table
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.folds import stratified_folds
-from mamushi.selection.refits import HALVES, WHOLE, Refit, of_table
+from mamushi.selection.refits import HALVES, WHOLE_REFIT, Refit, of_table
 
 PARTS, PARTED = 5, 2**32 - 4
 """Of the texts, in the cross-fitting of the calibration, and the seed that deals them out, which is
@@ -46,14 +46,14 @@ OFFSETS = 20.0
 """Ridge penalty on a fold's offset: what holds it back is worth as many texts at even odds / 4."""
 MOST_LOST = 20.0
 """Times J that ``lost`` is at most; a score that noisy is refused anyway."""
-SLACK = {"preservation": 1.0, "removal": 3.0}
+LOSS_SLACK = {"preservation": 1.0, "removal": 3.0}
 """Times J by which the spread may exceed what the halves show, at the far end of an interval of
 preservation, and of all that rests on removal. By experiment (studies/worlds): in mixtures
 networks learn half of J, and forget texts that the retain domain hardly has hide in its tail."""
 
 
 @dataclass(frozen=True)
-class Halves:
+class HalfScores:
     """Scores ``a`` and ``b`` (n,) of estimators that learned from disjoint halves of the texts,
     each text held out from both; ``fold`` (n,) in which it was."""
 
@@ -63,7 +63,7 @@ class Halves:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class RatioEstimate:
     """The log ratio (n,) of each text in nats, and ``lost`` (see above) in nats."""
 
     log_ratio: Doubles
@@ -73,7 +73,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Scores:
+class RatioScores:
     """Scores that a ratio is estimated from: the out-of-fold ``score`` (n,) of texts of which
     ``forget`` (n,) are of p1, their ``fold`` (n,), and those of refits on ``halves``, if any.
     ``groups`` (n,), if any, by which intervals are made."""
@@ -81,15 +81,15 @@ class Scores:
     score: Doubles
     forget: Mask
     fold: NDArray[np.int64]
-    halves: Sequence[Halves] = field(default_factory=tuple)
-    groups: Codes | None = None
+    halves: Sequence[HalfScores] = field(default_factory=tuple)
+    groups: GroupCodes | None = None
 
     @property
     def pi1(self) -> float:
         """n1 / n."""
         return float(self.forget.mean())
 
-    def estimate(self) -> Estimate:
+    def estimate(self) -> RatioEstimate:
         """Return the cross-fitted ratio, and the median of what the halves say is lost."""
         ratio = np.empty(len(self.score))
         part = stratified_folds(self.forget, PARTS, PARTED)
@@ -99,13 +99,15 @@ class Scores:
             ratio[held] = fitted(self.score[held], self.fold[held])
         return self._with_loss(ratio, np.ones(len(self.score)), self.halves)
 
-    def resampled(self, weights: Doubles, which: int) -> Estimate:
+    def resampled(self, weights: Doubles, which: int) -> RatioEstimate:
         """Return the ratio where text i occurs ``weights[i]`` times, by the halves ``which``."""
         ratio = platt(self.score, self.forget, self.fold, weights)(self.score, self.fold)
         pair = [self.halves[which % len(self.halves)]] if self.halves else []
         return self._with_loss(ratio, weights, pair)
 
-    def _with_loss(self, ratio: Doubles, weights: Doubles, halves: Sequence[Halves]) -> Estimate:
+    def _with_loss(
+        self, ratio: Doubles, weights: Doubles, halves: Sequence[HalfScores]
+    ) -> RatioEstimate:
         forget, retain = self.forget, ~self.forget
         apart = float(
             np.average(ratio[forget], weights=weights[forget])
@@ -113,9 +115,11 @@ class Scores:
         )
         apart = max(apart, 0.0)
         kept = max(self.kept(weights, halves), 1 / (1 + MOST_LOST)) if halves else 1.0
-        return Estimate(ratio, apart * max(1 / kept - 1, 0.0), apart)
+        return RatioEstimate(ratio, apart * max(1 / kept - 1, 0.0), apart)
 
-    def kept(self, weights: Doubles | None = None, halves: Sequence[Halves] | None = None) -> float:
+    def kept(
+        self, weights: Doubles | None = None, halves: Sequence[HalfScores] | None = None
+    ) -> float:
         """Return d^2 / d^2_inf >= 0, the part of what can be learned that the score holds: the
         median over the halves, or over ``halves`` in a resample with ``weights``."""
         times = np.ones(len(self.score)) if weights is None else weights
@@ -170,7 +174,7 @@ def platt(score: Doubles, forget: Mask, fold: NDArray[np.int64], weights: Double
     folds = int(fold.max()) + 1
     design = np.column_stack([x, fold[:, None] == np.arange(folds)])
     penalty = np.concatenate([[0.0, 1e-6], np.full(folds, OFFSETS)])
-    coefficients = logistic(design, forget.astype(np.float64), weights, penalty)
+    coefficients = fit_logistic(design, forget.astype(np.float64), weights, penalty)
     forget_weight = float(weights @ forget)
     prior = float(np.log(forget_weight) - np.log(total - forget_weight))
     slope = coefficients[1] / spread
@@ -178,7 +182,7 @@ def platt(score: Doubles, forget: Mask, fold: NDArray[np.int64], weights: Double
     return lambda score, fold: slope * score + intercept + coefficients[2:][fold]
 
 
-def logistic(
+def fit_logistic(
     design: Doubles, label: Doubles, weights: Doubles, penalty: Doubles, most: int = 50
 ) -> Doubles:
     """Return argmin_b sum_i w_i BCE(x_i b, y_i) + sum_j penalty_j b_j^2 / 2 (p,), by Newton."""
@@ -195,18 +199,18 @@ def logistic(
     return coefficients
 
 
-def halves_of(refits: Iterable[Refit]) -> list[Halves]:
+def halves_of(refits: Iterable[Refit]) -> list[HalfScores]:
     """Return the pairs of halves among ``refits``, in order; none for a selector without folds."""
     parts = {(number, part): scored for part, number, scored in refits if part in HALVES}
     pairs = []
     for number in sorted({number for number, _ in parts}):
         a, b = (parts[number, part] for part in HALVES)
         assert a.fold is not None
-        pairs.append(Halves(a.scores, b.scores, a.fold.astype(np.int64)))
+        pairs.append(HalfScores(a.scores, b.scores, a.fold.astype(np.int64)))
     return pairs
 
 
-def read_ratio(scores: str | Path, refits: str | Path | None) -> tuple[Scores, list[Doubles]]:
+def read_ratio(scores: str | Path, refits: str | Path | None) -> tuple[RatioScores, list[Doubles]]:
     """Read the scores with their halves, and the scores (n,) of the whole refits, if there are any.
 
     Raises ``UserError`` when a text has no score, or the refits are of other texts.
@@ -225,7 +229,7 @@ def read_ratio(scores: str | Path, refits: str | Path | None) -> tuple[Scores, l
 
 def ratio_of(
     table: pa.Table, refits: Sequence[Refit], where: object
-) -> tuple[Scores, list[Doubles]]:
+) -> tuple[RatioScores, list[Doubles]]:
     """Return the same from a table ``scores``, which is at ``where``, and ``refits``."""
     if table["score"].null_count:
         problem = "the selector that estimates the log-density ratio has no score for some examples"
@@ -234,5 +238,5 @@ def ratio_of(
     fold = table["fold"].fill_null(0).to_numpy().astype(np.int64)
     forget = np.array(table["domain"].to_pylist()) == FORGET
     score = np.asarray(table["score"].to_numpy(), dtype=np.float64)
-    whole = [scored.scores for part, _, scored in refits if part == WHOLE]
-    return Scores(score, forget, fold, halves_of(refits)), whole
+    whole = [scored.scores for part, _, scored in refits if part == WHOLE_REFIT]
+    return RatioScores(score, forget, fold, halves_of(refits)), whole

@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mamushi.data.groups import Codes
+from mamushi.data.groups import GroupCodes
 from mamushi.data.labels import Labelled, read_labels
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, RETAIN, read_table
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.metrics import (
+    DELONG_FACTOR,
     NORMAL,
-    TWICE,
     auc_ends,
     average_ranks,
     clusters_of,
@@ -34,45 +34,45 @@ from mamushi.selection.metrics import (
 
 Interval = tuple[float, float, float]
 """An estimate with the ends of its interval."""
-Row = dict[str, Any]
+_Row = dict[str, Any]
 
-FEWEST = 10
+_FEWEST = 10
 """Texts that must differ from the most common value, or have it, before an interval is honest."""
-VALUES = 20
+_MOST_VALUES = 20
 """Most values of a categorical label, the most frequent first."""
 STRATA = 10
 """Of length, with about as many texts each."""
 
 
 @dataclass(frozen=True)
-class Texts:
+class TextProperties:
     """Properties (n,) of texts: ``copies`` that were collapsed into each; ``labels`` by column,
     float64 with NaN, or strings with None, where a text has none; codes of their ``groups``."""
 
     words: Doubles
     copies: Doubles
     labels: Mapping[str, NDArray[Any]]
-    groups: Codes | None = None
+    groups: GroupCodes | None = None
 
 
-def read_texts(examples: str | Path, duplicates: str | Path, ids: Sequence[str]) -> Texts:
+def read_texts(examples: str | Path, duplicates: str | Path, ids: Sequence[str]) -> TextProperties:
     """Read what ``examples`` and ``duplicates`` say of the texts ``ids``, in their order. Raises
     ``UserError`` for an id that is not there."""
     labelled = read_labels(examples, ids, do="delete the scores and score again")
-    return texts_of(labelled, read_table(duplicates, schemas.DUPLICATES, ["kept_id"]), ids)
+    return text_properties(labelled, read_table(duplicates, schemas.DUPLICATES, ["kept_id"]), ids)
 
 
-def texts_of(labelled: Labelled, duplicates: pa.Table, ids: Sequence[str]) -> Texts:
+def text_properties(labelled: Labelled, duplicates: pa.Table, ids: Sequence[str]) -> TextProperties:
     """Return the properties of ``labelled`` texts with these ``ids``, and how many copies of each
     are among the ``duplicates``."""
     copies = Counter(duplicates["kept_id"].drop_null().to_pylist())
     counts = np.array([copies[name] for name in ids], dtype=np.float64)
-    return Texts(labelled.words, counts, labelled.labels, labelled.groups)
+    return TextProperties(labelled.words, counts, labelled.labels, labelled.groups)
 
 
-def confounds(
-    score: Doubles, forget: Mask, texts: Texts, *, cross_fitted: bool = False
-) -> list[Row]:
+def confound_rows(
+    score: Doubles, forget: Mask, texts: TextProperties, *, cross_fitted: bool = False
+) -> list[_Row]:
     """Return rows of the table ``confounds`` but for the cell and the selector, of n texts.
 
     ``why`` says why a row has no estimate. The AUCs of ``cross_fitted`` scores have an interval for
@@ -88,18 +88,18 @@ def confounds(
         ]
     everywhere = np.zeros(len(score), dtype=np.int64)
     for measure, strata in (("auc", everywhere), ("auc_matched", stratum(texts.words))):
-        times = TWICE if cross_fitted else 1.0
+        times = DELONG_FACTOR if cross_fitted else 1.0
         row = _area_row(score, forget, strata, texts.groups, times)
         head = {"domain": None, "confound": "words", "value": None, "measure": measure}
         rows.append({**head, **row})
     return rows
 
 
-def _at(groups: Codes | None, inside: Mask) -> Codes | None:
+def _at(groups: GroupCodes | None, inside: Mask) -> GroupCodes | None:
     return None if groups is None else groups[inside]
 
 
-def _within(score: Doubles, values: NDArray[Any], groups: Codes | None) -> Iterator[Row]:
+def _within(score: Doubles, values: NDArray[Any], groups: GroupCodes | None) -> Iterator[_Row]:
     """Yield the rows of one domain and confound."""
     if values.dtype != object:
         has_value = ~np.isnan(values)
@@ -110,12 +110,12 @@ def _within(score: Doubles, values: NDArray[Any], groups: Codes | None) -> Itera
     has_value = np.array([v is not None for v in values])
     score, values, groups = score[has_value], values[has_value], _at(groups, has_value)
     names, count = np.unique(values.astype(str), return_counts=True)
-    for i in np.argsort(-count, kind="stable")[:VALUES]:
+    for i in np.argsort(-count, kind="stable")[:_MOST_VALUES]:
         row = _area_row(score, values == names[i], np.zeros(len(score), dtype=np.int64), groups)
         yield {"value": str(names[i]), "measure": "auc_of_value", **row}
 
 
-def _correlation_row(score: Doubles, values: Doubles, groups: Codes | None) -> Row:
+def _correlation_row(score: Doubles, values: Doubles, groups: GroupCodes | None) -> _Row:
     distinct, count = np.unique(values, return_counts=True)
     common = distinct[int(count.argmax())] if len(distinct) else 0.0
     if why := _refusal(score, values != common, groups, "texts differ from the others"):
@@ -128,27 +128,27 @@ def _area_row(
     score: Doubles,
     positive: Mask,
     strata: NDArray[np.int64],
-    groups: Codes | None,
+    groups: GroupCodes | None,
     times: float = 1.0,
-) -> Row:
+) -> _Row:
     for side in (positive, ~positive):
         if why := _refusal(score, side, groups, "texts on one of the sides"):
             return _row(None, len(score), why=why)
-    interval, used = area(score, positive, strata, times, groups)
+    interval, used = stratified_auc(score, positive, strata, times, groups)
     return _row(interval, used, 0.5, why="no length is common to both")
 
 
-def _refusal(score: Doubles, mask: Mask, groups: Codes | None, label: str) -> str | None:
+def _refusal(score: Doubles, mask: Mask, groups: GroupCodes | None, label: str) -> str | None:
     """Say why there is no estimate, where it would rest on few of the texts or of their groups."""
     if np.isnan(score).any():
         return "no score for retain texts"
     number = int(mask.sum())
-    if number >= FEWEST and groups is not None:
+    if number >= _FEWEST and groups is not None:
         number, label = len(np.unique(groups[mask])), f"groups of {label}"
-    return f"{number} {label}" if number < FEWEST else None
+    return f"{number} {label}" if number < _FEWEST else None
 
 
-def _row(interval: Interval | None, texts: int, chance: float = 0.0, *, why: str) -> Row:
+def _row(interval: Interval | None, texts: int, chance: float = 0.0, *, why: str) -> _Row:
     """Return a row with the estimate and its interval, or without them and the reason ``why``."""
     if interval is None:
         nothing = dict.fromkeys(("estimate", "low", "high", "apart"))
@@ -158,7 +158,7 @@ def _row(interval: Interval | None, texts: int, chance: float = 0.0, *, why: str
     return {"texts": texts, **ends, "apart": not low <= chance <= high, "why": None}
 
 
-def correlation(a: Doubles, b: Doubles, groups: Codes | None = None) -> Interval | None:
+def correlation(a: Doubles, b: Doubles, groups: GroupCodes | None = None) -> Interval | None:
     """Return Spearman's correlation of (n,) and (n,), n > 3, with its 95% interval; None of
     constants.
 
@@ -189,12 +189,12 @@ def stratum(words: Doubles) -> NDArray[np.int64]:
     return np.searchsorted(edges, words, side="right").astype(np.int64)
 
 
-def area(
+def stratified_auc(
     score: Doubles,
     positive: Mask,
     strata: NDArray[np.int64],
     times: float = 1.0,
-    groups: Codes | None = None,
+    groups: GroupCodes | None = None,
 ) -> tuple[Interval | None, int]:
     """Return the AUC of scores (n,) over pairs within a stratum, and the number of texts in them.
 
@@ -227,7 +227,9 @@ def area(
     if groups is not None:
         clusters = clusters_of(groups[used], np.arange(len(used)) < len(positives))
     if clusters is None:
-        variance = float(weight**2 @ [sampling_variance(*part[2:]) / TWICE for part in parts])
+        variance = float(
+            weight**2 @ [sampling_variance(*part[2:]) / DELONG_FACTOR for part in parts]
+        )
         texts, errors = (
             sum(min(len(positives), len(negatives)) for positives, negatives, *_ in parts),
             NORMAL,
@@ -243,7 +245,7 @@ def area(
             )
             for whole, side in ((positives, 2), (negatives, 3))
         )
-        variance = sampling_variance(above, below, clusters) / TWICE
+        variance = sampling_variance(above, below, clusters) / DELONG_FACTOR
         texts = min(len(np.unique(codes)) for codes in clusters)
         errors = t_error(above, below, clusters)
     return (estimate, *auc_ends(estimate, times * variance, texts, errors)), len(used)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.data.groups import Codes
+from mamushi.data.groups import GroupCodes
 from mamushi.selection.arrays import Doubles, Mask
 
 NEAREST = 12
@@ -28,9 +28,9 @@ LARGEST = 5
 """Neighbours that a text may be grouped with."""
 SURPRISE = 0.005
 """The chance of a spacing from which a text is grouped with those before it."""
-FEWEST = 30
+_FEWEST = 30
 """Texts of a domain below which its neighbours are not looked at."""
-MOST = 20_000
+MOST_QUERIES = 20_000
 """Texts of a domain, drawn if there are more, whose neighbours are looked at."""
 CELLS = 2**24
 """Distances that are held at a time."""
@@ -45,7 +45,7 @@ class Close:
     looked_at: int
     texts: int
     dependent: bool
-    groups: Codes | None
+    groups: GroupCodes | None
 
 
 def close_texts(embeddings: NDArray[Any], forget: Mask, seed: int = 0) -> Close:
@@ -57,12 +57,12 @@ def close_texts(embeddings: NDArray[Any], forget: Mask, seed: int = 0) -> Close:
     rng, chances, edges, looked_at = np.random.default_rng(seed), [], [], 0
     for domain in (forget, ~forget):
         rows = np.flatnonzero(domain)
-        if len(rows) < FEWEST:
+        if len(rows) < _FEWEST:
             continue
-        queries = np.sort(rng.choice(len(rows), min(len(rows), MOST), replace=False))
+        queries = np.sort(rng.choice(len(rows), min(len(rows), MOST_QUERIES), replace=False))
         spacing, near = spacings(np.asarray(embeddings[rows]), queries)
         looked_at += len(queries)
-        chances += [p_value(spacing, near[:, 0], *contrast) for contrast in CONTRASTS]
+        chances += [p_of_spacings(spacing, near[:, 0], *contrast) for contrast in CONTRASTS]
         last = _last_close(spacing)
         edges += [
             (rows[queries[i]], rows[near[i, k]]) for i, n in enumerate(last) for k in range(n)
@@ -73,7 +73,7 @@ def close_texts(embeddings: NDArray[Any], forget: Mask, seed: int = 0) -> Close:
     # Only where both say so: by chance one of many texts has a gap after others' neighbours.
     graph = graph.multiply(graph.T)
     _, groups = connected_components(graph, directed=False)
-    whole = max(forget.sum(), (~forget).sum()) <= MOST
+    whole = max(forget.sum(), (~forget).sum()) <= MOST_QUERIES
     return Close(
         looked_at,
         len(np.unique(graph.nonzero()[0])),
@@ -82,7 +82,7 @@ def close_texts(embeddings: NDArray[Any], forget: Mask, seed: int = 0) -> Close:
     )
 
 
-def spacings(x: NDArray[Any], queries: Codes) -> tuple[Doubles, Codes]:
+def spacings(x: NDArray[Any], queries: GroupCodes) -> tuple[Doubles, GroupCodes]:
     """Return k log(d_(k+1) / d_k) of ``queries`` (m,) among x (n, d), (m, NEAREST), and the places
     of their neighbours, nearest first."""
     x = x.astype(np.float32)
@@ -105,7 +105,7 @@ def spacings(x: NDArray[Any], queries: Codes) -> tuple[Doubles, Codes]:
     return np.arange(1, most) * apart, np.take_along_axis(near, order, axis=1)
 
 
-def p_value(spacing: Doubles, nearest: Codes, first: slice, then: slice) -> float:
+def p_of_spacings(spacing: Doubles, nearest: GroupCodes, first: slice, then: slice) -> float:
     """Return the one-sided p that the ``first`` spacings are no larger than those ``then``, on the
     mean over texts (m,). Those with one ``nearest`` neighbour (m,) depend on each other, and two
     that are each other's count once."""
@@ -117,7 +117,7 @@ def p_value(spacing: Doubles, nearest: Codes, first: slice, then: slice) -> floa
     return float(ndtr(-excess.mean() / error)) if error > 0 else 1.0
 
 
-def _last_close(spacing: Doubles) -> Codes:
+def _last_close(spacing: Doubles) -> GroupCodes:
     """Return after how many neighbours a text (m,) has a gap that independent ones hardly have."""
     usual = float(spacing[:, LARGEST + 1 :].mean())
     gap = spacing[:, :LARGEST] > -np.log(SURPRISE) * usual

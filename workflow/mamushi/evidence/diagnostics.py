@@ -21,7 +21,7 @@ BINS = 15
 
 
 @dataclass(frozen=True)
-class Scores:
+class SelectorScores:
     """Scores (n,) of one selector on one run, NaN of a retain example without one; ``fold`` (n,)
     in which an example was held out, None without folds."""
 
@@ -42,7 +42,7 @@ class Scores:
         return [held for held in rows if 0 < (self.forget & held).sum() < held.sum()]
 
 
-def read_scores(path: str | Path) -> Scores:
+def read_scores(path: str | Path) -> SelectorScores:
     """Read the table ``scores`` of one selector. Raises ``UserError`` for a missing or damaged
     file."""
     table = read_table(path, schemas.SCORES, ["id", "domain", "score", "fold"])
@@ -50,10 +50,12 @@ def read_scores(path: str | Path) -> Scores:
     forget = np.asarray(domain == FORGET, dtype=np.bool_)
     score = np.asarray(table["score"].to_numpy(), dtype=np.float64)
     fold = None if table["fold"].null_count else table["fold"].to_numpy().astype(np.int64)
-    return Scores(score, forget, fold)
+    return SelectorScores(score, forget, fold)
 
 
-def diagnose(scores: Scores, texts: Calibrated | None = None) -> dict[str, float | int | None]:
+def diagnose(
+    scores: SelectorScores, texts: Calibrated | None = None
+) -> dict[str, float | int | None]:
     """Return a row of the table ``diagnostics`` but for the run and the selector; None where a
     number is not defined. ``texts`` say by what groups intervals are made."""
     forget, retain = scores.score[scores.forget], scores.score[~scores.forget]
@@ -111,12 +113,12 @@ def fisher(forget: Doubles, retain: Doubles) -> float | None:
     return float((mu1 - mu2) / spread) if spread else None
 
 
-def fold_areas(scores: Scores) -> list[float]:
+def fold_areas(scores: SelectorScores) -> list[float]:
     """Return the AUC within each fold that holds both domains, by the fold's number."""
     return [auc(scores.score[held], scores.forget[held]) for held in scores.folds()]
 
 
-def fold_offset(scores: Scores) -> float | None:
+def fold_offset(scores: SelectorScores) -> float | None:
     """Return the largest difference between the levels of two folds, in the unit of the score.
 
     The level of a fold is ``crossfit.middle``, halfway between its class means: it moves when all

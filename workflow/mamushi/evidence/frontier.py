@@ -106,7 +106,7 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class RemovalOrder:
     """The order in which a selector removes, apart from any estimate of the ratio.
 
     ``first`` (n1,): places in the forget sample, first to go first. ``region`` is there for a
@@ -119,8 +119,8 @@ class Ranking:
     region: Region | None
 
 
-def ranking(score1: Array, rank1: Array, score2: Array, by_chance: bool) -> Ranking:
-    """Return the ``Ranking`` by scores (n1,), (n2,) and ranks 1 to n1; NaN for no score.
+def removal_order(score1: Array, rank1: Array, score2: Array, by_chance: bool) -> RemovalOrder:
+    """Return the ``RemovalOrder`` by scores (n1,), (n2,) and ranks 1 to n1; NaN for no score.
 
     An order that is not that of the scores has no threshold, and so nothing to say of the retain
     domain.
@@ -128,18 +128,18 @@ def ranking(score1: Array, rank1: Array, score2: Array, by_chance: bool) -> Rank
     first = np.argsort(rank1, kind="stable").astype(np.int64)
     falling = -score1[first]
     if by_chance or np.isnan(score2).any() or (np.diff(falling) < 0).any():
-        return Ranking(first, by_chance, None)
+        return RemovalOrder(first, by_chance, None)
     order = np.argsort(-score2, kind="stable").astype(np.int64)
     bounds = [
         np.searchsorted(values, falling, side=side)
         for values in (falling, -score2[order])
         for side in ("left", "right")
     ]
-    return Ranking(first, by_chance, Region(order, score1[first], score2[order], *bounds))
+    return RemovalOrder(first, by_chance, Region(order, score1[first], score2[order], *bounds))
 
 
 class Frontier:
-    """Removal and preservation of one ``Ranking`` at any counts, for one estimate of the ratio.
+    """Removal and preservation of one ``RemovalOrder`` at any counts, by one estimated ratio.
 
     By Lemma "decomposition" both are constants of the budget and a sum over the removed examples.
     ``l1`` (n1,) and ``l2`` (n2,) are the log ratios of the samples, and ``lost`` is tau^2.
@@ -151,7 +151,9 @@ class Frontier:
     the quotient makes the curve end where every other does. By chance it is a share.
     """
 
-    def __init__(self, ranks: Ranking, l1: Array, l2: Array, pi1: float, lost: float = 0.0) -> None:
+    def __init__(
+        self, ranks: RemovalOrder, l1: Array, l2: Array, pi1: float, lost: float = 0.0
+    ) -> None:
         self.ranks, self.l1, self.l2, self.pi1, self.lost = ranks, l1, l2, pi1, lost
         pi2 = np.log1p(-pi1)
         self.whole1 = spread(lambda u: np.logaddexp(np.log(pi1), pi2 - u), l1, lost, 1)
@@ -160,7 +162,7 @@ class Frontier:
         self.loss = spread(lambda u: psi(u, pi1), l1, lost, 1)[ranks.first]
         self.harm = spread(lambda u: phi(u, pi1), l2, lost, -1)
 
-    def reranked(self, ranks: Ranking) -> Frontier:
+    def reranked(self, ranks: RemovalOrder) -> Frontier:
         """Return the frontier of another ranking of the same sample."""
         frontier = copy(self)
         back = np.empty_like(self.ranks.first)
@@ -187,10 +189,10 @@ class Frontier:
         level = np.log1p(-self.pi1 * budget)
         if self.ranks.by_chance:
             forget_terms = spread(
-                lambda u: by_chance(u, u, self.pi1, budget)[0], self.l1, self.lost, 1
+                lambda u: mixtures_by_chance(u, u, self.pi1, budget)[0], self.l1, self.lost, 1
             )
             retain_terms = spread(
-                lambda u: by_chance(u, u, self.pi1, budget)[1], self.l2, self.lost, -1
+                lambda u: mixtures_by_chance(u, u, self.pi1, budget)[1], self.l2, self.lost, -1
             )
             return level - forget_terms @ w1 / n1, level - retain_terms @ w2 / n2
         ordered = w1[self.ranks.first]
@@ -221,7 +223,7 @@ class Frontier:
         return np.where(counts <= 0, 0.0, np.where(counts >= n1, total, sums))
 
 
-def by_chance(l1: Array, l2: Array, pi1: float, budget: Array) -> tuple[Array, Array]:
+def mixtures_by_chance(l1: Array, l2: Array, pi1: float, budget: Array) -> tuple[Array, Array]:
     """Return log( pi1 (1 - b) + pi2 e^-l1 ) (B, n1) and log( pi1 (1 - b) e^l2 + pi2 ) (B, n2)."""
     forget = _log(pi1 * (1 - budget))[:, None]
     retain = np.log1p(-pi1)
@@ -238,9 +240,9 @@ def _log(x: Array) -> Array:
         return np.log(x)
 
 
-def ranking_of(scores: pa.Table, by_chance: bool) -> Ranking:
+def ranking_of(scores: pa.Table, by_chance: bool) -> RemovalOrder:
     """Return the ranking in a table ``scores``."""
     forget = np.asarray(pc.equal(scores["domain"], FORGET))
     score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
     rank = np.asarray(scores["rank"].to_numpy(), dtype=np.float64)
-    return ranking(score[forget], rank[forget], score[~forget], by_chance)
+    return removal_order(score[forget], rank[forget], score[~forget], by_chance)

@@ -24,9 +24,9 @@ from mamushi.selection import pool as pools
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.pool import Pool
 
-Columns = Mapping[str, NDArray[np.floating[Any]] | NDArray[np.integer[Any]]]
+_Columns = Mapping[str, NDArray[np.floating[Any]] | NDArray[np.integer[Any]]]
 
-EXACT = 1024
+EXACT_ROWS = 1024
 """Rows up to which the rows are decomposed; of more, their d x d products."""
 
 NO_VARIANCE = 1e-6
@@ -114,7 +114,7 @@ def domain(pool: Pool, name: str) -> Domain:
     return Domain(name, pool.embeddings, positions, total / len(positions))
 
 
-def spectrum(rows: Domain, components: int, exact: int = EXACT) -> Spectrum:
+def spectrum(rows: Domain, components: int, exact: int = EXACT_ROWS) -> Spectrum:
     """Return the truncated SVD of the rows X (n, d): at most ``components`` components, and never
     one that holds no variance, so at most the rank of X.
 
@@ -146,7 +146,7 @@ def spectrum(rows: Domain, components: int, exact: int = EXACT) -> Spectrum:
     return Spectrum(values[: vectors.shape[1]], vectors, variance, n)
 
 
-def geometry(pool: Pool, components: int, exact: int = EXACT) -> dict[str, Any]:
+def geometry_columns(pool: Pool, components: int, exact: int = EXACT_ROWS) -> dict[str, Any]:
     """Return the columns of the table ``geometry`` but for the run, each (K,), for k = 1..K.
 
     K is ``components``, or less where a domain has fewer dimensions of its own: K <= min(n1 - 1,
@@ -220,7 +220,7 @@ def reaches(cumulative: NDArray[np.floating[Any]], share: float) -> int:
     return min(int(np.searchsorted(cumulative, share)), len(cumulative) - 1) + 1
 
 
-def summary(columns: Columns) -> dict[str, float | int | None]:
+def geometry_summary(columns: _Columns) -> dict[str, float | int | None]:
     """Return the numbers that the paper quotes, from the columns of ``geometry``; None where there
     are fewer components.
 

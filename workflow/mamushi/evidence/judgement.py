@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.evidence.confounds import Texts, confounds
+from mamushi.evidence.confounds import TextProperties, confound_rows
 from mamushi.evidence.verdict import STRONG, WEAK, auc_interval, strength
 from mamushi.io.tables import FORGET
-from mamushi.selection.refits import WHOLE, Refit
+from mamushi.selection.refits import WHOLE_REFIT, Refit
 
 TAKE, CHECK, REFUSE, COMPARISON, UNKNOWN = "take", "check", "refuse", "comparison", "unknown"
-ADVICE = {
+ADVICE_WORDS = {
     TAKE: "act on it",
     CHECK: "check the list before deleting",
     REFUSE: "do not delete by this",
@@ -27,7 +27,7 @@ ADVICE = {
 
 FOLLOWED = 0.3
 """The end of an interval, on a scale from -1 to 1, beyond which a score follows something else."""
-NAMED = 3
+MOST_NAMED = 3
 """Most of what a score follows that is named, the closest first."""
 MOST_RETAIN = 0.5
 """The bound on the share of retain-like texts above which a list is to be checked."""
@@ -47,7 +47,7 @@ def leading(lists: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
     return sorted(lists, key=place)
 
 
-def separation(scores: pa.Table, refits: Sequence[Refit], texts: Texts) -> dict[str, Any]:
+def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties) -> dict[str, Any]:
     """Return how well ``scores`` tell the domains apart, by themselves: ``auc`` with its interval,
     by the groups of ``texts`` and over ``refits``; the same of texts of one length; and
     what the scores ``follow`` within the forget domain. Null where retain texts have no score."""
@@ -55,9 +55,9 @@ def separation(scores: pa.Table, refits: Sequence[Refit], texts: Texts) -> dict[
     forget = np.asarray(scores["rank"].is_valid())
     nothing = dict.fromkeys(("auc", "auc_low", "auc_high", "matched", "matched_low"))
     separates: dict[str, Any] = {**nothing, "follows": []}
-    rows = confounds(score, forget, texts, cross_fitted=scores["fold"].null_count == 0)
+    rows = confound_rows(score, forget, texts, cross_fitted=scores["fold"].null_count == 0)
     if not np.isnan(score).any():
-        whole = [scored.scores for part, _, scored in refits if part == WHOLE]
+        whole = [scored.scores for part, _, scored in refits if part == WHOLE_REFIT]
         ends = auc_interval(score, forget, whole, texts.groups)
         separates |= dict(zip(("auc", "auc_low", "auc_high"), ends, strict=True))
         (row,) = [row for row in rows if row["measure"] == "auc_matched"]
@@ -65,7 +65,7 @@ def separation(scores: pa.Table, refits: Sequence[Refit], texts: Texts) -> dict[
     near = [(_beyond(row), row) for row in rows if row["domain"] == FORGET and row["apart"]]
     near = sorted((pair for pair in near if pair[0] >= FOLLOWED), key=lambda pair: -pair[0])
     keys = ("confound", "value", "measure", "estimate")
-    separates["follows"] = [{key: row[key] for key in keys} for _, row in near[:NAMED]]
+    separates["follows"] = [{key: row[key] for key in keys} for _, row in near[:MOST_NAMED]]
     return separates
 
 
@@ -77,7 +77,7 @@ def _beyond(row: Mapping[str, Any]) -> float:
     return float(min(map(abs, ends)))
 
 
-def judge(
+def judge_list(
     separates: Mapping[str, Any],
     removed: int,
     at_budget: Mapping[str, Any],
@@ -89,7 +89,7 @@ def judge(
     unit: str = "texts",
     holds: str | None = None,
 ) -> dict[str, Any]:
-    """Return what to do with a list of ``removed`` texts, as a key of ``ADVICE`` and in words.
+    """Return what to do with a list of ``removed`` texts: a key of ``ADVICE_WORDS``, and words.
 
     ``separates`` is its ``separation``, ``at_budget`` has the number of rankings and the toss-ups,
     ``also_retain`` the share and its bound. ``compared`` says why it is a comparison, ``reason``
@@ -104,7 +104,7 @@ def judge(
     elif reason is not None or separates["auc_low"] < WEAK:
         act = REFUSE
     listed = f"{reason}; {listed}" if reason else listed
-    words = f"{ADVICE[act]}: {ranking}; {listed}"
+    words = f"{ADVICE_WORDS[act]}: {ranking}; {listed}"
     if compared is not None:
         act, words = COMPARISON, ranking
     return {"act": act, "ranking": ranking, "list": listed, "words": words}
@@ -142,7 +142,7 @@ def ranking_words(
 ) -> str:
     """Return what is known of a ranking, whatever the budget."""
     if compared is not None:
-        return f"{ADVICE[COMPARISON]}: {compared}"
+        return f"{ADVICE_WORDS[COMPARISON]}: {compared}"
     if separates["auc"] is None:
         return "the ranking has no score for retain texts, so it has no AUC"
     words = f"{strength(separates['auc_low'])} separation, AUC {_interval(separates)}"

@@ -12,18 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.groups import Codes
+from mamushi.data.groups import GroupCodes
 from mamushi.errors import UserError
-from mamushi.evidence.calibration import Scores
+from mamushi.evidence.calibration import RatioScores
 from mamushi.evidence.frontier import Frontier, ranking_of
-from mamushi.evidence.judgement import judge
-from mamushi.evidence.verdict import Texts, checks, dependence, share_bound, verdict
+from mamushi.evidence.judgement import judge_list
+from mamushi.evidence.verdict import Dependence, dependence, judge_scores, ratio_checks, share_bound
 from mamushi.io import schemas
 from mamushi.io.paths import beta as written
 from mamushi.io.tables import FORGET, read_metadata, read_table
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.pool import Pool
-from mamushi.selection.removals import digest, removals
+from mamushi.selection.removals import digest_of_ids, removal_list
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Calibrated:
     withheld: str | None = None
     texts: Mapping[str, Any] = field(default_factory=dict)
 
-    def codes(self, name: str) -> Codes | None:
+    def codes(self, name: str) -> GroupCodes | None:
         """Return the codes (n,) of ``group`` or ``close_group``; None without any."""
         column = self.table[name]
         return None if column.null_count else column.to_numpy().astype(np.int64)
@@ -58,9 +58,9 @@ def _calibrated(table: pa.Table, lost: float, by: str, verdict: Mapping[str, Any
     return Calibrated(table, lost, by, *verdict_fields)
 
 
-def calibrate(
+def calibrate_pool(
     table: pa.Table,
-    ratio: tuple[Scores, Sequence[Doubles]],
+    ratio: tuple[RatioScores, Sequence[Doubles]],
     pool: Pool,
     by: str,
     resamples: int,
@@ -70,12 +70,12 @@ def calibrate(
 ) -> tuple[Calibrated, dict[str, Any], list[dict[str, Any]]]:
     """Estimate the log-density ratio of every text of ``pool`` from the scores ``table`` of the
     selector ``by``, of which ``ratio`` is what ``ratio_of`` says. Return it with the verdict, and
-    the rows of ``checks``."""
+    the rows of ``ratio_checks``."""
     scores, whole = replace(ratio[0], groups=pool.groups), ratio[1]
     estimate = scores.estimate()
-    checked = checks(scores, estimate, resamples, seed)
+    checked = ratio_checks(scores, estimate, resamples, seed)
     texts, close = dependence(scores, whole, pool.embeddings)
-    judged = verdict(scores, whole, checked, texts, refitted=refitted).as_json()
+    judged = judge_scores(scores, whole, checked, texts, refitted=refitted).as_json()
     columns = {
         **{name: table[name] for name in ("id", "domain", "score")},
         "log_ratio": pa.array(estimate.log_ratio),
@@ -98,7 +98,7 @@ def _expected(curve: Frontier, k: int) -> dict[str, float]:
     return {"removal": float(removed[0]), "preservation": float(preserved[0])}
 
 
-def _also_retain(scores: pa.Table, k: int, groups: Codes | None) -> dict[str, float | None]:
+def _also_retain(scores: pa.Table, k: int, groups: GroupCodes | None) -> dict[str, float | None]:
     """Return ``share_bound`` of the first ``k`` examples; null where the retain texts have no
     score, or where the ranking is not by the score."""
     region = ranking_of(scores, by_chance=False).region
@@ -147,7 +147,7 @@ def manifest(
     if not scores["id"].equals(ratio.table["id"]):
         problem = "the scores and those that estimate the log-density ratio hold other examples"
         raise UserError(problem, do="delete both and score again")
-    listed = removals(scores, duplicates, k)
+    listed = removal_list(scores, duplicates, k)
     forget = _forget(scores)
     n1, log_ratio = int(forget.sum()), ratio.table["log_ratio"].to_numpy()
     domains = log_ratio[forget], log_ratio[~forget]
@@ -164,7 +164,7 @@ def manifest(
         "copies": sum(map(len, listed["copies"].to_pylist())),
         "cross_posts": duplicates["kept_id"].null_count,
         "threshold": float(listed["score"][-1].as_py()) if k else None,
-        "ids_sha256": digest(listed["id"].to_pylist()),
+        "ids_sha256": digest_of_ids(listed["id"].to_pylist()),
         "ids_sha256_of": "the ids by rank, without copies, in UTF-8, each followed by a newline",
         "verdict": judged.pop("words"),
         "judgement": judged,
@@ -192,12 +192,12 @@ def _judged(
     seen = dict(ratio.texts)
     if not is_own_ratio:
         seen |= dict.fromkeys(("auc_low", "auc_high"))
-    return judge(
+    return judge_list(
         ranked.separates,
         k,
         ranked.listed,
         also_retain,
         compared=ranked.compared,
         reason=ratio.reason if is_own_ratio else None,
-        texts=Texts(**seen).words() if seen else "",
+        texts=Dependence(**seen).words() if seen else "",
     )

@@ -23,10 +23,10 @@ from mamushi.io.domains import FORGET
 from mamushi.lm.tokens import TokenSet
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.folds import stratified_folds
-from mamushi.selection.removals import count
-from mamushi.selection.unigram import counts, nll, vocabulary
+from mamushi.selection.removals import list_size
+from mamushi.selection.unigram import nll, token_counts, vocabulary
 
-FOLDS = 5
+PROXY_FOLDS = 5
 HALF_WIDTH = 0.15
 """At least 95% of the budgets that retraining needed for a share of the gap were so near to the
 predicted one, 222 of 226 for the half (studies/predicted)."""
@@ -53,15 +53,15 @@ class Proxy:
         every, size = np.ones(len(texts), dtype=bool), vocabulary(texts, *([held] if held else []))
         if held is not None:
             fold = np.full(len(texts), -1)
-            self.read = [counts(held, np.ones(len(held), dtype=bool), size)]
+            self.read = [token_counts(held, np.ones(len(held), dtype=bool), size)]
         else:
             try:
-                fold = stratified_folds(self.forget, FOLDS, 0, groups).astype(np.int64)
+                fold = stratified_folds(self.forget, PROXY_FOLDS, 0, groups).astype(np.int64)
             except UserError as few:
                 raise NoPrediction(few.problem) from None
-            self.read = [counts(texts, fold == part, size) for part in range(FOLDS)]
+            self.read = [token_counts(texts, fold == part, size) for part in range(PROXY_FOLDS)]
         self.fold = np.repeat(fold, texts.lengths)
-        whole = counts(texts, every, size)
+        whole = token_counts(texts, every, size)
         of_folds = [whole - read * (held is None) for read in self.read]
         self.full = [of_fold.sum(axis=0) for of_fold in of_folds]
         self.start, gold = self._nll(self.full), self._nll([of_fold[1] for of_fold in of_folds])
@@ -107,7 +107,7 @@ def predictions(
     if "rank" in ranking.column_names:
         first = ranking.filter(pc.is_valid(ranking["rank"])).sort_by("rank")
         parts = [proxy.positions([place[name]]) for name in first["id"].to_pylist()]
-        ends = [count(beta, len(parts)) for beta in budgets]
+        ends = [list_size(beta, len(parts)) for beta in budgets]
         cuts = np.cumsum([0, *map(len, parts)])[ends]
         order = np.concatenate([np.empty(0, np.int64), *parts])
     else:
@@ -116,7 +116,7 @@ def predictions(
         every = np.concatenate([proxy.positions([row])[1:] for row in rows])
         score = pc.list_flatten(ranking["score"]).to_numpy()
         order = every[np.argsort(-score, kind="stable")][: int((score > 0).sum())]
-        ends = [count(beta, len(every)) for beta in budgets]
+        ends = [list_size(beta, len(every)) for beta in budgets]
         cuts = np.minimum(ends, len(order))
     steps = (order[a:b] for a, b in pairwise([0, *cuts.tolist()]))
     for beta, removed, (recovered, _) in zip(budgets, ends, proxy.curve(steps), strict=True):

@@ -19,14 +19,14 @@ from mamushi.io import digests, paths, schemas
 from mamushi.io.tables import read_groups, read_metadata, read_table
 from mamushi.selection.refits import of_table
 
-ENDS = 10
+_ENDS = 10
 EXCERPT = 300
 FIRST, AROUND = 5, 2
 """Texts that go first, and on either side of the end of a list, where few are shown."""
 
 
 @dataclass(frozen=True)
-class Ranking:
+class SelectorRanking:
     """A selector's ranking of n1 forget examples, first to go first: ``ids`` and ``scores`` (n1,).
 
     ``refit_ranks`` (R, n1) are their ranks in the refits, ``verdict`` says in words what the
@@ -58,22 +58,27 @@ def is_earlier(root: Path, names: Mapping[str, str | int], inputs: Mapping[str, 
     return True
 
 
-def read_ranking(path: str | Path, refits: str | Path | None = None, **attributes: Any) -> Ranking:
-    """Read the ranking in a table ``scores``, with those in its table ``refits`` and with
-    further ``attributes`` of a ``Ranking``. Raises ``UserError`` for a missing or damaged file."""
+def read_ranking(
+    path: str | Path, refits: str | Path | None = None, **attributes: Any
+) -> SelectorRanking:
+    """Read the ranking in a table ``scores``, and the ranks in its table ``refits``.
+
+    ``attributes`` are further ones of the ``SelectorRanking``. Raises ``UserError`` for a missing
+    or damaged file.
+    """
     table = read_table(path, schemas.SCORES, ["id", "score", "rank"])
     table = table.filter(table["rank"].is_valid()).sort_by("rank")
     scores = np.asarray(table["score"].to_numpy(), dtype=np.float64)
     ids = table["id"].to_pylist()
     if refits is None:
-        return Ranking(ids, scores, **attributes)
+        return SelectorRanking(ids, scores, **attributes)
     made_again = of_table(read_table(refits, schemas.REFITS))
     of, ranks = rankings(read_table(path, schemas.SCORES), made_again)
     place = {name: position for position, name in enumerate(of)}
-    return Ranking(ids, scores, ranks[1:, [place[name] for name in ids]], **attributes)
+    return SelectorRanking(ids, scores, ranks[1:, [place[name] for name in ids]], **attributes)
 
 
-def texts_of(examples: str | Path, ids: Sequence[str]) -> list[str]:
+def read_texts_of(examples: str | Path, ids: Sequence[str]) -> list[str]:
     """Read the texts of ``ids``, in their order, as they are.
 
     Raises ``UserError`` for an id that the table ``examples`` lacks.
@@ -111,7 +116,7 @@ def glimpse(
     return top, [p for p in range(removed - around, removed + around) if len(top) <= p < total]
 
 
-def ends(ranking: Ranking, places: int = ENDS) -> list[dict[str, Any]]:
+def ends(ranking: SelectorRanking, places: int = _ENDS) -> list[dict[str, Any]]:
     """Return the first and the last ``places`` of a ranking: ``end, place, rank, score, id``. No
     example is at both ends; place 1 of the bottom is the last rank."""
     n = len(ranking.ids)

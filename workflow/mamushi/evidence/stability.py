@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from mamushi.io.domains import FORGET
 from mamushi.io.paths import beta as written
 from mamushi.selection.metrics import spearman
-from mamushi.selection.refits import WHOLE, Refit
-from mamushi.selection.removals import count
+from mamushi.selection.refits import WHOLE_REFIT, Refit
+from mamushi.selection.removals import list_size
 
 
 def rankings(scores: pa.Table, refits: Iterable[Refit]) -> tuple[list[str], NDArray[np.int64]]:
@@ -35,14 +35,14 @@ def rankings(scores: pa.Table, refits: Iterable[Refit]) -> tuple[list[str], NDAr
         is_copy = pc.and_(pc.equal(scores["domain"], FORGET), pc.equal(scores["posterior"], 1.0))
         certain = np.asarray(is_copy)[forget]
     for part, _, scored in refits:
-        if part == WHOLE:
+        if part == WHOLE_REFIT:
             # Highest score first, ties by id.
             order = np.lexsort((ids, -scored.scores[forget], ~certain))
             ranks.append(np.argsort(order) + 1)
     return ids.tolist(), np.stack(ranks)
 
 
-def stability(
+def stability_columns(
     ids: Sequence[str], ranks: NDArray[np.int64], budgets: Sequence[float]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the columns of the table ``stability`` from ``rankings``, and a summary of them.
@@ -62,7 +62,7 @@ def stability(
     if defined:
         summary["spearman"] = {"mean": float(np.mean(defined)), "least": min(defined)}
     for beta in budgets:
-        k = count(beta, n1)
+        k = list_size(beta, n1)
         listed = ranks <= k
         frequency = listed.mean(axis=0)
         columns["id"] += [ids[i] for i in first]

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.evidence.geometry import summary
+from mamushi.evidence.geometry import geometry_summary
 from mamushi.io import paths
 from mamushi.io.schemas import Table
 from mamushi.io.tables import read_table
 
-Row = Mapping[str, Any]
+_Row = Mapping[str, Any]
 
 
-def joined(
+def joined_table(
     kind: Table, pattern: str, cells: Iterable[Mapping[str, Any]], root: str | Path
 ) -> pa.Table:
     """Return the table of all cells, from the file that each has at ``pattern``, in their order.
@@ -40,10 +40,11 @@ def joined(
 SCORES_SETTING = "Jigsaw, Gemma-2-2B"
 GEOMETRY_SETTING = "Llama-3.1-8B, Jigsaw"
 
-Number = tuple[str, float, str]
-"""A quantity, its number as printed, and a column of ``diagnostics`` or key of ``summary``."""
+PaperNumber = tuple[str, float, str]
+"""A quantity, its number as printed, and its column of ``diagnostics`` or key of
+``geometry_summary``."""
 
-SCORES: tuple[Number, ...] = (
+PAPER_SCORES: tuple[PaperNumber, ...] = (
     ("Fisher discriminability D_F", 2.53, "fisher"),
     ("AUC, pooled", 0.970, "auc"),
     ("AUC over folds, mean", 0.971, "auc_fold_mean"),
@@ -60,7 +61,7 @@ SCORES: tuple[Number, ...] = (
 )
 """Section "Training Diagnostics"."""
 
-GEOMETRY: tuple[Number, ...] = (
+PAPER_GEOMETRY: tuple[PaperNumber, ...] = (
     ("variance of the top 50 components, forget", 0.47, "variance_forget_50"),
     ("variance of the top 50 components, retain", 0.40, "variance_retain_50"),
     ("components with 90% of the discriminative power", 28, "power_90"),
@@ -91,7 +92,7 @@ RUNTIMES: Mapping[str, float] = {
 
 
 def paper_rows(
-    diagnostics: Iterable[Row], geometry: Iterable[Row], runtime: Iterable[Row], selector: str
+    diagnostics: Iterable[_Row], geometry: Iterable[_Row], runtime: Iterable[_Row], selector: str
 ) -> list[dict[str, Any]]:
     """Return the rows of the table ``paper``: what the paper prints beside what each run has.
 
@@ -102,14 +103,14 @@ def paper_rows(
     for row in diagnostics:
         if row["selector"] == selector:
             ours = {**row, "forget_iqr": row["forget_q75"] - row["forget_q25"]}
-            rows += _compared(SCORES, SCORES_SETTING, row, ours)
-    runs: dict[tuple[str, str, int], list[Row]] = {}
+            rows += _compared(PAPER_SCORES, SCORES_SETTING, row, ours)
+    runs: dict[tuple[str, str, int], list[_Row]] = {}
     for row in geometry:
         runs.setdefault((row["dataset"], row["model"], row["seed"]), []).append(row)
     for rows_by_k in runs.values():
         rows_by_k.sort(key=lambda row: int(row["k"]))
         columns = {key: np.array([row[key] for row in rows_by_k]) for key in rows_by_k[0]}
-        rows += _compared(GEOMETRY, GEOMETRY_SETTING, rows_by_k[0], summary(columns))
+        rows += _compared(PAPER_GEOMETRY, GEOMETRY_SETTING, rows_by_k[0], geometry_summary(columns))
     for row in runtime:
         if (name := row["selector"]) in RUNTIMES:
             number = (f"selection by {name}, seconds", RUNTIMES[name], "wall_seconds")
@@ -118,7 +119,7 @@ def paper_rows(
 
 
 def _compared(
-    numbers: Iterable[Number], setting: str, run: Row, ours: Mapping[str, Any]
+    numbers: Iterable[PaperNumber], setting: str, run: _Row, ours: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     return [
         {

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mamushi.data.groups import Codes, independent
+from mamushi.data.groups import GroupCodes, independent
 from mamushi.evidence.bootstrap import LEVELS, few_groups, resample
-from mamushi.evidence.calibration import Estimate, Scores, logistic
+from mamushi.evidence.calibration import RatioEstimate, RatioScores, fit_logistic
 from mamushi.evidence.dependence import close_texts
 from mamushi.evidence.frontier import Array, phi, psi
 from mamushi.selection.arrays import Doubles, Mask
@@ -48,7 +48,7 @@ NOT_REFITTED = (
 
 
 @dataclass(frozen=True)
-class Texts:
+class Dependence:
     """How texts depend on each other: the number of their ``groups``, of one text or more, or,
     without groups, how many of the texts that were ``looked_at`` are too ``close`` to a neighbour,
     and whether these are more than by chance (``dependent``); ``auc_low`` and
@@ -91,7 +91,7 @@ class Verdict:
     auc_high: float
     kept: float
     reason: str | None
-    texts: Texts | None = None
+    texts: Dependence | None = None
     refitted: bool = True
 
     def as_json(self) -> dict[str, Any]:
@@ -108,31 +108,34 @@ class Verdict:
 
 
 def dependence(
-    scores: Scores, refits: Sequence[Doubles], embeddings: Array
-) -> tuple[Texts, Codes | None]:
+    scores: RatioScores, refits: Sequence[Doubles], embeddings: Array
+) -> tuple[Dependence, GroupCodes | None]:
     """Say by what groups texts depend on each other, or look for it in ``embeddings`` (n, d): then
     also the codes (n,) of the groups of close texts, if there are more than by chance."""
     if scores.groups is not None and clusters_of(scores.groups, scores.forget):
-        return Texts(groups=len(np.unique(scores.groups))), None
+        return Dependence(groups=len(np.unique(scores.groups))), None
     seen = close_texts(embeddings, scores.forget)
-    texts = Texts(None, seen.looked_at, seen.texts, seen.dependent)
+    texts = Dependence(None, seen.looked_at, seen.texts, seen.dependent)
     if not seen.dependent or seen.groups is None:
         return texts, None
     _, low, high = auc_interval(scores.score, scores.forget, refits, seen.groups)
     return replace(texts, auc_low=low, auc_high=high), seen.groups
 
 
-def verdict(
-    scores: Scores,
+def judge_scores(
+    scores: RatioScores,
     refits: Sequence[Doubles],
     checked: Iterable[dict[str, Any]],
-    texts: Texts | None = None,
+    texts: Dependence | None = None,
     *,
     refitted: bool = True,
 ) -> Verdict:
-    """Judge ``scores``, of which ``refits`` (n,) are others with other seeds, ``checked`` the rows
-    of ``checks``, and ``texts`` what ``dependence`` says. Not ``refitted`` at all, also not on
-    halves of the texts, nothing says what the scores have lost."""
+    """Judge whether a budget can rest on ``scores``.
+
+    ``refits`` (n,) are the scores of other seeds, ``checked`` the rows of ``ratio_checks``, and
+    ``texts`` the result of ``dependence``. Where nothing was ``refitted``, not on halves of the
+    texts either, it is unknown what the scores have lost.
+    """
     value, low, high = auc_interval(scores.score, scores.forget, refits, scores.groups)
     kept = scores.kept()
     seen = f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
@@ -155,7 +158,7 @@ def verdict(
 
 
 def auc_interval(
-    score: Doubles, forget: Mask, refits: Sequence[Doubles] = (), groups: Codes | None = None
+    score: Doubles, forget: Mask, refits: Sequence[Doubles] = (), groups: GroupCodes | None = None
 ) -> tuple[float, float, float]:
     """Return the AUC of cross-fitted scores, with a 95% interval for a ranking by all texts.
 
@@ -175,7 +178,9 @@ def auc_interval(
     return value, max(value - error, 0.0), min(value + error, 1.0)
 
 
-def checks(scores: Scores, estimate: Estimate, resamples: int, seed: int) -> list[dict[str, Any]]:
+def ratio_checks(
+    scores: RatioScores, estimate: RatioEstimate, resamples: int, seed: int
+) -> list[dict[str, Any]]:
     """Check what holds of a log density ratio l: ``check, value, low, high, expected, holds``.
 
     The slope and intercept of a logistic regression of the domain on l, and E_p1[psi(l)] /
@@ -188,7 +193,7 @@ def checks(scores: Scores, estimate: Estimate, resamples: int, seed: int) -> lis
     def measured(weights: Doubles) -> list[float]:
         forget_weights, retain_weights = weights * forget, weights * ~forget
         n1, n2 = forget_weights.sum(), retain_weights.sum()
-        coefficients = logistic(design, forget.astype(np.float64), weights, np.full(2, 1e-6))
+        coefficients = fit_logistic(design, forget.astype(np.float64), weights, np.full(2, 1e-6))
         return [
             float(coefficients[1]),
             float(coefficients[0] - np.log(n1) + np.log(n2)),
@@ -219,7 +224,7 @@ CHECKS = {"slope": 1.0, "intercept": 0.0, "psi_over_phi": 1.0}
 
 
 def share_bound(
-    score2: Array, threshold: float, budget: float, groups2: Codes | None = None
+    score2: Array, threshold: float, budget: float, groups2: GroupCodes | None = None
 ) -> tuple[float, float]:
     """Return the share of a list that the retain domain would produce too, and its upper bound.
 

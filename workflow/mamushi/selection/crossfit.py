@@ -19,7 +19,7 @@ from mamushi.selection.statistics import standard_scale, sums
 
 # Set the seeds of other draws apart from those of the folds, whose numbers are small.
 REPEAT, HALF, SAMPLE = 2**32 - 1, 2**32 - 2, 2**32 - 6
-PART = 65536  # Rows that an estimator scores at a time.
+_PART = 65536  # Rows that an estimator scores at a time.
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Task:
 
     def scored(self, score: Callable[[NDArray[np.int64]], NDArray[Any]]) -> Doubles:
         """Score the rows ``held`` by ``score``, in parts of bounded size."""
-        parts = np.split(self.held, range(PART, len(self.held), PART))
+        parts = np.split(self.held, range(_PART, len(self.held), _PART))
         return np.concatenate([np.asarray(score(part), dtype=np.float64) for part in parts])
 
 

@@ -9,7 +9,7 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.data.groups import Codes, place_groups
+from mamushi.data.groups import GroupCodes, place_groups
 from mamushi.errors import UserError
 
 BLUR = 0.5
@@ -18,7 +18,7 @@ own."""
 
 
 def stratified_folds(
-    forget: NDArray[np.bool_], k: int, seed: int, groups: Codes | None = None
+    forget: NDArray[np.bool_], k: int, seed: int, groups: GroupCodes | None = None
 ) -> NDArray[np.int16]:
     """Draw the fold (n,) of every example; within a domain, sizes differ by at most 1, or
     by little more with ``groups`` (n,).
@@ -50,8 +50,8 @@ def held_out(
     forget: NDArray[np.bool_],
     share: float,
     rng: np.random.Generator,
-    groups: Codes | None = None,
-) -> tuple[Codes, Codes]:
+    groups: GroupCodes | None = None,
+) -> tuple[GroupCodes, GroupCodes]:
     """Draw positions of the rest, and of a stratified ``share``, at least one of a domain, or one
     of its ``groups`` (n,), in each. Raises ``UserError`` where the groups are too few for that."""
     if shared(groups):
@@ -72,17 +72,17 @@ def held_out(
     return np.sort(np.concatenate(rest)), np.sort(np.concatenate(held))
 
 
-def shared(groups: Codes | None) -> TypeGuard[Codes]:
+def shared(groups: GroupCodes | None) -> TypeGuard[GroupCodes]:
     """Tell whether two examples are of one group."""
     return groups is not None and len(np.unique(groups)) < len(groups)
 
 
 def by_group(
     forget: NDArray[np.bool_],
-    groups: Codes,
+    groups: GroupCodes,
     portions: NDArray[np.float64],
     rng: np.random.Generator,
-) -> Codes:
+) -> GroupCodes:
     """Draw the part (n,) of every example, one of a group, by the portions (p,) of each domain:
     ``place_groups``, and examples of no group where these leave some due."""
     part = place_groups(forget[:, None].astype(np.int64), groups, portions, rng, BLUR)
@@ -100,7 +100,12 @@ def by_group(
 
 
 def _check(
-    purpose: str, part: Codes, k: int, outside: int, forget: NDArray[np.bool_], groups: Codes
+    purpose: str,
+    part: GroupCodes,
+    k: int,
+    outside: int,
+    forget: NDArray[np.bool_],
+    groups: GroupCodes,
 ) -> None:
     """Raise ``UserError`` unless every part has groups of both domains, and so many ``outside``."""
     for name, domain in (("forget", forget), ("retain", ~forget)):

@@ -114,7 +114,7 @@ def _moments(x: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.fl
     return mean.astype(np.float32), scale.astype(np.float32)
 
 
-def ngrams(pool: Pool) -> list[sparse.csr_matrix]:
+def count_ngrams(pool: Pool) -> list[sparse.csr_matrix]:
     """Count the hashed n-grams of words, and of characters, in each text: (n, 2^BITS), float32."""
     if pool.texts is None:
         raise ValueError("a pool without texts")
@@ -140,7 +140,7 @@ def _readable(text: str) -> str:
     return spaced(text.lower())
 
 
-def words(pool: Pool) -> sparse.csr_matrix:
+def count_words(pool: Pool) -> sparse.csr_matrix:
     """Count the hashed words in each text: (n, 2^BITS), float32."""
     if pool.texts is None:
         raise ValueError("a pool without texts")

@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.data.groups import Codes
+from mamushi.data.groups import GroupCodes
 from mamushi.selection.pool import Pool, Scored
 
-Clusters = tuple[Codes, Codes]
+ClusterCodes = tuple[GroupCodes, GroupCodes]
 """Codes of the groups of forget and of retain texts."""
 
 NORMAL = 1.959963984540054
 """The 97.5% quantile of the standard normal distribution."""
-TWICE = 2.0
+DELONG_FACTOR = 2.0
 """Times DeLong's variance, which is that of fixed scores. A fold's scores were learned from the
 others: without a difference between the domains, a chance agreement of two folds counts twice."""
 
@@ -49,7 +49,7 @@ def placements(
     return above, below
 
 
-def clusters_of(groups: Codes | None, forget: NDArray[np.bool_]) -> Clusters | None:
+def clusters_of(groups: GroupCodes | None, forget: NDArray[np.bool_]) -> ClusterCodes | None:
     """Return the codes of the groups of forget texts (n1,) and of retain texts (n2,), for
     ``sampling_variance``; None where each text is a group of its own."""
     if groups is None or len(np.unique(groups)) == len(groups):
@@ -58,21 +58,23 @@ def clusters_of(groups: Codes | None, forget: NDArray[np.bool_]) -> Clusters | N
 
 
 def sampling_variance(
-    above: NDArray[np.float64], below: NDArray[np.float64], clusters: Clusters | None = None
+    above: NDArray[np.float64], below: NDArray[np.float64], clusters: ClusterCodes | None = None
 ) -> float:
     """Estimate the variance of an AUC, or of a difference of two on the same texts, from
-    ``placements`` or their differences: DeLong et al. (1988), times ``TWICE``.
+    ``placements`` or their differences: DeLong et al. (1988), times ``DELONG_FACTOR``.
 
     Between ``clusters``, which may hold texts of both domains, it is that of the sums over them
     (Obuchowski, 1997); infinite where a domain has one alone.
     """
     if clusters is None:
-        return TWICE * sum(float(np.var(x, ddof=1)) / len(x) for x in (above, below) if len(x) > 1)
-    return TWICE * float((influence(above, below, clusters) ** 2).sum())
+        return DELONG_FACTOR * sum(
+            float(np.var(x, ddof=1)) / len(x) for x in (above, below) if len(x) > 1
+        )
+    return DELONG_FACTOR * float((influence(above, below, clusters) ** 2).sum())
 
 
 def influence(
-    above: NDArray[np.float64], below: NDArray[np.float64], clusters: Clusters
+    above: NDArray[np.float64], below: NDArray[np.float64], clusters: ClusterCodes
 ) -> NDArray[np.float64]:
     """Return what each cluster (c,) adds to the error of an AUC, its squares corrected for the
     number of clusters of each domain."""
@@ -87,7 +89,9 @@ def influence(
     return total
 
 
-def t_error(above: NDArray[np.float64], below: NDArray[np.float64], clusters: Clusters) -> float:
+def t_error(
+    above: NDArray[np.float64], below: NDArray[np.float64], clusters: ClusterCodes
+) -> float:
     """Return the errors from an estimate to an end of its 95% interval by clusters: Student's, with
     the degrees of freedom of Satterthwaite, so fewer where few clusters make the variance."""
     from scipy.special import stdtrit
@@ -138,7 +142,7 @@ def auc_difference(
     first: NDArray[np.floating[Any]],
     second: NDArray[np.floating[Any]],
     forget: NDArray[np.bool_],
-    groups: Codes | None = None,
+    groups: GroupCodes | None = None,
 ) -> tuple[float, float, float]:
     """Return the AUC of the ``first`` scores less that of the ``second`` ones of the same
     cross-fitted texts, with its 95% interval, by ``groups`` (n,) of texts if there are any."""

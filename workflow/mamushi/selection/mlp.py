@@ -35,7 +35,7 @@ from mamushi.running.threads import side_by_side
 from mamushi.selection.crossfit import Fit, Task
 from mamushi.selection.folds import balanced_weights, held_out
 
-Places = NDArray[np.int64]
+_Places = NDArray[np.int64]
 
 STACK = {"cuda": 16, "cpu": 1}  # Most networks that a device trains together.
 PREDICT = 4096  # Rows of a forward pass at a time when scoring.
@@ -50,12 +50,12 @@ def estimate_mlp(tasks: Sequence[Task], settings: Mapping[str, Any]) -> Iterator
     device = torch.device("cuda" if sees_gpu() else "cpu")
     # On a GPU, sums of bfloat16 products are float32 throughout, as they are on a CPU.
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-    features = Features(tasks, device, use_bf16(settings["precision"], device))
+    features = PoolFeatures(tasks, device, use_bf16(settings["precision"], device))
 
     def fit(group: Sequence[Task]) -> list[Fit]:
-        stack, details = train(features, group, settings)
+        stack, details = train_networks(features, group, settings)
         return [
-            (predict(stack, i, features, task.held), detail)
+            (network_logits(stack, i, features, task.held), detail)
             for i, (task, detail) in enumerate(zip(group, details, strict=True))
         ]
 
@@ -65,7 +65,7 @@ def estimate_mlp(tasks: Sequence[Task], settings: Mapping[str, Any]) -> Iterator
         yield from fits
 
 
-class Features:
+class PoolFeatures:
     """The embeddings (n, d) that ``tasks`` share, on the device, standardised by common statistics.
 
     Training reads them in bfloat16 with ``bf16``, else in float32; scoring always in float32.
@@ -236,13 +236,13 @@ class Split:
         )
         self.size = min(settings["batch_size"], len(self.fitted))
 
-    def epoch(self) -> list[Places]:
+    def epoch(self) -> list[_Places]:
         """Return places among the training rows, in batches, in a new order."""
         order = self.rng.permutation(self.fitted)
         return [order[start : start + self.size] for start in range(0, len(order), self.size)]
 
 
-class Batch:
+class StackBatch:
     """Some rows each of ``which`` networks of a stack, on the device.
 
     ``rows`` (F, B) of the pool, their ``labels``, ``weights`` (0 fills up) and their ``totals``.
@@ -250,7 +250,7 @@ class Batch:
     """
 
     def __init__(
-        self, splits: Sequence[Split], parts: Mapping[int, Places], device: torch.device
+        self, splits: Sequence[Split], parts: Mapping[int, _Places], device: torch.device
     ) -> None:
         self.which = list(parts)
         shape = (len(parts), max(map(len, parts.values())))
@@ -270,8 +270,8 @@ class Batch:
 
 
 @torch.no_grad()
-def train(
-    features: Features, tasks: Sequence[Task], settings: Mapping[str, Any]
+def train_networks(
+    features: PoolFeatures, tasks: Sequence[Task], settings: Mapping[str, Any]
 ) -> tuple[Stack, list[dict[str, Any]]]:
     """Fit a network per task, together; the weights are those of its best epoch.
 
@@ -289,7 +289,7 @@ def train(
             break
         for batch in epoch(splits, running, features.device):
             step(stack, adam, features, batch, settings["alpha"])
-        held = Batch(splits, {i: splits[i].held for i in running}, features.device)
+        held = StackBatch(splits, {i: splits[i].held for i in running}, features.device)
         losses = held_out_loss(stack, features, held, settings["batch_size"])
         for i, loss in zip(running, losses, strict=True):
             if stops[i].improves(loss):
@@ -309,12 +309,14 @@ def train(
     ]
 
 
-def epoch(splits: Sequence[Split], running: Sequence[int], device: torch.device) -> list[Batch]:
+def epoch(
+    splits: Sequence[Split], running: Sequence[int], device: torch.device
+) -> list[StackBatch]:
     """Return the batches of one epoch of the networks ``running``, on the device; the last ones are
     of the networks alone that have as many."""
     drawn = {i: splits[i].epoch() for i in running}
     return [
-        Batch(splits, {i: parts[n] for i, parts in drawn.items() if n < len(parts)}, device)
+        StackBatch(splits, {i: parts[n] for i, parts in drawn.items() if n < len(parts)}, device)
         for n in range(max(map(len, drawn.values())))
     ]
 
@@ -329,7 +331,7 @@ def adam_of(stack: Stack, learning_rate: float) -> torch.optim.Adam:
 
 
 def step(
-    stack: Stack, adam: torch.optim.Adam, features: Features, batch: Batch, alpha: float
+    stack: Stack, adam: torch.optim.Adam, features: PoolFeatures, batch: StackBatch, alpha: float
 ) -> None:
     """Take an Adam step of each network on sum(w * BCE) / sum(w) + alpha / (2 sum(w)) * |W|^2.
 
@@ -349,7 +351,7 @@ def step(
 
 
 @torch.no_grad()
-def held_out_loss(stack: Stack, features: Features, held: Batch, size: int) -> list[float]:
+def held_out_loss(stack: Stack, features: PoolFeatures, held: StackBatch, size: int) -> list[float]:
     """Return the weighted BCE, without the L2 term, of held-out rows by each of their networks,
     ``size`` rows at a time. Here the host waits for the device: once an epoch."""
     networks = stack.some(held.places)
@@ -365,7 +367,9 @@ def held_out_loss(stack: Stack, features: Features, held: Batch, size: int) -> l
 
 
 @torch.no_grad()
-def predict(stack: Stack, i: int, features: Features, rows: Places) -> NDArray[np.float64]:
+def network_logits(
+    stack: Stack, i: int, features: PoolFeatures, rows: _Places
+) -> NDArray[np.float64]:
     """Return raw logits of ``rows`` by network ``i``, in float32 whatever it was trained in."""
     network = stack.some(torch.tensor([i], device=features.device))
     index = torch.from_numpy(rows).to(features.device)[None]

@@ -24,7 +24,7 @@ from mamushi.selection.arrays import Doubles
 
 Strings = NDArray[np.object_]
 
-COLUMNS = ("ids", "forget", "embeddings", "truth", "texts", "groups")
+_COLUMNS = ("ids", "forget", "embeddings", "truth", "texts", "groups")
 MAPPED = 2**30  # Bytes from which a matrix lies in a file that is mapped into memory.
 BLOCK_BYTES = 2 * 2**20
 """Of a block of embeddings in float64, which so stays in a processor's cache."""
@@ -90,7 +90,7 @@ class Pool:
 
     def part(self, kept: NDArray[np.bool_]) -> Self:
         """Return the pool of the examples ``kept`` (n,), without a base."""
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS}
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in _COLUMNS}
         arrays = {name: None if x is None else x[kept] for name, x in arrays.items()}
         layers = {depth: x[kept] for depth, x in self.layers.items()}
         columns = {name: x[kept] for name, x in self.columns.items()}
@@ -215,14 +215,14 @@ def scored_by(kind: str, pool: Pool, settings: Mapping[str, Any], seed: int) -> 
 
 def table_of(pool: Pool, scored: Scored) -> pa.Table:
     """Return the table ``scores``. Raises ``ValueError`` as ``rank``."""
-    order = rank(pool, scored)
+    order = rank_forget(pool, scored)
     ranks = np.zeros(len(pool.ids), dtype=np.int64)
     ranks[order] = np.arange(1, len(order) + 1)
-    columns = columns_of(pool, scored) | {"rank": pa.array(ranks, mask=~pool.forget)}
+    columns = score_columns(pool, scored) | {"rank": pa.array(ranks, mask=~pool.forget)}
     return pa.table(columns, schema=schemas.SCORES.schema)
 
 
-def columns_of(pool: Pool, scored: Scored) -> dict[str, pa.Array]:
+def score_columns(pool: Pool, scored: Scored) -> dict[str, pa.Array]:
     """Return the columns ``id``, ``domain``, ``score`` and ``fold`` of a table of scores."""
     n, fold = len(pool.ids), scored.fold
     return {
@@ -233,7 +233,7 @@ def columns_of(pool: Pool, scored: Scored) -> dict[str, pa.Array]:
     }
 
 
-def rank(pool: Pool, scored: Scored) -> NDArray[np.int64]:
+def rank_forget(pool: Pool, scored: Scored) -> NDArray[np.int64]:
     """Return positions of the n1 forget examples, highest score first, ties by id.
 
     Raises ``ValueError`` when a forget example has no finite score: a mistake of the selector.

@@ -17,17 +17,17 @@ from mamushi.io import schemas
 from mamushi.io.tables import read_table
 from mamushi.running.progress import Progress
 from mamushi.selection.crossfit import derive_seed
-from mamushi.selection.pool import Pool, Scored, columns_of, scored_by, scored_of
+from mamushi.selection.pool import Pool, Scored, score_columns, scored_by, scored_of
 
-WHOLE = "whole"
+WHOLE_REFIT = "whole"
 HALVES = ("half_a", "half_b")
 
-AGAIN = 2**32 - 3  # Sets the seeds of refits apart from those of folds and networks.
+_AGAIN = 2**32 - 3  # Sets the seeds of refits apart from those of folds and networks.
 IN_A_FOLD = 4  # Examples, or groups, of a domain from which halves of the others can be fitted.
 Refit = tuple[str, int, Scored]  # Its part, its number from 0, and its scores.
 
 
-def refits(
+def make_refits(
     pool: Pool,
     kind: str,
     settings: Mapping[str, Any],
@@ -44,7 +44,7 @@ def refits(
     """
     work = [(part, number, replace(pool, base=base)) for part, number, base in bases]
     if not work:
-        work = [(WHOLE, i, pool) for i in range(whole)]
+        work = [(WHOLE_REFIT, i, pool) for i in range(whole)]
         work += _halves(pool, settings, halves)
     results = []
     with Progress(len(work), "refits", "refit") as progress:
@@ -72,7 +72,7 @@ def _halves(pool: Pool, settings: Mapping[str, Any], halves: int) -> list[tuple[
 
 def refit_seed(seed: int, number: int) -> int:
     """Derive the seed of a refit, independent of ``seed`` itself."""
-    return derive_seed(seed, AGAIN, number)
+    return derive_seed(seed, _AGAIN, number)
 
 
 def as_table(pool: Pool, results: Sequence[Refit], schema: pa.Schema) -> pa.Table:
@@ -80,7 +80,7 @@ def as_table(pool: Pool, results: Sequence[Refit], schema: pa.Schema) -> pa.Tabl
     n, parts = len(pool.ids), []
     for part, number, scored in results:
         labels = {"refit": pa.array(np.full(n, number, np.int16)), "part": pa.array([part] * n)}
-        parts.append(pa.table(columns_of(pool, scored) | labels, schema=schema))
+        parts.append(pa.table(score_columns(pool, scored) | labels, schema=schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 

@@ -12,7 +12,7 @@ from mamushi.errors import UserError
 from mamushi.io.digests import of_text
 
 
-def count(beta: float | str, n1: int) -> int:
+def list_size(beta: float | str, n1: int) -> int:
     """Return K = floor(beta * n1), for beta as it is written: 0.7 of 10 is 7.
 
     Raises ``UserError`` for a budget outside [0, 1].
@@ -26,7 +26,7 @@ def count(beta: float | str, n1: int) -> int:
 
 def budget_of(beta: float, scores: pa.Table) -> int:
     """Return K at the budget ``beta`` for the forget examples that ``scores`` ranks."""
-    return count(beta, len(scores) - scores["rank"].null_count)
+    return list_size(beta, len(scores) - scores["rank"].null_count)
 
 
 def share_of(k: int, n1: int) -> str:
@@ -37,12 +37,12 @@ def share_of(k: int, n1: int) -> str:
         raise UserError(f"{k:,} of {n1:,} forget texts is no list", do=do)
     for decimals in range(2, 7):
         beta = f"{math.ceil(Fraction(k * 10**decimals, n1)) / 10**decimals:.{decimals}f}"
-        if count(beta, n1) == k:
+        if list_size(beta, n1) == k:
             return beta
     raise UserError(f"no budget of six decimals lists {k:,} of {n1:,} texts", do="give a share")
 
 
-def removals(scores: pa.Table, duplicates: pa.Table, k: int) -> pa.Table:
+def removal_list(scores: pa.Table, duplicates: pa.Table, k: int) -> pa.Table:
     """List the first ``k`` forget examples by rank, in that order, as the table ``removals``.
 
     Each comes with the ids of its copies in ``duplicates``, and the digests of their texts: to
@@ -77,7 +77,7 @@ def text_digests(examples: Iterable[pa.Table], ids: Sequence[str]) -> list[str]:
     return [digests[name] for name in ids]
 
 
-def digest(ids: Sequence[str]) -> str:
+def digest_of_ids(ids: Sequence[str]) -> str:
     """Return the SHA-256 of ids, or digests of texts, in order of removal, each followed by a
     newline."""
     return hashlib.sha256("".join(f"{i}\n" for i in ids).encode()).hexdigest()

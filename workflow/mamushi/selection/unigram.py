@@ -22,7 +22,7 @@ PRIOR = 0.2
 judged on another."""
 
 
-def counts(texts: TokenSet, chosen: NDArray[np.bool_], size: int) -> Doubles:
+def token_counts(texts: TokenSet, chosen: NDArray[np.bool_], size: int) -> Doubles:
     """Return how often each token stands in the chosen forget and retain texts, (2, size)."""
     inside = np.repeat(chosen, texts.lengths)
     forget = np.repeat(texts.domains == FORGET, texts.lengths)

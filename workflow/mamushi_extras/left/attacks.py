@@ -18,7 +18,7 @@ Bools = NDArray[np.bool_]
 
 ATTACKS = ("loss", "reference", "likelihood_ratio")
 FALSE_POSITIVES = 0.01
-FEWEST = 10  # Texts of either kind below which nothing is estimated.
+FEWEST_TEXTS = 10  # Texts of either kind below which nothing is estimated.
 FEWEST_OTHERS = round(1 / FALSE_POSITIVES)
 FEWEST_SEEDS = 3  # For a likelihood ratio: the model's own, and two of shadow models.
 RESAMPLES = 200
@@ -72,7 +72,7 @@ def _log_normal(x: Floats, mean: float, variance: float) -> Floats:
     return np.asarray(-((x - mean) ** 2) / (2 * variance) - np.log(variance) / 2)
 
 
-def auc(members: Floats, outsiders: Floats, wm: Floats, wo: Floats) -> Floats:
+def attack_auc(members: Floats, outsiders: Floats, wm: Floats, wo: Floats) -> Floats:
     """Return P(a member's score > another's), ties counted half, (B,)."""
     above = (members[:, None] > outsiders) + 0.5 * (members[:, None] == outsiders)
     areas: Floats = ((wm @ above) * wo).sum(axis=1) / (_total(wm) * _total(wo))
@@ -94,11 +94,11 @@ def _total(weights: Floats) -> Floats:
     return np.maximum(weights.sum(axis=1), 1.0)
 
 
-CHANCE: Mapping[Measure, float] = {auc: 0.5, tpr: FALSE_POSITIVES}
+CHANCE: Mapping[Measure, float] = {attack_auc: 0.5, tpr: FALSE_POSITIVES}
 
 
 @dataclass(frozen=True)
-class Scored:
+class AttackedSeed:
     """One seed's texts: scores under the model and its gold model, and which are which, (n,)."""
 
     model: Floats
@@ -108,7 +108,7 @@ class Scored:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class AttackEstimate:
     """A mean over seeds with its 95% interval."""
 
     value: float
@@ -117,15 +117,15 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedToGold:
     """A measure of a model, the same of gold, and the first less the second."""
 
-    model: Estimate
-    gold: Estimate
-    difference: Estimate
+    model: AttackEstimate
+    gold: AttackEstimate
+    difference: AttackEstimate
 
 
-def compare(seeds: Sequence[Scored], measure: Measure) -> Compared:
+def compare(seeds: Sequence[AttackedSeed], measure: Measure) -> ComparedToGold:
     """Estimate a measure of models and of gold ones over S seeds, and the difference.
 
     The variance has two parts: over texts, by a bootstrap that draws the same texts in all seeds
@@ -157,14 +157,14 @@ def compare(seeds: Sequence[Scored], measure: Measure) -> Compared:
     )
     n = int(min(count for seed in seeds for count in (seed.member.sum(), seed.outsider.sum())))
     model, gold = both[:, 0], both[:, 1]
-    if measure is auc:
+    if measure is attack_auc:
         return _compare_aucs(model, gold, n)
-    return Compared(
+    return ComparedToGold(
         _estimate(model, n, 0.0), _estimate(gold, n, 0.0), _estimate(model - gold, n, -1.0)
     )
 
 
-def _compare_aucs(model: Floats, gold: Floats, n: int) -> Compared:
+def _compare_aucs(model: Floats, gold: Floats, n: int) -> ComparedToGold:
     """Compare AUCs (S, 1 + B). An error of the difference is made of those of both, each towards
     where the difference moves, and of their correlation over resamples and seeds."""
     first, second = (_estimate_auc(measures, n) for measures in (model, gold))
@@ -181,22 +181,22 @@ def _compare_aucs(model: Floats, gold: Floats, n: int) -> Compared:
             (first.high - first.value, second.value - second.low),
         )
     )
-    return Compared(
-        first, second, Estimate(value, max(value - lower, -1.0), min(value + upper, 1.0))
+    return ComparedToGold(
+        first, second, AttackEstimate(value, max(value - lower, -1.0), min(value + upper, 1.0))
     )
 
 
-def _estimate_auc(measures: Floats, n: int) -> Estimate:
+def _estimate_auc(measures: Floats, n: int) -> AttackEstimate:
     by_seed, resampled = measures[:, 0], measures[:, 1:].mean(axis=0)
     value = float(by_seed.mean())
     spread = variance_and_errors(by_seed, float(resampled.var(ddof=1)), n - 1)
-    return Estimate(value, *auc_ends(value, spread[0], n, spread[1]))
+    return AttackEstimate(value, *auc_ends(value, spread[0], n, spread[1]))
 
 
-def _estimate(measures: Floats, n: int, least: float) -> Estimate:
+def _estimate(measures: Floats, n: int, least: float) -> AttackEstimate:
     """Estimate from measures (S, 1 + B), of the texts as they are first; from ``least`` to 1."""
     by_seed, resampled = measures[:, 0], measures[:, 1:].mean(axis=0)
     value = float(by_seed.mean())
     half = half_width(by_seed, float(resampled.var(ddof=1)), n - 1)
     half = half or 1 - (1 - UPPER) ** (1 / n)
-    return Estimate(value, max(value - half, least), min(value + half, 1.0))
+    return AttackEstimate(value, max(value - half, least), min(value + half, 1.0))

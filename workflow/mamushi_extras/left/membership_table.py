@@ -22,14 +22,14 @@ from mamushi.io.tables import INFERENCE, read_table
 from mamushi_extras.left.attacks import (
     ATTACKS,
     CHANCE,
-    FEWEST,
     FEWEST_OTHERS,
     FEWEST_SEEDS,
+    FEWEST_TEXTS,
+    AttackedSeed,
     Bools,
-    Compared,
+    ComparedToGold,
     Measure,
-    Scored,
-    auc,
+    attack_auc,
     compare,
     likelihood_ratio,
     per_token,
@@ -38,11 +38,11 @@ from mamushi_extras.left.attacks import (
 )
 from mamushi_extras.left.schemas import LIKELIHOODS, MEMBERSHIP
 
-Row = dict[str, Any]
-Scores = Mapping[str, Floats]  # Scores (n,) of one model, by attack.
+_Row = dict[str, Any]
+AttackScores = Mapping[str, Floats]  # Scores (n,) of one model, by attack.
 
 GOLD, BETA0, BASE, CONTAMINATED = "gold", "beta0", "base", "contaminated"
-MEASURES: Mapping[str, Measure] = {"auc": auc, "tpr": tpr}
+MEASURES: Mapping[str, Measure] = {"auc": attack_auc, "tpr": tpr}
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def audited(grid: Mapping[str, Any], start: str, ready: bool) -> list[Audited]:
 
 
 @dataclass(frozen=True)
-class Texts:
+class AuditedTexts:
     """The n texts that all models were asked about, and which of them are ``ranked``, (n,)."""
 
     ids: Sequence[str]
@@ -95,14 +95,14 @@ def audit_texts(
     ``starts`` and ``ready`` as in ``audited``, by model. Raises ``UserError`` for a file that is
     missing or of other texts.
     """
-    rows: list[Row] = []
+    rows: list[_Row] = []
     for cohort in cohorts(grid, root):
         models = audited(grid, starts[cohort.model], cohort.model in ready)
         rows += _membership(cohort, models)
     return pa.Table.from_pylist(rows, schema=MEMBERSHIP.schema)
 
 
-def _membership(cohort: Cohort, models: Sequence[Audited]) -> Iterator[Row]:
+def _membership(cohort: Cohort, models: Sequence[Audited]) -> Iterator[_Row]:
     read_from: dict[str, Any] = {}
 
     def read(source: ModelSource) -> list[dict[str, Floats]]:
@@ -115,8 +115,8 @@ def _membership(cohort: Cohort, models: Sequence[Audited]) -> Iterator[Row]:
     ]
 
     @cache
-    def scores(source: ModelSource) -> list[Scores]:
-        by_seed: list[Scores] = []
+    def scores(source: ModelSource) -> list[AttackScores]:
+        by_seed: list[AttackScores] = []
         for seed, statistics in enumerate(read(source)):
             attacks = simple_scores(statistics, None if source.source == BASE else base[seed])
             if len(cohort.seeds) >= FEWEST_SEEDS:
@@ -154,12 +154,12 @@ def _files(cohort: Cohort, pattern: str, source: ModelSource) -> list[Path]:
     return [files[0]] * len(files) if source.source == BASE else files
 
 
-def _texts(texts_read: Mapping[str, Sequence[Any]]) -> Texts:
+def _texts(texts_read: Mapping[str, Sequence[Any]]) -> AuditedTexts:
     ranked = np.array([section == INFERENCE for section in texts_read["section"]], dtype=bool)
-    return Texts(texts_read["id"], ranked)
+    return AuditedTexts(texts_read["id"], ranked)
 
 
-def _roles(texts: Texts, model: Audited, lists: Sequence[Sequence[str]]) -> Iterator[Roles]:
+def _roles(texts: AuditedTexts, model: Audited, lists: Sequence[Sequence[str]]) -> Iterator[Roles]:
     """Yield the sets of texts that a model is asked about; ``lists`` are removed ids by seed."""
     whole = np.tile(texts.ranked, (len(lists), 1))
     parts = {"forget": whole}
@@ -174,10 +174,10 @@ def _roles(texts: Texts, model: Audited, lists: Sequence[Sequence[str]]) -> Iter
 def _rows(
     cohort: Cohort,
     models: Sequence[Audited],
-    texts: Texts,
-    scores: Callable[[ModelSource], list[Scores]],
+    texts: AuditedTexts,
+    scores: Callable[[ModelSource], list[AttackScores]],
     why_not: Callable[[ModelSource, str], str | None],
-) -> Iterator[Row]:
+) -> Iterator[_Row]:
     gold = scores(ModelSource(GOLD))
     for model in models:
         source, ours = model.source, scores(model.source)
@@ -200,9 +200,9 @@ def _rows(
 
 
 def _too_few(texts: int, n_outsiders: int, measure: Measure) -> str | None:
-    if texts < FEWEST:
-        return f"{texts} texts; an estimate takes at least {FEWEST}"
-    least = FEWEST if measure is auc else FEWEST_OTHERS
+    if texts < FEWEST_TEXTS:
+        return f"{texts} texts; an estimate takes at least {FEWEST_TEXTS}"
+    least = FEWEST_TEXTS if measure is attack_auc else FEWEST_OTHERS
     if n_outsiders < least:
         return f"{n_outsiders} held-out texts to compare with; this measure takes at least {least}"
     return None
@@ -211,20 +211,20 @@ def _too_few(texts: int, n_outsiders: int, measure: Measure) -> str | None:
 def _compare_with_gold(
     roles: Roles,
     attack: str,
-    ours: Sequence[Scores],
-    gold: Sequence[Scores],
-    start: Sequence[Scores] | None,
+    ours: Sequence[AttackScores],
+    gold: Sequence[AttackScores],
+    start: Sequence[AttackScores] | None,
     measure: Measure,
-) -> Row:
+) -> _Row:
     """Return the columns of ``schemas.MEMBERSHIP`` that need an estimate, by scores of seeds."""
 
-    def compared(first: Sequence[Scores], second: Sequence[Scores]) -> Compared:
+    def compared(first: Sequence[AttackScores], second: Sequence[AttackScores]) -> ComparedToGold:
         every = zip(first, second, roles.member, strict=True)
-        scored = [Scored(a[attack], b[attack], member, roles.outsider) for a, b, member in every]
+        scored = [AttackedSeed(a[attack], b[attack], member, roles.outsider) for a, b, member in every]
         return compare(scored, measure)
 
     against_gold = compared(ours, gold)
-    row: Row = {
+    row: _Row = {
         "value": against_gold.model.value,
         "low": against_gold.model.low,
         "high": against_gold.model.high,

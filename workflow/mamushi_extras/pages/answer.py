@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mamushi.commands.show import table
+from mamushi.commands.show import table_options
 from mamushi.errors import UserError
 from mamushi.evaluation.summary import BASELINE
 from mamushi.evidence.advice import AdviceRow, advised, first_budget, take, units_at
@@ -19,9 +19,9 @@ from mamushi.io import paths, schemas
 from mamushi.io.tables import read_table
 from mamushi.selection.removals import share_of
 
-Manifest = Mapping[str, Any]
-Cell = Mapping[str, str | int]
-Step = tuple[str, str | None]
+ListManifest = Mapping[str, Any]
+CellNames = Mapping[str, str | int]
+NextStep = tuple[str, str | None]
 """What to do, and the command that does it in the folder that holds the results, if one does."""
 
 ASK = (
@@ -33,7 +33,7 @@ FIRST, AROUND = 10, 5
 
 
 def answer(
-    root: Path, cell: Cell, lists: Mapping[str, Sequence[Manifest]], named: str = ""
+    root: Path, cell: CellNames, lists: Mapping[str, Sequence[ListManifest]], named: str = ""
 ) -> dict[str, Any]:
     """Return what the start page says of the ``lists`` of a cell, by selector and budget; in parts
     None, or empty, where that is not known. ``named`` is what commands say of the configuration.
@@ -46,7 +46,7 @@ def answer(
     how_many = advised(root, cell).get(selector)
     budget = first_budget(how_many) if how_many else None
     chosen = take(lists[selector], budget)
-    count, whole, unit = size(chosen)
+    count, whole, unit = list_size(chosen)
     bought = _bought(root, cell, selector)
     page = paths.under("", paths.RANKING, **cell)
     return {
@@ -69,14 +69,14 @@ def answer(
         "bought": bought,
         "bought_at": take(bought[selector], chosen["beta"]) if bought else None,
         "next": [
-            *steps(root, cell, chosen, budget, named),
+            *next_steps(root, cell, chosen, budget, named),
             *(_masking(root, cell, mask) for mask in masks[:1] if of_texts),
             *([ASK] if how_many else []),
         ],
     }
 
 
-def size(manifest: Manifest) -> tuple[int, int, str]:
+def list_size(manifest: ListManifest) -> tuple[int, int, str]:
     """Return how many a list has, of how many, and of what."""
     if "removed" in manifest:
         unit = unit_of(manifest) if "share" in manifest else f"forget {unit_of(manifest)}"
@@ -102,12 +102,12 @@ def reasons(judged: Mapping[str, Any]) -> list[str]:
     return [reason for words in parts for reason in words.split("; ")]
 
 
-def steps(
-    root: Path, cell: Cell, manifest: Manifest, budget: float | None, named: str
-) -> list[Step]:
+def next_steps(
+    root: Path, cell: CellNames, manifest: ListManifest, budget: float | None, named: str
+) -> list[NextStep]:
     """Return what to do next, and what to do for the list of a ``budget`` that was estimated."""
     act = manifest["judgement"]["act"]
-    todo: list[Step] = []
+    todo: list[NextStep] = []
     if act == COMPARISON:
         todo.append(("Rank with a selector that looks at the texts, such as mamushi.", None))
     elif act == REFUSE:
@@ -122,7 +122,7 @@ def steps(
         write = "Write your table without these texts and their copies:"
         if short:
             write = f"Or {write[0].lower()}{write[1:-1]}, fewer than half of the effect needs:"
-        todo.append((write, f"mamushi apply {_quoted(root, manifest)} {table(root, cell)}"))
+        todo.append((write, f"mamushi apply {_quoted(root, manifest)} {table_options(root, cell)}"))
         if needed != manifest["removed"]:
             beta = share_of(needed, manifest["n_forget"])
             make = f"mamushi list --budget {beta} --selector {manifest['selector']}{named}"
@@ -132,21 +132,21 @@ def steps(
     return todo
 
 
-def _masking(root: Path, cell: Cell, mask: Manifest) -> Step:
+def _masking(root: Path, cell: CellNames, mask: ListManifest) -> NextStep:
     """Return how to hand a mask of tokens over."""
-    count, whole, unit = size(mask)
+    count, whole, unit = list_size(mask)
     words = f"Where the model is trained again, leave {count:,} of {whole:,} {unit} out of the loss"
     judged = f"by {mask['path'].parent.name} ({ADVICE_WORDS[mask['judgement']['act']]}):"
     export = f"mamushi export {_quoted(root, mask)} --to labels --out masked.jsonl"
     return f"{words}, {judged}", export
 
 
-def _quoted(root: Path, manifest: Manifest) -> str:
+def _quoted(root: Path, manifest: ListManifest) -> str:
     """Return a list's path as a command in the folder that holds ``root`` names it."""
     return shlex.quote(str(Path(root.resolve().name, manifest["path"])))
 
 
-def _texts(root: Path, names: Cell, removed: int) -> dict[str, list[dict[str, Any]]]:
+def _texts(root: Path, names: CellNames, removed: int) -> dict[str, list[dict[str, Any]]]:
     """Return the texts that go first and those about the end of a list, masked; none where the
     ranking or the texts are gone."""
     try:
@@ -163,7 +163,7 @@ def _texts(root: Path, names: Cell, removed: int) -> dict[str, list[dict[str, An
     return {"First to go": rows[: len(first)], "About the end of the list": rows[len(first) :]}
 
 
-def _bought(root: Path, cell: Cell, selector: str) -> dict[str, list[AdviceRow]]:
+def _bought(root: Path, cell: CellNames, selector: str) -> dict[str, list[AdviceRow]]:
     """Return the rows of the table ``effects`` with a measured share of the gap, of the selector
     and of chance, by budget; nothing where nothing was retrained."""
     path = paths.under(root, paths.TABLE, table="effects")

@@ -35,7 +35,7 @@ Doubles = NDArray[np.float64]
 Alone = Sequence[float]
 ALL = (1.0, 1.0, 1.0)
 
-FEWEST = 20
+_FEWEST = 20
 """Examples below which nothing is estimated: half of them above a cut is 0.27 to 0.73 by then."""
 THRESHOLDS = 5
 """At which the share is bounded, so that as many examples lie between two of them."""
@@ -52,7 +52,7 @@ UNBOUNDED = (
 
 
 @dataclass(frozen=True)
-class Share:
+class DomainShare:
     """The share of a domain in a corpus: a guess, its lower end, None with the ``reason``, and its
     upper end, at 95% in all."""
 
@@ -122,25 +122,25 @@ def between(
 
 def share(
     examples: Doubles, corpus: Doubles, to_keep: Doubles | None = None, alone: Alone = ALL
-) -> Share:
+) -> DomainShare:
     """Return the share of the domain in the ``corpus`` (n,), by its scores, those of ``examples``
     (n1,) and, where there are any, of texts ``to_keep`` (n2,), of which these shares are
     ``independent``."""
     n2 = 0.0 if to_keep is None else len(to_keep) * alone[2]
-    guess, is_bounded = Tilt.fit(examples, corpus).share, n2 >= FEWEST
+    guess, is_bounded = Tilt.fit(examples, corpus).share, n2 >= _FEWEST
     # The upper end is then the lesser of two, each with half of its error.
     error = ERROR / 2 if is_bounded else ERROR
     most = upper_bound(examples, corpus, error, alone)
     if to_keep is None or not is_bounded:
-        few = "" if to_keep is None else f"; {n2:.0f} texts of --unlike are fewer than {FEWEST}"
-        return Share(min(guess, most), None, most, UNBOUNDED + few)
+        few = "" if to_keep is None else f"; {n2:.0f} texts of --unlike are fewer than {_FEWEST}"
+        return DomainShare(min(guess, most), None, most, UNBOUNDED + few)
     ends = between(examples, corpus, to_keep, error, alone)
     if ends is None:
         why = "the scores do not tell the examples from the texts of --unlike"
-        return Share(min(guess, most), None, most, why)
+        return DomainShare(min(guess, most), None, most, why)
     most = min(ends[1], most)
     low = min(ends[0], most)
-    return Share(min(max(guess, low), most), low, most)
+    return DomainShare(min(max(guess, low), most), low, most)
 
 
 @dataclass(frozen=True)

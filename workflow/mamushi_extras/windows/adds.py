@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mamushi.config.sources import unlabelled
 
 if TYPE_CHECKING:
-    from mamushi.commands._removal_list import RemovalList
+    from mamushi.commands._removal_list import ListedTexts
     from mamushi.data.raw import Raw
     from mamushi.selection.pool import Pool
 
@@ -35,7 +35,7 @@ def pool_step(pool: Pool, metadata: Mapping[str, Any], column: Callable[[str], A
     return with_documents(pool, windows["action"] == "remove")
 
 
-def removal_list(listed: RemovalList) -> RemovalList:
+def removal_list(listed: ListedTexts) -> ListedTexts:
     """Take a list of windows for what is cut, or for the documents that go."""
     if not (listed.rows or {}).get("windows"):
         return listed

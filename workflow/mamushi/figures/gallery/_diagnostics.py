@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from mamushi.evidence.diagnostics import (
-    Scores,
+    SelectorScores,
     calibration_error,
     fisher,
     fold_areas,
@@ -42,7 +42,7 @@ def draw(tables: str | Path, grid: Grid) -> Figure:
     return figure
 
 
-def _histograms(axes: Axes, scores: Scores) -> None:
+def _histograms(axes: Axes, scores: SelectorScores) -> None:
     shown = scores.score[~np.isnan(scores.score)]
     edges = np.histogram_bin_edges(shown, BARS).tolist()
     for name in DOMAINS:
@@ -64,7 +64,7 @@ def _histograms(axes: Axes, scores: Scores) -> None:
             write_above(axes, f"$D_F$ = {separation:.2f}")
 
 
-def _unit_square(axes: Axes, scores: Scores) -> None:
+def _unit_square(axes: Axes, scores: SelectorScores) -> None:
     """Draw the diagonal of a panel of two probabilities; say so where there are none."""
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     axes.plot([0, 1], [0, 1], color=NEUTRAL, linewidth=0.9, linestyle=DASHED)
@@ -72,7 +72,7 @@ def _unit_square(axes: Axes, scores: Scores) -> None:
         write_above(axes, "no scores for retain texts")
 
 
-def _roc(axes: Axes, scores: Scores) -> None:
+def _roc(axes: Axes, scores: SelectorScores) -> None:
     axes.set(title="(b) ROC", xlabel="false positive rate", ylabel="true positive rate")
     _unit_square(axes, scores)
     if not scores.both:
@@ -88,7 +88,7 @@ def _roc(axes: Axes, scores: Scores) -> None:
     write_above(axes, "\n".join(lines))
 
 
-def _calibration(axes: Axes, scores: Scores) -> None:
+def _calibration(axes: Axes, scores: SelectorScores) -> None:
     observed = "observed share of forget"
     axes.set(title="(c) calibration", xlabel="predicted probability of forget", ylabel=observed)
     _unit_square(axes, scores)
@@ -99,7 +99,7 @@ def _calibration(axes: Axes, scores: Scores) -> None:
     write_above(axes, f"ECE = {calibration_error(scores.score, scores.forget):.3f}")
 
 
-def _sorted(axes: Axes, scores: Scores) -> None:
+def _sorted(axes: Axes, scores: SelectorScores) -> None:
     forget = np.sort(scores.score[scores.forget])[::-1]
     n = len(forget)
     axes.plot((np.arange(n) + 0.5) / n, forget, color=COLOURS[FORGET], linewidth=1.8, zorder=4)

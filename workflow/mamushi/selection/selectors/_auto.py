@@ -21,7 +21,7 @@ from mamushi.selection.crossfit import (
     plain_mean,
 )
 from mamushi.selection.folds import balanced_weights, stratified_folds
-from mamushi.selection.linear import estimate_layers, estimate_ngrams, logistic, ngrams
+from mamushi.selection.linear import count_ngrams, estimate_layers, estimate_ngrams, logistic
 from mamushi.selection.metrics import auc_difference
 from mamushi.selection.pool import Pool, Scored
 
@@ -91,7 +91,7 @@ def members_of(pool: Pool, settings: Mapping[str, Any]) -> list[Member]:
         fit = partial(estimate_layers, layers=[pool.at(depth)], prior=prior)
         members.append(member(f"linear_{depth:g}", fit))
     if settings["lexical"]:
-        counts = ngrams(pool)
+        counts = count_ngrams(pool)
         members.append(member("lexical", partial(estimate_ngrams, counts=counts, prior=prior)))
     return members
 

@@ -28,7 +28,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     from functools import partial
 
     from mamushi.selection.crossfit import cross_fit
-    from mamushi.selection.linear import estimate_ngrams, ngrams
+    from mamushi.selection.linear import count_ngrams, estimate_ngrams
 
-    estimate = partial(estimate_ngrams, counts=ngrams(pool), prior=settings["prior"])
+    estimate = partial(estimate_ngrams, counts=count_ngrams(pool), prior=settings["prior"])
     return cross_fit(pool, settings["folds"], seed, estimate, "lexical", settings["fit_sample"])

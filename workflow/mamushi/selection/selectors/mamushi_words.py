@@ -43,10 +43,10 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     regression does not converge.
     """
     from mamushi.selection.crossfit import cross_fit
-    from mamushi.selection.linear import estimate_exactly, estimate_ngrams, words
+    from mamushi.selection.linear import count_words, estimate_exactly, estimate_ngrams
 
     ready = pool.columns.get("words")
-    counts = [words(pool)] if ready is None else []
+    counts = [count_words(pool)] if ready is None else []
 
     def estimate(task: Task) -> Fit:
         logits = [estimate_exactly(task, settings["alpha"])[0]]
