@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mamushi.evidence.ranking import SelectorRanking
-from mamushi.selection.removals import list_size
+from mamushi.selection.removals import budget_size
 from mamushi_extras.pages.ranking_page import ranking_html, page_data
 from tests.support.browser import CHROMIUM, Browser
 from tests.support.cells import CELLS
@@ -106,13 +106,13 @@ def test_the_cut_is_that_of_the_removal_lists(
     for budget in ("0.05", "0.29", "0.57", "0.999", "0", "1", ".5", "0.0012", "29 %"):
         opened.run(enter("budget", budget))
         share = float(budget.rstrip(" %")) / (100 if "%" in budget else 1)
-        assert counted(opened, "removed") == list_size(share, TEXTS)
-        assert counted(opened, "kept") == TEXTS - list_size(share, TEXTS)
+        assert counted(opened, "removed") == budget_size(share, TEXTS)
+        assert counted(opened, "kept") == TEXTS - budget_size(share, TEXTS)
     for wrong in ("1.01", "-0.1", "1e-05", "x", ""):
         opened.run(enter("budget", wrong))
         assert opened.run("document.getElementById('budget').ariaInvalid") == "true", wrong
     opened.run(enter("budget", "0.29"))
-    removed = list_size(0.29, TEXTS)
+    removed = budget_size(0.29, TEXTS)
     rows = saved_rows(opened, "save-cut", tmp_path)
     assert [row["id"] for row in rows] == list(texts)[:removed]
     assert [int(row["rank"]) for row in rows] == [*range(1, removed + 1)]

@@ -28,7 +28,7 @@ from mamushi.io.tables import (
 )
 from mamushi.registry import plugins
 from mamushi.selection.metrics import spearman
-from mamushi.selection.removals import list_size, removal_list
+from mamushi.selection.removals import budget_size, removal_list
 from tests.support import divergences
 from tests.support.divergences import preservation_by_importance
 from tests.support.score_files import ROWS, ranks_of, write_embeddings, write_examples
@@ -76,12 +76,12 @@ def test_count_is_the_exact_floor():
     for step in range(21):
         beta = step / 20
         for n1 in [1, 2, 3, 7, 10, 19, 20, 100, 997, 1000, 8115]:
-            assert list_size(beta, n1) == list_size(f"{beta:.2f}", n1) == step * n1 // 20
-    assert list_size(0.7, 10) == 7
-    assert list_size(0.29, 100) == int(Decimal("0.29") * 100) == 29 != int(0.29 * 100)
+            assert budget_size(beta, n1) == budget_size(f"{beta:.2f}", n1) == step * n1 // 20
+    assert budget_size(0.7, 10) == 7
+    assert budget_size(0.29, 100) == int(Decimal("0.29") * 100) == 29 != int(0.29 * 100)
     for beta in (-0.1, 1.01):
         with pytest.raises(UserError, match="not between 0 and 1"):
-            list_size(beta, 10)
+            budget_size(beta, 10)
 
 
 def scores_table(n1=40, n2=60, seed=0, retain_scores=True, column=None):

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from mamushi.evaluation.paired import LEVEL, POWER, seeds_range
 from mamushi.evaluation.sad import Floats
 
-FEWEST_TEXTS = 20
+FEWEST_GROUPS = 20
 """Groups of texts below which nothing has an interval."""
 SMALLEST = -100.0  # Power of ten of a p, below which it is 0.
 FEWEST_SEEDS, FEWEST_ARMS = 4, 4
 """Seeds and arms below which no variance is pooled."""
 DOUBT = 0.25
 NO_GAP = "the gap from beta 0 to gold is not clearly above 0"
-NO_TEXTS = f"fewer than {FEWEST_TEXTS} independent texts"
+NO_TEXTS = f"fewer than {FEWEST_GROUPS} independent texts"
 NO_ERROR = "the models do not differ in any text"
 
 
@@ -137,7 +137,7 @@ def contrast(
     else:
         return Effect(np.nan, reason=NO_GAP)
     estimate = float(means[0]) / scale
-    if parts.text_freedom < FEWEST_TEXTS - 1:
+    if parts.text_freedom < FEWEST_GROUPS - 1:
         return Effect(estimate, reason=NO_TEXTS)
     whole, share = parts.error(mix)
     if whole[0, 0] <= 0:

@@ -15,10 +15,11 @@ from mamushi.errors import UserError
 from mamushi.evaluation.sad import sad
 from mamushi.io import paths, schemas
 from mamushi.io.tables import FORGET, RETAIN, read_table
-from mamushi.selection.removals import list_size
+from mamushi.selection.removals import budget_size
 
 GridLists = Mapping[str, Any]
-"""Lists ``datasets, models, seeds, budgets, selectors``, as in the configuration."""
+"""Lists ``datasets, models, seeds, budgets, selectors`` of the configuration; ``unlearners``, too,
+where models are unlearned."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def _run_rows(
             nll = (at.nll_forget, at.nll_retain, gold.nll_forget, gold.nll_retain)
             yield {
                 **run,
-                **{"selector": selector, "beta": beta, "removed": list_size(beta, units)},
+                **{"selector": selector, "beta": beta, "removed": budget_size(beta, units)},
                 **at.columns(),
                 **gold.columns("gold_"),
                 **{"sad": at.sad(gold), "log_sad": float(sad(*nll))},

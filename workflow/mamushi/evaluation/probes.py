@@ -15,16 +15,13 @@ from mamushi.config.arms import Arm
 from mamushi.config.grid import cells
 from mamushi.errors import UserError
 from mamushi.evaluation.cohort import RETRAINING_SOURCE, Cohort, ModelSource, cohorts
-from mamushi.evaluation.curves import read_perplexity
+from mamushi.evaluation.curves import GridLists, read_perplexity
 from mamushi.evaluation.masking import mask
 from mamushi.evaluation.paired import finite_or_none, interval, seeds_range
 from mamushi.evaluation.sad import Floats
 from mamushi.evaluation.texts import repetition
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_table
-
-GridLists = Mapping[str, Any]
-"""``datasets, models, seeds, selectors, unlearners, budgets`` of the models that are probed."""
 
 SOURCES = ("base", "contaminated", "beta0", "gold")
 """Endpoints in the order in which their texts are shown, before those of unlearners."""

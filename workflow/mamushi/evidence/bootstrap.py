@@ -18,7 +18,7 @@ from mamushi.evidence.frontier import (
     gain,
 )
 from mamushi.selection.metrics import NORMAL, clusters_of
-from mamushi.selection.removals import list_size
+from mamushi.selection.removals import budget_size
 
 LEVELS = (0.025, 0.975)
 """The ends of a 95% band."""
@@ -169,7 +169,7 @@ def frontier_with_gain(
     of the curve.
     """
     betas = sorted({0.0, 1.0, *map(float, budgets)})
-    counts = np.array([list_size(beta, int(scores.forget.sum())) for beta in betas])
+    counts = np.array([budget_size(beta, int(scores.forget.sum())) for beta in betas])
     by_ranking = bands(scores, rankings, counts, resamples, seed)
     table = []
     for name in rankings:

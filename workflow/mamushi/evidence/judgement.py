@@ -97,7 +97,7 @@ def judge_list(
     ``unit`` what is listed, and ``holds`` what a list holds, where that is said in other words.
     """
     ranking = ranking_words(separates, compared, texts)
-    listed = list_words(removed, at_budget, also_retain, unit, holds)
+    listed = words_of_list(removed, at_budget, also_retain, unit, holds)
     act = CHECK if _doubted(separates, removed, at_budget, also_retain) else TAKE
     if separates["auc"] is None:
         act = UNKNOWN
@@ -155,7 +155,7 @@ def ranking_words(
     return f"{words}; {texts}" if texts else words
 
 
-def list_words(
+def words_of_list(
     removed: int,
     at_budget: Mapping[str, Any],
     also_retain: Mapping[str, float | None],

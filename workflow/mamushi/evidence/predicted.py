@@ -23,7 +23,7 @@ from mamushi.io.domains import FORGET
 from mamushi.lm.tokens import TokenSet
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.folds import stratified_folds
-from mamushi.selection.removals import list_size
+from mamushi.selection.removals import budget_size
 from mamushi.selection.unigram import nll, token_counts, vocabulary
 
 PROXY_FOLDS = 5
@@ -107,7 +107,7 @@ def predictions(
     if "rank" in ranking.column_names:
         first = ranking.filter(pc.is_valid(ranking["rank"])).sort_by("rank")
         parts = [proxy.positions([place[name]]) for name in first["id"].to_pylist()]
-        ends = [list_size(beta, len(parts)) for beta in budgets]
+        ends = [budget_size(beta, len(parts)) for beta in budgets]
         cuts = np.cumsum([0, *map(len, parts)])[ends]
         order = np.concatenate([np.empty(0, np.int64), *parts])
     else:
@@ -116,7 +116,7 @@ def predictions(
         every = np.concatenate([proxy.positions([row])[1:] for row in rows])
         score = pc.list_flatten(ranking["score"]).to_numpy()
         order = every[np.argsort(-score, kind="stable")][: int((score > 0).sum())]
-        ends = [list_size(beta, len(every)) for beta in budgets]
+        ends = [budget_size(beta, len(every)) for beta in budgets]
         cuts = np.minimum(ends, len(order))
     steps = (order[a:b] for a, b in pairwise([0, *cuts.tolist()]))
     for beta, removed, (recovered, _) in zip(budgets, ends, proxy.curve(steps), strict=True):

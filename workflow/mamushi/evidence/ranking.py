@@ -116,7 +116,7 @@ def glimpse(
     return top, [p for p in range(removed - around, removed + around) if len(top) <= p < total]
 
 
-def ends(ranking: SelectorRanking, places: int = _ENDS) -> list[dict[str, Any]]:
+def list_ends(ranking: SelectorRanking, places: int = _ENDS) -> list[dict[str, Any]]:
     """Return the first and the last ``places`` of a ranking: ``end, place, rank, score, id``. No
     example is at both ends; place 1 of the bottom is the last rank."""
     n = len(ranking.ids)

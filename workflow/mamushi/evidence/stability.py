@@ -20,7 +20,7 @@ from mamushi.io.domains import FORGET
 from mamushi.io.paths import beta as written
 from mamushi.selection.metrics import spearman
 from mamushi.selection.refits import WHOLE_REFIT, Refit
-from mamushi.selection.removals import list_size
+from mamushi.selection.removals import budget_size
 
 
 def rankings(scores: pa.Table, refits: Iterable[Refit]) -> tuple[list[str], NDArray[np.int64]]:
@@ -62,7 +62,7 @@ def stability_columns(
     if defined:
         summary["spearman"] = {"mean": float(np.mean(defined)), "least": min(defined)}
     for beta in budgets:
-        k = list_size(beta, n1)
+        k = budget_size(beta, n1)
         listed = ranks <= k
         frequency = listed.mean(axis=0)
         columns["id"] += [ids[i] for i in first]

@@ -12,7 +12,7 @@ from mamushi.errors import UserError
 from mamushi.io.digests import of_text
 
 
-def list_size(beta: float | str, n1: int) -> int:
+def budget_size(beta: float | str, n1: int) -> int:
     """Return K = floor(beta * n1), for beta as it is written: 0.7 of 10 is 7.
 
     Raises ``UserError`` for a budget outside [0, 1].
@@ -26,7 +26,7 @@ def list_size(beta: float | str, n1: int) -> int:
 
 def budget_of(beta: float, scores: pa.Table) -> int:
     """Return K at the budget ``beta`` for the forget examples that ``scores`` ranks."""
-    return list_size(beta, len(scores) - scores["rank"].null_count)
+    return budget_size(beta, len(scores) - scores["rank"].null_count)
 
 
 def share_of(k: int, n1: int) -> str:
@@ -37,7 +37,7 @@ def share_of(k: int, n1: int) -> str:
         raise UserError(f"{k:,} of {n1:,} forget texts is no list", do=do)
     for decimals in range(2, 7):
         beta = f"{math.ceil(Fraction(k * 10**decimals, n1)) / 10**decimals:.{decimals}f}"
-        if list_size(beta, n1) == k:
+        if budget_size(beta, n1) == k:
             return beta
     raise UserError(f"no budget of six decimals lists {k:,} of {n1:,} texts", do="give a share")
 

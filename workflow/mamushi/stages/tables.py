@@ -255,7 +255,7 @@ def qualitative(
     """Collect the first and the last texts of rankings."""
     import pyarrow as pa
 
-    from mamushi.evidence.ranking import ends, excerpt, read_ranking, read_texts_of
+    from mamushi.evidence.ranking import list_ends, excerpt, read_ranking, read_texts_of
     from mamushi.io import schemas
     from mamushi.io.provenance import provenance
     from mamushi.io.tables import publish
@@ -267,7 +267,7 @@ def qualitative(
         examples = paths.under(root, paths.EXAMPLES, dataset=cell["dataset"])
         inputs[f"scores/{cell['dataset']}/{cell['model']}/seed{cell['seed']}"] = scores
         inputs[f"examples/{cell['dataset']}"] = examples
-        extremes = ends(read_ranking(scores))
+        extremes = list_ends(read_ranking(scores))
         texts = read_texts_of(examples, [row["id"] for row in extremes])
         rows += [
             {**cell, "selector": settings.selector, **row, "text": excerpt(text)}

@@ -1,7 +1,7 @@
 """Make the page to browse a ranking: one HTML file with the data in it, which loads nothing.
 
 Texts come in as JSON in which no ``<`` is left, and reach the screen as text nodes alone. Of more
-than ``MOST`` texts it has those that a person may want to look at (``positions_here``).
+than ``MOST_TEXTS`` texts it has those that a person may want to look at (``positions_here``).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from numpy.typing import NDArray
 from mamushi.errors import UserError
 from mamushi.evaluation.masking import mask
 from mamushi.evidence.ranking import SelectorRanking
-from mamushi.selection.removals import list_size
+from mamushi.selection.removals import budget_size
 
-PAGE = Path(__file__).parent / "page"
+PAGE_FOLDER = Path(__file__).parent / "page"
 PAGE_SHA256 = "7739be0d9bda85488da3332a00b7fe3a88886b893cf9005ec7e116a3e354c78e"
 """Of ``head.html`` and ``page.html``, ``.css``, ``.js``: so the digest of the code follows them."""
 
-DIGITS = 6
+_DIGITS = 6
 """Significant digits of a score on the page."""
-MOST = 20_000
+MOST_TEXTS = 20_000
 """Texts on the page: some 10 MB, which a browser opens and searches at once."""
 
 
@@ -47,7 +47,7 @@ def page_data(
     when two selectors rank other examples.
     """
     everywhere = _places(rankings)
-    here = positions_here(everywhere, budgets, MOST)
+    here = positions_here(everywhere, budgets, MOST_TEXTS)
     first = next(iter(rankings.values()))
     ids = [first.ids[position] for position in here]
     texts_here = texts(ids)
@@ -60,7 +60,7 @@ def page_data(
                 "verdict": ranking.verdict,
                 "compared": ranking.compared,
                 "ranks": [position + 1 for position in positions],
-                "scores": [float(f"{ranking.scores[p]:.{DIGITS}g}") for p in positions],
+                "scores": [float(f"{ranking.scores[p]:.{_DIGITS}g}") for p in positions],
                 "again": []
                 if ranking.refit_ranks is None
                 else ranking.refit_ranks[:, positions].tolist(),
@@ -71,11 +71,11 @@ def page_data(
         "budgets": [plain(beta) for beta in budgets],
         "selectors": selectors,
         "total": len(first.ids),
-        **shown(ids, texts_here),
+        **page_texts(ids, texts_here),
     }
 
 
-def shown(ids: Sequence[str], texts: Sequence[str]) -> dict[str, Any]:
+def page_texts(ids: Sequence[str], texts: Sequence[str]) -> dict[str, Any]:
     """Return texts as a page has them: masked, and ``hidden`` has by position what is."""
     masked = [mask(text) for text in texts]
     return {
@@ -118,7 +118,7 @@ def positions_here(
     n1 = places.shape[1]
     if n1 <= most:
         return np.arange(n1)
-    cuts = [0, n1, *(list_size(beta, n1) for beta in budgets)]
+    cuts = [0, n1, *(budget_size(beta, n1) for beta in budgets)]
     width = most // 2 // (len(places) * 2 * len(cuts))
     near = np.zeros(n1, dtype=np.bool_)
     for place in places:
@@ -161,10 +161,10 @@ def plain(beta: float | str) -> str:
     return format(Decimal(str(beta)), "f")
 
 
-def page(title: str, data: Mapping[str, Any]) -> str:
+def ranking_html(title: str, data: Mapping[str, Any]) -> str:
     """Return the HTML of a page that shows ``data`` (of ``page_data``): self-contained, without
     requests. Neither ``title`` nor anything in ``data`` can add markup to it."""
-    script = (PAGE / "page.js").read_text(encoding="utf-8")
+    script = (PAGE_FOLDER / "page.js").read_text(encoding="utf-8")
     return render("page", title=title, script=script, data=json_in_html(data))
 
 
@@ -179,14 +179,14 @@ def json_in_html(value: Any) -> str:
     return text.replace("<", "\\u003c")
 
 
-def render(name: str, folder: Path = PAGE, *, after: str = "", **values: Any) -> str:
+def render(name: str, folder: Path = PAGE_FOLDER, *, after: str = "", **values: Any) -> str:
     """Fill in the template ``name`` of a ``folder``, with the style sheet beside it, below that of
     the page ``after`` of this room. Its filter ``source`` gives what allows an inline element in a
     Content Security Policy."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     env = Environment(
-        loader=FileSystemLoader([folder, PAGE]),
+        loader=FileSystemLoader([folder, PAGE_FOLDER]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -197,6 +197,6 @@ def render(name: str, folder: Path = PAGE, *, after: str = "", **values: Any) ->
     env.filters["source"] = lambda text: (
         "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode()
     )
-    sheets = [*([PAGE / f"{after}.css"] if after else []), folder / f"{name}.css"]
+    sheets = [*([PAGE_FOLDER / f"{after}.css"] if after else []), folder / f"{name}.css"]
     style = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
     return env.get_template(f"{name}.html").render(style=style, **values)

@@ -95,13 +95,13 @@ def spans(*, scores: Input, out: Output, settings: Spans, job: Job) -> None:
     from mamushi.io import schemas
     from mamushi.io.domains import FORGET
     from mamushi.io.tables import read_table, write_table
-    from mamushi.selection.removals import list_size
+    from mamushi.selection.removals import budget_size
     from mamushi_extras.tokens.masks import highest_spans, rows_of_spans
 
     table = read_table(scores, schemas.TOKEN_SCORES)
     table = table.filter(pc.equal(table["domain"], FORGET))
     by_text = [text.values.to_numpy() for text in table["score"]]
-    masked = highest_spans(by_text, list_size(settings.beta, sum(map(len, by_text))))
+    masked = highest_spans(by_text, budget_size(settings.beta, sum(map(len, by_text))))
     rows = rows_of_spans(table["id"].to_pylist(), masked)
     write_table(out, schemas.SPANS, rows, metadata=job.origin)
 

@@ -24,13 +24,20 @@ from mamushi.io.paths import beta as written
 from mamushi.lm.tokens import TokenSet, text_of
 from mamushi.selection.pool import Scored
 from mamushi.selection.refits import WHOLE_REFIT
-from mamushi.selection.removals import list_size
-from mamushi_extras.tokens.masks import Scores, counts_of, digest, highest, highest_spans, rows_of
+from mamushi.selection.removals import budget_size
+from mamushi_extras.tokens.masks import (
+    TokenScores,
+    counts_of,
+    digest_of_spans,
+    highest,
+    highest_spans,
+    rows_of_spans,
+)
 
 FORESEEN = "the table predicted says what masking does, where texts are held out"
 TOLD = 50
 """Tokens that are shown with their scores, and"""
-FEW = 6
+_FEW = 6
 """texts with what is masked in them."""
 
 
@@ -41,15 +48,15 @@ class TokenRanking:
     alone, if so."""
 
     texts: TokenSet
-    scores: Scores
-    refits: Sequence[Scores]
+    scores: TokenScores
+    refits: Sequence[TokenScores]
     properties: TextProperties
     cross_fitted: bool
     compared: str | None = None
 
     @property
     def forget(self) -> NDArray[np.bool_]:
-        """Which of the texts are ranked, (n,)."""
+        """Tell which of the texts are ranked, (n,)."""
         return np.asarray(self.texts.domains == FORGET)
 
     def of_forget(self) -> list[NDArray[np.float32]]:
@@ -57,7 +64,9 @@ class TokenRanking:
         pairs = zip(self.scores, self.forget, strict=True)
         return [text_scores for text_scores, here in pairs if here and text_scores is not None]
 
-    def flat(self, inside: NDArray[np.bool_], scores: Scores | None = None) -> NDArray[np.float32]:
+    def flat(
+        self, inside: NDArray[np.bool_], scores: TokenScores | None = None
+    ) -> NDArray[np.float32]:
         """Return the scores of all tokens of the texts ``inside`` (n,), one after another."""
         pairs = zip(scores or self.scores, inside, strict=True)
         inside_scores = (
@@ -79,7 +88,7 @@ class TokenRanking:
     def manifest(self, beta: float, separates: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is known of the mask at one budget of a ranking that ``separates``."""
         flat, forget_scores = self.flat(self.forget), self.of_forget()
-        k = list_size(beta, len(flat))
+        k = budget_size(beta, len(flat))
         masked, spans = highest(flat, k), highest_spans(forget_scores, k)
         threshold = float(flat[masked].min()) if masked.any() else None
         cost, stable = self._cost(threshold), self._stability(masked, k)
@@ -93,7 +102,7 @@ class TokenRanking:
             "n_retain": len(self.texts) - len(ids),
             **counts_of(forget_scores, spans),
             "threshold": threshold,
-            "spans_sha256": digest(rows_of(ids, spans)),
+            "spans_sha256": digest_of_spans(rows_of_spans(ids, spans)),
             "spans_sha256_of": "id, start and stop of each span with spaces between them, in "
             "UTF-8, each followed by a newline",
             "verdict": judged.pop("words"),
@@ -151,12 +160,12 @@ class TokenRanking:
         flat, places = self.flat(self.forget), np.flatnonzero(self.forget)
         least = np.full(len(flat), len(budgets))
         for place in reversed(range(len(budgets))):
-            least[highest(flat, list_size(budgets[place], len(flat)))] = place
+            least[highest(flat, budget_size(budgets[place], len(flat)))] = place
         by_text = np.split(
             least, np.cumsum([len(text_scores) for text_scores in self.of_forget()])[:-1]
         )
         order = np.argsort(-_means(self.scores)[places], kind="stable")
-        drawn = order[np.linspace(0, len(order) - 1, min(FEW, len(order))).astype(int)]
+        drawn = order[np.linspace(0, len(order) - 1, min(_FEW, len(order))).astype(int)]
         names = [*map(written, budgets), None]
         texts = []
         for place in drawn.tolist():
@@ -196,7 +205,7 @@ class TokenRanking:
         ]
 
 
-def _means(scores: Scores) -> NDArray[np.float64]:
+def _means(scores: TokenScores) -> NDArray[np.float64]:
     """Return each text's mean score (n,): 0 without a token, NaN where it is not scored."""
     means = (
         np.nan if text_scores is None else text_scores.mean() if len(text_scores) else 0.0
