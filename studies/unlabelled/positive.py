@@ -30,7 +30,7 @@ from mamushi.io.domains import FORGET, INFERENCE
 from mamushi.io.tables import read_table
 from mamushi.selection.folds import stratified_folds
 from mamushi_extras.unlabelled.corpus import Corpus
-from mamushi_extras.unlabelled.share import Share, share, upper_bound
+from mamushi_extras.unlabelled.share import DomainShare, share, upper_bound
 from studies.lib.report import Report, arguments
 
 Doubles = NDArray[np.float64]
@@ -63,7 +63,7 @@ def main() -> None:
 def of_shares(report: Report, name: str, a: float, drawn: list[tuple[Doubles, ...]]) -> None:
     """Report coverage and width of the share's intervals over draws of scores: of examples, of a
     corpus, of wanted texts."""
-    shares: list[Share] = [share(*scores) for scores in drawn]
+    shares: list[DomainShare] = [share(*scores) for scores in drawn]
     intervals: dict[str, list[Interval]] = {
         "bound": [(0.0, upper_bound(examples, rest)) for examples, rest, _ in drawn],
         "wanted": [(estimate.low or 0.0, estimate.high) for estimate in shares],

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mamushi.running.threads import one_for_arithmetic
-from mamushi_extras.unlabelled.screen import fit
+from mamushi_extras.unlabelled.screen import fit_screen
 from studies.lib.report import Report, arguments
 from studies.unlabelled.groups import GROUPS, embedder, posts, read
 from studies.unlabelled.positive import WANTED, Doubles, Source, both, logistic
@@ -56,7 +56,7 @@ def of_draw(source: Source, texts: list[str], seed: int) -> dict[str, float]:
     marked = [ours[:EXAMPLES], rest[:WANTED]]
     corpus = np.setdiff1d(np.arange(len(texts)), np.concatenate(marked))
     examples, kept = ([texts[row] for row in rows] for rows in marked)
-    fitted = fit(examples, [texts[row] for row in rng.permutation(corpus)[:SAMPLE]])
+    fitted = fit_screen(examples, [texts[row] for row in rng.permutation(corpus)[:SAMPLE]])
     count = int(source.forget[corpus].sum())
     shares: dict[str, float] = {}
 

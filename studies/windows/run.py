@@ -36,7 +36,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from mamushi.commands import init
 from mamushi.registry import load, plugin
 from mamushi.selection.pool import Pool
-from mamushi_extras.windows.windows import spans
+from mamushi_extras.windows.windows import window_spans
 from studies.lib.cheap import LEAST
 from studies.lib.report import Report, arguments
 
@@ -172,7 +172,7 @@ def measure(docs: list[Document], examples: list[str]) -> dict[str, float]:
 
     first = [" ".join(doc.text.split()[:FIRST]) for doc in docs]
     judge("first", scored(pool_of(first, label, np.arange(len(docs)))))
-    at = [(i, *span) for i, doc in enumerate(docs) for span in spans(doc.text, *WINDOW)]
+    at = [(i, *span) for i, doc in enumerate(docs) for span in window_spans(doc.text, *WINDOW)]
     groups = np.array([i for i, *_ in at])
     texts = [docs[i].text[start:stop] for i, start, stop in at]
     pool = pool_of(texts, label[groups], groups)

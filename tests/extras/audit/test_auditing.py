@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import hypergeom
 
 from mamushi_extras.audit.auditing import (
-    FLOOR,
+    STRATUM_FLOOR,
     Answers,
     Strata,
     allocate,
@@ -53,7 +53,7 @@ def test_the_list_is_halved_and_what_is_kept_is_cut_below_its_end() -> None:
 
 def test_no_allocation_narrows_more_and_none_leaves_a_stratum_out() -> None:
     given = allocate(WORLD, 200)
-    assert given.sum() == 200 and (given >= 200 // (4 * FLOOR)).all()
+    assert given.sum() == 200 and (given >= 200 // (4 * STRATUM_FLOOR)).all()
     # Zero is likely in the depths, and yet most are read there: that is what recall hangs on.
     assert given.argmax() == 3
 

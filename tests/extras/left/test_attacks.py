@@ -9,9 +9,9 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from mamushi.selection.metrics import DELONG_FACTOR, placements, sampling_variance
 from mamushi_extras.left.attacks import (
     ATTACKS,
+    AttackedSeed,
     Measure,
-    Scored,
-    auc,
+    attack_auc,
     compare,
     likelihood_ratio,
     simple_scores,
@@ -21,10 +21,10 @@ from mamushi_extras.left.attacks import (
 Doubles = NDArray[np.float64]
 
 
-def scored(model: Doubles, gold: Doubles, members: int) -> Scored:
+def scored(model: Doubles, gold: Doubles, members: int) -> AttackedSeed:
     """The first texts are members, the rest others."""
     member = np.arange(len(model)) < members
-    return Scored(model, gold, member, ~member)
+    return AttackedSeed(model, gold, member, ~member)
 
 
 def value(measure: Measure, members: Doubles, others: Doubles) -> float:
@@ -71,7 +71,7 @@ def test_measures_are_those_of_scikit_learn(digits: int) -> None:
     rng = np.random.default_rng(digits)
     members, others = rng.normal(0.7, 1, 90).round(digits), rng.normal(0, 1, 230).round(digits)
     both, truth = np.concatenate([members, others]), np.arange(320) < 90
-    assert value(auc, members, others) == pytest.approx(roc_auc_score(truth, both))
+    assert value(attack_auc, members, others) == pytest.approx(roc_auc_score(truth, both))
     fpr, found, _ = roc_curve(truth, both, drop_intermediate=False)
     assert value(tpr, members, others) == pytest.approx(found[fpr <= 0.01].max())
 
@@ -80,7 +80,7 @@ def test_one_seeds_interval_is_that_of_delong() -> None:
     rng = np.random.default_rng(3)
     model, gold = rng.normal(0, 1, 400), rng.normal(0, 1, 400)
     model[:150] += 0.5
-    found = compare([scored(model, gold, 150)], auc)
+    found = compare([scored(model, gold, 150)], attack_auc)
     placed = placements(model, np.arange(400) < 150)
     error = np.sqrt(sampling_variance(*placed) / DELONG_FACTOR)
     assert found.model.value == pytest.approx(placed[0].mean())
@@ -92,13 +92,13 @@ def test_differences_are_paired_by_texts_and_seeds_that_disagree_widen_intervals
     """Both models find the same texts easy: their AUCs are unsure, their difference is not."""
     rng = np.random.default_rng(4)
     easy, member = rng.normal(0, 1, 200), np.arange(200) < 100
-    found = compare([scored(easy + 0.02 * member, easy, 100)], auc)
+    found = compare([scored(easy + 0.02 * member, easy, 100)], attack_auc)
     widths = [e.high - e.low for e in (found.model, found.gold, found.difference)]
     assert widths[2] < widths[0] / 5
     assert found.difference.low > 0
     alike = [scored(easy + 0.01 * rng.normal(size=200), easy, 100) for _ in range(3)]
     apart = [scored(easy + shift * member, easy, 100) for shift in (-0.5, 0.0, 0.5)]
-    narrow, wide = (compare(each, auc).model for each in (alike, apart))
+    narrow, wide = (compare(each, attack_auc).model for each in (alike, apart))
     assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
 
 
@@ -111,7 +111,7 @@ def test_a_share_of_none_or_all_has_the_exact_limit(all_found: bool) -> None:
     assert (found.low, found.high) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("measure", [auc, tpr], ids=["auc", "tpr"])
+@pytest.mark.parametrize("measure", [attack_auc, tpr], ids=["auc", "tpr"])
 def test_of_models_that_know_nothing_intervals_hold_chance(measure: Measure) -> None:
     """As often as 95% intervals should, up to what so few repeats tell: 120 worlds of 3 seeds."""
     rng = np.random.default_rng(6)
@@ -122,7 +122,7 @@ def test_of_models_that_know_nothing_intervals_hold_chance(measure: Measure) -> 
             scored(model, gold, 120) for model, gold in difficulty + rng.normal(0, 0.3, (3, 2, 240))
         ]
         found = compare(seeds, measure)
-        chance = 0.5 if measure is auc else 0.01
+        chance = 0.5 if measure is attack_auc else 0.01
         held += found.model.low <= chance <= found.model.high
         apart += not found.difference.low <= 0 <= found.difference.high
     assert held >= 0.88 * 120
@@ -139,7 +139,7 @@ def test_intervals_near_1_hold_the_auc(truth: float, m: int, n: int, seeds: int)
         hard = rng.normal(0, np.sqrt(0.7), m + n)
         both = hard + rng.normal(0, np.sqrt(0.3), (seeds, 2, m + n))
         both[:, 0, :m] += apart
-        found = compare([scored(*each, m) for each in both], auc)
+        found = compare([scored(*each, m) for each in both], attack_auc)
         held += found.model.low <= truth <= found.model.high
         differs += found.difference.low <= truth - 0.5 <= found.difference.high
     assert min(held, differs) >= 0.91 * times  # 0.95 but for what 150 draws may tell
@@ -151,6 +151,6 @@ def test_an_auc_of_1_is_no_surer_for_a_seed_more() -> None:
     parted = member + np.random.default_rng(0).uniform(0, 0.9, 64)
     one_pair = np.where(np.arange(64) == 0, np.sort(parted[16:])[-1] - 1e-3, parted)
     for model in (parted, one_pair):
-        found = [compare([scored(model, model, 16)] * seeds, auc).model for seeds in (1, 3)]
+        found = [compare([scored(model, model, 16)] * seeds, attack_auc).model for seeds in (1, 3)]
         for each in found:
             assert 0.7 < each.low < 0.9 and each.value > 0.99

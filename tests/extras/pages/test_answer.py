@@ -16,7 +16,7 @@ from mamushi.evidence.advice import take
 from mamushi.io import paths, schemas
 from mamushi.io.files import write_json
 from mamushi.io.tables import read_table, write_table
-from mamushi_extras.pages.start import write
+from mamushi_extras.pages.start import write_start_page
 from mamushi_runs import hooks
 from tests.support.judged_files import judged
 from tests.support.ranked_files import (
@@ -66,7 +66,7 @@ class Page(HTMLParser):
 
 
 def opened(root: Path) -> Page:
-    assert write(root) == root / "index.html"
+    assert write_start_page(root) == root / "index.html"
     page = Page((root / "index.html").read_text(encoding="utf-8"))
     assert page.open == []
     return page
@@ -256,11 +256,11 @@ def test_a_list_that_is_too_short_is_not_the_one_to_take(root: Path) -> None:
 
 
 def test_what_cannot_be_measured_offers_no_command_for_it(root: Path) -> None:
-    assert write(root, (), {"datasets": {}, "models": {}})
+    assert write_start_page(root, (), {"datasets": {}, "models": {}})
     assert "mamushi plan" in (root / "index.html").read_text(encoding="utf-8")
     vectors = {"embeddings": {"path": "v.parquet", "id": "id", "vector": "vector"}}
     dataset = {"kind": "table", "forget": {"where": "a == 1"}, "sections": {"inference": 1.0}}
     config = {"datasets": {"texts": dataset}, "models": {"ours": vectors}}
-    assert write(root, (), config)
+    assert write_start_page(root, (), config)
     said = (root / "index.html").read_text(encoding="utf-8")
     assert "mamushi plan" not in said and "Not measured, and with this configuration" in said

@@ -22,12 +22,12 @@ from mamushi.io import paths, schemas
 from mamushi.io.tables import read_metadata, read_table
 from mamushi_extras.pages import ranking_page as module
 from mamushi_extras.pages.ranking_page import (
-    PAGE,
+    PAGE_FOLDER,
     PAGE_SHA256,
     hidden,
-    page,
     page_data,
     positions_here,
+    ranking_html,
 )
 from tests.support import score_files
 from tests.support.judged_files import WORDS, write_stability
@@ -62,7 +62,7 @@ def embedded(html: str) -> dict[str, Any]:
 
 def test_the_digest_of_the_page_follows_its_files() -> None:
     names = ("head.html", "page.html", "page.css", "page.js")
-    parts = [(PAGE / name).read_bytes() for name in names]
+    parts = [(PAGE_FOLDER / name).read_bytes() for name in names]
     found = hashlib.sha256(b"\0".join(parts)).hexdigest()
     assert found == PAGE_SHA256, "set PAGE_SHA256 to the digest on the left"
 
@@ -149,7 +149,7 @@ def test_a_page_of_a_part_has_the_ranks_of_all(monkeypatch: pytest.MonkeyPatch) 
     }
     with pytest.raises(UserError, match=r"'one' and 'two' rank other examples, such as 'b'"):
         page_data(others, lambda ids: [""] * len(ids), [0.1], {})
-    monkeypatch.setattr(module, "MOST", 48)
+    monkeypatch.setattr(module, "MOST_TEXTS", 48)
     ids = [f"i{i:03d}" for i in range(100)]
     one, two = (
         SelectorRanking(ids, np.linspace(1, 0, 100)),
@@ -174,7 +174,7 @@ def test_a_page_of_a_part_has_the_ranks_of_all(monkeypatch: pytest.MonkeyPatch) 
 
 def test_no_text_adds_markup() -> None:
     texts = {"a": EVIL, "<b>": "$data ${x} \x00 \u2028 &lt;", "c": "\\u003c"}
-    html = page(EVIL, made(texts, provenance={EVIL: EVIL}))
+    html = ranking_html(EVIL, made(texts, provenance={EVIL: EVIL}))
     assert html.count("<script") == html.count("</script>") == 2
     assert "<!--" not in html
     assert "<img" not in html
@@ -185,7 +185,7 @@ def test_no_text_adds_markup() -> None:
 
 
 def test_the_policy_allows_the_page_s_own_script_and_style_alone() -> None:
-    html = page("t", made({"a": "x", "b": "y"}))
+    html = ranking_html("t", made({"a": "x", "b": "y"}))
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)
     assert policy is not None
     allowed = dict(part.split(" ", 1) for part in policy[1].split("; "))

@@ -11,14 +11,14 @@ from urllib.parse import unquote
 import pytest
 
 from mamushi.io.files import write_json
-from mamushi_extras.pages.start import write
+from mamushi_extras.pages.start import write_start_page
 from mamushi_runs import hooks
 from tests.support.judged_files import WORDS, judged
 from tests.support.start_files import CELL, MADE, write_results
 
 
 def written(root: Path) -> str:
-    assert write(root) == root / "index.html"
+    assert write_start_page(root) == root / "index.html"
     return (root / "index.html").read_text(encoding="utf-8")
 
 
@@ -103,7 +103,7 @@ def test_names_add_no_markup(tmp_path: Path) -> None:
 
 
 def test_without_results_there_is_no_page(tmp_path: Path) -> None:
-    assert write(tmp_path) is None
+    assert write_start_page(tmp_path) is None
     assert [*tmp_path.iterdir()] == []
 
 

@@ -15,7 +15,7 @@ from mamushi.io.files import sha256, write_json
 from mamushi.io.tables import read_table, write_table
 from mamushi.lm import tiny
 from mamushi.lm.tokens import text_of
-from mamushi_extras.tokens.masks import digest
+from mamushi_extras.tokens.masks import digest_of_spans
 from tests.support.models import SIZES
 
 CELL = {"dataset": "mine", "model": "tiny", "seed": 0, "selector": "words", "beta": "0.25"}
@@ -115,7 +115,7 @@ def listed(root: Path, columns: dict[str, list[Any]], length: int) -> None:
     files = {"examples": paths.EXAMPLES, "tokens": paths.TOKENS, "model_card": paths.MODEL_CARD}
     there = {name: paths.under(root, pattern, **CELL) for name, pattern in files.items()}
     inputs = {name: sha256(path) for name, path in there.items() if path.is_file()}
-    manifest = {"spans_sha256": digest(rows), "max_length": length}
+    manifest = {"spans_sha256": digest_of_spans(rows), "max_length": length}
     manifest |= {"provenance": {"inputs": inputs}}
     write_json(paths.under(root, paths.SPANS_MANIFEST, **CELL), manifest)
 

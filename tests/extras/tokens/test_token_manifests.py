@@ -13,7 +13,7 @@ from mamushi.io.files import read_json
 from mamushi.io.tables import read_table, write_table
 from mamushi.lm.loading import open_tokenizer
 from mamushi.lm.tokens import write_tokens
-from mamushi_extras.tokens.masks import digest
+from mamushi_extras.tokens.masks import digest_of_spans
 from tests.support.models import SIZES
 from tests.support.stage_files import write_base
 
@@ -73,7 +73,7 @@ def manifests(root: Path, kind: str, settings: dict[str, Any], **more: Any) -> l
         words = ["spans", f"--scores={scores}", f"--out={spans}"]
         assert main([*words, f"--settings={json.dumps({'beta': beta})}"]) == 0
         rows = read_table(spans, schemas.SPANS).to_pylist()
-        assert found[-1]["spans_sha256"] == digest(rows)
+        assert found[-1]["spans_sha256"] == digest_of_spans(rows)
         assert found[-1]["masked"] == sum(row["stop"] - row["start"] for row in rows)
     return [*found, read_json(shown)]
 

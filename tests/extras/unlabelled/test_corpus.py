@@ -17,10 +17,10 @@ from mamushi_extras.unlabelled import like
 from mamushi_extras.unlabelled.corpus import (
     NO_SAMPLE,
     Corpus,
-    corpus_manifest,
+    list_words,
+    manifest_of_corpus,
     read_corpus,
     share_text,
-    words,
 )
 from mamushi_extras.unlabelled.like import EXAMPLE, WANTED
 from mamushi_extras.unlabelled.schemas import POSTERIOR
@@ -261,7 +261,7 @@ def test_hits_of_a_blocklist_are_not_taken_at_their_word() -> None:
     assert corpus.share()["high"] is None
     assert corpus.share()["reason"] == NO_SAMPLE
     assert corpus.holds(100)[1] == {"estimate": None, "low": None, "high": None}
-    said = words(*corpus.holds(100))
+    said = list_words(*corpus.holds(100))
     assert said.startswith("perhaps ")
     assert said.endswith("how much of the domain it has is not known")
 
@@ -276,7 +276,7 @@ def manifest_of(corpus: Corpus, k: int) -> dict[str, Any]:
             "text_sha256": [""],
         }
     )
-    return corpus_manifest(corpus, table, copies, k / len(corpus.order), SEPARATES, LISTED)
+    return manifest_of_corpus(corpus, table, copies, k / len(corpus.order), SEPARATES, LISTED)
 
 
 def test_a_manifest_says_what_a_list_holds() -> None:
@@ -311,5 +311,5 @@ def test_windows_are_called_so_and_bound_less_than_texts() -> None:
     texts_share, windows_share = corpus.share(), windows.share()
     assert windows_share["low"] < texts_share["low"] <= texts_share["high"] < windows_share["high"]
     assert corpus.holds(200)[0]["low"] > windows.holds(200)[0]["low"]
-    said = words(*windows.holds(200), "windows")
+    said = list_words(*windows.holds(200), "windows")
     assert "of its windows is of the domain, and a window like the examples" in said

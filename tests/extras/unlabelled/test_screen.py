@@ -9,7 +9,7 @@ import pytest
 
 from mamushi.data import readers
 from mamushi_extras.unlabelled import screen
-from mamushi_extras.unlabelled.screen import FOLDS, Screen, fit
+from mamushi_extras.unlabelled.screen import FOLDS, Screen, fit_screen
 from mamushi_extras.unlabelled.share import count_bounds
 from tests.support.corpora import write_texts as write
 
@@ -39,7 +39,7 @@ def through(fitted: Screen, corpus: list[str], most: int) -> list[int]:
 
 def test_texts_like_the_examples_pass_and_those_without_words_do_not() -> None:
     corpus = [*texts(900, 0.02), *texts(100, 0.2), *["", "?! 123"] * 20]
-    passed = through(fit(EXAMPLES, SAMPLE), corpus, 150)
+    passed = through(fit_screen(EXAMPLES, SAMPLE), corpus, 150)
     assert len(passed) == 150
     assert passed == sorted(passed)
     assert sum(900 <= row < 1000 for row in passed) >= 90
@@ -52,7 +52,7 @@ def test_texts_without_spaces_pass_by_their_pairs_of_letters() -> None:
         return ["".join([*RNG.choice(letters, 30), *RNG.choice(words, 3)]) for _ in range(n)]
 
     ours, others = ["毒品", "吸毒", "贩毒"], ["天气", "下雨", "刮风"]
-    fitted = fit(written(60, ours), written(400, others))
+    fitted = fit_screen(written(60, ours), written(400, others))
     passed = through(fitted, [*written(300, others), *written(30, ours)], 40)
     assert {*range(300, 330)} <= {*passed}
 
@@ -62,9 +62,9 @@ def test_the_same_pass_whatever_the_blocks(monkeypatch: pytest.MonkeyPatch) -> N
     # The first of those that score alike.
     corpus[7:9] = corpus[400:402] = texts(2, 0.9)
     found = []
-    for block in (screen.BLOCK, 7):
-        monkeypatch.setattr(screen, "BLOCK", block)
-        fitted = fit(EXAMPLES, SAMPLE)
+    for block in (screen.SCREEN_BLOCK, 7):
+        monkeypatch.setattr(screen, "SCREEN_BLOCK", block)
+        fitted = fit_screen(EXAMPLES, SAMPLE)
         found.append((through(fitted, corpus, 3), np.sort(fitted.best, axis=0).tolist()))
     assert found[0] == found[1]
     assert {7, 8} <= {*found[0][0]}
@@ -74,7 +74,7 @@ def test_the_share_of_the_domain_that_passes_is_bounded_by_examples_that_no_fit_
     held, apart = [], []
     for _ in range(40):
         examples = texts(60, 0.1)
-        fitted = fit(examples, texts(300, 0.02))
+        fitted = fit_screen(examples, texts(300, 0.02))
         domain = texts(300, 0.1)
         passed = through(fitted, [*texts(900, 0.02), *domain], 200)
         # Nobody marked the domain, so that it takes its place among those that pass.
@@ -89,7 +89,7 @@ def test_the_share_of_the_domain_that_passes_is_bounded_by_examples_that_no_fit_
 
 
 def test_a_text_without_words_is_as_the_lowest_one() -> None:
-    fitted = fit(EXAMPLES, SAMPLE)
+    fitted = fit_screen(EXAMPLES, SAMPLE)
     through(fitted, [*texts(50, 0.1), "?! 123"], 51)
     margins = fitted.margins(EXAMPLES, ["", *texts(20, 0.02)])
     assert np.abs(margins).max() < 100
@@ -100,7 +100,7 @@ def test_a_text_without_words_is_as_the_lowest_one() -> None:
 def test_an_example_is_not_scored_by_a_fit_to_its_copies() -> None:
     examples = [*texts(40, 0.2), *["the very same odd text of some odd words"] * 10]
     examples += [f"the very same odd text of some odd words {word}" for word in ("a", "b", "c")]
-    fold = fit(examples, SAMPLE).fold
+    fold = fit_screen(examples, SAMPLE).fold
     assert len({*fold[40:].tolist()}) == 1
     assert len({*fold.tolist()}) == FOLDS
 

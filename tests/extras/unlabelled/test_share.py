@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from mamushi.data.groups import independent
 from mamushi_extras.unlabelled.share import (
-    _FEWEST,
+    FEWEST_TO_ESTIMATE,
     UNBOUNDED,
     Tilt,
     between,
@@ -84,7 +84,7 @@ def test_without_them_there_is_no_lower_end_and_a_reason() -> None:
     alone = share(examples, corpus)
     assert alone.low is None
     assert alone.reason == UNBOUNDED
-    few = share(examples, corpus, wanted[: _FEWEST - 1])
+    few = share(examples, corpus, wanted[: FEWEST_TO_ESTIMATE - 1])
     assert few.low is None
     assert few.reason is not None
     assert "19 texts of --unlike are fewer than 20" in few.reason

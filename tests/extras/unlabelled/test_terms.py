@@ -16,7 +16,7 @@ from mamushi_extras.unlabelled import terms
 def hit(tmp_path: Path, term: str, text: str) -> bool:
     path = tmp_path / "terms.txt"
     path.write_text(term, encoding="utf-8")
-    return bool(terms.read(str(path))(text))
+    return bool(terms.read_terms(str(path))(text))
 
 
 FOUND = {
@@ -84,7 +84,7 @@ def test_what_stands_around_a_term_in_its_file_is_none_of_it(
 ) -> None:
     path = tmp_path / "terms.txt"
     path.write_bytes(content)
-    found = terms.read(str(path))
+    found = terms.read_terms(str(path))
     assert found("a gearbox") and found("CLUTCH") and not found("an engine")
 
 
@@ -93,13 +93,13 @@ def test_another_encoding_is_told(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "terms.txt"
     path.write_text("gearbox\nclutch", encoding=encoding)
     with pytest.raises(UserError, match="is UTF-16 or UTF-32, not UTF-8; save it as UTF-8"):
-        terms.read(str(path))
+        terms.read_terms(str(path))
     path.write_text("prügel", encoding="latin-1")
     with pytest.raises(UserError, match="is not UTF-8"):
-        terms.read(str(path))
+        terms.read_terms(str(path))
     path.write_text("\u200b\n\ufeff\n", encoding="utf-8")
     with pytest.raises(UserError, match="has no terms"):
-        terms.read(str(path))
+        terms.read_terms(str(path))
 
 
 WORDS = st.lists(st.sampled_from(["ab", "abc", "b c", "c", "d-e", "e", "f_", "7"]), min_size=1)
@@ -114,7 +114,7 @@ def test_a_text_in_ascii_is_read_as_any_other(words: list[str], text: str) -> No
 
 def test_terms_of_a_list_in_memory_are_one_a_line(tmp_path: Path) -> None:
     many = ["gear\nbox", " clutch ", "/whe\nel/", "brake\u2028pad"]
-    found = terms.read(in_files(tmp_path, "text", {"terms": many})["terms"])
+    found = terms.read_terms(in_files(tmp_path, "text", {"terms": many})["terms"])
     hits = ("the gear box", "a clutch", "the whe\nel", "brake pad")
     assert all(map(found, hits)) and not any(map(found, ("gear", "whe", "brake", "wheel")))
     with pytest.raises(UserError, match=r"^terms, row 1: "):

@@ -13,22 +13,22 @@ from mamushi.config.sections import Data, Limit
 from mamushi.data.examples import build_examples
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
-from mamushi_extras.windows.windows import divided, document_of, span_of, spans
+from mamushi_extras.windows.windows import divided, document_of, span_of, window_spans
 
 TEXT = "  One two three.\n\nFour five six seven eight nine ten.\r\n \r\nEleven\ntwelve.\n"
 CUT = {"words": 3, "overlap": 0, "paragraphs": "blank_line", "action": "cut"}
 
 
 def parts(text: str, words: int, overlap: int, paragraphs: str | None) -> list[list[str]]:
-    return [text[a:b].split() for a, b in spans(text, words, overlap, paragraphs)]
+    return [text[a:b].split() for a, b in window_spans(text, words, overlap, paragraphs)]
 
 
 def test_windows_without_overlap_tile_a_text_from_its_first_word() -> None:
     for paragraphs in ("blank_line", "line", None):
-        found = [*spans(TEXT, 3, 0, paragraphs)]
+        found = [*window_spans(TEXT, 3, 0, paragraphs)]
         assert found[0][0] == 2 and found[-1][1] == len(TEXT)
         assert all(before[1] == after[0] for before, after in pairwise(found))
-    assert [*spans(" \n", 3, 0, "line")] == []
+    assert [*window_spans(" \n", 3, 0, "line")] == []
     assert parts("a\nb", 3, 0, "line") == [["a"], ["b"]] and parts("a\nb", 3, 0, None) == [
         ["a", "b"]
     ]
@@ -43,7 +43,7 @@ def test_windows_end_with_a_paragraph_and_are_of_about_the_same_length() -> None
         ["Eleven", "twelve."],
     ]
     # What is cut takes the break behind it along.
-    (_, stop), *_ = spans(TEXT, 3, 0, "blank_line")
+    (_, stop), *_ = window_spans(TEXT, 3, 0, "blank_line")
     assert TEXT[stop:].startswith("Four")
 
 

@@ -13,7 +13,7 @@ from mamushi.cli import main
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json, sha256, write_json
 from mamushi.io.tables import read_table, write_table
-from mamushi_extras.pages.start import write
+from mamushi_extras.pages.start import write_start_page
 from tests.support.processes import mamushi
 from tests.support.ranked_files import (
     BOUND,
@@ -121,7 +121,7 @@ def test_a_list_of_an_earlier_ranking_is_named_and_not_shown(
     assert said.endswith(f"\n\n{old}: is of an earlier ranking, and not to be acted on\n")
     assert said.count(str(old)) == 1 and "mamushi apply" in said
     # The start page advises the other one as well.
-    page = write(tmp_path)
+    page = write_start_page(tmp_path)
     assert page is not None
     html = page.read_text(encoding="utf-8")
     assert html.count("of an earlier ranking") == 1 and "beta0.10.parquet --data" not in html
@@ -200,7 +200,7 @@ def test_how_many_texts_were_cut_is_said_with_what_to_do(
         "  cut       2 of 50 texts are longer than 4 tokens and were ranked by their first" in said
     )
     assert "--windows WORDS" in said and "embedding.max_length" in said
-    page = write(tmp_path)
+    page = write_start_page(tmp_path)
     assert page is not None
     assert "2 of 50 texts are longer than 4 tokens" in page.read_text(encoding="utf-8")
     # Where no more is kept of a text, it may just fit.

@@ -175,7 +175,7 @@ def test_near_pairs_of_few_words_are_all_pairs(
 def test_counters_that_shingles_share_or_that_are_full_lose_no_pair(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(duplicates, "MOST", 3)
+    monkeypatch.setattr(duplicates, "_MOST", 3)
     monkeypatch.setattr(duplicates, "LEAST_SLOTS", 4)
     monkeypatch.setattr(duplicates, "SLOTS", 1)
     check_against_all_pairs(edited(20, 60, np.random.default_rng(1)), 0.8, 3)

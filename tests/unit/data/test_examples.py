@@ -28,7 +28,9 @@ def test_every_step_is_counted() -> None:
     texts = [" one ", "ONE", "  ", "both", "Both", long, long + " tail", "two", "three", "four"]
     forget = [True, True, True, True, False, False, False, False, True, True]
     raw = raw_of(texts, forget, dropped={"unlabelled": 4})
-    table, duplicates, counts = build_examples(raw, {"inference": 1.0}, {"forget": 2, "retain": None}, DATA)
+    table, duplicates, counts = build_examples(
+        raw, {"inference": 1.0}, {"forget": 2, "retain": None}, DATA
+    )
     # Of the four forget texts that are kept, the limit leaves two; it leaves the copies alone.
     gone = {"id1": ("id0", "exact", "ONE"), "id6": ("id5", "near", long + " tail")}
     gone |= {"id3": (None, "cross_post", "both"), "id4": (None, "cross_post", "Both")}

@@ -11,8 +11,8 @@ from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, offsets_of, subset
 from mamushi_extras.left.attacks import (
     ATTACKS,
-    Scored,
-    auc,
+    AttackedSeed,
+    attack_auc,
     compare,
     likelihood_ratio,
     per_token,
@@ -80,7 +80,7 @@ def compared_with_gold(
         (scores(found, name, seed)[attack], scores(found, "gold", seed + 1)[attack])
         for seed in range(0, SEEDS, 2)
     ]
-    return compare([Scored(*pair, MEMBER, ~MEMBER) for pair in pairs], auc)
+    return compare([AttackedSeed(*pair, MEMBER, ~MEMBER) for pair in pairs], attack_auc)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

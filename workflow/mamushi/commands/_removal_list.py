@@ -31,7 +31,7 @@ SIDECAR = ".manifest.json"
 
 
 @dataclass(frozen=True)
-class RemovalList:
+class ListedTexts:
     """What a list says, and what is read of its run."""
 
     path: Path
@@ -208,7 +208,7 @@ def _check_numbers(path: Path, ids: Sequence[str]) -> None:
             raise UserError(problem, where=path, do="name the column with the ids in --id")
 
 
-def read(path: Path) -> RemovalList:
+def read_list(path: Path) -> ListedTexts:
     """Read a list. Raises ``UserError`` as ``read_ids``, for what is no list, for one that is not
     its manifest's, and for one of an earlier ranking than the one in its run."""
     if path.suffix == ".json":
@@ -231,7 +231,7 @@ def read(path: Path) -> RemovalList:
     texts = dict(zip(ids, text_digests, strict=True))
     for copied, sums in zip(copies, copy_digests, strict=True):
         texts.update(zip(copied, sums, strict=True))
-    listed = RemovalList(
+    listed = ListedTexts(
         path,
         ids,
         copies=dict(zip(ids, copies, strict=True)),
@@ -249,22 +249,22 @@ def read(path: Path) -> RemovalList:
     return listed
 
 
-def _plain(path: Path) -> RemovalList:
+def _plain(path: Path) -> ListedTexts:
     """Return a list of plain ids, with what lies beside those that this program exported."""
     ids = read_ids(path)
     beside = path.with_name(path.name + SIDECAR)
     if not beside.is_file():
-        return RemovalList(path, ids, padded=padded(path))
+        return ListedTexts(path, ids, padded=padded(path))
     sidecar = read_json(beside)
     if sidecar.get("ids_sha256") != digest_of_ids(ids):
         do = "export it again, or remove the manifest of another list"
         raise UserError(f"is not the list of {beside.name} beside it", where=path, do=do)
     text_digests = sidecar["text_sha256"]
     texts = dict(zip(ids, text_digests, strict=True)) if text_digests else {}
-    return RemovalList(path, ids, texts=texts, rows=sidecar["rows"])
+    return ListedTexts(path, ids, texts=texts, rows=sidecar["rows"])
 
 
-def _with_cross_posts(listed: RemovalList) -> RemovalList:
+def _with_cross_posts(listed: ListedTexts) -> ListedTexts:
     """Return a list with the texts that stand in both domains, where it lies in its run."""
     if listed.place is None:
         return listed
@@ -272,7 +272,7 @@ def _with_cross_posts(listed: RemovalList) -> RemovalList:
     return replace(listed, cross_posts=[r["id"] for r in rows if r["reason"] == "cross_post"])
 
 
-def _refuse_earlier(listed: RemovalList) -> None:
+def _refuse_earlier(listed: ListedTexts) -> None:
     from mamushi.evidence.ranking import is_earlier
 
     names = {name: value for name, value in (listed.place or {}).items() if name != "root"}

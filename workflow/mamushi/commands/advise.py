@@ -51,17 +51,19 @@ def run(args: argparse.Namespace) -> None:
     )
     targets = [(target, getattr(args, target))]
     advised = advice(rows, targets, foreseen)
-    print(report(advised, [*rows, *foreseen], args.root))
+    print(advice_text(advised, [*rows, *foreseen], args.root))
 
 
 LIMIT = (
     "The share is that of a learner that becomes the mixture it is trained on. A model that is "
     "tuned on few texts may need another one, of the span; two or three retrainings there tell."
 )
-PREDICTED = "Predicted by what goes of the words; retrained models needed a budget in the interval."
+_PREDICTED = (
+    "Predicted by what goes of the words; retrained models needed a budget in the interval."
+)
 
 
-def report(
+def advice_text(
     advised: Sequence[Mapping[str, Any]],
     frontier: Sequence[Mapping[str, Any]],
     root: Path,
@@ -114,7 +116,7 @@ def _table(
     head = ["selector", "remove", "share", "95% interval", "retraining may need"]
     cells = [_cells(row, wholes[row["selector"]], root, seed) for row in rows]
     lines = [[*head, "list"], *cells] if rows else []
-    columns = [column for column in zip(*lines, strict=True) if {*column[1:]} != {UNKNOWN}]
+    columns = [column for column in zip(*lines, strict=True) if {*column[1:]} != {_UNKNOWN}]
     widths = [max(map(len, column)) for column in columns]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -122,7 +124,7 @@ def _table(
     ]
 
 
-UNKNOWN = "not known"
+_UNKNOWN = "not known"
 
 
 def _cells(row: Mapping[str, Any], whole: int, root: Path, seed: int) -> list[str]:
@@ -146,7 +148,7 @@ def _cells(row: Mapping[str, Any], whole: int, root: Path, seed: int) -> list[st
     command = f"mamushi list --budget {beta} --selector {row['selector']}"
     if tokens:
         command = f"mamushi run {pattern.format(**{**cell, 'seed': seed}, beta=beta)}"
-    return [*(text or UNKNOWN for text in shown), " ".join(map(str, lists)) or command]
+    return [*(text or _UNKNOWN for text in shown), " ".join(map(str, lists)) or command]
 
 
 def _notes(rows: Sequence[Mapping[str, Any]], frontier: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -164,5 +166,5 @@ def _notes(rows: Sequence[Mapping[str, Any]], frontier: Sequence[Mapping[str, An
         row["retraining"] is not None for row in rows if row["retraining_low"] is not None
     ]
     if any(are_measured):
-        notes.append(PREDICTED)
+        notes.append(_PREDICTED)
     return notes if all(are_measured) else [*notes, LIMIT]

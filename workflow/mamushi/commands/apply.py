@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from mamushi.commands import _row_options
 
 if TYPE_CHECKING:
-    from mamushi.commands._removal_list import RemovalList
+    from mamushi.commands._removal_list import ListedTexts
     from mamushi.data.matching import RowRemoval
     from mamushi.data.rewriting import Rewritten
 
@@ -37,7 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write the table and its receipt: the receipt first, so that no table is without one.
 
-    Raises ``UserError`` as ``_removal_list.read`` and ``rewriting.rewrite``.
+    Raises ``UserError`` as ``_removal_list.read_list`` and ``rewriting.rewrite``.
     """
     from mamushi.commands import _removal_list
     from mamushi.data.rewriting import refuse_existing, rewrite
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
     if not args.out.name:
         refuse_existing(args.out)
     receipt = args.out.with_name(f"{args.out.name}.receipt.json")
-    listed = _removal_list.read(args.list)
+    listed = _removal_list.read_list(args.list)
     removal = listed.removal(args, args.data)
     request = _request(args, listed, removal)
     if _is_done(receipt, request, args.out, args.data):
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _say(
-    args: argparse.Namespace, listed: RemovalList, removal: RowRemoval, ids: Mapping[str, Any]
+    args: argparse.Namespace, listed: ListedTexts, removal: RowRemoval, ids: Mapping[str, Any]
 ) -> None:
     print(*listed.report(removal), sep="\n")
     if missing := ids["not_found"]:
@@ -87,7 +87,7 @@ def _say(
     print(args.out)
 
 
-def _request(args: argparse.Namespace, listed: RemovalList, removal: RowRemoval) -> dict[str, Any]:
+def _request(args: argparse.Namespace, listed: ListedTexts, removal: RowRemoval) -> dict[str, Any]:
     """Return what was asked for, with the digest of the list."""
     from mamushi.io.files import sha256
     from mamushi.io.provenance import versions
@@ -134,7 +134,7 @@ def _is_done(receipt: Path, request: Mapping[str, Any], out: Path, data: Path) -
         return False
 
 
-def _receipt(listed: RemovalList, removal: RowRemoval, written: Rewritten) -> dict[str, Any]:
+def _receipt(listed: ListedTexts, removal: RowRemoval, written: Rewritten) -> dict[str, Any]:
     """Return what was done, with digests."""
 
     def of_files(digests: dict[str, str]) -> str | dict[str, str]:

@@ -20,10 +20,10 @@ from mamushi.errors import UserError
 from mamushi.rooms import additions
 
 if TYPE_CHECKING:
-    from mamushi.commands._removal_list import RemovalList
+    from mamushi.commands._removal_list import ListedTexts
 
 GROUP = "act"
-FORMATS = {
+_FORMATS = {
     "ids": "plain text: an id a line, by rank, each with its copies after it",
     "jsonl": "folder with forget.jsonl and retain.jsonl, as load_dataset and so open-unlearning "
     "read them",
@@ -45,7 +45,7 @@ configs:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    formats = FORMATS | {name: text for name, (text, _) in _formats_of_rooms().items()}
+    formats = _FORMATS | {name: text for name, (text, _) in _formats_of_rooms().items()}
     parser.epilog = "formats:\n" + "\n".join(f"  {n:<12}{text}" for n, text in formats.items())
     parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a removal list")
     parser.add_argument("--to", choices=formats, metavar="FORMAT", help=", ".join(formats))
@@ -75,14 +75,14 @@ def run(args: argparse.Namespace) -> None:
         model.run(args)
         return
     if args.to is None:
-        names = ", ".join([*FORMATS, *_formats_of_rooms()])
+        names = ", ".join([*_FORMATS, *_formats_of_rooms()])
         raise UserError("nothing says as what", do=f"give --to: {names}")
-    if args.to not in FORMATS:
+    if args.to not in _FORMATS:
         _, write = _formats_of_rooms()[args.to]
         write(args.list, args.out)
         print(args.out)
         return
-    listed = _removal_list.read(args.list)
+    listed = _removal_list.read_list(args.list)
     if args.to == "jsonl":
         with whole_folder(args.out) as folder:
             _write_splits(folder, _rows(listed, args, listed.quote(args)))
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> None:
     print(args.out)
 
 
-def _write_ids(listed: RemovalList, out: Path) -> None:
+def _write_ids(listed: ListedTexts, out: Path) -> None:
     """Write ids to a text file, and beside it what they are, as `apply` reads it. Raises
     ``UserError`` for ids that such a file cannot hold."""
     from mamushi.commands._removal_list import SIDECAR
@@ -133,7 +133,7 @@ def _write_splits(folder: Path, rows: Iterator[tuple[str | None, str, bool]]) ->
 
 
 def _rows(
-    listed: RemovalList, args: argparse.Namespace, quote: bool
+    listed: ListedTexts, args: argparse.Namespace, quote: bool
 ) -> Iterator[tuple[str | None, str, bool]]:
     """Iterate over id and text of each row of the given table, of that which was ranked, or of its
     ranked examples where it has another loader, and whether the row is on the list.
@@ -173,7 +173,7 @@ def _rows(
     removal.check(data)
 
 
-def _ranked(listed: RemovalList, args: argparse.Namespace) -> Path:
+def _ranked(listed: ListedTexts, args: argparse.Namespace) -> Path:
     """Return the table that was ranked. Raises ``UserError`` where it is another one now, since
     also texts that stay are written from it."""
     from mamushi.data.rewriting import table_files

@@ -26,7 +26,7 @@ OF_CORPUS = (0.01, 0.05, 0.1)
 EXAMPLES, HITS = "mamushi_words", {"mamushi_lr": {"solver": "newton-cholesky", "alpha": 1.0}}
 """How a corpus is ranked by examples, and by hits of terms, whose words find the same hits again:
 few texts, and some of their kind among the rest, need a strong penalty (studies/unlabelled)."""
-TOKENS = "token_unigram"
+_TOKENS = "token_unigram"
 """How tokens are ranked beside the texts: without a training."""
 NEEDED = {
     "data": ("DATA", "the table of texts (a file or folder)"),
@@ -79,7 +79,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     shares = "shares of the forget texts to list (default: 0.1 0.2 0.3), or of such a corpus (0.01 "
     shares += "0.05 0.1)"
     parser.add_argument("--budgets", nargs="+", type=float, metavar="SHARE", help=shares)
-    names = f"how to rank: mamushi_lr is quick (default: mamushi and, of tokens, {TOKENS}; of such "
+    names = (
+        f"how to rank: mamushi_lr is quick (default: mamushi and, of tokens, {_TOKENS}; of such "
+    )
     names += f"a corpus {EXAMPLES} by examples and mamushi_lr by terms)"
     parser.add_argument("--selectors", nargs="+", metavar="NAME", help=names)
     held = "share of the texts to hold out, to measure on what a removal buys (default: 0)"
@@ -104,12 +106,13 @@ def _share(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the configuration, and say what runs it. Raises ``UserError`` as ``write``."""
-    write(args)
+    """Write the configuration, and say what runs it. Raises ``UserError`` as
+    ``write_configuration``."""
+    write_configuration(args)
     print(f"next: {_next(args.out, 'removals')}")
 
 
-TWICE = (
+_TWICE = (
     ("model", "embeddings", "give one of them"),
     ("forget", "like", "give one: --like is for a table in which no column marks the rows"),
     ("forget", "terms", "give one: --terms is for a table in which no column marks the rows"),
@@ -126,7 +129,7 @@ def _next(out: Path, target: str) -> str:
     return f"mamushi run {target}{named}"
 
 
-def write(args: argparse.Namespace) -> None:
+def write_configuration(args: argparse.Namespace) -> None:
     """Write ``args.out``, whole or not at all; one with the same content is kept.
 
     Raises ``UserError`` for a table or model that the workflow would refuse, for what is missing,
@@ -147,7 +150,7 @@ def write(args: argparse.Namespace) -> None:
             path = Path(args.data).expanduser().absolute()
             columns = readers.columns(path, quote=args.quote is None)
             columns_text = f"; the columns are {', '.join(map(repr, columns))}"
-    for first, second, do in TWICE:
+    for first, second, do in _TWICE:
         if getattr(args, first) and getattr(args, second):
             raise UserError(f"both --{first} and --{second}", do=do)
     if args.unlike and not (args.like or args.terms):
@@ -249,7 +252,7 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
     needed = [args.text, *([args.id] if args.id else ()), *(n for names in marks for n in names)]
     check_columns(path, columns, needed)
     corpus = args.forget is None
-    labelled = ["mamushi", *([] if args.embeddings else [TOKENS])]
+    labelled = ["mamushi", *([] if args.embeddings else [_TOKENS])]
     usual = labelled if not corpus else [*HITS] if args.terms else [EXAMPLES]
     held = args.evaluation
     divided = {"words": args.windows, "action": "cut" if args.cut else "remove"}
@@ -267,7 +270,7 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
         "refits": as_yaml(defaults(Refits)),
         "selectors": as_yaml(args.selectors or usual),
         "more": "auto beside mamushi tries other layers and the words as well"
-        + ("" if args.embeddings or corpus else f"; {TOKENS} ranks tokens, in the place of texts"),
+        + ("" if args.embeddings or corpus else f"; {_TOKENS} ranks tokens, in the place of texts"),
         "defined": f"selectors: {as_yaml(HITS)}\n\n" if args.terms and not args.selectors else "",
         "path": as_yaml(str(path)),
         "text": as_yaml(args.text),
@@ -401,8 +404,8 @@ def settle_budgets(
     chosen: Sequence[float] | None,
     text_counts: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Give a configuration the budgets that suit ``text_counts``, those of ``build``, if none were
-    ``chosen``, and return it completed. Raises ``ConfigError`` for too few texts."""
+    """Give a configuration the budgets that suit ``text_counts``, those of ``build_examples``, if
+    none were ``chosen``, and return it completed. Raises ``ConfigError`` for too few texts."""
     from mamushi.config.complete import complete
     from mamushi.data.counts import needs, require_texts
     from mamushi.io.domains import FORGET, INFERENCE

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 GROUP = "decide"
-FIGURE = "diagnostics"
+SHOWN_FIGURE = "diagnostics"
 """The figure of a cell that shows how far the scores of the two domains are apart."""
 WIDTH = 88
 """Characters of a text."""
@@ -171,7 +171,7 @@ def _cell(
         ranking = read_ranking(scores)
         examples = paths.under(root, paths.EXAMPLES, dataset=dataset)
         lines += _texts(best, ranking, max(listed["removed"] for listed in lists[best]), examples)
-    figure = paths.CELL_FIGURE_PNG.replace("{figure}", FIGURE)
+    figure = paths.CELL_FIGURE_PNG.replace("{figure}", SHOWN_FIGURE)
     for name, pattern in (("figure", figure), ("page", paths.RANKING)):
         if (path := paths.under(root, pattern, **cell)).is_file():
             lines.append(f"  {name:<10}{path}")
@@ -183,11 +183,11 @@ def _cell(
     manifest = take(lists[best], budget)
     lines += _short(manifest, budget)
     if _to_act_on(manifest):
-        lines.append(f"  remove    mamushi apply {manifest['path']} {table(root, cell)}")
+        lines.append(f"  remove    mamushi apply {manifest['path']} {table_options(root, cell)}")
     return lines
 
 
-def table(root: Path, cell: Mapping[str, str | int]) -> str:
+def table_options(root: Path, cell: Mapping[str, str | int]) -> str:
     """Return where `apply` finds the table that was ranked, and a name for what is left of it."""
     from mamushi.errors import UserError
     from mamushi.io import paths

@@ -98,7 +98,7 @@ def shingles(text: str, words: int) -> frozenset[str]:
 
 
 def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
-    """|a & b| / |a | b|."""
+    """Return |a & b| / |a | b|."""
     shared = len(a & b)
     return shared / (len(a) + len(b) - shared)
 

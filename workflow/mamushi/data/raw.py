@@ -21,7 +21,8 @@ class Raw:
     """Parallel columns with one entry a row, in the order of the files. What else a loader, a file
     in ``data/loaders``, declares is in docs/templates/two_files.py.
 
-    A room beside the core that needs more gives a subclass: ``build`` asks it what copies are.
+    A room beside the core that needs more gives a subclass: ``build_examples`` asks it what
+    copies are.
     """
 
     ids: Sequence[str]

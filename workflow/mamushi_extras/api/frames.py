@@ -20,17 +20,17 @@ from mamushi.data.readers import Table, check_columns, check_text, name_of
 from mamushi.errors import UserError
 from mamushi_extras.unlabelled.terms import PATTERN
 
-KNOWN = (
+_KNOWN = (
     "give a pandas DataFrame, a pyarrow Table, one split of datasets, a list of dicts or a dict of "
     "columns"
 )
 TYPES = {"pandas.DataFrame": "pandas", "pyarrow.Table": "arrow", "datasets.Dataset": "datasets"}
 SPLITS = "datasets.DatasetDict"
-MARKS = "column of marks"
+_MARKS = "column of marks"
 """The column in which marks are that were given as an array."""
-WHERE = "the frame"
+IN_FRAME = "the frame"
 BREAK = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-SHOWN = 5
+_SHOWN = 5
 """Values that a message lists."""
 
 
@@ -42,12 +42,12 @@ class Frame:
         self.source, self.kind = source, _kind(source)
         if self.kind == "columns" and len(sizes := {len(column) for column in source.values()}) > 1:
             problem = f"its columns have {min(sizes)} to {max(sizes)} rows"
-            raise UserError(problem, where=WHERE, do="give them one length")
+            raise UserError(problem, where=IN_FRAME, do="give them one length")
         if self.kind == "pandas" and not source.index.is_unique:
             problem = f"its index has {_plain(source.index[source.index.duplicated()][0])!r} twice"
-            raise UserError(problem, where=WHERE, do="call reset_index(drop=True) first")
+            raise UserError(problem, where=IN_FRAME, do="call reset_index(drop=True) first")
         if not len(self):
-            raise UserError("no rows", where=WHERE, do="give one with texts")
+            raise UserError("no rows", where=IN_FRAME, do="give one with texts")
 
     def __len__(self) -> int:
         if self.kind == "columns":
@@ -65,7 +65,7 @@ class Frame:
 
     def column(self, name: str) -> Any:
         """Return a column as the frame has it. Raises ``UserError`` without exactly one."""
-        check_columns(WHERE, self.names, [name])
+        check_columns(IN_FRAME, self.names, [name])
         if self.kind == "rows":
             return [row.get(name) for row in self.source]
         if self.kind == "datasets":
@@ -75,11 +75,13 @@ class Frame:
     def read(self, needed: Sequence[str], marks: Mapping[str, list[bool]]) -> Table:
         """Return the columns ``needed``, of which the ``marks`` are none of the frame's."""
         columns = {
-            name: marks[name] if name in marks else cells(self.column(name), f"column {name!r}")
+            name: marks[name]
+            if name in marks
+            else frame_cells(self.column(name), f"column {name!r}")
             for name in needed
         }
-        places = [f"{WHERE}, row {row + 1}" for row in range(len(self))]
-        return Table(WHERE, columns, places, typed=True)
+        places = [f"{IN_FRAME}, row {row + 1}" for row in range(len(self))]
+        return Table(IN_FRAME, columns, places, typed=True)
 
     def aligned(self, values: Any, where: str) -> None:
         """Raise ``UserError`` unless ``values`` has the frame's rows: as many, and in pandas with
@@ -104,7 +106,7 @@ class Frame:
 def _kind(source: Any) -> str:
     names = [f"{of.__module__.partition('.')[0]}.{of.__qualname__}" for of in type(source).__mro__]
     if SPLITS in names:
-        raise UserError("has several splits", where=WHERE, do="give one of them")
+        raise UserError("has several splits", where=IN_FRAME, do="give one of them")
     for name in names:
         if name in TYPES:
             return TYPES[name]
@@ -112,7 +114,7 @@ def _kind(source: Any) -> str:
         return "columns"
     if isinstance(source, list | tuple) and all(isinstance(row, Mapping) for row in source):
         return "rows"
-    raise UserError(f"{type(source).__name__} is no table that is known", where=WHERE, do=KNOWN)
+    raise UserError(f"{type(source).__name__} is no table that is known", where=IN_FRAME, do=_KNOWN)
 
 
 def _part(column: Any, kept: NDArray[np.bool_]) -> Any:
@@ -123,7 +125,7 @@ def _part(column: Any, kept: NDArray[np.bool_]) -> Any:
     return column[kept]
 
 
-def cells(column: Any, where: str) -> list[Any]:
+def frame_cells(column: Any, where: str) -> list[Any]:
     """Return the values of a column as those of Python, None where one is missing. NaN is missing,
     too, but in a column of numbers, where it is one. Raises ``UserError`` for a column that has no
     values of one type."""
@@ -178,7 +180,7 @@ def mark(frame: Frame, marking: Any, name: str) -> tuple[dict[str, Any], list[bo
             raise UserError(f"{marking!r:.40} marks no rows", where=where, do=do)
         frame.aligned(marking, where)
     column = frame.column(marking) if isinstance(marking, str) else marking
-    values: list[Any] = [None if _is_nan(value) else value for value in cells(column, where)]
+    values: list[Any] = [None if _is_nan(value) else value for value in frame_cells(column, where)]
     if None in values:
         problem, do = (
             f"row {values.index(None) + 1} has no value",
@@ -189,8 +191,8 @@ def mark(frame: Frame, marking: Any, name: str) -> tuple[dict[str, Any], list[bo
         )
     if {type(value) for value in values} not in ({bool}, {int}) or not {*values} <= {0, 1}:
         some = sorted({*values}, key=str)
-        shown = ", ".join(f"{value!r:.40}" for value in some[:SHOWN])
-        rest = f" and {len(some) - SHOWN} more" if len(some) > SHOWN else ""
+        shown = ", ".join(f"{value!r:.40}" for value in some[:_SHOWN])
+        rest = f" and {len(some) - _SHOWN} more" if len(some) > _SHOWN else ""
         example = (
             f'"`{marking}` == {some[0]!r}"' if isinstance(marking, str) else "frame.toxic >= 0.5"
         )
@@ -198,7 +200,7 @@ def mark(frame: Frame, marking: Any, name: str) -> tuple[dict[str, Any], list[bo
         raise UserError(f"holds {shown}{rest}, not 0 and 1 or booleans", where=where, do=do)
     if isinstance(marking, str):
         return {"column": marking, "values": [type(values[0])(1)]}, None
-    return {"column": f"{MARKS}: {name}", "values": [True]}, [value == 1 for value in values]
+    return {"column": f"{_MARKS}: {name}", "values": [True]}, [value == 1 for value in values]
 
 
 def examples_of(marked: bool, beside: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
@@ -220,7 +222,7 @@ def in_files(folder: Path, text: str, beside: Mapping[str, Sequence[str]]) -> di
     for name, values in beside.items():
         if isinstance(values, str):
             raise UserError(f"{values!r:.60} is one text", where=name, do="give a list of texts")
-        texts = cells(values, name)
+        texts = frame_cells(values, name)
         for row, one_text in enumerate(texts, start=1):
             if not (isinstance(one_text, str) and one_text.strip()):
                 problem, do = (

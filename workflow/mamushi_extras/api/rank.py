@@ -57,9 +57,17 @@ from mamushi.selection.pool import Pool, pool_of, read_pool, scored_of, table_of
 from mamushi.selection.refits import Refit, make_refits
 from mamushi.selection.removals import budget_of, removal_list, share_of, text_digests
 from mamushi.stages.analyses import frontier_budgets
-from mamushi_extras.api.frames import WHERE, Frame, examples_of, in_files, mark, names_of, vectors
+from mamushi_extras.api.frames import (
+    IN_FRAME,
+    Frame,
+    examples_of,
+    in_files,
+    mark,
+    names_of,
+    vectors,
+)
 from mamushi_extras.pages.ranking_page import render
-from mamushi_extras.unlabelled.corpus import NO_GOLD, corpus_manifest, corpus_of, share_text
+from mamushi_extras.unlabelled.corpus import NO_GOLD, corpus_of, manifest_of_corpus, share_text
 from mamushi_extras.unlabelled.like import KEYS, CorpusRows, marked, with_examples
 
 DATASET, MODEL = "frame", "model"
@@ -340,7 +348,7 @@ class Ranking:
         if settings["id"] is None and len(source) != ranked.rows:
             problem = f"has {len(source):,} rows, and {ranked.rows:,} were ranked, by their numbers"
             raise UserError(
-                problem, where=WHERE, do="give the frame that was ranked, or rank with id"
+                problem, where=IN_FRAME, do="give the frame that was ranked, or rank with id"
             )
         text, named = settings["text"], settings["id"]
         read = source.read([text, named] if named else [text], {})
@@ -357,10 +365,10 @@ class Ranking:
         if (missing := sorted(gone - {names[row] for row in rows})) and not (missing_ids and rows):
             problem = f"lacks {len(missing):,} of {len(gone):,} listed ids, as {missing[0]!r}"
             do = "give the frame that was ranked, or missing_ids=True if they are gone"
-            raise UserError(problem, where=WHERE, do=do)
+            raise UserError(problem, where=IN_FRAME, do=do)
         if len(rows) == len(source):
             problem = "all of its rows are listed, and none would be left"
-            raise UserError(problem, where=WHERE, do="give the frame that was ranked")
+            raise UserError(problem, where=IN_FRAME, do="give the frame that was ranked")
         return source.keep(~np.isin(np.arange(len(source)), rows))
 
     def _repr_html_(self) -> str:
@@ -467,7 +475,9 @@ class _Cell:
         for beta in budgets:
             listed = {"rankings": stable["rankings"], **stable["budgets"][paths.beta(beta)]}
             evidence = separates, listed, selectors.comparison(self.config, selector)
-            expected = corpus_manifest(of, table, self.duplicates, beta, *evidence) | {"beta": beta}
+            expected = manifest_of_corpus(of, table, self.duplicates, beta, *evidence) | {
+                "beta": beta
+            }
             lists[beta] = self.listed(table, beta, expected)
         verdict = expected["judgement"]["ranking"]
         return Ranking(selector, table, lists, verdict, self, expected["share"], likely)

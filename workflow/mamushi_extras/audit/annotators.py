@@ -66,7 +66,7 @@ def merge(order: Sequence[str], people: Mapping[str, Responses]) -> dict[str, st
     return merged
 
 
-def counts(audit: Mapping[str, Any], merged: Responses) -> Answers:
+def count_answers(audit: Mapping[str, Any], merged: Responses) -> Answers:
     """Return what was answered in each stratum."""
     stratum = {drawn["id"]: drawn["stratum"] for drawn in audit["sample"]}
     counted = np.zeros((3, len(audit["strata"])))

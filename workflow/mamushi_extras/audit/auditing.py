@@ -18,17 +18,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Doubles = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+from mamushi.selection.arrays import Doubles, Mask
 
-LEVEL = 0.95
+Ints = NDArray[np.int64]
+
+_LEVEL = 0.95
 DRAWS = 20_000
 """Of the number of texts of the domain in each stratum, for an interval."""
-FLOOR = 4
+STRATUM_FLOOR = 4
 """One answer in so many is spread evenly over the strata, so that a surprise in the depths is
 seen."""
-ABOUT = 6
+_ABOUT = 6
 """The stratum below the list's end has at most one in so many of the texts that are kept."""
 QUANTITIES = {
     "precision": "of the list is of the domain",
@@ -69,7 +69,7 @@ def strata(part: Ints, place: Ints | Doubles) -> Ints:
     for number in parts:
         members = np.flatnonzero(part == number)
         members = members[np.argsort(place[members], kind="stable")]
-        near = min(int((part == 0).sum()), len(members) // ABOUT)
+        near = min(int((part == 0).sum()), len(members) // _ABOUT)
         ends = (
             [len(members) // 2] if number == 0 else [near, 4 * near][: 2 if len(parts) == 2 else 1]
         )
@@ -95,7 +95,7 @@ def allocate(design: Strata, answers: int) -> Ints:
     of_precision = np.where(design.listed, sizes / max(sizes[design.listed].sum(), 1), 0.0)
     of_recall = np.where(design.listed, 1 - recall, recall) * sizes / total
     need = np.hypot(of_precision, of_recall) * np.sqrt(share * (1 - share))
-    floor = np.minimum(sizes, max(2, answers // (FLOOR * strata_count)))
+    floor = np.minimum(sizes, max(2, answers // (STRATUM_FLOOR * strata_count)))
     # Each goes where it takes most off the variance, which is need^2 / answers (Wright 2012).
     further = [
         np.arange(least, min(size, answers)) for least, size in zip(floor, sizes, strict=True)
@@ -124,7 +124,7 @@ class Answers:
     unsure: Doubles
 
 
-class Estimate(NamedTuple):
+class AuditEstimate(NamedTuple):
     """A share with its interval; ``value`` is NaN where there is none."""
 
     value: float
@@ -138,8 +138,8 @@ def estimates(
     rng: np.random.Generator,
     shifts: tuple[float, float] = (0.0, 1.0),
     draws: int = DRAWS,
-) -> dict[str, Estimate]:
-    """Return each of ``QUANTITIES``, with an interval of ``LEVEL``.
+) -> dict[str, AuditEstimate]:
+    """Return each of ``QUANTITIES``, with an interval of ``_LEVEL``.
 
     A text of which nobody can say is left out of the value; each limit takes it for what is worse.
     ``shifts`` are those of the lower and the upper distribution; 0.5 of both is by Jeffreys' prior.
@@ -153,9 +153,9 @@ def estimates(
     # Recall is the lower, the fewer texts of the list and the more of those kept are of the domain.
     lowest = _quantities(design, low, np.where(design.listed, low, high))
     highest = _quantities(design, high, np.where(design.listed, high, low))
-    tail = (1 - LEVEL) / 2
+    tail = (1 - _LEVEL) / 2
     return {
-        name: Estimate(
+        name: AuditEstimate(
             float(values[name]),
             float(np.quantile(np.nan_to_num(lowest[name], nan=0.0), tail)),
             float(np.quantile(np.nan_to_num(highest[name], nan=1.0), 1 - tail)),

@@ -220,7 +220,9 @@ def _compare_with_gold(
 
     def compared(first: Sequence[AttackScores], second: Sequence[AttackScores]) -> ComparedToGold:
         every = zip(first, second, roles.member, strict=True)
-        scored = [AttackedSeed(a[attack], b[attack], member, roles.outsider) for a, b, member in every]
+        scored = [
+            AttackedSeed(a[attack], b[attack], member, roles.outsider) for a, b, member in every
+        ]
         return compare(scored, measure)
 
     against_gold = compared(ours, gold)

@@ -17,7 +17,7 @@ def cell_pages() -> list[str]:
 def start_page(
     root: Path, configfiles: Sequence[str] = (), config: Mapping[str, Any] | None = None
 ) -> Path | None:
-    """Write the start page of a results folder, see ``start.write``."""
-    from mamushi_extras.pages.start import write
+    """Write the start page of a results folder, see ``start.write_start_page``."""
+    from mamushi_extras.pages.start import write_start_page
 
-    return write(root, configfiles, config)
+    return write_start_page(root, configfiles, config)

@@ -19,13 +19,13 @@ from mamushi.registry import plugins
 from mamushi_extras.pages.answer import answer
 from mamushi_extras.pages.ranking_page import render
 
-FEW = 3
+_FEW = 3
 """Datasets, models and seeds up to which all that is there of each lies open."""
 DOTS = 200 / 96
 """Dots of a figure for each pixel of the page, by which its words are as large as the page's."""
 
 
-def write(
+def write_start_page(
     root: Path, configfiles: Sequence[str] = (), config: Mapping[str, Any] | None = None
 ) -> Path | None:
     """Write the start page of the results folder ``root``; None where it has nothing to link. Its
@@ -62,7 +62,7 @@ def write(
         values: dict[str, Any] = {
             "cells": cells,
             "answers": list(answers.values()),
-            "few": len(cells) <= FEW,
+            "few": len(cells) <= _FEW,
             "named": named,
         }
         page = render("start", **values, rows=rows, advice=ADVICE_WORDS)

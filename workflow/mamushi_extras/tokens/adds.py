@@ -18,12 +18,12 @@ def export_formats() -> dict[str, tuple[str, Callable[[Path, Path], None]]]:
 
 
 def _write_labels(spans: Path, out: Path) -> None:
-    from mamushi_extras.tokens.token_labels import write
+    from mamushi_extras.tokens.token_labels import write_labels
 
-    write(spans, out)
+    write_labels(spans, out)
 
 
 def _write_cut(spans: Path, out: Path) -> None:
-    from mamushi_extras.tokens.token_labels import write
+    from mamushi_extras.tokens.token_labels import write_labels
 
-    write(spans, out, cut=True)
+    write_labels(spans, out, cut=True)

@@ -11,10 +11,10 @@ from mamushi.data.groups import GroupCodes
 from mamushi.io.domains import FORGET
 from mamushi.lm.tokens import TokenSet
 
-Scores = list[NDArray[np.float32] | None]
+TokenScores = list[NDArray[np.float32] | None]
 """Of each text the scores of its tokens but the first, which is not predicted. None of a retain
 text that a selector does not score."""
-Spans = dict[int, list[tuple[int, int]]]
+MaskedSpans = dict[int, list[tuple[int, int]]]
 """By the place of a text: the first token of each span, and the one behind its last."""
 
 
@@ -33,20 +33,20 @@ class TokenPool:
 
     @property
     def forget(self) -> NDArray[np.int64]:
-        """The places of the forget texts, (n1,)."""
+        """Return the places of the forget texts, (n1,)."""
         return np.flatnonzero(self.texts.domains == FORGET)
 
 
-def highest_spans(scores: Sequence[NDArray[np.float32]], k: int) -> Spans:
+def highest_spans(scores: Sequence[NDArray[np.float32]], k: int) -> MaskedSpans:
     """Return the ``k`` tokens of highest score, as spans.
 
     Fewer where fewer have a score above 0: the others are as likely in the retain domain, and to
     leave them out as well would teach that they do not follow. ``scores`` are those of the forget
-    texts, as in ``Scores``, so that a text's spans begin at 1. Ties by place.
+    texts, as in ``TokenScores``, so that a text's spans begin at 1. Ties by place.
     """
     masks = highest(np.concatenate([np.empty(0, np.float32), *scores]), k)
     parts = np.split(masks, np.cumsum([len(text_scores) for text_scores in scores])[:-1])
-    spans: Spans = {}
+    spans: MaskedSpans = {}
     for place, mask in enumerate(parts):
         edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
         if len(edges):
@@ -61,7 +61,7 @@ def highest(flat: NDArray[np.float32], k: int) -> NDArray[np.bool_]:
     return mask & (flat > 0)
 
 
-def rows_of(ids: Sequence[str], spans: Spans) -> list[dict[str, str | int]]:
+def rows_of_spans(ids: Sequence[str], spans: MaskedSpans) -> list[dict[str, str | int]]:
     """Return the rows of the table ``spans`` of the forget texts ``ids``."""
     return [
         {"id": ids[place], "start": start, "stop": stop}
@@ -70,14 +70,14 @@ def rows_of(ids: Sequence[str], spans: Spans) -> list[dict[str, str | int]]:
     ]
 
 
-def digest(rows: Sequence[Mapping[str, str | int]]) -> str:
+def digest_of_spans(rows: Sequence[Mapping[str, str | int]]) -> str:
     """Return the SHA-256 of the rows of a table ``spans``: id, start and stop of each with spaces
     between them, followed by a newline."""
     lines = (f"{row['id']} {row['start']} {row['stop']}\n" for row in rows)
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def counts_of(scores: Sequence[NDArray[np.float32]], spans: Spans) -> dict[str, int]:
+def counts_of(scores: Sequence[NDArray[np.float32]], spans: MaskedSpans) -> dict[str, int]:
     """Return how many tokens could be masked, ``tokens``, how many have a score ``above_zero`` and
     are ``masked``, and of how many ``texts`` some are, or all (``whole_texts``)."""
     masked = {

@@ -16,7 +16,7 @@ IGNORED = -100
 """The label of what is not predicted, in the losses of PyTorch and of all trainers on it."""
 
 
-def write(spans: Path, out: Path, *, cut: bool = False) -> None:
+def write_labels(spans: Path, out: Path, *, cut: bool = False) -> None:
     """Write a JSON object a line for each text of the section from which tokens are masked.
 
     That is ``input_ids``, ``attention_mask`` and ``labels``, and no other column, as trainers read
@@ -30,7 +30,7 @@ def write(spans: Path, out: Path, *, cut: bool = False) -> None:
     from mamushi.io.files import atomic, read_json
     from mamushi.io.tables import read_table
     from mamushi.lm.tokens import masked, read_tokens
-    from mamushi_extras.tokens.masks import digest
+    from mamushi_extras.tokens.masks import digest_of_spans
 
     where = paths.wildcards(paths.SPANS, spans.absolute())
     if where is None:
@@ -38,7 +38,7 @@ def write(spans: Path, out: Path, *, cut: bool = False) -> None:
         raise UserError("is no spans of a run", where=spans, do=do)
     manifest = read_json(spans.with_suffix(".json"))
     rows = read_table(spans, schemas.SPANS).to_pylist()
-    if manifest["spans_sha256"] != digest(rows):
+    if manifest["spans_sha256"] != digest_of_spans(rows):
         do = "run the workflow again"
         raise UserError("is not the file of the manifest beside it", where=spans, do=do)
     spans_of: dict[str, list[tuple[int, int]]] = {}

@@ -29,16 +29,22 @@ from mamushi.io.domains import FORGET
 from mamushi.io.paths import beta as written
 from mamushi.io.shards import ranked
 from mamushi.io.tables import read_metadata, read_table
+from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.refits import read_refits
 from mamushi.selection.removals import budget_of, digest_of_ids, removal_list
 from mamushi_extras.audit.answers import ANSWERED
 from mamushi_extras.unlabelled.like import GIVEN, SCREEN, WANTED
 from mamushi_extras.unlabelled.schemas import POSTERIOR
-from mamushi_extras.unlabelled.share import ERROR, Share, Tilt, count_bounds, share, upper_bound
+from mamushi_extras.unlabelled.share import (
+    ERROR,
+    DomainShare,
+    Tilt,
+    count_bounds,
+    share,
+    upper_bound,
+)
 
-Doubles = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-Interval = dict[str, float | None]
+ShareInterval = dict[str, float | None]
 
 NO_SAMPLE = (
     "the hits of a blocklist are no sample of the domain, which has texts without its terms: "
@@ -77,52 +83,52 @@ class Corpus:
 
     @property
     def drawn(self) -> Mask:
-        """Which texts are a fair sample of the domain, (n,)."""
+        """Tell which texts are a fair sample of the domain, (n,)."""
         return self.examples & np.logical_not(self.answered)
 
     @property
     def passing(self) -> Mask:
-        """Which of these would pass the screen, (n,)."""
+        """Tell which of these would pass the screen, (n,)."""
         return self.drawn & np.logical_not(self.missed)
 
     @property
     def sample(self) -> Mask:
-        """Which of them are like what the corpus has of the domain, (n,), or less than that like
-        it: then the share is bounded all the same."""
+        """Tell which of them are like what the corpus has of the domain, (n,), or less than that
+        like it: then the share is bounded all the same."""
         return self.drawn if self.divided else self.passing
 
     @property
     def keep_sample(self) -> Mask:
-        """Which texts are a fair sample of what the corpus has that is not of the domain, (n,)."""
+        """Tell which texts are a fair sample of what the corpus has outside the domain, (n,)."""
         return self.to_keep & np.logical_not(self.answered) & np.logical_not(self.missed)
 
     @property
     def whole(self) -> Mask:
-        """Which texts the corpus has, (n,): also those that people want to keep."""
+        """Tell which texts the corpus has, (n,): also those that people want to keep."""
         return self.inside | self.answered
 
     @property
     def certain(self) -> Mask:
-        """Which texts of the corpus are of the domain for certain, (n,)."""
+        """Tell which texts of the corpus are of the domain for certain, (n,)."""
         return self.examples & self.inside & np.logical_or(self.answered, not self.hits)
 
     @property
     def rest(self) -> Mask:
-        """Which texts of the corpus nothing is known of, but by asking, (n,). Among hits, those of
-        which nothing is known at all."""
+        """Tell of which texts of the corpus nothing is known but by asking, (n,). Among hits, those
+        of which nothing is known at all."""
         answered = np.logical_and(self.answered, not self.hits)
         return (self.inside & ~self.examples) | answered
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
-        """The places of the corpus texts, first to go first: the certain ones, then by score, ties
-        by id."""
+        """Return the places of the corpus texts, first to go first: the certain ones, then by
+        score, ties by id."""
         order = np.lexsort((self.ids.astype(np.str_), -self.score, ~self.certain))
         return order[self.inside[order]]
 
     @cached_property
-    def of_rest(self) -> Share:
-        """The share of the domain in the rest."""
+    def of_rest(self) -> DomainShare:
+        """Estimate the share of the domain in the rest."""
         to_keep = self.score[self.keep_sample] if self.keep_sample.any() else None
         alone = self._alone(self.sample, self.rest, self.keep_sample)
         estimated = share(self.score[self.sample], self.score[self.rest], to_keep, alone)
@@ -130,21 +136,21 @@ class Corpus:
 
     @cached_property
     def hit_precision(self) -> Tilt | None:
-        """Of a blocklist: the share of its hits that are like the rest, by scores turned round. It
-        takes false hits to be like other texts."""
+        """Estimate, of a blocklist, the share of its hits that are like the rest, by scores turned
+        round. It takes false hits to be like other texts."""
         if not self.hits:
             return None
         return Tilt.fit(-self.score[self.rest], -self.score[self.sample])
 
     @cached_property
     def fitted(self) -> Tilt:
-        """The ratio of the domain to the rest."""
+        """Fit the ratio of the domain to the rest."""
         sample, rest = self.score[self.sample], self.score[self.rest]
         return Tilt.fit(sample, rest, self.of_rest.estimate)
 
     @cached_property
     def posterior(self) -> Doubles:
-        """The probability of each text to be of the domain, (n,), at the guess of the share."""
+        """Return the probability of each text to be of the domain, (n,), by the guessed share."""
         probability = self.fitted.posterior(self.score)
         if self.hit_precision is not None:
             true = 1 - self.hit_precision.posterior(-self.score)
@@ -154,7 +160,7 @@ class Corpus:
 
     @property
     def likely(self) -> int:
-        """How many texts of the corpus are more likely than not of the domain."""
+        """Count how many texts of the corpus are more likely than not of the domain."""
         return int((self.posterior[self.inside] > 0.5).sum())
 
     def share(self) -> dict[str, Any]:
@@ -202,14 +208,14 @@ class Corpus:
         }
         return pa.table(columns, schema=POSTERIOR.schema)
 
-    def holds(self, k: int) -> tuple[Interval, Interval]:
+    def holds(self, k: int) -> tuple[ShareInterval, ShareInterval]:
         """Return precision of the list of the first ``k`` texts, and recall: the chance of a text
         of the domain that is not certain to be in it; each at 95%, and null where it is not known.
         Where few are of the domain, what share of these is in it is less sure."""
         certain, rest = int(self.certain.sum()), int(self.rest.sum())
         if self.hits or not k:
             at = float(self.posterior[self.order[:k]].mean()) if k else None
-            nothing: Interval = {"estimate": None, "low": None, "high": None}
+            nothing: ShareInterval = {"estimate": None, "low": None, "high": None}
             return {**nothing, "estimate": at}, nothing
         cut = self.score[self.order[k - 1]]
         above, passing = self.score >= cut, self.passing
@@ -242,12 +248,12 @@ class Corpus:
             of_list[2] = of_list[2] if of_list[1] <= of_list[2] else 1.0
             of_list[0] = max(of_list[:2])
         names = ("estimate", "low", "high")
-        precision: Interval = dict(zip(names, of_list, strict=True))
+        precision: ShareInterval = dict(zip(names, of_list, strict=True))
         if of_rest.low is None:
             precision |= {"low": sure or None}
         return precision, dict(zip(names, recall, strict=True))
 
-    def screen_recall(self) -> Interval:
+    def screen_recall(self) -> ShareInterval:
         """Return the chance of a text like the examples to pass the screen, at 95%; of a window the
         least chance, since another one of its document may do."""
         passed, n = int(self.passing.sum()), int(self.drawn.sum())
@@ -298,11 +304,11 @@ def manifest_of(
     screened = read_metadata(examples).get("screened")
     of_screen = screened and {**screened, "recall": corpus.screen_recall()}
     unit = unit_of(read_metadata(scores))
-    content = corpus_manifest(corpus, table, copies, beta, separates, listed, compared, unit)
+    content = manifest_of_corpus(corpus, table, copies, beta, separates, listed, compared, unit)
     return {**content, "screen": of_screen}
 
 
-def corpus_manifest(
+def manifest_of_corpus(
     corpus: Corpus,
     table: pa.Table,
     duplicates: pa.Table,
@@ -323,7 +329,7 @@ def corpus_manifest(
         "estimate": None if at is None else 1 - at,
         "upper_bound": None if low is None else 1 - low,
     }
-    content = words(precision, recall, unit)
+    content = list_words(precision, recall, unit)
     judged = judge_list(separates, k, listed, wrong, compared=compared, unit=unit, holds=content)
     return {
         "n_forget": len(corpus.order),
@@ -350,7 +356,7 @@ def corpus_manifest(
     }
 
 
-def words(precision: Interval, recall: Interval, unit: str = "texts") -> str:
+def list_words(precision: ShareInterval, recall: ShareInterval, unit: str = "texts") -> str:
     """Return what a list of some ``unit`` holds, in words."""
     whole = "it" if unit == "texts" else f"its {unit}"
     precise = f"{share_text(precision)} of {whole} is of the domain"

@@ -33,12 +33,12 @@ SCREEN = "_screen"
 """By how much a text is above the lowest one that a screen let pass, by a fit without it."""
 KEYS = {"like": EXAMPLE, "unlike": WANTED}
 """Keys of a dataset's ``forget`` that name tables, and what their texts are."""
-FEWEST = 20
+FEWEST_EXAMPLES = 20
 """Examples below which no list can be judged: with 20 of them, the share of the domain that a list
 has is known to 44 points."""
 MOST_HIT = 0.5
 """Of the corpus, what a blocklist may hit."""
-KNOWN = 0.5
+_KNOWN = 0.5
 """Of the words of an example, what the corpus must know, of at least half of the examples."""
 Beside = dict[str, list[tuple[str, str]]]
 """Place and text of each text beside a corpus, by the keys that name its files."""
@@ -105,7 +105,7 @@ class CorpusRows(Raw):
         }
 
 
-def read_corpus(settings: Mapping[str, Any]) -> CorpusRows:
+def read_corpus_rows(settings: Mapping[str, Any]) -> CorpusRows:
     """Read a corpus, or what a screen lets through of it, with what lies beside it. Raises
     ``UserError`` as ``readers.read``, ``rows.raw_columns`` and ``with_examples``."""
     if not settings["forget"].get("screen"):
@@ -120,11 +120,11 @@ def with_examples(
     raw: Raw, settings: Mapping[str, Any], screened: Screened | None = None
 ) -> CorpusRows:
     """Return the rows of a corpus, or what a screen let through, with the examples behind them, and
-    what is wanted. Raises ``UserError`` as ``check``."""
+    what is wanted. Raises ``UserError`` as ``check_examples``."""
     beside = read_beside(settings)
     counts, margins = screened or ({}, None)
     if not counts:
-        check(beside, raw.texts, settings)
+        check_examples(beside, raw.texts, settings)
     files = {f"{name} {Path(path).name}": sha256(path) for name, path in paths(settings).items()}
     rows = [
         (name, *place_and_text) for name, several in beside.items() for place_and_text in several
@@ -185,9 +185,9 @@ def _texts(path: str, column: str) -> Iterator[tuple[str, str]]:
             yield place, text
 
 
-def check(beside: Beside, corpus: Sequence[str], settings: Mapping[str, Any]) -> None:
-    """Raise ``UserError`` for a corpus, or a sample of it, without texts; for fewer than ``FEWEST``
-    examples, those that are one text, and those in another language."""
+def check_examples(beside: Beside, corpus: Sequence[str], settings: Mapping[str, Any]) -> None:
+    """Raise ``UserError`` for a corpus, or a sample of it, without texts; for fewer than
+    ``FEWEST_EXAMPLES`` examples, those that are one text, and those in another language."""
     if not any(map(str.strip, corpus)):
         do = "name a table with texts, and their column"
         raise UserError("the corpus has no texts", where=settings["path"], do=do)
@@ -197,9 +197,13 @@ def check(beside: Beside, corpus: Sequence[str], settings: Mapping[str, Any]) ->
     distinct = len({key(text) for _, text in examples})
     if len(examples) > 1 and distinct == 1:
         problem = f"its {len(examples):,} texts are one and the same"
-        raise UserError(problem, where=where, do=f"give at least {FEWEST} examples that differ")
-    if distinct < FEWEST:
-        problem = f"has {distinct} examples that differ, and fewer than {FEWEST} tell nothing"
+        raise UserError(
+            problem, where=where, do=f"give at least {FEWEST_EXAMPLES} examples that differ"
+        )
+    if distinct < FEWEST_EXAMPLES:
+        problem = (
+            f"has {distinct} examples that differ, and fewer than {FEWEST_EXAMPLES} tell nothing"
+        )
         raise UserError(problem, where=where, do="give more texts of the domain")
     words_of = [set(units(text)) for _, text in examples]
     missing = set().union(*words_of)
@@ -208,7 +212,7 @@ def check(beside: Beside, corpus: Sequence[str], settings: Mapping[str, Any]) ->
             break
         missing.difference_update(units(text))
     shares = [1 - len(words & missing) / len(words) if words else 0.0 for words in words_of]
-    if float(np.median(shares)) < KNOWN:
+    if float(np.median(shares)) < _KNOWN:
         problem = (
             f"the corpus knows {np.median(shares):.0%} of the words of an example in the middle: "
             "they share no language, and would be ranked by that alone"
@@ -217,16 +221,16 @@ def check(beside: Beside, corpus: Sequence[str], settings: Mapping[str, Any]) ->
 
 
 def _hits(texts: Sequence[str], path: str) -> NDArray[np.bool_]:
-    """Return which texts have a term of a blocklist. Raises ``UserError`` as ``terms.read``, and
-    where that are too few or too many to tell anything."""
-    has_term = terms.read(path)
+    """Return which texts have a term of a blocklist. Raises ``UserError`` as
+    ``terms.read_terms``, and where that are too few or too many to tell anything."""
+    has_term = terms.read_terms(path)
     return _checked(np.array([has_term(text) for text in texts]), path)
 
 
 def _checked(hit: NDArray[np.bool_], path: str) -> NDArray[np.bool_]:
     hits, n = int(hit.sum()), len(hit)
-    if hits < FEWEST:
-        problem = f"hits {hits:,} of {n:,} texts, and fewer than {FEWEST} tell nothing"
+    if hits < FEWEST_EXAMPLES:
+        problem = f"hits {hits:,} of {n:,} texts, and fewer than {FEWEST_EXAMPLES} tell nothing"
         raise UserError(problem, where=path, do="add terms, or check the text column")
     if hits > MOST_HIT * n:
         problem = f"hits {hits:,} of {n:,} texts, which leaves no corpus to compare them with"

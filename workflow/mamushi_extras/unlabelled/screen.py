@@ -29,12 +29,12 @@ from mamushi.errors import UserError
 from mamushi_extras.unlabelled import like
 from mamushi_extras.windows.windows import parts
 
-Scores = NDArray[np.float32]
+_Scores = NDArray[np.float32]
 
 FEATURES, FOLDS, SAMPLE = 2**20, 10, 20_000
 COPIES, SHINGLE = 0.5, 3
 """Similarity at which examples are taken for copies, and words of a shingle."""
-BLOCK = 8192
+SCREEN_BLOCK = 8192
 """Texts that are scored at a time."""
 
 
@@ -45,13 +45,13 @@ class Screen:
     corpus the highest of all these scores are kept, ``best`` (passed, 1 + FOLDS). Documents are
     divided by ``windows``, if that is not None."""
 
-    weights: Scores
+    weights: _Scores
     rarity: TfidfTransformer
     fold: NDArray[np.int64]
     windows: Mapping[str, Any] | None = None
-    best: Scores = field(default_factory=lambda: np.empty((0, 1 + FOLDS), np.float32))
+    best: _Scores = field(default_factory=lambda: np.empty((0, 1 + FOLDS), np.float32))
 
-    def scores(self, texts: Iterable[Any]) -> Scores:
+    def scores(self, texts: Iterable[Any]) -> _Scores:
         """Return the scores of each text (n, 1 + FOLDS): the higher, the more like the examples. A
         text without words has the lowest."""
         vectors = self.rarity.transform(_counts(texts))
@@ -64,7 +64,7 @@ class Screen:
         equal scores, the first ones."""
         kept: list[TableRow] = []
         kept_scores = np.empty(0, np.float32)
-        while block := list(islice(rows, BLOCK)):
+        while block := list(islice(rows, SCREEN_BLOCK)):
             divided = [_windows(cells.get(column), self.windows) for _, _, cells in block]
             first = np.cumsum([0, *map(len, divided[:-1])])
             scores = np.maximum.reduceat(self.scores(chain.from_iterable(divided)), first)
@@ -75,8 +75,8 @@ class Screen:
         return self._highest(kept, kept_scores, most)[0]
 
     def _highest(
-        self, kept: list[TableRow], kept_scores: Scores, most: int
-    ) -> tuple[list[TableRow], Scores]:
+        self, kept: list[TableRow], kept_scores: _Scores, most: int
+    ) -> tuple[list[TableRow], _Scores]:
         if len(kept_scores) > most:
             self.best = np.partition(self.best, -most, axis=0)[-most:]
         order = np.sort(np.argsort(-kept_scores, kind="stable")[:most])
@@ -94,18 +94,19 @@ class Screen:
 
 def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[Table, like.Screened]:
     """Read the ``columns`` of those rows of a corpus that its ``screen`` lets through; it is read
-    twice. Raises ``UserError`` as ``readers.read`` and ``like.check``, and where few examples pass.
+    twice. Raises ``UserError`` as ``readers.read`` and ``like.check_examples``, and where few
+    examples pass.
     """
     path, column, beside = settings["path"], settings["text"], like.read_beside(settings)
     quote = settings.get("quote") is None
     rows, n = readers.sampled(path, [column], SAMPLE, quote=quote)
     sample = [cell if isinstance(cell, str) else "" for cell in rows.columns[column]]
-    like.check(beside, sample, settings)
+    like.check_examples(beside, sample, settings)
     examples = [text for _, text in beside["like"]]
     windows, draw = settings.get("windows"), np.random.default_rng(0)
     # An example is a passage, which is told from passages.
     sample = [str(draw.choice(_windows(text, windows))) for text in sample]
-    screen, most = fit(examples, sample, windows), settings["forget"]["screen"]
+    screen, most = fit_screen(examples, sample, windows), settings["forget"]["screen"]
     # Below 1 it is a share.
     most = int(min(n, most if most >= 1 else np.ceil(most * n)))
     table = readers.read(
@@ -113,13 +114,15 @@ def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[Table, 
     )
     if table.digests != rows.digests:
         raise UserError("has changed while it was read", where=path, do="run again")
-    if (m := int((screen.margins(examples) >= 0).sum())) < like.FEWEST:
+    if (m := int((screen.margins(examples) >= 0).sum())) < like.FEWEST_EXAMPLES:
         problem = f"lets {m} of {len(examples)} examples through among {most:,} of {n:,} texts"
-        raise UserError(problem, where="screen", do=f"let through more; {like.FEWEST} have to pass")
+        raise UserError(
+            problem, where="screen", do=f"let through more; {like.FEWEST_EXAMPLES} have to pass"
+        )
     return table, ({"texts": n, "passed": len(table.places)}, screen.margins)
 
 
-def fit(
+def fit_screen(
     examples: Sequence[str], sample: Sequence[str], windows: Mapping[str, Any] | None = None
 ) -> Screen:
     """Fit a screen to the examples against a ``sample`` of the corpus, of which some may be of the
@@ -133,7 +136,7 @@ def fit(
     vectors = rarity.transform(counts)[:, occurring]
     domain, corpus = vectors[:m], vectors[m:]
 
-    def fitted(rows: NDArray[np.bool_]) -> Scores:
+    def fitted(rows: NDArray[np.bool_]) -> _Scores:
         labels = np.repeat([1, 0], [rows.sum(), corpus.shape[0]])
         model = LogisticRegression(class_weight="balanced", max_iter=200)
         model.fit(vstack([domain[rows], corpus]), labels)

@@ -31,11 +31,12 @@ from scipy.stats import beta as beta_distribution
 from scipy.stats import rankdata
 from scipy.stats import t as student
 
-Doubles = NDArray[np.float64]
+from mamushi.selection.arrays import Doubles
+
 Alone = Sequence[float]
 ALL = (1.0, 1.0, 1.0)
 
-_FEWEST = 20
+FEWEST_TO_ESTIMATE = 20
 """Examples below which nothing is estimated: half of them above a cut is 0.27 to 0.73 by then."""
 THRESHOLDS = 5
 """At which the share is bounded, so that as many examples lie between two of them."""
@@ -127,12 +128,16 @@ def share(
     (n1,) and, where there are any, of texts ``to_keep`` (n2,), of which these shares are
     ``independent``."""
     n2 = 0.0 if to_keep is None else len(to_keep) * alone[2]
-    guess, is_bounded = Tilt.fit(examples, corpus).share, n2 >= _FEWEST
+    guess, is_bounded = Tilt.fit(examples, corpus).share, n2 >= FEWEST_TO_ESTIMATE
     # The upper end is then the lesser of two, each with half of its error.
     error = ERROR / 2 if is_bounded else ERROR
     most = upper_bound(examples, corpus, error, alone)
     if to_keep is None or not is_bounded:
-        few = "" if to_keep is None else f"; {n2:.0f} texts of --unlike are fewer than {_FEWEST}"
+        few = (
+            ""
+            if to_keep is None
+            else f"; {n2:.0f} texts of --unlike are fewer than {FEWEST_TO_ESTIMATE}"
+        )
         return DomainShare(min(guess, most), None, most, UNBOUNDED + few)
     ends = between(examples, corpus, to_keep, error, alone)
     if ends is None:

@@ -26,12 +26,12 @@ HANGUL = regex.compile(r"\p{Hangul}")
 UNSEEN = regex.compile(r"[\p{Cf}\p{Default_Ignorable_Code_Point}]")
 BREAKING = "\u200b"
 """The one of them that some put between words."""
-MARKS = ("\xff\xfe", "\xfe\xff", "\0")
+_BYTE_ORDER_MARKS = ("\xff\xfe", "\xfe\xff", "\0")
 """Of UTF-16 and UTF-32, read as bytes: what they begin with, or are full of."""
 DO = "give a text file with a term a line"
 
 
-def read(path: str) -> Callable[[str], bool]:
+def read_terms(path: str) -> Callable[[str], bool]:
     """Return what says of a text whether it has a term of a file. Raises ``UserError`` for a file
     that cannot be read or has no terms, and for an expression that is none."""
     words: list[str] = []
@@ -60,7 +60,7 @@ def _lines(path: str) -> list[str]:
         content = Path(path).read_bytes()
     except OSError as error:
         raise UserError(str(error.strerror), where=path, do=DO) from None
-    if content.decode("latin-1").startswith(MARKS[:2]) or b"\0" in content:
+    if content.decode("latin-1").startswith(_BYTE_ORDER_MARKS[:2]) or b"\0" in content:
         raise UserError("is UTF-16 or UTF-32, not UTF-8", where=path, do="save it as UTF-8")
     try:
         return content.decode("utf-8-sig").splitlines()

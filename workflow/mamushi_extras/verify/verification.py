@@ -38,6 +38,7 @@ from mamushi.registry import Plugin, plugin
 from mamushi.running.identity import of_stage
 from mamushi.running.machine import conditions
 from mamushi.running.stage import stages
+from mamushi.selection.arrays import Doubles
 from mamushi.selection.metrics import spearman
 from mamushi.selection.pool import Scored, read_pool, scored_by, table_of
 from mamushi.selection.refits import WHOLE_REFIT, read_refits
@@ -45,9 +46,7 @@ from mamushi.selection.removals import budget_of, removal_list, text_digests
 from mamushi_extras.unlabelled.corpus import manifest_of, read_corpus
 from mamushi_extras.unlabelled.schemas import POSTERIOR
 
-Doubles = NDArray[np.float64]
-
-TOLERANCE = 1e-6
+_TOLERANCE = 1e-6
 """Of the expected removal and preservation, in nats."""
 OWN = ("scores", "calibrated", "stability", "duplicates", "posterior", "refits")
 """Files that a manifest is made from; its other inputs are those that the scores carry along."""
@@ -68,7 +67,7 @@ class Provenance(msgspec.Struct):
     embedding: Any = None
 
 
-class Manifest(msgspec.Struct):
+class RecordedManifest(msgspec.Struct):
     """The fields of a manifest without which its list cannot be derived again."""
 
     dataset: str
@@ -112,7 +111,7 @@ class Stored(msgspec.Struct):
 
 
 @dataclass
-class Scores:
+class RecordedScores:
     """A file of scores; ``kind`` is the plug-in of its selector."""
 
     path: Path
@@ -219,7 +218,12 @@ def _posterior(scores: pa.Table, run: Run, expected: object) -> pa.Table:
 
 
 def _of_labelled(
-    named: Manifest, ranked: Scores, duplicates: pa.Table, k: int, run: Run, derived: set[Path]
+    named: RecordedManifest,
+    ranked: RecordedScores,
+    duplicates: pa.Table,
+    k: int,
+    run: Run,
+    derived: set[Path],
 ) -> dict[str, Any]:
     """Return what the manifest of a list of forget texts has to say."""
     separates = _check_stability(named, ranked.table, run)
@@ -233,9 +237,9 @@ def _of_labelled(
     return manifest(ranked.table, ratio, duplicates, k, top, {})
 
 
-def _read(content: Any, path: Path) -> Manifest:
+def _read(content: Any, path: Path) -> RecordedManifest:
     try:
-        named = msgspec.convert(content, Manifest)
+        named = msgspec.convert(content, RecordedManifest)
     except msgspec.ValidationError as error:
         problem, do = f"is no removal manifest: {error}", "give the .json beside a list"
         raise UserError(problem, where=path, do=do) from None
@@ -245,7 +249,7 @@ def _read(content: Any, path: Path) -> Manifest:
     return named
 
 
-def _read_scores(path: Path) -> Scores:
+def _read_scores(path: Path) -> RecordedScores:
     """Raises ``UserError`` when the file is missing, damaged or does not say how it was made."""
     try:
         stored = msgspec.convert(read_metadata(path), Stored)
@@ -253,7 +257,7 @@ def _read_scores(path: Path) -> Scores:
         problem, do = "does not say what it was made from", "delete it and score again"
         raise UserError(problem, where=path, do=do) from None
     kind = plugin("selector", stored.provenance.settings.kind)
-    return Scores(path, stored, read_table(path, schemas.SCORES), kind)
+    return RecordedScores(path, stored, read_table(path, schemas.SCORES), kind)
 
 
 def _check(
@@ -267,7 +271,7 @@ def _check(
         return
     numbers = isinstance(actual, float | int) and isinstance(expected, float)
     is_rounded = numbers and source == "derived again"
-    if not (abs(actual - expected) <= TOLERANCE if is_rounded else actual == expected):
+    if not (abs(actual - expected) <= _TOLERANCE if is_rounded else actual == expected):
         raise Difference(f"{name} is {actual!r}, but {expected!r} {source}", where)
 
 
@@ -287,7 +291,7 @@ def _check_file(path: Path, expected: object, name: str) -> None:
         raise Difference(f"other {name} than the manifest names: {seen}", path)
 
 
-def _check_settings(named: Manifest, scores: Scores, run: Run) -> None:
+def _check_settings(named: RecordedManifest, scores: RecordedScores, run: Run) -> None:
     """Compare what the manifest says of run, settings, data and model with what the scores do."""
     cell = {"dataset": named.dataset, "model": named.model, "seed": str(named.seed)}
     lies = {key: run.cell[key] for key in cell}
@@ -314,7 +318,7 @@ def _check_settings(named: Manifest, scores: Scores, run: Run) -> None:
     _check("conditions", named.conditions, scores.stored.conditions, run.manifest, by_scores)
 
 
-def _check_sources(scores: Scores, run: Run) -> None:
+def _check_sources(scores: RecordedScores, run: Run) -> None:
     """Compare what scores were made from, and the model they carry along, with the files here."""
     made_from = {"examples": paths.EXAMPLES, "embeddings": paths.EMBEDDINGS}
     if "layers" in scores.inputs:
@@ -327,7 +331,7 @@ def _check_sources(scores: Scores, run: Run) -> None:
         raise Difference(f"says otherwise than {embeddings} how these were made", scores.path)
 
 
-def _modules(scores: Scores) -> list[str]:
+def _modules(scores: RecordedScores) -> list[str]:
     """Return the modules that made some scores beside their stage."""
     return [plugin("selector", scores.recorded.kind).module, *scores.recorded.rooms]
 
@@ -365,7 +369,7 @@ def _derive_at(path: Path, run: Run, seed: int) -> set[Path]:
     return _derive(scores, run)
 
 
-def _derive(scores: Scores, run: Run) -> set[Path]:
+def _derive(scores: RecordedScores, run: Run) -> set[Path]:
     """Run the selector again, first the one that it derives from; the files that were derived.
 
     Raises ``Difference`` for the first example by the file's order.
@@ -415,7 +419,7 @@ def _differing(ids: NDArray[np.object_], stored: Doubles, derived: Doubles) -> s
     )
 
 
-def _compare(scores: Scores, scored: Scored, run: Run, difference: str) -> str:
+def _compare(scores: RecordedScores, scored: Scored, run: Run, difference: str) -> str:
     """Compare a ranking with the one derived again under other conditions, and say what was found.
 
     The rank correlation over the forget examples, and the overlap of the two lists at the budget,
@@ -448,7 +452,7 @@ def _compare(scores: Scores, scored: Scored, run: Run, difference: str) -> str:
     return f"{scores.path.stem}: {difference}"
 
 
-def _base(scores: Scores, run: Run) -> Path | None:
+def _base(scores: RecordedScores, run: Run) -> Path | None:
     """Return the scores that a selector derives from, None for one that derives from no other."""
     derives = scores.kind.derives
     if derives is None:
@@ -458,7 +462,7 @@ def _base(scores: Scores, run: Run) -> Path | None:
     return base
 
 
-def _check_stability(named: Manifest, scores: pa.Table, run: Run) -> dict[str, Any]:
+def _check_stability(named: RecordedManifest, scores: pa.Table, run: Run) -> dict[str, Any]:
     """Compare the table of stability, and what the manifest says of it, with what follows from the
     scores and the refits that it was made from. Return how well these separate the domains."""
     path = run.at(paths.STABILITY)

@@ -8,23 +8,23 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from mamushi.commands._removal_list import RemovalList
+from mamushi.commands._removal_list import ListedTexts
 from mamushi.data import cutting
 from mamushi.data.matching import RowRemoval
 from mamushi.errors import UserError
 from mamushi.io.digests import of_text
-from mamushi_extras.windows.windows import Span, document_of, span_of
+from mamushi_extras.windows.windows import WindowSpan, document_of, span_of
 
-Windows = dict[str, dict[Span, str]]
+_Windows = dict[str, dict[WindowSpan, str]]
 """By document, the digest of each window by its characters there."""
 
 
 @dataclass(frozen=True)
-class DocumentList(RemovalList):
+class DocumentList(ListedTexts):
     """A list of windows whose documents go. Where the documents are ``labelled``, the whole goes of
     one in which the list ends; else a document goes for each window that is listed."""
 
-    windows: Mapping[str, Mapping[Span, str]] = field(default_factory=dict)
+    windows: Mapping[str, Mapping[WindowSpan, str]] = field(default_factory=dict)
     """Of each document the windows that it goes for, or that are cut."""
     labelled: bool = False
 
@@ -97,7 +97,7 @@ class CutList(DocumentList):
 class WindowRemoval(RowRemoval):
     """Which rows go for which of their windows."""
 
-    windows: Mapping[str, Mapping[Span, str]] = field(default_factory=dict)
+    windows: Mapping[str, Mapping[WindowSpan, str]] = field(default_factory=dict)
     """By document and the characters there, the digest of each window."""
 
     def is_same(self, name: str, text: str) -> bool | None:
@@ -131,11 +131,11 @@ class CutRemoval(WindowRemoval):
         return {"cut": self.cut}
 
 
-def of_windows(listed: RemovalList) -> RemovalList:
+def of_windows(listed: ListedTexts) -> ListedTexts:
     """Return a list of windows as those that are cut, or the documents that go for them. ``rows``
     of the list say how documents were divided."""
     divided = (listed.rows or {})["windows"]
-    fields_of_list = {part.name: getattr(listed, part.name) for part in fields(RemovalList)}
+    fields_of_list = {part.name: getattr(listed, part.name) for part in fields(ListedTexts)}
     if divided["action"] == "cut":
         return CutList(**fields_of_list, windows=_by_document(listed.texts.items()))
     labelled = bool(divided["labelled"])
@@ -155,8 +155,8 @@ def of_windows(listed: RemovalList) -> RemovalList:
     return DocumentList(**fields_of_list, windows=_by_document(texts.items()), labelled=labelled)
 
 
-def _by_document(texts: Iterable[tuple[str, str]]) -> Windows:
-    windows: Windows = {}
+def _by_document(texts: Iterable[tuple[str, str]]) -> _Windows:
+    windows: _Windows = {}
     for window, digest in texts:
         windows.setdefault(document_of(window), {})[span_of(window)] = digest
     return windows

@@ -20,10 +20,12 @@ BREAKS = {
     "line": re.compile(r"[\n\u2028\u2029]\s*"),
 }
 """What stands between two paragraphs."""
-Span = tuple[int, int]
+WindowSpan = tuple[int, int]
 
 
-def spans(text: str, words: int, overlap: int, paragraphs: str | None) -> Iterator[Span]:
+def window_spans(
+    text: str, words: int, overlap: int, paragraphs: str | None
+) -> Iterator[WindowSpan]:
     """Iterate over the windows of a text: the first character of each, and the one behind its last.
 
     No window goes over the end of a paragraph. One of more than ``words`` is divided into as few
@@ -45,10 +47,10 @@ def spans(text: str, words: int, overlap: int, paragraphs: str | None) -> Iterat
             yield begin[further * i // count], begin[behind]
 
 
-def parts(text: str, settings: Mapping[str, Any]) -> list[Span]:
+def parts(text: str, settings: Mapping[str, Any]) -> list[WindowSpan]:
     """Return the windows of a text by the settings ``windows`` of a dataset; of one without words
     the whole."""
-    windows = spans(text, settings["words"], settings["overlap"], settings["paragraphs"])
+    windows = window_spans(text, settings["words"], settings["overlap"], settings["paragraphs"])
     return [*windows] or [(0, len(text))]
 
 
@@ -57,7 +59,7 @@ def document_of(window: str) -> str:
     return window.rpartition("#")[0]
 
 
-def span_of(window: str) -> Span:
+def span_of(window: str) -> WindowSpan:
     """Return the characters of a window in its document."""
     start, stop = window.rpartition("#")[2].split("-")
     return int(start), int(stop)

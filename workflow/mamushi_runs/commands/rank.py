@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     from mamushi.commands import init
 
     if args.data is not None or not args.out.is_file():
-        init.write(args)
+        init.write_configuration(args)
     elif options_in_use := [name for name in init.CHOSEN if getattr(args, name) is not None]:
         do = "change it there, or give DATA as well, and --force to write over it"
         problem = f"is there already, and --{options_in_use[0]} says how to write it"
@@ -87,7 +87,7 @@ def _rank(args: argparse.Namespace, cells: Iterable[Mapping[str, str]]) -> int:
         # Masks follow once, with what is known of them then.
         _shown(LATER, tokens=False)
     # What is told of the lists: the rest of the evidence takes longer.
-    figure = paths.CELL_FIGURE.replace("{figure}", show.FIGURE)
+    figure = paths.CELL_FIGURE.replace("{figure}", show.SHOWN_FIGURE)
     config = _run.read(args.out)
     models, datasets = (config.get(name) or {} for name in ("models", "datasets"))
     # What is measured against gold is not of a corpus that nobody labelled.

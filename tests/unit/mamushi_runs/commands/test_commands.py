@@ -174,7 +174,7 @@ def test_rank_configures_runs_and_shows(
     folder: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[Path] = []
-    monkeypatch.setattr(init, "write", configured)
+    monkeypatch.setattr(init, "write_configuration", configured)
     monkeypatch.setattr(show, "show", lambda root, texts: shown.append((root, texts)) or 0)
     assert main(RANK) == 0
     ((wanted, files),) = started
@@ -184,7 +184,7 @@ def test_rank_configures_runs_and_shows(
     assert "results/runs/newsgroups/gemma-2-2b/seed1/scores/lr_cos.parquet" in wanted
     assert "results/runs/newsgroups/gemma-2-2b/seed1/ranking.html" in wanted
     # Without the table: with what is there.
-    monkeypatch.setattr(init, "write", lambda args: pytest.fail("asked again"))
+    monkeypatch.setattr(init, "write_configuration", lambda args: pytest.fail("asked again"))
     assert main(["rank"]) == 0 and len(shown) == 2
     # Nothing is shown of a run that failed, or of a dry one.
     assert main(["rank", "--snakemake-args=--fail"]) == 1

@@ -16,15 +16,15 @@ from typing import Any
 
 from mamushi.errors import UserError
 
-PAGE = Path(__file__).parents[1] / "page"
+_PAGE = Path(__file__).parents[1] / "page"
 GROUP = "decide"
 SIZE, LEAST = 300, 20
 """Texts to read: some that a person reads in an hour, and the fewest that say anything."""
-HALF = 0.05
+_HALF = 0.05
 """Half the width of the intervals of which is said how many answers give them."""
-PARTS = ("listed", "kept", "retain")
+_PARTS = ("listed", "kept", "retain")
 """What there is to draw from: retain texts are labelled ones that nobody ranked for removal."""
-SHOWN = 5
+_SHOWN = 5
 """Texts on which people differ that are printed."""
 FORGET_TEXT, RETAIN_TEXT = 0.9, 0.05
 """How likely a labelled text is of the domain, by what it was labelled, since labels err."""
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _ranked(where: Mapping[str, Any], listed: Sequence[str]) -> tuple[list[str], Any, Any, Any]:
     """Read the n texts that were ranked with those of a list. Return their ids, of which part each
-    is, as ``PARTS`` has them, where it is in the ranking, and how likely of the domain, each (n,).
+    is, as ``_PARTS`` has them, where it is in the ranking, and how likely of the domain, each (n,).
     """
     import numpy as np
     import pyarrow as pa
@@ -106,7 +106,7 @@ def _draw(args: argparse.Namespace) -> None:
     from mamushi_extras.pages import ranking_page
     from mamushi_extras.windows.lists import CutList, DocumentList
 
-    listed = _removal_list.read(args.list)
+    listed = _removal_list.read_list(args.list)
     if isinstance(listed, DocumentList) and not isinstance(listed, CutList):
         do = "set windows.action to cut, and audit what is listed then"
         raise UserError("lists documents, and windows were ranked", where=args.list, do=do)
@@ -126,7 +126,7 @@ def _draw(args: argparse.Namespace) -> None:
         **{"question": args.question, "seed": args.seed},
         "screen": (listed.manifest or {}).get("screen"),
         "strata": [
-            {"texts_of": PARTS[of], "texts": size, "drawn": n, "probability": n / size}
+            {"texts_of": _PARTS[of], "texts": size, "drawn": n, "probability": n / size}
             | {"listed": of == 0, "likely": round(p, 6)}
             for of, size, n, p in zip(
                 parts,
@@ -147,13 +147,13 @@ def _draw(args: argparse.Namespace) -> None:
         raise UserError("another audit is there", where=to, do=do)
     html = ranking_page.render(
         "audit",
-        PAGE,
+        _PAGE,
         after="page",
         title=f"Audit of {where['dataset']}",
         question=args.question,
-        script=(PAGE / "audit.js").read_text(encoding="utf-8"),
+        script=(_PAGE / "audit.js").read_text(encoding="utf-8"),
         data=ranking_page.json_in_html(
-            {"audit": fingerprint(audit), **ranking_page.shown(names, texts)}
+            {"audit": fingerprint(audit), **ranking_page.page_texts(names, texts)}
         ),
     )
     write_json(to, audit)
@@ -168,22 +168,22 @@ def _draw(args: argparse.Namespace) -> None:
 def _say(design: Any, allocated: Any, parts: Sequence[int], manifest: Mapping[str, Any]) -> None:
     """Print what was drawn, what is known without answers, and what so many of them will give."""
     from mamushi_extras.audit import auditing
-    from mamushi_extras.unlabelled.corpus import share_text, words
+    from mamushi_extras.unlabelled.corpus import list_words, share_text
 
     drawn = int(allocated.sum())
     print(f"{drawn:,} of {design.sizes.sum():,} texts are drawn")
     for of, size, n in zip(parts, design.sizes, allocated, strict=True):
-        print(f"  {PARTS[of]:<16}{n:>6,} of {size:,} texts")
+        print(f"  {_PARTS[of]:<16}{n:>6,} of {size:,} texts")
     if "share" in manifest:
         print(
             f"before, {share_text(manifest['share'])} of the corpus is of the domain; of the list:"
         )
-        print(f"  {words(manifest['precision'], manifest['recall'])}")
+        print(f"  {list_words(manifest['precision'], manifest['recall'])}")
     _say_of_screen(manifest.get("screen"))
     wide = auditing.expected(design, drawn)
     ends = (f"{name} {100 * wide[name]:.1f}" for name in ("precision", "recall"))
     print(f"{drawn:,} answers: 95% intervals of {', '.join(ends)} points up and down, to expect")
-    print(f"{auditing.answers_for(design, HALF):,} answers: {100 * HALF:.0f} points for both")
+    print(f"{auditing.answers_for(design, _HALF):,} answers: {100 * _HALF:.0f} points for both")
 
 
 def _say_of_screen(screen: Mapping[str, Any] | None) -> None:
@@ -203,7 +203,7 @@ def _merge(folder: Path, files: Sequence[Path]) -> None:
     people = annotators.read_answers(files, audit)
     strata, sample = audit["strata"], audit["sample"]
     merged = annotators.merge([drawn["id"] for drawn in sample], people)
-    answers = annotators.counts(audit, merged)
+    answers = annotators.count_answers(audit, merged)
     if missing := int((answers.read <= answers.unsure).sum()):
         problem = f"no yes or no yet in {missing} of {len(strata)} strata"
         raise UserError(problem, where=folder, do="answer more texts")
@@ -244,5 +244,5 @@ def _agreement(pair: Mapping[str, Any]) -> str:
     of_chance = "none, since both always say one word" if kappa is None else f"{kappa:.2f}"
     line = f"{names} agree on {pair['agree']:.1%} of {pair['texts']:,} texts; "
     line += f"Cohen's kappa {of_chance}"
-    differ = ", ".join(map(repr, pair["differ"][:SHOWN]))
+    differ = ", ".join(map(repr, pair["differ"][:_SHOWN]))
     return line + (f"; they differ on {differ}" if differ else "")
