@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import runpy
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,6 @@ from jsonschema import Draft202012Validator
 from mamushi import registry
 from mamushi.config import arms, grid
 from mamushi.config.complete import complete
-from mamushi.config.describe import hints, meanings, sections_in
-from mamushi.config.kinds import defaults
 from mamushi.config.sections import configuration
 from mamushi.config.selectors import selector_settings
 from mamushi.config.sources import files
@@ -298,67 +294,3 @@ def test_a_contaminated_model_is_unlearned_as_it_is() -> None:
     assert arms.Arm("gold").base(ready(), "ours") == "tiny"
     plain = complete(minimal())
     assert arms.starting_endpoint(plain, "tiny") == "beta0"
-
-
-# One place for each default -----------------------------------------------------------------------
-
-
-def test_a_default_is_declared_once() -> None:
-    """A key with its meaning and its default that several sections have is declared in one, from
-    which the others have it."""
-    declared: dict[tuple[str, str, str], set[str]] = {}
-    entries = [section for sections in PAGE["ENTRIES"].values() for section in sections]
-    sections = [configuration(), *entries]
-    sections += [below for section in sections for below in sections_below(section)]
-    sections += [plugin.section for kind in PLUGIN_FOLDERS for plugin in plugins(kind).values()]
-    for section in sections:
-        for base in section.__mro__:
-            for key in vars(base).get("__annotations__", {}):
-                meaning = meanings(section).get(key)
-                value = defaults(section).get(key)
-                if meaning and value is not None:
-                    declared.setdefault((key, meaning, repr(value)), set()).add(base.__qualname__)
-    assert {key: bases for key, bases in declared.items() if len(bases) > 1} == {}
-
-
-def sections_below(section: type[Any]) -> Iterator[type[Any]]:
-    for hint in hints(section).values():
-        for held in sections_in(hint):
-            yield held
-            yield from sections_below(held)
-
-
-GENERIC = {"alpha", "examples", "inference", "repeats", "seed", "synonyms", "texts", "tolerance"}
-"""Keys whose names stand for other things as well."""
-
-
-def numbers(tree: ast.AST) -> Iterator[tuple[str, object]]:
-    """Every name that a function or a mapping gives a constant, with the constant."""
-    for node in ast.walk(tree):
-        pairs: list[tuple[Any, ast.expr | None]] = []
-        if isinstance(node, ast.FunctionDef):
-            arguments = [*node.args.posonlyargs, *node.args.args][::-1]
-            pairs += zip(arguments, node.args.defaults[::-1], strict=False)
-            pairs += zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-        elif isinstance(node, ast.Dict):
-            pairs += zip(node.keys, node.values, strict=True)
-        for name, value in pairs:
-            if isinstance(value, ast.Constant):
-                yield getattr(name, "arg", getattr(name, "value", None)), value.value
-
-
-def test_no_module_has_a_default_of_its_own_for_a_key() -> None:
-    declared = [*keys(configuration())]
-    for kind in ("dataset", "selector", "unlearner"):
-        declared += [key for found in plugins(kind).values() for key in keys(found.section)]
-    names = {
-        key.path.rpartition(".")[2] for key in declared if type(key.default) in (int, float)
-    } - GENERIC
-    assert {"whole", "halves", "max_length", "seeds_averaged"} <= names
-    repeated = [
-        f"{path.name}: {name} {value}"
-        for path in (ROOT / "workflow").rglob("*.py")
-        for name, value in numbers(ast.parse(path.read_text(encoding="utf-8")))
-        if name in names and type(value) in (int, float) and value
-    ]
-    assert repeated == []
