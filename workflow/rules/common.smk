@@ -43,7 +43,7 @@ overriding = workflow.overwrite_configfiles
 base_files = dict.fromkeys(reversed(workflow.configfiles[len(overriding) :]))
 explained(check_layers, [*reversed(base_files), *overriding])
 config.update(explained(complete, config))
-explained(rows.check, config)
+explained(rows.check_datasets, config)
 explained(arms.require_current)
 hooks.read(workflow, config)
 
