@@ -61,7 +61,8 @@ def write_run(folder: Path, seeds: range, *, gap: float = 0.4, gold_steps: int =
 def table(folder: Path, seeds: range) -> dict[str, dict[str, Any]]:
     """Run the stage, and return the table's rows by selector."""
     by_chance = {name: name.startswith("random") for name in SHARE}
-    settings = {"grid": {**GRID, "seeds": list(seeds)}, "by_chance": by_chance, "margin": MARGIN}
+    grid = {**GRID, "seeds": list(seeds)}
+    settings = {"grid": grid, "ranked": [*SHARE], "by_chance": by_chance, "margin": MARGIN}
     words = ["--root", str(folder), "--out-folder", str(folder / "tables")]
     assert main(["effects", *words, "--settings", json.dumps(settings)]) == 0
     rows = read_table(folder / "tables/effects.parquet", schemas.EFFECTS).to_pylist()

@@ -249,9 +249,10 @@ def run(tmp_path: Path) -> Path:
 
 
 def make(folder: Path, *names: str, ratio: str = "noisy", **more: Any) -> int:
-    given = {
+    settings = {
         **{"dataset": "small", "model": "tiny", "seed": 3, "budgets": [0.5, 0.25]},
-        **{"by_chance": {"random": True}, "resamples": 30, **more},
+        **{"selectors": names, "by_chance": {name: name == "random" for name in names}},
+        **{"resamples": 30, **more},
     }
     files = [str(folder / f"{name}.parquet") for name in names]
     options = {
@@ -261,8 +262,7 @@ def make(folder: Path, *names: str, ratio: str = "noisy", **more: Any) -> int:
         "--out": "frontier.parquet",
     }
     where = [word for key, name in options.items() for word in (key, str(folder / name))]
-    which = ["--scores", *files, "--selectors", *names]
-    return main(["frontier", *which, *where, "--settings", json.dumps(given)])
+    return main(["frontier", "--scores", *files, *where, "--settings", json.dumps(settings)])
 
 
 def test_the_stage(run: Path) -> None:

@@ -227,9 +227,8 @@ def write_inputs(root: Path, ids: list[str], scored: list[str]) -> list[str]:
         "confounds",
         *(f"--{name}={root / name}.parquet" for name in ("examples", "duplicates")),
         f"--scores={root / 'long.parquet'}",
-        "--selectors=long",
         f"--out={root / 'out.parquet'}",
-        f"--settings={json.dumps(CELL)}",
+        f"--settings={json.dumps({**CELL, 'selectors': ['long']})}",
     ]
 
 

@@ -160,8 +160,11 @@ def staged(root: Path, groups: list[str] | None, x: Doubles) -> dict[str, Any]:
     options += [f"--out={root / 'calibrated'}.parquet", "--settings"]
     asked = json.dumps({**cell, "selector": "s", "resamples": 10})
     assert main(["calibrate", *options, asked]) == 0
-    options = [f"--scores={root / 'scores'}.parquet", "--selectors=s", "--settings"]
-    options += [json.dumps(cell), f"--calibrated={root / 'calibrated'}.parquet"]
+    options = [f"--scores={root / 'scores'}.parquet", "--settings"]
+    options += [
+        json.dumps({**cell, "selectors": ["s"]}),
+        f"--calibrated={root / 'calibrated'}.parquet",
+    ]
     assert main(["diagnostics", *options, f"--out={root / 'out'}.parquet"]) == 0
     verdict: dict[str, Any] = read_metadata(root / "calibrated.parquet")["verdict"]
     (row,) = read_table(root / "out.parquet", schemas.DIAGNOSTICS).to_pylist()

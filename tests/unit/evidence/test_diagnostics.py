@@ -144,9 +144,9 @@ def write(path: Path, scores: SelectorScores, named: list[str] | None = None) ->
 
 def staged(folder: Path, names: list[str], files: list[Path]) -> tuple[int, Path]:
     out = folder / "diagnostics.parquet"
-    given = json.dumps({"dataset": "a", "model": "b", "seed": 4, "code": "0"})
-    options = ["--scores", *map(str, files), "--selectors", *names, "--out", str(out)]
-    return main(["diagnostics", *options, "--settings", given]), out
+    settings = json.dumps({"dataset": "a", "model": "b", "seed": 4, "selectors": names})
+    options = ["--scores", *map(str, files), "--out", str(out)]
+    return main(["diagnostics", *options, "--settings", settings]), out
 
 
 def test_the_stage_writes_a_row_per_selector(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_the_stage_writes_a_row_per_selector(tmp_path: Path) -> None:
     assert {"retain_mean", "fisher", "auc", "auc_fold_sd", "ece", "fold_offset"} <= missing
     assert "forget_cov" not in missing
     inputs = read_metadata(out)["provenance"]["inputs"]
-    assert set(inputs) == {"scores/mamushi", "scores/settings"}
+    assert set(inputs) == {"scores/0", "scores/1"}
 
 
 def test_the_papers_numbers_stand_beside_ours() -> None:

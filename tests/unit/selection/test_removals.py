@@ -309,7 +309,8 @@ def remove(folder, selector, beta, ratio="mamushi", kind=None, **settings):
     kind = kind or selector
     given = {
         **{"dataset": "synthetic", "model": "tiny", "seed": 3, "selector": selector, "kind": kind},
-        **{"settings": {**defaults(kind), **settings}, "budgets": [beta], "code": "digest"},
+        **{"settings": {**defaults(kind), **settings}, "budgets": [beta]},
+        **{"compared": None, "by_chance": kind == "random"},
     }
     made = folder / f"{selector}.parquet"
     both = ["--scores", made, "--duplicates", folder / "duplicates.parquet"]

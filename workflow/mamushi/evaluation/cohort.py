@@ -1,4 +1,4 @@
-"""Whose numbers a row of a table has, and what the models of all seeds say of held-out texts."""
+"""Name the models that a row of a table is about, and read their NLL of held-out texts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,11 @@ RETRAINING_SOURCE = "retraining"
 
 @dataclass(frozen=True)
 class ModelSource:
-    """A model of each seed: an endpoint, or what retraining or an unlearner made of a list."""
+    """The models of all seeds that were made in one way.
+
+    ``source`` is an endpoint, ``RETRAINING_SOURCE`` or the name of an unlearner. The last two have
+    the ``selector`` of their list and its budget ``beta``.
+    """
 
     source: str
     selector: str | None = None
@@ -33,7 +37,7 @@ class ModelSource:
 
     @property
     def arm(self) -> str:
-        """Its name among the models of a cell."""
+        """Return the name of the arm among the models of a cell."""
         if self.selector is None or self.beta is None:
             return self.source
         method = arms.RETRAINING if self.source == RETRAINING_SOURCE else self.source
@@ -42,7 +46,7 @@ class ModelSource:
 
 @dataclass(frozen=True)
 class Cohort:
-    """A dataset and a model with several seeds, whose held-out texts are those of the first."""
+    """A dataset and a model with several seeds. All seeds share the held-out texts of the first."""
 
     dataset: str
     model: str
@@ -51,15 +55,18 @@ class Cohort:
 
     @property
     def at(self) -> dict[str, str]:
-        """Its columns in tables."""
+        """Return the values of the columns that name it in tables."""
         return {"dataset": self.dataset, "model": self.model}
 
     def files(self, pattern: str, **wildcards: str) -> list[Path]:
-        """Return the file of each seed."""
+        """Return the path of each seed, by further ``wildcards`` of the pattern."""
         return [paths.under(self.root, pattern, **self.at, seed=s, **wildcards) for s in self.seeds]
 
     def lists(self, source: ModelSource) -> list[list[str]]:
-        """Return the ids in the removal list of each seed; none for an endpoint."""
+        """Return the ids in the removal list of each seed, (S,) lists; empty ones for an endpoint.
+
+        Raises ``UserError`` for a file that is missing or damaged.
+        """
         if source.selector is None or source.beta is None:
             return [[] for _ in self.seeds]
         listed = {"selector": source.selector, "beta": paths.beta(source.beta)}
@@ -72,12 +79,12 @@ class Cohort:
 
     @cached_property
     def ids(self) -> list[str]:
-        """Return the n held-out texts."""
+        """Return the ids of the n held-out texts."""
         return list(self._held_out["id"].to_pylist())
 
     @cached_property
     def tokens(self) -> Floats:
-        """Predicted tokens (n,)."""
+        """Return how many tokens of each text are predicted (n,)."""
         return np.asarray(self._held_out["tokens"].to_numpy(), dtype=np.float64)
 
     @property
@@ -87,17 +94,17 @@ class Cohort:
 
     @cached_property
     def texts(self) -> Labelled:
-        """Return what is known of them."""
+        """Return the domains, labels and groups of the held-out texts."""
         first = self.files(paths.NLL, arm="gold")[0]
         examples = paths.under(self.root, paths.EXAMPLES, dataset=self.dataset)
         return read_labels(examples, self.ids, do=f"delete {first} and run again")
 
     def of(self, domain: str) -> NDArray[np.bool_]:
-        """Return which of those that are counted are of a domain (n,)."""
+        """Return which texts are of a domain and have a token to predict (n,)."""
         return self.counted & (self.texts.forget == (domain == FORGET))
 
     def nll(self, arm: str, pattern: str = paths.NLL) -> Floats:
-        """Return the sums of the NLL (S, n) in nats under the models of an arm.
+        """Return the summed NLL of each text (S, n), in nats, under the models of an arm.
 
         Raises ``UserError`` for a file that is missing, damaged or of other texts.
         """
@@ -111,7 +118,7 @@ class Cohort:
 
     @cached_property
     def gold(self) -> Floats:
-        """Return the same of the gold models."""
+        """Return the summed NLL of each text (S, n), in nats, under the gold models."""
         return self.nll("gold")
 
 
@@ -122,7 +129,7 @@ def cohorts(grid: Mapping[str, Any], root: str | Path) -> Iterator[Cohort]:
 
 
 def read_nll(path: Path, ids: Sequence[str]) -> tuple[Floats, Floats]:
-    """Return predicted tokens and NLL of the texts ``ids``, in their order, float64 (n,) each.
+    """Return predicted tokens and summed NLL (nats) of the texts ``ids``, float64 (n,) each.
 
     Raises ``UserError`` when the table is missing or damaged, or lacks one of them.
     """

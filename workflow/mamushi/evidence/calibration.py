@@ -86,7 +86,7 @@ class RatioScores:
 
     @property
     def pi1(self) -> float:
-        """n1 / n."""
+        """Return the share of forget texts, n1 / n."""
         return float(self.forget.mean())
 
     def estimate(self) -> RatioEstimate:
@@ -230,7 +230,10 @@ def read_ratio(scores: str | Path, refits: str | Path | None) -> tuple[RatioScor
 def ratio_of(
     table: pa.Table, refits: Sequence[Refit], where: object
 ) -> tuple[RatioScores, list[Doubles]]:
-    """Return the same from a table ``scores``, which is at ``where``, and ``refits``."""
+    """Return what ``read_ratio`` does, from a table ``scores`` and ``refits``.
+
+    Raises ``UserError``, which names the file ``where``, when a text has no score.
+    """
     if table["score"].null_count:
         problem = "the selector that estimates the log-density ratio has no score for some examples"
         do = "set removal.ratio to one that scores both domains, such as mamushi"

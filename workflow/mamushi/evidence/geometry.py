@@ -58,7 +58,7 @@ class Domain:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """n and d."""
+        """Return the number of rows n and their dimensions d."""
         return len(self.positions), self.embeddings.shape[1]
 
     def blocks(self) -> Iterator[Doubles]:
