@@ -118,8 +118,8 @@ BESIDE = ("logs", "claims", "digests")
 def artifacts(directory: Path) -> list[str]:
     """What lies in the results folder, hidden files too, besides what ``BESIDE`` names."""
     results = directory / "results"
-    found = (path.relative_to(results) for path in results.rglob("*") if path.is_file())
-    return sorted(str(path) for path in found if path.parts[0] not in BESIDE)
+    files = (path.relative_to(results) for path in results.rglob("*") if path.is_file())
+    return sorted(str(path) for path in files if path.parts[0] not in BESIDE)
 
 
 def trainings(directory: Path) -> list[str]:
@@ -148,8 +148,8 @@ def test_missing_file_and_unknown_selector_before_any_job(tmp_path: Path) -> Non
     unknown = stopped(run("removals", directory=tmp_path, config=config, check=False))
     (line,) = (line for line in unknown.splitlines() if "mamushy" in line)
     assert line.startswith("grid.selectors[0]: unknown selector 'mamushy'; did you mean 'mamushi'?")
-    for known in ("random", "l2_norm", "vmf", "kcenter", "anti_mamushi"):
-        assert known in line.partition("known are:")[2]
+    for selector in ("random", "l2_norm", "vmf", "kcenter", "anti_mamushi"):
+        assert selector in line.partition("known are:")[2]
     assert not (tmp_path / "results").exists()
 
 
@@ -159,8 +159,8 @@ def test_path_that_is_not_set_stops_a_real_run_and_no_dry_run(tmp_path: Path) ->
     config = configuration(datasets, models)
     env = {"MAMUSHI_TEST_MODEL": None}
     run("all", "--dry-run", "--quiet", directory=tmp_path, config=config, env=env)
-    said = stopped(run("all", directory=tmp_path, config=config, env=env, check=False))
-    lines = [line for line in said.splitlines() if "no path is given" in line]
+    text = stopped(run("all", directory=tmp_path, config=config, env=env, check=False))
+    lines = [line for line in text.splitlines() if "no path is given" in line]
     assert [line.partition(":")[0] for line in lines] == ["datasets.jigsaw.path", "models.m.source"]
     assert "train.csv, test.csv, test_labels.csv" in lines[0]
     assert not (tmp_path / "results").exists()
@@ -245,7 +245,7 @@ def test_too_few_texts_are_told_by_the_job_that_counts_them_and_then_by_a_dry_ru
     card = paths.DATA_CARD.format(dataset="own")
     few = {**config, "grid": {**config["grid"], "selectors": ["mamushi_lr"], "budgets": [0.04]}}
     few["selectors"] = {"mamushi_lr": {"folds": 21}}
-    wanted = [
+    expected = [
         "selectors.mamushi_lr.folds: 21 takes at least 21 forget texts, and the inference section "
         "of the dataset 'own' has 20; lower it, or give it more texts",
         "grid.budgets: 0.04 takes at least 25 forget texts, and the inference section of the "
@@ -253,11 +253,11 @@ def test_too_few_texts_are_told_by_the_job_that_counts_them_and_then_by_a_dry_ru
     ]
     stopped(run(card, directory=tmp_path, config=few, check=False))
     logs = logged(tmp_path, "examples/own.log")
-    assert logs[-2:] == [f"mamushi examples: error: {wanted[0]}", wanted[1]]
+    assert logs[-2:] == [f"mamushi examples: error: {expected[0]}", expected[1]]
     assert not (tmp_path / "results/data").exists()
     run(card, directory=tmp_path, config=config)
-    said = stopped(run("--dry-run", directory=tmp_path, config=few, check=False))
-    assert [line for line in said.splitlines() if line in wanted] == wanted
+    text = stopped(run("--dry-run", directory=tmp_path, config=few, check=False))
+    assert [line for line in text.splitlines() if line in expected] == expected
 
 
 # Bad models ---------------------------------------------------------------------------------------
@@ -323,8 +323,8 @@ class Pair:
 @pytest.fixture(scope="module")
 def pair(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Pair:
     folder = tmp_path_factory.mktemp("pair")
-    own = table(write(folder / "own.csv", csv_of(rows())))
-    config = configuration({"own": own}, {"lab": {"source": str(model)}})
+    dataset = table(write(folder / "own.csv", csv_of(rows())))
+    config = configuration({"own": dataset}, {"lab": {"source": str(model)}})
     first = subprocess.Popen(
         command(EMBEDDINGS, directory=folder, config=config),
         env=warmed(),
@@ -337,8 +337,8 @@ def pair(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Pair:
         time.sleep(0.05)
     second = run(EMBEDDINGS, directory=folder, config=config, check=False)
     between = first.poll() is None
-    said, _ = first.communicate()
-    return Pair(folder, config, Done(first.args, first.returncode, said), second, between)
+    output, _ = first.communicate()
+    return Pair(folder, config, Done(first.args, first.returncode, output), second, between)
 
 
 @pytest.fixture
@@ -348,12 +348,12 @@ def halfway(pair: Pair, tmp_path: Path) -> Path:
 
 
 def test_second_run_in_a_folder_stops_and_the_first_is_undisturbed(pair: Pair) -> None:
-    said = stopped(pair.second)
+    text = stopped(pair.second)
     assert pair.between
-    assert said.count("Directory cannot be locked. Please make sure that no other Snakemake") == 1
-    assert f"following directory:\n{pair.folder}\n" in said
-    assert "It can be removed with the --unlock argument." in said
-    assert "rule" not in said.partition("cannot be locked")[2]
+    assert text.count("Directory cannot be locked. Please make sure that no other Snakemake") == 1
+    assert f"following directory:\n{pair.folder}\n" in text
+    assert "It can be removed with the --unlock argument." in text
+    assert "rule" not in text.partition("cannot be locked")[2]
     assert pair.first.returncode == 0, pair.first.stdout
     assert {EMBEDDINGS, TRAINED} <= {f"results/{path}" for path in artifacts(pair.folder)}
     assert not any(path.endswith(".part") for path in artifacts(pair.folder))
@@ -381,14 +381,14 @@ def test_nan_in_embeddings_names_the_example(pair: Pair, halfway: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damaged", "target", "log", "told"),
+    ("damaged", "target", "log", "words"),
     [
         (EMBEDDINGS, SCORES, "score/own/lab/seed0/l2_norm.log", "damaged, or written by an"),
         (TRAINED, EMBEDDINGS, "embed/own/lab/seed0.log", "damaged, or written by an"),
     ],
 )
 def test_damaged_artifact_is_named(
-    pair: Pair, halfway: Path, damaged: str, target: str, log: str, told: str
+    pair: Pair, halfway: Path, damaged: str, target: str, log: str, words: str
 ) -> None:
     """Such as a disk leaves behind. It is not overwritten, and what to do is said."""
     (halfway / target).unlink(missing_ok=True)
@@ -397,7 +397,7 @@ def test_damaged_artifact_is_named(
     done = run(target, directory=halfway, config=pair.config, check=False)
     stopped(done)
     (line,) = errors(done, log)
-    assert f"error: {damaged}: {told}" in line
+    assert f"error: {damaged}: {words}" in line
     assert re.search("; (delete it and run again|make it again)$", line)
     assert artifacts(halfway) == before
 

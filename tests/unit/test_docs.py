@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -156,6 +158,12 @@ def test_commands_are_for_whoever_installed_a_wheel_or_say_that_they_are_not(pag
 # Configuration ------------------------------------------------------------------------------------
 
 
+@cache
+def declared_keys() -> Any:
+    """The function of the page of keys that yields every key below a section."""
+    return runpy.run_path(str(ROOT / "docs/keys.py"))["keys"]
+
+
 def known(keys: list[str]) -> bool:
     """Whether a section, or a plug-in's ``Settings``, has the key with this path."""
     if len(keys) > 2 and keys[0] in KINDS:
@@ -163,7 +171,7 @@ def known(keys: list[str]) -> bool:
         chosen = [plugins[keys[1]]] if keys[1] in plugins else plugins.values()
         if any(keys[2] in plugin.settings for plugin in chosen):
             return True
-    paths = [key.path.split(".") for key in describe.keys(configuration())]
+    paths = [key.path.split(".") for key in declared_keys()(configuration())]
     for path in [*paths, ["unlearning", "lists", "NAME"]]:
         if len(keys) <= len(path):
             pairs = zip(keys, path, strict=False)

@@ -51,8 +51,8 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def listed(given: dict[str, Any], name: str) -> Any:
-    return Unlearn.of(given, **CELL, unlearner="salun", list=name)
+def listed(full: dict[str, Any], name: str) -> Any:
+    return Unlearn.of(full, **CELL, unlearner="salun", list=name)
 
 
 def test_files_by_their_digests() -> None:
@@ -63,10 +63,10 @@ def test_files_by_their_digests() -> None:
 
 
 def test_a_dry_run_does_without_files_that_are_not_there() -> None:
-    given, hub = config(), config(source="some/model", revision="0" * 40)
+    full, hub = config(), config(source="some/model", revision="0" * 40)
     Path("own.csv").unlink()
     Path("lab").rename("gone")
-    assert listed(given, "made").inputs == {}
-    assert ExamplesSettings.of(given, dataset="own").inputs == {}
-    assert ModelCard.of(given, model="lab").inputs == {}
+    assert listed(full, "made").inputs == {}
+    assert ExamplesSettings.of(full, dataset="own").inputs == {}
+    assert ModelCard.of(full, model="lab").inputs == {}
     assert model_files(hub, "lab") == []

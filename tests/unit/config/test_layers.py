@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 BASE = ROOT / "config.yaml"
 
 
-def told(folder: Path, *texts: str) -> list[str]:
+def lines_of(folder: Path, *texts: str) -> list[str]:
     """The lines about these files over config.yaml, with the files as ``0.yaml``, ``1.yaml``..."""
     files = [folder / f"{place}.yaml" for place in range(len(texts))]
     for file, text in zip(files, texts, strict=True):
@@ -41,20 +41,20 @@ def told(folder: Path, *texts: str) -> list[str]:
     ],
 )
 def test_a_key_that_stands_twice(text: str, line: str, tmp_path: Path) -> None:
-    [found] = told(tmp_path, text)
-    assert found.startswith(f"0.yaml, {line} stands there twice, first in line ")
+    [line_of_key] = lines_of(tmp_path, text)
+    assert line_of_key.startswith(f"0.yaml, {line} stands there twice, first in line ")
 
 
 def test_the_same_key_in_other_places_is_no_mistake(tmp_path: Path) -> None:
     text = "a: &more {x: 1, y: 2}\nb: {<<: *more, y: 3}\nc: [{x: 1}, {x: 2}]\n"
-    assert told(tmp_path, text, text) == []
+    assert lines_of(tmp_path, text, text) == []
 
 
 @pytest.mark.parametrize(
     "text", ["", "- a\n", "a: [", "\ta: 1", "datasets: 3\n", "? [a, b]\n: 1\n"]
 )
 def test_shapes_of_all_sorts_are_left_to_others(text: str, tmp_path: Path) -> None:
-    assert told(tmp_path, text) == []
+    assert lines_of(tmp_path, text) == []
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_shapes_of_all_sorts_are_left_to_others(text: str, tmp_path: Path) -> No
     ],
 )
 def test_a_dataset_is_changed_but_not_mixed(dataset: str, line: str | None, tmp_path: Path) -> None:
-    found = told(tmp_path, f"datasets:\n  {dataset}\n")
+    lines = lines_of(tmp_path, f"datasets:\n  {dataset}\n")
     if line is None:
-        assert found == []
+        assert lines == []
     else:
-        assert len(found) == 1
-        assert found[0].startswith(f"0.yaml, line 2: {line}")
+        assert len(lines) == 1
+        assert lines[0].startswith(f"0.yaml, line 2: {line}")
 
 
 def test_the_files_of_the_project_are_content() -> None:

@@ -15,12 +15,8 @@ from tests.support.configurations import ROOT, Config, minimal, paper
 MISTAKES = """
 grid.budgets = [0.1, 0.5, 1.2]
     grid.budgets[2]: 1.2 is not allowed; it should be less than 1
-grid.budgets = [0.1234567]
-    grid.budgets[0]: 0.1234567 is not allowed;
 grid.budgets = [0.5, "0.50"]
     grid.budgets: [0.5, 0.5] is not allowed; each entry may stand there once
-grid.seeds = []
-    grid.seeds: [] is not allowed; list should have at least 1 item, not 0
 training.lerning_rate = 1
     training.lerning_rate: unknown key; did you mean 'learning_rate'? known are: batch_size,
 training.epochs = "many"
@@ -29,25 +25,14 @@ training.batch_size = 1.5
     training.batch_size: 1.5 is not allowed; it should be a whole number
 training.learning_rate = "inf"
     training.learning_rate: 'inf' is not allowed; it should be a number
-training.precision = "fp16"
-    training.precision: 'fp16' is not allowed; did you mean 'bf16'? it should be 'bf16' or
-    'fp32'
-training.betas = [0.9, 0.99, 0.999]
-    training.betas: [0.9, 0.99, 0.999] is not allowed; list should have at most 2 items, not 3
 data = [1]
     data: [1] is not allowed; it should be a mapping of keys to values
 models.gemma-2-2b.training = {"epoch": 1}
     models.gemma-2-2b.training.epoch: unknown key; did you mean 'epochs'?
-datasets.a/b = {"kind": "jigsaw"}
-    datasets.a/b: this name is not allowed; allowed is a name of letters, digits,
 grid.datasets = ["jigsaws"]
     grid.datasets[0]: unknown dataset 'jigsaws'; did you mean 'jigsaw'? known are: jigsaw,
-studies.reverse.models = ["gpt"]
-    studies.reverse.models[0]: unknown model 'gpt'; known are: gemma-2-2b, llama-3.1-8b,
 grid.selectors = ["random", "mamishi"]
     grid.selectors[1]: unknown selector 'mamishi'; did you mean 'mamushi'? known are:
-removal.ratio = "best"
-    removal.ratio: unknown selector 'best'; known are: anti_mamushi,
 removal.ratio = "random"
     removal.ratio: 'random' is not allowed, since it gives retain texts no score and so
     estimates no density ratio; choose a selector that does, such as mamushi
@@ -57,8 +42,6 @@ datasets.jigsaw.kind = "jig"
 datasets.jigsaw.forget = ["toxic", "sever_toxic"]
     datasets.jigsaw.forget[1]: 'sever_toxic' is not allowed; did you mean 'severe_toxic'? it
     should be 'toxic',
-datasets.jigsaw.forget = severe_toxic
-    datasets.jigsaw.forget: 'severe_toxic' is not allowed; it should be a list
 datasets.mine = {"path": "x.csv"}
     datasets.mine.kind: missing; known are: jigsaw, newsgroups, synthetic, table
 selectors.mine = {"kind": "best"}
@@ -66,15 +49,11 @@ selectors.mine = {"kind": "best"}
     cos_mu2, kcenter, l2_norm, lexical,
 selectors.anti_mamushi = {"of": "token_random"}
     selectors.anti_mamushi.of: 'token_random' ranks tokens; name a selector of texts
-selectors.random = {"alpha": 1}
-    selectors.random.alpha: unknown key; known are: draw, kind
 selectors.mamushi = {"folds": 1}
     selectors.mamushi.folds: 1 is not allowed; it should be greater than or equal to 2
 selectors.auto = {"depths": [0.3, 1]}
     selectors.auto.depths: 0.3 is not among embedding.depths (0.25, 0.5, 0.75); 1 is the
     embedding
-selectors.auto = {"networks": "moon"}
-    selectors.auto.networks: unknown selector 'moon'; known are:
 selectors.auto = {"networks": "random"}
     selectors.auto.networks: 'random' is of kind random; networks are those of kind mamushi
 selectors.anti_mamushi = {"of": "anti_mamushi"}
@@ -89,16 +68,8 @@ datasets.jigsaw.sections.inference = 1.0
     sum to 1
 models.mine = {}
     models.mine.source: missing; a model has a source (folder, GGUF file or hub id), or a
-models.mine = {"family": "llama", "pretraining": {"datasets": ["jigsaw"]}, "source": "a/b"}
-    models.mine.source: unknown key; known are: contaminated, family,
 models.gemma-2-2b.revision = null
     models.gemma-2-2b.revision: null is not allowed, since 'google/gemma-2-2b' is no folder
-models.gemma-2-2b.revision = "main"
-    models.gemma-2-2b.revision: 'main' is not allowed; allowed is a commit of 40 hexadecimal
-models.gemma-2-2b.source = "/no/such/model"
-    models.gemma-2-2b.source: '/no/such/model' is no folder;
-models.gemma-2-2b.base = "clean"
-    models.gemma-2-2b.base: unknown model 'clean'; known are:
 tokens.max_length = 64
     training.max_length: 128 is not allowed; it is at most tokens.max_length, 64
 models.gemma-2-2b.training.max_length = 512
@@ -108,8 +79,6 @@ grid.selectors = ["random", "oracle"]
     density ratio, which synthetic data has
 selectors.anti_mamushi = {"of": "oracle"}
     studies.reverse.selectors[2]: 'anti_mamushi' is not allowed with the dataset 'newsgroups'
-datasets.newsgroups.path = "/no/such/file.tar.gz"
-    datasets.newsgroups.path: '/no/such/file.tar.gz' is not allowed; no such file
 datasets.jigsaw.path = "/no/such/folder"
     datasets.jigsaw.path: '/no/such/folder' is not allowed; no such folder; it names a folder
     with train.csv, test.csv, test_labels.csv (each plain or as .zip)
@@ -125,14 +94,10 @@ models.tiny.max_positions = 100
     models.tiny: pretraining.max_length, 128, is above max_positions, 100
 models.tiny.contaminated = true
     models.tiny.contaminated: true is not allowed;
-extends = papers
-    extends: 'papers' is not allowed; did you mean 'paper'? it should be 'paper'
 unlearning.unlearners = [neggrad_plus, salum]
     unlearning.unlearners[1]: unknown unlearner 'salum'; did you mean 'salun'?
 unlearning.lists = {mine: /no/such/list.txt}
     unlearning.lists.mine: '/no/such/list.txt' is not allowed; no such file
-unlearning.max_length = 999
-    unlearning.max_length: 999 is not allowed; it is at most tokens.max_length, 256
 unlearners.salun = {sparsity: 2}
     unlearners.salun.sparsity: 2 is not allowed; it should be less than 1
 evidence.targets = [{target: removal, value: 50}, {target: preservation, value: 2}]
@@ -146,14 +111,14 @@ unlearners.retraining = {kind: salun}
 
 
 def changes(table: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    rows: list[tuple[str, str]] = []
     for line in table.strip().splitlines():
         if line.startswith(" "):
-            change, told = found.pop()
-            found.append((change, f"{told} {line.strip()}".strip()))
+            change, beginning = rows.pop()
+            rows.append((change, f"{beginning} {line.strip()}".strip()))
         else:
-            found.append((line, ""))
-    return found
+            rows.append((line, ""))
+    return rows
 
 
 def changed(config: Config, change: str) -> Config:
@@ -167,12 +132,12 @@ def changed(config: Config, change: str) -> Config:
 
 
 @pytest.mark.parametrize(
-    ("of", "change", "wanted"),
+    ("of", "change", "beginning"),
     [(paper, *row) for row in changes(MISTAKES)] + [(minimal, *row) for row in changes(SMALL)],
 )
-def test_a_mistake_is_one_line(of: Callable[[], Config], change: str, wanted: str) -> None:
+def test_a_mistake_is_one_line(of: Callable[[], Config], change: str, beginning: str) -> None:
     lines = mistakes(changed(of(), change))
-    assert any(line.startswith(wanted) for line in lines), lines
+    assert any(line.startswith(beginning) for line in lines), lines
     assert all("\n" not in line for line in lines)
 
 
@@ -218,11 +183,11 @@ def test_tokens_are_ranked_for_retraining_alone() -> None:
     for section in ("unlearning", "probe", "left"):
         config[section] = {**config.get(section, {}), "selectors": ["token_random"]}
     config["removal"] = {"ratio": "token_unigram"}
-    found = mistakes(config)
+    lines = mistakes(config)
     for section in ("unlearning", "probe", "left"):
-        [line] = [each for each in found if each.startswith(f"{section}.selectors")]
+        [line] = [candidate for candidate in lines if candidate.startswith(f"{section}.selectors")]
         assert line.endswith("is not allowed, since it ranks tokens and lists no text")
-    assert any(line.startswith("removal.ratio: 'token_unigram' is not allowed") for line in found)
+    assert any(line.startswith("removal.ratio: 'token_unigram' is not allowed") for line in lines)
 
 
 def test_tokens_are_ranked_where_there_is_a_tokenizer() -> None:
@@ -254,9 +219,9 @@ def test_a_contaminated_model_wants_all_texts_ranked(sections: Config | None) ->
         {"grid": {"datasets": ["mine"], "models": ["ours", "tiny"]}},
         {"studies": {"other": {"models": ["tiny"]}}},
     ):
-        given = config | good
-        given["datasets"] = config["datasets"] | given["datasets"]
-        assert complete(given)
+        changed_config = config | good
+        changed_config["datasets"] = config["datasets"] | changed_config["datasets"]
+        assert complete(changed_config)
     config["models"]["tiny"]["pretraining"]["datasets"] = ["mine"]
     config["models"]["ours"]["base"] = "tiny"
     assert complete(config)

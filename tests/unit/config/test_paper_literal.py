@@ -203,8 +203,8 @@ def test_the_profile_has_what_the_paper_says(
 def paper(shared: Path) -> str:
     if not (shared / "paper.tex").is_file():
         pytest.skip("the source of the paper is not there")
-    said = (shared / "paper.tex").read_text(encoding="utf-8").replace("’", "'")
-    return " ".join(said.split())
+    text = (shared / "paper.tex").read_text(encoding="utf-8").replace("’", "'")
+    return " ".join(text.split())
 
 
 @pytest.mark.parametrize("words", dict.fromkeys(words for *_, words in STATED))
@@ -215,7 +215,8 @@ def test_the_paper_says_it(words: str, paper: str) -> None:
 def test_nothing_else_is_decided(resolved: Config) -> None:
     """Of a key that is new it has to be known what the paper says."""
     patterns = {
-        one: re.escape(one).replace(r"\*", ".+" if one[-1] == "*" else "[^/]+") for one in UNSTATED
+        unstated: re.escape(unstated).replace(r"\*", ".+" if unstated[-1] == "*" else "[^/]+")
+        for unstated in UNSTATED
     }
     stated = {key for key, *_ in STATED}
     used = set()
@@ -224,7 +225,7 @@ def test_nothing_else_is_decided(resolved: Config) -> None:
         shared = re.sub(r"^models/[^/]+/", "", re.sub(r"^unlearners/[^/]+/t", "unlearning/t", key))
         if key in stated or (shared != key and shared in resolved and resolved[shared] == value):
             continue
-        of = [one for one, pattern in patterns.items() if re.fullmatch(pattern, key)]
+        of = [unstated for unstated, pattern in patterns.items() if re.fullmatch(pattern, key)]
         assert of, f"{key}: quote what the paper says, or add it to those of which it says nothing"
         used.update(of)
     assert sorted(patterns.keys() - used) == []
