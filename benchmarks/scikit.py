@@ -74,7 +74,7 @@ def estimate_mlp_classifier(
 
 @contextmanager
 def replayed() -> Iterator[None]:
-    """Within the block, ``mlp.train_networks`` draws for a task what ``MLPClassifier`` does by its seed."""
+    """Within the block, ``mlp.train_networks`` draws the numbers of ``MLPClassifier`` by a seed."""
     with patch.object(mlp, "Split", _Replayed):
         yield
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mamushi.evidence.ranking import SelectorRanking
-from mamushi_extras.pages.ranking_page import ranking_html, page_data
+from mamushi_extras.pages.ranking_page import page_data, ranking_html
 from mamushi_extras.pages.start import write_start_page
 from tests.support.browser import CHROMIUM, WIDTHS, Browser
 from tests.support.captions import CONFIG, rendered

@@ -13,7 +13,7 @@ import pytest
 
 from mamushi.evidence.ranking import SelectorRanking
 from mamushi.selection.removals import budget_size
-from mamushi_extras.pages.ranking_page import ranking_html, page_data
+from mamushi_extras.pages.ranking_page import page_data, ranking_html
 from tests.support.browser import CHROMIUM, Browser
 from tests.support.cells import CELLS
 

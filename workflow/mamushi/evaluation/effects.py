@@ -66,8 +66,11 @@ class BudgetModels:
         )
 
     def apart(self, selector: str, reference: str) -> tuple[Effect, bool]:
-        """Return how much more of the gap one selector recovers than another, and whether its error
-        is pooled over all lists of the budget."""
+        """Compare how much of the gap two selectors recover.
+
+        Return the share of ``selector`` less that of ``reference``, and whether its variance over
+        seeds is pooled over all lists of the budget.
+        """
         inside = self.forget
         a, b = self.nll(selector), self.nll(reference)
         every, tokens = np.concatenate(list(self.lists.values())), self.tokens[inside].sum()
@@ -86,8 +89,9 @@ def non_inferior(change: Effect, margin: float) -> str:
 
 
 def rows_of_budget(budget: BudgetModels, margin: float) -> Iterator[tuple[_Row, Effect | None]]:
-    """Yield the row of each selector of a budget, and how much more of the gap than ``random`` it
-    recovers."""
+    """Yield the row of each selector of a budget, and the share of the gap that it recovers beyond
+    ``random``; None for ``random`` itself, or where it was not run.
+    """
     seeds = len(budget.gold)
     for selector, lists in budget.lists.items():
         nll = budget.nll(selector)
@@ -156,7 +160,7 @@ def _family(
 
 
 def _compare(family: Sequence[tuple[_Row, Effect | None]]) -> None:
-    """Add to the rows what depends on how many comparisons there are."""
+    """Add p corrected by Holm, and the seeds needed, to the rows of a family of comparisons."""
     known_p = [np.nan if effect is None else effect.p for _, effect in family]
     comparisons = int(np.count_nonzero(~np.isnan(known_p)))
     for (row, effect), corrected in zip(family, holm(known_p), strict=True):

@@ -61,9 +61,9 @@ class Continuations:
 def generations_table(
     run: Mapping[str, Any], prompts: Sequence[str], answers: Sequence[Continuations]
 ) -> pa.Table:
-    """Return the table ``generations`` of one run: prompt by prompt, what each model said.
+    """Return the table ``generations`` of one run: the answers of each model, prompt by prompt.
 
-    Endpoints come first. Profanity is masked; the numbers are those of the tokens before.
+    Endpoints come first. Profanity in texts is masked; the numbers are of the unmasked tokens.
     """
     rows = [
         {
@@ -110,11 +110,11 @@ def _read_curve(path: Path) -> list[dict[str, Any]]:
 def relapse_table(
     grid: GridLists, starts: Mapping[str, str], root: str | Path = "results"
 ) -> pa.Table:
-    """Return the table ``relapse``: what comes back over seeds, of retrained and unlearned models
-    at all ``budgets`` of the grid, beside what gold learns by the same steps.
+    """Return the table ``relapse``: the forget NLL that models regain by relearning, over seeds.
 
-    ``starts`` names, by model, the endpoint that unlearning starts from. Raises ``UserError`` that
-    names the first missing or damaged file.
+    Rows are of retrained and unlearned models at all ``budgets`` of the grid, each beside what the
+    gold model learns in as many steps. ``starts`` names, by model, the endpoint that unlearning
+    starts from. Raises ``UserError`` that names the first missing or damaged file.
     """
     rows = [
         row for cohort in cohorts(grid, root) for row in _back(cohort, grid, starts[cohort.model])

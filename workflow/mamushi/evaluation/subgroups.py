@@ -58,7 +58,10 @@ def groups(texts: Labelled, counted: NDArray[np.bool_]) -> list[Group]:
 
 
 def _columns(texts: Labelled, like: Labelled) -> dict[str, NDArray[np.object_]]:
-    """Return by column the names (n,) of what the texts have; thirds are those of ``like``."""
+    """Return the group's name of each text (n,) by column, None where a text has no value.
+
+    Numbers of many values are cut into thirds at the tertiles of ``like``.
+    """
     names_of = {
         "all": np.full(len(texts.words), "all", dtype=object),
         "words": _thirds(texts.words, THIRDS[0], like.words),
@@ -86,9 +89,12 @@ def _thirds(values: Floats, names: Sequence[str], like: Floats) -> NDArray[np.ob
 def compared(
     cohort: Cohort, after: Floats, before: Floats, rows: NDArray[np.int64], *, share: bool = False
 ) -> Sequence[float | None]:
-    """Return the change of NLL per token of the texts ``rows`` from ``before`` to ``after`` ((S, n)
-    each), or the ``share`` of the gap from there to gold that is recovered, with its 95% interval
-    (``crossed.contrast``); None where that cannot be known."""
+    """Compare the NLL of the texts ``rows`` under models ``after`` and ``before`` a removal.
+
+    Both are summed NLL (S, n) in nats. Return the change per token or, with ``share``, the part of
+    the gap from ``before`` to gold that is recovered, with its 95% interval (``crossed.contrast``).
+    None where a number is not defined.
+    """
     groups = cohort.texts.groups
     codes = None if groups is None else groups[rows]
     ends: dict[str, Any] = {}
@@ -100,7 +106,7 @@ def compared(
 
 
 class RankedTexts:
-    """The n1 forget texts that the selectors of a cohort rank, and what is known of them."""
+    """The n1 forget texts that the selectors of a cohort rank, and their columns."""
 
     def __init__(self, cohort: Cohort) -> None:
         examples = paths.under(cohort.root, paths.EXAMPLES, dataset=cohort.dataset)
@@ -132,10 +138,10 @@ class RankedTexts:
 def subgroups_table(
     grid: Mapping[str, Any], ranked: Collection[str], root: str | Path = "results"
 ) -> pa.Table:
-    """Return the table ``subgroups`` of a grid, from what every model measured of every text.
-    Selectors that are not in ``ranked`` have no lists of texts.
+    """Return the table ``subgroups`` of a grid, from the NLL of every held-out text.
 
-    Raises ``UserError`` that names the first file that is missing, damaged or of other texts.
+    Selectors that are not in ``ranked`` have no lists of texts. Raises ``UserError`` that names the
+    first file that is missing, damaged or of other texts.
     """
     rows = [row for cohort in cohorts(grid, root) for row in _rows(cohort, grid, ranked)]
     return pa.Table.from_pylist(rows, schema=schemas.SUBGROUPS.schema)

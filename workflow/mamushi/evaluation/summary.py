@@ -53,9 +53,11 @@ def sad_summary(table: pa.Table) -> pa.Table:
 
 
 def gold_sad(curves: list[Curve]) -> float | None:
-    """Return SAD between the gold standards of two seeds, mean over pairs: how far one model is
-    from gold by its seed alone. It bounds no paired difference, in which common seeds cancel. None
-    with one seed. ``curves`` are those of one selector, whichever."""
+    """Return the mean SAD between the gold standards of two seeds; None with one seed.
+
+    It is how far a model is from gold by its seed alone. It bounds no paired difference, in which
+    common seeds cancel. ``curves`` (one a seed) are those of any one selector.
+    """
     gold = [(curve[0]["gold_ppl_forget"], curve[0]["gold_ppl_retain"]) for curve in curves]
     if len(gold) == 1:
         return None

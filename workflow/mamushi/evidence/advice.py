@@ -64,7 +64,7 @@ def read_frontier(path: str | Path) -> list[dict[str, Any]]:
 def with_relative(
     rows: list[dict[str, Any]], relative: Mapping[str, Any], withheld: str | None
 ) -> list[dict[str, Any]]:
-    """Return rows of ``frontier`` with what ``read_frontier`` says."""
+    """Add to rows of ``frontier`` the ``relative`` gain of their selector, and ``withheld``."""
     for name in {row["selector"] for row in rows}:
         for i, row in enumerate(row for row in rows if row["selector"] == name):
             row |= {key: values[i] for key, values in relative[name].items()}
@@ -81,8 +81,11 @@ class Results(NamedTuple):
 
 
 def read_results(root: Path, dataset: str | None = None, model: str | None = None) -> Results:
-    """Read what ``advice`` needs of a results folder, of one dataset and model if named. Raises
-    ``UserError`` where there is no frontier, and for a damaged file."""
+    """Read the frontiers in a results folder, and the tables ``predicted`` beside them.
+
+    All datasets and models are read, unless one is named. Raises ``UserError`` where there is no
+    frontier, and for a damaged file.
+    """
     named = {"dataset": dataset, "model": model, "seed": None}
     pattern = {key: glob.escape(value) if value else "*" for key, value in named.items()}
     files = sorted(root.glob(str(paths.under("", paths.FRONTIER, **pattern))))
@@ -120,7 +123,7 @@ def take(rows: Sequence[AdviceRow], budget: float | None) -> AdviceRow:
 
 
 def first_budget(row: AdviceRow) -> float | None:
-    """Return the budget to read first: what retraining needs or, unknown, the theory's."""
+    """Return the budget to try first: that of retraining or, where it is unknown, the theory's."""
     first: float | None = row["budget"] if row["retraining"] is None else row["retraining"]
     return first
 
@@ -202,7 +205,9 @@ def _needed(seeds: Sequence[Curve], value: float) -> dict[str, float | None]:
 
 
 def _span(interval: AdviceRow, chance: AdviceRow, value: float) -> dict[str, float]:
-    """Return the ends of what retraining may need, where nothing foresees it."""
+    """Return the ends of the budgets that retraining may need, where no table predicts them: the
+    least and the greatest of the share itself, the selector's interval and that of random.
+    """
     if interval["reason"] or chance["reason"]:
         return {}
     ends = [budgets[f"budget_{end}"] for budgets in (interval, chance) for end in ("low", "high")]
@@ -247,5 +252,5 @@ def _below_1(budget: float | None) -> float | None:
 
 
 def _column(curve: Curve, name: str) -> Floats:
-    """Null as NaN."""
+    """Return a column of a curve as floats, null as NaN."""
     return np.array([row[name] for row in curve], dtype=np.float64)

@@ -115,8 +115,11 @@ def resample(
 
 
 def few_groups(forget: NDArray[np.bool_], groups: GroupCodes | None) -> float:
-    """Return by how much an interval over resamples of m groups is too narrow: sqrt(m / (m - 1))
-    times Student's over the normal quantile, m those of the domain that has fewer; 1 without."""
+    """Return the factor by which an interval over resamples of m groups is too narrow.
+
+    It is sqrt(m / (m - 1)) times Student's over the normal quantile, where m is the number of
+    groups of the domain that has fewer; 1 without groups.
+    """
     from scipy.special import stdtrit
 
     clusters = clusters_of(groups, forget)

@@ -90,7 +90,7 @@ class RatioScores:
         return float(self.forget.mean())
 
     def estimate(self) -> RatioEstimate:
-        """Return the cross-fitted ratio, and the median of what the halves say is lost."""
+        """Estimate the ratio by cross-fitting, and its loss by the median over the halves."""
         ratio = np.empty(len(self.score))
         part = stratified_folds(self.forget, PARTS, PARTED)
         for number in range(PARTS):
@@ -120,8 +120,11 @@ class RatioScores:
     def kept(
         self, weights: Doubles | None = None, halves: Sequence[HalfScores] | None = None
     ) -> float:
-        """Return d^2 / d^2_inf >= 0, the part of what can be learned that the score holds: the
-        median over the halves, or over ``halves`` in a resample with ``weights``."""
+        """Return d^2 / d^2_inf >= 0, the part of the learnable separation that the score holds.
+
+        d^2_inf is the median over ``halves``, by default all. In a resample text i occurs
+        ``weights[i]`` times.
+        """
         times = np.ones(len(self.score)) if weights is None else weights
         of_score = discrimination(self.score, self.score, self.forget, self.fold, times)
         inf = [

@@ -56,8 +56,11 @@ class TextProperties:
 
 
 def read_texts(examples: str | Path, duplicates: str | Path, ids: Sequence[str]) -> TextProperties:
-    """Read what ``examples`` and ``duplicates`` say of the texts ``ids``, in their order. Raises
-    ``UserError`` for an id that is not there."""
+    """Read the properties of the texts ``ids``, in their order.
+
+    ``examples`` has their lengths, labels and groups, ``duplicates`` the copies. Raises
+    ``UserError`` for an id that is not there.
+    """
     labelled = read_labels(examples, ids, do="delete the scores and score again")
     return text_properties(labelled, read_table(duplicates, schemas.DUPLICATES, ["kept_id"]), ids)
 

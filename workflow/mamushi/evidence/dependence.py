@@ -106,9 +106,11 @@ def spacings(x: NDArray[Any], queries: GroupCodes) -> tuple[Doubles, GroupCodes]
 
 
 def p_of_spacings(spacing: Doubles, nearest: GroupCodes, first: slice, then: slice) -> float:
-    """Return the one-sided p that the ``first`` spacings are no larger than those ``then``, on the
-    mean over texts (m,). Those with one ``nearest`` neighbour (m,) depend on each other, and two
-    that are each other's count once."""
+    """Test whether the ``first`` spacings are larger than those ``then``; return a one-sided p.
+
+    Spacings are means over texts (m,). Texts with the same ``nearest`` neighbour (m,) depend on
+    each other; two that are each other's nearest count once.
+    """
     from scipy.special import ndtr
 
     excess = spacing[:, first].mean(axis=1) - spacing[:, then].mean(axis=1)

@@ -56,8 +56,10 @@ def read_scores(path: str | Path) -> SelectorScores:
 def diagnose(
     scores: SelectorScores, texts: Calibrated | None = None
 ) -> dict[str, float | int | None]:
-    """Return a row of the table ``diagnostics`` but for the run and the selector; None where a
-    number is not defined. ``texts`` say by what groups intervals are made."""
+    """Return a row of the table ``diagnostics`` but for the run and the selector.
+
+    None where a number is not defined. ``texts`` has the groups that intervals are made by.
+    """
     forget, retain = scores.score[scores.forget], scores.score[~scores.forget]
     low, q25, median, q75, high = np.quantile(forget, [0, 0.25, 0.5, 0.75, 1])
     mean, sd = _moments(forget)

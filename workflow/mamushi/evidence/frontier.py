@@ -163,7 +163,7 @@ class Frontier:
         self.harm = spread(lambda u: phi(u, pi1), l2, lost, -1)
 
     def reranked(self, ranks: RemovalOrder) -> Frontier:
-        """Return the frontier of another ranking of the same sample."""
+        """Return the frontier of another removal order of the same sample."""
         frontier = copy(self)
         back = np.empty_like(self.ranks.first)
         back[self.ranks.first] = np.arange(len(back))

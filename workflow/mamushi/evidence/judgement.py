@@ -36,9 +36,11 @@ MOST_TOSSED = 0.25
 
 
 def leading(lists: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
-    """Return the selectors of some ``lists`` (manifests by selector), first the one whose lists are
-    to be acted on: that which estimates what is expected, else the first that is no comparison;
-    comparisons come last."""
+    """Return the selectors of ``lists`` (manifests by selector), the one to be acted on first.
+
+    That is the selector whose scores estimate the ratio, else the first that is no comparison.
+    Comparisons come last.
+    """
 
     def place(name: str) -> tuple[bool, bool, str]:
         first = lists[name][0]
@@ -48,9 +50,12 @@ def leading(lists: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
 
 
 def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties) -> dict[str, Any]:
-    """Return how well ``scores`` tell the domains apart, by themselves: ``auc`` with its interval,
-    by the groups of ``texts`` and over ``refits``; the same of texts of one length; and
-    what the scores ``follow`` within the forget domain. Null where retain texts have no score."""
+    """Return how well ``scores`` tell the domains apart, and what else they follow.
+
+    ``auc`` has its interval by the groups of ``texts`` and over ``refits``, ``matched`` is the AUC
+    among texts of one length. ``follows`` lists the confounds that scores follow within the forget
+    domain. AUCs are None where retain texts have no score.
+    """
     score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
     forget = np.asarray(scores["rank"].is_valid())
     nothing = dict.fromkeys(("auc", "auc_low", "auc_high", "matched", "matched_low"))
@@ -111,7 +116,7 @@ def judge_list(
 
 
 def unit_of(metadata: Mapping[str, Any]) -> str:
-    """Return what a manifest, or the metadata of scores, is of: texts, or windows of them."""
+    """Return what is ranked, by metadata of scores or a manifest: texts, or windows of them."""
     return "windows" if metadata.get("windows") else "texts"
 
 
@@ -140,7 +145,7 @@ def _doubted(
 def ranking_words(
     separates: Mapping[str, Any], compared: str | None = None, texts: str = ""
 ) -> str:
-    """Return what is known of a ranking, whatever the budget."""
+    """Describe in words how good a ranking is, at any budget."""
     if compared is not None:
         return f"{ADVICE_WORDS[COMPARISON]}: {compared}"
     if separates["auc"] is None:
@@ -162,7 +167,9 @@ def words_of_list(
     unit: str = "texts",
     holds: str | None = None,
 ) -> str:
-    """Return what is known of one list beside its ranking: of what it ``holds`` in these words."""
+    """Describe in words how many texts of a list the retain domain would have put there, and how
+    many are toss-ups. ``holds`` replaces the first of the two.
+    """
     if not removed:
         return "the list is empty"
     share, bound = also_retain["estimate"], also_retain["upper_bound"]

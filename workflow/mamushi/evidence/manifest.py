@@ -68,9 +68,11 @@ def calibrate_pool(
     *,
     refitted: bool,
 ) -> tuple[Calibrated, dict[str, Any], list[dict[str, Any]]]:
-    """Estimate the log-density ratio of every text of ``pool`` from the scores ``table`` of the
-    selector ``by``, of which ``ratio`` is what ``ratio_of`` says. Return it with the verdict, and
-    the rows of ``ratio_checks``."""
+    """Estimate the log-density ratio of every text of ``pool``.
+
+    ``table`` are the scores of the selector ``by``, and ``ratio`` is ``ratio_of`` them. Return the
+    estimate, the verdict on it, and the rows of ``ratio_checks``.
+    """
     scores, whole = replace(ratio[0], groups=pool.groups), ratio[1]
     estimate = scores.estimate()
     checked = ratio_checks(scores, estimate, resamples, seed)
@@ -125,7 +127,7 @@ class Ranked:
 
     @classmethod
     def at(cls, beta: float, selector: str, stable: Mapping[str, Any], *attributes: Any) -> Ranked:
-        """Return it at a budget, from what the metadata of the table ``stability`` say."""
+        """Return the ranking at the budget ``beta``, by metadata of the table ``stability``."""
         listed = {"rankings": stable["rankings"], **stable["budgets"][written(beta)]}
         return cls(selector, stable["separation"], listed, *attributes)
 
@@ -186,8 +188,9 @@ def manifest(
 def _judged(
     ratio: Calibrated, k: int, ranked: Ranked, also_retain: Mapping[str, float | None]
 ) -> dict[str, Any]:
-    """Return what follows for a list of ``k`` texts. The checks of the ratio are of the scores that
-    it was made from, and no other ranking's."""
+    """Judge a list of ``k`` texts. The checks of the ratio hold for the ranking whose scores it was
+    made from, and for no other.
+    """
     is_own_ratio = ratio.selector == ranked.selector
     seen = dict(ratio.texts)
     if not is_own_ratio:

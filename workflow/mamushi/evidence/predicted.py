@@ -81,13 +81,15 @@ class Proxy:
         return total / weight
 
     def positions(self, rows: Iterable[int]) -> Positions:
-        """Return the tokens of the texts at these rows, in their order."""
+        """Return the positions of the tokens of the texts at ``rows``, in their order."""
         bounds = [np.arange(*self.texts.offsets[row : row + 2]) for row in rows]
         return np.concatenate([np.empty(0, np.int64), *bounds])
 
     def curve(self, steps: Iterable[Positions]) -> Doubles:
-        """Return the shares of the gap by which forget and retain NLL have changed (steps, 2), when
-        the tokens of each step have gone after those of the steps before it."""
+        """Return the changes of forget and retain NLL as shares of the gap, (steps, 2).
+
+        Each step removes the tokens at its positions, after those of the steps before it.
+        """
         rest, changes = [model_counts.copy() for model_counts in self.full], []
         for gone in steps:
             for part, model in enumerate(rest):

@@ -47,9 +47,11 @@ def ranking_at(root: Path, names: Mapping[str, str | int]) -> Path:
 
 
 def is_earlier(root: Path, names: Mapping[str, str | int], inputs: Mapping[str, Any]) -> bool:
-    """Return whether a list with these digests of its ``inputs`` is of an earlier ranking than the
-    one of its selector that is there. Budgets that nobody asks for again are not made again.
-    Raises ``UserError`` for a damaged ranking."""
+    """Return whether a list was made from an earlier ranking than its selector's present one.
+
+    ``inputs`` are the digests that the list was made from. Budgets that were left out of the
+    configuration keep such lists. Raises ``UserError`` for a damaged ranking.
+    """
     ranking, was = ranking_at(root, names), inputs.get("posterior", inputs.get("scores"))
     if was is None or not ranking.is_file() or digests.of(ranking) == was:
         return False
@@ -106,8 +108,8 @@ def excerpt(text: str, length: int = EXCERPT) -> str:
 def glimpse(
     removed: int, total: int, first: int = FIRST, around: int = AROUND
 ) -> tuple[list[int], list[int]]:
-    """Return positions of the texts that go ``first``, and of those ``around`` the end of a list of
-    ``removed`` of them that are not among the first.
+    """Return the positions of the texts to show: those that go ``first``, and those ``around`` the
+    end of a list of ``removed`` texts that are not among them.
 
     >>> glimpse(10, 20, 3, 2)
     ([0, 1, 2], [8, 9, 10, 11])

@@ -95,8 +95,10 @@ class Verdict:
     refitted: bool = True
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for an artifact's metadata, with what follows in one line of ``words``, and why
-        no number is to rest on the ratio, if so (``withheld``)."""
+        """Return the verdict for metadata, with one line of ``words``, and ``withheld``.
+
+        That is the reason why no number may rest on the ratio, or None.
+        """
         seen = f"AUC {self.auc:.2f} [{self.auc_low:.2f}, {self.auc_high:.2f}]"
         words = f"{strength(self.auc_low)} separation: {seen}"
         if self.reason:
@@ -110,8 +112,11 @@ class Verdict:
 def dependence(
     scores: RatioScores, refits: Sequence[Doubles], embeddings: Array
 ) -> tuple[Dependence, GroupCodes | None]:
-    """Say by what groups texts depend on each other, or look for it in ``embeddings`` (n, d): then
-    also the codes (n,) of the groups of close texts, if there are more than by chance."""
+    """Return how texts depend on each other, by their groups or by their ``embeddings`` (n, d).
+
+    Beside it come the codes (n,) of groups of close texts, where texts have no groups and more are
+    close than by chance; else None.
+    """
     if scores.groups is not None and clusters_of(scores.groups, scores.forget):
         return Dependence(groups=len(np.unique(scores.groups))), None
     seen = close_texts(embeddings, scores.forget)
@@ -181,10 +186,11 @@ def auc_interval(
 def ratio_checks(
     scores: RatioScores, estimate: RatioEstimate, resamples: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Check what holds of a log density ratio l: ``check, value, low, high, expected, holds``.
+    """Check that estimated log ratios l are those of a density ratio.
 
-    The slope and intercept of a logistic regression of the domain on l, and E_p1[psi(l)] /
-    E_p2[phi(l)] = 1. 95% percentiles over resamples of the texts, at the ratio as estimated.
+    Rows have ``check, value, low, high, expected, holds``: the slope and the intercept of a
+    logistic regression of the domain on l, and E_p1[psi(l)] / E_p2[phi(l)] = 1. Intervals are 95%
+    percentiles over ``resamples`` of the texts, at the ratio as estimated.
     """
     ratio, forget, pi1 = estimate.log_ratio, scores.forget, scores.pi1
     gains, harms = psi(ratio, pi1), phi(ratio, pi1)

@@ -83,8 +83,11 @@ def by_group(
     portions: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> GroupCodes:
-    """Draw the part (n,) of every example, one of a group, by the portions (p,) of each domain:
-    ``place_groups``, and examples of no group where these leave some due."""
+    """Draw the part (n,) of every example, the same for all of a group.
+
+    A domain's parts have about the ``portions`` (p,). Examples without a shared group fill up what
+    groups leave open.
+    """
     part = place_groups(forget[:, None].astype(np.int64), groups, portions, rng, BLUR)
     for domain in (forget, ~forget):
         alone = np.flatnonzero(domain & (part < 0))

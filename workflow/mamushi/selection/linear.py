@@ -91,8 +91,10 @@ def estimate_exactly(task: Task, alpha: float) -> Fit:
 
 
 def estimate_layers(task: Task, layers: Sequence[NDArray[np.float16]], prior: float) -> Fit:
-    """Return held-out logits from embeddings (n, d) of one or more ``layers``, side by side,
-    standardised by what the training rows say of each column."""
+    """Return held-out logits from embeddings (n, d) of one or more ``layers``, side by side.
+
+    Columns are standardised by the training rows.
+    """
     moments = [_moments(layer[task.train].astype(np.float32)) for layer in layers]
 
     def features(rows: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -76,8 +76,11 @@ def sampling_variance(
 def influence(
     above: NDArray[np.float64], below: NDArray[np.float64], clusters: ClusterCodes
 ) -> NDArray[np.float64]:
-    """Return what each cluster (c,) adds to the error of an AUC, its squares corrected for the
-    number of clusters of each domain."""
+    """Return each cluster's contribution (c,) to the error of an AUC.
+
+    Squares are corrected for the number of clusters of each domain; infinite where a domain has
+    one alone.
+    """
     _, code = np.unique(np.concatenate(clusters), return_inverse=True)
     total = np.zeros(int(code.max()) + 1)
     for placed, codes in ((above, code[: len(above)]), (below, code[len(above) :])):

@@ -101,7 +101,7 @@ class PoolFeatures:
         return self._buffer(torch.float32, shape).copy_(half).sub_(self._mean).div_(self._scale)
 
     def affine(self, tasks: Sequence[Task]) -> tuple[Tensor, Tensor]:
-        """Return the tasks' a and c (F, d): a task's own features are a * x + c of these."""
+        """Return each task's a and c (F, d): its features are a * x + c of the common ones x."""
         a = np.stack([self.scale / task.scale for task in tasks])
         c = np.stack([(self.mean - task.mean) / task.scale for task in tasks])
         return self._moved(a), self._moved(c)
@@ -273,10 +273,10 @@ class StackBatch:
 def train_networks(
     features: PoolFeatures, tasks: Sequence[Task], settings: Mapping[str, Any]
 ) -> tuple[Stack, list[dict[str, Any]]]:
-    """Fit a network per task, together; the weights are those of its best epoch.
+    """Train a network per task, all together; return them with the weights of their best epochs.
 
-    A stratified share of the training rows is held out for early stopping. Raises ``UserError``
-    when a held-out loss was never finite.
+    Beside them come the ``details`` of each. A stratified share of the training rows is held out
+    for early stopping. Raises ``UserError`` when a held-out loss was never finite.
     """
     splits = [Split(task, settings) for task in tasks]
     widths = [features.width, *settings["hidden"], 1]

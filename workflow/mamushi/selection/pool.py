@@ -111,8 +111,10 @@ class Pool:
         return positions[np.argsort(self.ids[positions], kind="stable")]
 
     def blocks(self, least: int = 1) -> Iterator[tuple[slice, Doubles]]:
-        """Yield consecutive rows with their embeddings in float64, in blocks of ``BLOCK_BYTES``,
-        or of ``least`` rows where these are more."""
+        """Yield consecutive rows with their embeddings in float64.
+
+        A block has ``BLOCK_BYTES``, or ``least`` rows where these are more.
+        """
         rows = max(least, BLOCK_BYTES // (8 * self.width))
         for start in range(0, len(self.ids), rows):
             part = slice(start, min(start + rows, len(self.ids)))
@@ -205,7 +207,10 @@ def pool_of(examples: pa.Table, embeddings: NDArray[np.float16]) -> Pool:
 
 
 def scored_by(kind: str, pool: Pool, settings: Mapping[str, Any], seed: int) -> Scored:
-    """Return what a selector says of a pool. Raises what the selector raises."""
+    """Score a pool by a selector, and pass the scores through the pool's steps.
+
+    Raises what the selector raises.
+    """
     scored: Scored = load("selector", kind).score(pool, settings, seed)
     by_chance = plugin("selector", kind).by_chance
     for step in pool.score_steps:

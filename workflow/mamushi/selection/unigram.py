@@ -39,8 +39,10 @@ def vocabulary(*texts: TokenSet) -> int:
 
 
 def nll(trained: Doubles, read: Doubles) -> float:
-    """Return the mean NLL per token, in nats, of what is ``read`` by a model of what it is
-    ``trained`` on: counts of tokens, each (size,)."""
+    """Return the mean NLL per token, in nats, of ``read`` tokens by a model of ``trained`` ones.
+
+    Both are counts by token (size,).
+    """
     logarithms = np.log(trained + PRIOR)
     normalizer = np.log(trained.sum() + PRIOR * len(trained))
     return float(normalizer - read @ logarithms / read.sum())

@@ -255,7 +255,7 @@ def qualitative(
     """Collect the first and the last texts of rankings."""
     import pyarrow as pa
 
-    from mamushi.evidence.ranking import list_ends, excerpt, read_ranking, read_texts_of
+    from mamushi.evidence.ranking import excerpt, list_ends, read_ranking, read_texts_of
     from mamushi.io import schemas
     from mamushi.io.provenance import provenance
     from mamushi.io.tables import publish
