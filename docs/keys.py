@@ -182,7 +182,8 @@ def words_of(rule: dict[str, Any]) -> str:
         return "one of: " + ", ".join(map(str, rule.get("enum", [rule.get("const")])))
     words = WORDS.get(rule.get("type", "object"), "anything")
     words += f" (each entry {words_of(rule['items'])})" if rule.get("items") else ""
-    bounds = [f"{word} {rule[bound]}" for bound, word in BOUNDS.items() if bound in rule]
+    shown = {**rule, "pattern": f"`{rule.get('pattern')}`"} if "pattern" in rule else rule
+    bounds = [f"{word} {shown[bound]}" for bound, word in BOUNDS.items() if bound in shown]
     return f"{words} {' and '.join(bounds)}".strip() + (
         ", all different" if rule.get("uniqueItems") else ""
     )

@@ -87,7 +87,7 @@ def check_profile(name: str) -> None:
 
 
 def check_targets(names: set[str]) -> None:
-    texts = [path.read_text(encoding="utf-8") for path in ROOT.glob("workflow/rules/*.smk")]
+    texts = [path.read_text(encoding="utf-8") for path in ROOT.glob("workflow/**/*.smk")]
     texts.append((ROOT / "workflow" / "Snakefile").read_text(encoding="utf-8"))
     found = [re.findall(r"^(?:rule|checkpoint) (\w+):|\bas (\w+) with:", t, re.M) for t in texts]
     assert names <= {name for pairs in found for pair in pairs for name in pair if name}

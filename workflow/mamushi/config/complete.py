@@ -31,8 +31,9 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     mistakes: list[str] = []
     full = read_section(sections.configuration(), as_plain(config), "", mistakes)
     # What is wrong in a training that others change is told once.
-    shared = {} if mistakes else {"model": full["training"]}
-    shared |= {} if mistakes else {"unlearner": full["unlearning"]["training"]}
+    shared: dict[str, Any] = {}
+    if not mistakes:
+        shared = {"model": full["training"], "unlearner": full["unlearning"]["training"]}
     for kind in ("dataset", "model", "selector", "unlearner"):
         entries: Any = full.get(f"{kind}s")
         for name, definition in entries.items() if isinstance(entries, dict) else ():
