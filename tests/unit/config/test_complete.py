@@ -172,32 +172,6 @@ def test_definitions_that_are_not_used_may_lack_their_files() -> None:
     assert complete(config)["grid"]["datasets"] == ["newsgroups"]
 
 
-def test_a_lab_s_own_case(tmp_path: Path) -> None:
-    """A contaminated model in a folder and a table with its training data, by themselves."""
-    table = tmp_path / "training.parquet"
-    table.touch()
-    (tmp_path / "config.json").touch()
-    comments = {
-        "kind": "table",
-        "path": str(table),
-        "forget": {"where": "toxicity >= 0.5"},
-        "sections": {"inference": 1},
-    }
-    full = complete(
-        {
-            "grid": {"datasets": ["comments"], "models": ["ours"], "seeds": [0]},
-            "datasets": {"comments": comments},
-            "models": {"ours": {"source": str(tmp_path), "contaminated": True}},
-        }
-    )
-    assert full["studies"] == {}
-    assert [*full["datasets"], *full["models"]] == ["comments", "ours"]
-    assert full["datasets"]["comments"]["sections"] == {"inference": 1.0}
-    assert full["datasets"]["comments"]["forget"] == {"where": "toxicity >= 0.5"}
-    assert full["models"]["ours"]["contaminated"] is True
-    assert files(full["datasets"]["comments"]) == [str(table)]
-
-
 @pytest.mark.parametrize(
     ("definition", "measurable"),
     [
