@@ -91,7 +91,9 @@ def measurements(axes, pattern=paths.PERPLEXITY):
 
 def rankings(axes):
     """The ranking of every cell and selector, of texts or of tokens."""
-    patterns = [grid.ranking_pattern(config, selector) for selector in axes["selectors"]]
+    patterns = [
+        grid.ranking_pattern(config, selector) for selector in axes["selectors"]
+    ]
     return [pattern.format(**cell) for cell in grid.cells(axes) for pattern in patterns]
 
 
@@ -106,7 +108,11 @@ def curve(pair, budgets):
 def curve_ends(dataset, model, unlearners):
     """The perplexities at both ends of all curves: the start, the gold standard, and each unlearner
     on the whole forget set."""
-    names = [arms.starting_endpoint(config, model), "gold", *map(arms.whole, unlearners)]
+    names = [
+        arms.starting_endpoint(config, model),
+        "gold",
+        *map(arms.whole, unlearners),
+    ]
     axes = {**config["unlearning"], "datasets": [dataset], "models": [model]}
     return grid.of_arms(axes, dict.fromkeys(names))
 
@@ -179,7 +185,9 @@ def unlearned_lists():
         arms.LISTED.format(unlearner=unlearner, list=name) for unlearner, name in pairs
     ]
     starts = [
-        paths.PERPLEXITY.format(**cell, arm=arms.starting_endpoint(config, cell["model"]))
+        paths.PERPLEXITY.format(
+            **cell, arm=arms.starting_endpoint(config, cell["model"])
+        )
         for cell in grid.cells(axes)
     ]
     return starts + [

@@ -29,7 +29,11 @@ rule evidence:
             for run in grid.example_runs(config)
             for figure in figures_of("cell")
         ],
-        [pattern.format(**run) for pattern in OF_EVIDENCE for run in grid.example_runs(config)],
+        [
+            pattern.format(**run)
+            for pattern in OF_EVIDENCE
+            for run in grid.example_runs(config)
+        ],
 
 
 # What each unlearner needs to recover half of the gap, what its models say, how fast they relearn.

@@ -187,6 +187,43 @@ def record_training(
     state_of(card).unlink(missing_ok=True)
 
 
+def start_trunk(
+    path: Path | None,
+    tokens: Path,
+    examples: Path,
+    lengths: tuple[int, int],
+    start: Opened,
+    trains: Trains,
+    model: PreTrainedModel,
+    accelerator: Accelerator,
+    job: Job,
+) -> Trunk | None:
+    """Return what the frozen blocks of unlearning's start give for the texts that are ranked and
+    those that are held out, cut at these ``lengths``. All jobs share it that unlearn from there, or
+    ask what came of it; what unlearning trained of ``model`` has no part in it."""
+    from mamushi.io.tables import EVALUATION, FORGET, INFERENCE, RETAIN
+    from mamushi.lm.tokens import read_tokens
+
+    if path is None or trains.method != "partial":
+        return None
+    texts = [
+        *(
+            read_tokens(tokens, examples, INFERENCE, lengths[0], domains=[d])
+            for d in (FORGET, RETAIN)
+        ),
+        read_tokens(tokens, examples, EVALUATION, lengths[1]),
+    ]
+    inputs = ("examples", "tokens", "model_card", "trained")
+    origin = {
+        "training": None if start.training is None else asdict(start.training),
+        "precision": start.precision,
+        "lengths": [*lengths],
+        "inputs": {name: job.origin["inputs"].get(name) for name in inputs},
+        "versions": job.origin["versions"],
+    }
+    return cached_trunk(path, origin, model, trains.trained_blocks, texts, accelerator, job)
+
+
 def cached_trunk(
     path: Path | None,
     origin: Mapping[str, Any],

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from mamushi.config import arms
 from mamushi.config.kinds import Config
 from mamushi.config.sections import HeldOut
 from mamushi.running.stage import Input, Job, Output, typed
-from mamushi.stages._models import OpenedArm, open_arm
+from mamushi.stages._models import OpenedArm, open_arm, start_trunk
 
 GPU = ("evaluate",)
 
 
 class Evaluate(OpenedArm):
-    """How the model is opened and measured."""
+    """How the model is opened and measured; ``ranked_length`` is where unlearning cuts texts."""
 
     evaluation: HeldOut
+    ranked_length: int
     unlearner: str | None = None
 
     @classmethod
@@ -24,6 +27,7 @@ class Evaluate(OpenedArm):
             cls,
             **vars(OpenedArm.of(config, model=model, arm=arm)),
             evaluation=config["evaluation"],
+            ranked_length=config["unlearning"]["max_length"],
             unlearner=arms.Arm.parse(arm).unlearner,
         )
 
@@ -35,6 +39,7 @@ def evaluate(
     model_card: Input,
     trained: Input | None = None,
     unlearned: Input | None = None,
+    trunk: Path | None = None,
     out: Output,
     nll: Output,
     settings: Evaluate,
@@ -49,11 +54,18 @@ def evaluate(
     from mamushi.io.tables import EVALUATION, write_table
     from mamushi.lm.perplexity import nll_table, perplexity_table, require_domains, text_nll
     from mamushi.lm.tokens import read_tokens
+    from mamushi.unlearning.trunk import starting_from
 
     texts = read_tokens(tokens, examples, EVALUATION, settings.evaluation.max_length)
     require_domains(texts)
     model, accelerator = open_arm(model_card, trained, unlearned, settings)
-    text_losses = text_nll(model, texts, job.execution.batch_tokens, accelerator)
+    states = None
+    if settings.unlearned:
+        lengths = settings.ranked_length, settings.evaluation.max_length
+        opened = (settings, settings.unlearned, model, accelerator, job)
+        states = start_trunk(trunk, tokens, examples, lengths, *opened)
+    with starting_from(states, model):
+        text_losses = text_nll(model, texts, job.execution.batch_tokens, accelerator)
     where = f"unlearners.{settings.unlearner}" if settings.unlearner else "training"
     table = perplexity_table(text_losses, texts.domains, f"lower {where}.learning_rate")
     if accelerator.is_main_process:

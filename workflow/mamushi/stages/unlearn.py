@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mamushi.config import arms
 from mamushi.config.kinds import Config
-from mamushi.config.sections import UnlearnTraining
+from mamushi.config.sections import HeldOut, UnlearnTraining
 from mamushi.io.digests import content_digests
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output, typed
@@ -18,18 +18,14 @@ from mamushi.stages._models import (
     Cell,
     Opened,
     Trains,
-    cached_trunk,
     open_model,
     record_training,
+    start_trunk,
     state_of,
 )
 
 if TYPE_CHECKING:
-    from accelerate import Accelerator
-    from transformers import PreTrainedModel
-
     from mamushi.lm.tokens import TokenSet
-    from mamushi.unlearning.trunk import Trunk
 
 GPU = ("unlearn",)
 
@@ -40,6 +36,7 @@ class Unlearn(Trains, Cell):
 
     start: Opened
     max_length: int
+    evaluation: HeldOut
     unlearner: str
     kind: str
     settings: dict[str, Any]
@@ -67,6 +64,7 @@ class Unlearn(Trains, Cell):
             **vars(Trains.of(config, model=model)),
             start=Opened.of(config, model=model, arm=arms.starting_endpoint(config, model)),
             max_length=config["unlearning"]["max_length"],
+            evaluation=config["evaluation"],
             kind=definition["kind"],
             settings={
                 key: definition[key] for key in plugin("unlearner", definition["kind"]).settings
@@ -111,7 +109,10 @@ def unlearn(
     selected = _selected(forget, removal, examples)
     tokenizer = open_tokenizer(model_card)
     model, accelerator = open_model(model_card, trained, settings.start, settings, settings.seed)
-    start_trunk = _trunk(trunk, settings, job, model, accelerator, [forget, retain])
+    lengths = settings.max_length, settings.evaluation.max_length
+    states = start_trunk(
+        trunk, tokens, examples, lengths, settings.start, settings, model, accelerator, job
+    )
     outcome = Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
     if len(selected):
         outcome = unlearn(
@@ -121,7 +122,7 @@ def unlearn(
             accelerator=accelerator,
             special=frozenset(tokenizer.all_special_ids),
             vocabulary=tokenizer.get_vocab().values(),
-            trunk=start_trunk,
+            trunk=states,
             state=state_of(card),
             fingerprint=fingerprint(job.origin),
         )
@@ -170,23 +171,3 @@ def _selected(forget: TokenSet, removal: Path | None, examples: Path) -> TokenSe
                 problem = f"its text {name!r} is another one than in {examples}"
                 raise UserError(problem, where=removal, do="give a list of this dataset")
     return subset(forget, rows)
-
-
-def _trunk(
-    path: Path | None,
-    settings: Unlearn,
-    job: Job,
-    model: PreTrainedModel,
-    accelerator: Accelerator,
-    texts: Sequence[TokenSet],
-) -> Trunk | None:
-    """Return the start model's trunk, which all jobs share that start there."""
-    if settings.method != "partial":
-        return None
-    keys = ("start", "trained_blocks", "max_length")
-    origin = {
-        **job.origin,
-        "settings": {key: job.origin["settings"][key] for key in keys},
-        "inputs": {k: v for k, v in job.origin["inputs"].items() if k != "removal"},
-    }
-    return cached_trunk(path, origin, model, settings.trained_blocks, texts, accelerator, job)
