@@ -206,17 +206,17 @@ def start_trunk(
 
     if path is None or trains.method != "partial":
         return None
+    ranked, held_out = lengths
     texts = [
-        *(
-            read_tokens(tokens, examples, INFERENCE, lengths[0], domains=[d])
-            for d in (FORGET, RETAIN)
-        ),
-        read_tokens(tokens, examples, EVALUATION, lengths[1]),
+        read_tokens(tokens, examples, INFERENCE, ranked, domains=[FORGET]),
+        read_tokens(tokens, examples, INFERENCE, ranked, domains=[RETAIN]),
+        read_tokens(tokens, examples, EVALUATION, held_out),
     ]
     inputs = ("examples", "tokens", "model_card", "trained")
     origin = {
         "training": None if start.training is None else asdict(start.training),
         "precision": start.precision,
+        "trained_blocks": trains.trained_blocks,
         "lengths": [*lengths],
         "inputs": {name: job.origin["inputs"].get(name) for name in inputs},
         "versions": job.origin["versions"],

@@ -17,17 +17,19 @@ class Evaluate(OpenedArm):
     """How the model is opened and measured; ``ranked_length`` is where unlearning cuts texts."""
 
     evaluation: HeldOut
-    ranked_length: int
+    ranked_length: int | None = None
     unlearner: str | None = None
 
     @classmethod
     def of(cls, config: Config, *, model: str, arm: str) -> Evaluate:
         """Return how an arm of this model is opened and measured."""
+        arm_settings = OpenedArm.of(config, model=model, arm=arm)
+        length = config["unlearning"]["max_length"]
         return typed(
             cls,
-            **vars(OpenedArm.of(config, model=model, arm=arm)),
+            **vars(arm_settings),
             evaluation=config["evaluation"],
-            ranked_length=config["unlearning"]["max_length"],
+            ranked_length=length if arm_settings.unlearned else None,
             unlearner=arms.Arm.parse(arm).unlearner,
         )
 
@@ -60,7 +62,7 @@ def evaluate(
     require_domains(texts)
     model, accelerator = open_arm(model_card, trained, unlearned, settings)
     states = None
-    if settings.unlearned:
+    if settings.unlearned and settings.ranked_length:
         lengths = settings.ranked_length, settings.evaluation.max_length
         opened = (settings, settings.unlearned, model, accelerator, job)
         states = start_trunk(trunk, tokens, examples, lengths, *opened)
