@@ -203,12 +203,12 @@ def test_the_policy_allows_the_page_s_own_script_and_style_alone() -> None:
 
 def rank_page(folder: Path) -> int:
     compared = {"one": None, "two": "the ranking by one upside down"}
-    settings = {"dataset": "d", "model": "m", "seed": 3, "budgets": [0.5], "compared": compared}
+    settings = {"dataset": "d", "model": "m", "seed": 3, "budgets": [0.5]}
+    settings |= {"selectors": [*compared], "compared": compared}
     return main([
         "ranking", "--examples", str(folder / "e.parquet"), "--scores",
-        str(folder / "one.parquet"), str(folder / "two.parquet"), "--selectors", "one", "two",
+        str(folder / "one.parquet"), str(folder / "two.parquet"),
         "--refits", str(folder / "one.again.parquet"), str(folder / "two.again.parquet"),
-        "--refitted", "one", "two",
         "--stability", str(folder / "stable.parquet"), str(folder / "stable.parquet"),
         "--out", str(folder / "out.html"),
         "--settings", json.dumps(settings),
@@ -244,8 +244,8 @@ def test_the_stage_writes_the_same_page_twice(folder: Path) -> None:
         "again": [[1, 3, 2], [2, 3, 1]],
     }
     assert not data["selectors"][0]["compared"]
-    read = {"examples", "scores/one", "scores/two", "refits/one", "refits/two"}
-    assert set(data["provenance"]["inputs"]) == read | {"stability/one", "stability/two"}
+    read = {"examples", "scores/0", "scores/1", "refits/0", "refits/1"}
+    assert set(data["provenance"]["inputs"]) == read | {"stability/0", "stability/1"}
     assert data["selectors"][0]["verdict"] == WORDS
     assert "<title>Ranking of d by m, seed 3</title>" in once.decode()
 

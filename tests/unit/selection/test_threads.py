@@ -16,8 +16,8 @@ one_for_arithmetic()
 import hashlib, json, sys
 import numpy as np
 from mamushi.registry import load, plugin, plugins
-from mamushi.selection.pool import Pool, rank
-from mamushi.selection.refits import refits
+from mamushi.selection.pool import Pool, rank_forget
+from mamushi.selection.refits import make_refits
 
 rng = np.random.default_rng(0)
 forget = np.arange(800) % 3 == 0
@@ -36,8 +36,8 @@ for kind, known in plugins("selector").items():
     if kind == "anti_mamushi" or known.unit == "tokens":
         continue
     settings = {**known.defaults, **{k: v for k, v in few.items() if k in known.defaults}}
-    for part, number, scored in refits(pool, kind, settings, 0, 1, 0):
-        bits = scored.scores.tobytes() + rank(pool, scored).tobytes()
+    for part, number, scored in make_refits(pool, kind, settings, 0, 1, 0):
+        bits = scored.scores.tobytes() + rank_forget(pool, scored).tobytes()
         found[f"{kind} {part}"] = hashlib.sha256(bits).hexdigest()
 print(json.dumps(found))
 """
