@@ -211,6 +211,7 @@ def ranked(data: Path, drawn: Drawn, folder: Path) -> Path:
     }
     about = {"dataset": "d", "kind": "table", "loader": loader, "sections": {"inference": 1.0}}
     about |= {"limit": NO_LIMIT, "data": DATA | {"near_duplicates": None}}
+    about |= {"drop_duplicates": True, "inputs": {}}
     run("examples", "--settings", json.dumps(about), "--examples", at["examples"],
         "--duplicates", at["duplicates"], "--card", at["data_card"],
         "--cache", folder / "cache")  # fmt: skip
@@ -218,11 +219,11 @@ def ranked(data: Path, drawn: Drawn, folder: Path) -> Path:
     vectors = folder / "vectors.parquet"
     numbers = np.random.default_rng(len(ids)).normal(size=(len(ids), 4)).astype(np.float32)
     pq.write_table(pa.table({"id": ids, "vector": numbers.tolist()}), vectors)
-    made = {"embedding": {"path": str(vectors), "id": "id", "vector": "vector"}}
+    made = {"embedding": {"path": str(vectors), "id": "id", "vector": "vector"}, "inputs": {}}
     run("import-embeddings", "--settings", json.dumps(made), "--examples", at["examples"],
         "--duplicates", at["duplicates"], "--data-card", at["data_card"],
         "--vectors", vectors, "--out", at["embeddings"])  # fmt: skip
-    how = {"selector": "lr_cos", "kind": "lr_cos", "settings": {}, "seed": 0, "code": "0"}
+    how = {"selector": "lr_cos", "kind": "lr_cos", "settings": {}, "seed": 0}
     run("score", "--settings", json.dumps(how), "--examples", at["examples"],
         "--embeddings", at["embeddings"], "--out", at["scores"])  # fmt: skip
     run("remove", "--settings", json.dumps({"beta": 0.5}), "--examples", at["examples"],
