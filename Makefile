@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TESTED := $(VENV)/.ready-for-tests
 SNAKEMAKE := $(BIN)/snakemake
-SNAKEFILES := Snakefile workflow/Snakefile workflow/rules
+SNAKEFILES := Snakefile workflow/Snakefile workflow/rules $(wildcard workflow/mamushi_extras/*/rules.smk)
 # Makes a SLURM with made-up GPUs on a machine that has none; comes with the shared data.
 SLURM_UP := $(or $(MAMUSHI_SHARED),../shared)/slurm/slurm-up
 

@@ -69,7 +69,7 @@ def refused(capsys: pytest.CaptureFixture[str], listed: Path, data: Path) -> str
 def checked(folder: Path, data: Path, ids: Sequence[str], gone: Sequence[str], *more: str) -> None:
     """What reads for a ranking has all ids; an export has each text on its side."""
     column = more[1]
-    table = readers.read(data, [column], quote="none" not in more)
+    table = readers.read_rows(data, [column], quote="none" not in more)
     assert [readers.name_of(one) or "" for one in table.columns[column]] == [*ids]
     splits = folder / "splits"
     words = ["export", str(folder / "l.jsonl"), "--to", "jsonl", "--data", str(data), *more]
@@ -136,7 +136,7 @@ def test_what_cannot_be_right_is_refused_in_a_line(
     assert odd.says in refused(capsys, ids_file(tmp_path, odd.listed), data)
     if odd.ranked:
         with pytest.raises(UserError):
-            readers.read(data, ["id"])
+            readers.read_rows(data, ["id"])
 
 
 @pytest.mark.parametrize("odd", LISTS, ids=named)
@@ -202,9 +202,7 @@ def test_nothing_is_written_into_the_folder_that_is_read(
     assert [path.name for path in data.iterdir()] == ["a.csv"]
 
 
-@pytest.mark.parametrize(
-    "kind", [schemas.CALIBRATED, POSTERIOR, schemas.REFITS, schemas.SPANS]
-)
+@pytest.mark.parametrize("kind", [schemas.CALIBRATED, POSTERIOR, schemas.REFITS, schemas.SPANS])
 def test_no_other_table_of_a_run_is_a_list(
     kind: schemas.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,7 +23,7 @@ __all__ = [
     "SEPARATORS",
     "Choice",
     "Record",
-    "Table",
+    "FileTable",
     "TableRow",
     "check_columns",
     "check_header",
@@ -32,7 +32,7 @@ __all__ = [
     "name_at",
     "name_of",
     "opened_columns",
-    "read",
+    "read_rows",
     "records",
     "sampled",
     "table_rows",
@@ -45,7 +45,7 @@ _LONGEST = 4000
 
 
 @dataclass(frozen=True)
-class Table:
+class FileTable:
     """Columns of a file by name, and the place of each row for messages."""
 
     file: str
@@ -64,13 +64,13 @@ TableRow = tuple[int, str, Mapping[str, Any]]
 Choice = Callable[[Iterator[TableRow]], list[TableRow]]
 
 
-def read(
+def read_rows(
     path: str | Path,
     needed: Sequence[str],
     choose: Choice | None = None,
     *,
     quote: bool = True,
-) -> Table:
+) -> FileTable:
     """Read the columns ``needed`` of a table, whose format is known by the ending of its files; of
     all rows, or of those that ``choose`` returns. Without ``quote``, a `"` of CSV and TSV is a
     character as any other.
@@ -82,7 +82,7 @@ def read(
     path = Path(path)
     files = tabular.find(path)
     kind = tabular.format_of(files[0])
-    table = Table(shown_name(path), {name: [] for name in needed}, [], typed=kind not in SEPARATORS)
+    table = FileTable(shown_name(path), {name: [] for name in needed}, [], typed=kind not in SEPARATORS)
     names: dict[str, None] = {}
     every = (
         row
@@ -113,9 +113,9 @@ def read(
 
 def sampled(
     path: str | Path, columns: Sequence[str], most: int, *, quote: bool = True
-) -> tuple[Table, int]:
+) -> tuple[FileTable, int]:
     """Read the ``columns`` of ``most`` rows of a table, each as likely as any other (Vitter 1985),
-    and the number of all. Raises ``UserError`` as ``read``."""
+    and the number of all. Raises ``UserError`` as ``read_rows``."""
     rng, n = random.Random(0), 0
 
     def choose(rows: Iterator[TableRow]) -> list[TableRow]:
@@ -129,7 +129,7 @@ def sampled(
                 kept[place] = row
         return sorted(kept, key=lambda row: row[0])
 
-    return read(path, columns, choose, quote=quote), n
+    return read_rows(path, columns, choose, quote=quote), n
 
 
 def table_rows(
@@ -141,7 +141,7 @@ def table_rows(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Iterate over the place and the cells of every row of one file, by column: the ``needed`` ones
     of Parquet and Arrow, all of other formats. With ``digests``, the SHA-256 of what was read is
-    noted there under the file's name once all was. Raises ``UserError`` as ``read``."""
+    noted there under the file's name once all was. Raises ``UserError`` as ``read_rows``."""
     if tabular.format_of(path) not in COLUMNAR:
         for record in records(path, needed, quote=quote, digests=digests):
             if record.cells is not None and not record.is_header:

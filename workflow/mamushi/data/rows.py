@@ -13,7 +13,7 @@ from mamushi.config.checks import datasets_used
 from mamushi.config.reading import ConfigError
 from mamushi.data import readers
 from mamushi.data.expression import parse
-from mamushi.data.readers import Table, check_text, name_at, name_of
+from mamushi.data.readers import FileTable, check_text, name_at, name_of
 from mamushi.errors import UserError
 from mamushi.io.domains import SECTIONS
 
@@ -49,7 +49,7 @@ def needed_columns(settings: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(name for name in columns if name is not None))
 
 
-def raw_columns(table: Table, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
+def raw_columns(table: FileTable, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return columns of ``Raw`` by the settings of the loader ``table``: ``ids``, ``texts``,
     ``forget`` (None where a row is of neither domain), ``section``, and ``group``, empty without a
     column of groups.
@@ -71,7 +71,7 @@ def raw_columns(table: Table, settings: Mapping[str, Any]) -> dict[str, list[Any
 
 
 def _domains(
-    table: Table, forget: Mapping[str, Any], retain: Mapping[str, Any] | None
+    table: FileTable, forget: Mapping[str, Any], retain: Mapping[str, Any] | None
 ) -> list[bool | None]:
     """Return of each row whether it is of the forget domain. Where both domains are marked, a row
     may be of neither: then None, and an empty cell marks nothing. Where nobody marked the domain,
@@ -98,7 +98,7 @@ def _domains(
     return domains
 
 
-def _where(table: Table, text: str, empty: bool | None) -> list[bool]:
+def _where(table: FileTable, text: str, empty: bool | None) -> list[bool]:
     """Return of which rows an expression is true; ``empty`` where that hangs on an empty cell."""
     where = parse(text)
     columns = [table.columns[name] for name in where.names]
@@ -145,7 +145,7 @@ def _spells(cell: str, value: Any) -> bool:
         return False
 
 
-def _names(table: Table, column: str, filled: bool = True) -> list[str]:
+def _names(table: FileTable, column: str, filled: bool = True) -> list[str]:
     """Return each cell's name, empty where it has none. Raises ``UserError`` at the first of these
     if they are to be ``filled``, and at one that holds several values."""
     names = []
@@ -159,7 +159,7 @@ def _names(table: Table, column: str, filled: bool = True) -> list[str]:
     return names
 
 
-def _among(table: Table, column: str, values: Sequence[Any], filled: bool) -> list[bool]:
+def _among(table: FileTable, column: str, values: Sequence[Any], filled: bool) -> list[bool]:
     """Return which cells have one of ``values``. A value that never occurs is taken for a slip, and
     with ``filled`` so is an empty cell.
 
@@ -180,7 +180,7 @@ def _among(table: Table, column: str, values: Sequence[Any], filled: bool) -> li
     return [cell in matching for cell in cells]
 
 
-def _sections(table: Table, column: str, mapping: Mapping[str, str]) -> list[str | None]:
+def _sections(table: FileTable, column: str, mapping: Mapping[str, str]) -> list[str | None]:
     """Return the ready-made section of each row, None where the cell is empty."""
     section_of: dict[str | None, str | None] = {None: None, **{name: name for name in SECTIONS}}
     section_of.update(mapping)
@@ -194,7 +194,7 @@ def _sections(table: Table, column: str, mapping: Mapping[str, str]) -> list[str
     return sections
 
 
-def _texts(table: Table, column: str) -> list[str]:
+def _texts(table: FileTable, column: str) -> list[str]:
     """Return the texts; null counts as empty."""
     texts = []
     for value, place in zip(table.columns[column], table.places, strict=True):

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.data import numbers
-from mamushi.data.readers import Table, check_columns, check_text, name_of
+from mamushi.data.readers import FileTable, check_columns, check_text, name_of
 from mamushi.errors import UserError
 from mamushi_extras.unlabelled.terms import PATTERN
 
@@ -72,7 +72,7 @@ class Frame:
             return self.source.select_columns([name]).with_format("arrow")[:][name]
         return self.source[name]
 
-    def read(self, needed: Sequence[str], marks: Mapping[str, list[bool]]) -> Table:
+    def read(self, needed: Sequence[str], marks: Mapping[str, list[bool]]) -> FileTable:
         """Return the columns ``needed``, of which the ``marks`` are none of the frame's."""
         columns = {
             name: marks[name]
@@ -81,7 +81,7 @@ class Frame:
             for name in needed
         }
         places = [f"{IN_FRAME}, row {row + 1}" for row in range(len(self))]
-        return Table(IN_FRAME, columns, places, typed=True)
+        return FileTable(IN_FRAME, columns, places, typed=True)
 
     def aligned(self, values: Any, where: str) -> None:
         """Raise ``UserError`` unless ``values`` has the frame's rows: as many, and in pandas with
@@ -158,7 +158,7 @@ def _is_nan(value: Any) -> bool:
     return isinstance(value, float | Decimal) and value != value
 
 
-def names_of(table: Table, id: str | None) -> list[str]:
+def names_of(table: FileTable, id: str | None) -> list[str]:
     """Return the id of each row of a table, the number of the row from 1 without a column."""
     if id is None:
         return [str(row + 1) for row in range(len(table.places))]

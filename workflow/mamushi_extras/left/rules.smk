@@ -1,20 +1,6 @@
 # What is left of single forget texts in the models after a deletion, beside gold.
 
 
-def left_inputs():
-    """What each model makes of single texts, and the lists that were removed. The base model is the
-    same for every seed, and asked once."""
-    axes = config["left"]
-    names = ["contaminated", "beta0", "gold", *grid.retrained_arms(axes)]
-    names += grid.unlearned_arms(axes)
-    first = {**axes, "seeds": axes["seeds"][:1]}
-    likelihoods = [
-        *grid.of_arms(first, ["base"], paths.MEMBERSHIP),
-        *grid.of_arms(axes, names, paths.MEMBERSHIP),
-    ]
-    return measured(axes, likelihoods + grid.removals(axes))
-
-
 rule membership:
     input:
         trained=trained_of(),
@@ -44,7 +30,25 @@ rule membership:
 
 rule left_tables:
     input:
-        lambda wildcards: left_inputs(),
+        lambda wildcards: measured(
+            axes := config["left"],
+            [
+                # The base model is the same for every seed, and asked once.
+                *grid.of_arms(
+                    {**axes, "seeds": axes["seeds"][:1]}, ["base"], paths.MEMBERSHIP
+                ),
+                *grid.of_arms(
+                    axes,
+                    [
+                        *("contaminated", "beta0", "gold"),
+                        *grid.retrained_arms(axes),
+                        *grid.unlearned_arms(axes),
+                    ],
+                    paths.MEMBERSHIP,
+                ),
+                *grid.removals(axes),
+            ],
+        ),
     output:
         membership=in_report("membership", "What is left"),
         parquet=paths.TABLE.replace("{table}", "membership"),

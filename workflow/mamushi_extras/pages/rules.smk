@@ -23,10 +23,10 @@ rule ranking:
     log:
         "results/logs/ranking/{dataset}/{model}/seed{seed}.log",
     localrule: True
-    params:
-        settings=settings("ranking", *CELL),
     conda:
         "../../../envs/mamushi.yaml"
+    params:
+        settings=settings("ranking", *CELL),
     shell:
         "exec python -m mamushi ranking --examples {input.examples:q} --scores {input.scores:q}"
         " --refits {input.refits:q} --stability {input.stability:q} --tokens {input.tokens:q}"

@@ -11,7 +11,7 @@ from mamushi.data.groups import GroupCodes
 from mamushi.io.domains import FORGET
 from mamushi.lm.tokens import TokenSet
 
-TokenScores = list[NDArray[np.float32] | None]
+ScoresByText = list[NDArray[np.float32] | None]
 """Of each text the scores of its tokens but the first, which is not predicted. None of a retain
 text that a selector does not score."""
 MaskedSpans = dict[int, list[tuple[int, int]]]
@@ -42,7 +42,7 @@ def highest_spans(scores: Sequence[NDArray[np.float32]], k: int) -> MaskedSpans:
 
     Fewer where fewer have a score above 0: the others are as likely in the retain domain, and to
     leave them out as well would teach that they do not follow. ``scores`` are those of the forget
-    texts, as in ``TokenScores``, so that a text's spans begin at 1. Ties by place.
+    texts, as in ``ScoresByText``, so that a text's spans begin at 1. Ties by place.
     """
     masks = highest(np.concatenate([np.empty(0, np.float32), *scores]), k)
     parts = np.split(masks, np.cumsum([len(text_scores) for text_scores in scores])[:-1])

@@ -26,7 +26,7 @@ from mamushi.selection.pool import Scored
 from mamushi.selection.refits import WHOLE_REFIT
 from mamushi.selection.removals import budget_size
 from mamushi_extras.tokens.masks import (
-    TokenScores,
+    ScoresByText,
     counts_of,
     digest_of_spans,
     highest,
@@ -48,8 +48,8 @@ class TokenRanking:
     alone, if so."""
 
     texts: TokenSet
-    scores: TokenScores
-    refits: Sequence[TokenScores]
+    scores: ScoresByText
+    refits: Sequence[ScoresByText]
     properties: TextProperties
     cross_fitted: bool
     compared: str | None = None
@@ -65,7 +65,7 @@ class TokenRanking:
         return [text_scores for text_scores, here in pairs if here and text_scores is not None]
 
     def flat(
-        self, inside: NDArray[np.bool_], scores: TokenScores | None = None
+        self, inside: NDArray[np.bool_], scores: ScoresByText | None = None
     ) -> NDArray[np.float32]:
         """Return the scores of all tokens of the texts ``inside`` (n,), one after another."""
         pairs = zip(scores or self.scores, inside, strict=True)
@@ -205,7 +205,7 @@ class TokenRanking:
         ]
 
 
-def _means(scores: TokenScores) -> NDArray[np.float64]:
+def _means(scores: ScoresByText) -> NDArray[np.float64]:
     """Return each text's mean score (n,): 0 without a token, NaN where it is not scored."""
     means = (
         np.nan if text_scores is None else text_scores.mean() if len(text_scores) else 0.0

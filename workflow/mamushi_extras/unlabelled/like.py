@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mamushi.config.sources import beside as paths
 from mamushi.data import readers
 from mamushi.data.duplicates import Duplicates, find_duplicates, key
-from mamushi.data.loaders.table import raw_of, read
+from mamushi.data.loaders.table import raw_of, read_raw
 from mamushi.data.raw import Raw, Rows
 from mamushi.data.rows import needed_columns
 from mamushi.data.scripts import units
@@ -107,9 +107,9 @@ class CorpusRows(Raw):
 
 def read_corpus_rows(settings: Mapping[str, Any]) -> CorpusRows:
     """Read a corpus, or what a screen lets through of it, with what lies beside it. Raises
-    ``UserError`` as ``readers.read``, ``rows.raw_columns`` and ``with_examples``."""
+    ``UserError`` as ``readers.read_rows``, ``rows.raw_columns`` and ``with_examples``."""
     if not settings["forget"].get("screen"):
-        return with_examples(read(settings), settings)
+        return with_examples(read_raw(settings), settings)
     from mamushi_extras.unlabelled.screen import screen
 
     table, screened = screen(settings, needed_columns(settings))
@@ -175,7 +175,7 @@ def read_beside(settings: Mapping[str, Any]) -> Beside:
 
 def _texts(path: str, column: str) -> Iterator[tuple[str, str]]:
     """Yield the place and text of each row of a table that is not empty."""
-    table = readers.read(path, [column])
+    table = readers.read_rows(path, [column])
     for place, text in zip(table.places, table.columns[column], strict=True):
         if text is not None and not isinstance(text, str):
             problem = f"column {column!r} is {text!r:.60}, not text"

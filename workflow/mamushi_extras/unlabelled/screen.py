@@ -23,7 +23,7 @@ from sklearn.linear_model import LogisticRegression
 
 from mamushi.data import readers
 from mamushi.data.duplicates import find_duplicates
-from mamushi.data.readers import Table, TableRow
+from mamushi.data.readers import FileTable, TableRow
 from mamushi.data.scripts import units
 from mamushi.errors import UserError
 from mamushi_extras.unlabelled import like
@@ -92,9 +92,9 @@ class Screen:
         return np.maximum(margin, margin[np.isfinite(margin)].min(initial=0.0))
 
 
-def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[Table, like.Screened]:
+def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[FileTable, like.Screened]:
     """Read the ``columns`` of those rows of a corpus that its ``screen`` lets through; it is read
-    twice. Raises ``UserError`` as ``readers.read`` and ``like.check_examples``, and where few
+    twice. Raises ``UserError`` as ``readers.read_rows`` and ``like.check_examples``, and where few
     examples pass.
     """
     path, column, beside = settings["path"], settings["text"], like.read_beside(settings)
@@ -109,7 +109,7 @@ def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[Table, 
     screen, most = fit_screen(examples, sample, windows), settings["forget"]["screen"]
     # Below 1 it is a share.
     most = int(min(n, most if most >= 1 else np.ceil(most * n)))
-    table = readers.read(
+    table = readers.read_rows(
         path, columns, lambda rows: screen.through(rows, column, most), quote=quote
     )
     if table.digests != rows.digests:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mamushi.data.raw import Raw
-    from mamushi.data.readers import Table
+    from mamushi.data.readers import FileTable
 
 Label = Literal["toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"]
 LABELS: list[str] = [*get_args(Label)]
@@ -52,10 +52,10 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
 
     if settings["path"] is None:
         raise UserError("no path to the Jigsaw files", do="set 'path' to the folder that has them")
-    paths = [find(Path(settings["path"]), name) for name in FILES["path"]]
-    train = readers.read(paths[0], ["id", "comment_text", *LABELS])
-    test = readers.read(paths[1], ["id", "comment_text"])
-    scores = readers.read(paths[2], ["id", *LABELS])
+    paths = [find_file(Path(settings["path"]), name) for name in FILES["path"]]
+    train = readers.read_rows(paths[0], ["id", "comment_text", *LABELS])
+    test = readers.read_rows(paths[1], ["id", "comment_text"])
+    scores = readers.read_rows(paths[2], ["id", *LABELS])
     train_labels = _labels(train, {"0", "1"})
     test_labels = _labels(scores, {"0", "1", "-1"})[_match(test, scores)]
     scored = np.flatnonzero((test_labels != UNSCORED).all(axis=1))
@@ -85,7 +85,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     )
 
 
-def find(folder: Path, name: str) -> Path:
+def find_file(folder: Path, name: str) -> Path:
     """Return ``folder/name``, or ``folder/name.zip`` where only that exists."""
     for path in (folder / name, folder / f"{name}.zip"):
         if path.is_file():
@@ -94,7 +94,7 @@ def find(folder: Path, name: str) -> Path:
     raise UserError(error, where=folder, do="give the folder that holds the original files")
 
 
-def _labels(table: Table, allowed: set[str]) -> NDArray[np.int8]:
+def _labels(table: FileTable, allowed: set[str]) -> NDArray[np.int8]:
     """Return the six labels of each row, shape (rows, 6)."""
     import numpy as np
 
@@ -106,7 +106,7 @@ def _labels(table: Table, allowed: set[str]) -> NDArray[np.int8]:
     return np.array([table.columns[name] for name in LABELS]).astype(np.int8).T
 
 
-def _match(test: Table, scores: Table) -> list[int]:
+def _match(test: FileTable, scores: FileTable) -> list[int]:
     """Return, for each test comment, the row of its labels."""
     from mamushi.data.raw import check_unique
 

@@ -27,7 +27,7 @@ from mamushi.errors import UserError
 
 if TYPE_CHECKING:
     from mamushi.data.raw import Raw
-    from mamushi.data.readers import Table
+    from mamushi.data.readers import FileTable
 
 FILES: dict[str, list[str]] = {"path": []}
 SHARDS = True
@@ -109,12 +109,12 @@ class Settings(Section):
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
-    """Read the table. Raises ``UserError`` as ``readers.read`` and ``rows.raw_columns``."""
+    """Read the table. Raises ``UserError`` as ``readers.read_rows`` and ``rows.raw_columns``."""
     from mamushi.rooms import additions
 
     if settings["path"] is None:
         raise UserError("no path to the table", do="set 'path' to a CSV, JSONL or Parquet file")
-    read_rows, *_ = [*additions("read_rows", settings), read]
+    read_rows, *_ = [*additions("read_rows", settings), read_raw]
     raw: Raw = read_rows(settings)
     for point in ("divide_rows", "mark_rows", "answer_rows"):
         for step in additions(point, settings):
@@ -122,18 +122,18 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     return raw
 
 
-def read(settings: Mapping[str, Any]) -> Raw:
+def read_raw(settings: Mapping[str, Any]) -> Raw:
     """Read the table as it is. Raises ``UserError`` as ``load``."""
     from mamushi.data import readers
     from mamushi.data.rows import needed_columns
 
     quote = settings.get("quote") is None
-    table = readers.read(Path(settings["path"]), needed_columns(settings), quote=quote)
+    table = readers.read_rows(Path(settings["path"]), needed_columns(settings), quote=quote)
     return raw_of(table, settings, table.digests)
 
 
 def raw_of(
-    table: Table, settings: Mapping[str, Any], sources: Mapping[str, str] | None = None
+    table: FileTable, settings: Mapping[str, Any], sources: Mapping[str, str] | None = None
 ) -> Raw:
     """Return the rows of a table that was made from the files ``sources``. Raises ``UserError`` as
     ``rows.raw_columns``."""
@@ -163,7 +163,7 @@ def raw_of(
     )
 
 
-def _label(table: Table, column: str) -> list[Any]:
+def _label(table: FileTable, column: str) -> list[Any]:
     """Return a column to carry along, whose cells must be of one type."""
     import pyarrow as pa
 

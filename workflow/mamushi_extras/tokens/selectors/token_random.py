@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mamushi_extras.tokens.masks import TokenPool, TokenScores
+    from mamushi_extras.tokens.masks import TokenPool, ScoresByText
 
 UNIT = "tokens"
 COMPARISON = "its tokens are drawn by chance"
 
 
-def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> TokenScores:
+def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> ScoresByText:
     """Score s(x, t) ~ U(0, 1). The draws go by text, in the order of their ids."""
     import numpy as np
 

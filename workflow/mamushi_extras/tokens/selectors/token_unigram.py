@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mamushi_extras.tokens.masks import TokenPool, TokenScores
+    from mamushi_extras.tokens.masks import TokenPool, ScoresByText
 
 UNIT = "tokens"
 
@@ -35,7 +35,7 @@ class Settings(Section):
     prior: Positive = 300.0
 
 
-def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> TokenScores:
+def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> ScoresByText:
     """Out-of-fold log ratios, in nats; 0 for a token that no other text has.
 
     Raises ``UserError`` when a domain has too few texts for the folds.
@@ -50,7 +50,7 @@ def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> TokenS
     size = vocabulary(texts, pool.contamination)
     both = token_counts(pool.contamination, np.ones(len(pool.contamination), dtype=bool), size)
     both += token_counts(texts, np.ones(len(texts), dtype=bool), size)
-    scores: TokenScores = [None] * len(texts)
+    scores: ScoresByText = [None] * len(texts)
     for number in range(settings["folds"]):
         ratio = log_ratio(both - token_counts(texts, fold == number, size), prior).astype(
             np.float32
