@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mamushi.data.examples import build_examples
 from mamushi.data.loaders import newsgroups
-from mamushi.data.sections import split_sections
+from mamushi.data.splitting import split_sections
 from mamushi.errors import UserError
 from mamushi.io.files import read_json
 from mamushi.io.schemas import EXAMPLES

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mamushi.data.duplicates import Duplicates
 from mamushi.data.raw import Raw, check_unique
-from mamushi.data.sections import limited, split_sections, with_group_sections
+from mamushi.data.splitting import limited, split_sections, with_group_sections
 from mamushi.errors import UserError
 from mamushi.io.digests import of_text
 from mamushi.io.provenance import versions

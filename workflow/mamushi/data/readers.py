@@ -22,8 +22,8 @@ from mamushi.io import tabular
 __all__ = [
     "SEPARATORS",
     "Choice",
-    "Record",
     "FileTable",
+    "Record",
     "TableRow",
     "check_columns",
     "check_header",
@@ -82,7 +82,9 @@ def read_rows(
     path = Path(path)
     files = tabular.find(path)
     kind = tabular.format_of(files[0])
-    table = FileTable(shown_name(path), {name: [] for name in needed}, [], typed=kind not in SEPARATORS)
+    table = FileTable(
+        shown_name(path), {name: [] for name in needed}, [], typed=kind not in SEPARATORS
+    )
     names: dict[str, None] = {}
     every = (
         row

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mamushi_extras.tokens.masks import TokenPool, ScoresByText
+    from mamushi_extras.tokens.masks import ScoresByText, TokenPool
 
 UNIT = "tokens"
 COMPARISON = "its tokens are drawn by chance"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mamushi_extras.tokens.masks import TokenPool, ScoresByText
+    from mamushi_extras.tokens.masks import ScoresByText, TokenPool
 
 UNIT = "tokens"
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mamushi.data.sections import apportion, limited, split_sections
+from mamushi.data.splitting import apportion, limited, split_sections
 
 PAPER = {"contamination": 0.4, "inference": 0.4, "evaluation": 0.2}
 NO_LIMIT = {"forget": None, "retain": None}
