@@ -249,7 +249,7 @@ def test_what_leaves_a_table_is_what_is_listed(drawn: Drawn, choice: Any) -> Non
 def check(drawn: Drawn, choice: Any, folder: Path) -> None:
     data = write(drawn, folder)
     try:
-        readers.read_rows(data, ["body"])
+        readers.read_file_columns(data, ["body"])
     except UserError as error:
         # Lines of a text that look like rows are refused, and named.
         assert "holds what looks like a whole row" in str(error)

@@ -92,7 +92,7 @@ def test_damaged_tables_are_read_or_refused_and_nothing_is_left(
         data, listed, out = work / name, work / "l.txt", work / "out" / name
         data.write_bytes(changed(content, chance))
         listed.write_text(chance.choice("12ab"))
-        attempt(lambda data=data: readers.read_rows(data, ["id", "text"]), count)  # type: ignore[misc]
+        attempt(lambda data=data: readers.read_file_columns(data, ["id", "text"]), count)  # type: ignore[misc]
         status = main(["apply", str(listed), "--data", str(data), "--out", str(out)])
         assert status in (0, 2), capsys.readouterr().err
         assert status == 0 or not out.parent.exists() or not [*out.parent.iterdir()]

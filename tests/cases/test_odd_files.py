@@ -69,7 +69,7 @@ def refused(capsys: pytest.CaptureFixture[str], listed: Path, data: Path) -> str
 def checked(folder: Path, data: Path, ids: Sequence[str], gone: Sequence[str], *more: str) -> None:
     """What reads for a ranking has all ids; an export has each text on its side."""
     column = more[1]
-    table = readers.read_rows(data, [column], quote="none" not in more)
+    table = readers.read_file_columns(data, [column], quote="none" not in more)
     assert [readers.name_of(one) or "" for one in table.columns[column]] == [*ids]
     splits = folder / "splits"
     words = ["export", str(folder / "l.jsonl"), "--to", "jsonl", "--data", str(data), *more]
@@ -136,7 +136,7 @@ def test_what_cannot_be_right_is_refused_in_a_line(
     assert odd.says in refused(capsys, ids_file(tmp_path, odd.listed), data)
     if odd.ranked:
         with pytest.raises(UserError):
-            readers.read_rows(data, ["id"])
+            readers.read_file_columns(data, ["id"])
 
 
 @pytest.mark.parametrize("odd", LISTS, ids=named)

@@ -90,7 +90,7 @@ def removal_list(
 def texts_of(data: Path, column: str | None, text: str) -> dict[str, str]:
     """The texts of a table by id."""
     try:
-        table = readers.read_rows(data, [text, *([column] if column else [])])
+        table = readers.read_file_columns(data, [text, *([column] if column else [])])
     except UserError:
         # Of commands that read no table.
         return {}

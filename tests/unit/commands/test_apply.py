@@ -234,10 +234,10 @@ def test_rows_of_a_saved_dataset_are_numbered_as_they_are_ranked(tmp_path: Path)
     state = json.loads((data / "state.json").read_text())
     state["_data_files"].reverse()
     (data / "state.json").write_text(json.dumps(state))
-    ranked = readers.read_rows(data, ["text"]).columns["text"]
+    ranked = readers.read_file_columns(data, ["text"]).columns["text"]
     (tmp_path / "list.txt").write_text("2\n")
     command("apply", tmp_path / "list.txt", "--rows", "--data", data, "--out", tmp_path / "x")
-    kept = readers.read_rows(tmp_path / "x", ["text"]).columns["text"]
+    kept = readers.read_file_columns(tmp_path / "x", ["text"]).columns["text"]
     assert kept == [text for place, text in enumerate(ranked, 1) if place != 2]
 
 

@@ -278,7 +278,7 @@ def test_a_threshold_means_the_same_in_every_file(tmp_path: Path, kind: str, sig
     with pa.ipc.new_stream(tmp_path / "a.arrow", table.schema) as stream:
         stream.write_table(table)
     for name in ("a.parquet", "a.arrow"):
-        there = readers.read_rows(tmp_path / name, ["x"]).columns
+        there = readers.read_file_columns(tmp_path / name, ["x"]).columns
         assert sum(held(f"x {sign}", there)) == COUNTS[sign]
 
 
@@ -288,7 +288,7 @@ def test_a_value_of_a_column_is_what_others_print(tmp_path: Path) -> None:
         pa.table({"x": arrow("float32"), "text": ["some text"] * len(TENTHS)}),
         tmp_path / "a.parquet",
     )
-    table = readers.read_rows(tmp_path / "a.parquet", ["x", "text"])
+    table = readers.read_file_columns(tmp_path / "a.parquet", ["x", "text"])
     settings = {"text": "text", "id": None, "section": None, "group": "x", "retain": None}
     found = raw_columns(table, settings | {"forget": {"column": "x", "values": [0.7]}})
     assert found["forget"] == [tenth == 0.7 for tenth in TENTHS]

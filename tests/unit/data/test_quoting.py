@@ -63,8 +63,8 @@ def test_rows_in_a_quoted_cell_are_refused_with_its_lines(
     data.write_text(swallowing(form, separator))
     message = r"a\...v, row 13: a quoted cell, of lines 14 to 16, holds .* \(line 15\).*quote none"
     with pytest.raises(UserError, match=message):
-        readers.read_rows(data, ["c0"])
-    assert len(readers.read_rows(data, ["c0"], quote=False).places) == 16
+        readers.read_file_columns(data, ["c0"])
+    assert len(readers.read_file_columns(data, ["c0"], quote=False).places) == 16
 
 
 @pytest.mark.parametrize("separator", [",", "\t"])
@@ -72,10 +72,10 @@ def test_rows_are_known_from_the_first_on(tmp_path: Path, separator: str) -> Non
     data = tmp_path / ("a.csv" if separator == "," else "a.tsv")
     data.write_text(swallowing(["r{n}", "{text}", "{label}"], separator, before=0))
     with pytest.raises(UserError, match="row 1: a quoted cell, of lines 2 to 4"):
-        readers.read_rows(data, ["c0"])
+        readers.read_file_columns(data, ["c0"])
     data.write_text(f'id{separator}"text{separator}label\nr1{separator}a{separator}0"\n')
     with pytest.raises(UserError, match=r"row|header"):
-        readers.read_rows(data, ["id"])
+        readers.read_file_columns(data, ["id"])
 
 
 TEXTS = [
@@ -104,7 +104,7 @@ def test_texts_with_line_ends_are_read(tmp_path: Path, form: list[str], separato
         writer.writerow(each.format(text=text, **known) for each in form)
     data.write_bytes(sink.getvalue().encode())
     name = f"c{form.index('{text}')}"
-    assert readers.read_rows(data, [name]).columns[name] == texts
+    assert readers.read_file_columns(data, [name]).columns[name] == texts
 
 
 def test_real_comments_are_read() -> None:
@@ -113,5 +113,5 @@ def test_real_comments_are_read() -> None:
     if not (folder / "train.csv").is_file():
         pytest.skip("MAMUSHI_JIGSAW names no folder with train.csv")
     for name in ("train.csv", "test.csv"):
-        table = readers.read_rows(folder / name, ["id", "comment_text"])
+        table = readers.read_file_columns(folder / name, ["id", "comment_text"])
         assert len({*table.columns["id"]}) == len(table.places)

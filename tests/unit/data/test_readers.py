@@ -54,12 +54,12 @@ def test_formats_agree(tmp_path: Path) -> None:
         zipped(write_csv(tmp_path / "c.csv"), "folder/renamed.csv"),
     ]
     for path in paths:
-        table = readers.read_rows(path, ["text", "id"])
+        table = readers.read_file_columns(path, ["text", "id"])
         assert table.columns == {"text": TEXTS, "id": ["0", "1", "2", "3"]}, path
         assert len(table.places) == len(TEXTS)
         assert table.places[2].startswith(f"{path.name}, row 3")
     # The second row spans two lines.
-    assert readers.read_rows(paths[0], ["id"]).places[2] == "a.csv, row 3 (line 5)"
+    assert readers.read_file_columns(paths[0], ["id"]).places[2] == "a.csv, row 3 (line 5)"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_bad_files(tmp_path: Path, name: str, content: bytes, message: str) -> N
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(UserError, match=message):
-        readers.read_rows(path, ["id", "text"])
+        readers.read_file_columns(path, ["id", "text"])
 
 
 def test_zip_cut_anywhere_is_told(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_zip_cut_anywhere_is_told(tmp_path: Path) -> None:
     for cut in range(0, len(whole), 7):
         path.write_bytes(whole[:cut])
         with pytest.raises(UserError, match="truncated or damaged zip"):
-            readers.read_rows(path, ["text"])
+            readers.read_file_columns(path, ["text"])
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
@@ -99,7 +99,7 @@ def test_zip_flipped_anywhere_is_told_or_the_same(tmp_path: Path, method: int) -
     with zipfile.ZipFile(path, "w", method) as archive:
         archive.writestr("a.csv", "text\n" + "one\ntwo\n" * 50)
         size = archive.getinfo("a.csv").compress_size
-    intact = readers.read_rows(path, ["text"])
+    intact = readers.read_file_columns(path, ["text"])
     assert len(intact.places) == 100
     whole = path.read_bytes()
     told = 0
@@ -109,7 +109,7 @@ def test_zip_flipped_anywhere_is_told_or_the_same(tmp_path: Path, method: int) -
         flipped[position] ^= 0xFF
         path.write_bytes(flipped)
         try:
-            assert readers.read_rows(path, ["text"]) == intact
+            assert readers.read_file_columns(path, ["text"]) == intact
         except UserError as error:
             assert "a.csv.zip: truncated or damaged zip" in str(error)
             told += 1
@@ -125,7 +125,7 @@ def test_zip_packed_in_an_unknown_way_says_to_unpack_it(tmp_path: Path) -> None:
         whole[position : position + 2] = (9).to_bytes(2, "little")
     path.write_bytes(whole)
     with pytest.raises(UserError, match=r"a\.csv\.zip: packed in a way .*; unpack it"):
-        readers.read_rows(path, ["text"])
+        readers.read_file_columns(path, ["text"])
 
 
 def test_invalid_utf8_in_parquet_names_the_column(tmp_path: Path) -> None:
@@ -133,15 +133,15 @@ def test_invalid_utf8_in_parquet_names_the_column(tmp_path: Path) -> None:
     array = pa.array([b"good", b"b\xe4d"]).view(pa.string())
     pq.write_table(pa.table({"text": array}), path)
     with pytest.raises(UserError, match="column 'text' holds string that cannot be read"):
-        readers.read_rows(path, ["text"])
+        readers.read_file_columns(path, ["text"])
 
 
 def test_a_column_that_parquet_has_twice_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table([["a"], ["b"], ["c"]], names=["text", "id", "text"]), path)
     with pytest.raises(UserError, match="column 'text' is there 2 times"):
-        readers.read_rows(path, ["text"])
-    assert readers.read_rows(path, ["id"]).columns == {"id": ["b"]}
+        readers.read_file_columns(path, ["text"])
+    assert readers.read_file_columns(path, ["id"]).columns == {"id": ["b"]}
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_file_is_called_what_it_is(
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(UserError, match=message):
-        readers.read_rows(path, ["id", "text"])
+        readers.read_file_columns(path, ["id", "text"])
 
 
 def test_half_of_a_character_is_no_damage_of_the_file() -> None:
@@ -196,13 +196,13 @@ def test_half_of_a_character_is_no_damage_of_the_file() -> None:
 def test_a_key_that_is_there_twice_elsewhere_does_not_matter(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"id": 1, "x": 1, "x": 2, "y": {"id": 1, "id": 2}}\n')
-    assert readers.read_rows(path, ["id"]).columns == {"id": [1]}
+    assert readers.read_file_columns(path, ["id"]).columns == {"id": [1]}
 
 
 def test_a_name_that_is_not_utf8_is_shown_with_escapes(tmp_path: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/d\xe9.csv"))
     path.write_text("id\n1\n")
-    table = readers.read_rows(path, ["id"])
+    table = readers.read_file_columns(path, ["id"])
     assert table.file == r"d\xe9.csv" and table.places == [r"d\xe9.csv, row 1 (line 2)"]
     assert [*table.digests] == [path.name]
 
@@ -210,6 +210,6 @@ def test_a_name_that_is_not_utf8_is_shown_with_escapes(tmp_path: Path) -> None:
 def test_digests_are_of_what_was_read_however_much_was_chosen(tmp_path: Path) -> None:
     for number in range(2):
         (tmp_path / f"{number}.csv").write_text("id\n" + "1\n" * 50_000)
-    table = readers.read_rows(tmp_path, ["id"], lambda rows: [next(rows)])
+    table = readers.read_file_columns(tmp_path, ["id"], lambda rows: [next(rows)])
     assert table.columns == {"id": ["1"]}
     assert table.digests == {path.name: sha256(path) for path in tmp_path.iterdir()}

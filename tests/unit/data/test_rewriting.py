@@ -63,7 +63,7 @@ def test_files_that_were_joined_have_marks_in_the_middle(tmp_path: Path) -> None
     """Of byte-order, in front of a row whose id they are no part of."""
     data = tmp_path / "a.csv"
     data.write_bytes(BOM + b"id,text\n1,a\n" + BOM + b'"2",b\n3,c\n')
-    assert readers.read_rows(data, ["id"]).columns == {"id": ["1", "2", "3"]}
+    assert readers.read_file_columns(data, ["id"]).columns == {"id": ["1", "2", "3"]}
     assert without(data, ["2"]).read_bytes() == BOM + b"id,text\n1,a\n3,c\n"
     lines = tmp_path / "a.jsonl"
     lines.write_bytes(b'{"id": 1}\n' + BOM + b'{"id": 2}\n' + BOM + b"\n")
@@ -90,7 +90,7 @@ def test_a_number_names_the_row_that_it_is_written_in(
 ) -> None:
     data = tmp_path / "a.jsonl"
     data.write_text(f'{{"id": {written}, "x": 1}}\n{{"id": 2}}\n')
-    cell = readers.read_rows(data, ["id"]).columns["id"][0]
+    cell = readers.read_file_columns(data, ["id"]).columns["id"][0]
     assert readers.name_of(cell) == name
 
 
@@ -110,11 +110,11 @@ def test_what_was_read_and_written_is_returned(tmp_path: Path) -> None:
     assert seen == [done] and (done.rows_read, done.rows_written) == (9, 7)
     assert done.read == {path.name: sha256(path) for path in data.iterdir()}
     assert done.written == {path.name: sha256(path) for path in (tmp_path / "out").iterdir()}
-    assert readers.read_rows(data, ["id"]).digests == done.read
+    assert readers.read_file_columns(data, ["id"]).digests == done.read
     one = tmp_path / "a.parquet"
     pq.write_table(pa.table({"id": ["1", "2"]}), one)
     done = rewrite(one, tmp_path / "b.parquet", RowRemoval(["1"], "id"))
-    assert done.read == readers.read_rows(one, ["id"]).digests == {"a.parquet": sha256(one)}
+    assert done.read == readers.read_file_columns(one, ["id"]).digests == {"a.parquet": sha256(one)}
     assert done.written == {"b.parquet": sha256(tmp_path / "b.parquet")}
 
 
@@ -162,7 +162,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_that_which_was_opened(
     out = tmp_path / f"out{ending}"
     done = rewrite(data, out, Meddling(["1"], "id"))
     assert done.read == {data.name: was} and sha256(data) != was
-    assert readers.read_rows(out, ["id"]).columns == {"id": ["2"]}
+    assert readers.read_file_columns(out, ["id"]).columns == {"id": ["2"]}
 
 
 @pytest.mark.parametrize("ending", WRITE)

@@ -182,7 +182,7 @@ def test_a_stream_stays_a_stream_and_a_file_a_file(tmp_path: Path, name: str) ->
     assert (out.read_bytes()[:6] == b"ARROW1") == (name == "polars.arrow")
     assert was.schema.equals(now.schema, check_metadata=True)
     assert now.to_pylist() == [row for row in was.to_pylist() if row["id"] != "a2"]
-    assert readers.read_rows(out, ["id"]).columns["id"] == now["id"].to_pylist()
+    assert readers.read_file_columns(out, ["id"]).columns["id"] == now["id"].to_pylist()
 
 
 def read_arrow(path: Path) -> pa.Table:
@@ -295,6 +295,6 @@ def test_what_is_no_damage_is_not_called_so(
     data = tmp_path / name
     data.write_bytes(content)
     with pytest.raises(UserError, match=message):
-        readers.read_rows(data, ["id"])
+        readers.read_file_columns(data, ["id"])
     with pytest.raises(UserError, match=message):
         without(data, ["1"], tmp_path / f"out{data.suffix}")

@@ -56,7 +56,7 @@ def records(
 
     Their bytes, one after the other, are the file's. Without ``strict``, a row of CSV may hold
     bytes that are not UTF-8; without ``quote``, a `"` in it is a character as any other. Raises
-    ``UserError`` as ``readers.read_rows``; ``digests`` as of ``open_unpacked``.
+    ``UserError`` as ``readers.read_file_columns``; ``digests`` as of ``open_unpacked``.
     """
     separator = SEPARATORS.get(tabular.format_of(path) or "")
     with open_unpacked(path, digests) as handle:

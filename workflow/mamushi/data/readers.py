@@ -32,7 +32,7 @@ __all__ = [
     "name_at",
     "name_of",
     "opened_columns",
-    "read_rows",
+    "read_file_columns",
     "records",
     "sampled",
     "table_rows",
@@ -64,7 +64,7 @@ TableRow = tuple[int, str, Mapping[str, Any]]
 Choice = Callable[[Iterator[TableRow]], list[TableRow]]
 
 
-def read_rows(
+def read_file_columns(
     path: str | Path,
     needed: Sequence[str],
     choose: Choice | None = None,
@@ -117,7 +117,7 @@ def sampled(
     path: str | Path, columns: Sequence[str], most: int, *, quote: bool = True
 ) -> tuple[FileTable, int]:
     """Read the ``columns`` of ``most`` rows of a table, each as likely as any other (Vitter 1985),
-    and the number of all. Raises ``UserError`` as ``read_rows``."""
+    and the number of all. Raises ``UserError`` as ``read_file_columns``."""
     rng, n = random.Random(0), 0
 
     def choose(rows: Iterator[TableRow]) -> list[TableRow]:
@@ -131,7 +131,7 @@ def sampled(
                 kept[place] = row
         return sorted(kept, key=lambda row: row[0])
 
-    return read_rows(path, columns, choose, quote=quote), n
+    return read_file_columns(path, columns, choose, quote=quote), n
 
 
 def table_rows(
@@ -143,7 +143,7 @@ def table_rows(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Iterate over the place and the cells of every row of one file, by column: the ``needed`` ones
     of Parquet and Arrow, all of other formats. With ``digests``, the SHA-256 of what was read is
-    noted there under the file's name once all was. Raises ``UserError`` as ``read_rows``."""
+    noted there under the file's name once all was. Raises ``UserError`` as ``read_file_columns``."""
     if tabular.format_of(path) not in COLUMNAR:
         for record in records(path, needed, quote=quote, digests=digests):
             if record.cells is not None and not record.is_header:

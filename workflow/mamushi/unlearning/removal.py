@@ -39,7 +39,7 @@ def read_ids(path: str | Path) -> list[str]:
         ids = read_table(path, schemas.REMOVALS, ["id"])["id"].to_pylist()
     elif tabular.format_of(path) or tabular.packing_of(path):
         columns_of(path)
-        table = readers.read_rows(path, ["id"])
+        table = readers.read_file_columns(path, ["id"])
         ids = [_text(*cell) for cell in zip(table.columns["id"], table.places, strict=True)]
     else:
         ids = [line.strip(SPACE) for line in _lines(path)]

@@ -107,7 +107,7 @@ class CorpusRows(Raw):
 
 def read_corpus_rows(settings: Mapping[str, Any]) -> CorpusRows:
     """Read a corpus, or what a screen lets through of it, with what lies beside it. Raises
-    ``UserError`` as ``readers.read_rows``, ``rows.raw_columns`` and ``with_examples``."""
+    ``UserError`` as ``readers.read_file_columns``, ``rows.raw_columns`` and ``with_examples``."""
     if not settings["forget"].get("screen"):
         return with_examples(read_raw(settings), settings)
     from mamushi_extras.unlabelled.screen import screen
@@ -175,7 +175,7 @@ def read_beside(settings: Mapping[str, Any]) -> Beside:
 
 def _texts(path: str, column: str) -> Iterator[tuple[str, str]]:
     """Yield the place and text of each row of a table that is not empty."""
-    table = readers.read_rows(path, [column])
+    table = readers.read_file_columns(path, [column])
     for place, text in zip(table.places, table.columns[column], strict=True):
         if text is not None and not isinstance(text, str):
             problem = f"column {column!r} is {text!r:.60}, not text"

@@ -94,7 +94,7 @@ class Screen:
 
 def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[FileTable, like.Screened]:
     """Read the ``columns`` of those rows of a corpus that its ``screen`` lets through; it is read
-    twice. Raises ``UserError`` as ``readers.read_rows`` and ``like.check_examples``, and where few
+    twice. Raises ``UserError`` as ``readers.read_file_columns`` and ``like.check_examples``, and where few
     examples pass.
     """
     path, column, beside = settings["path"], settings["text"], like.read_beside(settings)
@@ -109,7 +109,7 @@ def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[FileTab
     screen, most = fit_screen(examples, sample, windows), settings["forget"]["screen"]
     # Below 1 it is a share.
     most = int(min(n, most if most >= 1 else np.ceil(most * n)))
-    table = readers.read_rows(
+    table = readers.read_file_columns(
         path, columns, lambda rows: screen.through(rows, column, most), quote=quote
     )
     if table.digests != rows.digests:

@@ -53,9 +53,9 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     if settings["path"] is None:
         raise UserError("no path to the Jigsaw files", do="set 'path' to the folder that has them")
     paths = [find_file(Path(settings["path"]), name) for name in FILES["path"]]
-    train = readers.read_rows(paths[0], ["id", "comment_text", *LABELS])
-    test = readers.read_rows(paths[1], ["id", "comment_text"])
-    scores = readers.read_rows(paths[2], ["id", *LABELS])
+    train = readers.read_file_columns(paths[0], ["id", "comment_text", *LABELS])
+    test = readers.read_file_columns(paths[1], ["id", "comment_text"])
+    scores = readers.read_file_columns(paths[2], ["id", *LABELS])
     train_labels = _labels(train, {"0", "1"})
     test_labels = _labels(scores, {"0", "1", "-1"})[_match(test, scores)]
     scored = np.flatnonzero((test_labels != UNSCORED).all(axis=1))

@@ -109,7 +109,7 @@ class Settings(Section):
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
-    """Read the table. Raises ``UserError`` as ``readers.read_rows`` and ``rows.raw_columns``."""
+    """Read the table. Raises ``UserError`` as ``readers.read_file_columns`` and ``rows.raw_columns``."""
     from mamushi.rooms import additions
 
     if settings["path"] is None:
@@ -128,7 +128,7 @@ def read_raw(settings: Mapping[str, Any]) -> Raw:
     from mamushi.data.rows import needed_columns
 
     quote = settings.get("quote") is None
-    table = readers.read_rows(Path(settings["path"]), needed_columns(settings), quote=quote)
+    table = readers.read_file_columns(Path(settings["path"]), needed_columns(settings), quote=quote)
     return raw_of(table, settings, table.digests)
 
 
