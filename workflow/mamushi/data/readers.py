@@ -143,7 +143,8 @@ def table_rows(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Iterate over the place and the cells of every row of one file, by column: the ``needed`` ones
     of Parquet and Arrow, all of other formats. With ``digests``, the SHA-256 of what was read is
-    noted there under the file's name once all was. Raises ``UserError`` as ``read_file_columns``."""
+    noted there under the file's name once all was. Raises ``UserError`` as
+    ``read_file_columns``."""
     if tabular.format_of(path) not in COLUMNAR:
         for record in records(path, needed, quote=quote, digests=digests):
             if record.cells is not None and not record.is_header:

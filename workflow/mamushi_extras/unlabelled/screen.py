@@ -94,8 +94,8 @@ class Screen:
 
 def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[FileTable, like.Screened]:
     """Read the ``columns`` of those rows of a corpus that its ``screen`` lets through; it is read
-    twice. Raises ``UserError`` as ``readers.read_file_columns`` and ``like.check_examples``, and where few
-    examples pass.
+    twice. Raises ``UserError`` as ``readers.read_file_columns`` and ``like.check_examples``, and
+    where few examples pass.
     """
     path, column, beside = settings["path"], settings["text"], like.read_beside(settings)
     quote = settings.get("quote") is None

@@ -109,7 +109,8 @@ class Settings(Section):
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
-    """Read the table. Raises ``UserError`` as ``readers.read_file_columns`` and ``rows.raw_columns``."""
+    """Read the table. Raises ``UserError`` as ``readers.read_file_columns`` and
+    ``rows.raw_columns``."""
     from mamushi.rooms import additions
 
     if settings["path"] is None:
