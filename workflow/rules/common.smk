@@ -95,7 +95,7 @@ NEEDS = {name: counts.needs(config, name) for name in config["datasets"]}
 for name, needs in NEEDS.items():
     explained(inputs.check_counts, config, name, needs)
 
-# What every shell command finds around it; see there for why it is no parameter of the rules.
+# What every shell command finds around it; see there why no parameter of the rules has them.
 environment.give(
     PACKAGES,
     json.dumps(config["execution"], sort_keys=True),
@@ -107,7 +107,7 @@ environment.give(
 def settings(stage, *names, **fixed):
     """A rule's one parameter: the JSON of a stage's settings for the wildcards of these names.
 
-    Made when a job asks for it, and once for all jobs that share those wildcards: 2,160 models are
+    Made when a job asks, and once for all jobs that share those wildcards: 2,160 models are
     retrained with 30 settings.
     """
 

@@ -52,7 +52,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "said"),
     [
         (["advis"], "mamushi: error: no command 'advis'; did you mean 'advise'?"),
-        (["retrian"], "mamushi: error: no command 'retrian'; did you mean 'retrain'?"),
+        (["finetun"], "mamushi: error: no command 'finetun'; did you mean 'finetune'?"),
         (["quux"], "mamushi: error: no command 'quux'; see mamushi --help"),
         ([], "mamushi: error: no COMMAND; see mamushi --help"),
         (["stage", "embd"], "mamushi stage: error: no stage 'embd'; did you mean 'embed'?"),

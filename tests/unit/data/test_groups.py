@@ -20,7 +20,6 @@ from mamushi.io.files import read_json
 from mamushi.io.schemas import EXAMPLES
 from mamushi.io.tables import read_table
 from mamushi.registry import load, plugin
-from mamushi.stages import data
 from tests.support.examples import DATA, NO_LIMIT, PAPER, UNUSED, raw_of, run, stage_settings
 from tests.support.newsgroups_archive import archive
 
@@ -176,16 +175,6 @@ def test_a_group_with_two_sections() -> None:
     message = "row 3: group 'a' is in the section 'evaluation' here, and in 'inference' in row 1"
     with pytest.raises(UserError, match=message):
         build_examples(raw, PAPER, NO_LIMIT, DATA)
-
-
-def test_the_key_is_a_setting_only_where_it_is_given() -> None:
-    def of(**more: Any) -> dict[str, Any]:
-        own = plugin("dataset", "newsgroups").defaults | {"kind": "newsgroups", **more}
-        return data.loader_settings({"datasets": {"n": own}}, "n")
-
-    assert of()["group"] == "thread"
-    # Results that were made before there was the key stay.
-    assert "group" not in of(group=None)
 
 
 # Threads --------------------------------------------------------------------------------------
