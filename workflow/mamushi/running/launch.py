@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mamushi.running.interruption import SIGNALS
@@ -38,15 +38,15 @@ def is_secondary() -> bool:
     return int(os.environ.get("RANK", "0")) > 0
 
 
-def run(count: int, words: Sequence[str]) -> int:
-    """Run ``mamushi`` with these words in ``count`` processes that share a model. Returns the exit
+def run(count: int, words: Sequence[str], main: Callable[[Sequence[str]], int]) -> int:
+    """Run ``main`` with these words in ``count`` processes that share a model. Returns the exit
     status: 0, or that of the first process that failed."""
     from torch.multiprocessing.spawn import ProcessExitedException, spawn
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    context = spawn(_process, (count, port, list(words)), nprocs=count, join=False)
+    context = spawn(_process, (count, port, list(words), main), nprocs=count, join=False)
 
     def pass_on(number: int, _: object) -> None:
         for process in context.processes:
@@ -69,13 +69,13 @@ def run(count: int, words: Sequence[str]) -> int:
     return 0
 
 
-def _process(rank: int, count: int, port: int, words: list[str]) -> None:
+def _process(
+    rank: int, count: int, port: int, words: list[str], main: Callable[[Sequence[str]], int]
+) -> None:
     """Run the command as one of ``count`` processes, and end this one with its status."""
-    from mamushi import cli
-
     os.environ |= {
         **dict.fromkeys(("RANK", "LOCAL_RANK"), str(rank)),
         **dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(count)),
         **{"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), SHARDS: "1"},
     }
-    raise SystemExit(cli.main(words))
+    raise SystemExit(main(words))
