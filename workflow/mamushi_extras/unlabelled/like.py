@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 from mamushi.config.sources import beside as paths
 from mamushi.data import readers
 from mamushi.data.duplicates import Duplicates, find_duplicates, key
-from mamushi.data.loaders.table import raw_of, read_raw
 from mamushi.data.raw import Raw, Rows
-from mamushi.data.rows import needed_columns
 from mamushi.data.scripts import units
 from mamushi.errors import UserError
 from mamushi.io.domains import INFERENCE
@@ -103,17 +101,6 @@ class CorpusRows(Raw):
         return counts | {
             name: self.extra_metadata[name] for name in {"screened"} & self.extra_metadata.keys()
         }
-
-
-def read_corpus_rows(settings: Mapping[str, Any]) -> CorpusRows:
-    """Read a corpus, or what a screen lets through of it, with what lies beside it. Raises
-    ``UserError`` as ``readers.read_file_columns``, ``rows.raw_columns`` and ``with_examples``."""
-    if not settings["forget"].get("screen"):
-        return with_examples(read_raw(settings), settings)
-    from mamushi_extras.unlabelled.screen import screen
-
-    table, screened = screen(settings, needed_columns(settings))
-    return with_examples(raw_of(table, settings, table.digests), settings, screened)
 
 
 def with_examples(

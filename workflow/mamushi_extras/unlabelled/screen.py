@@ -23,7 +23,9 @@ from sklearn.linear_model import LogisticRegression
 
 from mamushi.data import readers
 from mamushi.data.duplicates import find_duplicates
+from mamushi.data.loaders.table import raw_of, read_raw
 from mamushi.data.readers import FileTable, TableRow
+from mamushi.data.rows import needed_columns
 from mamushi.data.scripts import units
 from mamushi.errors import UserError
 from mamushi_extras.unlabelled import like
@@ -166,3 +168,13 @@ def _counts(texts: Iterable[Any]) -> Any:
         **{"n_features": FEATURES, "alternate_sign": False, "norm": None, "dtype": np.float32},
         analyzer=lambda text: units(text) if isinstance(text, str) else (),
     ).transform(texts)
+
+
+def read_corpus_rows(settings: Mapping[str, Any]) -> like.CorpusRows:
+    """Read a corpus, or what a screen lets through of it, with what lies beside it. Raises
+    ``UserError`` as ``readers.read_file_columns``, ``rows.raw_columns`` and
+    ``like.with_examples``."""
+    if not settings["forget"].get("screen"):
+        return like.with_examples(read_raw(settings), settings)
+    table, screened = screen(settings, needed_columns(settings))
+    return like.with_examples(raw_of(table, settings, table.digests), settings, screened)
