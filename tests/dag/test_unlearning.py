@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mamushi.config.complete import complete
 from mamushi.io import paths
 from mamushi.io.files import write_json
+from mamushi.running.stage import stages
 from tests.support import contract_grid
 from tests.support.contract_grid import changed
 from tests.support.dry_runs import Snakemake
@@ -63,11 +66,18 @@ def test_a_new_question_makes_the_model_again_that_it_is_put_to(
 PAIR = {"dataset": "made", "model": "tiny", "unlearner": "salun", "selector": "mamushi"}
 
 
-@pytest.mark.parametrize(("budgets", "finer"), [([0.2, 0.4], 1), ([0.2], 0)])
+@pytest.mark.parametrize(
+    ("earlier", "finer"),
+    [
+        *(({}, 1), ({"budgets": [0.2]}, 0), ({"seeds": [0, 1]}, 0)),
+        *(({"fine": 0.05}, 0), ({"target": 0.25}, 0)),
+    ],
+    ids=["same", "budgets", "seeds", "fine", "target"],
+)
 def test_every_model_that_will_be_unlearned_is_in_the_dry_run(
-    snakemake: Snakemake, tmp_path: Path, budgets: list[float], finer: int
+    snakemake: Snakemake, tmp_path: Path, earlier: dict[str, Any], finer: int
 ) -> None:
-    """The configured budgets and, where an earlier run of the same budgets chose them, the finer
+    """The configured budgets and, where an earlier run of the same settings chose them, the finer
     ones, for which there are lists as well."""
     contract_grid.make(tmp_path)
 
@@ -78,8 +88,10 @@ def test_every_model_that_will_be_unlearned_is_in_the_dry_run(
     first = needed()
     assert (first["unlearn"], first["unlearn_whole"], first["refine"]) == (12, 6, 6)
     assert first["remove"] == 4
+    settings = json.loads(stages()["refine"].settings_text(complete(contract_grid.CONFIG), **PAIR))
+    assert settings.keys() >= earlier.keys()
     sweep: dict[str, Any] = {"budgets": [0.2, 0.3, 0.4], "added": [0.3]}
-    sweep["provenance"] = {"settings": {"budgets": budgets}}
+    sweep["provenance"] = {"settings": {**settings, **earlier}}
     write_json(tmp_path / paths.SWEEP.format(**PAIR), sweep)
     second = needed()
     assert (second["unlearn"], second["remove"]) == (12 + finer, 4 + finer)

@@ -23,6 +23,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import TextIO
 
 SOCKET = "MAMUSHI_WARM"
 """Names the server's socket, or is ``off``."""
@@ -95,6 +96,8 @@ def _be_job(line: socket.socket, run: Callable[[list[str]], object]) -> None:
     for place, file in enumerate(socket.recv_fds(line, 1, 3)[1]):
         os.dup2(file, place)
         os.close(file)
+    # Those of the server stand for what its files were: a pipe cannot be told where it is.
+    sys.stdout, sys.stderr = _stream(1), _stream(2)
     request = json.loads(line.makefile("rb").readline().decode("utf-8", "surrogateescape"))
     os.chdir(request["folder"])
     os.environ.clear()
@@ -114,6 +117,11 @@ def _be_job(line: socket.socket, run: Callable[[list[str]], object]) -> None:
         stream.flush()
     line.send(bytes([status & 255]))
     os._exit(status & 255)
+
+
+def _stream(number: int) -> TextIO:
+    buffering = 1 if number == 2 else -1
+    return open(number, "w", buffering, "utf-8", "backslashreplace", closefd=False)  # noqa: SIM115
 
 
 def _run_package(words: list[str]) -> None:
