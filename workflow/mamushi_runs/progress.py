@@ -49,6 +49,7 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         self.jobs: dict[int, tuple[str, Sequence[str]]] = {}
+        self.finished = ""
         self.bar: Any = None
         self.disk_full = False
         self.ended = threading.Event()
@@ -60,7 +61,7 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         if event == "job_info":
             self.jobs[fields["jobid"]] = fields["rule_name"], fields.get("log") or ()
         elif event == "job_finished":
-            self.jobs.pop(fields["job_id"], None)
+            self.finished, _ = self.jobs.pop(fields["job_id"], (self.finished, ()))
         elif event == "progress":
             self._advance(fields["done"], fields["total"])
         elif event == "job_error":
@@ -99,8 +100,7 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
 
     def _advance(self, done: int, total: int) -> None:
         if self.bar is None or self.bar.disable:
-            running = next((rule for rule, _ in self.jobs.values()), "")
-            print(f"{running}  {done} of {total}".strip(), file=sys.stderr, flush=True)
+            print(f"{self.finished}  {done} of {total}", file=sys.stderr, flush=True)
         else:
             self.bar.total = total
             self.bar.update(done - self.bar.n)

@@ -121,7 +121,7 @@ def _be_job(line: socket.socket, run: Callable[[list[str]], object]) -> None:
 
 def _stream(number: int) -> TextIO:
     buffering = 1 if number == 2 else -1
-    return open(number, "w", buffering, "utf-8", "backslashreplace", closefd=False)  # noqa: SIM115
+    return open(number, "w", buffering, "utf-8", "backslashreplace", closefd=False)
 
 
 def _run_package(words: list[str]) -> None:

@@ -309,6 +309,8 @@ def test_a_wheel_ranks_without_a_clone(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as packed:
         packed.extractall(home)
     (data,) = home.glob("*.data/data")
+    rules = {path.relative_to(data / "share/mamushi") for path in data.rglob("*.smk")}
+    assert rules == {path.relative_to(ROOT) for path in ROOT.glob("workflow/**/*.smk")}
     # As pip puts it, in the folder of the installation's data.
     (tmp_path / "sitecustomize.py").write_text(
         "import sysconfig\nbefore = sysconfig.get_path\n"
