@@ -126,8 +126,8 @@ def test_what_jobs_ask_for_is_more_than_what_they_need(
         planned_minutes.append(seconds / 60)
     # Three endpoints, a retrained model, its perplexity and the embeddings of three models.
     assert len(minutes) == 6 * 3
-    # Of each, 20 or 30 minutes are for a slow start, more than a short one takes in all; the rest is
-    # some 5 times the plan's. Who asks for far more waits longer in the queue.
+    # Of each, 20 or 30 minutes are for a slow start, more than a short one takes in all; the rest
+    # is some 5 times the plan's. Who asks for far more waits longer in the queue.
     assert sum(minutes) <= 6 * sum(planned_minutes)
 
 
