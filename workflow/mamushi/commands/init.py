@@ -365,9 +365,8 @@ def _describe(
     if answers := raw.extra_metadata.get("answers"):
         domains += [f"answers: {', '.join(f'{n:,} {answer}' for answer, n in answers.items())}"]
     lines = [f"columns: {', '.join(map(repr, columns))}", *domains, f"ranked: {against}"]
-    model_text = _embedder.describe_model(model)
     print(f"{settings['path']}: {rows:,} {of}, {len(columns)} columns")
-    print(*(f"  {line}" for line in lines), model_text, sep="\n")
+    print(*(f"  {line}" for line in lines), _embedder.describe_model(model), sep="\n")
     return {
         "budgets": config["grid"]["budgets"],
         "rows": f"{rows:,} {of}",

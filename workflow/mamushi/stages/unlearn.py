@@ -127,7 +127,6 @@ def unlearn(
             fingerprint=fingerprint(job.origin),
         )
     save_trained(tensors, model, job.origin)
-    trained_parameters = count(model).trained
     if not accelerator.is_main_process:
         return
     counts = {
@@ -136,7 +135,7 @@ def unlearn(
         "steps": outcome.steps,
         "stopped_at": outcome.stopped_at,
         "masked": outcome.masked,
-        "trained_parameters": trained_parameters,
+        "trained_parameters": count(model).trained,
     }
     record_training(log_table, card, schemas.UNLEARN_LOG, outcome.log, counts, job)
 

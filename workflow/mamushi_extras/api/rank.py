@@ -15,7 +15,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,7 +26,6 @@ from mamushi.commands._embedder import find_model
 from mamushi.config import selectors
 from mamushi.config.complete import complete
 from mamushi.config.reading import ConfigError
-from mamushi.config.sections import Execution
 from mamushi.config.sources import unlabelled
 from mamushi.data.examples import build_examples
 from mamushi.data.labels import labels_of
@@ -47,16 +45,14 @@ from mamushi.evidence.ranking import excerpt, glimpse
 from mamushi.evidence.stability import rankings, stability_columns
 from mamushi.io import paths, schemas
 from mamushi.io.domains import INFERENCE
-from mamushi.io.model_files import is_gguf
-from mamushi.io.tables import write_table
-from mamushi.lm.tokens import TokenSet, read_tokens
+from mamushi.lm.tokens import TokenSet
 from mamushi.registry import load, plugin
-from mamushi.running.stage import Job, stages
 from mamushi.running.threads import as_in_a_command
-from mamushi.selection.pool import Pool, pool_of, read_pool, scored_of, table_of
+from mamushi.selection.pool import Pool, pool_of, scored_of, table_of
 from mamushi.selection.refits import Refit, make_refits
 from mamushi.selection.removals import budget_of, removal_list, share_of, text_digests
 from mamushi.stages.analyses import frontier_budgets
+from mamushi_extras.api.embedding import DATASET, MODEL, embed_texts
 from mamushi_extras.api.frames import (
     IN_FRAME,
     Frame,
@@ -69,9 +65,6 @@ from mamushi_extras.api.frames import (
 from mamushi_extras.pages.ranking_page import render
 from mamushi_extras.unlabelled.corpus import NO_GOLD, corpus_of, manifest_of_corpus, share_text
 from mamushi_extras.unlabelled.like import KEYS, CorpusRows, marked, with_examples
-
-DATASET, MODEL = "frame", "model"
-"""What the configuration calls them."""
 
 
 def rank(
@@ -165,7 +158,7 @@ def _read(
         raise UserError(error.lines[0]) from None
     if embedded is None:
         with as_in_a_command(gpu=True):
-            pool, tokens = _embed(full, examples)
+            pool, tokens = embed_texts(full, examples)
     else:
         ids, read = examples["id"].to_pylist(), counts["read"]
         dataset_ids = {*ids, *duplicates["id"].to_pylist()}
@@ -208,41 +201,6 @@ def _config(
         "datasets": {DATASET: {**table, "sections": {"inference": 1.0}}},
         "models": {MODEL: embedder},
     }
-
-
-def _embed(config: Mapping[str, Any], examples: pa.Table) -> tuple[Pool, TokenSet]:
-    """Embed the texts by the stages that embed those of a file, in a folder that is gone then.
-    Return them with their tokens, as trainings cut these."""
-    from mamushi.lm import device
-
-    execution = msgspec.convert(config["execution"], Execution)
-    source = Path(config["models"][MODEL]["source"])
-    with device.unchanged(), tempfile.TemporaryDirectory(prefix="mamushi-") as temporary:
-        folder = Path(temporary)
-        card, layers = folder / MODEL / "card.json", None
-        table, tokens, out = (folder / f"{n}.parquet" for n in ("examples", "tokens", "embeddings"))
-        write_table(table, schemas.EXAMPLES, examples)
-
-        def run(name: str, *wildcards: str, **files: Path) -> None:
-            stage = stages()[name]
-            settings = stage.settings.of(config, **dict.fromkeys(wildcards, MODEL))
-            stage.function(**files, settings=settings, job=Job(name, {}, execution))
-
-        if is_gguf(config["models"][MODEL]):
-            run("convert", "model", gguf=source, out=card.parent)
-        else:
-            run("model-card", "model", out=card)
-        files = {"examples": table, "model_card": card}
-        run("tokens", out=tokens, **files)
-        files |= {"tokens": tokens}
-        run("embed", "model", out=out, **files)
-        (name,) = config["grid"]["selectors"]
-        if selectors.reads_layers(config, name):
-            layers = folder / "layers.parquet"
-            run("embed-layers", "model", out=layers, **files)
-        cut = config["models"][MODEL]["training"]["max_length"]
-        pool = read_pool(out, table, layers=layers, texts=True)
-        return pool, read_tokens(tokens, table, INFERENCE, cut)
 
 
 @dataclass(frozen=True)

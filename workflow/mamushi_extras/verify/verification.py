@@ -17,7 +17,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -34,7 +34,7 @@ from mamushi.io import paths, schemas
 from mamushi.io.files import read_json, sha256
 from mamushi.io.provenance import versions
 from mamushi.io.tables import read_groups, read_metadata, read_table
-from mamushi.registry import Plugin, plugin
+from mamushi.registry import plugin
 from mamushi.running.identity import of_stage
 from mamushi.running.machine import conditions
 from mamushi.running.stage import stages
@@ -45,89 +45,17 @@ from mamushi.selection.refits import WHOLE_REFIT, read_refits
 from mamushi.selection.removals import budget_of, removal_list, text_digests
 from mamushi_extras.unlabelled.corpus import manifest_of, read_corpus
 from mamushi_extras.unlabelled.schemas import POSTERIOR
+from mamushi_extras.verify.records import (
+    Difference,
+    RecordedManifest,
+    RecordedScores,
+    Stored,
+)
 
 _TOLERANCE = 1e-6
 """Of the expected removal and preservation, in nats."""
 OWN = ("scores", "calibrated", "stability", "duplicates", "posterior", "refits")
 """Files that a manifest is made from; its other inputs are those that the scores carry along."""
-
-
-class Difference(UserError):
-    """Something that was made and what is derived again are not the same."""
-
-    def __init__(self, problem: str, where: object) -> None:
-        super().__init__(problem, where=where, do="the list is not what its manifest says")
-
-
-class Provenance(msgspec.Struct):
-    """The origin of a manifest."""
-
-    inputs: dict[str, str]
-    settings: dict[str, Any]
-    embedding: Any = None
-
-
-class RecordedManifest(msgspec.Struct):
-    """The fields of a manifest without which its list cannot be derived again."""
-
-    dataset: str
-    model: str
-    seed: int
-    selector: str
-    kind: str
-    settings: dict[str, Any]
-    beta: Annotated[float, msgspec.Meta(ge=0, le=1)]
-    provenance: Provenance
-    conditions: dict[str, Any]
-    stability: dict[str, Any]
-
-
-class Settings(msgspec.Struct):
-    """The settings of scores without which they cannot be derived again."""
-
-    selector: str
-    kind: str
-    settings: dict[str, Any]
-    seed: int
-    code: Any = None
-    rooms: tuple[str, ...] = ()
-
-
-class Origin(msgspec.Struct):
-    """The origin of scores."""
-
-    settings: Settings
-    inputs: dict[str, Any]
-    versions: dict[str, Any] = {}
-
-
-class Stored(msgspec.Struct):
-    """The metadata of scores; ``details`` have what was left to the machine as it was taken."""
-
-    provenance: Origin
-    embedded: dict[str, Any] | None = None
-    conditions: dict[str, Any] = {}
-    details: dict[str, Any] | None = None
-
-
-@dataclass
-class RecordedScores:
-    """A file of scores; ``kind`` is the plug-in of its selector."""
-
-    path: Path
-    stored: Stored
-    table: pa.Table
-    kind: Plugin
-
-    @property
-    def recorded(self) -> Settings:
-        """Return the settings that they were made with."""
-        return self.stored.provenance.settings
-
-    @property
-    def inputs(self) -> dict[str, Any]:
-        """Digests of the files that they were made from."""
-        return self.stored.provenance.inputs
 
 
 @dataclass(frozen=True)

@@ -100,10 +100,8 @@ def _draw(args: argparse.Namespace) -> None:
     from mamushi.evidence.ranking import read_texts_of
     from mamushi.io import paths
     from mamushi.io.files import atomic, read_json, write_json
-    from mamushi.io.provenance import fingerprint
     from mamushi.selection.removals import digest_of_ids
     from mamushi_extras.audit import auditing
-    from mamushi_extras.pages import ranking_page
     from mamushi_extras.windows.lists import CutList, DocumentList
 
     listed = _removal_list.read_list(args.list)
@@ -145,17 +143,7 @@ def _draw(args: argparse.Namespace) -> None:
     if to.exists() and read_json(to) != audit:
         do = "name another folder in --out, or remove this one with its answers"
         raise UserError("another audit is there", where=to, do=do)
-    html = ranking_page.render(
-        "audit",
-        _PAGE,
-        after="page",
-        title=f"Audit of {where['dataset']}",
-        question=args.question,
-        script=(_PAGE / "audit.js").read_text(encoding="utf-8"),
-        data=ranking_page.json_in_html(
-            {"audit": fingerprint(audit), **ranking_page.page_texts(names, texts)}
-        ),
-    )
+    html = _page(f"Audit of {where['dataset']}", audit, names, texts)
     write_json(to, audit)
     with atomic(page) as file:
         file.write_text(html, encoding="utf-8", newline="\n")
@@ -163,6 +151,23 @@ def _draw(args: argparse.Namespace) -> None:
     print(f"{page}: open it in a browser; every answer is kept there, and s saves them as a file")
     named = "" if args.out == Path("audit") else f" --out {shlex.quote(str(args.out))}"
     print(f"next: mamushi audit --merge answers-NAME.json{named}")
+
+
+def _page(title: str, audit: Mapping[str, Any], ids: Sequence[str], texts: Sequence[str]) -> str:
+    """Return the page on which a person answers: one HTML file that opens offline."""
+    from mamushi.io.provenance import fingerprint
+    from mamushi_extras.pages import ranking_page
+
+    shown = {"audit": fingerprint(audit), **ranking_page.page_texts(ids, texts)}
+    return ranking_page.render(
+        "audit",
+        _PAGE,
+        after="page",
+        title=title,
+        question=audit["question"],
+        script=(_PAGE / "audit.js").read_text(encoding="utf-8"),
+        data=ranking_page.json_in_html(shown),
+    )
 
 
 def _say(design: Any, allocated: Any, parts: Sequence[int], manifest: Mapping[str, Any]) -> None:
