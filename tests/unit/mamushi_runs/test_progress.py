@@ -44,7 +44,7 @@ def test_snakemake_finds_it_under_its_name() -> None:
 
 def test_what_runs_done_and_total(handler: Any, capsys: pytest.CaptureFixture[str]) -> None:
     run(handler)
-    assert capsys.readouterr().err.splitlines() == ["remove  1 of 3"]
+    assert capsys.readouterr().err.splitlines() == ["embed  1 of 3"]
 
 
 class Terminal(io.StringIO):
