@@ -19,6 +19,7 @@ from mamushi.io.files import read_json, write_json
 from mamushi.io.provenance import fingerprint
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.lm import tiny
+from mamushi_extras.unlabelled.schemas import POSTERIOR
 from tests.support.lab import SHAPE, WORDS
 from tests.support.workflow import mamushi
 
@@ -109,7 +110,7 @@ def test_a_corpus_in_memory_is_ranked_as_one_in_files(ranked: Path) -> None:
     )
     beside = {"like": like["words"], "unlike": unlike["words"].tolist()}
     found = rank(frame, text="body", id="id", model=ranked / "ours", **beside)
-    table = read_table(made(ranked, paths.POSTERIOR), schemas.POSTERIOR)
+    table = read_table(made(ranked, paths.POSTERIOR), POSTERIOR)
     assert found.scores.equals(table)
     about = read_metadata(made(ranked, paths.POSTERIOR))
     assert found.share == about["share"]

@@ -23,7 +23,7 @@ def config() -> dict[str, Any]:
     found = deepcopy(small_grid.CONFIG)
     one = {"seeds": SEEDS, "selectors": ["random"]}
     found["grid"] |= one
-    found["unlearning"] |= {**one, "start": "contaminated"}
+    found["unlearning"] |= one
     found["probe"] = {
         "datasets": [DATASET],
         "models": [MODEL],
@@ -70,8 +70,7 @@ def test_unlearning_leaves_more_than_retraining(folder: Path) -> None:
 def test_models_that_were_looked_at_are_let_go_and_not_missed(folder: Path) -> None:
     for model in ("retrained", UNLEARNER):
         at = {**RUN, "arm": f"{model}/random/beta0.75"}
-        for answer in (paths.RELEARNING, paths.MEMBERSHIP):
-            assert (folder / answer.format(**at)).is_file()
+        assert (folder / paths.MEMBERSHIP.format(**at)).is_file()
         assert not (folder / paths.TRAINED.format(**at)).exists()
     assert (folder / paths.TABLE_CSV.format(table="membership")).is_file()
     again = run("left", "-n", directory=folder, config=config()).stdout

@@ -322,6 +322,7 @@ def end(succeeded):
     next one."""
     if succeeded:
         shutil.rmtree(paths.CACHE, ignore_errors=True)
+        shutil.rmtree(paths.CLAIMS, ignore_errors=True)
         if any(job.rule.name.endswith("refine") for job in workflow.dag.jobs):
             say_finer()
     hooks.end(workflow, config, succeeded=succeeded)
