@@ -62,7 +62,7 @@ def test_asked_again_later_a_loop_ends_at_once(made: Made, tmp_path: Path) -> No
     run = made.copy(tmp_path / "run", *OUTPUTS["retrain"])
     later = "from mamushi.running import interruption\ninterruption.SAME_REQUEST_SECONDS = 0\n"
     wrapper = later + sending(step5=[signal.SIGTERM, signal.SIGTERM])
-    assert run.start("retrain", wrapper).wait() == -signal.SIGTERM
+    assert run.start("retrain", wrapper, cold=True).wait() == -signal.SIGTERM
     assert steps_in(run.said()) == 5
     assert not (run.folder / f"{RETRAINED}.state").exists()
 
@@ -103,7 +103,7 @@ def test_killed_in_the_middle_of_a_checkpoint_it_goes_on_from_the_one_before(
     run = made.copy(tmp_path / "run", *OUTPUTS[rule])
     state = run.folder / f"{LOOPS[rule]}.state"
     kill = "os.truncate(part, os.path.getsize(part) // 2); os.kill(os.getpid(), signal.SIGKILL)"
-    process = run.start(rule, CUT.replace("SIGNAL", kill), checkpoint_seconds=0)
+    process = run.start(rule, CUT.replace("SIGNAL", kill), cold=True, checkpoint_seconds=0)
     assert process.wait() == -signal.SIGKILL
     (part,) = state.parent.glob("*.part")
     assert step_of(state) == 8
