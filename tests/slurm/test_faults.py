@@ -67,7 +67,7 @@ def test_jobs_that_are_cancelled_or_killed_go_on_from_their_checkpoints(
     # By its model, since the one that was cancelled may train again already.
     before[job.wildcards] = job, disturbed.saved_times(job)
     disturbed.finish(main)
-    assert f"SLURM-job '{cancelled.id}' failed, SLURM status is: 'CANCELLED'" in disturbed.said
+    assert re.search(rf"JOB {cancelled.id} ON \S+ CANCELLED", disturbed.said)
     assert all(disturbed.continued(*each) for each in before.values())
     assert not list(state.parent.glob(".*.part"))
 
@@ -146,10 +146,8 @@ def test_a_restart_is_refused_until_its_jobs_have_ended_and_takes_over(disturbed
     assert not [path for path in marks.rglob("*") if path.is_file()]
     made = {path: path.stat().st_mtime_ns for path in disturbed.retrained()}
     disturbed.finish(disturbed.start())
-    assert "jobs of an earlier run finished without it: taken over" in disturbed.said
     assert submitted(disturbed) == 2 and made == {path: path.stat().st_mtime_ns for path in made}
     disturbed.finish(disturbed.start())
-    assert disturbed.said.count("finished without it") == 1
     assert "Nothing to be done" in disturbed.said
 
 

@@ -108,8 +108,8 @@ def test_a_retraining_asks_for_what_it_takes(jobs: list[cluster.Job]) -> None:
     retrained = [job for job in jobs if job.rule == "retrain"]
     assert len(retrained) == len(axes["budgets"]) * len(axes["selectors"]) * len(axes["seeds"])
     for job in retrained:
-        # And two megabytes for its texts.
-        assert (job.minutes, job.megabytes, job.requested["cpu"]) == (60, 4002, "1")
+        # An hour to train and half of one to be measured; and two megabytes for its texts.
+        assert (job.minutes, job.megabytes, job.requested["cpu"]) == (90, 4002, "1")
 
 
 def test_a_job_that_is_tried_again_asks_for_more(on_slurm: Path, folder: Path) -> None:
