@@ -128,7 +128,7 @@ def test_a_job_that_is_tried_again_asks_for_more(on_slurm: Path, folder: Path) -
     first, second = cluster.settled(folder)
     assert (first.state, second.state) == ("CANCELLED", "COMPLETED")
     assert (first.megabytes, second.megabytes) == (4002, 8004)
-    assert (first.minutes, second.minutes) == (60, 2 * 60)
+    assert (first.minutes, second.minutes) == (90, 2 * 90)
     assert first.requested["gres/gpu"] == second.requested["gres/gpu"] == "1"
     assert values(folder / lost).equals(values(on_slurm / lost))
 

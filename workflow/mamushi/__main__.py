@@ -1,5 +1,7 @@
 """``python -m mamushi``, and the console command ``mamushi``."""
 
+import atexit
+import contextlib
 import gc
 import os
 import sys
@@ -12,7 +14,7 @@ gc.set_threshold(100_000, 50, 50)
 def main() -> int:
     """Run the command of the process, and leave."""
     server = os.environ.get("MAMUSHI_WARM", "off")
-    if server != "off":
+    if server not in ("off", "server"):
         from mamushi.running import warm
 
         if (status := warm.run_in_server(sys.argv[1:], server)) is not None:
@@ -23,11 +25,26 @@ def main() -> int:
     one_for_arithmetic()
     from mamushi import cli
 
-    try:
+    if server == "server":
         return cli.main()
-    finally:
-        # Python looks through all objects several times when it ends: a second, with torch.
-        gc.freeze()
+    statuses: list[int] = []
+    # What is registered first is called last.
+    atexit.register(_leave, statuses)
+    try:
+        statuses.append(cli.main())
+    except SystemExit as end:
+        statuses.append(end.code if isinstance(end.code, int) else int(bool(end.code)))
+    return statuses[0]
+
+
+def _leave(statuses: list[int]) -> None:
+    """End the process at once. Taking apart what was imported takes a second with torch, and once
+    in some thousand times a library's threads end it with "terminate called" when all is done."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    if statuses:
+        os._exit(statuses[0] & 255)
 
 
 if __name__ == "__main__":

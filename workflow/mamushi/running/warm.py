@@ -26,7 +26,9 @@ from collections.abc import Callable, Sequence
 from typing import TextIO
 
 SOCKET = "MAMUSHI_WARM"
-"""Names the server's socket, or is ``off``."""
+"""Names the server's socket, or is ``off``, or ``server`` in a job of one."""
+IN_SERVER = "server"
+"""Its value in the job of a server, which says itself how it ended."""
 LIBRARIES = (
     *("accelerate", "jinja2", "msgspec", "pandas", "pyarrow.compute", "pyarrow.parquet"),
     *("safetensors.torch", "scipy.stats", "torch", "transformers.modeling_utils"),
@@ -101,7 +103,7 @@ def _be_job(line: socket.socket, run: Callable[[list[str]], object]) -> None:
     request = json.loads(line.makefile("rb").readline().decode("utf-8", "surrogateescape"))
     os.chdir(request["folder"])
     os.environ.clear()
-    os.environ.update({**request["environment"], SOCKET: "off"})
+    os.environ.update({**request["environment"], SOCKET: IN_SERVER})
     sys.path[:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     line.sendall(struct.pack("i", os.getpid()))
     # Where the command that waits is killed, this process is, too.
