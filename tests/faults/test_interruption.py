@@ -82,6 +82,18 @@ def test_outside_a_loop_a_process_ends_at_once(made: Made, tmp_path: Path, rule:
     assert {f"results/{name}" for name in run.differs()} == {*outputs}
 
 
+def test_a_library_that_aborts_at_the_end_fails_no_job(made: Made, tmp_path: Path) -> None:
+    """As pyarrow does now and then, when all is written."""
+    run = made.copy(tmp_path / "run", *OUTPUTS["retrain"])
+    abort = "import ctypes; libc = ctypes.CDLL(None); libc.__cxa_atexit(libc.abort, None, None)"
+    wrapper = (
+        f"{abort}; import runpy; runpy.run_module('mamushi', run_name='__main__', alter_sys=True)"
+    )
+    process = run.start("retrain", wrapper, cold=True)
+    assert process.wait() == 0, run.said()
+    assert run.differs() == []
+
+
 CUT = """
 import os, signal
 from mamushi.lm import checkpoint
