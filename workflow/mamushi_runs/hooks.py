@@ -52,7 +52,8 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> None:
     guard.begin(workflow)
     failures.listen(workflow)
     tiny = any(is_tiny(config, model) for model in config["models"])
-    if tiny and not guard.on_slurm(workflow) and os.environ.get(warm.SOCKET) != "off":
+    off = ("off", warm.IN_SERVER)
+    if tiny and not guard.on_slurm(workflow) and os.environ.get(warm.SOCKET) not in off:
         # With it ends what it has started.
         _servers[:] = [warm.start()]
 
