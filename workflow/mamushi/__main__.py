@@ -1,7 +1,6 @@
 """``python -m mamushi``, and the console command ``mamushi``."""
 
 import atexit
-import contextlib
 import gc
 import os
 import sys
@@ -40,11 +39,15 @@ def main() -> int:
 def _leave(statuses: list[int]) -> None:
     """End the process at once. Taking apart what was imported takes a second with torch, and once
     in some thousand times a library's threads end it with "terminate called" when all is done."""
+    status = statuses[0] if statuses else None
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
+        try:
             stream.flush()
-    if statuses:
-        os._exit(statuses[0] & 255)
+        except (OSError, ValueError):
+            # As Python does where its output is lost, to a full disk for instance.
+            status = status or 120
+    if status is not None:
+        os._exit(status & 255)
 
 
 if __name__ == "__main__":
