@@ -16,7 +16,7 @@ MISTAKES = """
 grid.budgets = [0.1, 0.5, 1.2]
     grid.budgets[2]: 1.2 is not allowed; it should be less than 1
 grid.budgets = [0.5, "0.50"]
-    grid.budgets: [0.5, 0.5] is not allowed; each entry may stand there once
+    grid.budgets: [0.5, '0.50'] is not allowed; each entry may stand there once
 training.lerning_rate = 1
     training.lerning_rate: unknown key; did you mean 'learning_rate'? known are: batch_size,
 training.epochs = "many"

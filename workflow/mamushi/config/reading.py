@@ -30,18 +30,20 @@ WHERE_MISSING = {
     ),
 }
 """What to do where a key is missing."""
+NULLS = ("null", "~", "")
+"""How the command line hands on null."""
 UNKNOWN_KEY = ("unexpected_keyword_argument", "extra_forbidden")
 YAML_WORDS = {
     "Value error, ": "",
     " after validation": "",
-    "a valid array": "a list",
-    "a valid integer": "a whole number",
-    "a valid number": "a number",
-    "a valid string": "text",
-    "a valid boolean": "true or false",
+    r"a valid array": "a list",
+    r"a valid integer.*": "a whole number",
+    r"a (valid|finite) number.*": "a number",
+    r"a valid string": "text",
+    r"a valid boolean.*": "true or false",
+    r"a (valid )?dictionary.*": "a mapping of keys to values",
 }
-"""Words of pydantic -> those of a user of YAML."""
-MAPPING = ("dataclass_type", "dataclass_exact_type", "dict_type")
+"""Words of pydantic, as patterns -> those of a user of YAML."""
 
 
 class ConfigError(UserError):
@@ -68,14 +70,21 @@ def read_section(section: type, value: Any, at: str, mistakes: list[str]) -> dic
     value = json.loads(json.dumps(value, default=str))
     while True:
         try:
-            # As JSON, because strictly a section is else none but an object of its class.
-            section_read = _adapter(section).validate_json(json.dumps(value), strict=True)
-            return as_plain(section_read)
+            # Numbers and switches may be text, as on the command line.
+            return as_plain(_adapter(section).validate_python(value))
         except ValidationError as error:
             details = error.errors(include_url=False)
-        if not _read_text(value, details):
+        if not any([_read_null(value, _path(value, mistake["loc"])) for mistake in details]):
             mistakes += _lines(section, value, at, details)
             return value if isinstance(value, dict) else {}
+
+
+def _read_null(value: Any, path: Sequence[str | int]) -> bool:
+    """Put null where it stands as text, in place; tell whether it did."""
+    is_null = bool(path) and _at(value, path) in NULLS
+    if is_null:
+        _at(value, path[:-1])[path[-1]] = None
+    return is_null
 
 
 def _path(value: Any, loc: Sequence[str | int]) -> list[str | int]:
@@ -96,43 +105,19 @@ def _at(value: Any, path: Sequence[str | int]) -> Any:
     return value
 
 
-def _read_text(value: Any, details: Iterable[ErrorDetails]) -> bool:
-    """Read text where something else is allowed, and whole numbers that have a point, in place;
-    tell whether there was any."""
-    before = json.dumps(value)
-    for mistake in details:
-        if path := _path(value, mistake["loc"]):
-            parent = _at(value, path[:-1])
-            parent[path[-1]] = _from_text(parent[path[-1]])
-    return json.dumps(value) != before
-
-
-def _from_text(value: Any) -> Any:
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else value
-    if not isinstance(value, str):
-        return value
-    word = value.strip().lower()
-    try:
-        number = json.loads({"none": "null", "~": "null", "": "null"}.get(word, word))
-    except ValueError:
-        return value
-    return value if isinstance(number, list | dict) else number
-
-
 def _lines(section: type, value: Any, at: str, details: Iterable[ErrorDetails]) -> list[str]:
     lines: dict[str, str] = {}
     for mistake in details:
-        path, kind = _path(value, mistake["loc"]), mistake["type"]
-        if kind in ("missing", "missing_argument", "missing_keyword_only_argument"):
-            key = mistake["loc"][-1]
-            lines[_dotted(at, [*path, key])] = _missing(section_at(section, path), str(key))
-            continue
+        path, kind, key = _path(value, mistake["loc"]), mistake["type"], mistake["loc"][-1:]
         key_at = _dotted(at, path)
-        if kind in UNKNOWN_KEY:
+        if "missing" in kind:
+            meaning = meanings(section_at(section, path)).get(str(key[0]), "").rstrip(".")
+            do = WHERE_MISSING.get(str(key[0])) or f"it has no default ({meaning})"
+            lines[_dotted(at, [*path, *key])] = f"missing; {do}"
+        elif kind in UNKNOWN_KEY:
             names = meanings(section_at(section, path[:-1]))
             lines[key_at] = f"unknown key; {instead(path[-1], names)}"
-        elif "[key]" in mistake["loc"]:
+        elif key == ("[key]",):
             lines[key_at] = f"this name is not allowed; {_words(mistake, '')}"
         elif key_at in lines:
             # Of a union: what another of its members allows.
@@ -152,19 +137,12 @@ def _dotted(at: str, path: Iterable[str | int]) -> str:
     return at.removeprefix(".")
 
 
-def _missing(section: type, key: str) -> str:
-    meaning = meanings(section).get(key, "").rstrip(".")
-    return f"missing; {WHERE_MISSING.get(key) or f'it has no default ({meaning})'}"
-
-
 def _words(details: ErrorDetails, wrong: Any) -> str:
     """Return what is allowed in place of a wrong value, and what may have been meant."""
-    if details["type"] in MAPPING:
-        return "it should be a mapping of keys to values"
     choices = re.findall("'([^']*)'", details.get("ctx", {}).get("expected", ""))
     words = details["msg"].replace("Input should be", "it should be")
     for theirs, ours in YAML_WORDS.items():
-        words = words.replace(theirs, ours)
+        words = re.sub(theirs, ours, words)
     return f"{closest(wrong, choices)} {words[0].lower()}{words[1:]}".strip()
 
 
