@@ -27,6 +27,7 @@ rule calibrate:
 
 rule frontier:
     input:
+        examples=paths.EXAMPLES,
         scores=expand(paths.SCORES, selector=RANKED, allow_missing=True),
         ratio=paths.SCORES.replace("{selector}", RATIO),
         refits=refits_of(RATIO),
@@ -43,8 +44,9 @@ rule frontier:
     params:
         settings=settings("frontier", *CELL),
     shell:
-        "exec python -m mamushi frontier --scores {input.scores:q} --ratio {input.ratio:q}"
-        " --refits {input.refits:q} --calibrated {input.calibrated:q} --out {output.out:q}"
+        "exec python -m mamushi frontier --examples {input.examples:q}"
+        " --scores {input.scores:q} --ratio {input.ratio:q} --refits {input.refits:q}"
+        " --calibrated {input.calibrated:q} --out {output.out:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 

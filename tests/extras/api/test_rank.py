@@ -150,7 +150,7 @@ def stages(folder: Path, selector: str) -> None:
     written = [at(paths.MANIFEST, selector=selector, beta=paths.beta(beta)) for beta in BUDGETS]
     read = ("examples", "scores", "calibrated", "stability", "duplicates")
     run("manifests", *read, f"out={' '.join(written)}", selector=selector)
-    read = "scores", "ratio", "calibrated"
+    read = "examples", "scores", "ratio", "calibrated"
     refits = f"refits={at(paths.REFITS, selector=ratio)}"
     run("frontier", *read, refits, f"out={at(paths.FRONTIER)}")
 

@@ -130,7 +130,8 @@ def test_rows_come_back_with_their_relative_curves(root: Path) -> None:
     path = paths.under(root, paths.FRONTIER, dataset="small", model="tiny", seed=1)
     wanted = [*frontier("slow", 2.0, 1, 0.05), *frontier("fast", 0.5, 1)]
     found = read_frontier(path)
-    assert found == [{key: row[key] for key in found[0]} for row in wanted]
+    # No truth is known of them.
+    assert found == [{key: row.get(key) for key in found[0]} for row in wanted]
 
 
 def printed(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:

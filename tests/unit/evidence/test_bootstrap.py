@@ -24,6 +24,7 @@ from tests.support.divergences import preservation_by_importance
 from tests.support.score_files import (
     domains,
     ranks_of,
+    write_examples,
     write_refits,
     write_scores,
 )
@@ -221,6 +222,7 @@ def run(tmp_path: Path) -> Path:
     l1, l2 = normal()
     ids = [f"t{i:03d}" for i in range(N1 + N2)]
     about = ids, domains(FORGET)
+    write_examples(tmp_path / "examples.parquet", *about)
     known = np.concatenate([l1, l2])
     rng = np.random.default_rng(5)
     noisy = known + rng.normal(0, 0.5, N1 + N2)
@@ -256,6 +258,7 @@ def make(folder: Path, *names: str, ratio: str = "noisy", **more: Any) -> int:
     }
     files = [str(folder / f"{name}.parquet") for name in names]
     options = {
+        "--examples": "examples.parquet",
         "--ratio": f"{ratio}.parquet",
         "--refits": "refits.parquet",
         "--calibrated": "calibrated.parquet",
@@ -276,6 +279,7 @@ def test_the_stage(run: Path) -> None:
         assert row["removal_low"] <= row["removal"] <= row["removal_high"]
         assert row["preservation_low"] <= row["preservation"] <= row["preservation_high"]
         assert (row["dataset"], row["model"], row["seed"]) == ("small", "tiny", 3)
+        assert row["removal_true"] is row["preservation_true"] is None
     # What the ends are depends on no selector.
     for end in (0, 3):
         assert len({round(rows[i + end]["removal"], 12) for i in range(0, 16, 4)}) == 1
@@ -288,6 +292,32 @@ def test_the_stage(run: Path) -> None:
     before = (run / "frontier.parquet").read_bytes()
     assert make(run, *names) == 0
     assert (run / "frontier.parquet").read_bytes() == before
+
+
+def test_where_the_truth_is_known_it_stands_beside_the_estimate(run: Path) -> None:
+    l1, l2 = normal()
+    ids = [f"t{i:03d}" for i in range(N1 + N2)]
+    # In another order than the scores.
+    turned = slice(None, None, -1)
+    known = np.concatenate([l1, l2])
+    write_examples(
+        run / "examples.parquet", ids[turned], domains(FORGET)[turned],
+        log_density_ratio=known[turned],
+    )  # fmt: skip
+    names = ("noisy", "alone", "random")
+    assert make(run, *names) == 0
+    rows = read_table(run / "frontier.parquet", schemas.FRONTIER).to_pylist()
+    score = read_table(run / "noisy.parquet", schemas.SCORES)["score"].to_numpy()[:N1]
+    for row in rows:
+        b = row["removed"] / N1
+        kept = np.ones(N1)
+        kept[np.argsort(-score, kind="stable")[: row["removed"]]] = 0
+        preserved = preservation_by_importance(l1, l2, kept, PI1)
+        if row["selector"] == "random":
+            kept[:] = 1 - b
+            preserved = divergences.preservation(l2, np.full(N2, 1 - b), PI1, b)
+        assert row["removal_true"] == pytest.approx(divergences.removal(l1, kept, PI1), abs=1e-12)
+        assert row["preservation_true"] == pytest.approx(preserved, abs=1e-12)
 
 
 def test_mistakes_are_one_line(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

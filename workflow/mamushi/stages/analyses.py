@@ -8,6 +8,8 @@ from mamushi.errors import UserError
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell
 
+VERSION = 2
+
 
 def frontier_budgets(config: Config) -> list[float]:
     """Return the budgets of the frontier and the grid's."""
@@ -179,6 +181,7 @@ class Frontier(Cell):
 
 def frontier(
     *,
+    examples: Input,
     scores: list[Input],
     ratio: Input,
     refits: Input | None = None,
@@ -192,8 +195,9 @@ def frontier(
     ``scores`` are in the order of the settings' ``selectors``; ``ratio``, ``refits`` and
     ``calibrated`` are of the selector that estimates the log-density ratio. For every selector and
     budget, 0 and 1 included: KL(p1 || p_-S) and KL(p2 || p_-S) by the calibrated ratio, with bands
-    over the texts, the calibration and what the scores have lost. Raises ``UserError`` for scores
-    of other examples, or a ratio that lacks a score.
+    over the texts, the calibration and what the scores have lost, and by the exact ratio where
+    ``examples`` have it. Raises ``UserError`` for scores of other examples, or a ratio that lacks a
+    score.
     """
     from dataclasses import replace
 
@@ -201,6 +205,7 @@ def frontier(
     from mamushi.evidence.calibration import read_ratio
     from mamushi.evidence.frontier import ranking_of
     from mamushi.evidence.manifest import read_calibrated
+    from mamushi.evidence.truth import achieved, read_truth
     from mamushi.io import schemas
     from mamushi.io.tables import read_metadata, read_table, write_table
 
@@ -217,6 +222,9 @@ def frontier(
     points, relative = frontier_with_gain(
         estimated, rankings, settings.budgets, settings.resamples, settings.seed
     )
+    truth = read_truth(examples, ids.to_pylist())
+    if truth is not None:
+        points = achieved(points, rankings, truth, estimated.forget)
     metadata = {
         "provenance": job.origin,
         "verdict": read_metadata(calibrated)["verdict"],

@@ -126,7 +126,10 @@ removal float64: KL(p1 ‖ p−S) in nats per text: how badly what remains predi
 removal_low float64, removal_high float64
 preservation float64: KL(p2 ‖ p−S) in nats per text, the same for retain texts; less is better kept.
     An estimate can be below 0.
-preservation_low float64, preservation_high float64""")
+preservation_low float64, preservation_high float64
+removal_true float64?: What the removal achieves by the exact ratio; null where no truth is known.
+preservation_true float64?: The same of preservation. By the truth no region of a budget is better
+    than that of `oracle` in either.""")
 
 PREDICTED = table("""predicted: What retraining is predicted to do at a budget, by a unigram model
 of the texts that remain, before any retraining. Of selectors of texts and of tokens; none of those
