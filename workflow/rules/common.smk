@@ -10,7 +10,7 @@ from snakemake.logging import logger
 
 from mamushi.config import arms, grid, selectors
 from mamushi.config.complete import complete
-from mamushi.config.layers import check_layers
+from mamushi.config.reading import check_twice
 from mamushi.config.sources import files, unlabelled
 from mamushi.data import counts, rows
 from mamushi.errors import UserError
@@ -41,7 +41,7 @@ def explained(function, *args):
 # Snakemake lists the files of the command line first, and lays them over its own.
 overriding = workflow.overwrite_configfiles
 base_files = dict.fromkeys(reversed(workflow.configfiles[len(overriding) :]))
-explained(check_layers, [*reversed(base_files), *overriding])
+explained(check_twice, [*reversed(base_files), *overriding])
 config.update(explained(complete, config))
 explained(rows.check_datasets, config)
 explained(arms.require_current)

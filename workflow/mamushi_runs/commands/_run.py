@@ -228,7 +228,7 @@ def check(
     from snakemake.utils import update_config
 
     from mamushi.config.complete import complete
-    from mamushi.config.layers import check_layers
+    from mamushi.config.reading import check_twice
     from mamushi.data import rows
 
     check_files("--configfile", configfiles)
@@ -240,7 +240,7 @@ def check(
     files = [*configfiles]
     if any(item.get("extends") == "paper" for item in content):
         content, files = [read(paper), *content], [paper, *files]
-    check_layers(files)
+    check_twice(files)
     merged: dict[str, Any] = {}
     for item in (*content, options or {}):
         update_config(merged, item)
