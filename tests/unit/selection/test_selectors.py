@@ -252,8 +252,8 @@ def test_anti_mamushi_negates_and_keeps_the_folds(pool):
 def test_every_selector_documents_itself_and_its_settings():
     found = plugins("selector")
     expected = (
-        "random l2_norm cos_mu2 lr_cos lr_maha vmf coreset kcenter mamushi mamushi_lr anti_mamushi "
-        "linear lexical mamushi_words auto token_unigram token_random"
+        "random l2_norm cos_mu2 lr_cos lr_maha gaussian vmf coreset kcenter mamushi mamushi_lr "
+        "anti_mamushi linear lexical mamushi_words auto token_unigram token_random"
     )
     assert found.keys() == {*expected.split(), "oracle"}
     for selector in found.values():

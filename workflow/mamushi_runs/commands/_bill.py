@@ -85,7 +85,7 @@ def score_seconds(settings: Mapping[str, Any], texts: float, forget: float, widt
     if settings.get("solver", "sgd") != "sgd" or kind == "mamushi_words":
         # Ten steps of a logistic regression, each with three times the operations of its Hessian.
         seconds += 60 * fits * fitted * width**2 / CPU["double"]
-    if kind == "lr_maha":
+    if kind in ("lr_maha", "gaussian"):
         seconds += 3 * values * width * (settings.get("folds") or 1) / CPU["double"]
     elif kind == "kcenter":
         seconds += forget**2 * (2 * width / CPU["mlp"] + 3e-8)

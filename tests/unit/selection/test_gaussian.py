@@ -1,0 +1,135 @@
+"""The Gaussian ratio against scipy's densities and scikit-learn's discriminant analyses, and against
+the truth of worlds that are Gaussian."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal, spearmanr
+from sklearn.covariance import EmpiricalCovariance, LedoitWolf
+from sklearn.discriminant_analysis import (
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+)
+
+from mamushi.errors import UserError
+from mamushi.registry import load, plugin
+from mamushi.selection.metrics import auc
+from mamushi.selection.pool import Pool
+from mamushi.selection.selectors import _gaussian as gaussian
+
+D = 8
+
+
+def world(n, equal=False, seed=0):
+    """Two Gaussians, by default of covariances of their own, with the exact ratio of each text."""
+    rng = np.random.default_rng(seed)
+    forget = np.arange(n) < n // 3
+    turned = [np.linalg.qr(rng.normal(size=(D, D)))[0] for _ in range(2)]
+    roots = [turn * rng.uniform(0.6, 1.6, D) for turn in turned]
+    roots[1] = roots[0] if equal else roots[1]
+    means = [rng.normal(0, 0.5, D), np.zeros(D)]
+    drawn = rng.normal(size=(n, D))
+    x = np.where(forget[:, None], drawn @ roots[0].T + means[0], drawn @ roots[1].T + means[1])
+    x = x.astype(np.float16)
+    first, second = (
+        multivariate_normal(mean, root @ root.T).logpdf(x.astype(float))
+        for mean, root in zip(means, roots, strict=True)
+    )
+    ids = np.array([f"t{i:05d}" for i in range(n)], dtype=object)
+    return Pool(ids, forget, x, truth=first - second)
+
+
+def run(pool, **settings):
+    found = plugin("selector", "gaussian")
+    assert not settings.keys() - found.settings.keys()
+    return load("selector", "gaussian").score(pool, {**found.defaults, **settings}, 0)
+
+
+def split(pool):
+    x = pool.embeddings.astype(np.float64)
+    return x, x[pool.forget], x[~pool.forget]
+
+
+@pytest.mark.parametrize("kind", ["sample", "ledoit-wolf", "diagonal", "isotropic"])
+def test_it_is_the_difference_of_two_log_densities(kind):
+    pool = world(400)
+    x, *domains = split(pool)
+    logs, shrinkages = [], []
+    for rows in domains:
+        covariance = EmpiricalCovariance().fit(rows).covariance_
+        shrinkage = {"isotropic": 1.0}.get(kind, 0.0)
+        if kind == "ledoit-wolf":
+            fitted = LedoitWolf().fit(rows)
+            covariance, shrinkage = fitted.covariance_, fitted.shrinkage_
+            assert 0 < shrinkage < 1
+        elif kind == "diagonal":
+            covariance = np.diag(np.diag(covariance))
+        elif kind == "isotropic":
+            covariance = np.eye(D) * np.trace(covariance) / D
+        logs.append(multivariate_normal(rows.mean(axis=0), covariance).logpdf(x))
+        shrinkages.append(shrinkage)
+    scored = run(pool, covariance=kind)
+    np.testing.assert_allclose(scored.scores, logs[0] - logs[1], atol=1e-9)
+    assert scored.details["shrinkage"] == pytest.approx(shrinkages, rel=1e-9)
+
+
+def test_it_is_the_quadratic_discriminant_and_shared_the_linear_one():
+    """scikit-learn's decisions have the log prior odds on top, and its covariances n - 1."""
+    pool = world(3000)
+    x, first, second = split(pool)
+    prior = np.log(len(first) / len(second))
+    quadratic = QuadraticDiscriminantAnalysis(
+        solver="eigen", covariance_estimator=EmpiricalCovariance()
+    ).fit(x, pool.forget)
+    np.testing.assert_allclose(
+        run(pool, covariance="sample").scores, quadratic.decision_function(x) - prior, atol=1e-8
+    )
+    linear = LinearDiscriminantAnalysis(solver="lsqr").fit(x, pool.forget)
+    found = run(pool, covariance="sample", shared=True)
+    np.testing.assert_allclose(found.scores, linear.decision_function(x) - prior, atol=1e-8)
+
+
+def test_of_equal_isotropic_covariances_only_the_mean_difference_counts():
+    pool = world(400)
+    x, first, second = split(pool)
+    along = x @ (first.mean(axis=0) - second.mean(axis=0))
+    found = run(pool, covariance="isotropic", shared=True).scores
+    assert spearmanr(found, along).statistic == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("equal", [False, True])
+@pytest.mark.parametrize("folds", [None, 3])
+def test_where_the_domains_are_gaussian_it_ranks_as_the_oracle(equal, folds):
+    pool = world(30_000, equal)
+    scored = run(pool, folds=folds)
+    forget = pool.forget
+    assert spearmanr(scored.scores[forget], pool.truth[forget]).statistic > 0.995
+    assert np.abs(scored.scores - pool.truth).mean() < 0.1  # in nats, with the constant
+    shared = run(pool, shared=True).scores
+    assert (spearmanr(shared[forget], pool.truth[forget]).statistic > 0.995) == equal
+
+
+def test_cross_fitted_it_scores_a_text_by_the_others():
+    pool = world(600)
+    scored = run(pool, folds=3)
+    inside = scored.fold != 1
+    pair = gaussian.fit(pool.part(inside), "ledoit-wolf", False)
+    held = pool.embeddings[~inside].astype(np.float64)
+    np.testing.assert_allclose(scored.scores[~inside], gaussian.log_ratio(pair, held), rtol=1e-12)
+    assert all(0 < a < 1 for a in scored.details["per_fold"][1]["shrinkage"])
+    rng = np.random.default_rng(0)
+    noise = dataclasses.replace(pool, forget=rng.permutation(pool.forget))
+    assert abs(run(noise, folds=3).details["auc"] - 0.5) < 0.08
+    assert auc(run(noise, covariance="sample").scores, noise.forget) > 0.58
+
+
+def test_covariances_without_an_inverse_are_refused():
+    pool = world(24)
+    assert int(pool.forget.sum()) == 8
+    with pytest.raises(UserError, match="of 8 texts in 8 dimensions has no inverse"):
+        run(pool, covariance="sample")
+    assert np.isfinite(run(pool).scores).all()
+    same = np.where(pool.forget[:, None], 1.0, 2.0) * np.ones((1, D))
+    with pytest.raises(UserError, match="do not vary within the domains"):
+        run(dataclasses.replace(pool, embeddings=same.astype(np.float16)))

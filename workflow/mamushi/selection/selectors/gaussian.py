@@ -1,0 +1,41 @@
+"""The log ratio of two Gaussian densities: s(x) = log N(x; mu1, Sigma1) - log N(x; mu2, Sigma2).
+
+Paper, Eq. "gauss": the closed form of the earlier work (Allouah et al., 2025), quadratic in x where
+the covariances differ and linear where they are ``shared``. The constant is kept, so that the score
+of data that are Gaussian is their log-density ratio in nats.
+
+As all of the paper's baselines it scores the texts of which means and covariances are made, which
+at the width of a language model tells apart what does not differ: see ``lr_maha``. ``folds`` scores
+each text by the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from annotated_types import Ge
+
+from mamushi.config.kinds import Section
+
+if TYPE_CHECKING:
+    from mamushi.selection.pool import Pool, Scored
+
+
+class Settings(Section):
+    """Settings of the covariances."""
+
+    #: ledoit-wolf shrinks each covariance; sample takes it as it is, which takes more texts of a
+    #: domain than dimensions; diagonal has variances alone; isotropic has their mean.
+    covariance: Literal["ledoit-wolf", "sample", "diagonal", "isotropic"] = "ledoit-wolf"
+    #: One covariance for both domains, pooled over them: the ratio is linear then.
+    shared: bool = False
+    #: Folds of a cross-fitting, so that no text is in the means and the covariances that score it;
+    #: null for those of all texts, as in the paper.
+    folds: Annotated[int, Ge(2)] | None = None
+
+
+def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
+    """Score s(x) in nats: see ``_gaussian.score``."""
+    from mamushi.selection.selectors import _gaussian
+
+    return _gaussian.score(pool, settings, seed)
