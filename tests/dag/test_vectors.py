@@ -117,7 +117,7 @@ def test_what_needs_a_language_model_says_so_before_anything_runs(
     ("change", "message"),
     [
         ({"path": "raw/none.parquet"}, "models.theirs.embeddings.path: 'raw/none.parquet' is not"),
-        ({"path": "raw/vectors.csv"}, "vectors are in a .parquet file"),
+        ({"path": "raw/vectors.csv"}, "allowed is a .parquet file"),
     ],
 )
 def test_a_mistake_in_the_configuration_is_told_before_anything_runs(

@@ -46,7 +46,7 @@ datasets.mine = {"path": "x.csv"}
     datasets.mine.kind: missing; known are: jigsaw, newsgroups, synthetic, table
 selectors.mine = {"kind": "best"}
     selectors.mine.kind: 'best' is not allowed; known are: anti_mamushi, auto, coreset,
-    cos_mu2, kcenter, l2_norm, lexical,
+    cos_mu2,
 selectors.anti_mamushi = {"of": "token_random"}
     selectors.anti_mamushi.of: 'token_random' ranks tokens; name a selector of texts
 selectors.mamushi = {"folds": 1}
@@ -79,6 +79,8 @@ grid.selectors = ["random", "oracle"]
     density ratio, which synthetic data has
 selectors.anti_mamushi = {"of": "oracle"}
     studies.reverse.selectors[2]: 'anti_mamushi' is not allowed with the dataset 'newsgroups'
+datasets.jigsaw.path = "raw/{jigsaw}"
+    datasets.jigsaw.path: 'raw/{jigsaw}' is not allowed; what stands in braces is a wildcard
 datasets.jigsaw.path = "/no/such/folder"
     datasets.jigsaw.path: '/no/such/folder' is not allowed; no such folder; it names a folder
     with train.csv, test.csv, test_labels.csv (each plain or as .zip)

@@ -27,8 +27,6 @@ from mamushi.io.model_files import is_gguf, source_mistake
 from mamushi.registry import plugin, plugins
 from mamushi.rooms import additions
 
-BRACE = re.compile("[{}]")
-NO_BRACE = "Snakemake takes what stands in braces for a wildcard; give it a path without"
 RESERVED = ("retraining", "retrained", "base", "contaminated", "beta0", "gold")
 """What tables call models that no unlearner made."""
 
@@ -145,18 +143,21 @@ def _check_ranked(full: Config) -> Iterator[str]:
 
 
 def _check_files(full: Config) -> Iterator[str]:
-    """Check that every dataset that is used has its files, where a path is given."""
+    """Check that what is used has its files, where a path is given."""
     for name in datasets_used(full):
         for raw in raw_paths(full["datasets"][name]):
-            if BRACE.search(raw.value):
-                yield not_allowed(f"datasets.{name}.{raw.key}", raw.value, NO_BRACE)
-            elif raw.missing:
+            if raw.missing:
                 yield not_allowed(f"datasets.{name}.{raw.key}", raw.value, raw.missing)
-    for name, path in full["unlearning"]["lists"].items():
+    vectors = {
+        f"models.{name}.embeddings.path": full["models"][name]["embeddings"]["path"]
+        for name in models_used(full)
+        if "embeddings" in full["models"][name]
+    }
+    lists = full["unlearning"]["lists"].items()
+    for at, path in {**vectors, **{f"unlearning.lists.{n}": p for n, p in lists}}.items():
         # A list that the workflow writes itself may not be there yet.
-        ours = path is not None and path.startswith("results/")
-        if path is not None and not ours and not Path(path).is_file():
-            yield not_allowed(f"unlearning.lists.{name}", path, "no such file")
+        if path is not None and not path.startswith("results/") and not Path(path).is_file():
+            yield not_allowed(at, path, "no such file")
 
 
 def not_allowed(at: str, value: object, why: str) -> str:
@@ -168,39 +169,28 @@ def not_allowed(at: str, value: object, why: str) -> str:
 # Models ---------------------------------------------------------------------------------------
 
 
-def _check_models(full: Config) -> Iterator[str]:
-    for name in models_used(full):
-        model, at = full["models"][name], f"models.{name}"
-        if "embeddings" in model:
-            path = model["embeddings"]["path"]
-            if path is not None and Path(path).suffix.lower() not in (".parquet", ".pq"):
-                yield not_allowed(f"{at}.embeddings.path", path, "vectors are in a .parquet file")
-            elif path is not None and not Path(path).is_file():
-                yield not_allowed(f"{at}.embeddings.path", path, "no such file")
-        elif "source" in model and model["source"] is not None:
-            yield from _check_source(at, model)
-
-
-def _check_source(at: str, model: Config) -> Iterator[str]:
+def _check_sources(full: Config) -> Iterator[str]:
     """Check that a source is a GGUF file or a folder that is there, or a hub's id with a pinned
     revision."""
-    source = model["source"]
-    if BRACE.search(source):
-        yield not_allowed(f"{at}.source", source, NO_BRACE)
-    elif problem := source_mistake(source):
-        yield not_allowed(f"{at}.source", source, problem)
-    elif is_gguf(model) or Path(source).is_dir():
-        return
-    elif not re.fullmatch(r"[\w.-]+/[\w.-]+", source) or source[0] in ".~":
-        yield (
-            f"{at}.source: {source!r} is no folder; give a model's folder, a .gguf file or its id "
-            "on the hub"
-        )
-    elif model["revision"] is None:
-        yield (
-            f"{at}.revision: null is not allowed, since {source!r} is no folder here; pin a hub "
-            "model to a commit of 40 hexadecimal digits"
-        )
+    for name in models_used(full):
+        model, at = full["models"][name], f"models.{name}"
+        source = model.get("source")
+        if source is None:
+            continue
+        if problem := source_mistake(source):
+            yield not_allowed(f"{at}.source", source, problem)
+        elif is_gguf(model) or Path(source).is_dir():
+            continue
+        elif not re.fullmatch(r"[\w.-]+/[\w.-]+", source) or source[0] in ".~":
+            yield (
+                f"{at}.source: {source!r} is no folder; give a model's folder, a .gguf file or its "
+                "id on the hub"
+            )
+        elif model["revision"] is None:
+            yield (
+                f"{at}.revision: null is not allowed, since {source!r} is no folder here; pin a "
+                "hub model to a commit of 40 hexadecimal digits"
+            )
 
 
 def _check_lengths(full: Config) -> Iterator[str]:
@@ -220,93 +210,68 @@ def _check_lengths(full: Config) -> Iterator[str]:
 # Selectors ------------------------------------------------------------------------------------
 
 
-def _check_derived(full: Config) -> Iterator[str]:
-    """Check that a selector that derives from another ends at one that stands alone, and one that
-    needs the truth is asked for where a dataset knows it."""
-    needy = set()
-    for name in full["selectors"]:
-        links = chain(full, name)
+def _check_selectors(full: Config) -> Iterator[str]:
+    """Check that a selector that derives from another ends at one that stands alone, that the
+    ratio's scores both domains, and that each reads what there is at depths that are pooled."""
+    pooled = full["embedding"]["depths"]
+    for name, definition in full["selectors"].items():
+        links, key = chain(full, name), kind_of(full, name).depths
         if len(set(links)) < len(links):
             yield f"selectors.{name}: derives from itself ({' from '.join(links)})"
-        if any(kind_of(full, link).needs_truth for link in links):
-            needy.add(name)
-    knowing = [name for name, loader in plugins("dataset").items() if loader.knows_truth]
-    for where, axes in comparisons(full):
-        pairs = [(f"{where}.selectors[{n}]", name) for n, name in enumerate(axes["selectors"])]
-        if where not in axes_sections():
-            pairs.append(("removal.ratio", full["removal"]["ratio"]))
-        for at, name in pairs:
-            for dataset in axes["datasets"] if name in needy else ():
-                # What others take over from the grid is told of there.
-                in_grid = where != "grid" and name in full["grid"]["selectors"]
-                if in_grid and dataset in full["grid"]["datasets"]:
-                    continue
-                if full["datasets"][dataset]["kind"] not in knowing:
-                    yield (
-                        f"{at}: {name!r} is not allowed with the dataset {dataset!r}; it needs the "
-                        f"true density ratio, which {' or '.join(knowing)} data has"
-                    )
-
-
-def _check_ratio(full: Config) -> Iterator[str]:
-    """Check that the selector whose scores estimate the log-density ratio scores both domains."""
-    ratio = full["removal"]["ratio"]
-    if not scores_both(full, ratio):
-        yield (
-            f"removal.ratio: {ratio!r} is not allowed, since it gives retain texts no score and so "
-            "estimates no density ratio; choose a selector that does, such as mamushi"
-        )
-
-
-def _check_tokens(full: Config) -> Iterator[str]:
-    """Check that tokens are ranked for retraining alone, and where there is a tokenizer."""
-    for where, axes in comparisons(full):
-        for place, name in enumerate(axes["selectors"]):
-            if not of_tokens(full, name):
-                continue
-            at = f"{where}.selectors[{place}]: {name!r}"
-            if where in axes_sections():
-                yield f"{at} is not allowed, since it ranks tokens and lists no text"
-            for model in axes["models"]:
-                if "embeddings" in full["models"][model]:
-                    yield (
-                        f"{at} ranks tokens, and models.{model} has embeddings made elsewhere and "
-                        "no tokenizer; leave one of them out"
-                    )
-
-
-def _check_depths(full: Config) -> Iterator[str]:
-    """Check that no selector reads a layer that is not pooled, nor the layers of what has none."""
-    pooled = full["embedding"]["depths"]
-    keys = {name: kind_of(full, name).depths for name in full["selectors"]}
-    for name, key in keys.items():
-        for depth in full["selectors"][name][key] if key else ():
+        for depth in definition[key] if key else ():
             if depth not in (*pooled, 1):
                 depths = ", ".join(f"{layer:g}" for layer in pooled)
                 yield (
                     f"selectors.{name}.{key}: {depth:g} is not among embedding.depths ({depths}); "
                     "1 is the embedding itself"
                 )
+    ratio = full["removal"]["ratio"]
+    if not scores_both(full, ratio):
+        yield (
+            f"removal.ratio: {ratio!r} is not allowed, since it gives retain texts no score and so "
+            "estimates no density ratio; choose a selector that does, such as mamushi"
+        )
     for where, axes in comparisons(full):
-        if where in axes_sections():
-            continue
-        selectors = [*axes["selectors"], full["removal"]["ratio"]]
-        links = dict.fromkeys(link for name in selectors for link in chain(full, name))
-        vectors = [name for name in axes["models"] if "embeddings" in full["models"][name]]
-        for link in links if vectors else ():
-            if reads_layers(full, link):
+        for place, name in enumerate(axes["selectors"]):
+            yield from _check_asked(full, where, f"{where}.selectors[{place}]", name, axes)
+        if where not in axes_sections():
+            yield from _check_asked(full, where, "removal.ratio", ratio, axes)
+
+
+def _check_asked(full: Config, where: str, at: str, name: str, axes: Config) -> Iterator[str]:
+    """Check that a selector has what it reads of the datasets and models that it is asked for with:
+    tokens, which only retraining leaves out; layers of a model; the truth."""
+    in_section, links = where in axes_sections(), chain(full, name)
+    vectors = [model for model in axes["models"] if "embeddings" in full["models"][model]]
+    if of_tokens(full, name) and in_section:
+        yield f"{at}: {name!r} is not allowed, since it ranks tokens and lists no text"
+    if of_tokens(full, name) and vectors:
+        yield (
+            f"{at}: {name!r} ranks tokens, and models.{vectors[0]} has embeddings made elsewhere "
+            "and no tokenizer; leave one of them out"
+        )
+    for link in links if vectors and not in_section else ():
+        if reads_layers(full, link):
+            key = kind_of(full, link).depths
+            yield (
+                f"selectors.{link}.{key}: reads layers of a language model, and {where}.models has "
+                f"{vectors[0]!r}, of which there are embeddings alone; write {key}: [1]"
+            )
+    if any(kind_of(full, link).needs_truth for link in links):
+        knowing = [name for name, loader in plugins("dataset").items() if loader.knows_truth]
+        # What others take over from the grid is told of there.
+        in_grid = full["grid"] if where != "grid" and name in full["grid"]["selectors"] else {}
+        for dataset in axes["datasets"]:
+            is_told = dataset in in_grid.get("datasets", ())
+            if not is_told and full["datasets"][dataset]["kind"] not in knowing:
                 yield (
-                    f"selectors.{link}.{keys[link]}: reads layers of a language model, and "
-                    f"{where}.models has {vectors[0]!r}, of which there are embeddings alone; "
-                    f"write {keys[link]}: [1]"
+                    f"{at}: {name!r} is not allowed with the dataset {dataset!r}; it needs the "
+                    f"true density ratio, which {' or '.join(knowing)} data has"
                 )
 
 
 def checks(full: Config) -> Iterator[str]:
     """Yield a line for each mistake of a configuration in which all names are defined."""
-    for check in (
-        *(_check_ranked, _check_models, _check_lengths, _check_derived),
-        *(_check_depths, _check_ratio, _check_tokens, _check_files),
-        *additions("config_checks"),
-    ):
+    ours = (_check_ranked, _check_sources, _check_lengths, _check_selectors, _check_files)
+    for check in (*ours, *additions("config_checks")):
         yield from check(full)

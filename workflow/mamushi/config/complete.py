@@ -7,12 +7,12 @@ each, before anything runs. Nothing heavy is imported, since this runs whenever 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
 from mamushi.config import models, sections
-from mamushi.config.checks import check_names, checks
+from mamushi.config.checks import check_names, checks, comparisons
 from mamushi.config.kinds import Section, as_plain
 from mamushi.config.reading import ConfigError, read_section
 from mamushi.config.selectors import base_selectors, of_texts
@@ -40,6 +40,8 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
             if isinstance(definition, dict):
                 entries[name] = _read_definition(kind, name, definition, shared, mistakes)
     _refuse(mistakes)
+    studies = full["studies"] or {}
+    full["studies"] = {name: axes for name, axes in studies.items() if axes is not None}
     if full["removal"]["ratio"] is None:
         full["removal"]["ratio"] = default_ratio(full)
     _add_plugins(full, shared)
@@ -120,7 +122,7 @@ def _add_plugins(full: dict[str, Any], shared: Mapping[str, Any]) -> None:
     that another selector derives from."""
     for kind in ("selector", "unlearner"):
         definitions = full[f"{kind}s"]
-        names = [name for axes in _comparisons(full) for name in axes.get(f"{kind}s") or ()]
+        names = [name for _, axes in comparisons(full) for name in axes.get(f"{kind}s") or ()]
         if kind == "selector":
             names += [full["removal"]["ratio"], *definitions]
         for name in names:
@@ -131,20 +133,12 @@ def _add_plugins(full: dict[str, Any], shared: Mapping[str, Any]) -> None:
                 names += [base for base in bases if base not in names]
 
 
-def _comparisons(full: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    yield full["grid"]
-    yield from filter(None, (full["studies"] or {}).values())
-    yield from (full[name] for name in sections.axes_sections())
-
-
 def _fill_axes(full: dict[str, Any]) -> None:
     """Take what studies and sections with lists of their own leave out from the grid."""
-    studies = full["studies"] or {}
-    full["studies"] = {name: axes for name, axes in studies.items() if axes is not None}
     unlearning, grid = full["unlearning"], full["grid"]
     _lay_under(unlearning, of_texts(full, grid))
     _lay_under(full["probe"], unlearning | {"seeds": unlearning["seeds"][:1]})
-    for axes in _comparisons(full):
+    for _, axes in comparisons(full):
         _lay_under(axes, grid)
     if unlearning["max_length"] is None:
         unlearning["max_length"] = full["tokens"]["max_length"]

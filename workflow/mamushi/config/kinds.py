@@ -68,14 +68,17 @@ def resolve_path(path: Any) -> Any:
     """Return ``path`` with ``~`` and environment variables resolved; None if one is not set.
 
     Spelled in one way (no double or trailing slashes), since another spelling would look like
-    another file.
+    another file. Raises ``ValueError`` for braces, which Snakemake takes for a wildcard.
     """
     if not isinstance(path, str) or unless_null(path) is None:
         return unless_null(path)
     variables = re.findall(r"\$(?:\{(\w+)\}|(\w+))", path)
     if any(not os.environ.get(braced or bare) for braced, bare in variables):
         return None
-    return os.path.normpath(os.path.expanduser(os.path.expandvars(path)))
+    resolved = os.path.normpath(os.path.expanduser(os.path.expandvars(path)))
+    if "{" in resolved or "}" in resolved:
+        raise ValueError("what stands in braces is a wildcard to Snakemake; give another path")
+    return resolved
 
 
 NAMED = "a name of letters, digits, '.', '_' and '-' that starts with a letter or a digit"

@@ -150,7 +150,10 @@ class VectorColumns(Section):
 class Vectors(VectorColumns):
     """A vector for each text of the inference section, under its id."""
 
-    path: PlaceOrNull  #: A Parquet file.
+    #: A Parquet file.
+    path: Annotated[
+        Annotated[str, matching(r".*\.(parquet|pq)", "a .parquet file")] | None, RESOLVED
+    ]
 
 
 class EmbeddingsModel(Section):
