@@ -70,6 +70,8 @@ class Plugin:
     stops: str | None = None  # the setting with the forget loss at which it stops
     random_labels: bool = False
     saliency: str | None = None  # the setting with the share of weights that stay
+    start_nll: bool = False  # needs the NLL of the forget texts under the start model
+    states: str | None = None  # the setting with the block whose hidden states it needs
 
     # Figures.
     of: str = ""  # cell, grid, evidence or unlearning

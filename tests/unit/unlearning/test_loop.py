@@ -115,15 +115,29 @@ def test_texts_without_a_predicted_token_do_no_harm(kind: str) -> None:
 # --- resumption -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "precision"), [("salun", "fp32"), ("neggrad_plus", "bf16")])
+@pytest.mark.parametrize(
+    ("kind", "precision", "changes"),
+    [
+        ("salun", "fp32", {}),
+        ("neggrad_plus", "bf16", {}),
+        ("npo", "fp32", {}),
+        ("simnpo", "fp32", {"gamma": 10.0}),
+        ("rmu", "bf16", {}),
+        ("rmu", "fp32", {"layer": -2}),
+    ],
+)
 def test_a_resumed_run_is_bit_equal(
-    kind: str, precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str,
+    precision: str,
+    changes: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    undisturbed, whole = run(kind, precision=precision, total=8)
+    undisturbed, whole = run(kind, precision=precision, total=8, **changes)
     computed, state = kill_at(monkeypatch, 6), tmp_path / "state"
     with pytest.raises(Killed):
-        run(kind, precision=precision, total=8, state=state)
-    resumed, again = run(kind, precision=precision, total=8, state=state)
+        run(kind, precision=precision, total=8, state=state, **changes)
+    resumed, again = run(kind, precision=precision, total=8, state=state, **changes)
     assert len(computed) == 6 + 3
     for name in ("step", "loss", "forget_loss", "forget_mean", "gradient_norm"):
         assert again.log[name] == whole.log[name]
@@ -275,3 +289,7 @@ def test_frozen_blocks_run_without_dropout_and_trained_ones_with_it() -> None:
     )
     run("neggrad_plus", found, total=2)
     assert modes == [(False, True)] * 2
+    # The start model, with which RMU compares, has none.
+    modes.clear()
+    run("rmu", found, total=2)
+    assert modes == [(False, False), (False, True)] * 2

@@ -1,6 +1,7 @@
 """Each unlearner against a computation by hand: loss, mask, and steps of the optimizer."""
 
 from itertools import cycle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
+from mamushi.errors import UserError
+from mamushi.lm import training
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.tokens import TokenSet
 from mamushi.registry import load, plugin
@@ -56,17 +59,75 @@ def mean_nll(
     return sum(text_nll(language_model, *pair) for pair in pairs) / tokens
 
 
+def log_likelihoods(
+    language_model: PreTrainedModel, pairs: list[tuple[NDArray[np.int32], NDArray[np.int32]]]
+) -> torch.Tensor:
+    return torch.stack([-text_nll(language_model, *pair) for pair in pairs])
+
+
+def states_of(
+    language_model: PreTrainedModel, tokens: NDArray[np.int32], layer: int
+) -> torch.Tensor:
+    """Hidden states (tokens, width) after a block, without the norm behind the last one."""
+    ids, norm = torch.from_numpy(tokens.astype(np.int64))[None], language_model.model.norm
+    language_model.model.norm = torch.nn.Identity()
+    try:
+        states = language_model(ids, output_hidden_states=True).hidden_states
+    finally:
+        language_model.model.norm = norm
+    # The first are the embeddings.
+    return states[1:][layer][0].double()
+
+
+def rmu_by_hand(
+    language_model: PreTrainedModel,
+    start_model: PreTrainedModel,
+    forget: list[NDArray[np.int32]],
+    retain: list[NDArray[np.int32]],
+    settings: dict[str, float],
+) -> torch.Tensor:
+    """Li et al. (2024), Equations 1 to 3, at the vector of the run's seed."""
+    layer = int(settings["layer"])
+    drawn = np.random.default_rng([SEED, 2]).random(16)
+    control = settings["steering"] * torch.from_numpy(drawn / np.sqrt((drawn**2).sum()))
+    lost, kept = [], []
+    for tokens in forget:
+        away = states_of(language_model, tokens, layer) - control
+        lost.append(sum((row**2).sum() for row in away) / len(tokens))
+    for tokens in retain:
+        away = states_of(language_model, tokens, layer)
+        away = away - states_of(start_model, tokens, layer).detach()
+        kept.append(sum((row**2).sum() for row in away) / len(tokens))
+    return sum(lost) / len(lost) + settings["alpha"] * sum(kept) / len(kept)
+
+
 def loss_by_hand(
     kind: str,
     language_model: PreTrainedModel,
+    start_model: PreTrainedModel,
     forget: list[tuple[NDArray[np.int32], NDArray[np.int32]]],
     retain: list[tuple[NDArray[np.int32], NDArray[np.int32]]],
+    settings: dict[str, float],
 ) -> torch.Tensor:
-    """The formulas of the papers with their default weights."""
+    """The formulas of the papers."""
+    if kind == "rmu":
+        texts = ([tokens for tokens, _ in pairs] for pairs in (forget, retain))
+        return rmu_by_hand(language_model, start_model, *texts, settings)
     kept = mean_nll(language_model, retain)
     if kind == "neggrad_plus":
         return 0.85 * kept - 0.15 * mean_nll(language_model, forget)
-    return 0.1 * mean_nll(language_model, forget) + 0.9 * kept
+    if kind == "salun":
+        return 0.1 * mean_nll(language_model, forget) + 0.9 * kept
+    beta, log_p = settings["beta"], log_likelihoods(language_model, forget)
+    if kind == "npo":
+        ratio = torch.exp(log_p - log_likelihoods(start_model, forget).detach())
+        # Equation 3 of Zhang et al. (2024), in its form without a sigmoid.
+        lost = (2 / beta) * torch.log(1 + ratio**beta).mean()
+    else:
+        lengths = torch.tensor([len(tokens) - 1 for tokens, _ in forget], dtype=torch.float64)
+        odds = torch.exp(beta / lengths * log_p + settings["gamma"])
+        lost = (2 / beta) * torch.log(1 + odds).mean()
+    return lost + settings["retain_weight"] * kept
 
 
 def rows_of(texts: TokenSet, step: int, seed: int) -> list[NDArray[np.int32]]:
@@ -91,7 +152,8 @@ def unlearned_by_hand(
     kind: str, family: str, forget: TokenSet, retain: TokenSet
 ) -> tuple[PreTrainedModel, list[float], list[float]]:
     """The model after the steps, their losses and the norms of their gradients."""
-    found = start(family, layers=2)
+    found, settings = start(family, layers=2), plugin("unlearner", kind).defaults
+    start_model = start(family, layers=2)
     trained = {name: p for name, p in found.named_parameters() if p.requires_grad}
     masks = mask_by_hand(found, forget) if kind == "salun" else {}
     moments = {name: torch.zeros_like(p) for name, p in trained.items()}
@@ -105,7 +167,7 @@ def unlearned_by_hand(
         kept = [(tokens, tokens) for tokens in rows_of(retain, step, retain_seed)]
         lost, kept = ([p for p in pairs if len(p[0]) > 1] for pairs in (lost, kept))
         found.zero_grad()
-        loss = loss_by_hand(kind, found, lost, kept)
+        loss = loss_by_hand(kind, found, start_model, lost, kept, settings)
         loss.backward()
         losses.append(float(loss.detach()))
         gradients = {n: p.grad * masks.get(n, torch.tensor(1.0)) for n, p in trained.items()}
@@ -164,6 +226,129 @@ def test_every_weight_has_its_place(kind: str, changes: dict[str, float], expect
     settings = plugin("unlearner", kind).defaults | changes
     found = load("unlearner", kind).loss(forget, retain, settings)
     assert float(found) == pytest.approx(expected, rel=1e-6)
+
+
+# --- against the published losses, in double precision -----------------------------------------
+
+
+class Seen:
+    """What each step of a run began with, and its gradients."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.weights: list[dict[str, torch.Tensor]] = []
+        self.gradients: list[dict[str, torch.Tensor | None]] = []
+        gradient = training.gradient
+
+        def watched(objective: training.Objective, *further: Any) -> torch.Tensor:
+            self.weights.append(weights(objective.model))
+            losses = gradient(objective, *further)
+            named = objective.model.named_parameters()
+            self.gradients.append({n: p.grad.clone() for n, p in named if p.grad is not None})
+            return losses
+
+        monkeypatch.setattr(training, "gradient", watched)
+
+
+def pairs_of(texts: TokenSet, step: int, seed: int) -> list[Any]:
+    return [(tokens, tokens) for tokens in rows_of(texts, step, seed) if len(tokens) > 1]
+
+
+FORGET, RETAIN = texts_of("forget", 7, 1), texts_of("retain", 6, 2)
+
+
+def seen_in(
+    monkeypatch: pytest.MonkeyPatch, kind: str, **changes: float
+) -> tuple[Seen, list[float]]:
+    """What two steps of a run in double precision begin with, and their losses."""
+    seen = Seen(monkeypatch)
+    _, outcome = run(
+        kind,
+        start(layers=3).double(),
+        FORGET,
+        RETAIN,
+        total=2,
+        training=TRAINING,
+        learning_rate=RATE,
+        micro=3,
+        **changes,
+    )
+    return seen, outcome.log["loss"]
+
+
+def by_hand(seen: Seen, step: int, loss: Any) -> tuple[float, dict[str, torch.Tensor]]:
+    """The value and the gradients of a loss of (model, start model, forget, retain) in a step."""
+    found, start_model = start(layers=3).double(), start(layers=3).double()
+    found.load_state_dict(seen.weights[step])
+    retain_seed = int(np.random.SeedSequence([SEED, 1]).generate_state(1)[0])
+    texts = pairs_of(FORGET, step, SEED), pairs_of(RETAIN, step, retain_seed)
+    value = loss(found, start_model, *texts)
+    value.backward()
+    named = found.named_parameters()
+    return float(value.detach()), {n: p.grad for n, p in named if p.grad is not None}
+
+
+def assert_same_gradients(
+    one: dict[str, torch.Tensor], other: dict[str, torch.Tensor], tolerance: float
+) -> None:
+    assert one.keys() == other.keys()
+    size = max(float(gradient.abs().max()) for gradient in other.values())
+    for name, gradient in other.items():
+        assert float((one[name] - gradient).abs().max()) < tolerance * size, name
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("npo", {}),
+        ("npo", {"beta": 0.7, "retain_weight": 0.4}),
+        ("simnpo", {"gamma": 11.0}),
+        ("simnpo", {"beta": 0.5, "gamma": -1.0, "retain_weight": 0.3}),
+        ("rmu", {}),
+        ("rmu", {"layer": -2, "steering": 20.0, "alpha": 3.0}),
+    ],
+)
+def test_values_and_gradients_are_those_of_the_published_loss(
+    kind: str, changes: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the second step, when the model is no longer the one at the start."""
+    seen, losses = seen_in(monkeypatch, kind, **changes)
+    settings = plugin("unlearner", kind).defaults | changes
+    for step in range(2):
+        value, expected = by_hand(
+            seen, step, lambda *given: loss_by_hand(kind, *given, settings=settings)
+        )
+        assert losses[step] == pytest.approx(value, rel=1e-6)
+        assert_same_gradients(seen.gradients[step], expected, 1e-6)
+    # Blocks behind the states have no gradient.
+    of_last = [name for name in seen.gradients[1] if name.startswith("model.layers.2.")]
+    assert bool(of_last) == (changes.get("layer") != -2)
+
+
+def test_towards_beta_0_npo_is_gradient_ascent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ascent on the log-likelihood of a text; the distance from it shrinks with beta."""
+    away = {}
+    for beta in (1e-2, 1e-4):
+        with monkeypatch.context() as patch:
+            seen, _ = seen_in(patch, "npo", beta=beta, retain_weight=0.0)
+        _, ascent = by_hand(seen, 1, lambda m, _, lost, kept: log_likelihoods(m, lost).mean())
+        size = sum(float((g**2).sum()) for g in ascent.values()) ** 0.5
+        gaps = (seen.gradients[1][name] - g for name, g in ascent.items())
+        away[beta] = sum(float((gap**2).sum()) for gap in gaps) ** 0.5 / size
+    assert away[1e-4] < 1e-3
+    assert away[1e-2] > 30 * away[1e-4]
+
+
+@pytest.mark.parametrize("layer", [0, -3, 3, -4])
+def test_states_are_those_of_a_block_that_is_trained(layer: int) -> None:
+    with pytest.raises(UserError, match=f"unlearners.rmu.layer: there is no trained block {layer}"):
+        run("rmu", layer=layer)
+
+
+def test_blocks_behind_the_states_stay_bit_equal() -> None:
+    found, _ = run("rmu", layer=-2, training={"weight_decay": 0.5})
+    before = weights(start())
+    changed = {name for name, value in weights(found).items() if not value.equal(before[name])}
+    assert changed and all(name.startswith("model.layers.1.") for name in changed)
 
 
 # --- masks ------------------------------------------------------------------------------------

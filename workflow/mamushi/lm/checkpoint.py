@@ -53,7 +53,10 @@ class Writer:
             return
         tensors: dict[str, torch.Tensor] = {"random": torch.get_rng_state()}
         for name, parameter in trained.items():
-            moments = {f"{m}.{name}": optimizer.state[parameter][m] for m in MOMENTS}
+            # What no gradient has reached has none.
+            state = optimizer.state[parameter]
+            state = state or dict.fromkeys(MOMENTS, torch.zeros_like(parameter))
+            moments = {f"{m}.{name}": state[m] for m in MOMENTS}
             for key, value in {f"parameter.{name}": parameter.detach(), **moments}.items():
                 # One at a time: no GPU holds all of them.
                 whole = sharding.full_tensor(value)

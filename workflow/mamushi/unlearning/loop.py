@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,13 +19,14 @@ from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.lm.attention import supports, to_device
-from mamushi.lm.batches import collate, examples_of_step, steps
+from mamushi.lm.batches import Batch, collate, examples_of_step, steps
 from mamushi.lm.parameters import decoder_blocks
+from mamushi.lm.perplexity import text_nll
 from mamushi.lm.sharding import all_gather, local
 from mamushi.lm.tokens import TokenSet
 from mamushi.lm.training import Descent, Objective, Step, micro_batches, train
 from mamushi.registry import load
-from mamushi.unlearning.objective import Nll, TextLoss, random_labels
+from mamushi.unlearning.objective import Nll, States, TextLoss, TextStates, random_labels
 from mamushi.unlearning.saliency import gradients, largest
 from mamushi.unlearning.trunk import Trunk, starting_from
 
@@ -53,6 +55,8 @@ class _Text(NamedTuple):
     forget: bool
     tokens: NDArray[np.int32]
     labels: NDArray[np.int32]
+    start_nll: float | None = None
+    """Under the start model; of forget texts, where the unlearner needs it."""
 
 
 def steps_of(selected: int, whole: int, training: Mapping[str, Any]) -> int:
@@ -101,10 +105,7 @@ def unlearn(
     with starting_from(trunk, model):
         arguments = (model, forget, retain, unlearner, execution, seed, accelerator)
         run = _Run(*arguments, special, vocabulary)
-        # Frozen blocks run without dropout, as they do where a trunk stands for them.
-        model.eval()
-        for block in decoder_blocks(model)[1]:
-            block.train(any(p.requires_grad for p in block.parameters()))
+        _drop_out_where_trained(model)
         log = train(
             run.objective(),
             descent,
@@ -117,6 +118,13 @@ def unlearn(
     columns = log.columns
     columns["forget_mean"] = [run.mean(columns, s + 1) for s in range(len(log))]
     return Outcome(columns, run.stopped_at, run.masked)
+
+
+def _drop_out_where_trained(model: PreTrainedModel) -> None:
+    # Frozen blocks run without dropout, as they do where a trunk stands for them.
+    model.eval()
+    for block in decoder_blocks(model)[1]:
+        block.train(any(p.requires_grad for p in block.parameters()))
 
 
 @dataclass
@@ -159,6 +167,13 @@ class _Run:
         self.held: list[tuple[nn.Parameter, Tensor, Tensor]] = []
         if (key := getattr(self.method, "SALIENCY", None)) is not None:
             self._hold(float(self.settings[key]))
+        self.start_nll: NDArray[np.float64] | None = None
+        if getattr(self.method, "START_NLL", False):
+            tokens = int(self.execution["batch_tokens"])
+            self.start_nll = text_nll(self.model, self.forget, tokens, self.accelerator).nll
+        self.states: TextStates | None = None
+        if (key := getattr(self.method, "STATES", None)) is not None:
+            self._look_into(int(self.settings[key]), f"unlearners.{self.name}.{key}")
 
     def _hold(self, sparsity: float) -> None:
         """Keep of each trained tensor a mask of the weights that must stay as they are, and a copy
@@ -172,10 +187,49 @@ class _Run:
         masked = sum(int(mask.sum()) for _, mask, _ in self.held)
         self.masked = int(all_gather(np.array([masked]), self.accelerator).sum())
 
+    def _look_into(self, layer: int, where: str) -> None:
+        """Read the hidden states after block ``layer``; keep a copy of what is trained, and draw a
+        direction. Raises ``UserError`` for a block that training does not reach."""
+        blocks = list(decoder_blocks(self.model)[1])
+        reached = blocks[: layer % len(blocks) + 1] if -len(blocks) <= layer < len(blocks) else []
+        if not any(p.requires_grad for block in reached for p in block.parameters()):
+            raise UserError(
+                f"there is no trained block {layer} in a model of {len(blocks)}",
+                where=where,
+                do="name one of the last unlearning.trained_blocks; -1 is the last",
+            )
+        self.states = TextStates(self.model, layer)
+        trained = [p for p in self.model.parameters() if p.requires_grad]
+        self.start_weights = [(p, local(p.detach()).clone()) for p in trained]
+        rng = np.random.default_rng([self.seed, 2])
+        drawn = rng.random(self.model.config.get_text_config(decoder=True).hidden_size)
+        unit = torch.from_numpy(drawn / np.linalg.norm(drawn))
+        self.direction = unit.float().to(self.accelerator.device)
+
+    @contextmanager
+    def _back_at_start(self) -> Iterator[None]:
+        """Within the block the model is the one that training started from, without dropout."""
+        self._exchange()
+        self.model.eval()
+        try:
+            yield
+        finally:
+            self._exchange()
+            _drop_out_where_trained(self.model)
+
+    @torch.no_grad()
+    def _exchange(self) -> None:
+        # In place: a model that is sharded is gathered from these tensors.
+        for parameter, copy in self.start_weights:
+            shard = local(parameter.detach())
+            present = shard.clone()
+            shard.copy_(copy)
+            copy.copy_(present)
+
     def objective(self) -> Objective:
         return Objective(
             self.model,
-            TextLoss(self.model),
+            self.states or TextLoss(self.model),
             self.name,
             f"lower unlearners.{self.name}.learning_rate, or set training.precision to fp32",
             self.step,
@@ -224,11 +278,25 @@ class _Run:
         # Predicted tokens and texts of forget, then of retain.
         whole = [(sum(micro), len(micro)) for micro in lengths]
         parts = micro_batches(texts, self.size, self.accelerator)
+        starts = self._start_states(parts)
         return Step(
-            [partial(self._losses, part, whole) for part in parts],
+            [partial(self._losses, *pair, whole) for pair in zip(parts, starts, strict=True)],
             whole[0][0] + whole[1][0],
             (number + 1) * self.batch / len(self.forget),
         )
+
+    def _start_states(self, parts: Sequence[Sequence[_Text]]) -> list[Tensor | None]:
+        """Return the hidden states of each part under the start model, None where the unlearner
+        looks at none. In the batches of the step, so that at its start nothing is away from it."""
+        if self.states is None:
+            return [None] * len(parts)
+        states: list[Tensor | None] = []
+        with self._back_at_start():
+            for part in parts:
+                # With gradients, since without them attention may round otherwise.
+                with self.accelerator.autocast():
+                    states.append(self.states.states(self._batch(part)).detach())
+        return states
 
     def texts_of(self, number: int) -> list[_Text]:
         """Return the texts of step ``number`` that have a token to predict, forget texts first."""
@@ -242,24 +310,53 @@ class _Run:
                 # micro-batches nor processes nor a restart change them.
                 where = [self.seed, number, place]
                 labels = random_labels(tokens, self.labels, self.special, where)
-            texts.append(_Text(str(forget.ids[row]), True, tokens, labels))
+            start = None if self.start_nll is None else float(self.start_nll[row])
+            texts.append(_Text(str(forget.ids[row]), True, tokens, labels, start))
         rows = examples_of_step(number, len(retain), self.retain_batch, self.retain_seed)
         texts += [_Text(str(retain.ids[row]), False, retain[row], retain[row]) for row in rows]
         return [text for text in texts if len(text.tokens) > 1]
 
-    def _losses(
-        self, part: Sequence[_Text], whole: Sequence[tuple[int, int]], module: nn.Module
-    ) -> list[Tensor]:
-        """Compute the losses by one forward pass over texts of both domains."""
-        device = self.accelerator.device
+    def _batch(self, part: Sequence[_Text]) -> Batch:
         # A process without a text runs the model all the same, on one that does not count.
         read = part or [_Text(str(self.forget.ids[0]), True, self.forget[0], self.forget[0])]
         tokens, labels = [text.tokens for text in read], [text.labels for text in read]
-        ids = [text.id for text in read]
-        batch = collate(tokens, device, shared=self.shared, ids=ids, labels=labels)
-        sums = module(batch)[: len(part)]
+        ids, device = [text.id for text in read], self.accelerator.device
+        return collate(tokens, device, shared=self.shared, ids=ids, labels=labels)
+
+    def _losses(
+        self,
+        part: Sequence[_Text],
+        start: Tensor | None,
+        whole: Sequence[tuple[int, int]],
+        module: nn.Module,
+    ) -> list[Tensor]:
+        """Compute the losses by one forward pass over texts of both domains."""
+        device = self.accelerator.device
+        batch = self._batch(part)
+        read = module(batch)
+        sums = (read if start is None else read[0])[: len(part)]
         counts = to_device((batch.lengths[: len(part)] - 1).astype(np.float32), device)
         first = sum(text.forget for text in part)
-        forget = Nll(sums[:first], counts[:first], *whole[0])
-        retain = Nll(sums[first:], counts[first:], *whole[1])
+        start_sums = None
+        if self.start_nll is not None:
+            values = [text.start_nll for text in part[:first]]
+            start_sums = to_device(np.array(values, dtype=np.float64), device).to(sums.dtype)
+        states: Sequence[States | None] = (None, None)
+        if start is not None:
+            states = self._by_domain(read[1], start, batch.lengths[: len(part)], first)
+        forget = Nll(sums[:first], counts[:first], *whole[0], start_sums, states[0])
+        retain = Nll(sums[first:], counts[first:], *whole[1], None, states[1])
         return [self.method.loss(forget, retain, self.settings), forget.mean(), retain.mean()]
+
+    def _by_domain(
+        self, now: Tensor, start: Tensor, lengths: NDArray[np.int64], first: int
+    ) -> list[States]:
+        """Return the states of the ``first`` texts, those to forget, and of the others."""
+        domains, end = [], 0
+        for of_domain in (lengths[:first], lengths[first:]):
+            begin, end = end, end + int(of_domain.sum())
+            texts = to_device(np.repeat(np.arange(len(of_domain)), of_domain), now.device)
+            counts = to_device(of_domain.astype(np.float32), now.device)
+            both = now[begin:end], start[begin:end]
+            domains.append(States(*both, texts, counts, self.direction))
+        return domains
