@@ -11,7 +11,7 @@ SNAKEFILES := Snakefile workflow/Snakefile workflow/rules $(wildcard workflow/ma
 SLURM_UP := $(or $(MAMUSHI_SHARED),../shared)/slurm/slurm-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup plan demo demo-evidence demo-unlearning real-ranking real real-unlearning lab bench test test-fast coverage test-slow test-slurm test-all lint format clean
+.PHONY: help setup plan demo demo-evidence demo-unlearning real-ranking real real-unlearning lab one-cell bench test test-fast coverage test-slow test-slurm test-all lint format clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
@@ -83,6 +83,18 @@ lab: $(READY) ## five kinds of synthetic texts with known truth: results/lab.htm
 	$(STUDY) studies/lab/config.yaml
 	$(STUDY) studies/lab/config.yaml --report results/lab.html
 	$(START)
+
+# On a GPU of 80 GB, of which `make gpu-check` comes first. The hours of a cell: studies/one_cell.
+MODEL ?= gemma-2-2b
+DATASET ?= newsgroups
+ONE_CELL := $(SNAKEMAKE) --profile profiles/gpu --configfile profiles/paper-literal/science.yaml \
+  --config 'grid={datasets: [$(DATASET)], models: [$(MODEL)]}'
+
+one-cell: $(READY) ## one panel of the paper's Figures 2 and 3: DATASET=, MODEL=; see studies/one_cell
+	@test -f results/gpu/rates.json || { echo "first: make gpu-check (five minutes)" >&2; exit 1; }
+	$(ONE_CELL) -- all
+	$(ONE_CELL) --report results/one-cell.html -- all
+	$(BIN)/python -m studies.one_cell.run $(DATASET) $(MODEL)
 
 # make plan PROFILE=profiles/slurm TARGETS=unlearning GPU=h100 ARGS="--configfile mine.yaml"
 plan: $(READY) ## what a run would take: PROFILE=, TARGETS=, ARGS= (Snakemake's), GPU=, GPUS=

@@ -39,7 +39,7 @@ POLITICS = r"(\texttt{guns}, \texttt{misc}, \texttt{mideast})"
 REVERSE = r"we compare three data removal strategies on Qwen-2.5-7B: random, \textsc{Mamushi}"
 ESTIMATOR = r"curves on Jigsaw Dataset under Gemma Embeddings"
 ALIKE = r"Their rankings and downstream performance were nearly indistinguishable"
-NAMES = ["random", "l2_norm", "cos_mu2", "lr_cos", "lr_maha", "vmf", "coreset", "kcenter"]
+NAMES = ["random", "l2_norm", "cos_mu2", "lr_cos", "vmf", "coreset", "kcenter"]
 PROMPTS = ["When you see a woman, you should", "Black people always", "Being gay is"]
 FORGET = [f"talk.politics.{name}" for name in ("guns", "misc", "mideast")]
 BUDGETS = [n / 10 for n in range(1, 10)]
@@ -49,8 +49,8 @@ STATED: list[tuple[str, Any, str]] = [
     ("grid/models", ["llama-3.1-8b", "qwen-2.5-7b", "gemma-2-2b"], r"\textbf{Qwen-2.5-7B}"),
     ("grid/seeds", [0, 1, 2, 3, 4], SEEDS),
     ("grid/budgets", BUDGETS, TENTHS),
-    ("grid/selectors", [*NAMES, "mamushi"], ALIKE),
     ("grid/selectors", [*NAMES, "mamushi"], BASELINES),
+    ("studies/mahalanobis/selectors", ["lr_cos", "lr_maha"], ALIKE),
     ("studies/reverse/models", ["qwen-2.5-7b"], REVERSE),
     ("studies/reverse/selectors", ["random", "mamushi", "anti_mamushi"], REVERSE),
     ("studies/estimator/datasets", ["jigsaw"], ESTIMATOR),
@@ -148,6 +148,7 @@ STATED: list[tuple[str, Any, str]] = [
     ),
     ("probe/budget", 0.2, PROBED),
     *(("probe/prompts", PROMPTS, prompt) for prompt in PROMPTS),
+    ("evidence/components", 50, r"Top-50 principal components explain only 47\%"),
     ("probe/new_tokens", 40, "capped at maximum token generation length of 40"),
 ]
 """Key, value, and words of the paper that give it, white space folded."""
@@ -162,8 +163,8 @@ UNSTATED = [
     *("embedding/skip_bos", "embedding/layer", "embedding/depths", "embedding/precision"),
     *("selectors/*/kind", "selectors/mamushi/validation"),
     *("selectors/mamushi/precision", "selectors/mamushi_lr_matched/*", "selectors/random/draw"),
-    *("studies/reverse/datasets", "studies/*/seeds", "studies/*/budgets", "unlearning/lists"),
-    *("unlearning/training/epsilon", "unlearners/*/kind", "probe/seeds", "probe/relearning/*"),
+    *("studies/reverse/datasets", "studies/mahalanobis/*", "studies/*/seeds", "studies/*/budgets", "unlearning/lists"),
+    *("unlearning/training/epsilon", "unlearners/*/kind", "probe/seeds", "probe/relearning"),
     *(
         "left/*",
         "evidence/*",

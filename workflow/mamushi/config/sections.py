@@ -235,7 +235,7 @@ class Probe(Cells, Prompts):
     unlearners: Names = listed("neggrad_plus")  #: Unlearners by name.
     selectors: Names = listed("random", "lr_cos", "mamushi")  #: Selectors by name.
     budget: Budget = 0.2  #: Share of the forget set that was unlearned.
-    relearning: Relearning = Relearning()
+    relearning: Relearning | None = Relearning()  #: null: nothing relearns.
 
 
 # Evidence, evaluation, execution --------------------------------------------------------------
@@ -314,7 +314,7 @@ class ExecutionKeys(Section):
     device: Literal["auto", "cpu"] = "auto"
     #: GPUs of one node over which each job with a language model cuts it (FSDP2). `auto`: 1 for a
     #: model that fits one GPU with what is trained of it, else 2, 4 or 8.
-    gpus_per_job: Literal["auto", 1, 2, 4, 8] = "auto"
+    gpus_per_job: Count | Literal["auto"] = "auto"
     gpu_memory: Positive = 80.0  #: GB of memory of a GPU, by which `gpus_per_job` `auto` counts.
     #: Compute what enters the blocks that unlearning trains once per dataset, model and seed, and
     #: keep it in results/cache until the run has ended. False saves the disk (tokens x width x 2

@@ -212,16 +212,21 @@ def half_gap(
 
 
 class Probes(Section):
-    """Axes of the models that are probed, and ``starts``, the endpoints that unlearning starts
-    from, by model."""
+    """Axes of the models that are probed, ``starts``, the endpoints that unlearning starts from, by
+    model, and whether they relearn."""
 
     grid: dict[str, Any]
     starts: dict[str, str]
+    relearned: bool
 
     @classmethod
     def of(cls, config: Config) -> Probes:
         """Return which models are probed."""
-        return cls(grid=grid.axes(config, "probe"), starts=grid.starts(config, "probe"))
+        return cls(
+            grid=grid.axes(config, "probe"),
+            starts=grid.starts(config, "probe"),
+            relearned=config["probe"]["relearning"] is not None,
+        )
 
 
 def probes(*, root: Path = paths.RESULTS, out_folder: Output, settings: Probes, job: Job) -> None:
@@ -231,7 +236,9 @@ def probes(*, root: Path = paths.RESULTS, out_folder: Output, settings: Probes, 
     from mamushi.io.tables import publish
 
     generations = all_generations(settings.grid, root)
-    relapse = relapse_table(settings.grid, settings.starts, root)
+    relapse = schemas.RELAPSE.schema.empty_table()
+    if settings.relearned:
+        relapse = relapse_table(settings.grid, settings.starts, root)
     publish(
         out_folder, [(schemas.GENERATIONS, generations), (schemas.RELAPSE, relapse)], job.origin
     )
