@@ -49,6 +49,7 @@ def plain(line: str) -> str:
     return re.sub(r"\d[\d,.]*", "#", line).rstrip()
 
 
+@pytest.mark.slow
 def test_the_transcript_of_the_docs(lab: Path) -> None:
     """`rank` runs twice, the second time what the first has left out, and the next steps that it
     prints work."""

@@ -125,6 +125,7 @@ def test_an_unsure_text_widens_on_both_sides_and_moves_nothing() -> None:
     assert unsure["recall"].low < sure["recall"].low - 0.05
 
 
+@pytest.mark.slow
 def test_the_intervals_hold_where_little_is_there_and_the_ranks_are_bad() -> None:
     """A share of 1%, of which a list of as many has half and the others lie anywhere."""
     of_domain = np.zeros(10_000, dtype=bool)

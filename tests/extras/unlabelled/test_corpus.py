@@ -102,6 +102,7 @@ def test_a_table_ranks_the_corpus_and_nothing_else(tmp_path: Path) -> None:
     assert read.order.tolist() == asked.order.tolist() != corpus.order.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("certain", [0, 20])
 @pytest.mark.parametrize("wanted", [0, 300])
 def test_precision_and_recall_hold_what_a_list_holds(certain: int, wanted: int) -> None:

@@ -70,6 +70,7 @@ def test_the_same_pass_whatever_the_blocks(monkeypatch: pytest.MonkeyPatch) -> N
     assert {7, 8} <= {*found[0][0]}
 
 
+@pytest.mark.slow
 def test_the_share_of_the_domain_that_passes_is_bounded_by_examples_that_no_fit_has_seen() -> None:
     held, apart = [], []
     for _ in range(40):

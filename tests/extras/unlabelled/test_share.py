@@ -47,6 +47,7 @@ def test_the_upper_bound_holds_and_is_of_use(a: float) -> None:
     assert np.median(found) < a + 0.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("a", [0.01, 0.2])
 def test_with_wanted_texts_both_ends_hold(a: float) -> None:
     found = [share(*world(seed, a)) for seed in range(200)]

@@ -95,6 +95,7 @@ def run(made: Path, *words: str, **variables: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_two_processes_of_a_command_write_what_one_does(tmp_path: Path) -> None:
     """The model is opened on the meta device and read by rows, with trained tensors laid over it;
     texts are measured by turns, and what was trained is brought together."""
@@ -117,6 +118,7 @@ def test_two_processes_of_a_command_write_what_one_does(tmp_path: Path) -> None:
     assert not list((tmp_path / "two").glob("*.state"))
 
 
+@pytest.mark.slow
 def test_two_processes_embed_and_measure_what_one_does(tmp_path: Path) -> None:
     made = tmp_path / "large"
     made.mkdir()

@@ -33,6 +33,7 @@ def test_a_label_has_no_part_in_its_own_score(monkeypatch: pytest.MonkeyPatch) -
     check_flip("auto", worded(120), monkeypatch, **SMALL)
 
 
+@pytest.mark.slow
 def test_repeats_are_cross_fittings_whose_logits_are_averaged() -> None:
     pool = worded(120)
     settings = {**SMALL, "networks": {**SMALL["networks"], "seeds_averaged": 2}}
@@ -44,6 +45,7 @@ def test_repeats_are_cross_fittings_whose_logits_are_averaged() -> None:
     assert np.array_equal(twice.fold, alone[0].fold)
 
 
+@pytest.mark.slow
 def test_shuffled_labels_cannot_be_told_apart() -> None:
     """The mean AUC of 8 pools of 150 examples, whose standard error is about 0.025."""
     areas = []

@@ -106,6 +106,7 @@ def test_a_text_begins_with_a_bos_only_where_the_file_says_so(tmp_path: Path) ->
     assert read_json(card)["bos_token_id"] is None
 
 
+@pytest.mark.slow
 def test_killed_between_any_two_files_the_same_command_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
