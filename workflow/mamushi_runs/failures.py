@@ -22,18 +22,12 @@ MISTAKE = re.compile(r"mamushi [\w-]+: error: ")
 """Begin of the last line of a command after a mistake of the user's: see ``mamushi.cli``."""
 
 
-def last_line(logs: Iterable[str]) -> tuple[str | None, str]:
-    """Return the first of these logs that is there, and its last line that has words."""
-    log = next((log for log in logs if Path(log).is_file()), None)
-    text = Path(log).read_text(encoding="utf-8", errors="replace") if log else ""
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
-    return log, (lines or ["it said nothing"])[-1]
-
-
 def describe(rule: str, logs: Iterable[str]) -> str:
     """Return a rule's failure by the last line in the first of its logs that is there: that line
     alone after a mistake, after which the same command would fail again."""
-    log, last = last_line(logs)
+    log = next((log for log in logs if Path(log).is_file()), None)
+    text = Path(log).read_text(encoding="utf-8", errors="replace").strip() if log else ""
+    last = text.rpartition("\n")[2].strip() or "it said nothing"
     if MISTAKE.match(last):
         return last
     return f"{rule} failed: {last}" + (f"; see {log}" if log else "")
@@ -49,6 +43,7 @@ class Ends(logging.Handler):
         self.started: set[int] = set()
         self.done: set[int] = set()
         self.failures: dict[int, str] = {}
+        logging.getLogger("snakemake.logging").addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
         event, fields = getattr(record, "event", None), record.__dict__
@@ -69,29 +64,17 @@ class Ends(logging.Handler):
             for job in jobs:
                 self.workflow.get_rule(job["rule_name"]).restart_times = 0
 
-
-_ends: list[Ends] = []
-
-
-def listen(workflow: Any) -> None:
-    """Keep how jobs end from the begin of a run, in its main process."""
-    _ends[:] = [Ends(workflow)]
-    logging.getLogger("snakemake.logging").addHandler(_ends[0])
-
-
-def summary() -> str | None:
-    """Return the lines with which a run ends: a line for each command that failed, each cause once,
-    and the counts. A job that was asked to end with the run is no failure."""
-    if not _ends:
-        return None
-    ends = _ends.pop()
-    logging.getLogger("snakemake.logging").removeHandler(ends)
-    failures = {} if guard.asked_to_end() else ends.failures
-    lines = list(dict.fromkeys(failures.values()))
-    rest = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
-    seconds = time.monotonic() - ends.began
-    counts = f"{len(ends.done & ends.started)} jobs done, {len(failures)} failed"
-    return "\n".join([*lines[:SHOWN], *rest, f"{counts}, in {clock(seconds)}."])
+    def summary(self) -> str:
+        """Return the lines with which a run ends, after which this listens no more: a line for each
+        command that failed, each cause once, and the counts. A job that was asked to end with the
+        run is no failure."""
+        logging.getLogger("snakemake.logging").removeHandler(self)
+        failures = {} if guard.asked_to_end() else self.failures
+        lines = list(dict.fromkeys(failures.values()))
+        rest = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+        seconds = time.monotonic() - self.began
+        counts = f"{len(self.done & self.started)} jobs done, {len(failures)} failed"
+        return "\n".join([*lines[:SHOWN], *rest, f"{counts}, in {clock(seconds)}."])
 
 
 def clock(seconds: float) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import re
 import signal
@@ -53,12 +52,7 @@ def lock_folder(folder: Path) -> FileLock:
     a kill, this one is the kernel's. Raises ``UserError`` when another process has it."""
     path = folder / LOCK
     path.parent.mkdir(exist_ok=True)
-
-    def sign(descriptor: int) -> None:
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{socket.gethostname()} pid {os.getpid()}".encode(), 0)
-
-    lock = FileLock(path, timeout=0, on_acquired=sign)
+    lock = FileLock(path, timeout=0)
     try:
         lock.acquire()
     except Timeout:
@@ -68,6 +62,7 @@ def lock_folder(folder: Path) -> FileLock:
             do="wait until it has ended, or stop it with Ctrl-C or `kill` there (its jobs end with "
             "it); another run at the same time needs a folder of its own (--directory)",
         ) from None
+    path.write_text(f"{socket.gethostname()} pid {os.getpid()}", "utf-8")
     return lock
 
 
@@ -92,7 +87,7 @@ def end(workflow: Any, *, succeeded: bool) -> None:
     if not succeeded and on_slurm(workflow):
         with contextlib.suppress(UserError):
             if jobs := left_jobs(Path.cwd()):
-                _ask("scancel", *(number for number, _ in jobs))
+                _ask("scancel", *jobs)
     while _locks:
         _locks.pop().release()
 
@@ -124,27 +119,27 @@ def _stop(number: int, _: object) -> None:
 # What a killed run left in SLURM ------------------------------------------------------------------
 
 
-def left_jobs(folder: Path) -> list[tuple[str, str]]:
-    """Return number and run of this user's jobs in SLURM's queue that Snakemake submitted in
+def left_jobs(folder: Path) -> dict[str, str]:
+    """Return by number the run of this user's jobs in SLURM's queue that Snakemake submitted in
     ``folder``. Raises ``UserError`` when SLURM does not answer."""
     answer = _ask("squeue", "--noheader", f"--user={os.getuid()}", "--format=%i %j %Z")
     lines = (line.split(maxsplit=2) for line in answer.splitlines())
-    return [
-        (number, name)
+    return {
+        number: name
         for number, name, path in (words for words in lines if len(words) == 3)
         if RUN_NAME.fullmatch(name) and Path(path).resolve() == folder.resolve()
-    ]
+    }
 
 
 def refuse_left_jobs(folder: Path) -> None:
     """Raise ``UserError`` when an earlier run left SLURM jobs: they would be submitted again."""
     if jobs := left_jobs(folder):
-        names = " and ".join(f"`scancel --name={run}`" for run in sorted({run for _, run in jobs}))
+        names = " and ".join(f"`scancel --name={run}`" for run in sorted({*jobs.values()}))
         raise UserError(
-            f"an earlier run left {len(jobs)} SLURM jobs ({', '.join(n for n, _ in jobs[:5])}"
-            f"{' ...' if len(jobs) > 5 else ''}). A run that starts now would submit them again",
+            f"an earlier run left {len(jobs)} SLURM jobs, such as {min(jobs)}, which would be "
+            "submitted again",
             where=folder.resolve(),
-            do=f"start again when they have ended, which takes over what they finish; or end them "
+            do="start again when they have ended, which takes over what they finish; or end them "
             f"with {names}, after which it goes on from their checkpoints",
         )
 
@@ -156,10 +151,9 @@ def _ask(*command: str) -> str:
             command, capture_output=True, text=True, timeout=QUEUE_SECONDS, check=True
         ).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        words = getattr(error, "stderr", None) or str(error)
+        words = str(getattr(error, "stderr", None) or error).strip()
         do = "start again when it answers; nothing is lost meanwhile"
-        reason = f"SLURM does not answer ({' '.join(str(words).split())})"
-        raise UserError(reason, where=command[0], do=do) from None
+        raise UserError(f"SLURM does not answer ({words})", where=command[0], do=do) from None
 
 
 async def _record_finished(workflow: Any) -> None:
@@ -170,21 +164,15 @@ async def _record_finished(workflow: Any) -> None:
     GPUs for a hundred of a billion parameters."""
     dag, persistence = workflow.dag, workflow.persistence
     stale: list[str] = []
-    recorded_jobs = 0
     for job in dag.jobs:
         kept = [path for path in job.output if path not in job.temp_output]
-        if dag.needrun(job) or not kept or any(map(persistence.metadata, kept)):
+        if dag.needrun(job) or any(map(persistence.metadata, kept)):
             continue
-        if all(map(os.path.exists, kept)):
+        if kept and all(map(os.path.exists, kept)):
             if is_current(job, kept):
                 await persistence.finished(job)
-                recorded_jobs += 1
             else:
                 stale += kept
-    if recorded_jobs:
-        logging.getLogger("snakemake.logging").warning(
-            f"{recorded_jobs} jobs of an earlier run finished without it: taken over."
-        )
     if stale:
         dag.forcefiles.update(stale)
         await dag.postprocess(update_needrun=True, check_initial=True)

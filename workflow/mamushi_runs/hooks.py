@@ -21,28 +21,14 @@ MINE = Path("mine.yaml")
 parsed: list[tuple[Any, Mapping[str, Any], str]] = []
 """At most the last workflow that was read, its configuration and the folder that it runs in, for
 ``mamushi_runs.commands.plan``: a dry run whose graph it looks at."""
-_registered: list[tuple[Callable[[], None], Callable[[bool], None]]] = []
-_servers: list[Any] = []
+started: Callable[[], None]
+"""Our ``onstart:``, for a workflow that imports this one: Snakemake skips it then."""
+ended: Callable[[bool], None]
+"""Our ``onsuccess:`` or ``onerror:``, as well."""
 
 
-def read(workflow: Any, config: Mapping[str, Any]) -> None:
-    """Keep a workflow whose Snakefile has been read."""
-    parsed[:] = [(workflow, config, os.getcwd())]
-
-
-def register(begin: Callable[[], None], end: Callable[[bool], None]) -> None:
-    """Keep the hooks of the Snakefile that was read last, for ``started`` and ``ended``."""
-    _registered[:] = [(begin, end)]
-
-
-def started() -> None:
-    """Call our ``onstart:`` in a workflow that imports this one: Snakemake skips it then."""
-    _registered[-1][0]()
-
-
-def ended(succeeded: bool) -> None:
-    """Call our ``onsuccess:`` or ``onerror:`` in a workflow that imports this one."""
-    _registered[-1][1](succeeded)
+_closing = contextlib.ExitStack()
+"""What ends with the run."""
 
 
 def begin(workflow: Any, config: Mapping[str, Any]) -> None:
@@ -50,27 +36,26 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> None:
     from mamushi_runs import failures, guard
 
     guard.begin(workflow)
-    failures.listen(workflow)
+    ends = failures.Ends(workflow)
+    # Last, where one looks first.
+    _closing.callback(lambda: _print(ends.summary))
     tiny = any(is_tiny(config, model) for model in config["models"])
     off = ("off", warm.IN_SERVER)
     if tiny and not guard.on_slurm(workflow) and os.environ.get(warm.SOCKET) not in off:
         # With it ends what it has started.
-        _servers[:] = [warm.start()]
+        _closing.callback(os.environ.pop, warm.SOCKET)
+        _closing.enter_context(warm.start())
 
 
 def end(workflow: Any, config: Mapping[str, Any], *, succeeded: bool) -> None:
     """Close a run after its last job, and report on it."""
-    from mamushi_runs import failures, guard
+    from mamushi_runs import guard
 
-    while _servers:
-        _servers.pop().stdin.close()
-        os.environ.pop(warm.SOCKET, None)
     _print(lambda: start_page(workflow.overwrite_configfiles, config))
     if succeeded and any(job.rule.name.endswith("manifests") for job in workflow.dag.jobs):
         _print(lambda: "Lists, what they are worth and the next step: mamushi show")
     guard.end(workflow, succeeded=succeeded)
-    # Last, where one looks first.
-    _print(failures.summary)
+    _closing.close()
 
 
 def start_page(
@@ -81,16 +66,11 @@ def start_page(
     and know the targets."""
     from mamushi.rooms import additions
 
-    places = (Path("results"), beside_mine(configfiles), config)
+    # A command of this folder takes its `mine.yaml` by itself.
+    names = [os.path.relpath(path) for path in configfiles]
+    places = (Path("results"), [] if names == [str(MINE)] else names, config)
     pages = filter(None, [write(*places) for write in additions("start_page")])
     return "\n".join(f"Start page: {page}" for page in pages) or None
-
-
-def beside_mine(configfiles: Sequence[str | Path]) -> list[str]:
-    """Return the configurations that a command of this folder has to name to be given them: none
-    where they are its `mine.yaml`, which is taken by itself."""
-    names = [os.path.relpath(path) for path in configfiles]
-    return [] if names == [str(MINE)] else names
 
 
 def _print(report: Callable[[], str | None]) -> None:

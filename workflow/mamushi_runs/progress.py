@@ -15,7 +15,6 @@ import sys
 import textwrap
 import threading
 from collections.abc import Sequence
-from typing import Any
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
@@ -24,21 +23,20 @@ from mamushi_runs import guard
 REPEATED = "At least one job did not complete successfully."
 """An error that says no more than what was said."""
 DISK_FULL = "no space left on the disk; free some and run the same command again"
-COUNT = re.compile(r"^(.+: \d+/\d+ \w+), (\d+%), \S+ gone, (\S+) left", re.M)
+COUNT = re.compile(r"^(.+: \d+/\d+ \w+, \d+%), \S+ gone, (\S+ left)", re.M)
 """A line of ``mamushi.running.progress`` in a log."""
 LOG_END = 4096
 """Bytes at the end of a log in which its last count is looked for."""
 
 
-def last_count(logs: Sequence[str]) -> str | None:
-    """Return the last count in the logs of a job, with the time left; None without one."""
+def last_count(logs: Sequence[str]) -> str:
+    """Return the last count in the logs of a job, with the time left; empty without one."""
     for log in logs:
         with contextlib.suppress(OSError), open(log, "rb") as file:
             file.seek(max(0, file.seek(0, 2) - LOG_END))
             if counts := COUNT.findall(file.read().decode("utf-8", "replace")):
-                text, share, left = counts[-1]
-                return f"{text}, {share}, {left} left"
-    return None
+                return ", ".join(counts[-1])
+    return ""
 
 
 class LogHandler(LogHandlerBase):  # type: ignore[misc]
@@ -48,11 +46,16 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
     writes_to_file = needs_rulegraph = False
 
     def __post_init__(self) -> None:
+        from tqdm import tqdm  # type: ignore[import-untyped]
+
         self.jobs: dict[int, tuple[str, Sequence[str]]] = {}
         self.finished = ""
-        self.bar: Any = None
-        self.disk_full = False
+        self.printed: set[str] = set()
         self.ended = threading.Event()
+        form = "{desc}  {n} of {total}  {elapsed}{postfix}"
+        self.bar = tqdm(total=0, disable=None, bar_format=form, dynamic_ncols=True)
+        if not self.bar.disable:
+            threading.Thread(target=self._follow, daemon=True).start()
         # Each log line that a full disk loses would show a traceback.
         logging.raiseExceptions = False
 
@@ -63,32 +66,26 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
         elif event == "job_finished":
             self.finished, _ = self.jobs.pop(fields["job_id"], (self.finished, ()))
         elif event == "progress":
-            self._advance(fields["done"], fields["total"])
+            self.bar.total = fields["total"]
+            self.bar.update(fields["done"] - self.bar.n)
+            if self.bar.disable:
+                self.bar.write(f"{self.finished}  {fields['done']} of {self.bar.total}", sys.stderr)
         elif event == "job_error":
             self.jobs.pop(fields.get("jobid", -1), None)
             if not guard.asked_to_end():
-                self._print(f"{fields['rule_name']} failed")
+                self.bar.write(f"{fields['rule_name']} failed", sys.stderr)
         elif record.levelno >= logging.WARNING and event != "group_error":
-            text = record.getMessage().strip()
+            text = shortened(record.getMessage().strip())
             # Of a command that failed: all of its words, and that it failed.
-            if fields.get("exception") != "RuleException" and REPEATED not in text:
-                self._print(shortened(text))
-        if event == "run_info" and self.bar is None:
-            self._open(fields.get("stats", {}).get("total", 0))
+            is_new = fields.get("exception") != "RuleException" and REPEATED not in text
+            if is_new and text not in self.printed:
+                self.printed.add(text)
+                self.bar.write(text, sys.stderr)
 
     def close(self) -> None:
         self.ended.set()
-        if self.bar is not None:
-            self.bar.close()
+        self.bar.close()
         super().close()
-
-    def _open(self, total: int) -> None:
-        from tqdm import tqdm  # type: ignore[import-untyped]
-
-        form = "{desc}  {n} of {total}  {elapsed}{postfix}"
-        self.bar = tqdm(total=total, disable=None, bar_format=form, dynamic_ncols=True)
-        if not self.bar.disable:
-            threading.Thread(target=self._follow, daemon=True).start()
 
     def _follow(self) -> None:
         """Show each second which rules run, and how far the first that counts is."""
@@ -98,26 +95,11 @@ class LogHandler(LogHandlerBase):  # type: ignore[misc]
             self.bar.set_description_str(next((rule for rule, _ in jobs), ""), refresh=False)
             self.bar.set_postfix_str(next(counts, ""), refresh=True)
 
-    def _advance(self, done: int, total: int) -> None:
-        if self.bar is None or self.bar.disable:
-            print(f"{self.finished}  {done} of {total}", file=sys.stderr, flush=True)
-        else:
-            self.bar.total = total
-            self.bar.update(done - self.bar.n)
-
-    def _print(self, text: str) -> None:
-        if os.strerror(errno.ENOSPC) in text:
-            if self.disk_full:
-                return
-            self.disk_full, text = True, DISK_FULL
-        if self.bar is None or self.bar.disable:
-            print(text, file=sys.stderr, flush=True)
-        else:
-            self.bar.write(text, file=sys.stderr)
-
 
 def shortened(text: str) -> str:
     """Return what an error says, without the places in the Snakefile where it came up."""
+    if os.strerror(errno.ENOSPC) in text:
+        return DISK_FULL
     nested = r"InputFunctionException [^\n]*\nError:\n  WorkflowError:\n((?:    [^\n]*\n)+)"
     if match := re.match(nested, text):
         # A mistake that comes up when a target is asked for.

@@ -22,7 +22,8 @@ from mamushi.running.stage import stages
 from mamushi.stages.analyses import scored_selectors
 from mamushi.stages.models import model_files
 from mamushi.stages.runtime import scored as timed_selectors
-from mamushi_runs import environment, hooks, inputs, targets
+from mamushi.stages.theory import with_truth
+from mamushi_runs import environment, hooks, inputs
 from mamushi_runs.resources import JobResources
 
 # A grid of thousands of jobs makes millions of objects that live to the end; collecting among them
@@ -45,7 +46,7 @@ explained(check_twice, [*reversed(base_files), *overriding])
 config.update(explained(complete, config))
 explained(rows.check_datasets, config)
 explained(arms.require_current)
-hooks.read(workflow, config)
+hooks.parsed[:] = [(workflow, config, os.getcwd())]
 
 # Configured names hold nothing that a path or a shell could read as something else.
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"

@@ -21,7 +21,7 @@ class Run:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.rules = {name: SimpleNamespace(restart_times=2) for name in ("examples", "retrain")}
-        failures.listen(SimpleNamespace(get_rule=self.rules.__getitem__))
+        self.ends = failures.Ends(SimpleNamespace(get_rule=self.rules.__getitem__))
         self.logger = logging.getLogger("snakemake.logging")
 
     def error(self, job: int, rule: str, *lines: str) -> dict[str, Any]:
@@ -37,26 +37,26 @@ class Run:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
-    yield Run(tmp_path)
-    failures.summary()
+    run = Run(tmp_path)
+    yield run
+    run.ends.summary()
 
 
-def told() -> list[str]:
+def before_counts(run: Run) -> list[str]:
     """The lines of the summary before the counts."""
-    return (failures.summary() or "").splitlines()[:-1]
+    return run.ends.summary().splitlines()[:-1]
 
 
 def test_a_mistake_is_told_in_its_own_line_once(run: Run) -> None:
     for job in (1, 2):
         run.error(job, "examples", "reading", MISTAKE)
-    assert told() == [MISTAKE]
-    assert failures.summary() is None
+    assert before_counts(run) == [MISTAKE]
 
 
 def test_of_other_failures_the_rule_and_the_log_are_told(run: Run) -> None:
     log = run.error(3, "retrain", "Traceback", "  in f", "ValueError: odd", "")["log"][0]
     silent = run.error(4, "retrain")["log"][0]
-    assert told() == [
+    assert before_counts(run) == [
         f"retrain failed: ValueError: odd; see {log}",
         f"retrain failed: it said nothing; see {silent}",
     ]
@@ -68,7 +68,7 @@ def test_a_job_that_succeeded_in_the_end_has_not_failed(run: Run) -> None:
         run.event("job_info", jobid=1)
     run.error(1, "retrain", "stopped")
     run.event("job_finished", job_id=1)
-    assert (failures.summary() or "").startswith("1 jobs done, 0 failed, in ")
+    assert run.ends.summary().startswith("1 jobs done, 0 failed, in ")
 
 
 def test_a_mistake_is_not_tried_again_and_all_else_is(run: Run) -> None:
@@ -90,4 +90,4 @@ def test_a_job_that_was_asked_to_end_with_the_run_is_no_failure(
     """One that was ended from outside is."""
     run.error(1, "refits", "mamushi refits: stopped by SIGTERM after step 3 of 9")
     monkeypatch.setattr(guard, "_signals", [0.0])
-    assert (failures.summary() or "").startswith("0 jobs done, 0 failed, in ")
+    assert run.ends.summary().startswith("0 jobs done, 0 failed, in ")

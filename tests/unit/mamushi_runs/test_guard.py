@@ -215,8 +215,8 @@ def test_jobs_that_a_killed_run_left_in_slurm_are_not_submitted_again(
 ) -> None:
     lines = [f"7 {RUN} {tmp_path}", f"8 {RUN} /elsewhere", f"9 mine {tmp_path}", "odd"]
     slurm(tmp_path, monkeypatch, "echo '" + "\n".join(lines) + "'")
-    assert guard.left_jobs(tmp_path) == [("7", RUN)]
-    with pytest.raises(UserError, match=rf"left 1 SLURM jobs \(7\).*scancel --name={RUN}"):
+    assert guard.left_jobs(tmp_path) == {"7": RUN}
+    with pytest.raises(UserError, match=rf"left 1 SLURM jobs, such as 7, .*scancel --name={RUN}"):
         guard.refuse_left_jobs(tmp_path)
     slurm(tmp_path, monkeypatch, "echo no controller >&2; exit 1")
     with pytest.raises(UserError, match=r"squeue: SLURM does not answer \(no controller\)"):

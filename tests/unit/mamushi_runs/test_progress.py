@@ -52,10 +52,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_has_one_line_that_changes(
-    handler: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_has_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    handler = progress.LogHandler(None, None)
     run(handler)
     event(handler, "job_error", logging.ERROR, rule_name="remove")
     handler.close()

@@ -20,7 +20,7 @@ from typing import Any
 from mamushi.errors import UserError
 from mamushi.io.files import check_writable, write_json
 from mamushi.running import leases
-from mamushi_runs import hooks, targets
+from mamushi_runs import hooks
 from mamushi_runs.commands import _run
 from mamushi_runs.commands._bill import Bill, Job
 from mamushi_runs.commands._rates import CPU, GPUS, gpu_key, gpu_rate
@@ -77,12 +77,8 @@ def dry_run(words: Sequence[str]) -> Iterator[tuple[Any, Mapping[str, Any], Any]
     before, output = os.getcwd(), io.StringIO()
     hooks.parsed.clear()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-        succeeded, cluster, names = _snakemake(
-            [*words, "--dry-run", "--quiet", "rules", "progress"]
-        )
+        succeeded, cluster = _snakemake([*words, "--dry-run", "--quiet", "rules", "progress"])
     if not succeeded:
-        if hooks.parsed:
-            targets.check_all(hooks.parsed[-1][0], names)
         # Its usage, which it prints before it names a wrong option, is long.
         print(*output.getvalue().splitlines()[-20:], sep="\n", file=sys.stderr)
         raise UserError("the dry run failed", do="see what Snakemake said above")
@@ -96,16 +92,16 @@ def dry_run(words: Sequence[str]) -> Iterator[tuple[Any, Mapping[str, Any], Any]
         os.chdir(before)
 
 
-def _snakemake(words: list[str]) -> tuple[bool, Any, list[str]]:
-    """Run Snakemake in this process. Return whether it succeeded, else it has said why; where the
-    jobs would have run, which a dry run leaves out; and its targets."""
+def _snakemake(words: list[str]) -> tuple[bool, Any]:
+    """Run Snakemake in this process. Return whether it succeeded, else it has said why; and where
+    the jobs would have run, which a dry run leaves out."""
     from snakemake import cli
     from snakemake_interface_executor_plugins.registry import ExecutorPluginRegistry
 
     try:
         parser, args = cli.parse_args(words)
     except SystemExit:
-        return False, None, []
+        return False, None
     _run.check_files("--configfile", args.configfile or ())
     cluster = None
     try:
@@ -114,13 +110,13 @@ def _snakemake(words: list[str]) -> tuple[bool, Any, list[str]]:
             cluster = args.jobs, args.local_cores
             # A dry run takes 1 core, and would scale all threads down to it.
             args.cores = args.cores or CLUSTER_CORES
-        return bool(cli.args_to_api(args, parser)), cluster, args.targets
+        return bool(cli.args_to_api(args, parser)), cluster
     except SystemExit:
         pass
     except Exception as error:
         # As Snakemake's own command does.
         cli.print_exception(error)
-    return False, cluster, args.targets
+    return False, cluster
 
 
 def read(

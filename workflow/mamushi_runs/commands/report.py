@@ -28,15 +28,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Return the exit status of Snakemake. Raises ``UserError`` as ``_run.required``."""
-    from mamushi.io import paths
-    from mamushi.rooms import additions
-
     _run.check_ending(args.out, ".html", ".zip")
     configfiles = _run.required(args)
     status = _run.run(args.targets, configfiles, args, report=args.out)
     if status == 0 and not _run.is_dry(args):
         # It links the report.
-        for write in additions("start_page"):
-            write(paths.RESULTS, hooks.beside_mine(configfiles), _run.check(configfiles, ()))
+        hooks.start_page(configfiles, _run.check(configfiles, ()))
         print(args.out)
     return status
