@@ -22,7 +22,7 @@ from mamushi.running.stage import stages
 from mamushi.stages.analyses import scored_selectors
 from mamushi.stages.models import model_files
 from mamushi.stages.runtime import scored as timed_selectors
-from mamushi.stages.theory import with_truth
+from mamushi.stages.statements import with_truth
 from mamushi_runs import environment, hooks, inputs
 from mamushi_runs.resources import JobResources
 

@@ -14,6 +14,7 @@ EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics", "confounds", "geometry"),
     *("predicted", "runtime", "paper"),
 )
+THEORY_TABLES = ("theory", "theory_worlds")
 STUDY_TABLES = ("sad", "sad_summary", "sad_differences", "selection")
 
 
@@ -80,6 +81,15 @@ def evidence_of_cells():
         *(pattern.format(**run) for run in grid.cells(GRID) for pattern in of_cell),
         *(paths.PREDICTED.format(**run) for run in grid.predicted(config)),
         *(paths.RUNTIME.format(**run) for run in grid.example_runs(config)),
+    ]
+
+
+def truths_of_cells():
+    """The exact ratio, and its estimate, of all runs that have one."""
+    runs = with_truth(config)
+    return [
+        *examples_of(run["dataset"] for run in runs),
+        *(paths.CALIBRATED.format(**run) for run in runs),
     ]
 
 
@@ -330,7 +340,7 @@ def end(succeeded):
     hooks.end(workflow, config, succeeded=succeeded)
 
 
-# For a workflow that imports this one: Snakemake skips a module's own hooks.
+# For a workflow that imports this one: Snakemake skips hooks of a module.
 hooks.started, hooks.ended = begin, end
 
 

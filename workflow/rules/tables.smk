@@ -169,3 +169,22 @@ rule evidence_tables:
     shell:
         'exec python -m mamushi evidence --out-folder "$(dirname {output.advice:q})"'
         " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# What the paper proves, on the texts whose exact ratio is known and over random worlds.
+rule theory_tables:
+    input:
+        lambda wildcards: truths_of_cells(),
+    output:
+        **{table: in_report(table, "Theory") for table in THEORY_TABLES},
+        parquet=expand(paths.TABLE, table=THEORY_TABLES),
+    log:
+        "results/logs/theory_tables.log",
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=settings("theory"),
+    shell:
+        'exec python -m mamushi theory --out-folder "$(dirname {output.theory:q})"'
+        " --settings {params.settings:q} > {log:q} 2>&1"

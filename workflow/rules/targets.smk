@@ -36,12 +36,19 @@ rule evidence:
         ],
 
 
+# What the paper proves, beside what was measured where the truth is known.
+rule theory:
+    input:
+        expand(paths.TABLE, table=THEORY_TABLES),
+
+
 # What each unlearner needs to recover half of the gap, what its models say, how fast they relearn.
 # The first run measures the configured budgets, and the same command once more the finer ones.
 rule unlearning:
     input:
         [paths.SWEEP.format(**pair) for pair in grid.sweeps(config)],
         expand(paths.TABLE, table=UNLEARNING_TABLES),
+        expand(paths.FIGURE, figure=figures_of("unlearning")),
 
 
 # Removal lists of the user's, unlearned.

@@ -1,5 +1,4 @@
-"""The Gaussian ratio against scipy's densities and scikit-learn's discriminant analyses, and against
-the truth of worlds that are Gaussian."""
+"""The Gaussian ratio against scipy, scikit-learn, and the truth of worlds that are Gaussian."""
 
 import dataclasses
 
@@ -114,9 +113,11 @@ def test_cross_fitted_it_scores_a_text_by_the_others():
     pool = world(600)
     scored = run(pool, folds=3)
     inside = scored.fold != 1
-    pair = gaussian.fit(pool.part(inside), "ledoit-wolf", False)
+    pair = gaussian.fit_densities(pool.part(inside), "ledoit-wolf", False)
     held = pool.embeddings[~inside].astype(np.float64)
-    np.testing.assert_allclose(scored.scores[~inside], gaussian.log_ratio(pair, held), rtol=1e-12)
+    np.testing.assert_allclose(
+        scored.scores[~inside], gaussian.gaussian_ratio(pair, held), rtol=1e-12
+    )
     assert all(0 < a < 1 for a in scored.details["per_fold"][1]["shrinkage"])
     rng = np.random.default_rng(0)
     noise = dataclasses.replace(pool, forget=rng.permutation(pool.forget))

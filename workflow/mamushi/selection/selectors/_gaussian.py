@@ -42,14 +42,14 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     if settings["folds"] is not None:
         estimate = partial(_held_out, pool=pool, kind=kind, shared=shared)
         return cross_fit(pool, settings["folds"], seed, estimate, "gaussian")
-    pair = fit(pool, kind, shared)
+    pair = fit_densities(pool, kind, shared)
     scores = np.empty(len(pool.ids))
     for part, x in pool.blocks(least=pool.width):
-        scores[part] = log_ratio(pair, x)
+        scores[part] = gaussian_ratio(pair, x)
     return Scored(scores, details={"shrinkage": [density.shrinkage for density in pair]})
 
 
-def log_ratio(pair: tuple[Gaussian, Gaussian], x: Doubles) -> Doubles:
+def gaussian_ratio(pair: tuple[Gaussian, Gaussian], x: Doubles) -> Doubles:
     """Return s(x) of the rows of ``x`` (m, d), (m,)."""
     return pair[0].log_density(x) - pair[1].log_density(x)
 
@@ -57,12 +57,14 @@ def log_ratio(pair: tuple[Gaussian, Gaussian], x: Doubles) -> Doubles:
 def _held_out(task: Task, pool: Pool, kind: str, shared: bool) -> Fit:
     train = np.zeros(len(pool.ids), dtype=np.bool_)
     train[task.train] = True
-    pair = fit(pool.part(train), kind, shared)
-    logits = task.scored(lambda rows: log_ratio(pair, pool.embeddings[rows].astype(np.float64)))
+    pair = fit_densities(pool.part(train), kind, shared)
+    logits = task.scored(
+        lambda rows: gaussian_ratio(pair, pool.embeddings[rows].astype(np.float64))
+    )
     return logits, {"shrinkage": [density.shrinkage for density in pair]}
 
 
-def fit(pool: Pool, kind: str, shared: bool) -> tuple[Gaussian, Gaussian]:
+def fit_densities(pool: Pool, kind: str, shared: bool) -> tuple[Gaussian, Gaussian]:
     """Return the densities of the forget and of the retain embeddings, by maximum likelihood but
     for what is shrunk. Raises ``UserError`` as ``score``."""
     mu1, mu2 = centroids(pool)

@@ -1,0 +1,78 @@
+"""What the paper proves, where the truth is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mamushi.config import grid
+from mamushi.config.kinds import Config, Section
+from mamushi.io import paths
+from mamushi.registry import plugin
+from mamushi.running.stage import Job, Output
+
+RANDOM_WORLDS = 1000
+
+
+def with_truth(config: Config) -> list[dict[str, Any]]:
+    """Return the cells of the grid whose exact log-density ratio is known."""
+    kinds = {name: dataset["kind"] for name, dataset in config["datasets"].items()}
+    return [
+        cell
+        for cell in grid.cells(config["grid"])
+        if plugin("dataset", kinds[cell["dataset"]]).knows_truth
+    ]
+
+
+class TheorySettings(Section):
+    """Cells with a truth, their budgets, and the selector whose scores estimate the ratio."""
+
+    cells: list[dict[str, Any]]
+    budgets: list[float]
+    selector: str
+    worlds: int
+
+    @classmethod
+    def of(cls, config: Config) -> TheorySettings:
+        """Return where the paper's statements are measured."""
+        return cls(
+            cells=with_truth(config),
+            budgets=config["grid"]["budgets"],
+            selector=config["removal"]["ratio"],
+            worlds=RANDOM_WORLDS,
+        )
+
+
+def theory(
+    *, root: Path = paths.RESULTS, out_folder: Output, settings: TheorySettings, job: Job
+) -> None:
+    """Measure the paper's statements beside their bounds: on the texts of each cell whose exact
+    ratio is known, and over random worlds."""
+    import numpy as np
+
+    from mamushi.evidence.theory_texts import Population, theory_rows
+    from mamushi.evidence.theory_worlds import looseness
+    from mamushi.evidence.truth import read_truth
+    from mamushi.io import schemas
+    from mamushi.io.provenance import provenance
+    from mamushi.io.tables import FORGET, publish, read_table
+
+    rows: list[dict[str, Any]] = []
+    inputs = {}
+    for cell in settings.cells:
+        examples = paths.under(root, paths.EXAMPLES, dataset=cell["dataset"])
+        calibrated = paths.under(root, paths.CALIBRATED, **cell)
+        inputs[f"examples/{cell['dataset']}"] = examples
+        inputs[f"calibrated/{cell['dataset']}/{cell['model']}/seed{cell['seed']}"] = calibrated
+        estimate = read_table(calibrated, schemas.CALIBRATED, ["id", "domain", "log_ratio"])
+        ratio = read_truth(examples, estimate["id"].to_pylist())
+        if ratio is None:
+            continue
+        forget = np.array(estimate["domain"].to_pylist()) == FORGET
+        log_ratio = np.asarray(estimate["log_ratio"].to_numpy(), dtype=np.float64)
+        texts = Population.of(ratio[forget], log_ratio[forget], float(forget.mean()))
+        measured = theory_rows(texts, settings.budgets)
+        rows += [{**cell, "selector": settings.selector, **row} for row in measured]
+    worlds = looseness(settings.worlds, seed=0)
+    results = [(schemas.THEORY, rows), (schemas.THEORY_WORLDS, worlds)]
+    publish(out_folder, results, provenance(job.origin["settings"], **inputs))
