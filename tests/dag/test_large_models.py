@@ -54,7 +54,7 @@ def test_eight_gpus_ask_for_what_their_shares_take(words: list[str], tmp_path: P
         assert 62_000 < eight[rule]["mem_mb"] < 130_000
     # Half of their time is taken for waiting for what the others have of the model.
     for rule in ("evaluate", "embed", "beta0", "retrain"):
-        assert 0.25 < eight[rule]["runtime"] / one[rule]["runtime"] < 0.3
+        assert 0.2 < (eight[rule]["runtime"] - 15) / (one[rule]["runtime"] - 15) < 0.3
     plan("--json", tmp_path / "plan.json", "--", *words, directory=tmp_path)
     planned = json.loads((tmp_path / "plan.json").read_text())["rules"]["beta0"]
     assert 1 < eight["beta0"]["runtime"] * 60 / planned["wall_seconds"] < 5

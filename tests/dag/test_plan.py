@@ -99,10 +99,8 @@ def test_memory_and_time_grow_with_the_model(
 ) -> None:
     llama, gemma = (resources["retrain", model] for model in ("llama-3.1-8b", "gemma-2-2b"))
     assert llama["mem_mb"] == pytest.approx(64_000, rel=0.01)
-    assert llama["runtime"] == pytest.approx(240, abs=2)
     assert gemma["mem_mb"] == pytest.approx(32_000, rel=0.02)
-    assert gemma["runtime"] == pytest.approx(98, abs=2)
-    assert resources["embed", "llama-3.1-8b"]["runtime"] == pytest.approx(60, abs=2)
+    assert llama["runtime"] > 1.5 * gemma["runtime"]
 
 
 def test_what_jobs_ask_for_is_more_than_what_they_need(
@@ -126,9 +124,10 @@ def test_what_jobs_ask_for_is_more_than_what_they_need(
         planned_minutes.append(seconds / 60)
     # Three endpoints, a retrained model, its perplexity and the embeddings of three models.
     assert len(minutes) == 6 * 3
-    # Of each, 20 or 30 minutes are for a slow start, more than a short one takes in all; the rest
-    # is some 5 times the plan's. Who asks for far more waits longer in the queue.
-    assert sum(minutes) <= 6 * sum(planned_minutes)
+    # Of each, 15 minutes are for a slow start, more than a short one takes in all. Who asks for far
+    # more waits longer in the queue.
+    pairs = zip(minutes, planned_minutes, strict=True)
+    assert all(most <= 16 + 2.5 * planned for most, planned in pairs)
 
 
 def test_memory_and_time_grow_with_the_texts(tmp_path: Path) -> None:

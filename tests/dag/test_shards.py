@@ -79,4 +79,5 @@ def test_memory_and_time_follow_the_texts_once_they_are_counted(
         for name in ("mem_mb", "runtime"):
             assert many[rule][name] > 1.4 * few[rule][name], (rule, name)
     assert many["evaluate"]["runtime"] > 1.4 * few["evaluate"]["runtime"]
-    assert cut["embed_shard"]["runtime"] < many["embed"]["runtime"] / 2
+    # Of both, 15 minutes are for a slow start.
+    assert cut["embed_shard"]["runtime"] - 15 < (many["embed"]["runtime"] - 15) / 4

@@ -1,11 +1,12 @@
-"""How large a model is, before it is opened: from JSON and file sizes alone; what it takes of a
-GPU's memory, and over how many GPUs it is cut for that (see ``mamushi.lm.sharding``).
+"""How large models and datasets are, before they are opened: from JSON and file sizes alone; what a
+model takes of a GPU's memory, and over how many GPUs it is cut (see ``mamushi.lm.sharding``).
 
 Memory, time limits and the plan depend on it, and a dry run knows models that are not there yet.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from typing import Any
 
 from mamushi.config import grid
 from mamushi.config.kinds import Config
+from mamushi.config.sources import files
 from mamushi.io import paths
 from mamushi.io.model_files import is_gguf
 
@@ -31,6 +33,11 @@ FULL = 0.75
 """Share of a GPU's memory that weights may take; the rest is for activations and logits."""
 COUNTS = (1, 2, 4, 8)
 """GPUs of a job, of one node."""
+STATE_BYTES = 12
+"""Of a checkpoint per trained parameter: its value and two moments, in fp32."""
+BYTES_OF_A_TEXT = 500
+"""Of a table of texts that has not been read yet."""
+UNKNOWN_TEXTS, UNKNOWN_FORGET = 10_000, 0.2
 
 
 @dataclass(frozen=True)
@@ -181,6 +188,43 @@ def _like(parameters: float, source: str) -> Size:
     hidden = max(64, round(4096 * scale / 64) * 64)
     vocabulary, layers = min(128256, int(parameters / 4 / hidden)), max(1, round(32 * scale))
     return Size(int(parameters), hidden, layers, max(1, vocabulary), parameters < 4e9, source)
+
+
+def counted(dataset: str, root: Path = Path()) -> dict[str, dict[str, int]] | None:
+    """Return the texts of a dataset by section and domain; None until they are counted. Snakemake
+    asks for a job's resources again when it starts, and then they are."""
+    card = _json(root / paths.DATA_CARD.format(dataset=dataset))
+    return card["counts"]["sections"] if card else None
+
+
+def expected_texts(
+    config: Mapping[str, Any], dataset: str, root: Path = Path()
+) -> dict[str, dict[str, float]]:
+    """Return the texts of a dataset by section and domain: as counted, else from its sizes, what is
+    published of it, or how large its files are."""
+    if (sections := counted(dataset, root)) is not None:
+        return {name: dict(counts) for name, counts in sections.items()}
+    definition = config["datasets"][dataset]
+    if "sizes" in definition:
+        return dict(definition["sizes"])
+    published = TABLE["datasets"].get(definition["kind"], {})
+    total = published.get("texts", 0)
+    with contextlib.suppress(OSError):
+        total = total or sum(os.stat(path).st_size for path in files(definition)) / BYTES_OF_A_TEXT
+    total = total or UNKNOWN_TEXTS
+    if definition["kind"] == "table" and (screen := definition["forget"].get("screen")):
+        # What a screen leaves out is not embedded.
+        total = min(total, screen if screen >= 1 else screen * total)
+    forget, limit = published.get("forget", UNKNOWN_FORGET), definition["limit"]
+    shares = {"forget": forget, "retain": 1 - forget}
+    texts = {
+        section: {domain: total * part * share for domain, share in shares.items()}
+        for section, part in definition["sections"].items()
+    } | ({"evaluation": published["evaluation"]} if "evaluation" in published else {})
+    return {
+        section: {domain: min(n, limit.get(domain) or n) for domain, n in counts.items()}
+        for section, counts in texts.items()
+    }
 
 
 def resident(size: Size, training: Mapping[str, Any], gpus: int) -> float:

@@ -20,7 +20,7 @@ rule embed:
     resources:
         gpu=RESOURCES.gpus,
         mem_mb=RESOURCES.embed_memory,
-        runtime=RESOURCES.embed_minutes,
+        runtime=RESOURCES.minutes("embed"),
     params:
         settings=settings("embed", "model"),
         shard=lambda wildcards: wildcards.get("scatteritem", []),
@@ -47,7 +47,7 @@ rule embed_layers:
     resources:
         gpu=RESOURCES.gpus,
         mem_mb=RESOURCES.embed_memory,
-        runtime=RESOURCES.embed_minutes,
+        runtime=RESOURCES.minutes("embed"),
     params:
         settings=settings("embed-layers", "model"),
         shard=lambda wildcards: wildcards.get("scatteritem", []),

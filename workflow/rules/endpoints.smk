@@ -20,7 +20,7 @@ rule contaminate:
     resources:
         gpu=RESOURCES.gpus,
         mem_mb=RESOURCES.model_memory,
-        runtime=RESOURCES.training_minutes,
+        runtime=RESOURCES.minutes("beta0"),
     params:
         settings=settings("finetune", *CELL, role="contaminated"),
         trunk=paths.BASE_TRUNK,

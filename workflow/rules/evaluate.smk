@@ -23,7 +23,7 @@ rule evaluate:
     resources:
         gpu=RESOURCES.gpus,
         mem_mb=RESOURCES.model_memory,
-        runtime=RESOURCES.evaluate_minutes,
+        runtime=RESOURCES.minutes("evaluate"),
     params:
         trunk=paths.TRUNK,
         settings=settings("evaluate", "model", "arm"),

@@ -16,7 +16,7 @@ rule generate:
     resources:
         gpu=RESOURCES.gpus,
         mem_mb=RESOURCES.model_memory,
-        runtime=RESOURCES.of_model(30, 20, 5),
+        runtime=RESOURCES.minutes("generate"),
     params:
         settings=settings("generate", "model", "arm"),
     shell:
@@ -40,7 +40,7 @@ rule judge:
     resources:
         gpu=RESOURCES.gpus,
         mem_mb=RESOURCES.model_memory,
-        runtime=RESOURCES.of_model(30, 20, 5),
+        runtime=RESOURCES.minutes("judge"),
     params:
         settings=settings("judge", *CELL),
     shell:
@@ -66,7 +66,7 @@ rule relearn:
     resources:
         gpu=RESOURCES.gpus,
         mem_mb=RESOURCES.model_memory,
-        runtime=RESOURCES.of_model(30, 20, 5),
+        runtime=RESOURCES.minutes("relearn"),
     params:
         trunk=paths.TRUNK,
         settings=settings("relearn", "model", "seed", "arm"),

@@ -23,7 +23,7 @@ rule retrain:
     resources:
         gpu=RESOURCES.gpus,
         mem_mb=RESOURCES.model_memory,
-        runtime=RESOURCES.training_minutes,
+        runtime=RESOURCES.minutes("retrain"),
     params:
         settings=settings("finetune", *CELL, role="retrained"),
         trunk=paths.BASE_TRUNK,

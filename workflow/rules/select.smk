@@ -18,7 +18,7 @@ rule score:
     threads: RESOURCES.cores(8)
     resources:
         mem_mb=RESOURCES.rank_memory,
-        runtime=RESOURCES.rank_minutes,
+        runtime=RESOURCES.minutes("score", 60),
     params:
         settings=settings("score", "selector", "seed"),
     shell:
@@ -45,7 +45,7 @@ rule refits:
     threads: RESOURCES.cores(8)
     resources:
         mem_mb=RESOURCES.rank_memory,
-        runtime=RESOURCES.refit_minutes,
+        runtime=RESOURCES.minutes("refits", 60),
     params:
         settings=settings("refits", "selector", "seed"),
     shell:

@@ -24,7 +24,7 @@ rule unlearn:
     resources:
         gpu=RESOURCES.gpus,
         mem_mb=RESOURCES.model_memory,
-        runtime=RESOURCES.of_model(60, 40, 10),
+        runtime=RESOURCES.minutes("unlearn"),
     params:
         settings=settings("unlearn", *CELL, "unlearner"),
         trunk=paths.TRUNK,

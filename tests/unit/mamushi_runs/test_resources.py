@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from mamushi.io import paths
-from mamushi_runs.resources import JobResources, counted
+from mamushi_runs.resources import JobResources
+from mamushi_runs.sizes import counted
 from tests.support.captions import CONFIG
 
 TINY, GEMMA = "tiny_one", "gemma-2-2b"
@@ -25,11 +26,12 @@ def resources() -> JobResources:
     return JobResources(CONFIG)
 
 
-@pytest.mark.parametrize("name", ["model_memory", "training_minutes", "embed_memory"])
+@pytest.mark.parametrize("name", ["model_memory", "retrain", "embed_memory"])
 def test_all_grows_with_the_attempt_and_the_model(resources: JobResources, name: str) -> None:
-    asked = getattr(resources, name)
+    asked = resources.minutes("retrain") if name == "retrain" else getattr(resources, name)
     assert asked(wildcards(), 3) == 3 * asked(wildcards(), 1)
-    assert asked(wildcards(TINY), 1) < asked(wildcards(), 1)
+    # Whose training has a processor.
+    assert name == "retrain" or asked(wildcards(TINY), 1) < asked(wildcards(), 1)
 
 
 def test_a_tiny_model_has_one_thread_and_others_several(resources: JobResources) -> None:
@@ -50,6 +52,7 @@ def test_texts_count_once_they_are_counted(
     assert counted("jigsaw") == sizes
     assert resources.rank_memory(wildcards(), 1) == before + 7000
     whole, part = (
-        resources.embed_minutes(wildcards(**shard), 1) for shard in ({}, {"scatteritem": "2-of-8"})
+        resources.minutes("embed")(wildcards(**shard), 1)
+        for shard in ({}, {"scatteritem": "2-of-8"})
     )
     assert part < whole / 4

@@ -18,7 +18,7 @@ rule membership:
     resources:
         gpu=RESOURCES.gpus,
         mem_mb=RESOURCES.model_memory,
-        runtime=RESOURCES.of_model(30, 20, 5),
+        runtime=RESOURCES.minutes("membership"),
     params:
         settings=settings("membership", "model", "arm"),
     shell:

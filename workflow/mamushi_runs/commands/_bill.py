@@ -21,8 +21,16 @@ from mamushi.config import arms, grid
 from mamushi.config.selectors import selector_settings
 from mamushi.config.sources import files
 from mamushi_runs.commands._rates import CPU, Rate
-from mamushi_runs.resources import STATE_BYTES, counted, expected_texts
-from mamushi_runs.sizes import TABLE, Size, needed, of, resident
+from mamushi_runs.sizes import (
+    STATE_BYTES,
+    TABLE,
+    Size,
+    counted,
+    expected_texts,
+    needed,
+    of,
+    resident,
+)
 
 GPU_START = 35.0
 """Seconds until a job has imported its libraries, started the GPU and read the weights."""
@@ -139,7 +147,7 @@ class Bill:
         """Return what a job takes, counted once for all its seeds."""
         key = (job.rule, *(f"{k}={v}" for k, v in job.wildcards.items() if k != "seed"))
         if key not in self._estimates:
-            self._estimates[key] = self._finished(job) or self._computed(job)
+            self._estimates[key] = self._finished(job) or self.computed(job)
         return self._estimates[key]
 
     def _finished(self, job: Job) -> Estimate | None:
@@ -168,7 +176,8 @@ class Bill:
                     times.append((float(match[1]), float(match[2])))
         return times
 
-    def _computed(self, job: Job) -> Estimate:
+    def computed(self, job: Job) -> Estimate:
+        """Return what a job takes by its operations and sizes."""
         model, dataset = job.wildcards.get("model"), job.wildcards.get("dataset")
         if model is not None and model not in self.config["models"]:
             return Estimate(None, "another workflow's")
