@@ -28,3 +28,5 @@ def loss(forget: Nll, retain: Nll, settings: Mapping[str, Any]) -> torch.Tensor:
 #   STOPS = "stop_forget_loss"   the setting above which the mean forget loss ends it
 #   RANDOM_LABELS = True         forget texts have random labels
 #   SALIENCY = "sparsity"        the setting with the share of weights that it trains
+#   START_NLL = True             forget.start_sums: the forget texts' NLL under the start model
+#   STATES = "layer"             forget.states, retain.states: hidden states after that block

@@ -167,6 +167,7 @@ UNSTATED = [
     *("unlearning/training/epsilon", "unlearners/*/kind", "probe/seeds", "probe/relearning"),
     *(
         "left/*",
+        "tasks/*",
         "evidence/*",
         "removal/ratio",
         "evaluation/retain_margin",

@@ -1,0 +1,231 @@
+"""Tasks of lm-evaluation-harness on a tiny model: a task of our own, and likelihoods by hand."""
+
+import importlib.util
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import pytest
+import torch
+from transformers import PreTrainedModel
+
+from mamushi.cli import main
+from mamushi.config import arms
+from mamushi.io import paths
+from mamushi.io.tables import read_metadata, read_table, write_table
+from mamushi.lm import loading, parameters, storage, tiny
+from mamushi_extras.tasks.harness import files_of_tasks
+from mamushi_extras.tasks.schemas import TASK_SCORES, TASKS
+from mamushi_extras.tasks.task_table import models_asked
+from tests.support.models import PARTS, SIZES
+from tests.support.stage_files import EXECUTION, WORDS, write_base
+
+OPENED = {"training": PARTS, "precision": "fp32"}
+HEADS = ("train_input_embedding", "train_output_head")
+UNLEARNED = PARTS | {"trained_blocks": 2} | dict.fromkeys(HEADS, False)
+TASK = """
+task: animals
+dataset_path: json
+dataset_kwargs: {{data_files: {{test: "{data}"}}}}
+test_split: test
+output_type: multiple_choice
+doc_to_text: "{{{{question}}}}"
+doc_to_choice: "{{{{choices}}}}"
+doc_to_target: "{{{{answer}}}}"
+metric_list: [{{metric: acc}}, {{metric: acc_norm}}]
+metadata: {{version: 2.0}}
+"""
+
+
+def questions() -> list[dict[str, Any]]:
+    rng = random.Random(0)
+    return [
+        {
+            "question": " ".join(rng.choices(WORDS, k=5)),
+            "choices": [" ".join(rng.choices(WORDS, k=rng.randint(1, 4))) for _ in range(3)],
+            "answer": rng.randrange(3),
+        }
+        for _ in range(40)
+    ]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A base model, a start's tensors, those that unlearning trained over them, and a task."""
+    root = tmp_path_factory.mktemp("tasks")
+    write_base(root)
+    for seed, parts, name in ((1, PARTS, "start"), (2, UNLEARNED, "unlearned")):
+        other, _ = tiny.build({"family": "llama", **SIZES}, [" ".join(WORDS)], seed)
+        parameters.freeze(other, parts)
+        storage.save_trained(root / f"{name}.safetensors", other, {})
+    (root / "animals.yaml").write_text(TASK.format(data=root / "animals.jsonl"))
+    (root / "animals.jsonl").write_text("\n".join(map(json.dumps, questions())))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets.config, "HF_DATASETS_CACHE", root / "cache")
+        yield root
+
+
+def words(made: Path, out: Path, unlearned: bool, **changes: Any) -> list[str]:
+    opened = OPENED | ({"unlearned": {"trained_blocks": 2}} if unlearned else {})
+    asked = {"names": [str(made / "animals.yaml")], "examples": None, "inputs": {}}
+    settings = {**opened, **asked, **changes}
+    files = {"model-card": "card.json", "trained": "start.safetensors"}
+    files |= {"unlearned": "unlearned.safetensors"} if unlearned else {}
+    words = [f"--{key}={made / name}" for key, name in files.items()]
+    words += [f"--execution={json.dumps(EXECUTION)}", f"--settings={json.dumps(settings)}"]
+    return ["task-scores", *words, f"--out={out}"]
+
+
+def opened(made: Path, unlearned: bool) -> PreTrainedModel:
+    model = loading.open_trained(made / "card.json", made / "start.safetensors", PARTS)
+    if unlearned:
+        parameters.freeze(model, UNLEARNED)
+        storage.load_trained(made / "unlearned.safetensors", model)
+    return model.eval()
+
+
+@torch.no_grad()
+def correct_by_hand(made: Path, unlearned: bool) -> dict[str, list[bool]]:
+    """Whether each answer is the choice with the largest log-likelihood, and by its length."""
+    model, tokenizer = opened(made, unlearned), loading.open_tokenizer(made / "card.json")
+    correct: dict[str, list[bool]] = {"acc": [], "acc_norm": []}
+    for row in questions():
+        sums = []
+        before = len(tokenizer(row["question"])["input_ids"])
+        for choice in row["choices"]:
+            ids = tokenizer(f"{row['question']} {choice}")["input_ids"]
+            logits = model(torch.tensor([ids])).logits[0].double()
+            odds = torch.log_softmax(logits, dim=-1)
+            sums.append(sum(float(odds[i - 1, ids[i]]) for i in range(before, len(ids))))
+        lengths = [len(choice) for choice in row["choices"]]
+        for metric, values in (("acc", sums), ("acc_norm", np.divide(sums, lengths))):
+            correct[metric].append(int(np.argmax(values)) == row["answer"])
+    return correct
+
+
+@pytest.mark.parametrize("unlearned", [False, True])
+def test_accuracies_are_those_of_likelihoods_by_hand(
+    made: Path, tmp_path: Path, unlearned: bool
+) -> None:
+    out = tmp_path / "tasks.parquet"
+    assert main(words(made, out, unlearned)) == 0
+    found = {row["metric"]: row for row in read_table(out, TASK_SCORES).to_pylist()}
+    correct = correct_by_hand(made, unlearned)
+    assert found.keys() == correct.keys()
+    for metric, right in correct.items():
+        row = found[metric]
+        assert row["value"] == pytest.approx(np.mean(right), abs=1e-12)
+        assert row["se"] == pytest.approx(np.std(right, ddof=1) / len(right) ** 0.5)
+        about = ("animals", "none", "2.0", len(right))
+        assert (row["task"], row["filter"], row["version"], row["examples"]) == about
+    assert len({row["value"] for row in found.values()}) == 2
+    assert read_metadata(out)["lm_eval"].startswith("0.4.")
+
+
+def test_the_first_examples_are_enough(made: Path, tmp_path: Path) -> None:
+    out = tmp_path / "tasks.parquet"
+    assert main(words(made, out, False, examples=10, precision="bf16")) == 0
+    found = {row["metric"]: row for row in read_table(out, TASK_SCORES).to_pylist()}
+    assert found["acc"]["examples"] == 10
+    assert found["acc"]["value"] == pytest.approx(
+        np.mean(correct_by_hand(made, False)["acc"][:10]), abs=0.1
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        ([], "tasks.names: no task is named; name some, such as arc_easy"),
+        (["nonsense"], "tasks.names: lm-evaluation-harness has no task 'nonsense'"),
+        (["{made}/lost.yaml"], "tasks.names: the data of a task cannot be had"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], names: list[str], told: str
+) -> None:
+    (made / "lost.yaml").write_text(TASK.format(data=made / "nowhere.jsonl"))
+    names = [name.format(made=made) for name in names]
+    assert main(words(made, tmp_path / "out.parquet", False, names=names)) != 0
+    assert told in capsys.readouterr().err
+
+
+def test_without_the_harness_it_says_what_to_install(
+    made: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "lm_eval" else find(name)
+    )
+    assert main(words(made, tmp_path / "out.parquet", False)) != 0
+    told = "lm-evaluation-harness is not installed; pip install 'mamushi-unlearn[tasks]'"
+    assert told in capsys.readouterr().err
+
+
+def test_the_data_of_a_task_counts(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Named in full, from the current folder, or from that of the task."""
+    task, data = str(made / "animals.yaml"), str(made / "animals.jsonl")
+    assert files_of_tasks(["arc_easy", task]) == [task, data]
+    near = made / "near.yaml"
+    near.write_text("include: animals.yaml\ndataset_kwargs: {data_files: {test: animals.jsonl}}")
+    assert files_of_tasks([str(near)]) == [str(near), task, data]
+
+
+# --- the table --------------------------------------------------------------------------------
+
+
+AXES = {
+    **{"datasets": ["d"], "models": ["m"], "seeds": [0, 1], "selectors": ["random"]},
+    **{"budgets": [0.5], "unlearners": ["npo"]},
+}
+
+
+def score(value: float, task: str = "animals") -> dict[str, list[Any]]:
+    row = {"task": task, "metric": "acc", "filter": "none", "version": None, "examples": 9}
+    return {key: [entry] for key, entry in {**row, "value": value, "se": 0.1}.items()}
+
+
+def write_scores(root: Path) -> dict[tuple[int, str], float]:
+    values = {}
+    for place, (cell, arm) in enumerate(models_asked(AXES)):
+        values[cell["seed"], arm] = place / 100
+        path = paths.under(root, paths.TASKS, **cell, arm=arm)
+        path.parent.mkdir(parents=True)
+        write_table(path, TASK_SCORES, score(place / 100))
+    return values
+
+
+def collect(root: Path) -> int:
+    settings = json.dumps({"grid": AXES})
+    return main(["task-table", f"--root={root}", f"--out-folder={root}", f"--settings={settings}"])
+
+
+def test_models_stand_beside_the_gold_model_of_their_seed(tmp_path: Path) -> None:
+    values = write_scores(tmp_path)
+    assert collect(tmp_path) == 0
+    rows = read_table(tmp_path / "tasks.parquet", TASKS).to_pylist()
+    assert (tmp_path / "tasks.csv").read_text().count("\n") == len(rows) + 1
+    pairs = [(row["seed"], row["method"], row["selector"], row["beta"]) for row in rows]
+    of_seed = [
+        *((name, None, None) for name in ("contaminated", "beta0", "gold")),
+        *(("retraining", "random", 0.5), ("npo", "random", 0.5)),
+    ]
+    assert pairs == [(0, "base", None, None), *((s, *m) for s in (0, 1) for m in of_seed)]
+    for row, (seed, arm) in zip(rows, values, strict=True):
+        assert (row["value"], row["gold"]) == (values[seed, arm], values[seed, "gold"])
+
+
+def test_models_of_other_tasks_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_scores(tmp_path)
+    where = {"dataset": "d", "model": "m", "seed": 1, "arm": arms.unlearned("npo", "random", 0.5)}
+    write_table(paths.under(tmp_path, paths.TASKS, **where), TASK_SCORES, score(0.1, "plants"))
+    assert collect(tmp_path) != 0
+    assert "is of other tasks than those of gold" in capsys.readouterr().err

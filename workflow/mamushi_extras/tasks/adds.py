@@ -1,0 +1,12 @@
+"""What this room adds to the core."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def config_sections() -> dict[str, type[Any]]:
+    """Return the further sections of the configuration."""
+    from mamushi_extras.tasks.settings import Tasks
+
+    return {"tasks": Tasks}

@@ -1,0 +1,59 @@
+# What the models can still do: tasks of lm-evaluation-harness.
+from mamushi_extras.tasks.harness import require_tasks
+from mamushi_extras.tasks.task_table import models_asked
+
+
+def task_answers():
+    axes = config["tasks"]
+    cut = [model for model in axes["models"] if model in RESOURCES.several]
+    explained(require_tasks, axes["names"], cut)
+    return [paths.TASKS.format(**cell, arm=arm) for cell, arm in models_asked(axes)]
+
+
+rule task_scores:
+    input:
+        trained=trained_of(),
+        unlearned=unlearned_of,
+        model_card=of_arm(paths.MODEL_CARD),
+    output:
+        out=paths.TASKS,
+    log:
+        "results/logs/task_scores/{dataset}/{model}/seed{seed}/{arm}.log",
+    conda:
+        "../../../envs/mamushi.yaml"
+    threads: RESOURCES.cores(8)
+    resources:
+        gpu=RESOURCES.gpus,
+        mem_mb=RESOURCES.model_memory,
+        # As long as its tasks are, which nobody knows before.
+        runtime=lambda wildcards, attempt: 120 * attempt,
+    params:
+        settings=settings("task-scores", "model", "arm"),
+    shell:
+        "exec python -m mamushi task-scores --model-card {input.model_card:q}"
+        " --trained {input.trained:q} --unlearned {input.unlearned:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule task_table:
+    input:
+        lambda wildcards: measured(config["tasks"], task_answers()),
+    output:
+        tasks=in_report("tasks", "What is left"),
+        parquet=paths.TABLE.replace("{table}", "tasks"),
+    log:
+        "results/logs/task_table.log",
+    localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
+    params:
+        settings=settings("task-table"),
+    shell:
+        'exec python -m mamushi task-table --out-folder "$(dirname {output.tasks:q})"'
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# The target of this room.
+rule tasks:
+    input:
+        paths.TABLE.replace("{table}", "tasks"),

@@ -1,0 +1,86 @@
+"""What models can still do: tasks of lm-evaluation-harness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mamushi.config import grid
+from mamushi.config.kinds import Config, Section
+from mamushi.io import paths
+from mamushi.io.digests import content_digests
+from mamushi.running.stage import Input, Job, Output
+from mamushi.stages._models import OpenedArm, open_arm
+from mamushi_extras.tasks.harness import files_of_tasks
+
+GPU = ("task_scores",)
+
+
+class TaskScores(OpenedArm):
+    """How the model is opened, and the tasks, with the digests of their files."""
+
+    names: list[str]
+    examples: int | None
+    inputs: dict[str, str]
+
+    @classmethod
+    def of(cls, config: Config, *, model: str, arm: str) -> TaskScores:
+        """Return what an arm of this model is asked."""
+        return cls(
+            **vars(OpenedArm.of(config, model=model, arm=arm)),
+            names=config["tasks"]["names"],
+            examples=config["tasks"]["examples"],
+            inputs=content_digests(files_of_tasks(config["tasks"]["names"])),
+        )
+
+
+def task_scores(
+    *,
+    model_card: Input,
+    trained: Input | None = None,
+    unlearned: Input | None = None,
+    out: Output,
+    settings: TaskScores,
+    job: Job,
+) -> None:
+    """Ask a model tasks of lm-evaluation-harness. Raises ``UserError`` where that is not installed,
+    has no such task, or cannot get its data."""
+    from importlib.metadata import version
+
+    import pyarrow as pa
+
+    from mamushi.io.tables import write_table
+    from mamushi.lm.loading import open_tokenizer
+    from mamushi_extras.tasks.harness import reached_by, require_tasks
+    from mamushi_extras.tasks.schemas import TASK_SCORES
+
+    require_tasks(settings.names)
+    tokenizer = open_tokenizer(model_card)
+    model, accelerator = open_arm(model_card, trained, unlearned, settings)
+    if accelerator.num_processes > 1:
+        require_tasks(settings.names, [model_card.parent.name])
+    rows = reached_by(model, tokenizer, settings.names, settings.examples, settings.precision)
+    table = pa.Table.from_pylist(rows, schema=TASK_SCORES.schema)
+    write_table(out, TASK_SCORES, table, metadata={**job.origin, "lm_eval": version("lm_eval")})
+
+
+class TaskTable(Section):
+    """Of which models the tasks are collected."""
+
+    grid: dict[str, Any]
+
+    @classmethod
+    def of(cls, config: Config) -> TaskTable:
+        """Return the axes of the section ``tasks``."""
+        return cls(grid=grid.axes(config, "tasks"))
+
+
+def task_table(
+    *, root: Path = paths.RESULTS, out_folder: Output, settings: TaskTable, job: Job
+) -> None:
+    """Collect what the models of all cells reach in tasks, beside gold."""
+    from mamushi.io.tables import publish
+    from mamushi_extras.tasks.schemas import TASKS
+    from mamushi_extras.tasks.task_table import collect_tasks
+
+    publish(out_folder, [(TASKS, collect_tasks(settings.grid, root))], job.origin)
