@@ -71,7 +71,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def words(made: Path, out: Path, unlearned: bool, **changes: Any) -> list[str]:
     opened = OPENED | ({"unlearned": {"trained_blocks": 2}} if unlearned else {})
-    asked = {"names": [str(made / "animals.yaml")], "examples": None, "inputs": {}}
+    asked: dict[str, Any] = {"names": [str(made / "animals.yaml")], "examples": None, "inputs": {}}
     settings = {**opened, **asked, **changes}
     files = {"model-card": "card.json", "trained": "start.safetensors"}
     files |= {"unlearned": "unlearned.safetensors"} if unlearned else {}
@@ -225,7 +225,8 @@ def test_models_of_other_tasks_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_scores(tmp_path)
-    where = {"dataset": "d", "model": "m", "seed": 1, "arm": arms.unlearned("npo", "random", 0.5)}
-    write_table(paths.under(tmp_path, paths.TASKS, **where), TASK_SCORES, score(0.1, "plants"))
+    arm = arms.unlearned("npo", "random", 0.5)
+    path = paths.under(tmp_path, paths.TASKS, dataset="d", model="m", seed=1, arm=arm)
+    write_table(path, TASK_SCORES, score(0.1, "plants"))
     assert collect(tmp_path) != 0
     assert "is of other tasks than those of gold" in capsys.readouterr().err

@@ -10,7 +10,7 @@ filter string: What the harness does to answers before it scores them; `none` fo
 version string?: The task's version.
 examples int64?: Examples that were scored; null for a group.
 value float64: The metric, as the harness gives it.
-se float64?: Its standard error over examples, as the harness gives it; null where it gives none.""")
+se float64?: Its standard error over examples, as the harness gives it; null without one.""")
 
 TASKS = table("""tasks: What all models reach in tasks of lm-evaluation-harness, beside gold, a row
 per model, task, metric and filter.
