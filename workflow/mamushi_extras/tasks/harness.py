@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 WHERE = "tasks.names"
-BATCH = 8  # Fixed, since likelihoods of padded texts depend on it by their last digits.
+TEXTS_AT_ONCE = 8  # Fixed, since likelihoods of padded texts depend on it by their last digits.
 
 
 def require_tasks(names: Collection[str], models: Iterable[str] = ()) -> None:
@@ -73,7 +73,7 @@ def reached_by(
         tokenizer=tokenizer,
         mixed_precision_dtype="bfloat16" if precision == "bf16" else None,
         softmax_dtype="float32",
-        batch_size=BATCH,
+        batch_size=TEXTS_AT_ONCE,
     )
     try:
         answers = simple_evaluate(
