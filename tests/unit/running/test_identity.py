@@ -77,7 +77,7 @@ def moved(before: dict[str, str]) -> set[str]:
 
 
 class Reworded(ast.NodeTransformer):
-    """Replaces what only a reader sees: docstrings, annotations, messages of errors."""
+    """Replaces what only a reader sees: docstrings and messages of errors."""
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
@@ -87,15 +87,6 @@ class Reworded(ast.NodeTransformer):
         if isinstance(node.exc, ast.Call):
             node.exc.args = [ast.Constant("another message")]
         return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.returns = ast.Name("object")
-        for argument in (*node.args.args, *node.args.kwonlyargs):
-            argument.annotation = ast.Name("object")
-        for variable in ast.walk(node):
-            if isinstance(variable, ast.AnnAssign):
-                variable.annotation = ast.Name("object")
-        return self.generic_visit(node)
 
 
 def reworded(text: str) -> str:

@@ -62,45 +62,42 @@ def visible() -> list[str]:
     """Return the GPUs that a process would see, by their names in CUDA_VISIBLE_DEVICES: numbers, or
     UUIDs of GPUs and their instances. Runs that share GPUs name them alike."""
     listed = os.environ.get(VISIBLE)
-    if listed is None:
-        with contextlib.suppress(ImportError):
-            import pynvml
+    if listed is not None:
+        # As CUDA reads it: what comes after something that is no GPU does not count.
+        is_gpu = re.compile(r"\d+|(GPU|MIG)-[\w/-]+").fullmatch
+        return list(itertools.takewhile(is_gpu, map(str.strip, listed.split(","))))
+    with contextlib.suppress(ImportError):
+        import pynvml
 
-            with contextlib.suppress(pynvml.NVMLError):  # no driver, no GPU
-                pynvml.nvmlInit()
-                return [str(number) for number in range(pynvml.nvmlDeviceGetCount())]
-        return []
-    # As CUDA reads it: what comes after something that is no GPU does not count.
-    names = (name.strip() for name in listed.split(","))
-    return list(
-        itertools.takewhile(lambda name: re.fullmatch(r"\d+|(GPU|MIG)-[\w/-]+", name), names)
-    )
+        with contextlib.suppress(pynvml.NVMLError):  # no driver, no GPU
+            pynvml.nvmlInit()
+            return [str(number) for number in range(pynvml.nvmlDeviceGetCount())]
+    return []
 
 
 def _lease(names: list[str], count: int, leases: contextlib.ExitStack) -> list[str]:
     """Lease so many of these GPUs, all at once; wait while too many are leased. Returns their
     names. ``leases`` holds the locks."""
-    folder = Path(os.environ.get(SWITCH) or f"/tmp/mamushi-gpus-{os.getuid()}")
     # Not in $TMPDIR, which may differ between two runs that share the GPUs.
+    folder = Path(os.environ.get(SWITCH) or f"/tmp/mamushi-gpus-{os.getuid()}")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
         do = f"set {SWITCH} to another folder"
         raise UserError("is no folder of yours", where=folder, do=do)
-    waiting = False
-    while True:
-        with contextlib.ExitStack() as attempt:
-            held = []
+    for attempt in itertools.count():
+        held = []
+        with contextlib.ExitStack() as locks:
             for name in names:
                 lock = FileLock(folder / re.sub(r"[^\w.-]", "_", name), timeout=0)
                 with contextlib.suppress(Timeout):
-                    attempt.enter_context(lock)
+                    locks.enter_context(lock)
                     held.append(name)
                 if len(held) == count:
-                    leases.push(attempt.pop_all())
+                    leases.push(locks.pop_all())
                     print(f"on GPU {','.join(held)}", file=sys.stderr, flush=True)
                     return held
-        if not waiting:
-            waiting = True
+        if attempt == 0:
             message = f"waiting for {count} of {len(names)} GPUs, which other jobs have leased"
             print(message, file=sys.stderr, flush=True)
         time.sleep(POLL_SECONDS)
+    raise AssertionError

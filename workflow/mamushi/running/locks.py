@@ -51,7 +51,7 @@ def claimed(outputs: Sequence[Path]) -> Iterator[None]:
     writes elsewhere is the user's own business."""
     claims = Path(paths.CLAIMS)
     primary = os.path.relpath(outputs[0])
-    if not Path(os.path.abspath(primary)).is_relative_to(claims.parent.absolute()):
+    if not Path(primary).absolute().is_relative_to(claims.parent.absolute()):
         yield
         return
     name = hashlib.sha256(primary.encode()).hexdigest()[:16]

@@ -54,11 +54,9 @@ def sees_gpu() -> bool:
 
 def scheduled() -> str | None:
     """Return the GPUs that SLURM, or who started this process, says it holds; None for none."""
-    variables = [os.environ.get(VISIBLE, "")]
-    if "SLURM_JOB_ID" in os.environ:
-        variables += [os.environ.get(name, "") for name in SCHEDULED]
-    none = ("", "-1", "NoDevFiles")
-    return next((value for value in variables if value.strip() not in none), None)
+    names = [VISIBLE, *(SCHEDULED if "SLURM_JOB_ID" in os.environ else ())]
+    values = (os.environ.get(name, "") for name in names)
+    return next((value for value in values if value.strip() not in ("", "-1", "NoDevFiles")), None)
 
 
 def require_cuda(held: str, card: str | os.PathLike[str] | None) -> None:
@@ -67,28 +65,24 @@ def require_cuda(held: str, card: str | os.PathLike[str] | None) -> None:
     gave the job a GPU there is nothing to be wasted, and a processor is what was meant."""
     import torch
 
-    if torch.cuda.is_available():
+    if card is None or torch.cuda.is_available():
         return
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-        if card is None or json.loads(Path(card).read_text("utf-8"))["parameters"] <= TINY:
+        if json.loads(Path(card).read_text("utf-8"))["parameters"] <= TINY:
             return
-    built = torch.version.cuda or torch.version.hip
-    why = "its PyTorch is built for CPUs alone" if built is None else f"it is built for {built}"
+    built = torch.version.cuda or torch.version.hip or "CPUs alone"
     raise UserError(
-        f"this job holds a GPU ({held}), but PyTorch {torch.__version__} cannot use it: {why}",
+        f"this job holds a GPU ({held}), but PyTorch {torch.__version__}, built for {built}, "
+        "cannot use it",
         do="run `nvidia-smi` there, and install a PyTorch that suits its driver "
         "(pytorch.org/get-started); or set execution.device to cpu",
     )
 
 
-def processor_seconds() -> float:
-    """Return those of this process and its ended children."""
-    return sum(os.times()[:4])
-
-
 def report(name: str, began: float) -> None:
-    """Print what the command ``name`` took since ``began`` (``time.monotonic``)."""
-    cost = f"took {time.monotonic() - began:.2f} s, {processor_seconds():.2f} s of CPU"
+    """Print what the command ``name`` took since ``began`` (``time.monotonic``): seconds, and those
+    of a processor by this process and its ended children."""
+    cost = f"took {time.monotonic() - began:.2f} s, {sum(os.times()[:4]):.2f} s of CPU"
     # A log has both, and this is its end.
     sys.stdout.flush()
     print(f"mamushi {name}: {cost}", file=sys.stderr, flush=True)

@@ -20,6 +20,7 @@ class Progress:
         self.total, self.label, self.unit, self.every = total, label, unit, every
         self.done = self.start = start
         self.began = self.printed = time.monotonic()
+        self.outer = _entered[-1] if _entered else None
 
     def __enter__(self) -> Progress:
         _entered.append(self)
@@ -39,27 +40,17 @@ class Progress:
         if now - self.printed < self.every and self.done < self.total:
             return
         self.printed = now
-        label, share, begun, began = self.label, self.share, self.begun, self.began
-        around = _entered[: _entered.index(self)] if self in _entered else _entered
-        for outer in reversed(around):
-            part = 1 / outer.total if outer.total else 0.0
-            label = f"{outer.label} {min(outer.done + 1, outer.total)}/{outer.total}, {label}"
-            share, begun, began = outer.share + share * part, outer.begun, outer.began
-        gone = now - began
+        whole, label = self, self.label
+        share, begun = (count / max(self.total, 1) for count in (self.done, self.start))
+        while whole.outer:
+            whole = whole.outer
+            label = f"{whole.label} {min(whole.done + 1, whole.total)}/{whole.total}, {label}"
+            share, begun = (whole.done + share) / whole.total, whole.start / whole.total
+        gone = now - whole.began
         left = clock((1 - share) * gone / (share - begun)) if share > begun else "?"
         line = f"{label}: {self.done}/{self.total} {self.unit}s, {share:.0%}"
         line += f", {clock(gone)} gone, {left} left" + (f", {note}" if note else "")
         print(line, file=sys.stderr, flush=True)
-
-    @property
-    def share(self) -> float:
-        """Return what is done as a share of the whole."""
-        return self.done / self.total if self.total else 1.0
-
-    @property
-    def begun(self) -> float:
-        """Return the share that was done when this began to count."""
-        return self.start / self.total if self.total else 0.0
 
 
 def clock(seconds: float) -> str:

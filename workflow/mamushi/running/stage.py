@@ -14,7 +14,7 @@ import importlib
 import inspect
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -140,18 +140,12 @@ def stages() -> Mapping[str, Stage]:
     every: dict[str, Stage] = {}
     for path in sorted(path for folder in FOLDERS for path in PACKAGES.glob(folder)):
         module = importlib.import_module(".".join(path.relative_to(PACKAGES).with_suffix("").parts))
-        for function in vars(module).values():
-            if _is_stage(function, module):
-                name = function.__name__.replace("_", "-")
-                every[name] = Stage(name, function, module)
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            is_public = function.__module__ == module.__name__ and name[0] != "_"
+            if is_public and "job" in inspect.signature(function).parameters:
+                command = name.replace("_", "-")
+                every[command] = Stage(command, function, module)
     return every
-
-
-def _is_stage(function: Any, module: ModuleType) -> bool:
-    is_defined_there = getattr(function, "__module__", None) == module.__name__
-    if not is_defined_there or not inspect.isfunction(function):
-        return False
-    return function.__name__[0] != "_" and "job" in inspect.signature(function).parameters
 
 
 @dataclass(frozen=True)
@@ -168,29 +162,27 @@ class Command:
     @property
     def outputs(self) -> list[Path]:
         """Return what is to be written, the primary output first."""
-        return [path for role, _, path in self._files() if role == "output"]
+        return [*self._files("output").values()]
 
     def job(self) -> Job:
         """Return the job, by its inputs as they are now. Raises ``UserError`` for a missing one."""
-        inputs = {label: path for role, label, path in self._files() if role == "input"}
-        return Job(self.stage.name, provenance(self.recorded, **inputs), self.execution)
+        origin = provenance(self.recorded, **self._files("input"))
+        return Job(self.stage.name, origin, self.execution)
 
     def run(self, job: Job) -> None:
         """Run the stage."""
         self.stage.function(**self.arguments, settings=self.settings, job=job)
 
-    def _files(self) -> Iterator[tuple[str, str, Path]]:
-        """Yield role, label and path of every file. Those of a list are labelled by the setting
-        ``selectors`` where that names them, else by their place."""
+    def _files(self, role: str) -> dict[str, Path]:
+        """Return the files by parameter; those of a list also by place."""
+        files: dict[str, Path] = {}
         for parameter in self.stage.parameters:
             value = self.arguments[parameter.name]
-            if parameter.role == "option" or value is None:
-                continue
-            if not parameter.is_list:
-                yield parameter.role, parameter.name, value
-                continue
-            for place, path in enumerate(value):
-                yield parameter.role, f"{parameter.name}/{place}", path
+            if parameter.role == role and parameter.is_list:
+                files |= {f"{parameter.name}/{n}": path for n, path in enumerate(value or ())}
+            elif parameter.role == role and value is not None:
+                files[parameter.name] = value
+        return files
 
 
 def add_arguments(parser: argparse.ArgumentParser, stage: Stage) -> None:
@@ -220,19 +212,15 @@ def command_of(stage: Stage, options: argparse.Namespace) -> Command:
     """Return the command of parsed options. Raises ``UserError`` for settings that are not the
     stage's."""
     arguments = {name: getattr(options, name) for name in (p.name for p in stage.parameters)}
-    recorded, settings = _from_json("settings", options.settings, stage.settings)
-    execution = getattr(options, "execution", "{}")
-    return Command(
-        stage, arguments, settings, recorded, _from_json("execution", execution, Execution)[1]
-    )
+    settings = _from_json("settings", options.settings, stage.settings)
+    execution = _from_json("execution", getattr(options, "execution", "{}"), Execution)
+    return Command(stage, arguments, settings, json.loads(options.settings), execution)
 
 
-def _from_json(option: str, text: str, kind: type) -> tuple[dict[str, Any], Any]:
-    """Return an object in JSON as it is and as its class."""
+def _from_json(option: str, text: str, kind: type[Kind]) -> Kind:
     import msgspec
 
     try:
-        values = msgspec.json.decode(text, type=dict[str, Any])
-        return values, msgspec.convert(values, kind)
+        return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError as error:
         raise UserError(f"--{option}: {error}") from None
