@@ -85,6 +85,9 @@ def write_run(
     return root
 
 
+NOT_DEEP = {"deep": [None] * 2 * HELD}
+
+
 def write_arm(root: Path, cell: dict[str, Any], arm: str, share: float) -> None:
     """Write a model that has recovered a share of the gap, with noise of its own."""
     rng = np.random.default_rng([cell["seed"], *arm.encode()])
@@ -92,7 +95,11 @@ def write_arm(root: Path, cell: dict[str, Any], arm: str, share: float) -> None:
     retain = 2.5 + 0.002 * rng.normal() + 0.02 * rng.normal(size=HELD)
     nll = np.concatenate([forget, retain]) * TOKENS
     table = {"id": [f"e{n:03d}" for n in range(2 * HELD)], "tokens": [TOKENS] * 2 * HELD}
-    write_table(paths.under(root, paths.NLL, **cell, arm=arm), schemas.NLL, {**table, "nll": nll})
+    write_table(
+        paths.under(root, paths.NLL, **cell, arm=arm),
+        schemas.NLL,
+        {**table, "nll": nll, **NOT_DEEP},
+    )
     mean = np.exp(forget.mean()), np.exp(retain.mean())
     write_perplexity(paths.under(root, paths.PERPLEXITY, **cell, arm=arm), *mean)
     card = {"settings": {"seed": cell["seed"], "role": arm.split("/", maxsplit=1)[0]}, "steps": 36}
@@ -162,7 +169,7 @@ def test_models_that_were_measured_on_other_texts_are_refused(tmp_path: Path) ->
     root = write_run(tmp_path / "results", range(2))
     table = {"id": [f"e{n:03d}" for n in range(2 * HELD)][::-1], "tokens": [TOKENS] * 2 * HELD}
     path = paths.under(root, paths.NLL, **CELL, seed=1, arm="gold")
-    write_table(path, schemas.NLL, {**table, "nll": [1.0] * 2 * HELD})
+    write_table(path, schemas.NLL, {**table, "nll": [1.0] * 2 * HELD, **NOT_DEEP})
     with pytest.raises(UserError, match="other texts"):
         archive.pack(root, tmp_path / "archive")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from mamushi.cli import main
@@ -17,6 +18,8 @@ from mamushi.io.tables import read_table, write_table
 N, MARGIN = 240, 0.02
 SHARE = {"random": 0.5, "random_2": 0.3, "ours": 0.8, "back": 0.1}
 COST = {"ours": 0.1}
+DEEP = {"random": 0.3, "random_2": 0.1, "ours": 0.0, "back": 0.6}
+"""Share that is recovered of the gap without word frequencies, which is a quarter of the whole."""
 GRID: dict[str, Any] = {
     "datasets": ["d"], "models": ["m"], "budgets": [0.5], "selectors": list(SHARE),
 }  # fmt: skip
@@ -24,7 +27,7 @@ GRID: dict[str, Any] = {
 
 def write_run(folder: Path, seeds: range, *, gap: float = 0.4, gold_steps: int = 60) -> None:
     """Write models that recover ``SHARE`` of a gap, at a ``COST`` of the retain domain in nats."""
-    rng = np.random.default_rng(0)
+    rng, drawn = np.random.default_rng(0), np.random.default_rng(3)
     ids, forget = [f"t{i:03d}" for i in range(N)], np.arange(N) % 2 == 0
     examples = {
         "id": ids,
@@ -42,14 +45,19 @@ def write_run(folder: Path, seeds: range, *, gap: float = 0.4, gold_steps: int =
     base = rng.normal(3, 0.3, N)
     opens = forget * (gap + 0.1 * rng.normal(size=N))
     for seed in seeds:
-        changes = {"beta0": 0.0 * opens, "gold": opens}
+        changes = {"beta0": (0.0 * opens, 0.0), "gold": (opens, 1.0)}
         for name, share in SHARE.items():
             change = share * opens + ~forget * COST.get(name, 0.0)
-            changes[f"retrained/{name}/beta0.50"] = change + 0.01 * rng.normal()
-        for arm, change in changes.items():
+            arm = f"retrained/{name}/beta0.50"
+            changes[arm] = (change + 0.01 * rng.normal(), DEEP[name])
+        for arm, (change, of_deep) in changes.items():
             at = {"dataset": "d", "model": "m", "seed": seed, "arm": arm}
             nll = (base + 0.05 * seed + change + 0.02 * rng.normal(size=N)) * tokens
-            columns = {"id": ids, "tokens": tokens, "nll": nll}
+            deep = (base + of_deep * opens / 4 + 0.02 * drawn.normal(size=N)) * tokens
+            # Every fourth text is sampled.
+            sampled = np.where(np.arange(N) % 4 == 0, deep, np.nan)
+            raked = pa.array(sampled, mask=np.isnan(sampled))
+            columns = {"id": ids, "tokens": tokens, "nll": nll, "deep": raked}
             write_table(paths.under(folder, paths.NLL, **at), schemas.NLL, columns)
             settings = {"training": {"steps": "by_data" if gold_steps < 60 else "aligned"}}
             steps = gold_steps if arm == "gold" else 60
@@ -81,6 +89,11 @@ def test_the_table_says_what_the_run_was_made_of(tmp_path: Path, seeds: int) -> 
         assert row["recovered_low"] < share < row["recovered_high"]
         assert row["recovered"] == pytest.approx(share, abs=0.06)
         assert (row["steps"], row["equal_steps"], row["withheld"]) == ("aligned", True, None)
+    for row, share in ((ours, 0.0), (chance, 0.2), (back, 0.6)):
+        assert row["deep_low"] < share < row["deep_high"]
+        assert row["deep_gap"] == pytest.approx(0.1, abs=0.01) and row["deep_withheld"] is None
+        assert 0 < row["deep_gap_low"] < row["deep_gap"] < row["deep_gap_high"]
+    assert ours["deep_vs_random_high"] < 0 < back["deep_vs_random_low"]
     assert ours["recovered_vs_random_low"] > 0 > back["recovered_vs_random_high"]
     assert ours["p"] <= ours["p_holm"] < 0.05
     assert ours["comparisons"] == 2
@@ -106,6 +119,8 @@ def test_without_a_gap_shares_are_withheld_and_retain_is_not(tmp_path: Path) -> 
     ours = table(tmp_path, range(3))["ours"]
     shares = [name for name in ours if name.startswith("recovered")]
     assert {ours[name] for name in shares} == {None} and "gap" in ours["withheld"]
+    assert (ours["deep"], ours["deep_vs_random"]) == (None, None) and "gap" in ours["deep_withheld"]
+    assert abs(ours["deep_gap"]) < 0.02
     assert ours["retain_change"] == pytest.approx(0.1, abs=0.03)
 
 

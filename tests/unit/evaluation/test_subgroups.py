@@ -51,7 +51,9 @@ def test_every_text_with_a_value_is_in_one_group_of_its_column() -> None:
 
 
 def write_nll(path: Path, ids: list[str], tokens: np.ndarray, nll: np.ndarray) -> None:
-    write_table(path, schemas.NLL, {"id": ids, "tokens": tokens, "nll": nll})
+    write_table(
+        path, schemas.NLL, {"id": ids, "tokens": tokens, "nll": nll, "deep": [None] * len(ids)}
+    )
 
 
 @pytest.fixture

@@ -277,6 +277,8 @@ class Evidence(Section):
     resamples: Count = 200  #: Resamples of the examples for the frontier's bands.
     refits: Refits = Refits()
     components: Count = 100  #: Leading components of each domain in the geometry.
+    #: Selectors of texts that are ranked beside the grid's, for the table `agreement` alone.
+    compared: Annotated[list[Name], DISTINCT] = listed()
     #: What the advisor is asked for.
     targets: Annotated[list[Target], SOME] = listed(
         Target(target="removal", value=0.5),
@@ -288,7 +290,15 @@ class HeldOut(Shortened):
     """How perplexity is measured on the held-out texts."""
 
 
-class Evaluation(HeldOut):
+class MeasuredDeep(HeldOut):
+    """How perplexity is measured, and what is left of it without word frequencies."""
+
+    #: Predicted tokens of held-out forget texts, at most, on which `deep` is measured: the NLL with
+    #: word frequencies taken out. 0: on none.
+    deep_tokens: Natural = 16384
+
+
+class Evaluation(MeasuredDeep):
     """Perplexity on the held-out texts."""
 
     #: Nats per token by which the retain domain may be predicted worse than by gold and still count

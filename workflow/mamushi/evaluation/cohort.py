@@ -103,14 +103,15 @@ class Cohort:
         """Return which texts are of a domain and have a token to predict (n,)."""
         return self.counted & (self.texts.forget == (domain == FORGET))
 
-    def nll(self, arm: str, pattern: str = paths.NLL) -> Floats:
-        """Return the summed NLL of each text (S, n), in nats, under the models of an arm.
+    def nll(self, arm: str, pattern: str = paths.NLL, *, deep: bool = False) -> Floats:
+        """Return the summed NLL of each text (S, n), in nats, under the models of an arm; with
+        ``deep`` without word frequencies, NaN for texts that are not sampled for it.
 
         Raises ``UserError`` for a file that is missing, damaged or of other texts.
         """
         by_seed = []
         for path in self.files(pattern, arm=arm):
-            tokens, nll = read_nll(path, self.ids)
+            tokens, nll = read_nll(path, self.ids, "deep" if deep else "nll")
             if not np.array_equal(tokens, self.tokens):
                 raise UserError("has texts cut at another length", where=path, do="run again")
             by_seed.append(nll)
@@ -128,8 +129,9 @@ def cohorts(grid: Mapping[str, Any], root: str | Path) -> Iterator[Cohort]:
         yield Cohort(dataset, model, tuple(grid["seeds"]), root)
 
 
-def read_nll(path: Path, ids: Sequence[str]) -> tuple[Floats, Floats]:
-    """Return predicted tokens and summed NLL (nats) of the texts ``ids``, float64 (n,) each.
+def read_nll(path: Path, ids: Sequence[str], column: str = "nll") -> tuple[Floats, Floats]:
+    """Return predicted tokens and a ``column`` of summed NLL (nats) of the texts ``ids``, float64
+    (n,) each, NaN where it is null.
 
     Raises ``UserError`` when the table is missing or damaged, or lacks one of them.
     """
@@ -139,5 +141,5 @@ def read_nll(path: Path, ids: Sequence[str]) -> tuple[Floats, Floats]:
         missing = ids[rows.is_null().index(True).as_py()]
         raise UserError(f"has no text {missing!r}", where=path, do="run again")
     table = table.take(rows)
-    tokens, nll = (table[name].to_numpy().astype(np.float64) for name in ("tokens", "nll"))
+    tokens, nll = (table[name].to_numpy().astype(np.float64) for name in ("tokens", column))
     return tokens, nll

@@ -65,6 +65,10 @@ class BudgetModels:
             a[:, inside], b[:, inside], self.tokens[inside], groups, pooled=pooled, **ends
         )
 
+    def gap(self) -> Effect:
+        """Return how much worse gold predicts the forget domain than beta 0, in nats per token."""
+        return self.contrast(self.gold, self.beta0, forget=True)
+
     def apart(self, selector: str, reference: str) -> tuple[Effect, bool]:
         """Compare how much of the gap two selectors recover.
 
@@ -88,9 +92,12 @@ def non_inferior(change: Effect, margin: float) -> str:
     return NO if change.low > margin else UNKNOWN
 
 
-def rows_of_budget(budget: BudgetModels, margin: float) -> Iterator[tuple[_Row, Effect | None]]:
+def rows_of_budget(
+    budget: BudgetModels, margin: float, deep: BudgetModels | None = None
+) -> Iterator[tuple[_Row, Effect | None]]:
     """Yield the row of each selector of a budget, and the share of the gap that it recovers beyond
-    ``random``; None for ``random`` itself, or where it was not run.
+    ``random``; None for ``random`` itself, or where it was not run. ``deep`` are the same models on
+    the texts whose NLL is known without word frequencies.
     """
     seeds = len(budget.gold)
     for selector, lists in budget.lists.items():
@@ -102,6 +109,7 @@ def rows_of_budget(budget: BudgetModels, margin: float) -> Iterator[tuple[_Row, 
         row |= ends_of("retain_change", retain)
         row |= {"retain_margin": margin, "non_inferior": non_inferior(retain, margin)}
         row["withheld"] = recovered.reason or retain.reason
+        row |= _deep_columns(deep, selector)
         gained = None
         if selector != BASELINE and BASELINE in budget.lists:
             gained, row["pooled"] = budget.apart(selector, BASELINE)
@@ -109,6 +117,18 @@ def rows_of_budget(budget: BudgetModels, margin: float) -> Iterator[tuple[_Row, 
             row |= ends_of("recovered_vs_random", gained) | {"p": finite_or_none(gained.p)}
             row |= ends_of("retain_vs_random", by_retain)
         yield row, gained
+
+
+def _deep_columns(deep: BudgetModels | None, selector: str) -> _Row:
+    """Return what a selector recovers of the gap that word frequencies do not explain."""
+    if deep is None:
+        return {"deep_withheld": "too few held-out forget texts"}
+    recovered = deep.contrast(deep.nll(selector), deep.beta0, forget=True, share=True)
+    row = ends_of("deep", recovered) | ends_of("deep_gap", deep.gap())
+    row["deep_withheld"] = recovered.reason
+    if selector != BASELINE and BASELINE in deep.lists:
+        row |= ends_of("deep_vs_random", deep.apart(selector, BASELINE)[0])
+    return row
 
 
 def ends_of(name: str, effect: Effect) -> _Row:
@@ -138,25 +158,39 @@ def _family(
 ) -> list[_Row]:
     """Return the rows of a dataset and model, whose comparisons are one family."""
     of = {name: BASELINE if by_chance[name] else name for name in grid["selectors"]}
-    counted = cohort.counted
-    texts = cohort.texts
-    groups = None if texts.groups is None else texts.groups[counted]
-    beta0, gold = (cohort.nll(end)[:, counted] for end in ("beta0", "gold"))
     family: list[tuple[_Row, Effect | None]] = []
     for beta in sorted(grid["budgets"]):
-        lists: dict[str, list[Floats]] = {}
-        for name, pooled in of.items():
-            nll = cohort.nll(arms.retrained(name, beta))[:, counted]
-            lists.setdefault(pooled, []).append(nll)
-        budget = BudgetModels(
-            {name: np.array(several) for name, several in lists.items()},
-            *(beta0, gold, cohort.tokens[counted], texts.forget[counted], groups),
-        )
+        budget = _models(cohort, of, beta, cohort.counted)
+        sampled = np.isfinite(cohort.nll("gold", deep=True).sum(axis=0))
+        deep = _models(cohort, of, beta, sampled, deep=True) if sampled.any() else None
         steps = _steps(cohort, [arms.retrained(name, beta) for name in of])
         head = {**cohort.at, "beta": float(beta), **steps}
-        family += [(head | row, gained) for row, gained in rows_of_budget(budget, margin)]
+        family += [(head | row, gained) for row, gained in rows_of_budget(budget, margin, deep)]
     _compare(family)
     return [row for row, _ in family]
+
+
+def _models(
+    cohort: Cohort,
+    of: Mapping[str, str],
+    beta: float,
+    inside: NDArray[np.bool_],
+    *,
+    deep: bool = False,
+) -> BudgetModels:
+    """Read what the models of a budget make of the texts ``inside`` (all texts,). ``of`` has by
+    selector under which name its lists are pooled."""
+    texts = cohort.texts
+    lists: dict[str, list[Floats]] = {}
+    for name, pooled in of.items():
+        nll = cohort.nll(arms.retrained(name, beta), deep=deep)[:, inside]
+        lists.setdefault(pooled, []).append(nll)
+    beta0, gold = (cohort.nll(end, deep=deep)[:, inside] for end in ("beta0", "gold"))
+    groups = None if texts.groups is None else texts.groups[inside]
+    return BudgetModels(
+        {name: np.array(several) for name, several in lists.items()},
+        *(beta0, gold, cohort.tokens[inside], texts.forget[inside], groups),
+    )
 
 
 def _compare(family: Sequence[tuple[_Row, Effect | None]]) -> None:

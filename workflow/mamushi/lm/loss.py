@@ -50,19 +50,64 @@ def batch_nll(model: PreTrainedModel, batch: Batch, *, uniform: bool = False) ->
     return nll
 
 
+def batch_nll_and_logits(
+    model: PreTrainedModel, batch: Batch, chosen: Tensor, columns: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return the ``batch_nll`` (predicted,), and of the predictions ``chosen`` (n,) among them the
+    logits of the tokens ``columns`` (T,): (n, T). No gradient goes through the latter."""
+    both: tuple[Tensor, Tensor] = call_gathered(model, _both, model, batch, chosen, columns)
+    return both
+
+
 def _batch_nll(model: PreTrainedModel, batch: Batch, uniform: bool) -> Tensor:
+    if _plain(model):
+        return _plain_nll(_logits(model, batch), batch.targets)
+    return _head_nll(model, _predicting(model, batch), batch.targets, uniform)
+
+
+def _both(
+    model: PreTrainedModel, batch: Batch, chosen: Tensor, columns: Tensor
+) -> tuple[Tensor, Tensor]:
+    if _plain(model):
+        logits = _logits(model, batch)
+        return _plain_nll(logits, batch.targets), logits[chosen][:, columns]
+    states = _predicting(model, batch)
+    nll = _head_nll(model, states, batch.targets, uniform=False)
     head = model.get_output_embeddings()
-    # Other models may make logits of more than a linear head and a soft-cap.
-    if not supports(model) or type(head) is not nn.Linear:
-        logits = _run(model, model, batch).logits.flatten(0, 1)[batch.predicting]
-        return _plain_nll(logits, batch.targets)
+    bias = None if head.bias is None else head.bias[columns]
+    logits = functional.linear(states[chosen], head.weight[columns], bias)
+    cap = _cap(model)
+    return nll, logits if cap is None else cap * torch.tanh(logits / cap)
+
+
+def _plain(model: PreTrainedModel) -> bool:
+    """Say whether logits may be made of more than a linear head and a soft-cap."""
+    return not supports(model) or type(model.get_output_embeddings()) is not nn.Linear
+
+
+def _cap(model: PreTrainedModel) -> float | None:
+    return getattr(model.config, "final_logit_softcapping", None)
+
+
+def _logits(model: PreTrainedModel, batch: Batch) -> Tensor:
+    """Return the logits (predicted, vocabulary) of the model's own forward pass."""
+    logits: Tensor = _run(model, model, batch).logits.flatten(0, 1)[batch.predicting]
+    return logits
+
+
+def _predicting(model: PreTrainedModel, batch: Batch) -> Tensor:
+    """Return the last hidden states (predicted, width) from which a token is predicted."""
     hidden = _run(model.base_model, model, batch).last_hidden_state
-    cap = getattr(model.config, "final_logit_softcapping", None)
-    predicting = hidden.flatten(0, 1).index_select(0, batch.predicting)
+    states: Tensor = hidden.flatten(0, 1).index_select(0, batch.predicting)
+    return states
+
+
+def _head_nll(model: PreTrainedModel, predicting: Tensor, targets: Tensor, uniform: bool) -> Tensor:
+    head = model.get_output_embeddings()
     losses: Tensor = _HeadLoss.apply(
         predicting,
-        *(head.weight, head.bias, batch.targets),
-        *(head, cap, uniform, torch.is_grad_enabled()),
+        *(head.weight, head.bias, targets),
+        *(head, _cap(model), uniform, torch.is_grad_enabled()),
     )
     return losses
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from accelerate import Accelerator
 from numpy.typing import NDArray
@@ -17,7 +18,8 @@ from mamushi.errors import UserError
 from mamushi.io.tables import DOMAINS
 from mamushi.lm import sharding
 from mamushi.lm.batches import fetched, model_batches
-from mamushi.lm.loss import batch_nll
+from mamushi.lm.loss import batch_nll, batch_nll_and_logits
+from mamushi.lm.raking import LogitTable, Raking
 from mamushi.lm.tokens import TokenSet
 
 
@@ -27,6 +29,8 @@ class TextNll:
 
     nll: NDArray[np.float64]
     tokens: NDArray[np.int64]
+    deep: NDArray[np.float64] | None = None
+    """With word frequencies taken out, of the texts that were raked, in nats; NaN of others."""
 
 
 def require_domains(texts: TokenSet) -> None:
@@ -47,23 +51,33 @@ def text_nll(
     texts: TokenSet,
     batch_tokens: int,
     accelerator: Accelerator,
+    raking: Raking | None = None,
 ) -> TextNll:
     """Return the NLL of every text; one without a predicted token counts zero of both. Processes
-    share the texts."""
+    share the texts. With ``raking``, also what is left without word frequencies, in the same pass.
+    """
+    table = LogitTable(raking, texts, accelerator) if raking else None
 
     def measured() -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
         passes = model_batches(model, texts, batch_tokens, accelerator, "perplexity", split=True)
         for rows, batch, counts in passes:
             with accelerator.autocast():
-                nll = batch_nll(model, batch)
+                if table is None:
+                    nll = batch_nll(model, batch)
+                else:
+                    chosen = table.chosen(rows, batch)
+                    nll, logits = batch_nll_and_logits(model, batch, chosen, table.columns)
             if counts:
+                if table is not None:
+                    table.add(rows, batch, chosen, logits)
                 yield rows, batch.sums(nll, torch.float64)
 
     sums = np.zeros(len(texts), dtype=np.float64)
     for rows, measured_rows in fetched(measured()):
         sums[rows] = measured_rows
     counts = np.maximum(texts.lengths - 1, 0)
-    return TextNll(sharding.all_reduce(sums, accelerator), counts.astype(np.int64))
+    sums = sharding.all_reduce(sums, accelerator)
+    return TextNll(sums, counts.astype(np.int64), table.nll() if table else None)
 
 
 @torch.no_grad()
@@ -106,4 +120,10 @@ def perplexity_table(
 
 def nll_table(result: TextNll, ids: NDArray[np.str_]) -> Mapping[str, Any]:
     """Return the columns of the artifact ``nll``: one row per text, in their order."""
-    return {"id": ids, "tokens": result.tokens, "nll": result.nll}
+    deep = np.full(len(ids), np.nan) if result.deep is None else result.deep
+    return {
+        "id": ids,
+        "tokens": result.tokens,
+        "nll": result.nll,
+        "deep": pa.array(deep, mask=np.isnan(deep)),
+    }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mamushi.config import arms
 from mamushi.config.kinds import Config
-from mamushi.config.sections import HeldOut
+from mamushi.config.sections import MeasuredDeep
 from mamushi.running.stage import Input, Job, Output, typed
 from mamushi.stages._models import OpenedArm, open_arm, start_trunk
 
@@ -16,7 +16,7 @@ GPU = ("evaluate",)
 class Evaluate(OpenedArm):
     """How the model is opened and measured; ``ranked_length`` is where unlearning cuts texts."""
 
-    evaluation: HeldOut
+    evaluation: MeasuredDeep
     ranked_length: int | None = None
     unlearner: str | None = None
 
@@ -53,21 +53,27 @@ def evaluate(
     ``UserError`` for a likelihood that is not finite.
     """
     from mamushi.io import schemas
-    from mamushi.io.tables import EVALUATION, write_table
+    from mamushi.io.tables import EVALUATION, FORGET, INFERENCE, write_table
     from mamushi.lm.perplexity import nll_table, perplexity_table, require_domains, text_nll
+    from mamushi.lm.raking import plan_raking
     from mamushi.lm.tokens import read_tokens
     from mamushi.unlearning.trunk import starting_from
 
-    texts = read_tokens(tokens, examples, EVALUATION, settings.evaluation.max_length)
+    length, most = settings.evaluation.max_length, settings.evaluation.deep_tokens
+    texts = read_tokens(tokens, examples, EVALUATION, length)
     require_domains(texts)
+    raking = None
+    if most:
+        inference = read_tokens(tokens, examples, INFERENCE, length, domains=[FORGET])
+        raking = plan_raking(texts, inference, most)
     model, accelerator = open_arm(model_card, trained, unlearned, settings)
     states = None
     if settings.unlearned and settings.ranked_length:
-        lengths = settings.ranked_length, settings.evaluation.max_length
+        lengths = settings.ranked_length, length
         opened = (settings, settings.unlearned, model, accelerator, job)
         states = start_trunk(trunk, tokens, examples, lengths, *opened)
     with starting_from(states, model):
-        text_losses = text_nll(model, texts, job.execution.batch_tokens, accelerator)
+        text_losses = text_nll(model, texts, job.execution.batch_tokens, accelerator, raking)
     where = f"unlearners.{settings.unlearner}" if settings.unlearner else "training"
     table = perplexity_table(text_losses, texts.domains, f"lower {where}.learning_rate")
     if accelerator.is_main_process:

@@ -13,7 +13,10 @@ NLL = table("""nll: What a perplexity is made of, a row per text of the evaluati
 order of the examples.
 id string
 tokens int64: Predicted tokens of the text.
-nll float64: Sum of their negative log-likelihoods in nats.""")
+nll float64: Sum of their negative log-likelihoods in nats.
+deep float64?: The same with word frequencies taken out, of forget texts that are sampled for it:
+    among the tokens that occur in those texts, once the model's mean prediction is that of words in
+    other texts. No constant on the logits changes it.""")
 
 TRAIN_LOG = table("""train_log: One fine-tune (or pretraining of a tiny model), a row per optimizer
 step.

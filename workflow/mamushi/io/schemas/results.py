@@ -98,7 +98,19 @@ non_inferior string: Whether the retain domain is worse than gold by less than t
 retain_vs_random float64?: The same less that of `random`, in nats per token.
 retain_vs_random_low float64?: Lower end of the 95% interval.
 retain_vs_random_high float64?
-withheld string?: Why the recovered share or the change against gold has no interval.""")
+withheld string?: Why the recovered share or the change against gold has no interval.
+deep float64?: Share that is recovered of the gap that word frequencies do not explain: as
+    `recovered`, with every model's mean prediction made the same. A constant on the logits recovers
+    nothing of it.
+deep_low float64?: Lower end of the 95% interval, by Fieller's theorem.
+deep_high float64?
+deep_gap float64?: That gap, gold less beta 0, in nats per token.
+deep_gap_low float64?: Lower end of the 95% interval; below 0 no share is given.
+deep_gap_high float64?
+deep_vs_random float64?: Deep share less that of `random`, paired by seed and text.
+deep_vs_random_low float64?: Lower end of the 95% interval, of this comparison alone.
+deep_vs_random_high float64?
+deep_withheld string?: Why the deep share has no interval.""")
 
 SUBGROUPS = table("""subgroups: Who pays for a removal, and who is removed: a row per dataset,
 model, selector, budget, domain and value of a column, such as the parts of a forget domain.
@@ -154,8 +166,8 @@ budget_low float64?: Lower end of its 95% interval: the first budget at which St
     forget set.
 budget_high float64?: Upper end: from there on the test tells that the target is exceeded. Null
     likewise.
-paper_budget float64?: What the paper prints for this unlearner and selector, of Qwen2.5-7B on 20
-    Newsgroups; null where it has none.
+paper_budget float64?: What the paper prints for this unlearner and selector, beside its own dataset
+    and model alone, `newsgroups` and `qwen-2.5-7b`.
 censored bool: Whether not even the whole forget set reaches the target.
 recrossings int64: How often the mean curve falls below the target again; above 0 the first crossing
     may be an accident.

@@ -1,0 +1,72 @@
+"""The page of the paper's claims names what is there, and the drawing of rules has all of them."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from mamushi.io import schemas
+from mamushi.registry import plugins
+
+ROOT = Path(__file__).parents[2]
+
+
+def script(name: str) -> ModuleType:
+    """A file of docs/, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PAPER = script("paper")
+CLAIMS = [claim for rows in PAPER.claims().values() for claim in rows]
+
+
+def check_symbol(file: Path, name: str) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert re.search(rf"^ *(?:def|class) {name}\b", text, re.MULTILINE), (file, name)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.says[:40])
+def test_what_a_claim_names_is_there(claim: PAPER.Claim) -> None:
+    file, _, name = claim.code.partition("::")
+    check_symbol(ROOT / "workflow/mamushi" / file, name)
+    kind, _, name = claim.shown.partition(":")
+    if kind == "table":
+        assert getattr(schemas, name.upper()).name == name
+        captions = ROOT / "workflow" / "report"
+        assert any((captions / f"{file}.rst").exists() for file in (name, f"{name}_table"))
+    elif kind == "figure":
+        assert name in plugins("figure") and (ROOT / f"workflow/report/{name}.rst").exists()
+    else:
+        file, _, name = claim.shown.partition("::")
+        check_symbol(ROOT / "tests" / file, name)
+
+
+def test_no_label_of_the_paper_is_missing(shared: Path) -> None:
+    path = shared / "paper.tex"
+    if not path.is_file():
+        pytest.skip("the source of the paper is not there")
+    labels = set(re.findall(r"\\label\{((?!sec:|app:)[^}]+)\}", path.read_text(encoding="utf-8")))
+    parts = {label for label in labels if label.startswith(("sec", "app"))}
+    assert {label for claim in CLAIMS for label in claim.labels.split()} == labels - parts
+
+
+def test_the_page_is_made_from_the_claims() -> None:
+    text = PAPER.PAGE.read_text(encoding="utf-8")
+    assert text == PAPER.page(text), "python docs/paper.py"
+
+
+def test_the_drawing_has_the_rules_of_the_core() -> None:
+    dag = script("dag")
+    drawn = set(re.findall(r">(\w+)</text>", dag.PICTURE.read_text(encoding="utf-8")))
+    rules = set(dag.rows())
+    # What the paper's grid does not ask for: shards, GGUF files, vectors of one's own, lists.
+    assert rules - drawn <= dag.NOT_IN_THE_GRID
+    assert not drawn - rules - {"figures"}

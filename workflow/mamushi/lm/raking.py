@@ -1,0 +1,170 @@
+"""NLL with word frequencies taken out, ``deep``: every model's mean prediction is made the same.
+
+A constant on the logits, made from word counts alone, closes most of the gap between a model that
+has seen a domain and one that has not. So each model is raked (iterative proportional fitting,
+Deming and Stephan 1940) before it is read: a constant b_v for each token v is found such that
+
+    mean over positions t of  softmax(z_t + b)_v  =  q_v
+
+for one common distribution q, and the NLL of the raked model is what counts. Predictions are among
+the tokens that occur in the texts: a model plus any constant on its logits then rakes to the same
+predictions, and such a constant counts nothing, exactly.
+
+Cross-fitted over halves of the texts: q of a half comes from the words of the other half and from
+texts of the inference section, and so from no word that is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mamushi.io.tables import FORGET
+from mamushi.lm import sharding
+from mamushi.lm.batches import Batch
+from mamushi.lm.tokens import TokenSet, subset
+
+ROUNDS, CLOSE = 500, 1e-7
+"""Most rounds of raking, and the total distance from q at which it ends."""
+PRIOR = 1000.0
+"""Words that the inference section counts for, beside those of the other half."""
+PSEUDO = 0.5
+"""Count of a token in the inference section before any is seen."""
+FEWEST = 20
+"""Texts below which nothing is raked: a half has no frequencies to speak of."""
+
+
+@dataclass(frozen=True)
+class Raking:
+    """What is the same for all models of a cell: m sampled texts, and the T tokens that occur in
+    them with their common frequencies."""
+
+    rows: NDArray[np.int64]
+    """Rows of the evaluation section, ascending (m,)."""
+    halves: NDArray[np.int64]
+    """The half that each text is in, 0 or 1 (m,)."""
+    columns: NDArray[np.int64]
+    """The tokens, ascending (T,)."""
+    frequencies: NDArray[np.float64]
+    """q of each half, (2, T)."""
+
+
+def _digest(text_id: str) -> int:
+    return int.from_bytes(hashlib.sha256(text_id.encode()).digest()[:8], "big")
+
+
+def _predicted(texts: TokenSet) -> NDArray[np.int64]:
+    """Return the tokens that are predicted, text after text: all but each text's first."""
+    first = np.zeros(len(texts.tokens), dtype=bool)
+    first[texts.offsets[:-1][texts.lengths > 0]] = True
+    return texts.tokens[~first].astype(np.int64)
+
+
+def _counts(texts: TokenSet, columns: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return how often each of ``columns`` (T,) is to be predicted in the texts."""
+    tokens = _predicted(texts)
+    tokens = tokens[np.isin(tokens, columns)]
+    return np.bincount(np.searchsorted(columns, tokens), minlength=len(columns)).astype(float)
+
+
+def plan_raking(held_out: TokenSet, inference: TokenSet, most_tokens: int) -> Raking | None:
+    """Choose forget texts of the evaluation section with at most ``most_tokens`` predicted tokens,
+    by their ids alone, and count the frequencies to which all models are raked.
+
+    ``inference`` has the forget texts of the inference section. Returns None where fewer than
+    ``FEWEST`` texts can be read.
+    """
+    possible = np.flatnonzero((held_out.domains == FORGET) & (held_out.lengths > 1))
+    digests = np.array([_digest(name) for name in held_out.ids[possible]], dtype=np.uint64)
+    order = np.argsort(digests, kind="stable")
+    size = np.cumsum(held_out.lengths[possible][order] - 1)
+    chosen = np.sort(order[size <= most_tokens])
+    if len(chosen) < FEWEST:
+        return None
+    rows, halves = possible[chosen], (digests[chosen] % np.uint64(2)).astype(np.int64)
+    columns = np.unique(_predicted(subset(held_out, rows)))
+    before = _counts(inference, columns) + PSEUDO
+    counts = [
+        _counts(subset(held_out, rows[halves != half]), columns) + PRIOR * before / before.sum()
+        for half in (0, 1)
+    ]
+    frequencies = np.array([of_half / of_half.sum() for of_half in counts])
+    return Raking(rows, halves, columns, frequencies)
+
+
+class LogitTable:
+    """The logits (n, T) of what occurs, at the n positions of the sampled texts that this process
+    reads. Held on the model's device, in fp32."""
+
+    def __init__(self, raking: Raking, texts: TokenSet, accelerator: Accelerator) -> None:
+        self._raking, self._texts, self._accelerator = raking, texts, accelerator
+        self.columns = torch.from_numpy(raking.columns).to(accelerator.device)
+        self._place = np.full(len(texts), -1)
+        self._place[raking.rows] = np.arange(len(raking.rows))
+        self._logits: list[Tensor] = []
+        self._targets: list[Tensor] = []
+        self._of: list[Tensor] = []
+
+    def chosen(self, rows: NDArray[np.int64], batch: Batch) -> Tensor:
+        """Return which predictions of a batch (predicted,) are read: places among them, int64."""
+        place = torch.from_numpy(self._place[rows]).to(batch.texts.device)
+        return (place[batch.texts] >= 0).nonzero()[:, 0]
+
+    def add(self, rows: NDArray[np.int64], batch: Batch, chosen: Tensor, logits: Tensor) -> None:
+        """Keep the logits (chosen, T) of a batch."""
+        place = torch.from_numpy(self._place[rows]).to(batch.texts.device)
+        self._logits.append(logits.float())
+        self._targets.append(torch.searchsorted(self.columns, batch.targets[chosen]))
+        self._of.append(place[batch.texts[chosen]])
+
+    def nll(self) -> NDArray[np.float64]:
+        """Return the summed NLL of each text (texts,) under the raked model, in nats; NaN for texts
+        that are not sampled. All processes take part."""
+        device = self._accelerator.device
+        halves = torch.from_numpy(self._raking.halves).to(device)
+        sums = torch.zeros(len(self._raking.rows), dtype=torch.float64, device=device)
+        logits, targets, of = (
+            torch.cat(parts) if parts else empty
+            for parts, empty in (
+                (self._logits, torch.empty(0, len(self.columns), device=device)),
+                (self._targets, torch.empty(0, dtype=torch.int64, device=device)),
+                (self._of, torch.empty(0, dtype=torch.int64, device=device)),
+            )
+        )
+        self._logits.clear()
+        for half, frequencies in enumerate(self._raking.frequencies):
+            inside = (halves[of] == half).nonzero()[:, 0]
+            nll = raked_nll(logits[inside], targets[inside], frequencies, self._accelerator)
+            sums.index_add_(0, of[inside], nll.double())
+        raked = np.full(len(self._texts), np.nan)
+        raked[self._raking.rows] = sharding.all_reduce(sums.cpu().numpy(), self._accelerator)
+        return raked
+
+
+def raked_nll(
+    logits: Tensor, targets: Tensor, frequencies: NDArray[np.float64], accelerator: Accelerator
+) -> Tensor:
+    """Return the NLL (n,), in nats, of the tokens ``targets`` (n,), columns of ``logits`` (n, T),
+    once the mean prediction over all processes' positions is ``frequencies`` (T,)."""
+    log_table = logits.log_softmax(1)
+    table = log_table.exp()
+    positions = float(sharding.all_reduce(np.array([float(len(table))]), accelerator)[0])
+    bias = np.zeros_like(frequencies)
+    for _ in range(ROUNDS):
+        weights = torch.from_numpy(np.exp(bias)).to(table)
+        scales = 1.0 / (table @ weights)
+        shares = (weights * (table.t() @ scales)).double().cpu().numpy()
+        mean = sharding.all_reduce(shares, accelerator) / positions
+        if np.abs(mean - frequencies).sum() < CLOSE:
+            break
+        bias += np.log(frequencies) - np.log(np.maximum(mean, 1e-30))
+        bias -= bias @ frequencies
+    raised = torch.from_numpy(bias).to(table)
+    true = log_table.gather(1, targets[:, None])[:, 0] + raised[targets]
+    return (table @ raised.exp()).log() - true
