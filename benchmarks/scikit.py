@@ -7,7 +7,6 @@ starts from, the part that is held out, and the order of the batches.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
@@ -16,60 +15,23 @@ from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from sklearn.utils import shuffle
 
 from mamushi.selection import mlp
-from mamushi.selection.crossfit import Fit, Task
+from mamushi.selection.crossfit import Task
 from mamushi.selection.folds import balanced_weights
-
-
-def logits(model: MLPClassifier, x: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return raw logits, from the weights: probabilities are 0 or 1 where float32 rounds them
-    so."""
-    *hidden, last = zip(model.coefs_, model.intercepts_, strict=True)
-    for weight, bias in hidden:
-        x = np.maximum(x @ weight + bias, 0)
-    out: NDArray[np.float64] = (x @ last[0] + last[1])[:, 0].astype(np.float64)
-    return out
+from mamushi.selection.mlp_sklearn import raw_logits
 
 
 class ByLoss(MLPClassifier):
     """Stops early on the weighted cross-entropy of what is held out, and not on its accuracy."""
 
     def _score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        z = logits(self, X)
+        z = raw_logits(self, X)
         loss = np.logaddexp(0, z) - np.asarray(y, dtype=np.float64) * z
         return -float(np.average(loss, weights=sample_weight))
-
-
-def estimate_mlp_classifier(
-    task: Task, settings: Mapping[str, Any], kind: type[MLPClassifier] = MLPClassifier
-) -> Fit:
-    """Return held-out logits of ``MLPClassifier``, or a ``kind`` of it, with balanced sample
-    weights."""
-    y = task.forget[task.train]
-    model = kind(
-        hidden_layer_sizes=tuple(settings["hidden"]),
-        alpha=settings["alpha"],
-        batch_size=min(settings["batch_size"], len(y)),
-        learning_rate_init=settings["learning_rate"],
-        max_iter=settings["epochs"],
-        early_stopping=True,
-        validation_fraction=settings["validation"],
-        n_iter_no_change=settings["patience"],
-        tol=settings["tolerance"],
-        random_state=task.seed,
-    )
-    with warnings.catch_warnings():
-        # Reaching the last epoch is no fault here, and the batch is clipped to what is left of it.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.filterwarnings("ignore", "Got `batch_size` less than 1 or larger")
-        model.fit(task.features(task.train), y, sample_weight=balanced_weights(y))
-    held = task.scored(lambda rows: logits(model, task.features(rows)))
-    return held, {"epochs": int(model.n_iter_)}
 
 
 @contextmanager

@@ -169,10 +169,10 @@ def ours(tasks: list[Task], precision: str) -> Iterator[Any]:
 
 
 def reference(tasks: list[Task], seed: int) -> Iterator[Any]:
-    from benchmarks.scikit import ByLoss, estimate_mlp_classifier
+    from benchmarks.scikit import ByLoss
+    from mamushi.selection.mlp_sklearn import fit_classifiers
 
-    for task in seeded(tasks, seed):
-        yield estimate_mlp_classifier(task, recipe(), ByLoss)
+    return fit_classifiers(seeded(tasks, seed), recipe(), ByLoss)
 
 
 def same_draws(tasks: list[Task], precision: str) -> Iterator[Any]:

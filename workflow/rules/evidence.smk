@@ -90,6 +90,23 @@ rule diagnostics:
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
+rule agreement:
+    input:
+        scores=expand(paths.SCORES, selector=AGREEING, allow_missing=True),
+    output:
+        out=paths.AGREEMENTS,
+    log:
+        "results/logs/agreement/{dataset}/{model}/seed{seed}.log",
+    localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
+    params:
+        settings=settings("compare-rankings", *CELL),
+    shell:
+        "exec python -m mamushi compare-rankings --scores {input.scores:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
 rule confounds:
     input:
         examples=paths.EXAMPLES,

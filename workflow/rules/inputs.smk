@@ -12,7 +12,7 @@ TABLES = ("sad", "sad_summary", "sad_differences", "selection", "effects", "subg
 UNLEARNING_TABLES = ("unlearning", "half_gap", "generations", "relapse")
 EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics", "confounds", "geometry"),
-    *("predicted", "runtime", "paper"),
+    *("agreement", "predicted", "runtime", "paper"),
 )
 THEORY_TABLES = ("theory", "theory_worlds")
 STUDY_TABLES = ("sad", "sad_summary", "sad_differences", "selection")
@@ -75,7 +75,7 @@ def evidence_of_cells():
     """What the evidence of all runs is joined from."""
     of_cell = (
         *(paths.FRONTIER, paths.CALIBRATION, paths.DIAGNOSTICS),
-        *(paths.CONFOUNDS, paths.GEOMETRY),
+        *(paths.AGREEMENTS, paths.CONFOUNDS, paths.GEOMETRY),
     )
     return [
         *(pattern.format(**run) for run in grid.cells(GRID) for pattern in of_cell),

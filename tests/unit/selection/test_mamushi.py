@@ -5,10 +5,13 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from scipy.special import logit
 from scipy.stats import spearmanr
 from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import roc_auc_score
+from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.class_weight import compute_sample_weight
 
 from mamushi.errors import UserError
 from mamushi.registry import load, plugin
@@ -63,14 +66,16 @@ def test_scores_follow_the_true_ratio(pool, scored):
 
 def test_with_the_same_draws_it_is_the_reference(pool):
     """From the same weights, held-out part and batches, scikit-learn ends at the same logits."""
-    from benchmarks.scikit import ByLoss, estimate_mlp_classifier, replayed
+    from benchmarks.scikit import ByLoss, replayed
+    from mamushi.selection.mlp_sklearn import fit_classifiers
 
     def ours(task):
         (fit,) = mlp.estimate_mlp([task], small())
         return fit
 
     def theirs(task):
-        return estimate_mlp_classifier(task, small(), ByLoss)
+        (fit,) = fit_classifiers([task], small(), ByLoss)
+        return fit
 
     alone, reference = (cross_fit(pool, 3, 0, estimate, "") for estimate in (ours, theirs))
     with replayed():
@@ -80,6 +85,38 @@ def test_with_the_same_draws_it_is_the_reference(pool):
     # Logits of many epochs, over which float32 rounds in another order.
     np.testing.assert_allclose(same.scores, reference.scores, atol=0.05)
     assert np.abs(alone.scores - reference.scores).max() > 0.5
+
+
+def test_the_estimator_sklearn_is_the_papers_own(pool):
+    """scikit-learn's classifier fitted by hand, fold by fold, and its probabilities as logits."""
+    settings = {**SMALL, "estimator": "sklearn", "epochs": 12}
+    found = run("mamushi", pool, **settings)
+    assert found.details["resolved"] == {"precision": "fp32"}
+    for task in folds_of(pool, 3):
+        scaler = StandardScaler().fit(pool.embeddings[task.train].astype(np.float64))
+        x = scaler.transform(pool.embeddings.astype(np.float64)).astype(np.float32)
+        y = pool.forget[task.train]
+        model = MLPClassifier(
+            (32, 16), alpha=0.1, batch_size=256, max_iter=12, early_stopping=True,
+            n_iter_no_change=5, random_state=task.seed,
+        )  # fmt: skip
+        weights = compute_sample_weight("balanced", y)
+        model.fit(x[task.train], y, sample_weight=weights / weights.mean())
+        odds = logit(model.predict_proba(x[task.held])[:, 1].astype(np.float64))
+        np.testing.assert_allclose(found.scores[task.held], odds, atol=5e-3)
+    ours = run("mamushi", pool, **SMALL)
+    assert not np.array_equal(found.scores, ours.scores)
+    assert spearmanr(found.scores[pool.forget], ours.scores[pool.forget]).statistic > 0.85
+    assert spearmanr(found.scores[pool.forget], pool.truth[pool.forget]).statistic > 0.9
+    assert abs(np.median(found.scores - pool.truth)) < 0.6  # no prior log odds, here -1.1
+
+
+def test_averaged_networks_of_scikit_learn(pool):
+    settings = {**SMALL, "estimator": "sklearn", "epochs": 3, "seeds_averaged": 2}
+    found = run("mamushi", pool, **settings)
+    assert [len(fold["fits"]) for fold in found.details["per_fold"]] == [2, 2, 2]
+    assert np.array_equal(found.scores, run("mamushi", pool, **settings).scores)
+    assert not np.array_equal(found.scores, run("mamushi", pool, seed=1, **settings).scores)
 
 
 def test_no_example_is_scored_by_a_network_that_saw_it(pool):

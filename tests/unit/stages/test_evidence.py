@@ -17,6 +17,7 @@ FILES = {
     "frontier": paths.FRONTIER,
     "calibration": paths.CALIBRATION,
     "diagnostics": paths.DIAGNOSTICS,
+    "agreement": paths.AGREEMENTS,
     "confounds": paths.CONFOUNDS,
     "geometry": paths.GEOMETRY,
     "predicted": paths.PREDICTED,
@@ -26,7 +27,7 @@ RUNS = [{"dataset": "small", "model": "tiny", "seed": seed} for seed in (0, 1)]
 SELECTORS = {"mamushi": 0.5, "random": 1.0, "reverse": 2.0}
 TABLES = (
     *("frontier", "calibration", "diagnostics", "confounds", "geometry", "predicted", "runtime"),
-    *("advice", "paper"),
+    *("agreement", "advice", "paper"),
 )
 BETAS = (0.0, 0.5, 1.0)
 
@@ -70,6 +71,7 @@ def root(tmp_path: Path) -> Path:
         write(tmp_path, "calibration", run, checked)
         scored = [filled("diagnostics", run, selector=name) for name in SELECTORS]
         write(tmp_path, "diagnostics", run, scored)
+        write(tmp_path, "agreement", run, [filled("agreement", run, first="a", second="b")])
         write(tmp_path, "confounds", run, [filled("confounds", run, selector=n) for n in SELECTORS])
         foreseen = [
             filled("predicted", run, selector=selector, beta=b, recovered=b**power)

@@ -102,6 +102,8 @@ def _names_used(full: Config) -> Iterator[tuple[str, str, str]]:
                 if name not in in_grid:
                     yield f"{where}.{section}[{place}]", section, name
     yield "removal.ratio", "selectors", full["removal"]["ratio"]
+    for place, name in enumerate(full["evidence"]["compared"]):
+        yield f"evidence.compared[{place}]", "selectors", name
     for name, definition in full["selectors"].items():
         for key, base in base_selectors(definition):
             yield f"selectors.{name}.{key}", "selectors", base
@@ -231,6 +233,11 @@ def _check_selectors(full: Config) -> Iterator[str]:
             f"removal.ratio: {ratio!r} is not allowed, since it gives retain texts no score and so "
             "estimates no density ratio; choose a selector that does, such as mamushi"
         )
+    for place, name in enumerate(full["evidence"]["compared"]):
+        at = f"evidence.compared[{place}]"
+        yield from _check_asked(full, "grid", at, name, full["grid"])
+        if of_tokens(full, name):
+            yield f"{at}: {name!r} is not allowed, since it ranks tokens and lists no text"
     for where, axes in comparisons(full):
         for place, name in enumerate(axes["selectors"]):
             yield from _check_asked(full, where, f"{where}.selectors[{place}]", name, axes)

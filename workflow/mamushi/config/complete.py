@@ -124,7 +124,7 @@ def _add_plugins(full: dict[str, Any], shared: Mapping[str, Any]) -> None:
         definitions = full[f"{kind}s"]
         names = [name for _, axes in comparisons(full) for name in axes.get(f"{kind}s") or ()]
         if kind == "selector":
-            names += [full["removal"]["ratio"], *definitions]
+            names += [full["removal"]["ratio"], *full["evidence"]["compared"], *definitions]
         for name in names:
             if name not in definitions and name in plugins(kind):
                 definitions[name] = _read_definition(kind, name, {}, shared, [])

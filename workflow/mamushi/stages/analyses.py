@@ -23,6 +23,13 @@ def scored_selectors(config: Config) -> list[str]:
     return list(dict.fromkeys([config["removal"]["ratio"], *names]))
 
 
+def agreeing_selectors(config: Config) -> list[str]:
+    """Return the selectors whose rankings are compared pair by pair: the grid's, and further ones
+    that are ranked for this alone."""
+    names = of_texts(config, config["grid"])["selectors"]
+    return list(dict.fromkeys([*names, *config["evidence"]["compared"]]))
+
+
 class Calibrate(Cell):
     """``selector`` is the one that estimates the ratio."""
 
@@ -302,6 +309,52 @@ def confounds(
         followed = confound_rows(table.score, table.forget, texts, cross_fitted=is_cross_fitted)
         rows += [{**settings.cell, "selector": name, **row} for row in followed]
     write_table(out, schemas.CONFOUNDS, rows, metadata={"provenance": job.origin})
+
+
+class CompareRankings(Cell):
+    """Selectors that are compared pair by pair, and the budgets of their lists."""
+
+    selectors: list[str]
+    budgets: list[float]
+
+    @classmethod
+    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> CompareRankings:
+        """Return whose rankings of a cell are compared."""
+        return cls(
+            dataset=dataset,
+            model=model,
+            seed=seed,
+            selectors=agreeing_selectors(config),
+            budgets=config["grid"]["budgets"],
+        )
+
+
+def compare_rankings(
+    *, scores: list[Input], out: Output, settings: CompareRankings, job: Job
+) -> None:
+    """Compare the rankings of a run pair by pair: rank correlation, and what lists share.
+
+    ``scores`` are in the order of the settings' ``selectors``. Raises ``UserError`` for scores of
+    other examples.
+    """
+    import pyarrow.compute as pc
+
+    from mamushi.evidence.agreement import agreement_rows
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_table, write_table
+
+    ranks, ids = {}, None
+    for name, path in zip(settings.selectors, scores, strict=True):
+        table = read_table(path, schemas.SCORES, ["id", "rank"])
+        table = table.filter(pc.is_valid(table["rank"]))
+        ids = table["id"] if ids is None else ids
+        if table["id"] != ids:
+            problem = f"ranks other examples than {scores[0]}"
+            raise UserError(problem, where=path, do="delete both and score again")
+        ranks[name] = table["rank"].to_numpy()
+    pairs = agreement_rows(ranks, settings.budgets)
+    rows = [{**settings.cell, **pair} for pair in pairs]
+    write_table(out, schemas.AGREEMENT, rows, metadata={"provenance": job.origin})
 
 
 class Geometry(Cell):

@@ -320,6 +320,7 @@ def evidence(
         (schemas.FRONTIER, paths.FRONTIER, settings.cells),
         (schemas.CALIBRATION, paths.CALIBRATION, settings.cells),
         (schemas.DIAGNOSTICS, paths.DIAGNOSTICS, settings.cells),
+        (schemas.AGREEMENT, paths.AGREEMENTS, settings.cells),
         (schemas.CONFOUNDS, paths.CONFOUNDS, settings.cells),
         (schemas.GEOMETRY, paths.GEOMETRY, settings.cells),
         (schemas.PREDICTED, paths.PREDICTED, settings.predicted_cells),

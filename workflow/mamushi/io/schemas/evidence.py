@@ -56,6 +56,17 @@ ece float64?: Expected calibration error over 15 bins of equal size, once the lo
 fold_offset float64?: Largest difference between the levels of two folds, in the unit of the score.
 ties int64: Forget texts less their distinct scores.""")
 
+AGREEMENT = table("""agreement: How alike two selectors rank the forget texts: a row per cell, pair
+and budget of the grid. Ties of a score go by id.
+dataset string, model string, seed int64
+first string: Name of a selector of the grid, or of `evidence.compared`.
+second string: Name of the other one.
+beta float64, removed int64
+shared float64?: Share of the first `removed` texts that the two lists have in common; β by chance.
+    Null where nothing is removed.
+spearman float64?: Rank correlation of the two whole rankings, the same at every budget; null of a
+    single text.""")
+
 CONFOUNDS = table("""confounds: What a selector's scores follow beside the domain, a row per cell,
 selector, domain and confound, or value of a categorical label. A number without an interval that
 leaves out chance is no finding, and one in twenty of those that do is chance.

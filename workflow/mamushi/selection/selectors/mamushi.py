@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 class Settings(CrossFitted):
     """Settings of the MLP and its training."""
 
+    #: torch stops by the held-out loss, on a GPU if there is one; sklearn is the paper's own,
+    #: scikit-learn's MLPClassifier, which stops by the held-out accuracy, on a CPU in float32.
+    estimator: Literal["torch", "sklearn"] = "torch"
     #: Widths of the hidden layers, with ReLU after each.
     hidden: list[Count] = listed(1024, 512, 256)
     learning_rate: Positive = 0.001  #: Step size of Adam.

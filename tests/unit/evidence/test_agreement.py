@@ -1,0 +1,82 @@
+"""The agreement of rankings against scipy and plain sets, and its stage."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau, spearmanr
+
+from mamushi.cli import main
+from mamushi.evidence.agreement import agreement_rows
+from mamushi.io import schemas
+from mamushi.io.tables import read_table
+from tests.support.score_files import domains, ranks_of, write_scores
+
+BUDGETS = [0.5, 0.1, 0.01]
+
+
+def rankings(n: int = 40) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=n)
+    scores = {"a": base, "b": base + 0.5 * rng.normal(size=n), "c": -base, "d": rng.random(n)}
+    return {name: ranks_of(score) for name, score in scores.items()}
+
+
+def test_pairs_by_an_independent_count() -> None:
+    ranks = rankings()
+    rows = agreement_rows(ranks, BUDGETS)
+    pairs = [*combinations("abcd", 2)]
+    assert [(row["first"], row["second"]) for row in rows] == [p for p in pairs for _ in range(3)]
+    assert [row["beta"] for row in rows[:3]] == [0.01, 0.1, 0.5]
+    for row in rows:
+        one, two = ranks[row["first"]], ranks[row["second"]]
+        assert row["spearman"] == pytest.approx(spearmanr(one, two).statistic, abs=1e-12)
+        assert np.sign(row["spearman"]) == np.sign(kendalltau(one, two).statistic)
+        first, second = (set(np.argsort(r)[: row["removed"]]) for r in (one, two))
+        assert row["removed"] == int(row["beta"] * 40)
+        shared = len(first & second) / len(first) if first else None
+        assert row["shared"] == (None if shared is None else pytest.approx(shared))
+    reverse = [row for row in rows if (row["first"], row["second"]) == ("a", "c")]
+    assert [(row["spearman"], row["shared"]) for row in reverse] == [
+        (pytest.approx(-1), None), (pytest.approx(-1), 0), (pytest.approx(-1), 0),
+    ]  # fmt: skip
+
+
+def test_chance_shares_what_the_budget_says() -> None:
+    rng = np.random.default_rng(1)
+    ranks = {name: rng.permutation(20_000) + 1 for name in ("one", "two")}
+    for row in agreement_rows(ranks, [0.2, 0.7]):
+        assert row["shared"] == pytest.approx(row["beta"], abs=0.02)
+        assert row["spearman"] == pytest.approx(0, abs=0.03)
+    (alone,) = agreement_rows({"one": np.array([1]), "two": np.array([1])}, [1.0])
+    assert (alone["shared"], alone["spearman"]) == (1.0, None)
+
+
+def test_the_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    forget = np.arange(60) % 3 < 2
+    ids = [f"t{i:02d}" for i in range(60)]
+    files = []
+    for name, rank in rankings(40).items():
+        # An order without scores of retain texts is a ranking, too.
+        score = np.full(60, np.nan if name == "b" else 0.5)
+        score[forget] = -rank.astype(float)
+        files.append(tmp_path / f"{name}.parquet")
+        write_scores(files[-1], ids, domains(forget), score)
+    cell = {"dataset": "small", "model": "tiny", "seed": 1}
+
+    def make(names: list[str]) -> int:
+        settings = {**cell, "selectors": names, "budgets": BUDGETS}
+        words = ["--scores", *map(str, files[: len(names)]), "--out", str(tmp_path / "out.parquet")]
+        return main(["compare-rankings", *words, "--settings", json.dumps(settings)])
+
+    assert make([*"abcd"]) == 0
+    rows = read_table(tmp_path / "out.parquet", schemas.AGREEMENT).to_pylist()
+    assert [{**cell, **row} for row in agreement_rows(rankings(40), BUDGETS)] == rows
+    write_scores(files[1], ids[:-1], domains(forget[:-1]), np.arange(59.0))
+    write_scores(files[0], [f"u{i}" for i in range(60)], domains(forget), np.arange(60.0))
+    assert make(["a", "b"]) == 2
+    assert "b.parquet: ranks other examples than" in capsys.readouterr().err
