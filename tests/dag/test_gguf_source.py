@@ -31,7 +31,7 @@ CONFIG: dict[str, Any] = {
         "tiny": {"family": "llama", "pretraining": {"datasets": ["made"]}},
     },
 }
-OF_NO_MODEL = {"tables", "effects", "subgroups", "figure_sad"}
+OF_NO_MODEL = {"tables", "effects", "subgroups", "figure_perplexity", "figure_sad"}
 """What is made once of the results of all models."""
 
 

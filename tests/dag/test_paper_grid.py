@@ -161,6 +161,7 @@ except SystemExit as end:
     assert not end.code, end.code
 # NumPy is missing from this list because Snakemake loads it for its profiles.
 heavy = ["torch", "transformers", "accelerate", "sklearn", "scipy", "pandas", "pyarrow"]
+heavy += ["matplotlib", "seaborn"]
 print("loaded:", [name for name in heavy if name in sys.modules])
 """
     options = ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(tmp_path)]

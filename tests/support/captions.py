@@ -39,6 +39,7 @@ CONFIG = completed()
 
 
 VERDICT = "* ``alpha``, ``own_``: none of these curves can be told from that of ``random``.\n"
+SYNERGY = ".. list-table:: Alpha\n   :header-rows: 1\n\n   * - Selector\n   * - Mamushi\n"
 INCLUDES = {"sad.rst", "study.rst"}
 """Captions that include what the stage ``tables`` says of differences."""
 
@@ -50,6 +51,7 @@ def rendered(name: str, config: dict[str, Any], targets: Sequence[str] = TARGETS
     """HTML of a caption in a report on these ``targets``; warnings of docutils are errors here."""
     with TemporaryDirectory() as tables:
         (Path(tables) / "sad_differences.rst").write_text(VERDICT, encoding="utf-8")
+        (Path(tables) / "synergy.rst").write_text(SYNERGY, encoding="utf-8")
         return _rendered(name, config, f"{tables}/sad.parquet", targets)
 
 

@@ -4,27 +4,40 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib import rc_context
 from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from mamushi.figures.style import HOUSE
+from mamushi.figures.style import HOUSE, marks
 from mamushi.registry import load
 
 
 def draw(name: str, tables: Path, grid: Mapping[str, Any]) -> Figure:
     """Draw a figure as it is before it is saved, with all texts in their places."""
     with rc_context(HOUSE):
-        figure = load("figure", name).draw(tables, grid)
+        figure = load("figure", name).draw(tables, dict(grid))
         figure.canvas.draw()
     assert isinstance(figure, Figure)
     return figure
 
 
+def lines(axes: Any, grid: Mapping[str, Any], style: str = "-") -> dict[str, Any]:
+    """Return the points (n, 2) of each selector's lines of a style, by its name."""
+    names = {to_hex(colour): name for name, colour in marks(grid)["palette"].items()}
+    found: dict[str, Any] = {}
+    for line in axes.get_lines():
+        name = names.get(to_hex(line.get_color()))
+        if name and line.get_linestyle() == style and len(line.get_xdata()):
+            found.setdefault(name, []).append(np.array(line.get_xydata()))
+    return {name: np.concatenate(parts) for name, parts in found.items()}
+
+
 def named(axes: Any) -> dict[str, Any]:
-    """Return the lines of a panel by their label in the legend."""
-    lines = {str(line.get_label()): line for line in axes.get_lines()}
-    return {label: line for label, line in lines.items() if not label.startswith("_")}
+    """Return the lines of a panel by their label."""
+    found = {str(line.get_label()): line for line in axes.get_lines()}
+    return {label: line for label, line in found.items() if not label.startswith("_")}
 
 
 def bands(axes: Any) -> list[Any]:

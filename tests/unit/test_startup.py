@@ -16,8 +16,8 @@ from tests.support.grid_files import GRID, write_results
 from tests.support.workflow import ROOT
 
 HEAVY = {
-    *("accelerate", "matplotlib", "numpy", "pandas", "pyarrow", "scipy", "sklearn"),
-    *("tokenizers", "torch", "transformers"),
+    *("accelerate", "matplotlib", "numpy", "pandas", "pyarrow", "scipy", "seaborn"),
+    *("sklearn", "tokenizers", "torch", "transformers"),
 }
 PYTHON_ALONE = 260
 """Modules that may be loaded to read a command line; Python itself loads a hundred."""

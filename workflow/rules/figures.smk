@@ -1,6 +1,6 @@
 # Every figure in the gallery, each of which declares its category and label in the report, what it is
-# of (the grid, evidence, or one cell), and the tables, or artifacts of a cell, that it
-# reads. Its caption is the file of its name in workflow/report.
+# of (the grid, evidence, unlearning, or one cell), and the tables, or artifacts of a cell, that it
+# reads, if any. Its caption is the file of its name in workflow/report.
 
 
 for name, drawing in plugins("figure").items():
@@ -43,7 +43,9 @@ for name, drawing in plugins("figure").items():
             tables=(
                 (lambda wildcards: "results")
                 if of_cell
-                else (lambda wildcards, input: os.path.dirname(input[0]))
+                else (
+                    lambda wildcards, input: os.path.dirname([*input, paths.TABLE][0])
+                )
             ),
             settings=settings("figure", *(CELL if of_cell else ()), name=name),
         shell:

@@ -96,6 +96,7 @@ rule half_gap:
     output:
         unlearning=in_report("unlearning", "Unlearning"),
         half_gap=in_report("half_gap", "Unlearning"),
+        synergy=paths.SYNERGY,
         parquet=expand(paths.TABLE, table=["unlearning", "half_gap"]),
     log:
         "results/logs/half_gap.log",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from scipy.stats import ttest_1samp
 
@@ -15,6 +16,7 @@ from mamushi.evaluation.half_gap import (
     crossing,
     half_gap_table,
     saving_interval,
+    synergy,
     unlearning_table,
 )
 from mamushi.io import schemas
@@ -34,11 +36,12 @@ def points(
     gold: Callable[[int], float] = lambda seed: 60.0,
     retain: Callable[[int, float], float] = lambda seed, beta: 10.0,
     models: tuple[str, ...] = ("small",),
+    dataset: str = "alpha",
 ) -> pa.Table:
     """A table ``unlearning`` with these curves; every seed starts at 20."""
     rows = [
         {
-            **{"dataset": "alpha", "model": model, "seed": seed},
+            **{"dataset": dataset, "model": model, "seed": seed},
             **{"unlearner": unlearner, "selector": selector, "beta": beta},
             **{"removed": int(beta * 100), "steps": 1},
             "ppl_forget": 20 + share * (gold(seed) - 20),
@@ -87,7 +90,12 @@ def test_the_papers_table_of_savings() -> None:
     }
     straight: Shares = lambda u, s, _: [0.5 * beta / paper[u][s] for beta in BETA]  # noqa: E731
     chosen = ("random", "coreset", "mamushi")
-    table = half_gap(points(straight, seeds=1, selectors=chosen, unlearners=tuple(paper)))
+    axes: Any = {"seeds": 1, "selectors": chosen, "unlearners": tuple(paper)}
+    models = ("qwen-2.5-7b", "gemma-2-2b")
+    both = half_gap(points(straight, **axes, models=models, dataset="newsgroups"))
+    # The paper's numbers are of one dataset and model, and stand beside no other.
+    assert both["paper_budget"].null_count == len(both) / 2
+    table = both.filter(pc.equal(both["model"], "qwen-2.5-7b"))
     for row in table.to_pylist():
         assert row["budget"] == pytest.approx(paper[row["unlearner"]][row["selector"]])
         # What the paper prints stands beside it.
@@ -97,6 +105,20 @@ def test_the_papers_table_of_savings() -> None:
         assert {row[name] for name in ends} == {None}
     ours = rows(table, selector="mamushi")
     assert [round(100 * r["saving_vs_random"]) for r in ours] == [61, 66, 10]
+    text = synergy(table)
+    assert text.startswith(".. list-table:: 20 Newsgroups, Qwen-2.5-7B\n")
+    cells = [part[7:] for part in text.splitlines() if part[3:7] in ("* - ", "  - ")]
+    assert cells[:5] == ["Selector", "Retraining", "NegGrad+", "SalUn", "Random"]
+    mine = "**24%**; vs. full 76%, vs. random 61%; paper 24%, vs. full 76%"
+    assert cells[12:14] == ["Mamushi", mine]
+    assert "paper" not in synergy(both.filter(pc.equal(both["model"], "gemma-2-2b")))
+
+
+def test_the_papers_form_says_what_was_not_reached_and_what_was_damaged() -> None:
+    flat: Shares = lambda u, s, k: [0.9 * beta if s == "random" else 0.0 for beta in BETA]  # noqa: E731
+    text = synergy(half_gap(points(flat, retain=lambda seed, beta: 10.0 * (1 + 99 * beta))))
+    assert text.count("     - above 100%\n") == 2
+    assert text.count("**56%** [56%, 56%]; vs. full 44%; retain perplexity above the cap") == 2
 
 
 def test_the_budget_is_that_of_the_mean_curve_of_shares() -> None:

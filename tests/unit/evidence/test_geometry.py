@@ -102,6 +102,18 @@ def test_every_column_agrees_with_a_dense_svd(
     assert 0.3 < columns["variance_forget"][-1] < 0.99
 
 
+@pytest.mark.parametrize(("components", "width", "at"), [(60, 128, 50), (64, 64, 32)])
+def test_sorted_angles_are_those_of_50_components_or_of_half_the_dimensions(
+    components: int, width: int, at: int
+) -> None:
+    columns = geometry_columns(anisotropic(200, 300, width), components)
+    expected = dense(anisotropic(200, 300, width), at)["angle_sorted"]
+    assert len(columns["angle_sorted"]) == components
+    assert columns["angle_sorted"][at:] == [None] * (components - at)
+    np.testing.assert_allclose(columns["angle_sorted"][:at], expected, atol=1e-4)
+    assert expected.max() > 10
+
+
 def test_angles_of_known_planes() -> None:
     wanted = np.radians([10.0, 30.0, 50.0, 90.0])
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]

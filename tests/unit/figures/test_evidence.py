@@ -11,12 +11,20 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from mamushi.evidence.diagnostics import calibration_error, fisher, reliability
-from mamushi.figures.style import COLOURS
+from mamushi.errors import UserError
+from mamushi.evidence.diagnostics import (
+    calibration_error,
+    fisher,
+    fold_areas,
+    read_scores,
+    reliability,
+)
+from mamushi.evidence.geometry import reaches
+from mamushi.figures.style import TONES
 from mamushi.io import paths, schemas
 from mamushi.io.tables import write_table
 from mamushi.selection.metrics import auc
-from tests.support.figures import draw
+from tests.support.figures import draw, legend_texts
 
 RUN = {"dataset": "jigsaw", "model": "gemma-2-2b", "seed": 3}
 N1, N2, K, WIDTH = 60, 140, 80, 256
@@ -58,7 +66,7 @@ def geometric(components: int = K) -> dict[str, Any]:
     columns["affinity"] = np.linspace(0.3, 0.5, components)
     columns["angle_median"] = np.linspace(60, 35, components)
     columns["angles_above_45"] = np.linspace(1, 0.35, components)
-    columns["angle_sorted"] = np.linspace(5, 85, components)
+    columns["angle_sorted"] = [*np.linspace(5, 85, 50), *[None] * (components - 50)]
     return columns
 
 
@@ -84,14 +92,14 @@ def drawn(root: Path, name: str, **grid: Any) -> Figure:
     return draw(name, root, RUN | {"selector": "mamushi"} | grid)
 
 
-def texts(panel: Any) -> str:
-    return "\n".join(text.get_text() for text in panel.texts)
-
-
-def curve(panel: Any, colour: str) -> Any:
-    """The thickest line of that colour."""
-    lines = [line for line in panel.get_lines() if to_hex(line.get_color()) == colour.lower()]
-    return max(lines, key=lambda line: line.get_linewidth())
+def line(panel: Any, tone: str) -> np.ndarray[Any, Any]:
+    """The points of the longest line of that tone."""
+    found = [
+        np.array(one.get_xydata())
+        for one in panel.get_lines()
+        if to_hex(one.get_color()) == TONES[tone].lower()
+    ]
+    return max(found, key=len)
 
 
 def test_diagnostics_draw_distributions_rates_and_ranks_with_the_numbers_of_the_table(
@@ -101,46 +109,81 @@ def test_diagnostics_draw_distributions_rates_and_ranks_with_the_numbers_of_the_
     figure = drawn(root, "diagnostics")
     first, second, third, fourth = figure.axes
     assert figure.get_suptitle().endswith(": Mamushi")
-    assert [t.get_text() for t in first.get_legend().get_texts()] == ["forget", "retain"]
-    assert f"$D_F$ = {fisher(score[forget], score[~forget]):.2f}" in texts(first)
-    for patch in first.patches[::2]:
-        height, edges, _ = patch.get_data()
-        assert (height * np.diff(edges)).sum() == pytest.approx(1)
-    # The diagonal, a line per fold, and the pooled one.
-    assert len(second.get_lines()) == 1 + 4 + 1
-    assert f"pooled AUC {auc(score, forget):.3f}" in texts(second)
-    assert "4 folds " in texts(second)
-    pooled = second.get_lines()[-1]
-    area = np.trapezoid(pooled.get_ydata(), pooled.get_xdata())
+    assert legend_texts(figure) == ["forget", "retain", "a fold"]
+    assert first.get_title() == f"(a) $D_F$ = {fisher(score[forget], score[~forget]):.2f}"
+    for shape in first.collections:
+        x, y = shape.get_paths()[0].vertices.T
+        assert 0.5 * abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) == pytest.approx(1)
+    for name, mean in (("forget", score[forget].mean()), ("retain", score[~forget].mean())):
+        np.testing.assert_allclose(line(first, name)[:, 0], mean)
+    areas = fold_areas(read_scores(paths.under(root, paths.SCORES, **RUN, selector="mamushi")))
+    folds = f"folds {np.mean(areas):.3f} ± {np.std(areas):.3f}"
+    assert second.get_title() == f"(b) AUC {auc(score, forget):.3f}, {folds}"
+    tones = [to_hex(one.get_color()) for one in second.get_lines()]
+    assert tones.count(TONES["a fold"].lower()) == 4
+    area = np.trapezoid(line(second, "_both")[:, 1], line(second, "_both")[:, 0])
     assert area == pytest.approx(auc(score, forget))
     predicted, observed, _ = reliability(score, forget)
-    np.testing.assert_allclose(third.get_lines()[-1].get_xdata(), predicted)
-    np.testing.assert_allclose(third.get_lines()[-1].get_ydata(), observed)
-    assert f"ECE = {calibration_error(score, forget):.3f}" in texts(third)
-    ranked = curve(fourth, COLOURS["forget"])
-    np.testing.assert_allclose(ranked.get_ydata(), np.sort(score[forget])[::-1])
-    assert 0 < ranked.get_xdata()[0] < ranked.get_xdata()[-1] < 1
-    assert f"ties 0 of {N1}" in texts(fourth)
+    np.testing.assert_allclose(line(third, "_both"), np.stack([predicted, observed], axis=1))
+    assert third.get_title() == f"(c) ECE = {calibration_error(score, forget):.3f}"
+    ranked = line(fourth, "forget")
+    np.testing.assert_allclose(ranked[:, 1], np.sort(score[forget])[::-1])
+    assert 0 < ranked[0, 0] < ranked[-1, 0] < 1
+    assert f"ties 0 of {N1}" in fourth.get_title()
+
+
+def test_diagnostics_without_scores_of_retain_texts_say_so(root: Path) -> None:
+    first, second, third, fourth = drawn(root, "diagnostics", selector="l2_norm").axes
+    assert first.get_title() == "(a) scores"
+    assert len(first.collections) == 1
+    assert all("no retain scores" in axes.get_title() for axes in (second, third))
+    assert len(line(fourth, "forget")) == N1
 
 
 def test_subspaces_show_affinity_angles_and_energy(root: Path) -> None:
     figure = drawn(root, "subspaces")
-    first, second, third, fourth, other = figure.axes
+    first, second, third, fourth = figure.axes
     columns = geometric()
-    np.testing.assert_allclose(first.get_lines()[0].get_ydata(), columns["affinity"])
-    assert set(first.get_lines()[1].get_ydata()) == {0.85}
-    assert texts(first) == "same span, 0.85"
-    np.testing.assert_allclose(second.get_lines()[0].get_ydata(), columns["angle_median"])
-    np.testing.assert_allclose(other.get_lines()[0].get_ydata(), columns["angles_above_45"])
-    assert len(third.patches) == K
-    np.testing.assert_allclose([bar.get_height() for bar in third.patches], columns["angle_sorted"])
-    angles = columns["angle_sorted"]
+    np.testing.assert_allclose(line(first, "_both")[:, 1], columns["affinity"])
+    assert 0.85 in {height for one in first.get_lines() for height in one.get_ydata()}
+    np.testing.assert_allclose(line(second, "_both")[:, 1], columns["angle_median"])
+    above = line(second, "share above 45°")[:, 1]
+    np.testing.assert_allclose(above, 100 * columns["angles_above_45"])
+    angles = np.array(columns["angle_sorted"][:50], dtype=float)
+    np.testing.assert_allclose(line(third, "_both")[:, 1], angles)
     counts = [(angles <= 30).sum(), ((angles > 30) & (angles <= 45)).sum(), (angles > 45).sum()]
-    labels = [t.get_text() for t in third.get_legend().get_texts()]
-    spans = ("up to 30°", "30–45°", "above 45°")
-    assert labels == [f"{span}: {count}" for span, count in zip(spans, counts, strict=True)]
-    levels = [set(line.get_ydata()) for line in third.get_lines()]
-    assert levels == [{30.0}, {45.0}]
+    assert third.get_title() == f"(c) sorted at k = 50: {', '.join(map(str, counts))}"
     for name in ("forget", "retain"):
-        energy = curve(fourth, COLOURS[name]).get_ydata()
-        np.testing.assert_allclose(energy, columns[f"energy_{name}"])
+        np.testing.assert_allclose(line(fourth, name)[:, 1], columns[f"energy_{name}"])
+
+
+def test_variance_stands_beside_isotropic_embeddings(root: Path) -> None:
+    figure = drawn(root, "variance")
+    columns = geometric()
+    for axes, name in zip(figure.axes, ("forget", "retain"), strict=True):
+        np.testing.assert_allclose(line(axes, name)[:, 1], columns[f"variance_{name}"])
+        even = line(axes, "isotropic, k / d")
+        np.testing.assert_allclose(even[:, 1], even[:, 0] / WIDTH)
+        share = columns[f"variance_{name}"][49]
+        assert axes.get_title() == f"{name}: {share:.0%} at k = 50 (isotropic {50 / WIDTH:.1%})"
+
+
+def test_discrimination_shows_power_and_singular_values(root: Path) -> None:
+    power, cumulative, singular, relative = drawn(root, "discrimination").axes
+    columns = geometric()
+    np.testing.assert_allclose(
+        line(power, "_both")[:, 1], columns["power"] / columns["power"].sum()
+    )
+    np.testing.assert_allclose(line(cumulative, "_both")[:, 1], columns["power_cumulative"])
+    numbers = [reaches(columns["power_cumulative"], share) for share in (0.9, 0.95)]
+    assert cumulative.get_title() == "(b) cumulative, 90%: k = {}, 95%: k = {}".format(*numbers)
+    for name in ("forget", "retain"):
+        values = columns[f"singular_{name}"]
+        np.testing.assert_allclose(line(singular, name)[:, 1], values)
+        np.testing.assert_allclose(line(relative, name)[:, 1], values / values[0])
+
+
+def test_a_run_without_its_files_is_refused(root: Path) -> None:
+    for name in ("diagnostics", "variance"):
+        with pytest.raises(UserError, match="seed4"):
+            drawn(root, name, seed=4)

@@ -1,4 +1,4 @@
-"""The figure of the frontier: what is drawn where, and what a missing curve leads to."""
+"""The figure of the frontier: what is drawn where, by the estimate and by the truth."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from mamushi.figures.style import MARKS, NEUTRAL
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
-from tests.support.figures import draw, legend_texts
+from tests.support.figures import bands, draw, legend_texts, lines, named
 
 BETAS = (0.0, 0.5, 1.0)
 HEIGHTS = {"random": 1.0, "mamushi": 2.0, "lr_cos": 3.0}
@@ -31,6 +29,7 @@ GRID: dict[str, Any] = {
 def row(dataset: str, model: str, seed: int, selector: str, beta: float) -> dict[str, Any]:
     height = HEIGHTS[selector] + seed
     removal, preservation = height * beta, height * (1 - beta)
+    true = {"removal_true": 3 * removal, "preservation_true": 3 * preservation}
     return {
         **{"dataset": dataset, "model": model, "seed": seed, "selector": selector, "beta": beta},
         "removed": int(10 * beta),
@@ -38,6 +37,7 @@ def row(dataset: str, model: str, seed: int, selector: str, beta: float) -> dict
         "preservation": preservation,
         "preservation_low": preservation - 0.25,
         "preservation_high": preservation + 0.25,
+        **(true if dataset == "first" else {}),
     }
 
 
@@ -60,36 +60,30 @@ def drawn(tables: Path, grid: dict[str, Any]) -> tuple[Figure, np.ndarray[Any, A
     return figure, np.array(figure.axes).reshape(-1, len(grid["models"]))
 
 
-def lines(panel: Any, style: str) -> dict[str, np.ndarray[Any, Any]]:
-    """Heights by colour of the lines of a panel that are drawn in a style."""
-    return {
-        to_hex(line.get_color()).upper(): np.asarray(line.get_ydata())
-        for line in panel.get_lines()
-        if line.get_linestyle() == style and len(line.get_xdata())
-    }
-
-
 def test_panels_and_means(tables: Path) -> None:
     figure, axes = drawn(tables, GRID)
     assert axes.shape == (4, 2)
     assert [axis.get_title() for axis in axes[0]] == ["small", "large"]
-    firsts = [axis.get_ylabel().split("\n")[0] for axis in axes[:, 0]]
-    whats = [
-        f"{name}: {what}" for name in ("first", "real") for what in ("removal", "preservation")
-    ]
-    assert firsts == whats
+    firsts = [axis.get_ylabel().split("\n")[:2] for axis in axes[:, 0]]
+    quantities = ("removal", "preservation")
+    assert firsts == [[name, what] for name in GRID["datasets"] for what in quantities]
     assert [axis.get_xlabel() for axis in axes[:, 0]] == ["", "", "", "deletion budget β"]
     for i, axis in enumerate(axes[:, 1]):
         shape = np.array(BETAS) if i % 2 == 0 else 1 - np.array(BETAS)
-        found, dotted = lines(axis, "-"), lines(axis, "--")
-        assert found.keys() == {MARKS[name][0].upper() for name in HEIGHTS}
+        solid, dotted = lines(axis, GRID), lines(axis, GRID, ":")
+        assert solid.keys() == HEIGHTS.keys()
         for name, height in HEIGHTS.items():
-            assert found[MARKS[name][0].upper()] == pytest.approx((height + 0.5) * shape)
-        # The dots of the level of all removed count as dashes.
-        assert dotted.keys() == {NEUTRAL.upper()}
-        assert set(dotted[NEUTRAL.upper()]) == {2.5 if i % 2 == 0 else 0.0}
-    assert {*legend_texts(figure)} == {"Random", "Mamushi", "LR-COS", "all removed, β = 1"}
-    # Over lines there are no words: those of what is below 0 lie at the bottom.
-    assert all(text.xy == (0, 0) for axis in axes.flat for text in axis.texts)
+            np.testing.assert_allclose(solid[name][:, 1], (height + 0.5) * shape)
+            if i < 2:
+                true = dotted[name][np.isin(dotted[name][:, 0], BETAS)][-3:, 1]
+                np.testing.assert_allclose(true, 3 * (height + 0.5) * shape)
+        level = named(axis)["all removed, β = 1"].get_ydata()
+        assert set(level) == {2.5 if i % 2 == 0 else 0.0}
+        # Ours and random have a band, which is cut where the lines end.
+        assert len(bands(axis)) == 2
+        assert axis.get_ylim()[1] < (11.5 if i < 2 else 4)
+    entries = ["Random", "Mamushi", "LR-COS", "by the true ratio", "all removed, β = 1"]
+    assert legend_texts(figure) == entries
     figure, axes = drawn(tables, GRID | {"datasets": ["real"]})
     assert axes.shape == (2, 2)
+    assert "by the true ratio" not in legend_texts(figure)

@@ -3,57 +3,76 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
+from matplotlib.text import Text
 
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evaluation.curves import sad_table
 from mamushi.evaluation.summary import sad_summary
-from mamushi.figures.style import SEEDS
+from mamushi.figures.style import SEEDS, TONES, WIDTH, marks
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
-from tests.support.figures import bands, draw, legend_texts, named
+from mamushi.registry import plugins
+from tests.support.figures import bands, draw, legend_texts, lines, named
 from tests.support.grid_files import GRID, write_results
 
 ONE_PANEL = GRID | {"datasets": ["alpha"], "models": ["small"]}
+PAPER = {
+    "datasets": ["jigsaw", "newsgroups"],
+    "models": ["llama-3.1-8b", "qwen-2.5-7b", "gemma-2-2b"],
+    "seeds": [0, 1],
+    "budgets": [0.1, 0.5, 0.9],
+    "selectors": [
+        *("random", "l2_norm", "cos_mu2", "lr_cos", "vmf", "coreset", "kcenter", "mamushi")
+    ],
+}
+"""The paper's Figures 2 and 3, with fewer seeds and budgets."""
 
 
-def write_summary(root: Path, grid: dict[str, Any]) -> Path:
+def write_tables(root: Path, grid: dict[str, Any]) -> Path:
     write_results(root, grid)
-    summary = sad_summary(sad_table(grid, root))
-    write_table(root / "tables" / "sad_summary.parquet", schemas.SAD_SUMMARY, summary)
+    sad = sad_table(grid, root)
+    for kind, table in ((schemas.SAD, sad), (schemas.SAD_SUMMARY, sad_summary(sad))):
+        write_table(root / "tables" / f"{kind.name}.parquet", kind, table)
     return root / "tables"
 
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_summary(tmp_path_factory.mktemp("results"), GRID)
+    return write_tables(tmp_path_factory.mktemp("results"), GRID)
+
+
+@pytest.fixture(scope="module")
+def of_paper(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tables(tmp_path_factory.mktemp("paper"), PAPER)
 
 
 def test_sad_has_a_panel_per_dataset_and_model(tables: Path) -> None:
     figure = draw("sad", tables, GRID)
     assert [axes.get_title() for axes in figure.axes] == ["small", "large", "odd_one", "", "", ""]
-    assert [figure.axes[i].get_ylabel().split("\n")[0] for i in (0, 3)] == ["alpha", "beta"]
+    assert [axes.get_ylabel().split("\n")[0] for axes in figure.axes[::3]] == ["alpha", "beta"]
     assert legend_texts(figure) == ["Random", "Mamushi", "my_own", "gold of another seed"]
     assert figure.legends[0].get_title().get_text() == SEEDS
     # Seeds 0, 1 and 2 have gold standards 1, 2 and 1 apart.
-    np.testing.assert_allclose(named(figure.axes[0])["gold of another seed"].get_ydata(), 4 / 3)
+    for axes in figure.axes:
+        np.testing.assert_allclose(named(axes)["gold of another seed"].get_ydata(), 4 / 3)
 
 
 def test_sad_is_solid_where_measured_and_dotted_to_the_ends(tables: Path) -> None:
     (axes,) = draw("sad", tables, ONE_PANEL).axes
-    solid = [line for line in axes.get_lines() if line.get_linestyle() == "-"]
-    dotted = [line for line in axes.get_lines() if line.get_linestyle() == ":"]
-    assert (len(solid), len(dotted)) == (3, 6)
-    for line in solid:
-        np.testing.assert_allclose(line.get_xdata(), [0.1, 0.5])
-    assert {tuple(line.get_xdata()) for line in dotted} == {(0.0, 0.1), (0.5, 1.0)}
     # Means over seeds 0, 1, 2 of 42 + seed, times the share that is left.
-    np.testing.assert_allclose(named(axes)["Random"].get_ydata(), [0.9 * 43, 0.5 * 43])
+    solid, dotted = lines(axes, GRID), lines(axes, GRID, ":")
+    np.testing.assert_allclose(solid["random"], [[0.1, 0.9 * 43], [0.5, 0.5 * 43]])
+    assert solid.keys() == dotted.keys() == {*GRID["selectors"]}
+    ends = [[0, 43], [0.1, 0.9 * 43], [0.5, 0.5 * 43], [1, 0]]
+    np.testing.assert_allclose(dotted["random"], ends, atol=1e-12)
 
 
 def test_bands_are_one_standard_error_and_absent_for_one_seed(tables: Path, tmp_path: Path) -> None:
@@ -66,13 +85,100 @@ def test_bands_are_one_standard_error_and_absent_for_one_seed(tables: Path, tmp_
     assert at_half.min() == pytest.approx(21.5 - 0.5 / np.sqrt(3))
 
     single = ONE_PANEL | {"seeds": [1]}
-    (axes,) = draw("sad", write_summary(tmp_path, single), single).axes
-    assert (len(bands(axes)), len(named(axes))) == (0, 3)
+    figure = draw("sad", write_tables(tmp_path, single), single)
+    assert bands(figure.axes[0]) == [] and "gold of another seed" not in legend_texts(figure)
+    assert figure.legends[0].get_title().get_text() == ""
 
 
-def test_a_curve_that_the_table_lacks_is_named(tables: Path) -> None:
-    with pytest.raises(UserError, match="no rows for alpha, small, vmf"):
-        draw("sad", tables, ONE_PANEL | {"selectors": ["vmf"]})
+def test_perplexity_shows_both_domains_and_the_level_of_gold(tables: Path) -> None:
+    figure = draw("perplexity", tables, GRID | {"datasets": ["alpha"], "models": ["small"]})
+    forget, retain = figure.axes
+    assert [axes.get_ylabel() for axes in figure.axes] == [
+        "alpha\nforget perplexity",
+        "alpha\nretain perplexity",
+    ]
+    np.testing.assert_allclose(lines(forget, GRID)["random"][:, 1], 20 + 41 * np.array([0.1, 0.5]))
+    np.testing.assert_allclose(lines(retain, GRID)["random"][:, 1], [11.8, 11])
+    for axes, level in ((forget, 61), (retain, 10)):
+        np.testing.assert_allclose(named(axes)["gold standard"].get_ydata(), level)
+
+
+def test_at_the_papers_width_all_words_have_8_points_and_nothing_is_cut(of_paper: Path) -> None:
+    figure = draw("sad", of_paper, PAPER | {"compared": ["random"]})
+    assert figure.get_figwidth() == WIDTH == 5.5  # Of the ICLR style, in inches.
+    assert len(figure.axes) == 6
+    words = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
+    assert {text.get_fontsize() for text in words} == {8.0}
+    page = figure.bbox
+    for text in words:
+        box = text.get_window_extent()
+        assert page.x0 <= box.x0 and box.x1 <= page.x1, text.get_text()
+        assert page.y0 <= box.y0 and box.y1 <= page.y1, text.get_text()
+    titles = [axes.title.get_window_extent() for axes in figure.axes[:3]]
+    assert all(left.x1 < right.x0 for left, right in pairwise(titles))
+
+
+def test_selectors_look_the_same_in_every_figure_and_differ_in_grey() -> None:
+    every = marks({"selectors": [*PAPER["selectors"], "oracle"]})
+    assert len({to_hex(colour) for colour in every["palette"].values()}) == 9
+    assert len({*every["markers"].values()}) == 9
+    assert len({*marks({"selectors": ["auto", "one", "two", "three"]})["markers"].values()}) == 4
+    few = marks({"selectors": ["mamushi", "random"], "compared": ["random"]})
+    assert few["palette"] == {name: every["palette"][name] for name in ("mamushi", "random")}
+    assert few["sizes"]["mamushi"] > every["sizes"]["oracle"] > few["sizes"]["random"]
+    assert few["dashes"] == {"mamushi": "", "random": (3, 1.5)}
+
+
+def test_comparisons_are_drawn_thin_and_dashed_and_said_to_be_so(tables: Path) -> None:
+    figure = draw("sad", tables, ONE_PANEL | {"compared": ["random"]})
+    assert "thin dashed lines: comparisons" in figure.legends[0].get_title().get_text()
+    assert "random" in lines(figure.axes[0], GRID, "--")
+    assert lines(figure.axes[0], GRID).keys() == {"mamushi", "my_own"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"selectors": ["vmf"]}, "no rows for alpha, small, vmf, 0"),
+        ({"seeds": [0, 7]}, "no rows for alpha, small, random, 7"),
+    ],
+)
+def test_a_curve_that_the_table_lacks_is_named(
+    tables: Path, changed: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(UserError, match=problem):
+        draw("sad", tables, ONE_PANEL | changed)
+
+
+def test_a_seed_with_fewer_budgets_than_another_is_named(tables: Path, tmp_path: Path) -> None:
+    rows = [
+        row
+        for row in sad_table(ONE_PANEL, tables.parent).to_pylist()
+        if (row["seed"], row["beta"], row["selector"]) != (1, 0.5, "mamushi")
+    ]
+    write_table(tmp_path / "sad.parquet", schemas.SAD, rows)
+    with pytest.raises(UserError, match="no rows for alpha, small, mamushi, 1"):
+        draw("sad", tmp_path, ONE_PANEL)
+
+
+def test_the_schematic_needs_no_table_and_keeps_what_is_not_removed(tmp_path: Path) -> None:
+    figure = draw("schematic", tmp_path, {})
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == ["contaminated, β = 0", "partial removal, β = 0.5", "oracle, β = 1"]
+    names = {TONES[name].lower(): name for name in ("forget", "retain")} | {"#e4e4e4": "removed"}
+    areas: dict[tuple[str, str], float] = {}
+    for axes in figure.axes:
+        for shape in axes.collections:
+            x, y = shape.get_paths()[0].vertices.T
+            tone = to_hex(shape.get_facecolor()[0])
+            area = 0.5 * abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1)))
+            areas[axes.get_title().partition(",")[0], names[tone]] = area
+    whole = areas["contaminated", "forget"]
+    assert areas["contaminated", "retain"] == pytest.approx(1.5 * whole, rel=0.01)
+    assert areas["partial removal", "forget"] == pytest.approx(whole / 2, rel=0.05)
+    assert areas["partial removal", "removed"] == pytest.approx(whole / 2, rel=0.05)
+    assert areas["oracle", "forget"] == pytest.approx(0, abs=whole / 100)
+    assert areas["oracle", "retain"] == pytest.approx(areas["contaminated", "retain"])
 
 
 def stage(name: str, tables: Path, out: Path) -> int:
@@ -91,3 +197,19 @@ def test_the_stage_writes_pdf_and_png_and_the_same_bytes_again(
     assert written[0] == written[1]
     assert written[0][0].startswith(b"%PDF") and b"CreationDate" not in written[0][0]
     assert written[0][1].startswith(b"\x89PNG")
+
+
+def test_all_of_the_papers_displays_are_figures() -> None:
+    kinds = {name: figure.of for name, figure in plugins("figure").items()}
+    of = {"grid": ("perplexity", "sad"), "evidence": ("frontier", "schematic")}
+    of |= {"cell": ("diagnostics", "discrimination", "subspaces", "variance")}
+    of |= {"unlearning": ("half_gap",)}
+    assert kinds == {name: kind for kind, names in of.items() for name in names}
+
+
+def test_figures_are_short_since_seaborn_draws_them() -> None:
+    folder = Path(str(plugins("figure")["sad"].code.__file__)).parents[1]
+    texts = [path.read_text(encoding="utf-8") for path in folder.rglob("*.py")]
+    assert sum(text.count("\n") for text in texts) <= 550
+    gallery = [path.read_text(encoding="utf-8") for path in folder.glob("gallery/[a-z]*.py")]
+    assert all("from mamushi.figures.style import" in text for text in gallery)

@@ -29,6 +29,7 @@ from mamushi.evaluation.sad import Floats
 from mamushi.evaluation.summary import BASELINE
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
+from mamushi.io.names import label
 
 BAND_STEPS = 1000  # Budgets at which the band around a mean curve is worked out.
 
@@ -44,7 +45,9 @@ HALF_GAPS: Mapping[tuple[str, str], float] = {
     ("salun", "mamushi"): 0.36,
 }
 """The paper's table "Synergy with Sample-Level Unlearning": budgets by unlearner and selector,
-as shares, of Qwen2.5-7B on 20 Newsgroups."""
+as shares, of ``HALF_GAPS_OF``."""
+HALF_GAPS_OF = ("newsgroups", "qwen-2.5-7b")
+"""The dataset and the model of these, by their names in ``config.yaml``."""
 
 _Row = dict[str, Any]
 
@@ -132,6 +135,54 @@ def _point(run: _Row, beta: float, arm: str, root: str | Path) -> Point:
     return Point(beta, *counts, read_arm(root, run, arm))
 
 
+def synergy(budgets: pa.Table) -> str:
+    """Return a table ``half_gap`` in the form of the paper's (section "Synergy with Sample-Level
+    Unlearning"), in reStructuredText: for each dataset and model a row per selector and a column
+    per unlearner, with savings against the full forget set and against random."""
+    by_cell: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
+    for row in budgets.to_pylist():
+        selectors = by_cell.setdefault((row["dataset"], row["model"]), {})
+        selectors.setdefault(row["selector"], {})[row["unlearner"]] = _cell(row)
+    parts = []
+    for names, selectors in by_cell.items():
+        unlearners = list(next(iter(selectors.values())))
+        lines = [["Selector", *map(label, unlearners)]]
+        lines += [
+            [label(name), *(cells[one] for one in unlearners)] for name, cells in selectors.items()
+        ]
+        rows = (
+            "\n".join(f"{' ' if i else '*'} - {cell}" for i, cell in enumerate(line))
+            for line in lines
+        )
+        body = "\n".join(rows).replace("\n", "\n   ")
+        parts.append(
+            f".. list-table:: {', '.join(map(label, names))}\n   :header-rows: 1\n\n   {body}\n"
+        )
+    return "\n".join(parts)
+
+
+def _cell(row: _Row) -> str:
+    """Return a budget in per cent with its interval and savings, and what the paper prints."""
+    budget, low, high = (row[name] for name in ("budget", "budget_low", "budget_high"))
+    if budget is None:
+        words = "above 100%"
+    else:
+        ends = f" [{_per_cent(low)}, {_per_cent(high)}]" if row["seeds"] > 1 else ""
+        words = f"**{_per_cent(budget)}**{ends}; vs. full {_per_cent(1 - budget)}"
+        if row["saving_vs_random"] is not None and row["selector"] != BASELINE:
+            words += f", vs. random {_per_cent(row['saving_vs_random'])}"
+        if not row["within_cap"]:
+            words += "; retain perplexity above the cap"
+    if row["paper_budget"] is not None:
+        printed = row["paper_budget"]
+        words += f"; paper {_per_cent(printed)}, vs. full {_per_cent(1 - printed)}"
+    return words
+
+
+def _per_cent(share: float | None) -> str:
+    return "above 100%" if share is None else f"{100 * share:.0f}%"
+
+
 @dataclass(frozen=True)
 class PairCurves:
     """One unlearner's and selector's curves, of the seeds that have a gap to recover.
@@ -170,11 +221,12 @@ def half_gap_table(points: pa.Table, *, target: float, retain_cap: float) -> pa.
     groups: dict[tuple[str, str], list[_Row]] = {}
     for row in points.to_pylist():
         groups.setdefault((row["dataset"], row["model"]), []).append(row)
-    rows = [
-        {"dataset": dataset, "model": model, **row_of_pair}
-        for (dataset, model), group in groups.items()
-        for row_of_pair in _pair_rows(group, target, retain_cap)
-    ]
+    rows: list[_Row] = []
+    for (dataset, model), group in groups.items():
+        printed = HALF_GAPS if (dataset, model) == HALF_GAPS_OF else {}
+        for row in _pair_rows(group, target, retain_cap):
+            paper = printed.get((row["unlearner"], row["selector"]))
+            rows.append({"dataset": dataset, "model": model, **row, "paper_budget": paper})
     return pa.Table.from_pylist(rows, schema=schemas.HALF_GAP.schema)
 
 
@@ -194,7 +246,6 @@ def _pair_rows(rows: list[_Row], target: float, retain_cap: float) -> Iterator[_
     crossings = {pair: crossing(curve, target) for pair, curve in curves.items()}
     for unlearner, selector in pairs:
         row = {"unlearner": unlearner, "selector": selector, **level}
-        row["paper_budget"] = HALF_GAPS.get((unlearner, selector))
         at = crossings.get((unlearner, selector))
         if at is None:
             yield {**row, "censored": True, "recrossings": 0}

@@ -35,6 +35,9 @@ NO_VARIANCE = 1e-6
 SAME_SPAN = 0.85
 """Affinity from which the paper calls two subspaces the same."""
 
+SORTED_AT = 50
+"""Components of each domain between whose subspaces the paper sorts the angles."""
+
 
 def read_embeddings(path: str | Path) -> Pool:
     """Read the table ``embeddings`` alone as a pool. Raises ``UserError`` for a missing or damaged
@@ -160,6 +163,9 @@ def geometry_columns(pool: Pool, components: int, exact: int = EXACT_ROWS) -> di
     power = discriminative_power(domains, first, second)
     cosines = first.vectors.T @ second.vectors
     by_k = [angles(cosines[:k, :k]) for k in range(1, most + 1)]
+    # In fewer dimensions than twice as many, two subspaces cannot but meet: in the end both are
+    # all of the space, with angles of 0.
+    at = max(1, min(SORTED_AT, most, pool.width // 2))
     return {
         "k": np.arange(1, most + 1),
         "singular_forget": first.values,
@@ -173,7 +179,7 @@ def geometry_columns(pool: Pool, components: int, exact: int = EXACT_ROWS) -> di
         "affinity": affinity(cosines),
         "angle_median": np.array([np.median(degrees) for degrees in by_k]),
         "angles_above_45": np.array([(degrees > 45).mean() for degrees in by_k]),
-        "angle_sorted": by_k[-1],
+        "angle_sorted": [*by_k[at - 1].tolist(), *[None] * (most - at)],
     }
 
 

@@ -1,269 +1,179 @@
-"""How every figure looks: a colour and marker per selector, panels, words, reproducible files."""
+"""How every figure looks: one theme for seaborn, colours and marks; tables as frames; panels."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from itertools import product
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-
 import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
-from matplotlib.ticker import PercentFormatter
 
+from mamushi.errors import UserError
+from mamushi.io import paths, schemas
 from mamushi.io.files import atomic
-from mamushi.io.tables import DOMAINS, FORGET, RETAIN
+from mamushi.io.names import SELECTOR_NAMES, label
+from mamushi.io.schemas import Table
+from mamushi.io.tables import FORGET, RETAIN, read_metadata, read_table
 
-# Okabe and Ito's palette, which colour-blind readers can tell apart, then Tol's darker tones.
-SELECTORS: dict[str, tuple[str, str, Any]] = {
-    "random": ("Random", "#7A7A7A", "s"),
-    "l2_norm": ("L2 norm", "#56B4E9", "v"),
-    "cos_mu2": ("COS-μ2", "#E69F00", "^"),
-    "lr_cos": ("LR-COS", "#009E73", "D"),
-    "lr_maha": ("LR-Maha", "#117733", "d"),
-    "vmf": ("vMF", "#0072B2", "P"),
-    "coreset": ("Coreset", "#B8A000", "X"),
-    "kcenter": ("k-center", "#CC79A7", "<"),
-    "mamushi": ("Mamushi", "#D55E00", "o"),
-    "mamushi_lr": ("Mamushi (LR)", "#332288", "h"),
-    "mamushi_lr_matched": ("Mamushi (LR, matched)", "#44AA99", "p"),
-    "auto": ("Auto", "#4477AA", (6, 1, 0)),
-    "linear": ("Layers (LR)", "#A6611A", (5, 1, 0)),
-    "lexical": ("Words (LR)", "#228833", (3, 1, 0)),
-    "mamushi_words": ("Mamushi (words)", "#DDAA33", (8, 1, 0)),
-    "anti_mamushi": ("Anti-Mamushi", "#882255", ">"),
-    "oracle": ("Oracle", "#000000", "*"),
-    "greedy_unigram": ("Greedy set", "#994455", (7, 1, 0)),
-    "token_unigram": ("Tokens (counts)", "#AA3377", (4, 1, 45)),
-    "token_random": ("Tokens (random)", "#BBBBBB", (3, 0, 90)),
-}
-"""Name, colour and marker of each selector, the same in every figure."""
-MARKS = {name: (colour, marker) for name, (_, colour, marker) in SELECTORS.items()}
-SPARE = (("#6699CC", "8"), ("#AA4499", "H"), ("#999933", "4"), ("#661100", "1"), ("#888888", "2"))
-"""For selectors of one's own, in the order of the grid."""
-LABELS = {name: text for name, (text, _, _) in SELECTORS.items()} | {
-    "jigsaw": "Jigsaw",
-    "newsgroups": "20 Newsgroups",
-    "synthetic": "Synthetic",
-    "llama-3.1-8b": "Llama-3.1-8B",
-    "qwen-2.5-7b": "Qwen-2.5-7B",
-    "gemma-2-2b": "Gemma-2-2B",
-}
-"""What people call a selector, dataset or model; others have their own name."""
-OURS = "mamushi"
-BUDGET = "deletion budget β"
-SEEDS = "band: one standard error of the mean over the seeds to either side"
-"""What the bands around measured curves are."""
-COLOURS = {FORGET: "#D55E00", RETAIN: "#0072B2"}
-"""The domains, in the two tones of the house palette that differ most."""
-BOTH = "#44337A"
-"""What belongs to both domains at once."""
-NEUTRAL = "#555555"
-"""Reference lines and what belongs to neither domain."""
-LONG = (0, (6, 2))
-DASHED = (0, (5, 2))
-DOTTED = (0, (1, 1.5))
-COMPARED = (0, (3, 1.5))
-HALO = [withStroke(linewidth=2.2, foreground="white")]
-"""Around numbers and names, so that they can be read over lines."""
-CROWDED = 60
-"""Bars beyond which there is no room for gaps."""
-WIDTH, HEIGHT = 2.4, 1.9
-"""Inches of a panel."""
+plt.switch_backend("Agg")
+PALETTE = sns.color_palette("colorblind")
+"""After Okabe and Ito: colour-blind readers can tell them apart. In grey the marks are there."""
+MARKS = "DP^oXv<sd*hp8H>"
+"""Beside the colours, in the order of ``SELECTOR_NAMES`` and then of the grid."""
+TONES = {FORGET: "#E69F00", RETAIN: "#0072B2", "_both": "#44337A", "_reference": "#555555"}
+TONES |= {"isotropic, k / d": "#555555", "share above 45°": "#009E73", "a fold": "#BBBBBB"}
+"""Of lines by what they are of: the domains are the lighter and the darker tone in grey."""
+DASHES: Any = dict.fromkeys(TONES, "") | dict.fromkeys((RETAIN, "_reference"), (5, 1.5))
+DASHES |= {"share above 45°": (2, 1), "isotropic, k / d": (4, 1, 1, 1)}
+REFERENCE: dict[str, Any] = {"color": "#555555", "linewidth": 0.9, "linestyle": "--", "zorder": 2}
+"""Of lines beside which curves are read."""
+SEEDS = "bands: one standard error over seeds"
+WIDTH, COLUMN, HEIGHT = 5.5, 3.4, 1.5
+"""Inches of the paper's text, of a figure with one column of panels, and of a panel's height."""
 SIZE = 8.0
-"""Points of the font."""
-INK = ".15"
-"""Of axes and words: dark grey."""
+"""Points of all words, which the paper prints at the size of the file."""
 HOUSE: Any = {
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "lines.solid_capstyle": "round",
-    "patch.edgecolor": "w",
-    "patch.force_edgecolor": True,
-    "font.family": "DejaVu Sans",
-    "font.size": SIZE,
-    "axes.titlesize": SIZE + 1,
-    "axes.labelsize": SIZE,
-    "xtick.labelsize": SIZE - 1,
-    "ytick.labelsize": SIZE - 1,
-    "legend.fontsize": SIZE,
-    "legend.title_fontsize": SIZE - 1,
-    "axes.linewidth": 0.7,
-    "xtick.major.width": 0.7,
-    "ytick.major.width": 0.7,
-    "axes.grid": True,
-    "grid.color": "#E4E4E4",
-    "grid.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "markers.fillstyle": "full",
+    **sns.axes_style("whitegrid"),
+    **{f"{part}.labelsize": SIZE for part in ("axes", "xtick", "ytick")},
+    **{"font.size": SIZE, "axes.titlesize": SIZE, "figure.titlesize": SIZE + 1},
+    **{"legend.fontsize": SIZE, "legend.title_fontsize": SIZE, "legend.frameon": False},
+    **{"font.family": "DejaVu Sans", "lines.markersize": 4, "lines.linewidth": 1.2},
+    **{"axes.spines.top": False, "axes.spines.right": False, "grid.color": ".9"},
     # Text stays text in the PDF, so that it can be searched and copied.
-    "pdf.fonttype": 42,
-    "savefig.dpi": 200,
-    "figure.constrained_layout.use": True,
-    "figure.constrained_layout.w_pad": 0.08,
+    **{"pdf.fonttype": 42, "savefig.dpi": 200},
 }
-"""Matplotlib's settings within which every figure is drawn."""
-
+"""The theme within which every figure is drawn."""
 Grid = Mapping[str, Any]
 """The lists of a grid, ``datasets, models, seeds, selectors`` and more, or the names of a cell."""
 
 
-def label(name: str) -> str:
-    """Return what people call it."""
-    return LABELS.get(name, name)
+def rows_of(tables: str | Path, kind: Table, grid: Grid, *by: str) -> pd.DataFrame:
+    """Return the rows of a table whose dataset, model, seed and columns ``by`` are in the grid.
 
-
-def marks(selectors: Sequence[str], compared: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
-    """Return Matplotlib's keywords for the line of each selector; ``mamushi`` stands out, and those
-    of ``compared`` stand back: thin, dashed and named as comparisons."""
-    unmarked = [name for name in selectors if name not in MARKS]
-    by_selector = {}
-    for name in selectors:
-        colour, marker = MARKS[name] if name in MARKS else SPARE[unmarked.index(name) % len(SPARE)]
-        first = name == OURS
-        by_selector[name] = {
-            "color": colour,
-            "marker": marker,
-            "linewidth": 1.8 if first else 1.1,
-            "markersize": 6.5 if marker == "*" else 4.5 if first else 3.8,
-            "zorder": 4 if first else 3,
-            "label": label(name),
-        }
-        if name in compared:
-            back = {"linewidth": 0.8, "linestyle": COMPARED, "zorder": 2.5}
-            by_selector[name] |= {**back, "label": f"{label(name)} (comparison)"}
-    return by_selector
-
-
-# Panels ---------------------------------------------------------------------------------------
-
-
-def facets(
-    rows: Mapping[Any, str], columns: Mapping[Any, str], x: str = BUDGET
-) -> tuple[Figure, list[tuple[Axes, Any, Any]]]:
-    """Return a figure and each of its panels with its row and column, whose names are at the edges.
-
-    ``x`` is the name below: of the deletion budget, which has its axis, or of something else. A
-    single column is drawn wider, so that its legend fits below it.
+    These columns are categories in the grid's order; ``row`` and ``column``, the panel, are what
+    people call dataset and model. Raises ``UserError`` that names the first combination without
+    rows, or with fewer of one seed than of another.
     """
-    size = (max(len(columns), 1.6) * WIDTH + 0.3, len(rows) * HEIGHT + 0.7)
-    figure, axes = plt.subplots(len(rows), len(columns), figsize=size, squeeze=False, sharex=True)
-    if x == BUDGET:
-        axes[0, 0].set(xlim=(-0.03, 1.03), xticks=[0, 0.2, 0.4, 0.6, 0.8, 1.0])
-    for panel, name in zip(axes[0], columns.values(), strict=True):
-        panel.set_title(name)
-    for panel, name in zip(axes[:, 0], rows.values(), strict=True):
-        panel.set_ylabel(name)
-    for panel in axes[-1]:
-        panel.set_xlabel(x)
-    places = zip(axes.flat, product(rows, columns), strict=True)
-    return figure, [(panel, row, column) for panel, (row, column) in places]
+    path = Path(tables) / f"{kind.name}.parquet"
+    rows = read_table(path, kind).to_pandas()
+    names = ["dataset", "model", *by, *({"seed"} & {*rows})]
+    for name in names:
+        rows[name] = pd.Categorical(rows[name], grid[f"{name}s"])
+    rows = rows.dropna(subset=names).sort_values(names, kind="stable")
+    rows["row"], rows["column"] = (rows[name].map(label).astype(str) for name in names[:2])
+    counts = rows.groupby(names, observed=False).size()
+    full = counts.groupby(["dataset", "model", *by], observed=False).transform("max")
+    for key in counts.index[(counts == 0) | (counts < full)]:
+        problem = f"no rows for {', '.join(map(str, key))}"
+        raise UserError(problem, where=path, do="make the table again with this configuration")
+    return rows
 
 
-def models(grid: Grid) -> dict[str, str]:
-    """Return the names of a grid's models, as columns of ``facets``."""
-    return {model: label(model) for model in grid["models"]}
+def panels(rows: pd.DataFrame, shown: Mapping[str, str]) -> pd.DataFrame:
+    """Return the rows once for each column that is ``shown``, as their ``value``, in a row of
+    panels of its own, with its name in words."""
+    long = rows.melt([*rows.columns.difference([*shown])], [*shown], "quantity")
+    long["row"] += "\n" + long.quantity.map(shown)
+    return long.sort_values(["dataset", "model"], kind="stable")
 
 
-def canvas(rows: int, columns: int, grid: Grid, note: str = "") -> tuple[Figure, list[Axes]]:
-    """Return a figure of ``rows`` x ``columns`` panels with axes of their own, row by row, under
-    the name of the run and a ``note``."""
-    size = (columns * WIDTH + 0.3, rows * HEIGHT + 0.5)
-    figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False)
-    name = f"{label(grid['dataset'])}, {label(grid['model'])}, seed {grid['seed']}{note}"
-    figure.suptitle(name, fontsize=SIZE + 2)
-    return figure, list(axes.flat)
+def geometry_of(root: str | Path, grid: Grid) -> tuple[pd.DataFrame, int]:
+    """Return the table ``geometry`` of the run ``grid`` (dataset, model, seed) in a results folder,
+    by k, and the width d of the embeddings. Raises ``UserError`` without it."""
+    path = paths.under(root, paths.GEOMETRY, **grid)
+    rows = read_table(path, schemas.GEOMETRY).to_pandas().sort_values("k", ignore_index=True)
+    return rows, int(read_metadata(path)["details"]["width"])
 
 
-def share_axis(axes: Axes, top: float = 1.0) -> None:
-    """Make the vertical axis one of shares from nothing to ``top``, in per cent."""
-    axes.set_ylim(0, 1.03 * top)
-    axes.yaxis.set_major_formatter(PercentFormatter(1, symbol="%"))
+def marks(grid: Grid) -> dict[str, Any]:
+    """Return seaborn's keywords for a line per selector of the grid; ``mamushi`` is thick, and
+    those of ``compared`` are thin and dashed."""
+    names, compared = grid["selectors"], grid.get("compared", ())
+    places = {name: [*SELECTOR_NAMES, *names].index(name) for name in names}
+    return {
+        **dict.fromkeys(("hue", "style", "size"), "selector"),
+        "palette": {name: PALETTE[place % len(PALETTE)] for name, place in places.items()},
+        "markers": {name: MARKS[place % len(MARKS)] for name, place in places.items()},
+        "dashes": dict.fromkeys(names, "") | dict.fromkeys(compared, (3, 1.5)),
+        "sizes": dict.fromkeys(names, 1.2) | dict.fromkeys(compared, 0.8) | {"mamushi": 2},
+    }
 
 
-# What is drawn in them ------------------------------------------------------------------------
+def curves(rows: pd.DataFrame, grid: Grid, *, ends: bool = False, **look: Any) -> sns.FacetGrid:
+    """Draw a panel for each ``row`` and ``column``: a line per selector over ``beta``, the mean of
+    ``value`` with bands of one standard error. With ``ends``, those at 0 and 1, which all selectors
+    share, are reached by dotted lines."""
+    budgets = {*rows.beta} - ({0, 1} if ends else set())
+    look = {**marks(grid), "errorbar": "se" if len(grid["seeds"]) > 1 else None, **look}
+    panel = {"x": "beta", "y": "value", "kind": "line", "markeredgewidth": 0}
+    facets = {"row": "row", "col": "column", "facet_kws": {"sharey": False, "legend_out": False}}
+    drawn = sns.relplot(rows[rows.beta.isin(budgets)], **facets, **panel, **look)
+    for (row, column), axes in drawn.axes_dict.items():
+        of_panel = rows[(rows.row == row) & (rows.column == column)]
+        for part in (of_panel.beta <= min(budgets), of_panel.beta >= max(budgets)):
+            dots = {"hue": "selector", "palette": look["palette"], "legend": False}
+            dots |= {"linestyle": ":", "errorbar": None, "ax": axes}
+            sns.lineplot(of_panel[part], x="beta", y="value", **dots)
+    return drawn
 
 
-def band(axes: Axes, x: Any, low: Any, high: Any, colour: str, alpha: float = 0.18) -> None:
-    """Draw a band between two curves, under all lines."""
-    axes.fill_between(x, low, high, color=colour, alpha=alpha, linewidth=0, zorder=1)
+def finish(drawn: sns.FacetGrid, grid: Grid, bands: str = SEEDS) -> Figure:
+    """Return the figure at its size, named at its edges, with one legend below it: selectors, and
+    lines with names. ``bands`` says what they are."""
+    drawn.set(xlabel="", ylabel="", title="", xticks=[0, 0.5, 1]).set_xlabels("deletion budget β")
+    for axes, column in zip(drawn.axes[0], drawn.col_names, strict=True):
+        axes.set_title(column)
+    for axes, row in zip(drawn.axes[:, 0], drawn.row_names, strict=True):
+        axes.set_ylabel(row)
+    drawn.legend.remove()
+    n_rows, n_columns = drawn.axes.shape
+    drawn.figure.set_size_inches(WIDTH if n_columns > 1 else COLUMN, n_rows * HEIGHT)
+    notes = [bands if len(grid["seeds"]) > 1 else ""]
+    notes += ["thin dashed lines: comparisons"] if grid.get("compared") else []
+    return legend_below(drawn.figure, "\n".join(filter(None, notes)))
 
 
-def plot_domains(axes: Axes, x: Any, heights: Mapping[str, Any]) -> None:
-    """Draw a curve of each domain in its colour."""
-    for name in DOMAINS:
-        axes.plot(x, heights[name], color=COLOURS[name], linewidth=1.8, label=name, zorder=4)
-
-
-def bars(axes: Axes, at: Any, heights: Any, of: int, colour: str) -> None:
-    """Draw some of ``of`` neighbouring bars, with gaps between them where there is room."""
-    # Without gaps a thin edge keeps the background from shining through.
-    look: dict[str, Any] = {"width": 0.8, "linewidth": 0}
-    if of > CROWDED:
-        look = {"width": 1.0, "linewidth": 0.3, "edgecolor": colour}
-    axes.bar(at, heights, color=colour, **look)
-
-
-def note(
-    axes: Axes, text: str, at: tuple[Any, Any], shift: tuple[float, float], **look: Any
-) -> None:
-    """Write a text so many points beside a place."""
-    axes.annotate(text, at, xytext=shift, textcoords="offset points", **look)
-
-
-def write_above(axes: Axes, text: str) -> None:
-    """Write lines between a panel and its title, which is set: there they cover nothing."""
-    look = {"ha": "center", "va": "bottom", "fontsize": SIZE - 1, "linespacing": 1.2}
-    note(axes, text, (0.5, 1), (0, 3), xycoords="axes fraction", **look)
-    axes.set_title(axes.get_title(), pad=6 + 1.3 * (SIZE - 1) * (1 + text.count("\n")))
-
-
-def reference(axes: Axes, height: float, text: str = "", *, below: bool = False) -> None:
-    """Draw a dashed horizontal line with its name above or ``below`` its right end."""
-    axes.axhline(height, color=NEUTRAL, linewidth=0.9, linestyle=DASHED, zorder=2)
-    look = {"color": NEUTRAL, "fontsize": SIZE - 1, "zorder": 6, "path_effects": HALO}
-    look |= {"ha": "right", "va": "top" if below else "bottom"}
-    shift = (-2, -2.5 if below else 2)
-    note(axes, text, (1, height), shift, xycoords=("axes fraction", "data"), **look)
-
-
-def per_cent(share: float) -> str:
-    """Return whole per cent, and a digit more below ten, where it matters."""
-    return f"{100 * share:.{1 if share < 0.1 else 0}f}%"
-
-
-def legend_below(figure: Figure, panel: Axes, bands: str = "") -> None:
-    """Put one legend under all panels: the labelled lines of ``panel``, and what ``bands`` are."""
-    handles = [line for line in panel.get_lines() if not str(line.get_label()).startswith("_")]
-    longest = max(len(str(handle.get_label())) for handle in handles)
+def legend_below(figure: Figure, title: str = "") -> Figure:
+    """Return the figure with room for one legend below it, of all lines that have a name."""
+    drawings = {str(line.get_label()): line for axes in figure.axes for line in axes.get_lines()}
+    entries = {label(name): line for name, line in drawings.items() if not name.startswith("_")}
     # A character is about half as wide as the font size; the sample line takes some six of them.
-    width_of_entry = (longest + 6) * 0.52 * SIZE / 72
-    columns = max(1, min(len(handles), int(figure.get_figwidth() / width_of_entry)))
-    shapes = (shape for axes in figure.axes for shape in axes.collections)
-    banded = any(isinstance(shape, PolyCollection) for shape in shapes)
-    figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        # As even rows as possible: 8 entries in 7 columns read better as 4 + 4.
-        ncols=-(-len(handles) // -(-len(handles) // columns)),
-        frameon=False,
-        handlelength=2.2,
-        columnspacing=1.4,
-        title=bands if banded else None,
+    width, height = figure.get_size_inches()
+    across = int(width / ((max(map(len, entries)) + 6) * 0.52 * SIZE / 72)) or 1
+    deep = -(-len(entries) // across)
+    place: Any = {"loc": "outside lower center", "ncols": -(-len(entries) // deep), "title": title}
+    figure.legend(list(entries.values()), list(entries), columnspacing=1.2, **place)
+    figure.set_size_inches(width, height + 0.17 * (deep + title.count("\n") + 2))
+    figure.set_layout_engine("constrained")
+    return figure
+
+
+def lines(
+    grid: Grid, parts: Mapping[str, list[tuple[Any, ...]]], note: str = ""
+) -> dict[str, Axes]:
+    """Return the panels, by title, of a figure of one run: of each the names, x and y of lines."""
+    drawings = [(title, *line) for title, of_panel in parts.items() for line in of_panel]
+    columns = ("panel", "line", "x", "y")
+    rows = pd.concat(
+        pd.DataFrame(dict(zip(columns, drawing, strict=True)) | {"number": number})
+        for number, drawing in enumerate(drawings)
     )
+    look = {"hue": "line", "style": "line", "palette": TONES, "units": "number"}
+    free = {"sharex": False, "sharey": False, "legend_out": False}
+    shown = {"x": "x", "y": "y", "kind": "line", "col": "panel", "col_wrap": 2, "facet_kws": free}
+    drawn = sns.relplot(rows, estimator=None, sort=False, dashes=DASHES, **shown, **look)
+    drawn.set_titles("{col_name}")
+    drawn.legend.remove()
+    run = (label(grid["dataset"]), label(grid["model"]), f"seed {grid['seed']}{note}")
+    drawn.figure.suptitle(", ".join(run))
+    drawn.figure.set_size_inches(WIDTH, -(-len(parts) // 2) * (HEIGHT + 0.3))
+    legend_below(drawn.figure)
+    return drawn.axes_dict
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:

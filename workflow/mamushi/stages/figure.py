@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mamushi.config import grid
 from mamushi.config.kinds import Config, Section
 from mamushi.config.selectors import comparison, of_texts
 from mamushi.registry import plugin
@@ -26,8 +27,11 @@ def axes_shown(
     if drawing.of == "cell":
         ratio = {"selector": config["removal"]["ratio"]} if "scores" in drawing.reads else {}
         return {"dataset": dataset, "model": model, "seed": seed, **ratio}
-    axes = config["studies"][study] if study else config["grid"]
-    axes = of_texts(config, axes) if drawing.of == "evidence" else axes
+    if drawing.of == "unlearning":
+        axes = grid.axes(config, "unlearning")
+    else:
+        axes = config["studies"][study] if study else config["grid"]
+        axes = of_texts(config, axes) if drawing.of == "evidence" else axes
     names = axes.get("selectors", ())
     return {**axes, "compared": [name for name in names if comparison(config, name)]}
 

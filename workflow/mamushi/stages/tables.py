@@ -201,14 +201,20 @@ class HalfGap(Section):
 def half_gap(
     *, root: Path = paths.RESULTS, out_folder: Output, settings: HalfGap, job: Job
 ) -> None:
-    """Collect the budget-perplexity curves of unlearning and retraining, and half-gap budgets."""
-    from mamushi.evaluation.half_gap import half_gap_table, unlearning_table
+    """Collect the budget-perplexity curves of unlearning and retraining, and half-gap budgets.
+
+    ``synergy.rst`` has these in the form of the paper's table, for the report.
+    """
+    from mamushi.evaluation.half_gap import half_gap_table, synergy, unlearning_table
     from mamushi.io import schemas
+    from mamushi.io.files import atomic
     from mamushi.io.tables import publish
 
     points = unlearning_table(settings.grid, settings.starts, settings.sweeps, root)
     budgets = half_gap_table(points, target=settings.target, retain_cap=settings.retain_cap)
     publish(out_folder, [(schemas.UNLEARNING, points), (schemas.HALF_GAP, budgets)], job.origin)
+    with atomic(out_folder / "synergy.rst") as part:
+        part.write_text(synergy(budgets), encoding="utf-8")
 
 
 class Probes(Section):

@@ -1,14 +1,7 @@
 """Training diagnostics of a score: its distribution by domain, ROC, calibration, sorted scores."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from mamushi.figures.style import Grid
+from typing import Any
 
 CATEGORY = "Evidence"
 LABEL = "Diagnostics"
@@ -16,8 +9,47 @@ OF = "cell"
 READS = ["scores"]
 
 
-def draw(tables: str | Path, grid: Grid) -> Figure:
-    """Draw the panels: see ``_diagnostics.draw``."""
-    from mamushi.figures.gallery import _diagnostics
+def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
+    """Draw four panels of the scores that ``grid`` names (``dataset, model, seed, selector``) in
+    the results folder ``tables``; two say so where retain texts have no score."""
+    import numpy as np
+    import pandas as pd
+    import seaborn as sns
 
-    return _diagnostics.draw(tables, grid)
+    from mamushi.evidence import diagnostics
+    from mamushi.figures.style import TONES, lines
+    from mamushi.io import paths
+    from mamushi.io.domains import DOMAINS
+    from mamushi.io.names import label
+
+    scores = diagnostics.read_scores(paths.under(tables, paths.SCORES, **grid))
+    numbers = diagnostics.diagnose(scores)
+    rows = pd.DataFrame({"score": scores.score, "domain": np.where(scores.forget, *DOMAINS)})
+    means = rows.groupby("domain").score.mean().dropna()
+    forget = np.sort(scores.score[scores.forget])[::-1]
+    share = (np.arange(len(forget)) + 0.5) / len(forget)
+    titles = ["(a) scores", "(b) ROC: no retain scores", "(c) calibration: no retain scores"]
+    titles.append("(d) mean {forget_mean:.2f}, sd {forget_sd:.2f}, ties {ties} of {n_forget:,}")
+    even: tuple[Any, ...] = ("_reference", [0, 1], [0, 1])
+    rates, shares = [even], [even]
+    if scores.both:
+        titles[:3] = ["(a) $D_F$ = {fisher:.2f}", "(b) AUC {auc:.3f}", "(c) ECE = {ece:.3f}"]
+        titles[1] += ", folds {auc_fold_mean:.3f} ± {auc_fold_sd:.3f}" if scores.folds() else ""
+        for held in scores.folds():
+            rates.append(("a fold", *diagnostics.roc(scores.score[held], scores.forget[held])))
+        rates.append(("_both", *diagnostics.roc(scores.score, scores.forget)))
+        shares.append(("_both", *diagnostics.reliability(scores.score, scores.forget)[:2]))
+    levels = [(name, [mean, mean], [0, 0.1]) for name, mean in means.items()]
+    drawings = (levels, rates, shares, [("forget", share, forget)])
+    titles = [title.format(**numbers) for title in titles]
+    panels = lines(grid, dict(zip(titles, drawings, strict=True)), f": {label(grid['selector'])}")
+    first, second, third, fourth = panels.values()
+    look = {"hue": "domain", "palette": TONES, "legend": False, "element": "step", "bins": 50}
+    sns.histplot(rows, x="score", ax=first, stat="density", common_norm=False, **look)
+    for _, predicted, observed in shares[1:]:
+        sns.scatterplot(x=predicted, y=observed, ax=third, color=TONES["_both"])
+    first.set(xlabel="score", ylabel="density")
+    second.set(xlabel="false positive rate", ylabel="true positive rate")
+    third.set(xlabel="predicted probability of forget", ylabel="observed share")
+    fourth.set(xlabel="share of the forget set", ylabel="score")
+    return first.figure

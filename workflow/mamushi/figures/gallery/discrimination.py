@@ -1,23 +1,40 @@
 """Discriminative power of the components, alone and cumulative, and the singular values."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from mamushi.figures.style import Grid
+from mamushi.io.domains import DOMAINS
 
 CATEGORY = "Evidence"
 LABEL = "Discrimination"
 OF = "cell"
 READS = ["geometry"]
 
+SHARES = (0.9, 0.95)
+"""Of the power, whose number of components is given."""
 
-def draw(tables: str | Path, grid: Grid) -> Figure:
-    """Draw the panels: see ``_discrimination.draw``."""
-    from mamushi.figures.gallery import _discrimination
 
-    return _discrimination.draw(tables, grid)
+def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
+    """Draw the run that ``grid`` names (``dataset, model, seed``) in a results folder."""
+    from mamushi.evidence.geometry import reaches
+    from mamushi.figures.style import REFERENCE, geometry_of, lines
+
+    geometry, _ = geometry_of(tables, grid)
+    k, cumulative = geometry.k, geometry.power_cumulative
+    numbers = [reaches(cumulative.to_numpy(), share) for share in SHARES]
+    words = ", ".join(f"{s:.0%}: k = {n}" for s, n in zip(SHARES, numbers, strict=True))
+    singular = {name: geometry[f"singular_{name}"] for name in DOMAINS}
+    parts = {
+        "(a) share of the power": [("_both", k, geometry.power / (geometry.power.sum() or 1))],
+        f"(b) cumulative, {words}": [("_both", k, cumulative)],
+        "(c) singular values": [(name, k, values) for name, values in singular.items()],
+        "(d) relative to the first": [(name, k, v / v[0]) for name, v in singular.items()],
+    }
+    panels = lines(grid, parts)
+    _, cumulated, _, relative = panels.values()
+    for share, n in zip(SHARES, numbers, strict=True):
+        cumulated.plot([0, n, n], [share, share, 0], **REFERENCE)
+    relative.axhline(0.1, **REFERENCE)
+    for axes in panels.values():
+        axes.set(xlabel="component j", ylabel="", ylim=(0, None), xlim=(0, len(k) + 1))
+    return relative.figure

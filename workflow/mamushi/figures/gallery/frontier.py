@@ -1,26 +1,48 @@
-"""Removal and preservation against the budget, predicted before any retraining.
-
-Two rows per dataset, removal above preservation; columns are models.
-"""
-
-from __future__ import annotations
+"""Removal and, below, preservation against the budget, predicted before any retraining."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from mamushi.figures.style import Grid
+from typing import Any
 
 CATEGORY = "Evidence"
 LABEL = "Frontier"
 OF = "evidence"
 READS = ["frontier"]
 
+QUANTITIES = {
+    "removal": "removal\nKL($p_1$ ‖ $p_{-S}$), nats",
+    "preservation": "preservation\nKL($p_2$ ‖ $p_{-S}$), nats",
+}
+BANDED = ("mamushi", "random")
+"""Selectors with a band: all bands share the error of the ends, and would hide each other."""
+BAND = "bands: 95% interval over texts, calibration\nand what the scores have lost ({})"
 
-def draw(tables: str | Path, grid: Grid) -> Figure:
-    """Draw the panels: see ``_frontier.draw``."""
-    from mamushi.figures.gallery import _frontier
 
-    return _frontier.draw(tables, grid)
+def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
+    """Draw means over seeds; the mean 95% band of ours and of random, or of all without either, cut
+    where the lines end; dotted by the true ratio, where it is known."""
+    import seaborn as sns
+
+    from mamushi.figures.style import REFERENCE, curves, finish, marks, panels, rows_of
+    from mamushi.io import schemas
+    from mamushi.io.names import label
+
+    rows = panels(rows_of(tables, schemas.FRONTIER, grid, "selector"), QUANTITIES)
+    drawn = curves(rows, grid, errorbar=None, markevery=max(1, rows.beta.nunique() // 10))
+    banded = [name for name in grid["selectors"] if name in BANDED] or grid["selectors"]
+    palette = marks(grid)["palette"]
+    for (row, column), axes in drawn.axes_dict.items():
+        panel = rows[(rows.row == row) & (rows.column == column)]
+        quantity = panel.quantity.iloc[0]
+        if panel[f"{quantity}_true"].notna().any():
+            true = {"hue": "selector", "palette": palette, "errorbar": None, "legend": False}
+            sns.lineplot(panel, x="beta", y=f"{quantity}_true", ax=axes, linestyle=":", **true)
+            axes.plot([], [], ":k", label="by the true ratio")
+        limits = axes.get_ylim()
+        for name in banded:
+            means = panel[panel.selector == name].groupby("beta").mean(numeric_only=True)
+            ends = [means[f"{quantity}_{end}"] for end in ("low", "high")]
+            axes.fill_between(means.index, *ends, color=palette[name], alpha=0.16, linewidth=0)
+        axes.set_ylim(limits)
+        level = 0 if quantity == "preservation" else panel.value[panel.beta == 1].mean()
+        axes.axhline(level, label="all removed, β = 1", **REFERENCE)
+    return finish(drawn, grid, BAND.format(" and ".join(map(label, banded))))

@@ -1,23 +1,45 @@
 """How the leading subspaces of the two domains lie to each other, and how fast each fills up."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from mamushi.figures.style import Grid
+from mamushi.io.domains import DOMAINS
 
 CATEGORY = "Evidence"
 LABEL = "Subspaces"
 OF = "cell"
 READS = ["geometry"]
 
+BANDS = (30, 45)
+"""Degrees up to which a sorted angle is of a shared, and of a moderately distinct direction."""
 
-def draw(tables: str | Path, grid: Grid) -> Figure:
-    """Draw the panels: see ``_subspaces.draw``."""
-    from mamushi.figures.gallery import _subspaces
 
-    return _subspaces.draw(tables, grid)
+def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
+    """Draw the run that ``grid`` names (``dataset, model, seed``) in a results folder."""
+    from mamushi.evidence.geometry import SAME_SPAN
+    from mamushi.figures.style import REFERENCE, geometry_of, lines
+
+    geometry, _ = geometry_of(tables, grid)
+    k, angles = geometry.k, geometry.angle_sorted.dropna()
+    shared, moderate = ((angles <= edge).sum() for edge in BANDS)
+    bands = f"{shared}, {moderate - shared}, {len(angles) - moderate}"
+    energy = [(name, k, geometry[f"energy_{name}"]) for name in DOMAINS]
+    parts = {
+        f"(a) affinity; same span from {SAME_SPAN}": [("_both", k, geometry.affinity)],
+        "(b) angles: median, and % above 45°": [
+            ("_both", k, geometry.angle_median),
+            ("share above 45°", k, 100 * geometry.angles_above_45),
+        ],
+        f"(c) sorted at k = {len(angles)}: {bands}": [("_both", k[: len(angles)], angles)],
+        "(d) cumulative spectral energy": [*energy, ("_reference", k, k / len(k))],
+    }
+    panels = lines(grid, parts)
+    affinity, _, spectrum, _ = panels.values()
+    affinity.axhline(SAME_SPAN, **REFERENCE)
+    for edge in BANDS:
+        spectrum.axhline(edge, **REFERENCE)
+    spectrum.set_yticks([0, *BANDS, 60, 90])
+    for axes in panels.values():
+        axes.set(xlabel="leading dimensions k", ylabel="", ylim=(0, None))
+    spectrum.set_xlabel("i-th smallest angle")
+    return spectrum.figure

@@ -104,7 +104,8 @@ affinity float64: Root mean square of the cosines of the principal angles betwee
     subspaces: 1 the same, 0 orthogonal.
 angle_median float64: Median of these angles, in degrees.
 angles_above_45 float64: Share of these angles above 45 degrees.
-angle_sorted float64: The k-th smallest angle between the two largest subspaces, in degrees.""")
+angle_sorted float64?: The k-th smallest angle between the subspaces of the first 50 components, in
+    degrees; of fewer where there are fewer, or less than 100 dimensions. Null beyond.""")
 
 CALIBRATED = table("""calibrated: The log-density ratio of every text of the inference section, from
 the scores of the selector that estimates it. The metadata hold `lost`, the variance in nats of what

@@ -1,0 +1,59 @@
+"""The figure of half-gap budgets: shares of the gap, crossings, and what they cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mamushi.evaluation.half_gap import half_gap_table, unlearning_table
+from mamushi.io import schemas
+from mamushi.io.tables import write_table
+from tests.support.figures import draw, legend_texts, lines, named
+from tests.support.unlearning_files import AXES, heights, sweeps_of, write_runs
+
+
+def tables(root: Path, **changed: Any) -> Path:
+    write_runs(root, AXES, **changed)
+    points = unlearning_table(AXES, {"small": "beta0"}, sweeps_of(AXES), root)
+    budgets = half_gap_table(points, target=0.5, retain_cap=5.6)
+    for kind, table in ((schemas.UNLEARNING, points), (schemas.HALF_GAP, budgets)):
+        write_table(root / "tables" / f"{kind.name}.parquet", kind, table)
+    return root / "tables"
+
+
+def crossings(axes: Any) -> list[float]:
+    """The budgets at hollow marks."""
+    hollow = [line for line in axes.get_lines() if line.get_markerfacecolor() == "white"]
+    assert {float(line.get_ydata()[0]) for line in hollow} == {0.5}
+    return [float(line.get_xdata()[0]) for line in hollow]
+
+
+def test_shares_cross_the_target_at_the_budgets_of_the_table(tmp_path: Path) -> None:
+    figure = draw("half_gap", tables(tmp_path), AXES)
+    share, cost, *unlearned = figure.axes
+    assert [share.get_ylabel(), unlearned[0].get_ylabel()] == [
+        "alpha, small\nRetraining",
+        "alpha, small\nNegGrad+",
+    ]
+    # The mean over seeds 0, 1, 2 adds a hundredth.
+    expected = [[0, 0], [0.25, 0.385], [0.5, 0.76], [1, 1]]
+    np.testing.assert_allclose(lines(share, AXES)["mamushi"], expected, atol=1e-9)
+    np.testing.assert_allclose(lines(cost, AXES)["random"][1:3, 1], [2, 3])
+    assert crossings(share) == pytest.approx([0.49, 0.25 + 0.25 * 0.115 / 0.375], abs=1e-3)
+    assert {*named(share)} >= {"target", "gold standard"}
+    assert legend_texts(figure) == ["Random", "Mamushi", "target", "gold standard"]
+
+
+def test_a_curve_that_never_gets_there_has_no_mark_and_one_beyond_gold_is_cut(
+    tmp_path: Path,
+) -> None:
+    def far(*where: Any) -> float:
+        return 0.3 if where[2] != "mamushi" else 100 * heights(*where)
+
+    axes = draw("half_gap", tables(tmp_path, height=far), AXES).axes[2]
+    random, ours = crossings(axes)
+    assert np.isnan(random) and 0 < ours < 0.25
+    assert axes.get_ylim()[1] == 1.6

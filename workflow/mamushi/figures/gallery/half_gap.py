@@ -1,0 +1,50 @@
+"""The share of the contamination gap that is closed against the deletion budget, and where half of
+it is; beside it what that costs in retain perplexity. A row per unlearner, retraining first."""
+
+from pathlib import Path
+from typing import Any
+
+CATEGORY = "Unlearning"
+LABEL = "Half-gap budgets"
+OF = "unlearning"
+READS = ["unlearning", "half_gap"]
+
+SHOWN = {"recovery": "share of the gap closed", "retain": "retain perplexity / start's"}
+LIMITS = (-0.3, 1.6)
+"""Shares of the gap that are shown at most: an unlearner may go far beyond gold."""
+
+
+def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
+    """Draw means over seeds with bands of one standard error, and a hollow mark where a curve first
+    reaches the target; a curve without one never does."""
+    from mamushi.evaluation.cohort import RETRAINING_SOURCE
+    from mamushi.figures.style import REFERENCE, curves, finish, marks, rows_of
+    from mamushi.io import schemas
+    from mamushi.io.names import label
+
+    every = {**grid, "unlearners": [RETRAINING_SOURCE, *grid["unlearners"]]}
+    budgets = rows_of(tables, schemas.HALF_GAP, every, "unlearner", "selector")
+    gap = budgets.gold_ppl_forget - budgets.start_ppl_forget
+    budgets["target"] = (budgets.target_ppl_forget - budgets.start_ppl_forget) / gap
+    points = rows_of(tables, schemas.UNLEARNING, every, "unlearner", "selector")
+    for table in (points, budgets):
+        table["row"] += ", " + table.column + "\n" + table.unlearner.map(label).astype(str)
+    points["retain"] = points.ppl_retain / points.start_ppl_retain
+    rows = points.melt(["row", "selector", "beta"], [*SHOWN], "column")
+    rows["column"] = rows.column.map(SHOWN)
+    drawn = curves(rows, grid)
+    look = marks(grid)
+    for (row, column), axes in drawn.axes_dict.items():
+        if column == SHOWN["retain"]:
+            axes.axhline(1, **REFERENCE)
+            continue
+        of_row = budgets[budgets.row == row]
+        height = of_row.target.iloc[0]
+        axes.axhline(height, label="target", **{**REFERENCE, "linestyle": "-."})
+        axes.axhline(1, label="gold standard", **REFERENCE)
+        low, high = axes.get_ylim()
+        axes.set_ylim(max(low, LIMITS[0]), min(high, LIMITS[1]))
+        for name, budget in zip(of_row.selector, of_row.budget, strict=True):
+            hollow = {"markerfacecolor": "white", "markeredgecolor": look["palette"][name]}
+            axes.plot([budget], [height], look["markers"][name], ms=7, zorder=5, **hollow)
+    return finish(drawn, grid)
