@@ -131,21 +131,3 @@ def test_the_function_gets_what_its_command_names() -> None:
         *("base-model", "embed", "embed-layers", "evaluate", "finetune", "generate", "judge"),
         *("membership", "relearn", "task-scores", "unlearn"),
     }
-
-
-@pytest.mark.parametrize(
-    ("execution", "here", "under_slurm"),
-    [
-        ({}, 600, 1800),
-        ({"checkpoint_seconds": "auto"}, 600, 1800),
-        ({"checkpoint_seconds": 5}, 5, 5),
-    ],
-)
-def test_checkpoints_are_rarer_under_slurm_unless_the_user_says_otherwise(
-    execution: dict[str, Any], here: float, under_slurm: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for job, seconds in ((None, here), ("7", under_slurm)):
-        monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-        if job:
-            monkeypatch.setenv("SLURM_JOB_ID", job)
-        assert stage.typed(stage.Execution, **execution).checkpoint_seconds == seconds

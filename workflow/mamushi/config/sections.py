@@ -10,7 +10,6 @@ the core in the room. A list that is None is another section's.
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -308,7 +307,7 @@ class Evaluation(MeasuredDeep):
     retain_margin: Positive = 0.02
 
 
-class ExecutionKeys(Section):
+class Execution(Section):
     """Memory against speed, without effect on results: a change runs nothing again, but for the
     number of shards."""
 
@@ -318,9 +317,9 @@ class ExecutionKeys(Section):
     #: Jobs that share a table of embeddings, each of which asks for a GPU; one more puts their
     #: shards together. Another number embeds again, to the same bytes.
     shards: Count = 1
-    #: Time between checkpoints from which a killed fine-tune resumes. `auto`: 1800 in a job of
-    #: SLURM, which asks a training to save before its time is over, else 600.
-    checkpoint_seconds: NotNegative | Literal["auto"] = "auto"
+    #: Between two checkpoints, from which a killed fine-tune resumes. One that is asked to end, as
+    #: SLURM does before its time is over, saves by itself.
+    checkpoint_seconds: NotNegative = 1200.0
     #: `cpu` uses no GPU. With `auto`, a job that holds a GPU which PyTorch cannot use stops at
     #: once, unless its model is tiny.
     device: Literal["auto", "cpu"] = "auto"
@@ -332,17 +331,6 @@ class ExecutionKeys(Section):
     #: keep it in results/cache until the run has ended. False saves the disk (tokens x width x 2
     #: bytes) and computes it in every job.
     cache_trunk: bool = True
-
-
-class Execution(ExecutionKeys):
-    """The same in a job, where what depends on the machine is settled."""
-
-    def __post_init__(self) -> None:
-        if self.checkpoint_seconds == "auto":
-            # SLURM asks a training to save before its time is over, so that only a node that fails
-            # loses more.
-            seconds = 1800.0 if "SLURM_JOB_ID" in os.environ else 600.0
-            object.__setattr__(self, "checkpoint_seconds", seconds)
 
 
 class Configuration(Section):
@@ -374,7 +362,7 @@ class Configuration(Section):
     evidence: Evidence = Evidence()
     removal: Removal = Removal()
     evaluation: Evaluation = Evaluation()
-    execution: ExecutionKeys = ExecutionKeys()
+    execution: Execution = Execution()
     #: Keep the trained tensors of retrained and unlearned models after their evaluation.
     keep_checkpoints: bool = False
 

@@ -33,12 +33,7 @@ def one_for_arithmetic() -> None:
     as many workers as ``OMP_NUM_THREADS`` allowed threads, else one per core."""
     limit = os.environ.get(LIMITS[0], "")
     os.environ.update(dict.fromkeys(LIMITS, "1"))
-    use_workers(int(limit) if limit.isdecimal() else cores())
-
-
-def use_workers(number: int) -> None:
-    """Compute at most ``number`` parts at a time from now on."""
-    os.environ[WORKERS] = str(number)
+    os.environ[WORKERS] = limit if limit.isdecimal() else str(cores())
 
 
 def side_by_side(compute: Callable[[Part], Result], parts: Sequence[Part]) -> Iterator[Result]:
@@ -64,22 +59,20 @@ def as_in_a_command(gpu: bool = False) -> Iterator[None]:
     """Compute within the block as the command of a stage does, to the same bits, in a process that
     has numpy and torch with threads of their own: with one for arithmetic, a worker for each core,
     and a GPU only if ``gpu``."""
+    import numpy  # noqa: F401
+    import torch
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    names = (*LIMITS, WORKERS, VISIBLE)
-    inherited = {name: os.environ[name] for name in names if name in os.environ}
-    torch = sys.modules.get("torch")
-    threads = torch.get_num_threads() if torch else cores()
-    # For what is imported within the block.
-    os.environ.update(dict.fromkeys(LIMITS, "1") | ({} if gpu else {VISIBLE: ""}))
-    use_workers(cores())
-    _one_for_torch()
+    changes = {WORKERS: str(cores())} | ({} if gpu else {VISIBLE: ""})
+    inherited = {name: os.environ.get(name) for name in changes}
+    threads = torch.get_num_threads()
+    os.environ.update(changes)
+    torch.set_num_threads(1)
     try:
         with threadpool_limits(limits=1):
             yield
     finally:
-        for name in names:
-            os.environ.pop(name, None)
-        os.environ.update(inherited)
-        if torch := sys.modules.get("torch"):
-            torch.set_num_threads(threads)
+        torch.set_num_threads(threads)
+        for name, value in inherited.items():
+            os.environ.pop(name)
+            os.environ.update({} if value is None else {name: value})
