@@ -34,23 +34,6 @@ class Cell(Section):
         return {"dataset": self.dataset, "model": self.model, "seed": self.seed}
 
 
-class Opened(Section):
-    """How a model is opened: what its tensors hold, None without any, and its precision."""
-
-    training: Trained | None
-    precision: str
-
-    @classmethod
-    def of(cls, config: Config, *, model: str, arm: str) -> Opened:
-        """Return how an arm is opened, or what it was unlearned from."""
-        training = config["models"][model]["training"]
-        endpoint = arms.Arm.parse(arm).origin(config, model)
-        is_untrained = arms.is_untrained(config, model, endpoint)
-        return typed(
-            cls, training=None if is_untrained else training, precision=training["precision"]
-        )
-
-
 class Trains(Method):
     """What unlearning trains, ``trained_blocks`` by the method ``partial`` alone."""
 
@@ -70,33 +53,39 @@ class Trains(Method):
         )
 
 
-class OpenedArm(Opened):
-    """How any model of a cell is opened: ``unlearned`` is what unlearning trained of it, where it
-    was unlearned, and then the rest is of its start."""
+class OpenedArm(Section):
+    """How any model of a cell is opened: what its tensors hold, None without any, and its
+    precision; ``unlearned`` is what unlearning trained of it, where it was unlearned, and then the
+    rest is of its start."""
 
+    training: Trained | None
+    precision: str
     unlearned: Trains | None = None
 
     @classmethod
     def of(cls, config: Config, *, model: str, arm: str) -> OpenedArm:
         """Return how an arm of this model is opened."""
-        start = Opened.of(config, model=model, arm=arm)
-        is_unlearned = arms.Arm.parse(arm).unlearner is not None
-        return cls(
-            training=start.training,
-            precision=start.precision,
-            unlearned=Trains.of(config, model=model) if is_unlearned else None,
+        training, named = config["models"][model]["training"], arms.Arm.parse(arm)
+        is_untrained = arms.is_untrained(config, model, named.origin(config, model))
+        return typed(
+            OpenedArm,
+            training=None if is_untrained else training,
+            precision=training["precision"],
+            unlearned=Trains.of(config, model=model) if named.unlearner else None,
         )
 
 
-def open_model(
+def open_arm(
     model_card: Path,
     trained: Path | None,
-    settings: Opened,
+    unlearned: Path | None,
+    settings: OpenedArm,
     trains: Trains | None = None,
     seed: int = 0,
 ) -> tuple[PreTrainedModel, Accelerator]:
-    """Return the model on its device in eval mode, as it was at the end of its training, and its
-    accelerator.
+    """Return any model of a cell on its device in eval mode, as it was at the end of its training,
+    and its accelerator: with ``trained`` laid over its base and, where it was unlearned,
+    ``unlearned`` over both.
 
     Where it is trained further, gradients are on for the last ``trained_blocks`` alone, which
     lie in fp32, and so does all that was trained before, as it does when the start and the gold
@@ -108,6 +97,9 @@ def open_model(
     from mamushi.lm import device
     from mamushi.lm.loading import open_placed
     from mamushi.lm.parameters import freeze
+    from mamushi.lm.storage import load_trained
+
+    trains = settings.unlearned or trains
 
     def turn_on(model: PreTrainedModel) -> None:
         if trains:
@@ -120,24 +112,6 @@ def open_model(
     if trains:
         untrained = dict.fromkeys(("train_input_embedding", "train_output_head"), False)
         freeze(model, {**untrained, **asdict(trains)})
-    return model, accelerator
-
-
-def open_arm(
-    model_card: Path,
-    trained: Path | None,
-    unlearned: Path | None,
-    settings: OpenedArm,
-    trains: Trains | None = None,
-    seed: int = 0,
-) -> tuple[PreTrainedModel, Accelerator]:
-    """Return any model of a cell as ``open_model`` does: with ``trained`` laid over its base and,
-    where it was unlearned, ``unlearned`` over both."""
-    from mamushi.lm.storage import load_trained
-
-    model, accelerator = open_model(
-        model_card, trained, settings, settings.unlearned or trains, seed
-    )
     if unlearned:
         load_trained(unlearned, model)
     return model, accelerator
@@ -192,7 +166,7 @@ def start_trunk(
     tokens: Path,
     examples: Path,
     lengths: tuple[int, int],
-    start: Opened,
+    start: OpenedArm,
     trains: Trains,
     model: PreTrainedModel,
     accelerator: Accelerator,

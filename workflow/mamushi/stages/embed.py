@@ -10,7 +10,7 @@ from mamushi.config.kinds import Config, Section
 from mamushi.config.models import Trained
 from mamushi.config.sections import PooledLayer, Pooling
 from mamushi.running.stage import Input, Job, Output, typed
-from mamushi.stages._models import Opened, open_model
+from mamushi.stages._models import OpenedArm, open_arm
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +32,7 @@ class Embed(Section):
     @classmethod
     def of(cls, config: Config, *, model: str) -> Embed:
         """Return how the contaminated model embeds."""
-        opened = Opened.of(config, model=model, arm="contaminated")
+        opened = OpenedArm.of(config, model=model, arm="contaminated")
         return typed(cls, embedding=config["embedding"], training=opened.training)
 
 
@@ -47,7 +47,7 @@ class EmbedLayers(Section):
     def of(cls, config: Config, *, model: str) -> EmbedLayers:
         """Return how the contaminated model embeds at other depths."""
         embedding = config["embedding"]
-        opened = Opened.of(config, model=model, arm="contaminated")
+        opened = OpenedArm.of(config, model=model, arm="contaminated")
         return typed(cls, embedding=embedding, training=opened.training, depths=embedding["depths"])
 
 
@@ -134,8 +134,8 @@ def _embed_at(
     from mamushi.lm.tokens import read_tokens, subset
 
     embedding, batch_tokens = settings.embedding, job.execution.batch_tokens
-    opened = Opened(training=settings.training, precision=embedding.precision)
-    model, accelerator = open_model(*model_files, opened)
+    opened = OpenedArm(training=settings.training, precision=embedding.precision)
+    model, accelerator = open_arm(*model_files, None, opened)
     layers = layers_of(model)
     texts = read_tokens(tokens, examples, INFERENCE, embedding.max_length)
     skip_first = embedding.skip_bos and read_metadata(tokens)["bos_token_id"] is not None

@@ -9,15 +9,7 @@ from typing import Any
 from mamushi.config.kinds import Config
 from mamushi.config.sections import HeldOut, Prompts, Relearning
 from mamushi.running.stage import Input, Job, Output, typed
-from mamushi.stages._models import (
-    Cell,
-    Opened,
-    OpenedArm,
-    Trains,
-    open_arm,
-    open_model,
-    start_trunk,
-)
+from mamushi.stages._models import Cell, OpenedArm, Trains, open_arm, start_trunk
 
 GPU = ("generate", "judge", "relearn")
 
@@ -60,13 +52,13 @@ def generate(
         write_table(out, schemas.CONTINUATIONS, table, metadata=job.origin)
 
 
-class Judge(Opened, Cell):
+class Judge(OpenedArm, Cell):
     """How the gold model is opened."""
 
     @classmethod
     def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> Judge:  # type: ignore[override]
         """Return how the gold model of a cell is opened."""
-        gold = Opened.of(config, model=model, arm="gold")
+        gold = OpenedArm.of(config, model=model, arm="gold")
         return cls(dataset=dataset, model=model, seed=seed, **vars(gold))
 
 
@@ -105,7 +97,7 @@ def judge(
                 do="delete both and run again",
             )
     tokenizer = open_tokenizer(model_card)
-    model, accelerator = open_model(model_card, trained, settings)
+    model, accelerator = open_arm(model_card, trained, None, settings)
     continued = [
         Continuations(
             source=source,

@@ -16,9 +16,9 @@ from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output, typed
 from mamushi.stages._models import (
     Cell,
-    Opened,
+    OpenedArm,
     Trains,
-    open_model,
+    open_arm,
     record_training,
     start_trunk,
     state_of,
@@ -34,7 +34,7 @@ class Unlearn(Trains, Cell):
     """The model that unlearning starts from, what of it is trained, and the unlearner. The same for
     every selector and budget."""
 
-    start: Opened
+    start: OpenedArm
     max_length: int
     evaluation: HeldOut
     unlearner: str
@@ -62,7 +62,7 @@ class Unlearn(Trains, Cell):
             cls,
             **{"dataset": dataset, "model": model, "seed": seed, "unlearner": unlearner},
             **vars(Trains.of(config, model=model)),
-            start=Opened.of(config, model=model, arm=arms.starting_endpoint(config, model)),
+            start=OpenedArm.of(config, model=model, arm=arms.starting_endpoint(config, model)),
             max_length=config["unlearning"]["max_length"],
             evaluation=config["evaluation"],
             kind=definition["kind"],
@@ -108,7 +108,9 @@ def unlearn(
     )
     selected = _selected(forget, removal, examples)
     tokenizer = open_tokenizer(model_card)
-    model, accelerator = open_model(model_card, trained, settings.start, settings, settings.seed)
+    model, accelerator = open_arm(
+        model_card, trained, None, settings.start, settings, settings.seed
+    )
     lengths = settings.max_length, settings.evaluation.max_length
     states = start_trunk(
         trunk, tokens, examples, lengths, settings.start, settings, model, accelerator, job
