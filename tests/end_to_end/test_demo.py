@@ -90,7 +90,7 @@ def test_retrained_models_leave_no_weights_and_endpoints_leave_trained_ones_alon
 def test_the_report_is_one_page_with_figures_and_captions(demo: Path) -> None:
     run("--report", "results/report.html", directory=demo, config=science())
     page = (demo / "results/report.html").read_text(encoding="utf-8")
-    for name in ("sad.png", "sad_summary.csv", "selection.csv"):
+    for name in ("sad.png", "perplexity.png", "sad_summary.csv", "selection.csv"):
         assert name in page
 
 

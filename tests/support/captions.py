@@ -44,7 +44,10 @@ INCLUDES = {"sad.rst", "study.rst"}
 """Captions that include what the stage ``tables`` says of differences."""
 
 
-TARGETS = ("sad.png", "sad_summary.csv", "advice.csv", "frontier.png", "half_gap.csv")
+TARGETS = (
+    *("sad.png", "perplexity.png", "sad_summary.csv", "advice.csv", "frontier.png"),
+    *("half_gap.csv", "half_gap.png"),
+)
 
 
 def rendered(name: str, config: dict[str, Any], targets: Sequence[str] = TARGETS) -> str:

@@ -12,7 +12,7 @@ TABLES = ("sad", "sad_summary", "sad_differences", "selection", "effects", "subg
 UNLEARNING_TABLES = ("unlearning", "half_gap", "generations", "relapse")
 EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics", "confounds", "geometry"),
-    *("agreement", "predicted", "runtime", "paper"),
+    *("agreement", "predicted", "runtime", "runtime_summary", "paper"),
 )
 THEORY_TABLES = ("theory", "theory_worlds")
 STUDY_TABLES = ("sad", "sad_summary", "sad_differences", "selection")
@@ -75,12 +75,11 @@ def evidence_of_cells():
     """What the evidence of all runs is joined from."""
     of_cell = (
         *(paths.FRONTIER, paths.CALIBRATION, paths.DIAGNOSTICS),
-        *(paths.AGREEMENTS, paths.CONFOUNDS, paths.GEOMETRY),
+        *(paths.AGREEMENTS, paths.CONFOUNDS, paths.GEOMETRY, paths.RUNTIME),
     )
     return [
         *(pattern.format(**run) for run in grid.cells(GRID) for pattern in of_cell),
         *(paths.PREDICTED.format(**run) for run in grid.predicted(config)),
-        *(paths.RUNTIME.format(**run) for run in grid.example_runs(config)),
     ]
 
 

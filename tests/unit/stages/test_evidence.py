@@ -27,7 +27,7 @@ RUNS = [{"dataset": "small", "model": "tiny", "seed": seed} for seed in (0, 1)]
 SELECTORS = {"mamushi": 0.5, "random": 1.0, "reverse": 2.0}
 TABLES = (
     *("frontier", "calibration", "diagnostics", "confounds", "geometry", "predicted", "runtime"),
-    *("agreement", "advice", "paper"),
+    *("runtime_summary", "agreement", "advice", "paper"),
 )
 BETAS = (0.0, 0.5, 1.0)
 
@@ -79,7 +79,8 @@ def root(tmp_path: Path) -> Path:
         ]  # fmt: skip
         write(tmp_path, "predicted", run, foreseen)
         write(tmp_path, "geometry", run, [filled("geometry", run, k=k) for k in range(1, 61)])
-    write(tmp_path, "runtime", RUNS[0], [filled("runtime", RUNS[0], selector="mamushi")])
+        times = {"wall_seconds": 2.0 + run["seed"], "cpu_seconds": None}
+        write(tmp_path, "runtime", run, [filled("runtime", run, selector="mamushi", **times)])
     return tmp_path
 
 
@@ -87,7 +88,6 @@ def make(root: Path, **changes: Any) -> int:
     values = {
         "cells": RUNS,
         "predicted_cells": RUNS,
-        "runtime_cells": RUNS[:1],
         "selector": "mamushi",
         "targets": [{"target": "removal", "value": 0.5}, {"target": "preservation", "value": 0.1}],
         **changes,
@@ -111,7 +111,10 @@ def test_all_tables(root: Path) -> None:
     assert [row["seed"] for row in rows["geometry"]] == [0] * 60 + [1] * 60
     assert len(rows["diagnostics"]) == len(rows["confounds"]) == 6
     assert [row["check"] for row in rows["calibration"]] == ["a", "b"] * 2
-    assert [row["seed"] for row in rows["runtime"]] == [0]
+    assert [row["seed"] for row in rows["runtime"]] == [0, 1]
+    (times,) = rows["runtime_summary"]
+    assert (times["wall_seconds_mean"], times["wall_seconds_sd"]) == (2.5, pytest.approx(0.5**0.5))
+    assert times["cpu_seconds_mean"] is times["paper_mean"] is None
     assert {row["dataset"] for row in rows["paper"]} == {"small"}
 
     assert len(rows["advice"]) == 6
@@ -122,7 +125,7 @@ def test_all_tables(root: Path) -> None:
     stored = read_metadata(root / "tables" / "advice.parquet")
     inputs = stored["inputs"]
     runs = {f"{name}/small/tiny/seed{seed}" for name in FILES for seed in (0, 1)}
-    assert set(inputs) == runs - {"runtime/small/tiny/seed1"}
+    assert set(inputs) == runs
     read = paths.under(root, FILES["geometry"], **RUNS[1])
     assert inputs["geometry/small/tiny/seed1"] == sha256(read)
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from mamushi.cli import main
+from mamushi.evidence.tables import RUNTIMES, runtime_rows
 from mamushi.io import schemas
 from mamushi.io.tables import read_table
-from tests.support.score_files import domains, write_scores
+from mamushi.registry import plugin
+from mamushi.stages.runtime import RANKED
+from tests.support.score_files import domains, write_embeddings, write_examples, write_scores
+from tests.support.workflow import ROOT
 
 N = 120
 
@@ -22,8 +30,9 @@ def test_run_times_are_those_of_the_logs(tmp_path: Path) -> None:
     took = {"random": "0.50 s, 0.25 s", "mamushi": "6.41 s, 5.98 s", "turned": "1.00 s, 1.00 s"}
     for name in (*took, "kept"):
         write_scores(tmp_path / f"{name}.parquet", *texts, np.arange(N))
-        end = f"took {took[name]} of CPU" if name in took else "made from the same already"
-        (tmp_path / f"{name}.log").write_text(f"5/5 folds, 100%\nmamushi score: {end}\n")
+        end = f"{name}: ranked in {took[name]} of CPU" if name in took else "made already"
+        last = "mamushi score: took 60.00 s, 60.00 s of CPU"
+        (tmp_path / f"{name}.log").write_text(f"5/5 folds, 100%\n{end}\n{last}\n")
     names = ["random", "mamushi", "turned", "kept"]
     parts = {"random": ["random"], "turned": ["turned", "mamushi"], "kept": ["kept", "mamushi"]}
     settings = {"dataset": "d", "model": "m", "seed": 1, "chains": parts, "scored": names}
@@ -40,3 +49,53 @@ def test_run_times_are_those_of_the_logs(tmp_path: Path) -> None:
     sums = [rows["turned"][name] for name in ("wall_seconds", "cpu_seconds")]
     assert sums == pytest.approx([7.41, 6.98])
     assert rows["kept"]["wall_seconds"] is rows["kept"]["cpu_seconds"] is None
+
+
+def test_the_summary_has_means_deviations_and_the_papers_numbers_where_they_belong() -> None:
+    cells = [("jigsaw", "gemma-2-2b"), ("jigsaw", "qwen-2.5-7b")]
+    rows: list[dict[str, Any]] = [
+        {**dict(zip(("dataset", "model"), cell, strict=True)), "seed": seed, "selector": name,
+         "n_forget": 8, "n_retain": 70, "wall_seconds": seconds, "cpu_seconds": 2 * seconds}
+        for cell in cells for name in ("mamushi", "auto")
+        for seed, seconds in enumerate([1.0, 2.0, 4.5])
+    ]  # fmt: skip
+    rows[1] |= {"wall_seconds": None, "cpu_seconds": None}
+    first, *others = runtime_rows(rows)
+    table = pa.Table.from_pylist([first, *others], schema=schemas.RUNTIME_SUMMARY.schema)
+    assert table.to_pylist() == [first, *others]
+    # Of the second seed nothing is known.
+    assert first["seeds"] == 2
+    assert (first["wall_seconds_mean"], first["cpu_seconds_mean"]) == (2.75, 5.5)
+    assert first["wall_seconds_sd"] == pytest.approx(np.std([1, 4.5], ddof=1))
+    assert (first["paper_mean"], first["paper_sd"]) == (47.1857, 0.0172)
+    assert {row["paper_mean"] for row in others} == {None}
+    (single,) = runtime_rows(rows[:1])
+    assert (single["wall_seconds_mean"], single["wall_seconds_sd"]) == (1.0, None)
+    assert RUNTIMES.keys() == {
+        *("random", "l2_norm", "cos_mu2", "coreset", "lr_cos", "vmf", "mamushi", "kcenter")
+    }
+
+
+def test_the_log_of_a_ranking_says_what_it_took_without_its_imports(tmp_path: Path) -> None:
+    program = (
+        "import re, sys, time\nfrom mamushi.cli import main\nbegan = time.perf_counter()\n"
+        "assert main(sys.argv[1:]) == 0\nprint('whole', time.perf_counter() - began)"
+    )
+    texts = [f"t{i:03d}" for i in range(N)], domains(np.arange(N) % 3 == 0)
+    examples, embeddings = tmp_path / "examples.parquet", tmp_path / "embeddings.parquet"
+    write_examples(examples, *texts)
+    write_embeddings(
+        embeddings, *texts, np.random.default_rng(0).normal(size=(N, 8)).astype(np.float16)
+    )
+    settings: dict[str, Any] = {"selector": "ours", "kind": "mamushi_lr", "seed": 0}
+    settings["settings"] = plugin("selector", "mamushi_lr").defaults
+    words = ["score", f"--examples={examples}", f"--embeddings={embeddings}"]
+    words += [f"--out={tmp_path / 'scores.parquet'}", f"--settings={json.dumps(settings)}"]
+    said = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        capture_output=True, text=True, check=True, cwd=ROOT / "workflow",
+    ).stdout  # fmt: skip
+    wall, cpu = map(float, RANKED.findall(said)[-1])
+    whole = float(said.split()[-1])
+    # Libraries alone take longer to import than 120 texts to rank.
+    assert 0 < wall < whole / 2 and cpu > 0

@@ -31,13 +31,18 @@ def of_stage(entry: str, *plug_ins: str) -> str:
 
 def of_modules(*names: str) -> str:
     """Return 16 hexadecimal digits for modules and all that they import of computing rooms."""
+    return _digest([f"{name}\n{_text(name)}" for name in reached_from(*names)])
+
+
+def reached_from(*names: str) -> list[str]:
+    """Return modules and all that they import of computing rooms, at any depth."""
     reached, waiting = set[str](), [*names]
     while waiting:
         name = waiting.pop()
         if name not in reached:
             reached.add(name)
             waiting += _imported_by(name)
-    return _digest([f"{name}\n{_text(name)}" for name in sorted(reached)])
+    return sorted(reached)
 
 
 def _digest(texts: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from mamushi.config.selectors import chain, of_texts
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell
 
-TOOK = re.compile(r"took ([\d.]+) s, ([\d.]+) s of CPU$", re.M)
+RANKED = re.compile(r"ranked in ([\d.]+) s, ([\d.]+) s of CPU$", re.M)
 
 
 def timed(config: Config) -> dict[str, list[str]]:
@@ -41,7 +41,7 @@ class Runtime(Cell):
 def runtime(
     *, scores: list[Input], logs: list[str], out: Output, settings: Runtime, job: Job
 ) -> None:
-    """Read in logs what the jobs took that ranked the texts of one run.
+    """Read in logs what it took to fit selectors and to rank the texts of one run.
 
     ``scores`` and ``logs`` are in the order of the settings' ``scored``. A selector that derives
     from another counts with that other: without it there is no ranking.
@@ -64,10 +64,10 @@ def runtime(
 
 
 def logged(log: str | Path) -> tuple[float, float] | None:
-    """Return the wall and CPU seconds that a job's log ends with; None where it does not say,
-    because its results were there already."""
+    """Return the wall and CPU seconds of the ranking alone, by a job's log; None where it does not
+    say, because its results were there already."""
     try:
-        matches = TOOK.findall(Path(log).read_text(encoding="utf-8", errors="replace"))
+        matches = RANKED.findall(Path(log).read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return None
     return (float(matches[-1][0]), float(matches[-1][1])) if matches else None

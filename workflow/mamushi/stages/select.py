@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,10 +61,11 @@ def score(
     One full ranking, from which the removals at every budget are taken. ``base`` are the scores of
     the selector that this one derives from. The file's metadata say what it was made from, how well
     the score separates the domains (AUC) and, for synthetic data, how well it follows the truth
-    (Spearman).
+    (Spearman). The log says what the ranking alone took, once all is read and imported.
     """
     from mamushi.io import schemas
     from mamushi.io.tables import read_metadata, write_table
+    from mamushi.running.identity import reached_from
     from mamushi.running.machine import conditions
     from mamushi.selection.metrics import quality
     from mamushi.selection.pool import scored_by, table_of
@@ -76,8 +79,13 @@ def score(
             do="leave it out" if derives is None else f"give the scores of its setting {derives!r}",
         )
     pool = _pool(settings, examples, embeddings, layers, base)
+    for module in reached_from(plugin("selector", settings.kind).module):
+        import_module(module)
+    wall, cpu = time.perf_counter(), time.process_time()
     scored = scored_by(settings.kind, pool, settings.settings, settings.seed)
     table = table_of(pool, scored)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    print(f"{settings.selector}: ranked in {wall:.4f} s, {cpu:.4f} s of CPU", flush=True)
     metadata = {
         "provenance": job.origin,
         # Carried along, so that a removal list names its model without opening the embeddings.

@@ -18,6 +18,8 @@ from mamushi.running.stage import Job, Output, typed
 if TYPE_CHECKING:
     from mamushi.evaluation.sad import Floats
 
+VERSION = 2
+
 
 class Compared(Section):
     """Axes of the grid, or of a study; ``ranked`` are its selectors that rank texts."""
@@ -296,7 +298,6 @@ class EvidenceSettings(Section):
 
     cells: list[dict[str, Any]]
     predicted_cells: list[dict[str, Any]]
-    runtime_cells: list[dict[str, Any]]
     selector: str
     targets: list[dict[str, Any]]
 
@@ -306,7 +307,6 @@ class EvidenceSettings(Section):
         return cls(
             cells=list(grid.cells(config["grid"])),
             predicted_cells=grid.predicted(config),
-            runtime_cells=grid.example_runs(config),
             selector=config["removal"]["ratio"],
             targets=config["evidence"]["targets"],
         )
@@ -317,7 +317,7 @@ def evidence(
 ) -> None:
     """Join what the runs tell before any retraining, and add the advice that follows."""
     from mamushi.evidence.advice import advice, read_frontier
-    from mamushi.evidence.tables import joined_table, paper_rows
+    from mamushi.evidence.tables import joined_table, paper_rows, runtime_rows
     from mamushi.io import schemas
     from mamushi.io.provenance import provenance
     from mamushi.io.tables import publish
@@ -330,7 +330,7 @@ def evidence(
         (schemas.CONFOUNDS, paths.CONFOUNDS, settings.cells),
         (schemas.GEOMETRY, paths.GEOMETRY, settings.cells),
         (schemas.PREDICTED, paths.PREDICTED, settings.predicted_cells),
-        (schemas.RUNTIME, paths.RUNTIME, settings.runtime_cells),
+        (schemas.RUNTIME, paths.RUNTIME, settings.cells),
     )
     runs = {kind.name: joined_table(kind, pattern, cells, root) for kind, pattern, cells in sources}
     inputs = {
@@ -350,7 +350,8 @@ def evidence(
     diagnosed, measured, timed = (
         runs[name].to_pylist() for name in ("diagnostics", "geometry", "runtime")
     )
-    paper = paper_rows(diagnosed, measured, timed, settings.selector)
+    paper = paper_rows(diagnosed, measured, settings.selector)
     results = [(kind, runs[kind.name]) for kind, _, _ in sources]
     results += [(schemas.ADVICE, advised), (schemas.PAPER, paper)]
+    results.append((schemas.RUNTIME_SUMMARY, runtime_rows(timed)))
     publish(out_folder, results, provenance(job.origin["settings"], **inputs))

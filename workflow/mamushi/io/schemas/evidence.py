@@ -167,12 +167,24 @@ retraining_low float64?: Lower end of what retraining may need: of that predicti
     preservation, and where either has no budget.
 retraining_high float64?""")
 
-RUNTIME = table("""runtime: What a selection costs on one cell's embeddings, a row per selector: all
-that the job of its scores took, by its log, with that of what it derives from.
+RUNTIME = table("""runtime: What a selection costs on one cell's embeddings, a row per selector: the
+fit and the ranking of all forget texts, with that of what it derives from. Reading, the loading of
+libraries and Snakemake are out.
 dataset string, model string, seed int64, selector string, n_forget int64, n_retain int64
 wall_seconds float64?: Wall time, in seconds; null where the log does not say, because the scores
     were kept as they were.
 cpu_seconds float64?: CPU time over all threads, in seconds; null as the wall time.""")
+
+RUNTIME_SUMMARY = table("""runtime_summary: The paper's table of run times: means and standard
+deviations over seeds of the table `runtime`, a row per dataset, model and selector.
+dataset string, model string, selector string, n_forget int64, n_retain int64
+seeds int64: Seeds with a time, over which the means go.
+wall_seconds_mean float64?: Null without a time.
+wall_seconds_sd float64?: Divided by n - 1; null of fewer than two seeds.
+cpu_seconds_mean float64?, cpu_seconds_sd float64?
+paper_mean float64?: Seconds that the paper prints for selecting 60%, beside its own dataset and
+    model alone, `jigsaw` and `gemma-2-2b`.
+paper_sd float64?""")
 
 QUALITATIVE_RANKING = table("""qualitative_ranking: The first and the last forget texts of a
 ranking, of the first seed.
