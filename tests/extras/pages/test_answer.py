@@ -104,6 +104,7 @@ def test_answers_come_first_and_in_order(root: Path) -> None:
     assert "may need 16% to 50%" in number
     assert bought.startswith("Retrained without 50% of the forget texts, a model has recovered 60%")
     assert "(95% interval 50% to 70%)" in bought and "different numbers of steps" in bought
+    assert "that word frequencies do not explain it has recovered 30% (10% to 50%)." in bought
     assert page.of("svg")[0].split()[0] == "0%" and len(page.of("svg")) == 2
     drawn = [attrs["class"] for tag, attrs, _ in page.all if tag == "g"]
     assert drawn == ["own", "chance"]
