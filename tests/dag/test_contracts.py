@@ -46,6 +46,7 @@ CONTRACTS: dict[str, dict[str, list[Any]]] = {
     "refits score": {
         "selectors.mamushi.folds": [4],
         "selectors.mamushi.hidden": [[8]],
+        "selectors.mamushi.estimator": ["sklearn"],
         "selectors.mamushi_lr.solver": ["newton-cholesky"],
         "selectors.lr_maha.covariance": ["sample"],
         "selectors.random.draw": [1],
@@ -53,6 +54,8 @@ CONTRACTS: dict[str, dict[str, list[Any]]] = {
     "calibrate": {"evidence.resamples": [10]},
     "refits": {"evidence.refits.halves": [0]},
     "geometry": {"evidence.components": [10]},
+    # And the scores of what is compared for the first time.
+    "agreement score": {"evidence.compared": [["gaussian"]]},
     "frontier predict": {"evidence.budgets": [[0.5]]},
     TRAININGS: {
         "training.learning_rate": [1e-4],

@@ -108,6 +108,27 @@ def test_evidence_has_all_its_tables_and_a_report(demo: Path) -> None:
         assert name in page
 
 
+def test_by_the_truth_nothing_beats_the_oracle_and_the_paper_holds(demo: Path) -> None:
+    tables = {
+        kind.name: read_table(demo / paths.TABLE.format(table=kind.name), kind).to_pandas()
+        for kind in (schemas.FRONTIER, schemas.AGREEMENT, schemas.THEORY, schemas.THEORY_WORLDS)
+    }
+    by_budget = tables["frontier"].set_index(["selector", "beta"]).sort_index()
+    oracle = by_budget.loc["oracle"]
+    for name in {*SELECTORS} - {"oracle"}:
+        other = by_budget.loc[name]
+        assert (oracle["removal_true"] >= other["removal_true"] - 1e-9).all()
+        assert (oracle["preservation_true"] <= other["preservation_true"] + 1e-9)[:0.9].all()
+        assert oracle["removal_true"][0.3] > other["removal_true"][0.3]
+    # By the estimate its own selector is never beaten in removal.
+    mamushi = by_budget.loc["mamushi"]
+    assert (mamushi["removal"] >= oracle["removal"] - 1e-9).mean() > 0.8
+    assert tables["theory"]["holds"].all() and len(tables["theory"]) == 6 + 2 * 5
+    assert (tables["theory_worlds"]["held"] == tables["theory_worlds"]["worlds"]).all()
+    pairs = {*zip(tables["agreement"]["first"], tables["agreement"]["second"], strict=True)}
+    assert {("lr_maha", "gaussian"), ("mamushi", "mamushi_sklearn")} <= pairs
+
+
 def test_advice_and_verification_from_the_command_line(demo: Path) -> None:
     def mamushi(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -14,7 +14,7 @@ import yaml
 
 from tests.support.dry_runs import BEGAN
 
-TARGETS = ("all", "removals", "studies", "evidence", "unlearning", "unlearned", "data")
+TARGETS = ("all", "removals", "studies", "evidence", "theory", "unlearning", "unlearned", "data")
 
 CONFIG: dict[str, Any] = {
     "grid": {

@@ -8,7 +8,7 @@ import yaml
 from tests.support.workflow import ROOT, run
 
 CELL = {"dataset": "synthetic", "model": "tiny-llama", "seed": 0}
-TARGETS = ("all", "evidence", "unlearning")
+TARGETS = ("all", "evidence", "theory", "unlearning")
 SELECTORS = ["random", "mamushi", "anti_mamushi", "oracle"]
 
 
@@ -22,7 +22,8 @@ def whole() -> dict[str, Any]:
 def small(texts: tuple[int, int] = (120, 240), **training: object) -> dict[str, Any]:
     """One seed, two selectors, two budgets, and so many texts of each domain in each section."""
     demo = whole()
-    demo["selectors"]["mamushi"]["seeds_averaged"] = 2
+    for name in ("mamushi", "mamushi_sklearn"):
+        demo["selectors"][name]["seeds_averaged"] = 2
     demo["evidence"]["refits"] = {"whole": 2, "halves": 1}
     demo["grid"] |= {"seeds": [0], "budgets": [0.3, 0.6], "selectors": ["random", "mamushi"]}
     sections = ("contamination", "inference", "evaluation")
