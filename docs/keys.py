@@ -15,8 +15,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from pydantic import TypeAdapter
 
-from mamushi.config.describe import hints, meanings, sections_in
-from mamushi.config.kinds import Section, defaults
+from mamushi.config.kinds import Section, defaults, hints, meanings, sections_in
 from mamushi.config.models import EmbeddingsModel, HubModel, TinyModel
 from mamushi.config.sections import Selector, Unlearner, configuration, dataset
 from mamushi.registry import plugins

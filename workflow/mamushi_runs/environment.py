@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
-from mamushi.running.launch import GPUS
 
-
-def give(packages: str, execution: str, needs: str, gpus: str) -> None:
+def give(packages: str, **values: object) -> None:
     """Let the commands that this process starts find the package, its Python and how to run.
 
-    ``packages`` is the folder of the package. What else is given, as JSON, has no effect on results
-    and is therefore no parameter of a rule: the section ``execution``; the texts that the
-    comparisons take of each dataset; and the GPUs of a model's jobs where they have several.
-    Through the environment, since ``shell.prefix`` would reach into the rules of a workflow that
-    imports this one.
+    ``packages`` is the folder of the package. ``values``, by the names of variables, have no effect
+    on results and are therefore no parameters of rules. Through the environment, since
+    ``shell.prefix`` would reach into the rules of a workflow that imports this one.
     """
     for name, folder in (("PYTHONPATH", packages), ("PATH", os.path.dirname(sys.executable))):
         entries = os.environ.get(name, "").split(os.pathsep)
         rest = [entry for entry in entries if entry not in ("", folder)]
         os.environ[name] = os.pathsep.join([folder, *rest])
-    os.environ["MAMUSHI_EXECUTION"] = execution
-    os.environ["MAMUSHI_NEEDS"] = needs
-    os.environ[GPUS] = gpus
+    os.environ.update({name: json.dumps(value, sort_keys=True) for name, value in values.items()})

@@ -100,9 +100,11 @@ for name, needs in NEEDS.items():
 # What every shell command finds around it; see there why no parameter of the rules has them.
 environment.give(
     PACKAGES,
-    json.dumps(config["execution"], sort_keys=True),
-    json.dumps(NEEDS),
-    json.dumps(RESOURCES.several),
+    MAMUSHI_EXECUTION=config["execution"],
+    # What the comparisons take of each dataset's texts.
+    MAMUSHI_NEEDS=NEEDS,
+    # Of models whose jobs have several.
+    MAMUSHI_GPUS=RESOURCES.several,
 )
 
 

@@ -15,7 +15,7 @@ import pytest
 from sklearn.datasets import load_files
 
 from mamushi.config.complete import complete
-from mamushi.config.describe import meanings
+from mamushi.config.kinds import meanings
 from mamushi.config.reading import ConfigError
 from mamushi.data import rows
 from mamushi.data.examples import build_examples

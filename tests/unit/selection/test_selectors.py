@@ -8,7 +8,7 @@ import pytest
 from sklearn.covariance import LedoitWolf
 from sklearn.metrics.pairwise import cosine_distances, paired_distances
 
-from mamushi.config.describe import meanings
+from mamushi.config.kinds import meanings
 from mamushi.errors import UserError
 from mamushi.registry import load, plugin, plugins
 from mamushi.selection import pool as pool_module

@@ -15,8 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.config.describe import meanings, section_at
-from mamushi.config.kinds import as_plain
+from mamushi.config.kinds import as_plain, meanings, section_at
 from mamushi.errors import UserError, closest, instead
 
 if TYPE_CHECKING:

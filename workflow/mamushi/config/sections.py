@@ -13,7 +13,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from mamushi.config.describe import hints
 from mamushi.config.kinds import *
 from mamushi.config.models import AdamW, Shortened, Training
 from mamushi.rooms import additions
