@@ -31,8 +31,9 @@ EMPTY = frozenset(
 
 INTERFACES = frozenset(
     {"arguments", "draw", "load", "loss", "main", "run", "score", "score_tokens", "Settings"}
+    | {"GPU", "VERSION"}
 )
-"""Functions that plug-ins, commands and stages have by contract."""
+"""Names that plug-ins, commands and stages have by contract."""
 OF_EACH_ROOM = frozenset({"__main__", "adds", "schemas", "settings", "stages"})
 """Modules that any room may have."""
 NO_VERB = frozenset(

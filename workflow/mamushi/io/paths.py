@@ -31,7 +31,7 @@ NLL = ARM + "/nll.parquet"  # its parts, text by text
 GENERATIONS = ARM + "/generations.parquet"  # how it continues the prompts
 RELEARNING = ARM + "/relearning.parquet"  # how fast it learns the domain
 MEMBERSHIP = ARM + "/membership.parquet"  # what it makes of single forget texts
-TASKS = ARM + "/tasks.parquet"  # what it reaches in tasks
+TASK_ANSWERS = ARM + "/tasks.parquet"  # what it reaches in tasks
 
 EMBEDDINGS = CELL + "/embeddings.parquet"  # the inference section as vectors
 LAYERS = CELL + "/layers.parquet"  # the same at other depths

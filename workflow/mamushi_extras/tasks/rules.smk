@@ -7,7 +7,7 @@ def task_answers():
     axes = config["tasks"]
     cut = [model for model in axes["models"] if model in RESOURCES.several]
     explained(require_tasks, axes["names"], cut)
-    return [paths.TASKS.format(**cell, arm=arm) for cell, arm in models_asked(axes)]
+    return [paths.TASK_ANSWERS.format(**cell, arm=arm) for cell, arm in models_asked(axes)]
 
 
 rule task_scores:
@@ -16,7 +16,7 @@ rule task_scores:
         unlearned=unlearned_of,
         model_card=of_arm(paths.MODEL_CARD),
     output:
-        out=paths.TASKS,
+        out=paths.TASK_ANSWERS,
     log:
         "results/logs/task_scores/{dataset}/{model}/seed{seed}/{arm}.log",
     conda:

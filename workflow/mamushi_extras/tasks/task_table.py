@@ -36,7 +36,7 @@ def collect_tasks(axes: Mapping[str, Any], root: str | Path) -> pa.Table:
     from mamushi_extras.tasks.schemas import TASK_SCORES, TASKS
 
     def scores(cell: Mapping[str, Any], arm: str) -> tuple[Path, dict[Any, dict[str, Any]]]:
-        path = paths.under(root, paths.TASKS, **cell, arm=arm)
+        path = paths.under(root, paths.TASK_ANSWERS, **cell, arm=arm)
         keys = ("task", "metric", "filter")
         rows = read_table(path, TASK_SCORES).to_pylist()
         return path, {tuple(row[key] for key in keys): row for row in rows}
