@@ -103,7 +103,7 @@ def runtime_rows(runs: Iterable[_Row]) -> list[dict[str, Any]]:
     rows = []
     for (dataset, model, selector), of_group in groups.items():
         printed = RUNTIMES.get(selector) if (dataset, model) == RUNTIMES_OF else None
-        row = {"dataset": dataset, "model": model, "selector": selector}
+        row: dict[str, Any] = {"dataset": dataset, "model": model, "selector": selector}
         row |= {name: of_group[0][name] for name in ("n_forget", "n_retain")}
         for name in ("wall_seconds", "cpu_seconds"):
             seconds = [run[name] for run in of_group if run[name] is not None]
