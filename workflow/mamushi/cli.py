@@ -221,34 +221,34 @@ def _end(prog: str, kind: str, lines: list[str], words: list[str], names: list[s
 
 def _run(module: stage.Stage, args: argparse.Namespace, words: Sequence[str], began: float) -> int:
     """Run a stage alone with its outputs and its GPU; then say what it took since ``began``."""
-    command = stage.command_of(module, args)
+    job = stage.job_of(module, args)
     if launch.SHARDS in os.environ:
         # The command that started this process has looked after all of this.
-        command.run(command.job())
+        job.run()
         return 0
-    with locks.claimed(command.outputs):
-        card = command.arguments.get("model_card")
+    with locks.claimed(job.outputs):
+        card = job.arguments.get("model_card")
         count = launch.process_count(card) if module.is_on_gpu else 1
         # Only now: who waits for another process holds no GPU.
-        with _device(count, command):
+        with _device(count, job):
             if count > 1 and (status := launch.run(count, words, main)):
                 return status
             if count == 1:
                 # Only now: what it reads may have been made anew while it waited.
-                command.run(command.job())
+                job.run()
     machine.report(module.name, began)
     return 0
 
 
 @contextlib.contextmanager
-def _device(count: int, command: stage.Command) -> Iterator[None]:
+def _device(count: int, job: stage.Job) -> Iterator[None]:
     """Let a stage that computes on GPUs see ``count`` of them, or none where it is to do without.
     Raises ``UserError`` where it would hold one and could not use it."""
-    is_on_gpu = command.stage.is_on_gpu and command.execution.device == "auto"
+    is_on_gpu = job.stage.is_on_gpu and job.execution.device == "auto"
     with leases.leased(is_on_gpu, count) as lease:
-        if command.stage.is_on_gpu and not is_on_gpu:
+        if job.stage.is_on_gpu and not is_on_gpu:
             # A scheduler may show one all the same.
             os.environ[machine.VISIBLE] = ""
         if is_on_gpu and (gpus := lease or machine.scheduled()):
-            machine.require_cuda(gpus, command.arguments.get("model_card"))
+            machine.require_cuda(gpus, job.arguments.get("model_card"))
         yield

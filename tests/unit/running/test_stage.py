@@ -12,7 +12,7 @@ import pytest
 from mamushi.cli import main
 from mamushi.io.files import sha256
 from mamushi.running import stage
-from mamushi.running.stage import Command, Input, Job, Output, Stage, stages
+from mamushi.running.stage import Input, Job, Output, Stage, stages
 
 CELL = {"dataset": "d", "model": "m", "seed": 0}
 FINETUNE = {
@@ -41,11 +41,11 @@ def runtime(settings: object) -> list[str]:
     return ["runtime", *files, "--settings", json.dumps(settings)]
 
 
-def parsed(*words: str) -> Command:
+def parsed(*words: str) -> Job:
     named = stages()[words[0]]
     parser = argparse.ArgumentParser()
     stage.add_arguments(parser, named)
-    return stage.command_of(named, parser.parse_args(words[1:]))
+    return stage.job_of(named, parser.parse_args(words[1:]))
 
 
 def test_a_signature_says_what_a_file_is_for() -> None:
@@ -107,24 +107,24 @@ def test_a_job_records_its_inputs_and_the_settings_as_they_came(tmp_path: Path) 
         (tmp_path / name).write_text(name)
     settings = CELL | {"chains": {}, "scored": ["one", "two"], "code": "c", "version": 1}
     command = parsed(*runtime(settings))
-    origin = command.job().origin
+    origin = command.origin
     assert origin["settings"] == settings
     assert origin["inputs"] == {f"scores/{at}": sha256(tmp_path / n) for at, n in enumerate("ab")}
     assert command.outputs == [Path("out.parquet")]
     assert command.settings.cell == CELL
 
 
-def test_the_function_gets_what_its_command_names() -> None:
+def test_the_function_gets_what_its_command_names(tmp_path: Path) -> None:
     calls: list[dict[str, Any]] = []
 
     def copy(*, source: Input, out: Output, settings: Any, job: Job) -> None:
         """Copy."""
         calls.append({"source": source, "out": out, "settings": settings, "job": job})
 
-    job = Job("copy", {}, stage.Execution())
     copied = Stage("copy", copy, stage)  # type: ignore[arg-type]
-    files = {"source": Path("a"), "out": Path("b")}
-    Command(copied, files, "settings", {}, job.execution).run(job)
+    files = {"source": tmp_path / "a", "out": tmp_path / "b"}
+    files["source"].touch()
+    (job := Job(copied, files, "settings", {}, stage.Execution())).run()
     assert calls == [{**files, "settings": "settings", "job": job}]
     assert copied.summary == "Copy." and not copied.is_on_gpu
     assert {name for name, named in stages().items() if named.is_on_gpu} == {

@@ -36,17 +36,6 @@ Output = Annotated[Path, "output"]
 """A file to write, or the folder of several."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """One run of a stage."""
-
-    stage: str
-    origin: Mapping[str, Any]
-    """What its results are made from: settings, digests of the inputs, versions."""
-    execution: Execution
-    """How to run; its defaults for a stage without a GPU."""
-
-
 class Parameter(NamedTuple):
     """A file or another option of a stage. ``role`` is ``input``, ``output`` or ``option``."""
 
@@ -149,35 +138,38 @@ def stages() -> Mapping[str, Stage]:
 
 
 @dataclass(frozen=True)
-class Command:
-    """A stage with its files, options and settings."""
+class Job:
+    """One run of a stage, with its files, options and settings."""
 
     stage: Stage
     arguments: Mapping[str, Any]
     settings: Any
     recorded: Mapping[str, Any]
-    """The settings as they came, which the origin of the results has."""
+    """The settings as they came."""
     execution: Execution
+    """How to run; its defaults for a stage without a GPU."""
 
     @property
     def outputs(self) -> list[Path]:
         """Return what is to be written, the primary output first."""
         return [*self._files("output").values()]
 
-    def job(self) -> Job:
-        """Return the job, by its inputs as they are now. Raises ``UserError`` for a missing one."""
-        origin = provenance(self.recorded, **self._files("input"))
-        return Job(self.stage.name, origin, self.execution)
+    @cached_property
+    def origin(self) -> Mapping[str, Any]:
+        """Return what the results are made from: settings, digests of the inputs, versions. Raises
+        ``UserError`` for a missing input."""
+        return provenance(self.recorded, **self._files("input"))
 
-    def run(self, job: Job) -> None:
-        """Run the stage."""
-        self.stage.function(**self.arguments, settings=self.settings, job=job)
+    def run(self) -> None:
+        """Run the stage, from its inputs as they are now."""
+        assert self.origin
+        self.stage.function(**self.arguments, settings=self.settings, job=self)
 
     def _files(self, role: str) -> dict[str, Path]:
         """Return the files by parameter; those of a list also by place."""
         files: dict[str, Path] = {}
         for parameter in self.stage.parameters:
-            value = self.arguments[parameter.name]
+            value = self.arguments.get(parameter.name)
             if parameter.role == role and parameter.is_list:
                 files |= {f"{parameter.name}/{n}": path for n, path in enumerate(value or ())}
             elif parameter.role == role and value is not None:
@@ -208,13 +200,13 @@ def add_arguments(parser: argparse.ArgumentParser, stage: Stage) -> None:
     parser.add_argument("--settings", required=True, help=f"JSON. {summary}")
 
 
-def command_of(stage: Stage, options: argparse.Namespace) -> Command:
-    """Return the command of parsed options. Raises ``UserError`` for settings that are not the
+def job_of(stage: Stage, options: argparse.Namespace) -> Job:
+    """Return the job of parsed options. Raises ``UserError`` for settings that are not the
     stage's."""
     arguments = {name: getattr(options, name) for name in (p.name for p in stage.parameters)}
     settings = _from_json("settings", options.settings, stage.settings)
     execution = _from_json("execution", getattr(options, "execution", "{}"), Execution)
-    return Command(stage, arguments, settings, json.loads(options.settings), execution)
+    return Job(stage, arguments, settings, json.loads(options.settings), execution)
 
 
 def _from_json(option: str, text: str, kind: type[Kind]) -> Kind:

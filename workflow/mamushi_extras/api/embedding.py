@@ -40,7 +40,7 @@ def embed_texts(config: Mapping[str, Any], examples: pa.Table) -> tuple[Pool, To
         def run(name: str, *wildcards: str, **files: Path) -> None:
             stage = stages()[name]
             settings = stage.settings.of(config, **dict.fromkeys(wildcards, MODEL))
-            stage.function(**files, settings=settings, job=Job(name, {}, execution))
+            Job(stage, files, settings, {}, execution).run()
 
         if is_gguf(config["models"][MODEL]):
             run("convert", "model", gguf=source, out=card.parent)
