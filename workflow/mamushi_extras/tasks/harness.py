@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
     from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-TASK_NAMES = "tasks.names"
+KEY = "tasks.names"
 TEXTS_AT_ONCE = 8  # Fixed, since likelihoods of padded texts depend on it by their last digits.
 
 
@@ -24,9 +24,9 @@ def require_tasks(names: Collection[str], models: Iterable[str] = ()) -> None:
     """Raise ``UserError`` where no task is named, the harness is not installed, or one of the
     ``models`` is cut over several GPUs, which the harness cannot read. Imports nothing heavy."""
     if not names:
-        raise UserError("no task is named", where=TASK_NAMES, do="name some, such as arc_easy")
+        raise UserError("no task is named", where=KEY, do="name some, such as arc_easy")
     if importlib.util.find_spec("lm_eval") is None:
-        raise UserError("lm-evaluation-harness is not installed", where=TASK_NAMES, do=extra("tasks"))
+        raise UserError("lm-evaluation-harness is not installed", where=KEY, do=extra("tasks"))
     for model in models:
         raise UserError(
             f"{model} is cut over several GPUs, and lm-evaluation-harness reads models of one",
@@ -67,7 +67,7 @@ def reached_by(
     manager = TaskManager(include_defaults=bool(inbuilt))
     for name in sorted({*inbuilt} - {*manager.all_tasks}):
         problem = f"lm-evaluation-harness has no task {name!r}, and there is no such file"
-        raise UserError(problem, where=TASK_NAMES, do="`lm_eval ls tasks` lists its tasks")
+        raise UserError(problem, where=KEY, do="`lm_eval ls tasks` lists its tasks")
     reader = HFLM(
         pretrained=model,
         tokenizer=tokenizer,
@@ -82,7 +82,7 @@ def reached_by(
     except OSError as error:
         raise UserError(
             f"the data of a task cannot be had ({error})",
-            where=TASK_NAMES,
+            where=KEY,
             do="download it beforehand, or name a task file whose data is here",
         ) from None
     return [

@@ -43,6 +43,8 @@ UNLEARNING = ("unlearn", "unlearn_whole", "unlearn_list")
 READING = {
     **{"embed": 1.0, "embed_layers": 1.0, "embed_shard": 1.0, "embed_layers_shard": 1.0},
     **{"evaluate": 1.0, "generate": 0.5, "judge": 0.5, "membership": 0.5, "relearn": 5.0},
+    # Whose length nobody knows.
+    **{"task_scores": 1.0},
 }
 """Rules that run a model forward, and over how much of their texts, as a share."""
 FINISHED = re.compile(r"took ([\d.]+) s, ([\d.]+) s of CPU\s*$")
