@@ -10,7 +10,7 @@ from snakemake.logging import logger
 
 from mamushi.config import arms, grid, selectors
 from mamushi.config.complete import complete
-from mamushi.config.reading import check_twice
+from mamushi.config.reading import check_twice, refuse
 from mamushi.config.sources import files, unlabelled
 from mamushi.data import counts, rows
 from mamushi.errors import UserError

@@ -36,22 +36,20 @@ def measurable():
 
 def language_models():
     """Nothing to wait for: says before anything runs which model of the grid is none."""
-    explained(
-        grid.refuse, [grid.no_language_model(config, name) for name in GRID["models"]]
-    )
+    explained(refuse, [grid.no_language_model(config, name) for name in GRID["models"]])
     return []
 
 
 def labelled(axes):
     """Nothing to wait for: says before anything runs which dataset nobody labelled."""
-    explained(grid.refuse, [grid.no_labels(config, name) for name in axes["datasets"]])
+    explained(refuse, [grid.no_labels(config, name) for name in axes["datasets"]])
     return []
 
 
 def measured(axes, results):
     """The files of axes that can be retrained and measured."""
     pairs = itertools.product(axes["datasets"], axes["models"])
-    explained(grid.refuse, [grid.unmeasurable(config, *pair) for pair in pairs])
+    explained(refuse, [grid.unmeasurable(config, *pair) for pair in pairs])
     return results
 
 
@@ -297,7 +295,7 @@ def without_path(jobs):
 def require_inputs(jobs):
     """Every dataset and model that a job is about to read has a path. A dry run does without; a
     real run must not get as far as its first job."""
-    explained(grid.refuse, without_path(jobs))
+    explained(refuse, without_path(jobs))
 
 
 def say_finer():

@@ -7,14 +7,14 @@ each, before anything runs. Nothing heavy is imported, since this runs whenever 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from mamushi.config import models, sections
 from mamushi.config.checks import check_names, checks, comparisons
 from mamushi.config.kinds import Section, as_plain
-from mamushi.config.reading import ConfigError, read_section
+from mamushi.config.reading import read_section, refuse
 from mamushi.config.selectors import base_selectors, of_texts
 from mamushi.errors import instead
 from mamushi.registry import plugin, plugins
@@ -39,7 +39,7 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
         for name, definition in entries.items() if isinstance(entries, dict) else ():
             if isinstance(definition, dict):
                 entries[name] = _read_definition(kind, name, definition, shared, mistakes)
-    _refuse(mistakes)
+    refuse(mistakes)
     studies = full["studies"] or {}
     full["studies"] = {name: axes for name, axes in studies.items() if axes is not None}
     if full["removal"]["ratio"] is None:
@@ -50,14 +50,9 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
         dataset["sections"] = {k: v for k, v in dataset["sections"].items() if v > 0}
     # Whoever read the files has laid them over each other.
     del full["extends"]
-    _refuse(check_names(full))
-    _refuse(checks(full))
+    refuse(check_names(full))
+    refuse(checks(full))
     return full
-
-
-def _refuse(lines: Iterable[str]) -> None:
-    if mistakes := list(dict.fromkeys(lines)):
-        raise ConfigError(mistakes)
 
 
 def _read_definition(

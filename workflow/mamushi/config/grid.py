@@ -9,7 +9,7 @@ from typing import Any
 
 from mamushi.config import arms
 from mamushi.config.kinds import Config
-from mamushi.config.reading import ConfigError
+from mamushi.config.reading import refuse
 from mamushi.config.selectors import of_texts, of_tokens
 from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
@@ -43,12 +43,6 @@ def no_labels(config: Config, dataset: str) -> str | None:
         f"datasets.{dataset}: nobody marked the domain in it, so there is no gold standard, and no "
         "frontier, SAD or half-gap; its manifests say what a list holds"
     )
-
-
-def refuse(reasons: Iterable[str | None]) -> None:
-    """Raise ``ConfigError`` with a line for each reason, if there is one."""
-    if lines := list(dict.fromkeys(filter(None, reasons))):
-        raise ConfigError(lines)
 
 
 def unmeasurable(config: Config, dataset: str, model: str) -> str | None:

@@ -56,6 +56,12 @@ class ConfigError(UserError):
         self.args = ("\n".join(self.lines),)
 
 
+def refuse(mistakes: Iterable[str | None]) -> None:
+    """Raise ``ConfigError`` with a line for each mistake, if there is one."""
+    if lines := list(dict.fromkeys(filter(None, mistakes))):
+        raise ConfigError(lines)
+
+
 @cache
 def _adapter(section: type) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
@@ -175,5 +181,4 @@ def check_twice(files: Iterable[str | Path]) -> None:
         # JSON with tabs, or a template: Snakemake has read it, and knows more of it.
         with contextlib.suppress(yaml.YAMLError, OSError, UnicodeError):
             yaml.load(Path(path).read_text(encoding="utf-8"), Loader)
-    if lines:
-        raise ConfigError(lines)
+    refuse(lines)
