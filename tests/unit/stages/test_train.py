@@ -107,6 +107,13 @@ def test_a_killed_training_goes_on_from_its_state(
     assert finetune(base, out, REMOVED) == 0
     assert len(calls) == 4 + steps - 3
     assert_same_tensors(out, tmp_path / "whole")
+    # As Snakemake does where the measurement in the same job of a cluster has failed.
+    for name in ("trained.safetensors", "card.json", "log.parquet"):
+        (out / name).unlink()
+    assert finetune(base, out, REMOVED) == 0
+    assert len(calls) == 4 + steps - 3
+    assert_same_tensors(out, tmp_path / "whole")
+    assert measure(base, out, OPENED, trained=out / "trained.safetensors")
     assert not (out / "card.json.state").exists()
 
 

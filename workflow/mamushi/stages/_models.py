@@ -137,7 +137,8 @@ def _require_gradients(model: PreTrainedModel, trains: Trains) -> None:
 
 
 def state_of(card: Path) -> Path:
-    """Return the checkpoint from which a killed training goes on; deleted when all is written."""
+    """Return the checkpoint from which a killed training goes on; deleted when all is written, of a
+    retrained model when it has been measured."""
     return card.with_name(f"{card.name}.state")
 
 
@@ -148,9 +149,13 @@ def record_training(
     log: Mapping[str, Any],
     counts: Mapping[str, Any],
     job: Job,
+    *,
+    keeps_state: bool = False,
 ) -> None:
     """Write the step log, and the card in the place of what an earlier training left; then delete
-    the state to go on from, last, so that a kill before still has it."""
+    the state to go on from, last, so that a kill before still has it. Or keep it for who measures
+    the model in the same job of a cluster: where that fails, Snakemake deletes the model as well
+    (a group is one job), and the next attempt goes on from there."""
     from mamushi.io.files import write_json
     from mamushi.io.tables import write_table
     from mamushi.io.tensors import drop_others
@@ -158,7 +163,8 @@ def record_training(
     write_table(log_table, schema, log, metadata=job.origin)
     drop_others(card, job.origin)
     write_json(card, {**job.origin, **counts})
-    state_of(card).unlink(missing_ok=True)
+    if not keeps_state:
+        state_of(card).unlink(missing_ok=True)
 
 
 def start_trunk(

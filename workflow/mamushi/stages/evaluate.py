@@ -8,7 +8,7 @@ from mamushi.config import arms
 from mamushi.config.kinds import Config
 from mamushi.config.sections import MeasuredDeep
 from mamushi.running.stage import Input, Job, Output, typed
-from mamushi.stages._models import OpenedArm, open_arm, start_trunk
+from mamushi.stages._models import OpenedArm, open_arm, start_trunk, state_of
 
 GPU = ("evaluate",)
 
@@ -79,3 +79,5 @@ def evaluate(
     if accelerator.is_main_process:
         write_table(nll, schemas.NLL, nll_table(text_losses, texts.ids), metadata=job.origin)
         write_table(out, schemas.PERPLEXITY, table, metadata=job.origin)
+        if trained:
+            state_of(trained.with_name("card.json")).unlink(missing_ok=True)

@@ -166,7 +166,10 @@ def finetune(
             "trained_tensors": len(trained),
             **({} if batches.mass is None else {"mass": batches.mass}),
         }
-        record_training(log_table, card, schemas.TRAIN_LOG, log.columns, counts, job)
+        keeps = settings.role == "retrained"
+        record_training(
+            log_table, card, schemas.TRAIN_LOG, log.columns, counts, job, keeps_state=keeps
+        )
 
 
 class Reading(NamedTuple):
