@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from mamushi.config.kinds import Positive, Section
 
-from mamushi.selection.pool import Pool, Scored
+if TYPE_CHECKING:
+    from mamushi.selection.pool import Pool, Scored
 
-SETTINGS: dict[str, Any] = {
-    "order": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "default": 2.0,
-        "description": "Order p of the norm.",
-    },
-}
+
+class Settings(Section):
+    """Settings of this selector."""
+
+    order: Positive = 2.0  #: Order p of the norm.
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """s(x) of all n examples: the higher, the earlier a forget text is removed."""
+    """Return s(x) of all n examples: the higher, the earlier a forget text is removed."""
+    import numpy as np
+
+    from mamushi.selection.pool import Scored
+
     x = pool.embeddings.astype(np.float64)
     away = x - x[~pool.forget].mean(axis=0)
     return Scored(np.linalg.norm(away, ord=settings["order"], axis=1))
 
 
-# What a selector may declare besides SETTINGS:
+# What a selector may declare beside Settings:
 #   NEEDS_TRUTH = True       only for datasets that know the exact log-density ratio
 #   DERIVES = "of"           the setting that names the selector whose result is in `pool.base`
 #   RETAIN_SCORES = False    retain texts have no score, so that it can be no `removal.ratio`

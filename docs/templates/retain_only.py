@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
+from mamushi.config.kinds import Positive, Section
 
-from mamushi.unlearning.objective import Nll
+if TYPE_CHECKING:
+    import torch
 
-SETTINGS: dict[str, Any] = {
-    "learning_rate": {
-        "type": "number",
-        "exclusiveMinimum": 0,
-        "default": 1.0e-5,
-        "description": "AdamW's learning rate.",
-    },
-}
+    from mamushi.unlearning.objective import Nll
+
+
+class Settings(Section):
+    """Settings of this unlearner."""
+
+    learning_rate: Positive = 1.0e-5  #: AdamW's learning rate.
 
 
 def loss(forget: Nll, retain: Nll, settings: Mapping[str, Any]) -> torch.Tensor:
-    """L_retain, the mean NLL per predicted token in nats."""
+    """Return L_retain, the mean NLL per predicted token in nats."""
     return retain.mean()
 
 
-# What an unlearner may declare besides SETTINGS:
+# What an unlearner may declare beside Settings:
 #   STOPS = "stop_forget_loss"   the setting above which the mean forget loss ends it
 #   RANDOM_LABELS = True         forget texts have random labels
 #   SALIENCY = "sparsity"        the setting with the share of weights that it trains

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from mamushi.data.raw import Raw
+from mamushi.config.kinds import PlaceOrNull, Section
 from mamushi.errors import UserError
 
-SETTINGS = {
-    "path": {"type": ["string", "null"], "default": None, "description": "The folder."},
-}
+if TYPE_CHECKING:
+    from mamushi.data.raw import Raw
+
 FILES = {"path": ["forget.txt", "retain.txt"]}
+
+
+class Settings(Section):
+    """Settings of this dataset."""
+
+    path: PlaceOrNull = None  #: The folder.
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     """Read both files. Raises ``UserError`` without a folder."""
+    import numpy as np
+
+    from mamushi.data.raw import Raw
+
     if settings["path"] is None:
         raise UserError("no path to the folder", do="set 'path'")
     texts = {
@@ -36,7 +44,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     )
 
 
-# What a loader may declare besides SETTINGS:
+# What a loader may declare beside Settings:
 #   FILES                        the setting that is a path, and the files in that folder (`[]`: it
 #                                is a file itself), which enter by digest
 #   EVALUATION_SECTION = True    rows come with that section

@@ -22,6 +22,7 @@ from markdown.extensions.toc import slugify
 
 from mamushi import cli, registry
 from mamushi.config import describe
+from mamushi.config.kinds import defaults
 from mamushi.config.sections import configuration
 from mamushi.selection.pool import Pool, rank_forget
 from mamushi.unlearning.objective import Nll
@@ -304,7 +305,8 @@ def test_the_template_of_a_selector_ranks() -> None:
     x = np.array([[0, 0], [3, 4], [0, 1], [0, 2], [0, 0]], dtype=np.float16)
     ids = np.array(list("abcde"), dtype=object)
     pool = Pool(ids, np.array([True, True, True, True, False]), x)
-    scored = imported(TEMPLATES["far"]).score(pool, {"order": 2.0}, 0)
+    template = imported(TEMPLATES["far"])
+    scored = template.score(pool, defaults(template.Settings), 0)
     assert scored.scores.tolist() == [0, 5, 1, 2, 0]
     assert ids[rank_forget(pool, scored)].tolist() == list("bdca")
 
@@ -312,7 +314,10 @@ def test_the_template_of_a_selector_ranks() -> None:
 def test_the_template_of_an_unlearner_has_a_gradient() -> None:
     sums = torch.tensor([2.0, 4.0], dtype=torch.float64, requires_grad=True)
     nll = Nll(sums, torch.tensor([1.0, 2.0]), step_tokens=3, step_texts=2)
-    loss = imported(TEMPLATES["retain_only"]).loss(nll, nll, {})
+    template = imported(TEMPLATES["retain_only"])
+    settings = defaults(template.Settings)
+    assert settings == {"learning_rate": 1e-5}
+    loss = template.loss(nll, nll, settings)
     loss.backward()
     assert loss.item() == 2.0 and sums.grad is not None and sums.grad.tolist() == [1 / 3, 1 / 3]
 
@@ -320,5 +325,7 @@ def test_the_template_of_an_unlearner_has_a_gradient() -> None:
 def test_the_template_of_a_loader_reads(tmp_path: Path) -> None:
     (tmp_path / "forget.txt").write_text("one\ntwo\n", encoding="utf-8")
     (tmp_path / "retain.txt").write_text("three\n", encoding="utf-8")
-    raw = imported(TEMPLATES["two_files"]).load({"path": str(tmp_path)}, tmp_path)
+    template = imported(TEMPLATES["two_files"])
+    settings = defaults(template.Settings) | {"path": str(tmp_path)}
+    raw = template.load(settings, tmp_path)
     assert raw.texts == ["one", "two", "three"] and raw.forget.tolist() == [True, True, False]
