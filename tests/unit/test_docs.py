@@ -21,8 +21,7 @@ import yaml
 from markdown.extensions.toc import slugify
 
 from mamushi import cli, registry
-from mamushi.config import describe
-from mamushi.config.kinds import defaults
+from mamushi.config.kinds import defaults, hints
 from mamushi.config.sections import configuration
 from mamushi.selection.pool import Pool, rank_forget
 from mamushi.unlearning.objective import Nll
@@ -193,9 +192,7 @@ def leaves(given: Any, above: tuple[str, ...] = ()) -> Iterator[list[str]]:
 def test_configuration_keys_are_those_that_exist() -> None:
     named = {code for text in TEXTS.values() for code in inline(text)}
     dotted = {code for code in named if re.fullmatch(r"[a-z_]+(\.[a-z0-9_]+)+", code)}
-    keys = [
-        code.split(".") for code in dotted if code.split(".")[0] in describe.hints(configuration())
-    ]
+    keys = [code.split(".") for code in dotted if code.split(".")[0] in hints(configuration())]
     assert len(keys) > 30
     keys += [
         path
