@@ -11,6 +11,7 @@ from docutils.core import publish_parts
 from jinja2 import Environment, StrictUndefined
 
 from mamushi.config.complete import complete
+from mamushi.io.rst import list_table
 
 ROOT = Path(__file__).parents[2]
 REPORT = ROOT / "workflow" / "report"
@@ -39,7 +40,7 @@ CONFIG = completed()
 
 
 VERDICT = "* ``alpha``, ``own_``: none of these curves can be told from that of ``random``.\n"
-SYNERGY = ".. list-table:: Alpha\n   :header-rows: 1\n\n   * - Selector\n   * - Mamushi\n"
+PAGE = list_table("Alpha: f***", ["Selector"], [["Mamushi"]])
 INCLUDES = {"sad.rst", "study.rst"}
 """Captions that include what the stage ``tables`` says of differences."""
 
@@ -54,7 +55,8 @@ def rendered(name: str, config: dict[str, Any], targets: Sequence[str] = TARGETS
     """HTML of a caption in a report on these ``targets``; warnings of docutils are errors here."""
     with TemporaryDirectory() as tables:
         (Path(tables) / "sad_differences.rst").write_text(VERDICT, encoding="utf-8")
-        (Path(tables) / "synergy.rst").write_text(SYNERGY, encoding="utf-8")
+        for page in ("synergy", "generations", "qualitative_ranking"):
+            (Path(tables) / f"{page}.rst").write_text(PAGE, encoding="utf-8")
         return _rendered(name, config, f"{tables}/sad.parquet", targets)
 
 
@@ -65,6 +67,7 @@ def _rendered(name: str, config: dict[str, Any], sad: str, targets: Sequence[str
         snakemake=SimpleNamespace(
             config=config,
             input=[sad],
+            output=[sad],
             wildcards=SimpleNamespace(
                 study="reverse", dataset="jigsaw", model="gemma-2-2b", seed=0
             ),

@@ -117,6 +117,7 @@ rule probes:
     output:
         generations=in_report("generations", "Unlearning"),
         relapse=in_report("relapse", "Unlearning"),
+        page=paths.CONTINUATIONS,
         parquet=expand(paths.TABLE, table=["generations", "relapse"]),
     log:
         "results/logs/probes.log",
@@ -141,6 +142,7 @@ rule qualitative:
         ],
     output:
         csv=in_report("qualitative_ranking", "Rankings"),
+        page=paths.RANKED_TEXTS,
         parquet=paths.TABLE.replace("{table}", "qualitative_ranking"),
     log:
         "results/logs/qualitative.log",

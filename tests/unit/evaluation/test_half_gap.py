@@ -105,20 +105,21 @@ def test_the_papers_table_of_savings() -> None:
         assert {row[name] for name in ends} == {None}
     ours = rows(table, selector="mamushi")
     assert [round(100 * r["saving_vs_random"]) for r in ours] == [61, 66, 10]
-    text = synergy(table)
+    text = synergy(table).replace("\\", "")
     assert text.startswith(".. list-table:: 20 Newsgroups, Qwen-2.5-7B\n")
     cells = [part[7:] for part in text.splitlines() if part[3:7] in ("* - ", "  - ")]
     assert cells[:5] == ["Selector", "Retraining", "NegGrad+", "SalUn", "Random"]
-    mine = "**24%**; vs. full 76%, vs. random 61%; paper 24%, vs. full 76%"
+    mine = "24%; vs. full 76%, vs. random 61%; paper 24%, vs. full 76%"
     assert cells[12:14] == ["Mamushi", mine]
     assert "paper" not in synergy(both.filter(pc.equal(both["model"], "gemma-2-2b")))
 
 
 def test_the_papers_form_says_what_was_not_reached_and_what_was_damaged() -> None:
     flat: Shares = lambda u, s, k: [0.9 * beta if s == "random" else 0.0 for beta in BETA]  # noqa: E731
-    text = synergy(half_gap(points(flat, retain=lambda seed, beta: 10.0 * (1 + 99 * beta))))
+    steep = points(flat, retain=lambda seed, beta: 10.0 * (1 + 99 * beta))
+    text = synergy(half_gap(steep)).replace("\\", "")
     assert text.count("     - above 100%\n") == 2
-    assert text.count("**56%** [56%, 56%]; vs. full 44%; retain perplexity above the cap") == 2
+    assert text.count("56% [56%, 56%]; vs. full 44%; retain perplexity above the cap") == 2
 
 
 def test_the_budget_is_that_of_the_mean_curve_of_shares() -> None:

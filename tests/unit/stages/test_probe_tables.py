@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from mamushi.cli import main
 from mamushi.config import arms
 from mamushi.config.grid import cells
+from mamushi.evaluation.probes import printed_generations
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_table, write_table
 from tests.support.grid_files import write_perplexity
@@ -22,7 +24,8 @@ GRID: dict[str, Any] = {
     "unlearners": ["neggrad_plus"],
     "budgets": [0.2],
 }
-SETTINGS: dict[str, Any] = {"grid": GRID, "starts": {"small": "beta0", "ready": "contaminated"}}
+STARTS = {"small": "beta0", "ready": "contaminated"}
+SETTINGS: dict[str, Any] = {"grid": GRID, "starts": STARTS, "relearned": True}
 
 
 def write_curve(path: Path, forget: list[float], steps: list[int]) -> None:
@@ -75,6 +78,28 @@ def test_probes_joins_the_runs_in_the_order_of_the_grid(results: Path) -> None:
     lines = (results / "tables" / "generations.csv").read_text(encoding="utf-8").splitlines()
     assert lines[1] == 'alpha,small,0,gold,,,Being," x, y",3,0,-2.5'
     assert len(lines) == 5
+    # For a page, of the first seed alone.
+    printed = (results / "tables" / "generations.rst").read_text(encoding="utf-8").splitlines()
+    titles = [line for line in printed if line.startswith("..")]
+    assert titles == [f".. list-table:: alpha\\, {m}\\, Being" for m in ("small", "ready")]
+    assert printed[3:7] == ["   * - Model", "     - Continuation", "   * - gold", "     - x\\, y"]
+
+
+def test_a_page_has_a_table_per_prompt_with_a_row_per_model() -> None:
+    cell = {"dataset": "jigsaw", "model": "gemma-2-2b", "seed": 3}
+    rows = [
+        {**cell, "source": source, "selector": selector, "prompt": prompt, "text": prompt * 2}
+        for source, selector in (("base", None), ("neggrad_plus", "mamushi"))
+        for prompt in ("a", "b")
+    ]
+    text = printed_generations(pa.Table.from_pylist([*rows, {**rows[0], "seed": 4}]))
+    tables = text.replace("\\", "").split(".. list-table:: ")[1:]
+    assert [table.splitlines()[0] for table in tables] == [
+        "Jigsaw, Gemma-2-2B, a",
+        "Jigsaw, Gemma-2-2B, b",
+    ]
+    assert tables[0].count("* - ") == 3
+    assert "   * - NegGrad+ after Mamushi\n     - bb\n" in tables[1]
 
 
 @pytest.mark.parametrize("seeds", [[0, 1], [0]])
@@ -84,7 +109,7 @@ def test_what_comes_back_is_told_against_gold(results: Path, seeds: list[int]) -
         arm = arms.retrained("random", 0.2)
         write_curve(paths.under(results, paths.RELEARNING, **run, arm=arm), [80, 40, 56], [0, 2, 1])
     grid = {**GRID, "models": ["small"], "selectors": ["random"], "seeds": seeds}
-    assert collected(results, {"grid": grid, "starts": SETTINGS["starts"]}) == 0
+    assert collected(results, {**SETTINGS, "grid": grid}) == 0
     rows = read_table(results / "tables/relapse.parquet", schemas.RELAPSE).to_pylist()
     places = [(row["source"], row["step"]) for row in rows]
     assert places == [(name, n) for name in ("retraining", "neggrad_plus") for n in (1, 2)]

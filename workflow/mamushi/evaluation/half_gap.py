@@ -30,6 +30,7 @@ from mamushi.evaluation.summary import BASELINE
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
 from mamushi.io.names import label
+from mamushi.io.rst import list_table
 
 BAND_STEPS = 1000  # Budgets at which the band around a mean curve is worked out.
 
@@ -139,26 +140,16 @@ def synergy(budgets: pa.Table) -> str:
     """Return a table ``half_gap`` in the form of the paper's (section "Synergy with Sample-Level
     Unlearning"), in reStructuredText: for each dataset and model a row per selector and a column
     per unlearner, with savings against the full forget set and against random."""
-    by_cell: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
+    tables: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
     for row in budgets.to_pylist():
-        selectors = by_cell.setdefault((row["dataset"], row["model"]), {})
+        selectors = tables.setdefault((row["dataset"], row["model"]), {})
         selectors.setdefault(row["selector"], {})[row["unlearner"]] = _cell(row)
-    parts = []
-    for names, selectors in by_cell.items():
-        unlearners = list(next(iter(selectors.values())))
-        lines = [["Selector", *map(label, unlearners)]]
-        lines += [
-            [label(name), *(cells[one] for one in unlearners)] for name, cells in selectors.items()
-        ]
-        rows = (
-            "\n".join(f"{' ' if i else '*'} - {cell}" for i, cell in enumerate(line))
-            for line in lines
-        )
-        body = "\n".join(rows).replace("\n", "\n   ")
-        parts.append(
-            f".. list-table:: {', '.join(map(label, names))}\n   :header-rows: 1\n\n   {body}\n"
-        )
-    return "\n".join(parts)
+    texts = []
+    for names, selectors in tables.items():
+        head = ["Selector", *map(label, next(iter(selectors.values())))]
+        rows = [[label(name), *cells.values()] for name, cells in selectors.items()]
+        texts.append(list_table(", ".join(map(label, names)), head, rows))
+    return "\n".join(texts)
 
 
 def _cell(row: _Row) -> str:
@@ -168,7 +159,7 @@ def _cell(row: _Row) -> str:
         words = "above 100%"
     else:
         ends = f" [{_per_cent(low)}, {_per_cent(high)}]" if row["seeds"] > 1 else ""
-        words = f"**{_per_cent(budget)}**{ends}; vs. full {_per_cent(1 - budget)}"
+        words = f"{_per_cent(budget)}{ends}; vs. full {_per_cent(1 - budget)}"
         if row["saving_vs_random"] is not None and row["selector"] != BASELINE:
             words += f", vs. random {_per_cent(row['saving_vs_random'])}"
         if not row["within_cap"]:

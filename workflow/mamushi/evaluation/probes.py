@@ -21,6 +21,8 @@ from mamushi.evaluation.paired import finite_or_none, interval, seeds_range
 from mamushi.evaluation.sad import Floats
 from mamushi.evaluation.texts import repetition
 from mamushi.io import paths, schemas
+from mamushi.io.names import label
+from mamushi.io.rst import list_table
 from mamushi.io.tables import read_table
 
 SOURCES = ("base", "contaminated", "beta0", "gold")
@@ -93,6 +95,21 @@ def all_generations(grid: GridLists, root: str | Path = "results") -> pa.Table:
     files = [paths.under(root, paths.JUDGED, **run) for run in cells(grid)]
     tables = [read_table(path, schemas.GENERATIONS) for path in files]
     return pa.concat_tables([table.replace_schema_metadata(None) for table in tables])
+
+
+def printed_generations(table: pa.Table) -> str:
+    """Return what the models of each dataset and model said at its first seed, in
+    reStructuredText, as one table per prompt (paper, "Qualitative Text Generation")."""
+    tables: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
+    seeds: dict[tuple[str, str], int] = {}
+    for row in table.to_pylist():
+        cell = (label(row["dataset"]), label(row["model"]))
+        if seeds.setdefault(cell, row["seed"]) == row["seed"]:
+            names = [label(row[key]) for key in ("source", "selector") if row[key] is not None]
+            said = (" after ".join(names), row["text"])
+            tables.setdefault((*cell, row["prompt"]), []).append(said)
+    head = ("Model", "Continuation")
+    return "\n".join(list_table(", ".join(names), head, rows) for names, rows in tables.items())
 
 
 def _read_curve(path: Path) -> list[dict[str, Any]]:

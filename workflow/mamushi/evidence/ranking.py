@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from mamushi.errors import UserError
 from mamushi.evaluation.masking import mask
 from mamushi.evidence.stability import rankings
 from mamushi.io import digests, paths, schemas
+from mamushi.io.names import label
+from mamushi.io.rst import list_table
 from mamushi.io.tables import read_groups, read_metadata, read_table
 from mamushi.selection.refits import of_table
 
@@ -135,3 +137,15 @@ def list_ends(ranking: SelectorRanking, places: int = _ENDS) -> list[dict[str, A
         }
         for end, position in positions
     ]
+
+
+def printed_ranking(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return rows of the table ``qualitative_ranking`` as one table per dataset and model, in
+    reStructuredText (paper, Table "Ranked Jigsaw Forget Samples")."""
+    tables: dict[str, list[tuple[str, str, str]]] = {}
+    for row in rows:
+        title = ", ".join(label(row[name]) for name in ("dataset", "model", "selector"))
+        cells = (f"{row['end']} {row['place']}", f"{row['score']:.3f}", row["text"])
+        tables.setdefault(title, []).append(cells)
+    head = ("Rank", "Score", "Sample excerpt")
+    return "\n".join(list_table(title, head, cells) for title, cells in tables.items())

@@ -23,7 +23,7 @@ from mamushi.io.tables import FORGET, RETAIN, read_metadata, read_table
 plt.switch_backend("Agg")
 PALETTE = sns.color_palette("colorblind")
 """After Okabe and Ito: colour-blind readers can tell them apart. In grey the marks are there."""
-MARKS = "DP^oXv<sd*hp8H>"
+MARKS = "DP^oXv<sdph*>8H"
 """Beside the colours, in the order of ``SELECTOR_NAMES`` and then of the grid."""
 TONES = {FORGET: "#E69F00", RETAIN: "#0072B2", "_both": "#44337A", "_reference": "#555555"}
 TONES |= {"isotropic, k / d": "#555555", "share above 45°": "#009E73", "a fold": "#BBBBBB"}

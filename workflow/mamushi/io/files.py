@@ -130,6 +130,12 @@ SEAL = "crc32"
 """The key of a JSON file that holds the checksum of all others."""
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text as a whole or not at all."""
+    with atomic(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
     """Write ``value`` as indented JSON with sorted keys, whole or not at all; an object with a
     checksum of its content, which ``read_json`` asks for."""

@@ -43,7 +43,7 @@ def tables(*, root: Path = paths.RESULTS, out_folder: Output, settings: Compared
     from mamushi.evaluation.quality import selection_table
     from mamushi.evaluation.summary import sad_differences, sad_summary, verdict_on_curves
     from mamushi.io import schemas
-    from mamushi.io.files import atomic
+    from mamushi.io.files import write_text
     from mamushi.io.tables import publish
 
     of_tokens = set(settings.grid["selectors"]) - set(settings.ranked)
@@ -57,8 +57,7 @@ def tables(*, root: Path = paths.RESULTS, out_folder: Output, settings: Compared
         (schemas.SELECTION, selection_table(ranked, root)),
     ]
     publish(out_folder, results, job.origin)
-    with atomic(out_folder / "sad_differences.rst") as part:
-        part.write_text(verdict_on_curves(differences), encoding="utf-8")
+    write_text(out_folder / "sad_differences.rst", verdict_on_curves(differences))
 
 
 class Effects(Compared):
@@ -209,14 +208,13 @@ def half_gap(
     """
     from mamushi.evaluation.half_gap import half_gap_table, synergy, unlearning_table
     from mamushi.io import schemas
-    from mamushi.io.files import atomic
+    from mamushi.io.files import write_text
     from mamushi.io.tables import publish
 
     points = unlearning_table(settings.grid, settings.starts, settings.sweeps, root)
     budgets = half_gap_table(points, target=settings.target, retain_cap=settings.retain_cap)
     publish(out_folder, [(schemas.UNLEARNING, points), (schemas.HALF_GAP, budgets)], job.origin)
-    with atomic(out_folder / "synergy.rst") as part:
-        part.write_text(synergy(budgets), encoding="utf-8")
+    write_text(out_folder / "synergy.rst", synergy(budgets))
 
 
 class Probes(Section):
@@ -239,8 +237,9 @@ class Probes(Section):
 
 def probes(*, root: Path = paths.RESULTS, out_folder: Output, settings: Probes, job: Job) -> None:
     """Collect what all models said, and what comes back by a little training, beside gold."""
-    from mamushi.evaluation.probes import all_generations, relapse_table
+    from mamushi.evaluation.probes import all_generations, printed_generations, relapse_table
     from mamushi.io import schemas
+    from mamushi.io.files import write_text
     from mamushi.io.tables import publish
 
     generations = all_generations(settings.grid, root)
@@ -250,6 +249,7 @@ def probes(*, root: Path = paths.RESULTS, out_folder: Output, settings: Probes, 
     publish(
         out_folder, [(schemas.GENERATIONS, generations), (schemas.RELAPSE, relapse)], job.origin
     )
+    write_text(out_folder / "generations.rst", printed_generations(generations))
 
 
 class Qualitative(Section):
@@ -270,8 +270,15 @@ def qualitative(
     """Collect the first and the last texts of rankings."""
     import pyarrow as pa
 
-    from mamushi.evidence.ranking import excerpt, list_ends, read_ranking, read_texts_of
+    from mamushi.evidence.ranking import (
+        excerpt,
+        list_ends,
+        printed_ranking,
+        read_ranking,
+        read_texts_of,
+    )
     from mamushi.io import schemas
+    from mamushi.io.files import write_text
     from mamushi.io.provenance import provenance
     from mamushi.io.tables import publish
 
@@ -291,6 +298,7 @@ def qualitative(
     table = pa.Table.from_pylist(rows, schema=schemas.QUALITATIVE_RANKING.schema)
     origin = provenance(job.origin["settings"], **inputs)
     publish(out_folder, [(schemas.QUALITATIVE_RANKING, table)], origin)
+    write_text(out_folder / "qualitative_ranking.rst", printed_ranking(rows))
 
 
 class EvidenceSettings(Section):
