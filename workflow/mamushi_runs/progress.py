@@ -104,11 +104,6 @@ def shortened(text: str) -> str:
     if match := re.match(nested, text):
         # A mistake that comes up when a target is asked for.
         return textwrap.dedent(match[1]).strip()
-    if "LockException" in text:
-        return (
-            "another Snakemake works in this folder, or was killed here: wait for it, or, if none "
-            "lives, give snakemake --unlock"
-        )
     first, *lines = text.split("\n")
     if not first.startswith("WorkflowError in ") or not lines:
         return text

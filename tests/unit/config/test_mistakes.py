@@ -67,7 +67,8 @@ datasets.jigsaw.sections.inference = 1.0
     datasets.jigsaw.sections: the shares (contamination 0.5, inference 1) sum to 1.5; they must
     sum to 1
 models.mine = {}
-    models.mine.source: missing; a model has a source (folder, GGUF file or hub id), or a
+    models.mine.source: missing; it has no default (Local folder, a GGUF file (.gguf), or an id on
+    the hub such as google/gemma-2-2b; or give a family, of which to build a tiny one)
 models.gemma-2-2b.revision = null
     models.gemma-2-2b.revision: null is not allowed, since 'google/gemma-2-2b' is no folder
 tokens.max_length = 64

@@ -74,11 +74,6 @@ def test_a_terminal_has_one_line_that_changes(monkeypatch: pytest.MonkeyPatch) -
             "    has no evaluation section; give one\nWildcards:\n\nTraceback:\n  File '/a'",
             "has no evaluation section; give one",
         ),
-        (
-            "LockException:\nError: Directory cannot be locked. Please ...",
-            "another Snakemake works in this folder, or was killed here: wait for it, or, if none "
-            "lives, give snakemake --unlock",
-        ),
         ("Error recording ([Errno 28] No space left on device)", progress.DISK_FULL),
     ],
 )

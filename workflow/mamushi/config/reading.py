@@ -22,15 +22,8 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
     from pydantic_core import ErrorDetails
 
-WHERE_MISSING = {
-    "source": "a model has a source (folder, GGUF file or hub id), or a family of which to build a "
-    "tiny one",
-    **dict.fromkeys(
-        ("grid", "datasets", "models"),
-        "write it, or `extends: paper` for what config.yaml says",
-    ),
-}
-"""What to do where a key is missing."""
+OF_THE_PAPER = ("grid", "datasets", "models")
+"""Keys without a default that the paper's configuration has."""
 NULLS = ("null", "~", "")
 """How the command line hands on null."""
 UNKNOWN_KEY = ("unexpected_keyword_argument", "extra_forbidden")
@@ -119,7 +112,9 @@ def _lines(section: type, value: Any, at: str, details: Iterable[ErrorDetails]) 
         key_at = _dotted(at, path)
         if "missing" in kind:
             meaning = meanings(section_at(section, path)).get(str(key[0]), "").rstrip(".")
-            do = WHERE_MISSING.get(str(key[0])) or f"it has no default ({meaning})"
+            do = f"it has no default ({meaning})"
+            if key[0] in OF_THE_PAPER:
+                do = "write it, or `extends: paper` for what config.yaml says"
             lines[_dotted(at, [*path, *key])] = f"missing; {do}"
         elif kind in UNKNOWN_KEY:
             names = meanings(section_at(section, path[:-1]))

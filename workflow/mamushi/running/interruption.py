@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -64,18 +64,27 @@ class Notice:
 
 
 @contextlib.contextmanager
-def noticed(savable: bool) -> Iterator[Notice]:
-    """Note signals to end within the block; change nothing for a loop that cannot save. Signals
-    that are ignored (as SIGHUP is under ``nohup``) stay so."""
-    notice = Notice()
+def handled(
+    handler: Callable[[int, FrameType | None], object], numbers: Iterable[int] = SIGNALS
+) -> Iterator[None]:
+    """Let ``handler`` answer these signals within the block. Those that are ignored (as SIGHUP is
+    under ``nohup``) stay so."""
     before = {}
-    # Where a loop runs in a thread, as in some notebooks, signals are none of its business.
+    # In a thread, as in some notebooks, signals are none of its business.
     with contextlib.suppress(ValueError):
-        for signal_number in SIGNALS if savable else ():
-            if signal.getsignal(signal_number) in (signal.SIG_DFL, signal.default_int_handler):
-                before[signal_number] = signal.signal(signal_number, notice.note)
+        for number in numbers:
+            if signal.getsignal(number) != signal.SIG_IGN:
+                before[number] = signal.signal(number, handler)
     try:
-        yield notice
+        yield
     finally:
-        for signal_number, handler in before.items():
-            signal.signal(signal_number, handler)
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
+@contextlib.contextmanager
+def noticed(savable: bool) -> Iterator[Notice]:
+    """Note signals to end within the block; change nothing for a loop that cannot save."""
+    notice = Notice()
+    with handled(notice.note, SIGNALS if savable else ()):
+        yield notice

@@ -10,12 +10,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mamushi.running.interruption import SIGNALS
+from mamushi.running.interruption import handled
 
 SHARDS = "MAMUSHI_SHARDS"
 """Set in the processes of such a job: what several processes do otherwise is share the texts."""
@@ -53,19 +52,12 @@ def run(count: int, words: Sequence[str], main: Callable[[Sequence[str]], int]) 
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, number)
 
-    before = {
-        number: signal.signal(number, pass_on)
-        for number in SIGNALS
-        if signal.getsignal(number) != signal.SIG_IGN
-    }
     try:
-        while not context.join(grace_period=GRACE_SECONDS):
-            continue
+        with handled(pass_on):
+            while not context.join(grace_period=GRACE_SECONDS):
+                continue
     except ProcessExitedException as error:
         return error.exit_code if error.exit_code > 0 else 128 - error.exit_code
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     return 0
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from mamushi.errors import UserError, extra, suggestion
 from mamushi.io.files import check_writable
 from mamushi.registry import tree
-from mamushi.running.interruption import Stopped
+from mamushi.running.interruption import Stopped, handled
 from mamushi_runs import guard
 from mamushi_runs.hooks import MINE
 
@@ -361,12 +361,6 @@ def _wait(line: Sequence[str]) -> tuple[int, int]:
         received.append(number)
         process.terminate()
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    caught = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, pass_on) for number in caught}
-    try:
+    with handled(pass_on, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)):
         status = process.wait()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     return status, received[-1] if received else 0
