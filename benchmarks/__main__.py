@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 SMALL = ("finetune", "embedding", "startup", "selection", "scale")
-BY_NAME = (*SMALL, "gpu_check")
+BY_NAME = (*SMALL, "runtime", "gpu_check")
 
 
 def main() -> None:

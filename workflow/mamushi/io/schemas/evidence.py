@@ -181,10 +181,11 @@ dataset string, model string, selector string, n_forget int64, n_retain int64
 seeds int64: Seeds with a time, over which the means go.
 wall_seconds_mean float64?: Null without a time.
 wall_seconds_sd float64?: Divided by n - 1; null of fewer than two seeds.
-cpu_seconds_mean float64?, cpu_seconds_sd float64?
+cpu_seconds_mean float64?: The same of the CPU time over all threads.
+cpu_seconds_sd float64?: Its standard deviation.
 paper_mean float64?: Seconds that the paper prints for selecting 60%, beside its own dataset and
     model alone, `jigsaw` and `gemma-2-2b`.
-paper_sd float64?""")
+paper_sd float64?: The paper's standard deviation.""")
 
 QUALITATIVE_RANKING = table("""qualitative_ranking: The first and the last forget texts of a
 ranking, of the first seed.
