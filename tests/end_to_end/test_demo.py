@@ -126,7 +126,7 @@ def test_by_the_truth_nothing_beats_the_oracle_and_the_paper_holds(demo: Path) -
     assert tables["theory"]["holds"].all() and len(tables["theory"]) == 6 + 2 * 5
     assert (tables["theory_worlds"]["held"] == tables["theory_worlds"]["worlds"]).all()
     pairs = {*zip(tables["agreement"]["first"], tables["agreement"]["second"], strict=True)}
-    assert {("lr_maha", "gaussian"), ("mamushi", "mamushi_sklearn")} <= pairs
+    assert len(pairs) == 4 * 3 / 2 and ("mamushi", "oracle") in pairs
 
 
 def test_advice_and_verification_from_the_command_line(demo: Path) -> None:

@@ -22,9 +22,8 @@ def whole() -> dict[str, Any]:
 def small(texts: tuple[int, int] = (120, 240), **training: object) -> dict[str, Any]:
     """One seed, two selectors, two budgets, and so many texts of each domain in each section."""
     demo = whole()
-    for name in ("mamushi", "mamushi_sklearn"):
-        demo["selectors"][name]["seeds_averaged"] = 2
-    demo["evidence"]["refits"] = {"whole": 2, "halves": 1}
+    demo["selectors"]["mamushi"]["seeds_averaged"] = 2
+    demo["evidence"] |= {"refits": {"whole": 2, "halves": 1}, "compared": []}
     demo["grid"] |= {"seeds": [0], "budgets": [0.3, 0.6], "selectors": ["random", "mamushi"]}
     sections = ("contamination", "inference", "evaluation")
     sizes = dict(zip(("forget", "retain"), texts, strict=True))
