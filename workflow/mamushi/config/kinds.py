@@ -69,6 +69,13 @@ def refuse_repeats(values: list[Any]) -> list[Any]:
     return values
 
 
+def refuse_switch(value: Any) -> Any:
+    """Return the value. Raises ``ValueError`` for a switch, which pydantic takes for 1 or 0."""
+    if isinstance(value, bool):
+        raise ValueError("it should be a number")
+    return value
+
+
 def unless_null(value: Any) -> Any:
     """Return None for the text ``null``, as which the command line hands on null."""
     return None if value in ("null", "~", "") else value
@@ -97,18 +104,19 @@ SOME = Len(1)
 DISTINCT = Through(refuse_repeats, schema={"uniqueItems": True})
 UNLESS_NULL = Through(unless_null, before=True)
 RESOLVED = Through(resolve_path, before=True)
+NO_SWITCH = Through(refuse_switch, before=True)
 
-Natural = Annotated[int, Ge(0)]
-Seed = Annotated[int, Ge(0), Le(2**32 - 1)]
-Count = Annotated[int, Ge(1)]
-Length = Annotated[int, Ge(2)]
-Positive = Annotated[float, Gt(0)]
-NotNegative = Annotated[float, Ge(0)]
-Portion = Annotated[float, Ge(0), Le(1)]
-SomeShare = Annotated[float, Gt(0), Le(1)]
-Below = Annotated[float, Ge(0), Lt(1)]
-Fraction = Annotated[float, Gt(0), Lt(1)]
-Budget = Annotated[float, Gt(0), Lt(1), MultipleOf(0.000001)]
+Natural = Annotated[int, Ge(0), NO_SWITCH]
+Seed = Annotated[int, Ge(0), Le(2**32 - 1), NO_SWITCH]
+Count = Annotated[int, Ge(1), NO_SWITCH]
+Length = Annotated[int, Ge(2), NO_SWITCH]
+Positive = Annotated[float, Gt(0), NO_SWITCH]
+NotNegative = Annotated[float, Ge(0), NO_SWITCH]
+Portion = Annotated[float, Ge(0), Le(1), NO_SWITCH]
+SomeShare = Annotated[float, Gt(0), Le(1), NO_SWITCH]
+Below = Annotated[float, Ge(0), Lt(1), NO_SWITCH]
+Fraction = Annotated[float, Gt(0), Lt(1), NO_SWITCH]
+Budget = Annotated[float, Gt(0), Lt(1), MultipleOf(0.000001), NO_SWITCH]
 Budgets = Annotated[list[Budget], SOME, DISTINCT]
 Seeds = Annotated[list[Seed], SOME, DISTINCT]
 Name = Annotated[str, matching("[A-Za-z0-9][A-Za-z0-9._-]*", NAMED)]
