@@ -11,6 +11,7 @@ from mamushi.running.stage import Input, Job, Output, typed
 from mamushi.stages._models import OpenedArm, open_arm, start_trunk, state_of
 
 GPU = ("evaluate",)
+VERSION = 2
 
 
 class Evaluate(OpenedArm):
