@@ -56,6 +56,7 @@ class Plugin:
     reads_texts: bool = False
     depths: str | None = None  # the setting with the layers that it reads
     derives: str | None = None  # the setting with the selector whose scores it needs
+    refits: bool = True  # whether another seed makes its scores again without another training
     networks: str | None = None  # the setting with the selector whose networks it uses
 
     # Dataset loaders.

@@ -228,11 +228,16 @@ def ranking_of(wildcards, **selector):
 SCORE_LOG = "results/logs/score/{dataset}/{model}/seed{seed}/{selector}.log"
 
 
-def refits_of(names):
-    """The refits of one selector or several; none where nothing is to be refitted."""
+def refits_of(*names):
+    """The refits of these selectors, or of that of the wildcards; none where nothing is to be
+    refitted."""
     if config["evidence"]["refits"]["whole"] == 0:
         return []
-    return expand(paths.REFITS, selector=names, allow_missing=True)
+    fixed = {n for n in config["selectors"] if not selectors.is_refitted(config, n)}
+    if not names and fixed:
+        return branch(lambda job: job.selector not in fixed, then=paths.REFITS)
+    refitted = [name for name in names if name not in fixed] if names else "{selector}"
+    return expand(paths.REFITS, selector=refitted, allow_missing=True)
 
 
 def base_of(pattern):

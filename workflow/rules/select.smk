@@ -82,7 +82,7 @@ rule stability:
         duplicates=paths.DUPLICATES,
         scores=paths.SCORES,
         ranked=corpus_ranking,
-        refits=refits_of("{selector}"),
+        refits=refits_of(),
     output:
         out=paths.STABILITY,
     log:

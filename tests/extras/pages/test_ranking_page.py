@@ -208,7 +208,7 @@ def rank_page(folder: Path) -> int:
     return main([
         "ranking", "--examples", str(folder / "e.parquet"), "--scores",
         str(folder / "one.parquet"), str(folder / "two.parquet"),
-        "--refits", str(folder / "one.again.parquet"), str(folder / "two.again.parquet"),
+        "--refits", str(folder / "refits/one.parquet"), str(folder / "refits/two.parquet"),
         "--stability", str(folder / "stable.parquet"), str(folder / "stable.parquet"),
         "--out", str(folder / "out.html"),
         "--settings", json.dumps(settings),
@@ -217,12 +217,13 @@ def rank_page(folder: Path) -> int:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    (tmp_path / "refits").mkdir()
     write_texts(tmp_path / "e.parquet", {"a": "damn", "b": "y", "c": "z"})
     write_stability(tmp_path / "stable.parquet")
     write_scores(tmp_path / "one.parquet", ["a", "b", "c"], [3.0, 2.0, 1.0], [1, 2, 3])
     write_scores(tmp_path / "two.parquet", ["a", "b", "c"], [3.0, 2.0, 9.0], [2, 3, 1])
-    write_refits(tmp_path / "one.again.parquet", ["a", "b", "c"], [1.0, 2.0, 3.0])
-    write_refits(tmp_path / "two.again.parquet", ["a", "b", "c"], [3.0, 1.0, 2.0], [5.0, 5.0, 7.0])
+    write_refits(tmp_path / "refits/one.parquet", ["a", "b", "c"], [1.0, 2.0, 3.0])
+    write_refits(tmp_path / "refits/two.parquet", ["a", "b", "c"], [3.0, 1.0, 2.0], [5.0, 5.0, 7.0])
     return tmp_path
 
 

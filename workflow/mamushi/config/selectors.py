@@ -56,6 +56,12 @@ def scores_both(config: Config, selector: str) -> bool:
     return kinds[0].unit == "texts" and all(kind.retain_scores for kind in kinds)
 
 
+def is_refitted(config: Config, selector: str) -> bool:
+    """Return whether a selector's scores can be made again with other seeds, and those that it
+    derives from."""
+    return all(kind_of(config, link).refits for link in chain(config, selector))
+
+
 def selector_settings(config: Config, selector: str) -> dict[str, Any]:
     """Return a selector's settings as the configuration has them, with those of networks that it
     names: another setting of those is another ranking."""

@@ -45,6 +45,7 @@ MANIFEST = CELL + "/removals/{selector}/beta{beta}.json"  # verdict, origin and 
 TOKEN_SCORES = CELL + "/token_scores/{selector}.parquet"  # a ranking of tokens
 SPANS = CELL + "/spans/{selector}/beta{beta}.parquet"  # tokens left out of the loss
 SPANS_MANIFEST = CELL + "/spans/{selector}/beta{beta}.json"  # verdict, origin and counts
+INFLUENCE = CELL + "/influence.parquet"  # of each token on other texts, along beta 0's training
 TOKENS_SHOWN = CELL + "/spans/{selector}/shown.json"  # what the ranking's page shows of them
 
 GPU_RATES = "results/gpu/rates.json"  # rates that `make gpu-check` measured

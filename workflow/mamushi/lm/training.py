@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from mamushi.running.progress import Progress
 Part = Callable[[nn.Module], Sequence[Tensor]]
 """Given the prepared module, a part's share of each loss of the step: scalars with gradients, which
 add up over the parts of all processes."""
+Updated = Callable[[int, torch.optim.Optimizer], None]
 
 WAITING = 100  # steps whose losses may still be on the device
 RECENT = 20  # steps over which the speed is shown
@@ -71,8 +72,9 @@ class Objective:
     given, each step waits for the device and must be finite before its update."""
     adjust: Callable[[], None] = lambda: None
     """Changes the gradient of a whole step, before its norm is taken."""
-    updated: Callable[[int], None] = lambda step: None
-    """Called after the update of a step, counted from 1."""
+    updated: Updated = lambda step, optimizer: None
+    """Called after the update of a step, counted from 1, with the optimizer, which has moments and
+    rate of that step."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +259,7 @@ class _Run:
             group["lr"] = rate
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        objective.updated(number + 1)
+        objective.updated(number + 1, self.optimizer)
         return True
 
     def _gradient(self, step: Step, norm: bool) -> Tensor:
@@ -435,13 +437,14 @@ def finetune(
     state: Path | None = None,
     fingerprint: str = "",
     kept: NDArray[np.bool_] | None = None,
+    updated: Updated | None = None,
 ) -> TrainLog:
     """Train the parameters that require a gradient, in place, on the texts.
 
     AdamW over batches of ``batch_size`` texts and ``total`` steps, by default T = floor(epochs * n
     / batch). ``state`` and ``fingerprint`` are those of ``train``, ``kept`` is that of
-    ``examples_of_step``. Raises ``UserError`` when there is nothing to train on or the loss is not
-    finite.
+    ``examples_of_step`` and ``updated`` that of ``Objective``. Raises ``UserError`` when there is
+    nothing to train on or the loss is not finite.
     """
     if not (texts.lengths > 1).any():
         raise UserError(f"{name}: no text with a token to predict", do="check the data card")
@@ -450,9 +453,10 @@ def finetune(
     warmup = int(settings["warmup_steps"])
     rate, schedule = float(settings["learning_rate"]), settings["schedule"]
     descent = Descent.of(rate, settings, schedule=schedule, warmup=warmup, rise=warmup + 1)
+    objective = mean_nll(model, texts, settings, seed, accelerator, name, kept)
     model.train()
     return train(
-        mean_nll(model, texts, settings, seed, accelerator, name, kept),
+        objective if updated is None else replace(objective, updated=updated),
         descent,
         total,
         accelerator,

@@ -70,10 +70,10 @@ def sampling_variance(
         return DELONG_FACTOR * sum(
             float(np.var(x, ddof=1)) / len(x) for x in (above, below) if len(x) > 1
         )
-    return DELONG_FACTOR * float((influence(above, below, clusters) ** 2).sum())
+    return DELONG_FACTOR * float((cluster_errors(above, below, clusters) ** 2).sum())
 
 
-def influence(
+def cluster_errors(
     above: NDArray[np.float64], below: NDArray[np.float64], clusters: ClusterCodes
 ) -> NDArray[np.float64]:
     """Return each cluster's contribution (c,) to the error of an AUC.
@@ -99,7 +99,7 @@ def t_error(
     the degrees of freedom of Satterthwaite, so fewer where few clusters make the variance."""
     from scipy.special import stdtrit
 
-    square = influence(above, below, clusters) ** 2
+    square = cluster_errors(above, below, clusters) ** 2
     if not 0 < square.sum() < np.inf:
         return NORMAL
     # The fourth moment of a normal variable is three times the square of the second.

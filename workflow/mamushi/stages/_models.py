@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mamushi.config import arms
 from mamushi.config.kinds import Config, Section
-from mamushi.config.models import Lora, Method, Trained
+from mamushi.config.models import Lora, Method, Trained, Training
 from mamushi.running.stage import Job, typed
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from mamushi.io.schemas import Table
     from mamushi.lm.tokens import TokenSet
     from mamushi.unlearning.trunk import Trunk
+
+ENTERS_THE_BLOCKS = ("trained_blocks", "max_length", "precision")
+"""Settings of a training that decide what enters its blocks."""
 
 
 class Cell(Section):
@@ -165,6 +168,34 @@ def record_training(
     write_json(card, {**job.origin, **counts})
     if not keeps_state:
         state_of(card).unlink(missing_ok=True)
+
+
+def base_trunk(
+    path: Path | None,
+    tokens: Path,
+    examples: Path,
+    section: str,
+    training: Training,
+    model: PreTrainedModel,
+    accelerator: Accelerator,
+    job: Job,
+) -> Trunk | None:
+    """Return the base model's trunk, which all seeds and lists share: it is there where neither its
+    blocks nor what enters them is trained, for the texts of the inference section."""
+    from mamushi.io.domains import INFERENCE
+    from mamushi.lm.tokens import read_tokens
+
+    # A tied head is the embedding under another name.
+    embedding_moves = model.get_input_embeddings().weight.requires_grad
+    if section != INFERENCE or training.method != "partial" or embedding_moves:
+        return None
+    texts = [read_tokens(tokens, examples, INFERENCE, training.max_length)]
+    inputs = ("examples", "tokens", "model_card")
+    origin = {
+        "training": {key: asdict(training)[key] for key in ENTERS_THE_BLOCKS},
+        "inputs": {key: job.origin["inputs"].get(key) for key in inputs},
+    }
+    return cached_trunk(path, origin, model, training.trained_blocks, texts, accelerator, job)
 
 
 def start_trunk(

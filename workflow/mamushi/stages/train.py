@@ -12,20 +12,15 @@ from mamushi.config.models import Training
 from mamushi.errors import UserError
 from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.running.stage import Input, Job, Output, typed
-from mamushi.stages._models import Cell, cached_trunk, record_training, state_of
+from mamushi.stages._models import Cell, base_trunk, record_training, state_of
 
 if TYPE_CHECKING:
     import numpy as np
-    from accelerate import Accelerator
     from numpy.typing import NDArray
-    from transformers import PreTrainedModel
 
     from mamushi.lm.tokens import TokenSet
-    from mamushi.unlearning.trunk import Trunk
 
 GPU = ("base_model", "finetune")
-ENTERS_THE_BLOCKS = ("trained_blocks", "max_length", "precision")
-"""Settings of a training that decide what enters its blocks."""
 
 
 class BaseModel(Section):
@@ -143,8 +138,10 @@ def finetune(
     device.reproducible(settings.seed)
     accelerator = device.accelerator(training.precision)
     model = open_placed(model_card, None, asdict(training), training.precision, accelerator)
-    base_trunk = _trunk(trunk, tokens, examples, settings, job, model, accelerator)
-    with starting_from(base_trunk, model):
+    states = base_trunk(
+        trunk, tokens, examples, settings.section, training, model, accelerator, job
+    )
+    with starting_from(states, model):
         log = finetune(
             model,
             batches.texts,
@@ -236,30 +233,3 @@ def _masked(texts: TokenSet, spans: Path) -> TokenSet:
     for row in read_table(spans, schemas.SPANS).to_pylist():
         by_text.setdefault(row["id"], []).append((row["start"], row["stop"]))
     return masked(texts, by_text)
-
-
-def _trunk(
-    path: Path | None,
-    tokens: Path,
-    examples: Path,
-    settings: FineTune,
-    job: Job,
-    model: PreTrainedModel,
-    accelerator: Accelerator,
-) -> Trunk | None:
-    """Return the base model's trunk, which all seeds and lists share: it is there where neither its
-    blocks nor what enters them is trained, for the texts of the inference section."""
-    from mamushi.lm.tokens import read_tokens
-
-    training = settings.training
-    # A tied head is the embedding under another name.
-    embedding_moves = model.get_input_embeddings().weight.requires_grad
-    if settings.section != INFERENCE or training.method != "partial" or embedding_moves:
-        return None
-    texts = [read_tokens(tokens, examples, INFERENCE, training.max_length)]
-    inputs = ("examples", "tokens", "model_card")
-    origin = {
-        "training": {key: asdict(training)[key] for key in ENTERS_THE_BLOCKS},
-        "inputs": {key: job.origin["inputs"].get(key) for key in inputs},
-    }
-    return cached_trunk(path, origin, model, training.trained_blocks, texts, accelerator, job)

@@ -245,7 +245,7 @@ class _Run:
                 local(parameter.grad).masked_fill_(mask, 0.0)
 
     @torch.no_grad()
-    def restore(self, step: int) -> None:
+    def restore(self, step: int, optimizer: object) -> None:
         # Their gradient is 0, but weight decay moves them all the same.
         # One pass over each tensor, where a scatter would first count the places of its mask.
         for parameter, mask, start in self.held:

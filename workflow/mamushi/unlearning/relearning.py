@@ -85,7 +85,7 @@ def relearn(
         sequences, ids = [few[row] for row in rows], few.ids[rows]
         return [module(collate(sequences, accelerator.device, shared=shared, ids=ids)) / tokens]
 
-    def measure(step: int) -> None:
+    def measure(step: int, optimizer: object = None) -> None:
         if step not in measured_steps:
             return
         nll = text_nll(model, held_out, batch_tokens, accelerator)

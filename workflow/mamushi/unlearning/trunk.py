@@ -53,14 +53,17 @@ class Trunk:
     ``trained_blocks`` is how many blocks lie behind it, ``metadata`` where it comes from.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        """Open a folder that ``write_trunk`` wrote; of the states, nothing is read yet.
+    def __init__(self, path: str | Path, *further: Path) -> None:
+        """Open a folder that ``write_trunk`` wrote, and ``further`` ones of other texts of the same
+        model; of the states, nothing is read yet.
 
-        Raises ``UserError`` when it is missing, damaged, or no such folder.
+        Raises ``UserError`` when one is missing, damaged, or no such folder.
         """
         self.path = Path(path)
         try:
-            files = [safe_open(part, "pt") for part in sorted(self.path.glob("*.safetensors"))]
+            folders = (self.path, *further)
+            parts = [part for folder in folders for part in sorted(folder.glob("*.safetensors"))]
+            files = [safe_open(part, "pt") for part in parts]
             self.metadata: dict[str, Any] = json.loads(files[0].metadata()["mamushi"])
             self.trained_blocks = int(self.metadata["trained_blocks"])
         except (SafetensorError, OSError, IndexError, KeyError, TypeError) as error:

@@ -6,7 +6,7 @@ rule ranking:
     input:
         examples=paths.EXAMPLES,
         scores=partial(ranking_of, selector=RANKED),
-        refits=refits_of(RANKED),
+        refits=refits_of(*RANKED),
         stability=expand(paths.STABILITY, selector=RANKED, allow_missing=True),
         tokens=expand(
             paths.TOKENS_SHOWN,

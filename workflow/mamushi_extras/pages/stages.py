@@ -46,9 +46,9 @@ def ranking(
 ) -> None:
     """Make the page to browse a run's ranking of the forget set: one HTML file that opens offline.
 
-    ``scores``, ``refits``, if there are any, and ``stability`` are in the order of the settings'
-    ``selectors``; ``tokens`` are what is shown of rankings of tokens (JSON). Raises ``UserError``
-    for scores that rank other examples.
+    ``scores`` and ``stability`` are in the order of the settings' ``selectors``, ``refits`` have
+    the name of the selector that has any; ``tokens`` are what is shown of rankings of tokens (JSON).
+    Raises ``UserError`` for scores that rank other examples.
     """
     from functools import partial
 
@@ -59,7 +59,7 @@ def ranking(
     from mamushi_extras.pages.ranking_page import page_data, ranking_html
 
     rankings = {}
-    refits_of = dict(zip(settings.selectors, refits, strict=True)) if refits else {}
+    refits_of = {path.stem: path for path in refits}
     for name, path, stable in zip(settings.selectors, scores, stability, strict=True):
         why = settings.compared[name]
         words = ranking_words(read_metadata(stable)["separation"], why)

@@ -24,12 +24,13 @@ class TokenPool:
 
     ``texts`` are those of both domains from which one removes, and ``groups`` (texts,) which of
     them are not independent. ``contamination`` are those of that section, none of which is
-    scored.
+    scored. ``influence`` is that of each token, where it was measured.
     """
 
     texts: TokenSet
     contamination: TokenSet
     groups: GroupCodes | None = None
+    influence: ScoresByText | None = None
 
     @property
     def forget(self) -> NDArray[np.int64]:

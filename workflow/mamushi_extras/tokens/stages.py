@@ -52,7 +52,7 @@ def token_scores(
     from mamushi.io.tables import write_table
     from mamushi.registry import load
 
-    pool = _pool(examples, tokens, settings.max_length)
+    pool = read_token_pool(examples, tokens, settings.max_length)
     selector = load("selector", settings.kind)
     scores = selector.score_tokens(pool, settings.settings, settings.seed)
     columns = {
@@ -64,7 +64,8 @@ def token_scores(
     write_table(out, schemas.TOKEN_SCORES, columns, metadata=metadata)
 
 
-def _pool(examples: Path, tokens: Path, max_length: int) -> TokenPool:
+def read_token_pool(examples: Path, tokens: Path, max_length: int) -> TokenPool:
+    """Read what selectors of tokens score by. Raises ``UserError`` as ``read_tokens``."""
     from mamushi.data.labels import group_codes
     from mamushi.io.domains import CONTAMINATION, INFERENCE
     from mamushi.io.shards import ranked
@@ -170,7 +171,7 @@ def token_manifests(
     from mamushi.selection.refits import refit_seed
     from mamushi_extras.tokens.token_ranking import TokenRanking
 
-    pool = _pool(examples, tokens, settings.max_length)
+    pool = read_token_pool(examples, tokens, settings.max_length)
     column = read_table(scores, schemas.TOKEN_SCORES)["score"]
     by_text = [text.values.to_numpy() if text.is_valid else None for text in column]
     cross_fitted = "folds" in settings.settings

@@ -28,7 +28,7 @@ rule corpus_manifest:
         examples=paths.EXAMPLES,
         duplicates=paths.DUPLICATES,
         scores=paths.SCORES,
-        refits=refits_of("{selector}"),
+        refits=refits_of(),
         posterior=paths.POSTERIOR,
     output:
         out=paths.MANIFEST,

@@ -1,0 +1,129 @@
+"""The stages of the room: what they write, how a killed one goes on, and what follows from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mamushi.cli import main
+from mamushi.errors import UserError
+from mamushi.io import schemas
+from mamushi.io.tables import read_metadata, read_table, write_table
+from mamushi.lm.loading import open_tokenizer
+from mamushi.lm.tokens import write_tokens
+from mamushi_extras.influence.schemas import INFLUENCE
+from tests.support.models import SIZES, TRAINING
+from tests.support.stage_files import WORDS, command, refusal, texts_of, write_base
+from tests.support.steps import kill_at
+
+FROZEN = TRAINING | {"train_input_embedding": False, "train_output_head": False}
+HOW = {"points": 3, "targets": 5, "less": 1.0, "eps": 1e-3}
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A base model, and texts of the contamination and the inference section."""
+    root = tmp_path_factory.mktemp("base")
+    write_base(root)
+    rng = np.random.default_rng(1)
+    count = 40
+    columns: dict[str, Any] = {
+        "id": [f"t{i:02d}" for i in range(count)],
+        "text": [" ".join(rng.choice(WORDS, rng.integers(2, 10))) for _ in range(count)],
+        "domain": [("forget", "retain")[i % 2] for i in range(count)],
+        "section": ["contamination" if i < 16 else "inference" for i in range(count)],
+        "log_density_ratio": pa.nulls(count, pa.float64()),
+        "group": pa.nulls(count, pa.string()),
+    }
+    write_table(root / "examples.parquet", schemas.EXAMPLES, columns)
+    write_tokens(
+        root / "tokens.parquet",
+        read_table(root / "examples.parquet", schemas.EXAMPLES),
+        open_tokenizer(root / "card.json"),
+        max_length=16,
+        vocabulary_size=SIZES["vocabulary_size"],
+        provenance={},
+    )
+    return root
+
+
+def settings(**changes: Any) -> dict[str, Any]:
+    return {
+        **{"dataset": "d", "model": "m", "seed": 0, "role": "beta0", "section": "inference"},
+        **{"domains": ["forget", "retain"], "training": FROZEN, **HOW},
+        **changes,
+    }
+
+
+def measure(base: Path, out: Path, *, trunk: Path | None = None, **changes: Any) -> int:
+    files = {**texts_of(base), "out": out, "trunk": trunk}
+    return main(command("influence", settings(**changes), **files))
+
+
+def values(out: Path) -> list[list[float]]:
+    found: list[list[float]] = read_table(out, INFLUENCE)["influence"].to_pylist()
+    return found
+
+
+def test_every_token_that_is_predicted_has_its_influence(base: Path, tmp_path: Path) -> None:
+    out = tmp_path / "influence.parquet"
+    assert measure(base, out) == 0
+    table, about = read_table(out, INFLUENCE), read_metadata(out)
+    examples = read_table(base / "examples.parquet", schemas.EXAMPLES).to_pylist()
+    ranked = [row["id"] for row in examples if row["section"] == "inference"]
+    assert table["id"].to_pylist() == ranked
+    tokens = read_table(base / "tokens.parquet", schemas.TOKENS).to_pylist()
+    lengths = {row["id"]: len(row["tokens"]) - 1 for row in tokens}
+    assert [len(text) for text in values(out)] == [lengths[name] for name in ranked]
+    assert about["points"] == [4, 8, 12] and about["targets"] == {"forget": 5, "retain": 5}
+    assert [*tmp_path.iterdir()] == [out]
+
+
+def test_a_trunk_changes_nothing(base: Path, tmp_path: Path) -> None:
+    """Of the targets there is one of their own, beside that which all trainings share."""
+    plain, cached = tmp_path / "plain.parquet", tmp_path / "cached.parquet"
+    trunk = tmp_path / "trunk" / "base"
+    assert measure(base, plain) == measure(base, cached, trunk=trunk) == 0
+    assert {path.name for path in trunk.parent.iterdir() if path.is_dir()} == {"base", "targets0"}
+    one, another = (np.concatenate(values(path)) for path in (plain, cached))
+    assert np.linalg.norm(one - another) < 1e-3 * np.linalg.norm(one)
+
+
+# Of twelve steps of 4 texts and 3 points, each with two gradients: before, at and behind a point.
+@pytest.mark.parametrize("call", [3, 6, 8, 17])
+def test_a_killed_one_goes_on_to_equal_bits(
+    call: int, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, out = tmp_path / "whole.parquet", tmp_path / "out.parquet"
+    assert measure(base, whole) == 0
+    with monkeypatch.context() as patch:
+        kill_everywhere(patch, call)
+        assert measure(base, out) == 2
+    assert (tmp_path / "out.parquet.state").exists() and not out.exists()
+    assert measure(base, out) == 0
+    assert values(whole) == values(out)
+    assert {*tmp_path.iterdir()} == {whole, out}
+
+
+def kill_everywhere(monkeypatch: pytest.MonkeyPatch, call: int) -> None:
+    """Kill at that gradient, be it of a step or of targets."""
+    from mamushi.lm import training
+    from mamushi_extras.influence import measuring
+
+    kill_at(monkeypatch, call, UserError)
+    monkeypatch.setattr(measuring, "gradient", training.gradient)
+
+
+def test_without_targets_it_says_so(
+    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "other"
+    root.mkdir()
+    write_base(root)
+    files = {**texts_of(root), "out": tmp_path / "out.parquet"}
+    line = refusal(command("influence", settings(), **files), capsys)
+    assert "the contamination section has no forget text" in line

@@ -1,0 +1,288 @@
+"""Influence of every token on the NLL of other texts, by two forward passes at a few points of a
+training, and no gradient of a single text.
+
+At a point with weights w, g_f and g_r are the gradients of the mean NLL of other texts of either
+domain, the *targets*, and v = (g_f - less * g_r) / (sqrt(second moment of Adam) + epsilon), as a
+step of the training divides it. The influence of a token with loss l is its slope along v:
+
+    [l(w + h v) - l(w - h v)] / 2h,  h = eps |w| / |v|
+
+summed over points, times the learning rate there. It is what a step on this token alone would take
+off the targets' NLL, to first order (TracIn: Pruthi et al. 2020, with Adam's metric).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+from transformers import PreTrainedModel
+
+from mamushi.errors import UserError
+from mamushi.io.domains import FORGET, RETAIN
+from mamushi.io.files import atomic
+from mamushi.lm import sharding
+from mamushi.lm.batches import fetched, model_batches
+from mamushi.lm.loss import batch_nll
+from mamushi.lm.tokens import TokenSet, subset
+from mamushi.lm.training import Objective, gradient, mean_nll, prepared
+from mamushi.running import launch
+
+PRODUCTS = frozenset(
+    {functional.linear, functional.scaled_dot_product_attention, torch.matmul, torch.bmm}
+    | {torch.Tensor.matmul, torch.Tensor.__matmul__}
+)
+"""What needs operands of one dtype."""
+HALF = (torch.bfloat16, torch.float16)
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Direction:
+    """How the direction is made, and how far one steps along it: ``less`` times the gradient of
+    retain targets is taken off, and ``eps`` is the length of a step over that of the weights."""
+
+    less: float
+    eps: float
+
+
+def points_of(total: int, points: int) -> list[int]:
+    """Return the steps, of ``total`` and counted from 1, after which is measured: evenly spaced,
+    the last one among them; fewer than ``points`` of a training with fewer steps."""
+    return sorted({max(1, round(total * k / points)) for k in range(1, points + 1)})
+
+
+def draw_targets(texts: TokenSet, domain: str, most: int, seed: int) -> TokenSet:
+    """Draw at most so many texts of a domain that have a token to predict, by id. Raises
+    ``UserError`` where there is none."""
+    rows = np.flatnonzero((texts.domains == domain) & (texts.lengths > 1))
+    if not len(rows):
+        raise UserError(
+            f"influence: the contamination section has no {domain} text with a token to predict",
+            do="give datasets.NAME.sections.contamination a share above 0",
+        )
+    rows = rows[np.argsort(texts.ids[rows].astype(str), kind="stable")]
+    drawn = np.random.default_rng([seed, domain == FORGET]).permutation(rows)[:most]
+    return subset(texts, drawn)
+
+
+class InFull(TorchFunctionMode):
+    """Within it products are made in fp32 at least, of weights too that lie in half precision: the
+    losses on either side differ by less than bf16 tells apart. One weight is cast at a time."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in PRODUCTS:
+            args = [_whole(x) for x in args]
+            kwargs = {name: _whole(x) for name, x in kwargs.items()}
+        return func(*args, **kwargs)
+
+
+def _whole(value: Any) -> Any:
+    return value.float() if isinstance(value, Tensor) and value.dtype in HALF else value
+
+
+@contextmanager
+def _exactly(accelerator: Accelerator) -> Iterator[None]:
+    """Within the block products are ``InFull``; of a training in bf16 a GPU makes them in TF32."""
+    matmul = torch.backends.cuda.matmul
+    before = matmul.allow_tf32
+    matmul.allow_tf32 = accelerator.mixed_precision == "bf16"
+    try:
+        with InFull():
+            yield
+    finally:
+        matmul.allow_tf32 = before
+
+
+@torch.no_grad()
+def token_losses(
+    model: PreTrainedModel, texts: TokenSet, batch_tokens: int, accelerator: Accelerator
+) -> Doubles:
+    """Return the NLL in nats of every predicted token, text after text: (predicted,). Processes
+    share the texts, and all have all of it."""
+    counts = np.maximum(texts.lengths - 1, 0)
+    starts = np.cumsum(counts) - counts
+    losses = np.zeros(int(counts.sum()))
+
+    def measured() -> Iterator[tuple[NDArray[np.int64], Tensor]]:
+        passes = model_batches(model, texts, batch_tokens, accelerator, "influence", split=True)
+        for rows, batch, is_new in passes:
+            with _exactly(accelerator):
+                nll = batch_nll(model, batch)
+            if is_new:
+                yield rows, nll
+
+    for rows, nll in fetched(measured()):
+        before = np.cumsum(counts[rows]) - counts[rows]
+        losses[np.arange(len(nll)) + np.repeat(starts[rows] - before, counts[rows])] = nll
+    return sharding.all_reduce(losses, accelerator)
+
+
+@dataclass
+class Kept:
+    """What the points so far sum up to, (predicted,), in a file beside the state of the training:
+    whole or absent, and of no other run than that of the ``fingerprint``."""
+
+    path: Path
+    fingerprint: str
+    total: Doubles
+    steps: list[int] = field(default_factory=list)
+
+    def restore(self, state: Path) -> None:
+        """Read the file. Without it the training's ``state`` goes as well, since it would begin
+        behind points that nobody measured."""
+        try:
+            with safe_open(self.path, "np") as file:
+                metadata = json.loads((file.metadata() or {}).get("mamushi", "{}"))
+                if metadata.get("fingerprint") == self.fingerprint:
+                    self.total, self.steps = file.get_tensor("total"), metadata["steps"]
+                    return
+        except (FileNotFoundError, SafetensorError):
+            pass
+        state.unlink(missing_ok=True)
+
+    def add(self, step: int, values: Doubles) -> None:
+        """Add what was measured after ``step``, and write it down."""
+        self.total = self.total + values
+        self.steps = [*self.steps, step]
+        if launch.is_secondary():
+            return
+        metadata = json.dumps({"fingerprint": self.fingerprint, "steps": self.steps})
+        with atomic(self.path) as part:
+            save_file({"total": self.total}, part, metadata={"mamushi": metadata})
+
+
+class InfluenceMeter:
+    """Measures the influence of the tokens of ``texts`` at some steps of a training of the model:
+    ``updated`` is to be called after each step."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        texts: TokenSet,
+        targets: Mapping[str, TokenSet],
+        direction: Direction,
+        points: Sequence[int],
+        accelerator: Accelerator,
+        training: Mapping[str, Any],
+        kept: Kept,
+    ) -> None:
+        self.model, self.texts, self.direction = model, texts, direction
+        self.points, self.accelerator, self.kept = points, accelerator, kept
+        self.batch_tokens = int(training["batch_tokens"])
+        self.trained = [p for p in model.parameters() if p.requires_grad]
+        self.objectives = {
+            domain: self._objective(target, training) for domain, target in targets.items()
+        }
+        self.modules = {
+            domain: prepared(objective, accelerator)
+            for domain, objective in self.objectives.items()
+        }
+
+    def _objective(self, texts: TokenSet, training: Mapping[str, Any]) -> Objective:
+        """Return the mean NLL of all tokens of the texts, as one step of a training on them."""
+        together = {**training, "batch_size": len(texts)}
+        return mean_nll(self.model, texts, together, 0, self.accelerator, "influence")
+
+    def updated(self, step: int, optimizer: torch.optim.Optimizer) -> None:
+        """Measure after ``step`` if it is one of the points and was not measured before; leave
+        weights, moments and mode as they were. Raises ``UserError`` for a gradient that is not
+        finite."""
+        if step not in self.points or step in self.kept.steps:
+            return
+        mode = self.model.training
+        self.model.eval()
+        self._accumulate()
+        rate = precondition(optimizer)
+        values = rate * self._slopes()
+        optimizer.zero_grad(set_to_none=True)
+        self.model.train(mode)
+        self.kept.add(step, values)
+
+    def _accumulate(self) -> None:
+        """Leave g_f - less * g_r in the gradients."""
+        if self.direction.less:
+            self._add_gradient(RETAIN)
+            for _, along in self._moved():
+                along *= -self.direction.less
+        self._add_gradient(FORGET)
+
+    def _add_gradient(self, domain: str) -> None:
+        objective, module = self.objectives[domain], self.modules[domain]
+        step = objective.step(0)
+        gradient(objective, module, step, self.accelerator, self.trained, False)
+
+    def _moved(self) -> list[tuple[nn.Parameter, Tensor]]:
+        """Return the parameters that have a gradient, with it."""
+        return [(p, p.grad) for p in self.trained if p.grad is not None]
+
+    @torch.no_grad()
+    def _slopes(self) -> Doubles:
+        """Return the slope of each token's loss along the gradients, (predicted,)."""
+        moved = self._moved()
+        length = _norm([along for _, along in moved])
+        if not math.isfinite(length):
+            problem = "influence: the gradient of the target texts is not finite"
+            raise UserError(problem, do="lower training.learning_rate or train in fp32")
+        if length == 0:
+            return np.zeros_like(self.kept.total)
+        h = self.direction.eps * _norm([parameter.detach() for parameter in self.trained]) / length
+        start = [parameter.detach().clone() for parameter, _ in moved]
+        sides = []
+        for sign in (1, -1):
+            for (parameter, along), weight in zip(moved, start, strict=True):
+                parameter.copy_(weight).add_(along, alpha=sign * h)
+            losses = token_losses(self.model, self.texts, self.batch_tokens, self.accelerator)
+            sides.append(losses)
+        for (parameter, _), weight in zip(moved, start, strict=True):
+            parameter.copy_(weight)
+        return (sides[0] - sides[1]) / (2 * h)
+
+
+def _norm(tensors: Sequence[Tensor]) -> float:
+    return float(sharding.full_tensor(nn.utils.get_total_norm(tensors)))
+
+
+@torch.no_grad()
+def precondition(optimizer: torch.optim.Optimizer) -> float:
+    """Divide each gradient, in place, by the root of Adam's second moment, corrected for its start,
+    plus epsilon, and return the learning rate. A coordinate that no text has moved has no second
+    moment, and stays where it is."""
+    rate = 0.0
+    for group in optimizer.param_groups:
+        rate, (_, beta), epsilon = float(group["lr"]), group["betas"], group["eps"]
+        for parameter in group["params"]:
+            if parameter.grad is None:
+                continue
+            state = optimizer.state.get(parameter)
+            if not state:
+                parameter.grad.zero_()
+                continue
+            second = state["exp_avg_sq"]
+            root = (second / (1 - beta ** float(state["step"]))).sqrt_().add_(epsilon)
+            parameter.grad.div_(root).masked_fill_(second == 0, 0.0)
+    return rate
+
+
+def split_by_text(values: Doubles, texts: TokenSet) -> list[NDArray[np.float32]]:
+    """Return the ``values`` (predicted,) of each text's tokens, all but its first, in fp32."""
+    counts = np.maximum(texts.lengths - 1, 0)
+    return np.split(values.astype(np.float32), np.cumsum(counts)[:-1])

@@ -1,0 +1,78 @@
+# Influence on other texts along the training of beta 0, which is done again, and the rankings of
+# texts and of tokens by it.
+from mamushi_extras.influence.settings import by_influence
+
+BY_INFLUENCE = by_influence(config)
+
+
+rule influence:
+    input:
+        examples=paths.EXAMPLES,
+        tokens=of_arm(paths.TOKENS, "beta0"),
+        model_card=of_arm(paths.MODEL_CARD, "beta0"),
+    output:
+        out=paths.INFLUENCE,
+    log:
+        "results/logs/influence/{dataset}/{model}/seed{seed}.log",
+    conda:
+        "../../../envs/mamushi.yaml"
+    threads: RESOURCES.cores(8)
+    resources:
+        gpu=RESOURCES.gpus,
+        mem_mb=RESOURCES.model_memory,
+        runtime=RESOURCES.minutes("influence"),
+    params:
+        settings=settings("influence", *CELL),
+        trunk=paths.BASE_TRUNK,
+    shell:
+        "exec python -m mamushi influence --examples {input.examples:q} --tokens {input.tokens:q}"
+        " --model-card {input.model_card:q} --trunk {params.trunk:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule influence_scores:
+    input:
+        examples=paths.EXAMPLES,
+        embeddings=paths.EMBEDDINGS,
+        influence=paths.INFLUENCE,
+    output:
+        out=paths.SCORES,
+    log:
+        SCORE_LOG,
+    wildcard_constraints:
+        selector=only(BY_INFLUENCE),
+    localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
+    params:
+        settings=settings("influence-scores", "selector", "seed"),
+    shell:
+        "exec python -m mamushi influence-scores --examples {input.examples:q}"
+        " --embeddings {input.embeddings:q} --influence {input.influence:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule influence_token_scores:
+    input:
+        examples=paths.EXAMPLES,
+        tokens=of_arm(paths.TOKENS, "gold"),
+        influence=paths.INFLUENCE,
+    output:
+        out=paths.TOKEN_SCORES,
+    log:
+        "results/logs/token_scores/{dataset}/{model}/seed{seed}/{selector}.log",
+    wildcard_constraints:
+        selector=only(BY_INFLUENCE),
+    localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
+    params:
+        settings=settings("influence-token-scores", "model", "selector", "seed"),
+    shell:
+        "exec python -m mamushi influence-token-scores --examples {input.examples:q}"
+        " --tokens {input.tokens:q} --influence {input.influence:q} --out {output.out:q}"
+        " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+ruleorder: influence_scores > score
+ruleorder: influence_token_scores > token_scores

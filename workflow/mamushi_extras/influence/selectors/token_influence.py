@@ -1,0 +1,27 @@
+"""Tokens by their influence on the NLL of other forget texts, less that on retain texts.
+
+Score: what a step of beta 0's training on this token alone would take off the mean NLL of the
+targets. Below 0 it harms forget texts, or helps retain texts more, and is never masked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mamushi.errors import UserError
+
+if TYPE_CHECKING:
+    from mamushi_extras.tokens.masks import ScoresByText, TokenPool
+
+UNIT = "tokens"
+REFITS = False
+
+
+def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> ScoresByText:
+    """Score by what was measured. Raises ``UserError`` where nothing was."""
+    if pool.influence is None:
+        raise UserError(
+            "the selector token_influence needs a model that is trained again on the texts",
+            do="run the workflow, or leave token_influence out",
+        )
+    return pool.influence

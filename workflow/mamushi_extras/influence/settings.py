@@ -1,0 +1,61 @@
+"""What this room adds to the configuration: the section ``influence``, and what it checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mamushi.config import arms
+from mamushi.config.checks import comparisons
+from mamushi.config.kinds import Count, NotNegative, Positive, Section
+from mamushi.config.selectors import kind_of
+from mamushi.config.sources import unlabelled
+from mamushi.registry import plugin
+
+KINDS = ("influence", "token_influence")
+"""The selectors that rank by it."""
+
+
+class Influenced(Section):
+    """How the influence of texts and tokens on other texts is measured, for the selectors
+    `influence` and `token_influence`: along the training of beta 0, which is done again."""
+
+    #: Points of the training at which is measured, evenly spaced; the last is its end.
+    points: Count = 3
+    #: Most texts of each domain, of the contamination section, whose NLL is what counts.
+    targets: Count = 200
+    #: What influence on retain texts takes off that on forget texts; 0 looks at forget texts alone.
+    less: NotNegative = 1.0
+    #: Length of the step over which losses are compared, as a share of that of the trained weights.
+    eps: Positive = 1.0e-3
+
+
+def by_influence(config: Mapping[str, Any]) -> list[str]:
+    """Return the selectors of a configuration that rank by influence."""
+    return [name for name in config["selectors"] if kind_of(config, name).name in KINDS]
+
+
+def check_influence(full: Mapping[str, Any]) -> Iterator[str]:
+    """Check that there is a training along which to measure, and a contamination section."""
+    names = by_influence(full)
+    for where, axes in comparisons(full):
+        asked = [name for name in axes["selectors"] if name in names]
+        for name in asked:
+            at = f"{where}.selectors[{axes['selectors'].index(name)}]: {name!r} is not allowed with"
+            for model in axes["models"]:
+                if "embeddings" in full["models"][model] or arms.base(full, model) is None:
+                    yield (
+                        f"{at} the model {model!r}, of which nothing is retrained; name a model, "
+                        "or its base, that is trained here"
+                    )
+            for dataset in axes["datasets"]:
+                definition = full["datasets"][dataset]
+                if unlabelled(definition):
+                    yield f"{at} the dataset {dataset!r}, which nobody labelled"
+                elif plugin("dataset", definition["kind"]).split and not definition["sections"].get(
+                    "contamination"
+                ):
+                    yield (
+                        f"{at} the dataset {dataset!r}: its contamination section, whose texts "
+                        "are the targets, is empty; give it a share above 0"
+                    )

@@ -1,0 +1,266 @@
+"""Influence along a training, and the rankings of texts and tokens by it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mamushi.config.kinds import Config
+from mamushi.running.stage import Input, Job, Output
+from mamushi.stages._models import base_trunk, cached_trunk, state_of
+from mamushi.stages.select import Score
+from mamushi.stages.train import FineTune
+from mamushi_extras.tokens.stages import TokenScores
+
+if TYPE_CHECKING:
+    import numpy as np
+    from accelerate import Accelerator
+    from numpy.typing import NDArray
+    from transformers import PreTrainedModel
+
+    from mamushi.lm.tokens import TokenSet
+    from mamushi.unlearning.trunk import Trunk
+    from mamushi_extras.influence.measuring import InfluenceMeter, Kept
+    from mamushi_extras.tokens.masks import ScoresByText
+
+GPU = ("influence",)
+
+
+class InfluenceOf(FineTune):
+    """How beta 0 is trained, and how influence is measured along it."""
+
+    points: int
+    targets: int
+    less: float
+    eps: float
+
+    @classmethod
+    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> InfluenceOf:  # type: ignore[override]
+        """Return how a cell's influence is measured."""
+        beta0 = FineTune.of(config, dataset=dataset, model=model, seed=seed, role="beta0")
+        return cls(**vars(beta0), **config["influence"])
+
+
+def influence(
+    *,
+    examples: Input,
+    tokens: Input,
+    model_card: Input,
+    trunk: Path | None = None,
+    out: Output,
+    settings: InfluenceOf,
+    job: Job,
+) -> None:
+    """Train beta 0 again, and measure the influence of every token that it reads on other texts.
+
+    Texts of the contamination section are the targets. A killed run of the same origin goes on from
+    its state, beside ``out``, with what was measured so far. Raises ``UserError`` without targets.
+    """
+    from mamushi.io.domains import INFERENCE
+    from mamushi.io.tables import write_table
+    from mamushi.lm import device
+    from mamushi.lm.batches import steps
+    from mamushi.lm.loading import open_placed
+    from mamushi.lm.tokens import read_tokens
+    from mamushi.lm.training import finetune
+    from mamushi.unlearning.trunk import starting_from
+    from mamushi_extras.influence.measuring import split_by_text
+    from mamushi_extras.influence.schemas import INFLUENCE
+
+    training, state = settings.training, state_of(out)
+    texts = read_tokens(tokens, examples, INFERENCE, training.max_length)
+    targets = _targets(tokens, examples, settings)
+    total = steps(len(texts), training.batch_size, training.epochs)
+    device.reproducible(settings.seed)
+    accelerator = device.accelerator(training.precision)
+    model = open_placed(model_card, None, asdict(training), training.precision, accelerator)
+    read = (trunk, tokens, examples)
+    states = _trunk(*read, [*targets.values()], settings, model, accelerator, job)
+    how = asdict(training) | asdict(job.execution)
+    kept = _kept(out, texts, job)
+    meter = _meter(model, texts, targets, settings, total, accelerator, how, kept)
+    with starting_from(states, model):
+        finetune(
+            model,
+            texts,
+            how,
+            seed=settings.seed,
+            accelerator=accelerator,
+            total=total,
+            name="influence",
+            state=state,
+            fingerprint=kept.fingerprint,
+            updated=meter.updated,
+        )
+    if accelerator.is_main_process:
+        values = split_by_text(kept.total, texts)
+        columns = {"id": texts.ids, "domain": texts.domains, "influence": values}
+        counts = {domain: len(target) for domain, target in targets.items()}
+        metadata = {"provenance": job.origin, "points": kept.steps, "targets": counts}
+        write_table(out, INFLUENCE, columns, metadata=metadata | {"eps": settings.eps})
+        for path in (kept.path, state):
+            path.unlink(missing_ok=True)
+
+
+def _targets(tokens: Path, examples: Path, settings: InfluenceOf) -> dict[str, TokenSet]:
+    """Return the texts of either domain whose NLL counts."""
+    from mamushi.io.domains import CONTAMINATION, FORGET, RETAIN
+    from mamushi.lm.tokens import read_tokens
+    from mamushi_extras.influence.measuring import draw_targets
+
+    others = read_tokens(tokens, examples, CONTAMINATION, settings.training.max_length)
+    drawn = (settings.targets, settings.seed)
+    return {domain: draw_targets(others, domain, *drawn) for domain in (FORGET, RETAIN)}
+
+
+def _kept(out: Path, texts: TokenSet, job: Job) -> Kept:
+    """Return what a killed run has measured, beside the state of its training."""
+    import numpy as np
+
+    from mamushi.io.provenance import fingerprint
+    from mamushi_extras.influence.measuring import Kept
+
+    nothing = np.zeros(int(np.maximum(texts.lengths - 1, 0).sum()))
+    kept = Kept(out.with_name(f"{out.name}.points"), fingerprint(job.origin), nothing)
+    kept.restore(state_of(out))
+    return kept
+
+
+def _meter(
+    model: PreTrainedModel,
+    texts: TokenSet,
+    targets: Mapping[str, TokenSet],
+    settings: InfluenceOf,
+    total: int,
+    accelerator: Accelerator,
+    how: Mapping[str, Any],
+    kept: Kept,
+) -> InfluenceMeter:
+    from mamushi_extras.influence.measuring import Direction, InfluenceMeter, points_of
+
+    direction, points = Direction(settings.less, settings.eps), points_of(total, settings.points)
+    return InfluenceMeter(model, texts, targets, direction, points, accelerator, how, kept)
+
+
+def _trunk(
+    path: Path | None,
+    tokens: Path,
+    examples: Path,
+    targets: Sequence[TokenSet],
+    settings: InfluenceOf,
+    model: PreTrainedModel,
+    accelerator: Accelerator,
+    job: Job,
+) -> Trunk | None:
+    """Return what enters the trained blocks: of the ranked texts that which all trainings share,
+    and with it that of the targets."""
+    from mamushi.unlearning.trunk import Trunk
+
+    training = settings.training
+    read = (path, tokens, examples, settings.section, training)
+    ranked = base_trunk(*read, model, accelerator, job)
+    if path is None or ranked is None:
+        return None
+    beside = path.with_name(f"targets{settings.seed}")
+    origin = {**ranked.metadata, "targets": settings.targets, "seed": settings.seed}
+    blocks = training.trained_blocks
+    cached_trunk(beside, origin, model, blocks, targets, accelerator, job)
+    return Trunk(path, beside)
+
+
+def influence_scores(
+    *,
+    examples: Input,
+    embeddings: Input,
+    influence: Input,
+    out: Output,
+    settings: Score,
+    job: Job,
+) -> None:
+    """Rank the forget set by the influence of its texts.
+
+    The embeddings say which texts are ranked, as for every selector, and nothing else. Raises
+    ``UserError`` for an influence of other texts.
+    """
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_metadata, write_table
+    from mamushi.running.machine import conditions
+    from mamushi.selection.metrics import quality
+    from mamushi.selection.pool import read_pool, scored_by, table_of
+
+    pool = read_pool(embeddings, examples)
+    wall, cpu = time.perf_counter(), time.process_time()
+    pool = pool.with_columns(**_pooled(influence, pool.ids.tolist()))
+    scored = scored_by(settings.kind, pool, settings.settings, settings.seed)
+    table = table_of(pool, scored)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    print(f"{settings.selector}: ranked in {wall:.4f} s, {cpu:.4f} s of CPU", flush=True)
+    metadata = {
+        "provenance": job.origin,
+        "embedded": read_metadata(embeddings),
+        "details": quality(pool, scored),
+        "conditions": conditions(),
+        "windows": read_metadata(examples).get("windows"),
+    }
+    write_table(out, schemas.SCORES, table, metadata=metadata)
+
+
+def influence_token_scores(
+    *,
+    examples: Input,
+    tokens: Input,
+    influence: Input,
+    out: Output,
+    settings: TokenScores,
+    job: Job,
+) -> None:
+    """Score every token of the forget and retain texts by its influence. Raises ``UserError`` for
+    an influence of other texts."""
+    from dataclasses import replace
+
+    import pyarrow as pa
+
+    from mamushi.io import schemas
+    from mamushi.io.tables import write_table
+    from mamushi.registry import load
+    from mamushi_extras.tokens.stages import read_token_pool
+
+    pool = read_token_pool(examples, tokens, settings.max_length)
+    values: ScoresByText = [*_measured(influence, pool.texts.ids.tolist())]
+    pool = replace(pool, influence=values)
+    scores = load("selector", settings.kind).score_tokens(pool, settings.settings, settings.seed)
+    columns = {
+        "id": pool.texts.ids,
+        "domain": pool.texts.domains,
+        "score": pa.array(scores, pa.list_(pa.float32())),
+    }
+    metadata = {"provenance": job.origin, "cut": settings.max_length}
+    write_table(out, schemas.TOKEN_SCORES, columns, metadata=metadata)
+
+
+def _measured(path: Path, ids: Sequence[str]) -> list[NDArray[np.float32]]:
+    """Return the influence of each text's tokens, in the order of ``ids``. Raises ``UserError`` for
+    that of other texts."""
+    from mamushi.errors import UserError
+    from mamushi.io.tables import read_table
+    from mamushi_extras.influence.schemas import INFLUENCE
+
+    table = read_table(path, INFLUENCE, ["id", "influence"])
+    places = {name: place for place, name in enumerate(table["id"].to_pylist())}
+    if places.keys() != set(ids):
+        raise UserError("is of other texts", where=path, do="delete it and run again")
+    values = table["influence"].combine_chunks()
+    return [values[places[name]].values.to_numpy() for name in ids]
+
+
+def _pooled(path: Path, ids: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+    """Return the sum and the mean of each text's influence, (texts,) in the order of ``ids``; 0 of
+    a text without a token to predict."""
+    import numpy as np
+
+    by_text = _measured(path, ids)
+    sums = np.array([values.sum(dtype=np.float64) for values in by_text])
+    return {"sum": sums, "mean": sums / np.maximum([len(values) for values in by_text], 1)}
