@@ -47,8 +47,8 @@ def ranking(
     """Make the page to browse a run's ranking of the forget set: one HTML file that opens offline.
 
     ``scores`` and ``stability`` are in the order of the settings' ``selectors``, ``refits`` have
-    the name of the selector that has any; ``tokens`` are what is shown of rankings of tokens (JSON).
-    Raises ``UserError`` for scores that rank other examples.
+    the name of the selector that has any; ``tokens`` are what is shown of rankings of tokens
+    (JSON). Raises ``UserError`` for scores that rank other examples.
     """
     from functools import partial
 
