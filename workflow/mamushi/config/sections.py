@@ -277,8 +277,6 @@ class Evidence(Section):
     components: Count = 100  #: Leading components of each domain in the geometry.
     #: Selectors of texts that are ranked beside the grid's, for the table `agreement` alone.
     compared: Annotated[list[Name], DISTINCT] = listed()
-    #: Selectors of texts that are ranked beside the grid's, for the table `agreement` alone.
-    compared: Annotated[list[Name], DISTINCT] = listed()
     #: What the advisor is asked for.
     targets: Annotated[list[Target], SOME] = listed(
         Target(target="removal", value=0.5),
