@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mamushi.config import arms
 from mamushi.config.checks import comparisons
 from mamushi.config.kinds import Count, NotNegative, Positive, Section
 from mamushi.config.selectors import kind_of
@@ -43,10 +42,10 @@ def check_influence(full: Mapping[str, Any]) -> Iterator[str]:
         for name in asked:
             at = f"{where}.selectors[{axes['selectors'].index(name)}]: {name!r} is not allowed with"
             for model in axes["models"]:
-                if "embeddings" in full["models"][model] or arms.base(full, model) is None:
+                if full["models"][model]["contaminated"]:
                     yield (
-                        f"{at} the model {model!r}, of which nothing is retrained; name a model, "
-                        "or its base, that is trained here"
+                        f"{at} the model {model!r}, which was contaminated before, so that no "
+                        "texts are set apart as targets; name the model that it was trained from"
                     )
             for dataset in axes["datasets"]:
                 definition = full["datasets"][dataset]

@@ -1,0 +1,76 @@
+"""Rankings by influence in the graph of jobs: who makes them, and what runs again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.contract_grid import make
+from tests.support.dry_runs import Snakemake
+
+GRID: dict[str, Any] = {
+    "grid": {
+        "datasets": ["made"],
+        "models": ["tiny"],
+        "seeds": [0],
+        "budgets": [0.4],
+        "selectors": ["random", "influence", "token_influence", "token_unigram"],
+    },
+    "studies": None,
+}
+
+
+def test_both_rankings_are_made_of_one_measurement_and_none_is_refitted(
+    snakemake: Snakemake, tmp_path: Path
+) -> None:
+    make(tmp_path)
+    done = snakemake.finish(tmp_path, targets=["all", "evidence"], change=GRID)
+    of_room = ("influence", "influence_scores", "influence_token_scores")
+    assert [done[rule] for rule in of_room] == [1, 1, 1]
+    # Of random and the ratio's selector alone; tokens of the other selector by the core's rule.
+    assert (done["refits"], done["token_scores"]) == (2, 1)
+    assert snakemake.would_run(tmp_path, targets=["all", "evidence"], change=GRID) == {}
+
+
+def test_a_setting_runs_again_what_depends_on_it(snakemake: Snakemake, tmp_path: Path) -> None:
+    make(tmp_path)
+    snakemake.finish(tmp_path, targets=["all"], change=GRID)
+    changes: dict[str, dict[str, Any]] = {
+        "influence": {"influence": {"points": 2}},
+        "influence_scores": {"selectors": {"influence": {"pool": "mean"}}},
+    }
+    for first, change in changes.items():
+        again = snakemake.look(tmp_path, targets=["all"], change={**GRID, **change})
+        assert {*again["begin"]} == {first}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"datasets": ["bare"]}, "its contamination section"),
+        ({"datasets": ["bare"], "models": ["ours"]}, "which was contaminated before"),
+        ({"models": ["vectors"]}, "which was contaminated before"),
+    ],
+)
+def test_it_is_refused_where_there_is_no_training_or_no_target(
+    change: dict[str, Any], words: str, snakemake: Snakemake, tmp_path: Path
+) -> None:
+    make(tmp_path)
+    more = {
+        "grid": {**GRID["grid"], "selectors": ["influence"], **change},
+        "studies": None,
+        "datasets": {
+            "bare": {
+                "kind": "table",
+                "path": "raw/mine.csv",
+                "text": "body",
+                "forget": {"column": "topic", "values": ["snakes"]},
+                "sections": {"contamination": 0, "inference": 0.8, "evaluation": 0.2},
+            }
+        },
+        "models": {"vectors": {"contaminated": True, "embeddings": {"path": "raw/v.parquet"}}},
+    }
+    with pytest.raises(AssertionError, match=words):
+        snakemake.would_run(tmp_path, targets=["all"], change=more)
