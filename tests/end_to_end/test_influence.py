@@ -1,0 +1,67 @@
+"""Rankings of texts and tokens by influence, through all that follows from a ranking."""
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mamushi.io import paths, schemas
+from mamushi.io.files import read_json
+from mamushi.io.tables import read_table
+from tests.support import small_grid
+from tests.support.small_grid import DATASET, MODEL
+from tests.support.workflow import run
+
+pytestmark = pytest.mark.slow
+
+CELL = {"dataset": DATASET, "model": MODEL, "seed": 0, "beta": "0.25"}
+NOT_REFITTED = "it was not refitted, so its toss-ups are not known"
+
+
+def config() -> dict[str, Any]:
+    found = deepcopy(small_grid.CONFIG)
+    found["grid"] |= {"budgets": [0.25], "selectors": ["random", "influence", "token_influence"]}
+    frozen = {"train_input_embedding": False, "train_output_head": False, "steps": "aligned"}
+    found["training"] |= {"epochs": 1, "batch_size": 16, "learning_rate": 3.0e-3, **frozen}
+    found["evidence"] = {"refits": {"whole": 1}}
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("influence")
+    ranking = paths.RANKING.format(**CELL)
+    run("all", ranking, directory=made, config=config())
+    return made
+
+
+def test_both_are_retrained_without_and_measured(folder: Path) -> None:
+    table = read_table(folder / paths.TABLE.format(table="effects"), schemas.EFFECTS).to_pylist()
+    assert {row["selector"] for row in table} == set(config()["grid"]["selectors"])
+    assert all(row["recovered"] is not None for row in table)
+    # Nothing of what saves time or goes on is left.
+    assert not [*(folder / "results/runs").rglob("influence.parquet.*")]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "selector"),
+    [(paths.MANIFEST, "influence"), (paths.SPANS_MANIFEST, "token_influence")],
+)
+def test_the_verdict_says_that_nothing_was_refitted(
+    pattern: str, selector: str, folder: Path
+) -> None:
+    manifest = read_json(folder / pattern.format(**CELL, selector=selector))
+    assert manifest["judgement"]["list"].endswith(NOT_REFITTED)
+    assert manifest["stability"]["toss_up"] is None
+    assert manifest["separation"]["auc"] is not None
+
+
+def test_tokens_of_forget_texts_are_masked(folder: Path) -> None:
+    spans = folder / paths.SPANS.format(**CELL, selector="token_influence")
+    rows = read_table(spans, schemas.SPANS).to_pylist()
+    examples = folder / paths.EXAMPLES.format(**CELL)
+    domains = {
+        row["id"]: row["domain"] for row in read_table(examples, schemas.EXAMPLES).to_pylist()
+    }
+    assert rows and {domains[row["id"]] for row in rows} == {"forget"}
