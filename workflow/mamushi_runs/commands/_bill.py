@@ -39,6 +39,8 @@ SMALL_SECONDS = 0.5
 EPOCHS = 10
 """Of the selectors' networks in each fold, which stop early: measured on synthetic embeddings."""
 TRAINING = ("contaminate", "gold", "beta0", "retrain")
+MEASURED_TRAINING = ("influence",)
+"""Rules that train beta 0 and measure texts along it."""
 UNLEARNING = ("unlearn", "unlearn_whole", "unlearn_list")
 READING = {
     **{"embed": 1.0, "embed_layers": 1.0, "embed_shard": 1.0, "embed_layers_shard": 1.0},
@@ -73,6 +75,25 @@ def training_flop(size: Size, training: Mapping[str, Any], cached: bool = False)
     through = size.multiplied if inputs else blocks + size.embedding
     forward = through if cached else size.multiplied
     return 2.0 * (forward + through + blocks + (size.embedding if head else 0))
+
+
+def influence_flop(
+    size: Size,
+    training: Mapping[str, Any],
+    texts: float,
+    settings: Mapping[str, Any],
+    cached: bool = False,
+) -> float:
+    """Return operations, for each token of a text, of what is measured beside a training: at each
+    point a gradient, of targets of both domains, and two passes over the ``texts``. These are in
+    TF32, at half the speed of bf16, and count twice."""
+    forward = forward_flop(size)
+    frozen = training["method"] == "partial" and not training["train_input_embedding"]
+    if cached and frozen and not (size.tied and training["train_output_head"]):
+        blocks = min(int(training["trained_blocks"]), size.layers)
+        forward = 2.0 * (blocks * size.block + size.embedding)
+    gradients = 2 * settings["targets"] * training_flop(size, training, cached)
+    return float(settings["points"] * (gradients + 4 * texts * forward))
 
 
 def score_seconds(settings: Mapping[str, Any], texts: float, forget: float, width: int) -> float:
@@ -183,7 +204,7 @@ class Bill:
         model, dataset = job.wildcards.get("model"), job.wildcards.get("dataset")
         if model is not None and model not in self.config["models"]:
             return Estimate(None, "another workflow's")
-        works = [*TRAINING, *UNLEARNING, *READING, "base_model"]
+        works = [*TRAINING, *MEASURED_TRAINING, *UNLEARNING, *READING, "base_model"]
         rule = next((rule for rule in works if re.fullmatch(rf"(.*_)?{rule}", job.rule)), None)
         if rule is None or model is None or (dataset is None and rule != "base_model"):
             return Estimate(self._processor_seconds(job, model, dataset), "size, on a CPU core")
@@ -257,6 +278,12 @@ class Bill:
             tokens = read * training["epochs"] * self.tokens(dataset, training["max_length"])
             steps = stepped * training["epochs"] / training["batch_size"]
             return tokens * training_flop(self.size(model), training, cached), steps
+        if rule in MEASURED_TRAINING:
+            flop, steps = self._work("beta0", model, dataset, wildcards)
+            texts, points = self.count(dataset, "inference"), config[rule]["points"]
+            measured = influence_flop(self.size(model), training, texts, config[rule], cached)
+            measured *= self.tokens(dataset, training["max_length"])
+            return flop + measured, steps + points * texts / 32
         if rule in UNLEARNING:
             schedule = config["unlearners"][wildcards["unlearner"]]["training"]
             part = 1.0 if schedule["steps"] == "matched" else float(wildcards.get("beta", 1.0))
