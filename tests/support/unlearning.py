@@ -15,7 +15,8 @@ from mamushi.unlearning.loop import Outcome, unlearn
 from mamushi.unlearning.trunk import Trunk
 from tests.support.models import model, token_set
 
-KINDS = tuple(plugins("unlearner"))
+KINDS = tuple(name for name, kind in plugins("unlearner").items() if kind.trains)
+"""Those that take steps."""
 
 
 BLOCKS = {

@@ -30,7 +30,18 @@ EMPTY = frozenset(
 """Words that say nothing about a value, when a name is made of one of them alone."""
 
 INTERFACES = frozenset(
-    {"arguments", "draw", "load", "loss", "main", "run", "score", "score_tokens", "Settings"}
+    {
+        "arguments",
+        "draw",
+        "edit",
+        "load",
+        "loss",
+        "main",
+        "run",
+        "score",
+        "score_tokens",
+        "Settings",
+    }
     | {"GPU", "VERSION"}
 )
 """Names that plug-ins, commands and stages have by contract."""

@@ -68,6 +68,7 @@ class Plugin:
     knows_truth: bool = False  # has the log-density ratio
 
     # Unlearners.
+    trains: bool = True  # takes steps by its `loss`; otherwise it has `edit`, of the logits
     stops: str | None = None  # the setting with the forget loss at which it stops
     random_labels: bool = False
     saliency: str | None = None  # the setting with the share of weights that stay

@@ -13,14 +13,17 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from mamushi.lm.attention import sharing_rows, supports
 from mamushi.lm.batches import Batch
+from mamushi.lm.head import EditedHead, logits_of, soft_cap
 from mamushi.lm.rotary import by_text
 from mamushi.lm.sharding import call_gathered
 
 ROWS = 2048  # predicted tokens whose logits are held at once
+EDITED_ROWS = 512  # the same of a head with an edit, which holds several copies of them
 ELEMENTS = {"cpu": 2**18, "cuda": 2**26}
 """Logits that are held in fp32 at once: what a processor's cache or what a GPU is best at."""
 
@@ -62,7 +65,21 @@ def batch_nll_and_logits(
 def _batch_nll(model: PreTrainedModel, batch: Batch, uniform: bool) -> Tensor:
     if _plain(model):
         return _plain_nll(_logits(model, batch), batch.targets)
-    return _head_nll(model, _predicting(model, batch), batch.targets, uniform)
+    return _nll_of_states(model, _predicting(model, batch), batch.targets, uniform)
+
+
+def head_inputs(model: PreTrainedModel, batch: Batch) -> Tensor:
+    """Return what enters the model's head (predicted, width) where a token is predicted."""
+    if not _plain(model):
+        return _predicting(model, batch)
+    kept: list[Tensor] = []
+    head = model.get_output_embeddings()
+    handle = head.register_forward_pre_hook(lambda module, args: kept.append(args[0]))
+    try:
+        _run(model, model, batch)
+    finally:
+        handle.remove()
+    return kept[0].flatten(0, 1)[batch.predicting]
 
 
 def _both(
@@ -71,22 +88,16 @@ def _both(
     if _plain(model):
         logits = _logits(model, batch)
         return _plain_nll(logits, batch.targets), logits[chosen][:, columns]
-    states = _predicting(model, batch)
-    nll = _head_nll(model, states, batch.targets, uniform=False)
-    head = model.get_output_embeddings()
-    bias = None if head.bias is None else head.bias[columns]
-    logits = functional.linear(states[chosen], head.weight[columns], bias)
-    cap = _cap(model)
-    return nll, logits if cap is None else cap * torch.tanh(logits / cap)
+    states, head = _predicting(model, batch), model.get_output_embeddings()
+    nll = _nll_of_states(model, states, batch.targets, uniform=False)
+    if isinstance(head, EditedHead):
+        return nll, head(states[chosen], columns)
+    return nll, logits_of(head, soft_cap(model), states[chosen], columns)
 
 
 def _plain(model: PreTrainedModel) -> bool:
-    """Say whether logits may be made of more than a linear head and a soft-cap."""
-    return not supports(model) or type(model.get_output_embeddings()) is not nn.Linear
-
-
-def _cap(model: PreTrainedModel) -> float | None:
-    return getattr(model.config, "final_logit_softcapping", None)
+    """Say whether logits may be made of more than a linear head, a soft-cap and an edit."""
+    return not supports(model) or type(model.get_output_embeddings()) not in (nn.Linear, EditedHead)
 
 
 def _logits(model: PreTrainedModel, batch: Batch) -> Tensor:
@@ -102,14 +113,31 @@ def _predicting(model: PreTrainedModel, batch: Batch) -> Tensor:
     return states
 
 
-def _head_nll(model: PreTrainedModel, predicting: Tensor, targets: Tensor, uniform: bool) -> Tensor:
+def _nll_of_states(
+    model: PreTrainedModel, predicting: Tensor, targets: Tensor, uniform: bool
+) -> Tensor:
     head = model.get_output_embeddings()
+    if isinstance(head, EditedHead):
+        return _edited_nll(head, predicting, targets)
     losses: Tensor = _HeadLoss.apply(
         predicting,
         *(head.weight, head.bias, targets),
-        *(head, _cap(model), uniform, torch.is_grad_enabled()),
+        *(head, soft_cap(model), uniform, torch.is_grad_enabled()),
     )
     return losses
+
+
+def _edited_nll(head: EditedHead, predicting: Tensor, targets: Tensor) -> Tensor:
+    """Return the NLL of ``targets`` (rows,), of whose logits a part is held at a time; for
+    gradients it is computed once more."""
+
+    def nll(hidden: Tensor, target: Tensor) -> Tensor:
+        return functional.cross_entropy(head(hidden), target, reduction="none")
+
+    parts = zip(predicting.split(EDITED_ROWS), targets.split(EDITED_ROWS), strict=True)
+    if not torch.is_grad_enabled():
+        return torch.cat([nll(*part) for part in parts])
+    return torch.cat([checkpoint(nll, *part, use_reentrant=False) for part in parts])
 
 
 def _plain_nll(logits: Tensor, targets: Tensor) -> Tensor:

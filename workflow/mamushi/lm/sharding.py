@@ -71,6 +71,11 @@ def call_gathered(model: PreTrainedModel, function: Callable[..., Any], *args: A
     return function(*args) if root is None else root(partial(function, *args))
 
 
+def is_cut(model: PreTrainedModel) -> bool:
+    """Return whether this model is sharded."""
+    return model in _roots
+
+
 def local(tensor: Tensor) -> Tensor:
     """Return this process's shard of a tensor, which is the tensor itself where it is whole."""
     shard: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor

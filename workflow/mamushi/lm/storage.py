@@ -17,7 +17,7 @@ from mamushi.errors import UserError
 from mamushi.io import seal
 from mamushi.io.files import atomic
 from mamushi.io.tensors import header, trained_metadata
-from mamushi.lm import parameters, sharding
+from mamushi.lm import head, parameters, sharding
 from mamushi.running import launch
 
 # How safetensors, written in Rust, reports a full disk.
@@ -34,6 +34,16 @@ def save_trained(path: str | Path, model: PreTrainedModel, metadata: Mapping[str
             whole = sharding.full_tensor(parameter.detach())
             if not launch.is_secondary():
                 tensors[name] = whole.to("cpu", torch.float32).contiguous()
+    _write(path, tensors, metadata)
+
+
+def save_edit(path: str | Path, edit: head.HeadEdit, metadata: Mapping[str, Any]) -> None:
+    """Store an edit of a model's logits, and nothing of the model, as ``save_trained`` does."""
+    tensors = edit.state_dict(prefix=head.EDIT_PREFIX)
+    _write(path, {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, metadata)
+
+
+def _write(path: str | Path, tensors: dict[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
     if not launch.is_secondary():
         with atomic(path) as part, writing_safetensors():
             save_file(tensors, part, metadata=header(metadata))
@@ -53,11 +63,20 @@ def writing_safetensors() -> Iterator[None]:
 
 
 def load_trained(path: str | Path, model: PreTrainedModel) -> None:
-    """Copy trained tensors into ``model``, each in the dtype and on the device that it has there.
-    Raises ``UserError``, and changes nothing, for a file that is damaged or has other tensors than
-    those that take gradients in ``model``."""
+    """Copy trained tensors into ``model``, each in the dtype and on the device that it has there;
+    an edit of its logits is laid over its head. Raises ``UserError``, and changes nothing, for a
+    file that is damaged or has other tensors than those that take gradients in ``model``."""
     trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
     with _opened(path) as stored:
+        if edit := _edit(stored):
+            if not edit.fits(model.get_output_embeddings().weight.shape):
+                raise UserError(
+                    "is an edit of the logits of a model of another size",
+                    where=path,
+                    do="use the model that it was made with",
+                )
+            head.lay_over(model, edit)
+            return
         names = set(stored.keys())
         if differing := trained.keys() ^ names:
             raise UserError(
@@ -74,8 +93,14 @@ def load_trained(path: str | Path, model: PreTrainedModel) -> None:
 def overlay(path: str | Path, model: PreTrainedModel) -> int:
     """Copy all tensors of a file into ``model``, in fp32, and return how many; adapters stay beside
     the weights until ``parameters.merge_adapters``. Raises ``UserError``, and changes no tensor,
-    when the model has no such tensor, or of another shape."""
+    when the model has no such tensor, or of another shape, and for an edit of its logits."""
     with _opened(path) as stored:
+        if _edit(stored):
+            raise UserError(
+                "is an edit of the logits, for which a model of transformers has no tensor",
+                where=path,
+                do="give the tensors of an unlearner that trains",
+            )
         names = sorted(stored.keys())
         if any(map(parameters.is_adapter, names)):
             settings = trained_metadata(path)["settings"]
@@ -86,6 +111,11 @@ def overlay(path: str | Path, model: PreTrainedModel) -> int:
         for name in names:
             named[name].data = stored.get_tensor(name).float()
     return len(names)
+
+
+def _edit(stored: Any) -> head.HeadEdit | None:
+    names = [name for name in stored.keys() if name.startswith(head.EDIT_PREFIX)]  # noqa: SIM118
+    return head.edit_of({name: stored.get_tensor(name) for name in names})
 
 
 def _check_shapes(path: str | Path, stored: Any, named: Mapping[str, torch.Tensor]) -> None:

@@ -25,7 +25,12 @@ from mamushi.stages._models import (
 )
 
 if TYPE_CHECKING:
+    from accelerate import Accelerator
+    from transformers import PreTrainedModel
+
     from mamushi.lm.tokens import TokenSet
+    from mamushi.unlearning.loop import Outcome
+    from mamushi.unlearning.trunk import Trunk
 
 GPU = ("unlearn",)
 
@@ -92,22 +97,18 @@ def unlearn(
     settings: Unlearn,
     job: Job,
 ) -> None:
-    """Unlearn the texts of a removal list from a trained model; without a list all of them."""
+    """Unlearn the texts of a removal list from a trained model; without a list all of them. An
+    unlearner that trains nothing leaves an edit of its logits."""
     from mamushi.io import schemas
-    from mamushi.io.provenance import fingerprint
     from mamushi.io.tables import FORGET, INFERENCE, RETAIN
-    from mamushi.lm.loading import open_tokenizer
-    from mamushi.lm.parameters import count
-    from mamushi.lm.storage import save_trained
     from mamushi.lm.tokens import read_tokens
-    from mamushi.unlearning.loop import Outcome, steps_of, unlearn
+    from mamushi.unlearning.loop import Outcome
 
     forget, retain = (
         read_tokens(tokens, examples, INFERENCE, settings.max_length, domains=[domain])
         for domain in (FORGET, RETAIN)
     )
     selected = _selected(forget, removal, examples)
-    tokenizer = open_tokenizer(model_card)
     model, accelerator = open_arm(
         model_card, trained, None, settings.start, settings, settings.seed
     )
@@ -116,30 +117,79 @@ def unlearn(
         trunk, tokens, examples, lengths, settings.start, settings, model, accelerator, job
     )
     outcome = Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
+    arguments = (model, selected, retain, settings, job, accelerator, states)
+    if plugin("unlearner", settings.kind).trains:
+        outcome, counts = _trained(*arguments, outcome, len(forget), model_card, tensors, card)
+    else:
+        counts = _edited(*arguments, tensors)
+    if accelerator.is_main_process:
+        before = {"texts": len(forget), "removed": len(selected), "steps": outcome.steps}
+        after = {"stopped_at": outcome.stopped_at, "masked": outcome.masked}
+        counts = {**before, **after, **counts}
+        record_training(log_table, card, schemas.UNLEARN_LOG, outcome.log, counts, job)
+
+
+def _trained(
+    model: PreTrainedModel,
+    selected: TokenSet,
+    retain: TokenSet,
+    settings: Unlearn,
+    job: Job,
+    accelerator: Accelerator,
+    trunk: Trunk | None,
+    outcome: Outcome,
+    forget: int,
+    model_card: Path,
+    tensors: Path,
+    card: Path,
+) -> tuple[Outcome, dict[str, Any]]:
+    """Take the unlearner's steps, unless no text is ``selected``, and store what they trained."""
+    from mamushi.io.provenance import fingerprint
+    from mamushi.lm.loading import open_tokenizer
+    from mamushi.lm.parameters import count
+    from mamushi.lm.storage import save_trained
+    from mamushi.unlearning.loop import steps_of, unlearn
+
+    tokenizer = open_tokenizer(model_card)
     if len(selected):
         outcome = unlearn(
             *(model, selected, retain, asdict(settings), asdict(job.execution)),
-            total=steps_of(len(selected), len(forget), asdict(settings.training)),
+            total=steps_of(len(selected), forget, asdict(settings.training)),
             seed=settings.seed,
             accelerator=accelerator,
             special=frozenset(tokenizer.all_special_ids),
             vocabulary=tokenizer.get_vocab().values(),
-            trunk=states,
+            trunk=trunk,
             state=state_of(card),
             fingerprint=fingerprint(job.origin),
         )
     save_trained(tensors, model, job.origin)
-    if not accelerator.is_main_process:
-        return
-    counts = {
-        "texts": len(forget),
-        "removed": len(selected),
-        "steps": outcome.steps,
-        "stopped_at": outcome.stopped_at,
-        "masked": outcome.masked,
-        "trained_parameters": count(model).trained,
-    }
-    record_training(log_table, card, schemas.UNLEARN_LOG, outcome.log, counts, job)
+    return outcome, {"trained_parameters": count(model).trained}
+
+
+def _edited(
+    model: PreTrainedModel,
+    selected: TokenSet,
+    retain: TokenSet,
+    settings: Unlearn,
+    job: Job,
+    accelerator: Accelerator,
+    trunk: Trunk | None,
+    tensors: Path,
+) -> dict[str, Any]:
+    """Store the edit of the logits by which an unlearner that trains nothing unlearns."""
+    from mamushi.lm.storage import save_edit
+    from mamushi.unlearning.editing import edit_logits
+
+    edited = edit_logits(
+        *(model, selected, retain, asdict(settings)),
+        seed=settings.seed,
+        accelerator=accelerator,
+        batch_tokens=job.execution.batch_tokens,
+        trunk=trunk,
+    )
+    save_edit(tensors, edited.edit, job.origin)
+    return {"trained_parameters": 0, **edited.counts}
 
 
 def _selected(forget: TokenSet, removal: Path | None, examples: Path) -> TokenSet:

@@ -26,7 +26,14 @@ from mamushi.lm.sharding import all_gather, local
 from mamushi.lm.tokens import TokenSet
 from mamushi.lm.training import Descent, Objective, Step, micro_batches, train
 from mamushi.registry import load
-from mamushi.unlearning.objective import Nll, States, TextLoss, TextStates, random_labels
+from mamushi.unlearning.objective import (
+    Nll,
+    States,
+    TextLoss,
+    TextStates,
+    random_labels,
+    require_predicted,
+)
 from mamushi.unlearning.saliency import gradients, largest
 from mamushi.unlearning.trunk import Trunk, starting_from
 
@@ -142,12 +149,7 @@ class _Run:
     vocabulary: Collection[int] | None
 
     def __post_init__(self) -> None:
-        for texts, domain in ((self.forget, "forget"), (self.retain, "retain")):
-            if not (texts.lengths > 1).any():
-                raise UserError(
-                    f"unlearning: no {domain} text with a token to predict",
-                    do="check the removal list and the data card",
-                )
+        require_predicted(self.forget, self.retain)
         self.name = str(self.unlearner.get("unlearner", self.unlearner["kind"]))
         self.method = load("unlearner", self.unlearner["kind"])
         self.settings, self.training = self.unlearner["settings"], self.unlearner["training"]

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from torch import nn
 from transformers import PreTrainedModel
 
+from mamushi.errors import UserError
 from mamushi.lm.batches import Batch
 from mamushi.lm.loss import batch_nll, run
 from mamushi.lm.parameters import body, decoder_blocks
+from mamushi.lm.tokens import TokenSet
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,16 @@ class TextStates(TextLoss):
     def _flat(self, batch: Batch, kept: list[torch.Tensor]) -> torch.Tensor:
         exact = torch.promote_types(kept[0].dtype, torch.float32)
         return batch.flat(kept[0]).to(exact)
+
+
+def require_predicted(forget: TokenSet, retain: TokenSet) -> None:
+    """Raise ``UserError`` unless there is a token to predict in texts of both domains."""
+    for texts, domain in ((forget, "forget"), (retain, "retain")):
+        if not (texts.lengths > 1).any():
+            raise UserError(
+                f"unlearning: no {domain} text with a token to predict",
+                do="check the removal list and the data card",
+            )
 
 
 def random_labels(

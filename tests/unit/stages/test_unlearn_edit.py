@@ -1,0 +1,141 @@
+"""The stage `unlearn` with what trains nothing: an arm as any other, of which an edit is stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file
+
+from mamushi.cli import main
+from mamushi.io import schemas
+from mamushi.io.files import read_json
+from mamushi.io.tables import read_table
+from mamushi.registry import plugin, plugins
+from tests.support.models import PARTS, SIZES
+from tests.support.stage_files import (
+    FORGET,
+    command,
+    listed,
+    measure,
+    refusal,
+    texts_of,
+    unlearn_words,
+    unlearning,
+    write_start,
+)
+
+KINDS = [name for name, kind in plugins("unlearner").items() if not kind.trains]
+TRAINS = {"trained_blocks": 2}
+START = {"training": PARTS, "precision": "fp32"}
+TENSORS = {"logit_bias": {"bias"}, "tilt": {"A", "B", "c"}}
+SET = {"logit_bias": {"strength": 0.7}, "tilt": {"strength": 0.7, "temperature": 1.05}}
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("edit")
+    write_start(root)
+    return root
+
+
+def settings_of(kind: str, **changes: Any) -> dict[str, Any]:
+    return unlearning(kind) | {"settings": plugin("unlearner", kind).defaults | changes}
+
+
+def edit(base: Path, out: Path, kind: str, **options: Any) -> Path:
+    settings = options.pop("settings", settings_of(kind, **SET[kind]))
+    assert main(unlearn_words(base, out, settings, **options)) == 0
+    return out / "trained.safetensors"
+
+
+def opened(base: Path, unlearned: Path) -> dict[str, Path]:
+    return {"trained": base / "start.safetensors", "unlearned": unlearned}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_stores_the_edit_alone_and_a_log_without_steps(
+    kind: str, base: Path, tmp_path: Path
+) -> None:
+    removal = listed(tmp_path / "removals.parquet", base, ["if3", "if0", "if7", "if5"])
+    stored = edit(base, tmp_path / "out", kind, removal=removal)
+    tensors = load_file(stored)
+    names = {f"edit.{name}" for name in TENSORS[kind] | {"strength", "temperature"}}
+    assert tensors.keys() == names
+    rows = SIZES["vocabulary_size"]
+    assert all(len(tensors[f"edit.{name}"]) == rows for name in TENSORS[kind] - {"A"})
+    card = read_json(tmp_path / "out/card.json")
+    counts = {"texts": FORGET, "removed": 4, "steps": 0, "stopped_at": None, "masked": None}
+    assert card.items() >= {**counts, "trained_parameters": 0, "strength": 0.7}.items()
+    assert card["temperature"] == SET[kind].get("temperature", 1.0)
+    assert np.isfinite(card["harm"])
+    assert len(read_table(tmp_path / "out/log.parquet", schemas.UNLEARN_LOG)) == 0
+    assert not (tmp_path / "out/card.json.state").exists()
+    again = edit(base, tmp_path / "again", kind, removal=removal)
+    assert load_file(again).keys() == names
+    for name, tensor in load_file(again).items():
+        assert tensor.tolist() == tensors[name].tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_question_to_an_arm_reads_the_edit_with_and_without_a_trunk(
+    kind: str, base: Path, tmp_path: Path
+) -> None:
+    trunk = {"trunk": tmp_path / "trunk"}
+    files = opened(base, edit(base, tmp_path / "out", kind, **trunk))
+    plain = opened(base, edit(base, tmp_path / "plain", kind))
+    how = {**START, "unlearned": TRAINS}
+    start = measure(base, tmp_path, START, trained=base / "start.safetensors")
+    measured = measure(base, tmp_path, how, **files)
+    assert measured != start
+    np.testing.assert_allclose(measure(base, tmp_path, how, **plain), measured, rtol=1e-4)
+    cached = {**how, "evaluation": {"max_length": 16}, "ranked_length": 12}
+    written = {"out": tmp_path / "p.parquet", "nll": tmp_path / "nll.parquet"}
+    assert main(command("evaluate", cached, **texts_of(base), **files, **trunk, **written)) == 0
+    perplexities = read_table(written["out"], schemas.PERPLEXITY)["perplexity"].to_pylist()
+    np.testing.assert_allclose(perplexities, measured, rtol=1e-5)
+    relearning = {"examples": 3, "steps": [1, 4], "batch_size": 2, "learning_rate": 1e-3}
+    asked = {"seed": 0, "trains": TRAINS, "max_length": 12, "evaluation": {"max_length": 16}}
+    asked |= {"relearning": relearning}
+    curve = tmp_path / "curve.parquet"
+    assert main(command("relearn", {**how, **asked}, **texts_of(base), **files, out=curve)) == 0
+    table = read_table(curve, schemas.RELEARNING_CURVE).to_pydict()
+    first = [table[f"ppl_{domain}"][0] for domain in ("forget", "retain")]
+    np.testing.assert_allclose(first, measured, rtol=1e-5)
+    assert table["ppl_forget"][-1] < table["ppl_forget"][0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_an_empty_list_leaves_the_start_as_it_is(
+    kind: str, precision: str, base: Path, tmp_path: Path
+) -> None:
+    start = {"training": PARTS, "precision": precision}
+    removal = listed(tmp_path / "removals.parquet", base, [])
+    settings = settings_of(kind, **SET[kind]) | {"start": start}
+    stored = edit(base, tmp_path / "out", kind, removal=removal, settings=settings)
+    card = read_json(tmp_path / "out/card.json")
+    assert (card["removed"], card["strength"], card["harm"]) == (0, 0.0, 0.0)
+    zero = measure(base, tmp_path, {**start, "unlearned": TRAINS}, **opened(base, stored))
+    assert zero == measure(base, tmp_path, start, trained=base / "start.safetensors")
+
+
+def test_a_model_that_is_cut_over_gpus_is_refused_in_one_line(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mamushi.lm.sharding.is_cut", lambda model: True)
+    said = refusal(unlearn_words(base, tmp_path / "out", settings_of("logit_bias")), capsys)
+    assert "its output head is in parts, and an edit of the logits needs it whole" in said
+    assert "execution.gpus_per_job" in said
+
+
+def test_an_edit_is_not_exported(
+    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = edit(base, tmp_path / "out", "logit_bias")
+    words = ["export", "--model-card", str(base / "card.json"), "--out", str(tmp_path / "model")]
+    said = refusal([*words, "--trained", str(base / "start.safetensors"), str(stored)], capsys)
+    assert "an edit of the logits, for which a model of transformers has no tensor" in said
+    assert not (tmp_path / "model").exists()

@@ -1,0 +1,366 @@
+"""Unlearners without training: edits of the logits, by hand and in worlds whose truth is known."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from transformers import PreTrainedModel
+
+from mamushi.errors import UserError
+from mamushi.lm import device, sharding
+from mamushi.lm.batches import collate
+from mamushi.lm.head import EditedHead, HeadEdit, lay_over
+from mamushi.lm.loss import batch_nll, batch_nll_and_logits
+from mamushi.lm.perplexity import text_nll
+from mamushi.lm.raking import Raking, plan_raking
+from mamushi.lm.storage import load_trained, overlay, save_edit
+from mamushi.lm.tokens import TokenSet, joined, subset
+from mamushi.lm.training import finetune
+from mamushi.registry import plugin
+from mamushi.unlearning.editing import (
+    CHOOSING,
+    FOLDS,
+    Edited,
+    chosen_pair,
+    edit_logits,
+    folds_of,
+    read_places,
+)
+from mamushi.unlearning.trunk import Trunk, write_trunk
+from tests.support.chains import chain, token_set, world
+from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model
+from tests.support.unlearning import start, texts_of
+
+CPU = device.accelerator("fp32")
+FORGET, RETAIN = texts_of("forget", 11, 1), texts_of("retain", 17, 2)
+EDITS = ("bias", "tilt")
+
+
+def edited_by(
+    kind: str,
+    language_model: PreTrainedModel,
+    forget: TokenSet = FORGET,
+    retain: TokenSet = RETAIN,
+    *,
+    seed: int = 3,
+    batch_tokens: int = 64,
+    trunk: Trunk | None = None,
+    **changes: Any,
+) -> Edited:
+    """What an unlearner with its defaults, but for ``changes``, does to the logits."""
+    unlearner = {"kind": kind, "settings": plugin("unlearner", kind).defaults | changes}
+    options = {"seed": seed, "accelerator": CPU, "batch_tokens": batch_tokens, "trunk": trunk}
+    return edit_logits(language_model, forget, retain, unlearner, **options)
+
+
+# --- an edit and what it does to a model ---------------------------------------------------------
+
+
+def drawn(kind: str, rows: int = VOCABULARY, width: int = 16) -> dict[str, torch.Tensor]:
+    random = torch.Generator().manual_seed(5)
+    shapes = (
+        {"bias": (rows,)} if kind == "bias" else {"A": (4, width), "B": (rows, 4), "c": (rows,)}
+    )
+    return {name: torch.randn(shape, generator=random) for name, shape in shapes.items()}
+
+
+@torch.no_grad()
+def logits_by_hand(
+    plain: PreTrainedModel,
+    ids: torch.Tensor,
+    tensors: Mapping[str, torch.Tensor],
+    strength: float,
+    temperature: float,
+) -> torch.Tensor:
+    """transformers' own logits (length, V), and the formula on top."""
+    output = plain(ids[None], output_hidden_states=True)
+    logits, hidden = output.logits[0].double(), output.hidden_states[-1][0].double()
+    term = tensors.get("bias", torch.zeros(())).double()
+    if "A" in tensors:
+        odds = torch.zeros_like(logits)
+        for place, state in enumerate(hidden):
+            inner = tensors["A"].double() @ state
+            for token in range(logits.shape[1]):
+                odds[place, token] = tensors["B"][token].double() @ inner + tensors["c"][token]
+        term = -torch.log1p(torch.exp(-odds))
+    return logits / temperature + strength * term
+
+
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_losses_and_texts_are_those_of_the_models_own_logits_and_the_edit(
+    family: str, edit: str
+) -> None:
+    plain, laid_over, tensors = model(family), model(family), drawn(edit)
+    lay_over(laid_over, HeadEdit(tensors, 0.6, 1.3))
+    assert isinstance(laid_over.get_output_embeddings(), EditedHead)
+    ids = [torch.from_numpy(RETAIN[row].astype(np.int64)) for row in range(len(RETAIN))]
+    by_hand = [logits_by_hand(plain, text, tensors, 0.6, 1.3) for text in ids]
+    torch.testing.assert_close(
+        laid_over(ids[1][None]).logits[0].double(), by_hand[1], rtol=1e-5, atol=1e-5
+    )
+    expected = [
+        float(-z[:-1].log_softmax(1).gather(1, text[1:, None]).sum())
+        for z, text in zip(by_hand, ids, strict=True)
+    ]
+    read = text_nll(laid_over, RETAIN, 64, CPU)
+    np.testing.assert_allclose(read.nll, expected, rtol=1e-5, atol=1e-5)
+    before = text_nll(plain, RETAIN, 64, CPU)
+    assert np.abs(read.nll - before.nll).max() > 1
+    batch = collate([RETAIN[row] for row in range(3)], CPU.device, shared=True)
+    columns, chosen = torch.tensor([3, 7, 40]), torch.tensor([0, 4])
+    nll, table = batch_nll_and_logits(laid_over, batch, chosen, columns)
+    torch.testing.assert_close(nll, batch_nll(laid_over, batch))
+    every = torch.cat([z[:-1] for z in by_hand[:3]])
+    torch.testing.assert_close(table.double(), every[chosen][:, columns], rtol=1e-5, atol=1e-5)
+    said = ids[1][:4]
+    for _ in range(6):
+        following = logits_by_hand(plain, said, tensors, 0.6, 1.3)[-1].argmax()
+        said = torch.cat([said, following[None]])
+    options: dict[str, Any] = {"do_sample": False, "max_new_tokens": 6, "eos_token_id": None}
+    assert laid_over.generate(ids[1][None, :4], **options)[0].tolist() == said.tolist()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_gradients_go_through_an_edit(family: str) -> None:
+    """By which an edited model relearns."""
+    language_model = start(family)
+    lay_over(language_model, HeadEdit(drawn("tilt"), 0.6, 1.3))
+    batch = collate([RETAIN[row] for row in range(6)], CPU.device, shared=True)
+    trained = [p for p in language_model.parameters() if p.requires_grad]
+    found = torch.autograd.grad(batch_nll(language_model, batch, uniform=True).sum(), trained)
+    total = torch.zeros(())
+    for row in range(6):
+        text = torch.from_numpy(RETAIN[row].astype(np.int64))
+        logits = language_model(text[None]).logits[0, :-1]
+        total = total - logits.log_softmax(1).gather(1, text[1:, None]).sum()
+    for one, other in zip(found, torch.autograd.grad(total, trained), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_stored_edit_is_read_back_and_belongs_to_its_model(edit: str, tmp_path: Path) -> None:
+    path, stored = tmp_path / "trained.safetensors", HeadEdit(drawn(edit), 0.6, 1.3)
+    save_edit(path, stored, {"made": "here"})
+    one, other = model("gemma2"), model("gemma2")
+    lay_over(one, stored)
+    load_trained(path, other)
+    ids = torch.arange(8)[None]
+    assert torch.equal(one(ids).logits, other(ids).logits)
+    smaller = model("llama")
+    smaller.set_output_embeddings(torch.nn.Linear(8, VOCABULARY - 1, bias=False))
+    with pytest.raises(UserError, match="an edit of the logits of a model of another size"):
+        load_trained(path, smaller)
+    with pytest.raises(UserError, match="an edit of the logits, for which a model"):
+        overlay(path, model("gemma2"))
+
+
+def test_a_model_that_makes_more_of_its_logits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    scaled = model("llama")
+    scaled.register_forward_hook(lambda m, args, output: type(output)(logits=3 * output.logits))
+    with pytest.raises(UserError, match="of more than a linear head and a soft-cap"):
+        edited_by("logit_bias", scaled)
+    monkeypatch.setattr(sharding, "is_cut", lambda language_model: True)
+    with pytest.raises(UserError, match="its output head is in parts"):
+        edited_by("logit_bias", model("llama"))
+
+
+# --- which edit, and how strong ------------------------------------------------------------------
+
+
+def shares(texts: list[NDArray[np.int32]]) -> NDArray[np.float64]:
+    counts = Counter(int(token) for text in texts for token in text[1:])
+    raised = np.array([counts[token] + 0.2 for token in range(VOCABULARY)])
+    return raised / raised.sum()
+
+
+def ratio_by_hand(lost: list[int], kept: list[int]) -> NDArray[np.float64]:
+    forget, retain = [FORGET[row] for row in lost], [RETAIN[row] for row in kept]
+    return np.log(shares(retain) / shares(forget + retain))
+
+
+def test_the_bias_is_the_log_ratio_of_word_counts() -> None:
+    edited = edited_by("logit_bias", model("llama"), strength=0.3)
+    assert edited.edit.bias is not None
+    expected = ratio_by_hand([*range(len(FORGET))], [*range(len(RETAIN))])
+    np.testing.assert_allclose(edited.edit.bias.numpy(), expected, rtol=1e-5, atol=1e-6)
+    assert (edited.counts["strength"], edited.counts["temperature"]) == (0.3, 1.0)
+
+
+@torch.no_grad()
+def harm_by_hand(language_model: PreTrainedModel, strength: float) -> float:
+    """Each retain text with the counts of the texts of other folds."""
+    rise, tokens = 0.0, 0
+    folds = [folds_of(texts, 3) for texts in (FORGET, RETAIN)]
+    for row in range(len(RETAIN)):
+        others = [np.flatnonzero(of != folds[1][row]).tolist() for of in folds]
+        text = torch.from_numpy(RETAIN[row].astype(np.int64))
+        start_logits = language_model(text[None]).logits[0, :-1].double()
+        raised = start_logits + strength * torch.from_numpy(ratio_by_hand(*others))
+        for logits, sign in ((raised, -1), (start_logits, 1)):
+            rise += sign * float(logits.log_softmax(1).gather(1, text[1:, None]).sum())
+        tokens += len(text) - 1
+    return rise / tokens
+
+
+def test_the_strength_is_the_largest_that_harms_retain_texts_by_so_little() -> None:
+    language_model = model("gemma2")
+    by_hand = {step: harm_by_hand(language_model, step / 20) for step in range(1, 21)}
+    assert by_hand[20] > max(0.0, by_hand[3])
+    for most in (by_hand[9] * 1.001, by_hand[15] * 1.001):
+        edited = edited_by("logit_bias", language_model, harm=most)
+        step = max(step for step, harm in by_hand.items() if harm <= most)
+        assert edited.counts["strength"] == pytest.approx(step / 20)
+        assert edited.harm == pytest.approx(by_hand[step], rel=1e-4)
+    # With no strength that is harmless enough it leaves the model as it is.
+    edited = edited_by("logit_bias", language_model, harm=0.0)
+    expected = [step for step, harm in by_hand.items() if harm <= 0]
+    assert edited.counts["strength"] == max(expected, default=0) / 20
+
+
+def test_of_equal_strengths_the_least_harmful_temperature_is_chosen() -> None:
+    grid, rises = [(0.5, 1.0), (0.5, 1.1), (1.0, 1.0), (0.25, 1.0)], np.array([3.0, 2.0, 9.0, -1.0])
+    for most, expected in ((4, (0.5, 1.1, 2.0)), (10, (1.0, 1.0, 9.0)), (0, (0.25, 1.0, -1.0))):
+        assert chosen_pair(grid, rises, {"strength": None, "harm": most}) == expected
+    assert chosen_pair(grid, rises, {"strength": None, "harm": -2}) == (0.0, 1.0, 0.0)
+    assert chosen_pair(grid[:2], rises[:2], {"strength": 0.5, "harm": 0}) == (0.5, 1.1, 2.0)
+
+
+@pytest.mark.parametrize("kind", ["logit_bias", "tilt"])
+def test_the_same_bits_again_and_the_same_choice_by_other_batches_and_a_trunk(
+    kind: str, tmp_path: Path
+) -> None:
+    language_model = start("gemma2")
+    options: dict[str, Any] = {"harm": 10.0, "strength": None}
+    one, two = (edited_by(kind, language_model, **options) for _ in range(2))
+    tensors = one.edit.state_dict()
+    assert tensors.keys() >= {"strength", "temperature"}
+    assert all(torch.equal(value, two.edit.state_dict()[name]) for name, value in tensors.items())
+    assert one.harm == two.harm
+    write_trunk(tmp_path / "t", language_model, [FORGET, RETAIN], 2, 64, CPU, {})
+    for other in (
+        edited_by(kind, language_model, batch_tokens=20, **options),
+        edited_by(kind, language_model, trunk=Trunk(tmp_path / "t"), **options),
+    ):
+        assert other.counts["strength"] == one.counts["strength"]
+        for name, value in other.edit.state_dict().items():
+            torch.testing.assert_close(value, tensors[name], rtol=1e-3, atol=1e-3)
+
+
+def test_at_most_so_many_tokens_are_read_and_their_share_is_kept() -> None:
+    options: dict[str, Any] = {"seed": 1, "accelerator": CPU, "batch_tokens": 32}
+    whole, part = (read_places(model("llama"), RETAIN, most, **options) for most in (10**6, 60))
+    assert len(whole.tokens) == (RETAIN.lengths - 1).sum() and whole.share == 1
+    assert 30 < len(part.tokens) <= 60
+    assert part.share == len(part.tokens) / len(whole.tokens)
+    assert len(part.sampled(20, 0).tokens) == 20
+    assert set(part.folds.tolist()) <= set(range(FOLDS))
+    assert CHOOSING > 1000
+
+
+# --- worlds of known truth -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class World:
+    """Trained models of a world and its texts."""
+
+    beta0: PreTrainedModel
+    gold: PreTrainedModel
+    forget: TokenSet
+    retain: TokenSet
+    held_out: TokenSet
+    raking: Raking
+
+    def gaps(self, other: PreTrainedModel) -> tuple[float, float]:
+        """How far NLL and deep NLL of the held-out forget texts are above beta 0's, per token."""
+        nll = [text_nll(m, self.held_out, 2000, CPU, self.raking) for m in (other, self.beta0)]
+        forget = self.held_out.domains == "forget"
+        tokens = nll[0].tokens[forget].sum()
+        whole, deep = (
+            [getattr(of_model, name)[forget].sum() / tokens for of_model in nll]
+            for name in ("nll", "deep")
+        )
+        return whole[0] - whole[1], deep[0] - deep[1]
+
+
+def trained_world(kind: str, length: int) -> World:
+    """Beta 0 has learned a world's mixture of domains, gold its retain texts alone."""
+    forget, retain, _ = world(kind, 0)
+    random = np.random.default_rng(0)
+
+    def texts(count: int) -> list[TokenSet]:
+        return [
+            token_set([chain(transitions, length, random) for _ in range(count)], domain)
+            for transitions, domain in ((forget, "forget"), (retain, "retain"))
+        ]
+
+    (lost, kept), held_out = texts(120), joined(texts(60))
+    settings = TRAINING | {"batch_size": 20, "micro_batch_size": 20, "learning_rate": 1e-2}
+    models = []
+    for seen in ([lost, kept], [kept]):
+        trained = model("qwen2", layers=2).requires_grad_(True)
+        finetune(trained, joined(seen), settings, total=150, seed=0, accelerator=CPU)
+        models.append(trained.eval().requires_grad_(False))
+    raking = plan_raking(held_out, lost, 10**6)
+    assert raking is not None
+    return World(models[0], models[1], lost, kept, held_out, raking)
+
+
+@pytest.fixture(scope="module")
+def lexical() -> World:
+    return trained_world("lexical", 8)
+
+
+@pytest.fixture(scope="module")
+def transition() -> World:
+    return trained_world("transition", 24)
+
+
+def laid_over(found: World, edited: Edited) -> PreTrainedModel:
+    language_model = copy.deepcopy(found.beta0)
+    lay_over(language_model, edited.edit)
+    return language_model
+
+
+def edited_in(found: World, kind: str, **changes: Any) -> Edited:
+    texts = found.forget, found.retain
+    return edited_by(kind, found.beta0, *texts, batch_tokens=4000, **changes)
+
+
+def test_a_bias_recovers_much_and_nothing_deep(lexical: World) -> None:
+    gap, deep_gap = lexical.gaps(lexical.gold)
+    assert deep_gap > 0.2
+    recovered, deep = lexical.gaps(laid_over(lexical, edited_in(lexical, "logit_bias")))
+    assert recovered > 0.4 * gap
+    assert abs(deep) < 1e-4 * deep_gap
+
+
+def test_where_context_alone_tells_domains_apart_a_tilt_does_and_a_bias_does_not(
+    transition: World,
+) -> None:
+    gap, deep_gap = transition.gaps(transition.gold)
+    bias, tilt = (edited_in(transition, kind) for kind in ("logit_bias", "tilt"))
+    assert abs(transition.gaps(laid_over(transition, bias))[0]) < 0.02 * gap
+    recovered, deep = transition.gaps(laid_over(transition, tilt))
+    assert recovered > 0.2 * gap and deep > 0.2 * deep_gap
+    assert tilt.counts["strength"] > 0 and tilt.harm <= 0.005
+    # The classifier on texts that it has not seen: of a retain token it says so, of others less.
+    options: dict[str, Any] = {"seed": 0, "accelerator": CPU, "batch_tokens": 4000}
+    odds = {}
+    for domain in ("forget", "retain"):
+        rows = np.flatnonzero(transition.held_out.domains == domain)
+        places = read_places(transition.beta0, subset(transition.held_out, rows), 9999, **options)
+        terms = tilt.edit.term(places.hidden, slice(None))
+        odds[domain] = terms.gather(1, places.tokens[:, None])[:, 0].numpy()
+    auc = (odds["retain"][:, None] > odds["forget"][None]).mean()
+    assert auc > 0.7

@@ -1,0 +1,168 @@
+"""An edit of a model's logits, as a module around its output head: what needs no gradient of it.
+
+Logits z of a hidden state h become  z / T + strength * e(h), with e a constant for each token, or
+the log-probability that a classifier gives to *retain* for each token that could come next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+from mamushi.errors import UserError
+from mamushi.lm import sharding
+
+EDIT_PREFIX = "edit."
+"""How the names of an edit's tensors begin in a file of their own."""
+
+
+class HeadEdit(nn.Module):
+    """What is done to logits: divided by ``temperature``, then ``strength`` times the ``term``
+    added. Its tensors are fp32: ``bias`` (V,), or ``A`` (rank, width), ``B`` (V, rank) and ``c``
+    (V,), or none for a model that stays as it is."""
+
+    strength: Tensor
+    temperature: Tensor
+    bias: Tensor | None
+    A: Tensor | None
+    B: Tensor | None
+    c: Tensor | None
+
+    def __init__(
+        self, tensors: Mapping[str, Tensor], strength: float = 0.0, temperature: float = 1.0
+    ) -> None:
+        super().__init__()
+        self.register_buffer("strength", torch.tensor(strength))
+        self.register_buffer("temperature", torch.tensor(temperature))
+        for name in ("bias", "A", "B", "c"):
+            self.register_buffer(name, tensors.get(name))
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Return whether the edit is that of a model as it is."""
+        return float(self.strength) == 0 and float(self.temperature) == 1
+
+    def fits(self, weight: Sequence[int]) -> bool:
+        """Return whether the edit is one of a head of this shape (V, width)."""
+        ends = {"bias": weight[0], "c": weight[0], "A": weight[1]}
+        return all(
+            getattr(self, name) is None or getattr(self, name).shape[-1] == size
+            for name, size in ends.items()
+        )
+
+    def term(self, hidden: Tensor, columns: Tensor | slice) -> Tensor:
+        """Return e(h) of the tokens ``columns`` (T,): (T,), the same for all states, or for each of
+        ``hidden`` (rows, width) log sigmoid((A h) . B_v + c_v), (rows, T)."""
+        if self.bias is not None:
+            return self.bias[columns]
+        if self.A is None or self.B is None or self.c is None:
+            return torch.zeros((), device=hidden.device)
+        # Of a reduced precision little would be left: most of the terms are near 0.
+        with torch.autocast(hidden.device.type, enabled=False):
+            inner = hidden.to(self.A.dtype) @ self.A.t()
+            return functional.logsigmoid(inner @ self.B[columns].t() + self.c[columns])
+
+    def forward(
+        self, logits: Tensor, hidden: Tensor, columns: Tensor | slice = slice(None)
+    ) -> Tensor:
+        """Return the edited logits, at least in fp32, of the tokens ``columns`` (..., T)."""
+        exact = torch.promote_types(logits.dtype, torch.float32)
+        return logits.to(exact) / self.temperature + self.strength * self.term(hidden, columns)
+
+
+class EditedHead(nn.Module):
+    """Stands where a model had its head, and gives the logits that were edited: after the soft-cap
+    ``cap``, which the model itself applies no longer."""
+
+    def __init__(self, head: nn.Linear, cap: float | None, edit: HeadEdit) -> None:
+        super().__init__()
+        self.head, self.cap, self.edit = head, cap, edit
+
+    @property
+    def weight(self) -> Tensor:
+        """Return the weight (V, width) of the model's head."""
+        return self.head.weight
+
+    def forward(self, hidden: Tensor, columns: Tensor | None = None) -> Tensor:
+        """Return the edited logits (..., V) of hidden states (..., width), or those of the tokens
+        ``columns`` (T,)."""
+        logits = logits_of(self.head, self.cap, hidden, columns)
+        edited: Tensor = self.edit(logits, hidden, slice(None) if columns is None else columns)
+        return edited
+
+
+def logits_of(
+    head: nn.Linear, cap: float | None, hidden: Tensor, columns: Tensor | None = None
+) -> Tensor:
+    """Return the logits (..., V) of hidden states (..., width), or those of the tokens ``columns``
+    (T,), by the model's own head and soft-cap."""
+    if columns is None:
+        logits: Tensor = head(hidden)
+    else:
+        bias = None if head.bias is None else head.bias[columns]
+        logits = functional.linear(hidden, head.weight[columns], bias)
+    return logits if cap is None else cap * torch.tanh(logits / cap)
+
+
+def soft_cap(model: PreTrainedModel) -> float | None:
+    """Return the c of the logits c tanh(z / c) that a model makes of those of its head, if any."""
+    return getattr(model.config, "final_logit_softcapping", None)
+
+
+def edit_of(tensors: Mapping[str, Tensor]) -> HeadEdit | None:
+    """Return the edit that was stored as these tensors, None for those that were trained."""
+    if f"{EDIT_PREFIX}strength" not in tensors:
+        return None
+    named = {name.removeprefix(EDIT_PREFIX): tensor for name, tensor in tensors.items()}
+    return HeadEdit(named, float(named["strength"]), float(named["temperature"]))
+
+
+def lay_over(model: PreTrainedModel, edit: HeadEdit) -> None:
+    """Put an edit around the head of ``model``, in place, unless it changes nothing. Raises
+    ``UserError`` for a model that is cut over GPUs, and for a head that is not linear."""
+    if edit.changes_nothing:
+        return
+    head = _linear_head(model)
+    name = next(name for name, module in model.named_modules() if module is head)
+    edited = EditedHead(head, soft_cap(model), edit.to(head.weight.device))
+    model.set_submodule(name, edited.eval())
+    if edited.cap is not None:
+        model.config.final_logit_softcapping = None
+
+
+@torch.no_grad()
+def require_editable(model: PreTrainedModel) -> None:
+    """Raise ``UserError`` as ``lay_over`` does, and for a model whose logits are not those of its
+    head and of a soft-cap alone."""
+    head, of_head = _linear_head(model), list[Tensor]()
+    handle = head.register_forward_hook(lambda module, args, output: of_head.append(output))
+    try:
+        logits = model(torch.zeros(1, 2, dtype=torch.int64, device=head.weight.device)).logits
+    finally:
+        handle.remove()
+    cap = soft_cap(model)
+    capped = of_head[0] if cap is None else cap * torch.tanh(of_head[0] / cap)
+    if not torch.allclose(logits.float(), capped.float(), rtol=1e-2, atol=1e-2):
+        raise _too_much(model)
+
+
+def _linear_head(model: PreTrainedModel) -> nn.Linear:
+    if sharding.is_cut(model):
+        raise UserError(
+            "its output head is in parts, and an edit of the logits needs it whole",
+            where="execution.gpus_per_job",
+            do="set it to 1, or unlearn by training",
+        )
+    head = model.get_output_embeddings()
+    if type(head) is not nn.Linear:
+        raise _too_much(model)
+    return head
+
+
+def _too_much(model: PreTrainedModel) -> UserError:
+    problem = "makes its logits of more than a linear head and a soft-cap"
+    return UserError(problem, where=type(model).__name__, do="unlearn by training")

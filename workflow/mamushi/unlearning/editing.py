@@ -1,0 +1,218 @@
+"""What unlearners without training have in common: the start's states, and how strong an edit is.
+
+An edit of the logits (see ``lm/head.py``) is fitted to counts or states of the start model, and its
+strength and temperature are chosen on *training* texts: the mean NLL of retain texts may rise by so
+much and no more. It is cross-fitted: each text is read with the edit that was fitted without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+from mamushi.lm.batches import model_batches
+from mamushi.lm.head import HeadEdit, logits_of, require_editable, soft_cap
+from mamushi.lm.loss import EDITED_ROWS, head_inputs
+from mamushi.lm.tokens import TokenSet, subset
+from mamushi.registry import load
+from mamushi.unlearning.objective import require_predicted
+from mamushi.unlearning.trunk import Trunk, starting_from
+
+FOLDS = 4
+CHOOSING = 2**15
+"""Most predicted tokens of retain texts on which strength and temperature are chosen."""
+
+
+@dataclass(frozen=True)
+class Edited:
+    """An edit, and what it costs."""
+
+    edit: HeadEdit
+    harm: float
+    """Rise of the mean NLL of retain training texts above the start's, in nats, cross-fitted."""
+
+    @property
+    def counts(self) -> dict[str, float]:
+        """Return what the model's card says of it."""
+        edit = self.edit
+        strength, temperature = (round(float(x), 6) for x in (edit.strength, edit.temperature))
+        return {"strength": strength, "temperature": temperature, "harm": self.harm}
+
+
+@dataclass(frozen=True)
+class Places:
+    """Places of one domain's texts from which a token is predicted."""
+
+    hidden: Tensor
+    """What enters the start model's head there (n, width), on its device."""
+    tokens: Tensor
+    """The tokens that follow, int64 (n,)."""
+    folds: Tensor
+    """The fold that each one's text is in, int64 (n,)."""
+    share: float
+    """Which part of the domain's places these are."""
+
+    def without(self, fold: int | None) -> Places:
+        """Return the places that are not in a fold; all for None."""
+        return self if fold is None else self._at((self.folds != fold).nonzero()[:, 0])
+
+    def sampled(self, most: int, seed: int) -> Places:
+        """Return ``most`` of the places, drawn by the seed, or all where there are fewer."""
+        drawn = torch.randperm(len(self.tokens), generator=torch.Generator().manual_seed(seed))
+        return self._at(drawn[:most].sort()[0].to(self.tokens.device))
+
+    def _at(self, rows: Tensor) -> Places:
+        return Places(self.hidden[rows], self.tokens[rows], self.folds[rows], self.share)
+
+
+def edit_logits(
+    model: PreTrainedModel,
+    forget: TokenSet,
+    retain: TokenSet,
+    unlearner: Mapping[str, Any],
+    *,
+    seed: int,
+    accelerator: Accelerator,
+    batch_tokens: int,
+    trunk: Trunk | None = None,
+) -> Edited:
+    """Return what an unlearner that trains nothing does to the logits of ``model``, which stays as
+    it is, to unlearn ``forget`` and keep ``retain``; nothing where there is no text to unlearn.
+
+    Raises ``UserError`` as ``require_editable`` does, and for texts without a token to predict.
+    """
+    with accelerator.autocast():
+        require_editable(model)
+    if not len(forget):
+        return Edited(HeadEdit({}), 0.0)
+    require_predicted(forget, retain)
+    options: Any = {"seed": seed, "accelerator": accelerator, "batch_tokens": batch_tokens}
+    method = load("unlearner", unlearner["kind"])
+    with starting_from(trunk, model):
+        edited: Edited = method.edit(model, forget, retain, unlearner["settings"], **options)
+    return edited
+
+
+def folds_of(texts: TokenSet, seed: int) -> NDArray[np.int64]:
+    """Return the fold (texts,) of each text, ``FOLDS`` of about one size, by the seed alone."""
+    places = np.random.default_rng([seed, 3]).permutation(len(texts))
+    return (places % FOLDS).astype(np.int64)
+
+
+def fold_counts(texts: TokenSet, seed: int, vocabulary: int) -> NDArray[np.float64]:
+    """Return how often each token is predicted in the texts of each fold (FOLDS, vocabulary)."""
+    row = np.repeat(np.arange(len(texts)), texts.lengths)
+    later = np.ones(len(row), dtype=bool)
+    later[texts.offsets[:-1][texts.lengths > 0]] = False
+    cell = folds_of(texts, seed)[row[later]] * vocabulary + texts.tokens[later]
+    counts = np.bincount(cell, minlength=FOLDS * vocabulary)
+    return counts.reshape(FOLDS, vocabulary).astype(np.float64)
+
+
+def fitted_without(counts: NDArray[np.float64], fold: int | None) -> NDArray[np.float64]:
+    """Return the counts (vocabulary,) of all folds but one; of all for None."""
+    return counts.sum(0) - (0.0 if fold is None else counts[fold])
+
+
+@torch.no_grad()
+def read_places(
+    model: PreTrainedModel,
+    texts: TokenSet,
+    most: int,
+    *,
+    seed: int,
+    accelerator: Accelerator,
+    batch_tokens: int,
+) -> Places:
+    """Read the states of texts with together at most ``most`` predicted tokens, drawn by the seed;
+    of one text at least. The order is that of the texts, whatever batches they are read in."""
+    order = np.random.default_rng([seed, 4]).permutation(np.flatnonzero(texts.lengths > 1))
+    size = np.cumsum(texts.lengths[order] - 1)
+    rows = np.sort(order[: max(1, int((size <= most).sum()))])
+    chosen, folds = subset(texts, rows), folds_of(texts, seed)[rows]
+    parts: dict[int, tuple[Tensor, Tensor]] = {}
+    passes = model_batches(model, chosen, batch_tokens, accelerator, "states")
+    for of_batch, batch, _ in passes:
+        with accelerator.autocast():
+            hidden = head_inputs(model, batch)
+        lengths = (batch.lengths - 1).tolist()
+        pairs = zip(hidden.split(lengths), batch.targets.split(lengths), strict=True)
+        parts |= {int(row): pair for row, pair in zip(of_batch, pairs, strict=True)}
+    hidden, tokens = (torch.cat([parts[row][at] for row in range(len(rows))]) for at in (0, 1))
+    of_places = torch.from_numpy(np.repeat(folds, chosen.lengths - 1)).to(hidden.device)
+    return Places(hidden, tokens, of_places, len(tokens) / float(size[-1]))
+
+
+@torch.no_grad()
+def harms(
+    model: PreTrainedModel,
+    retain: Places,
+    edits: Sequence[HeadEdit],
+    grid: Sequence[tuple[float, float]],
+    accelerator: Accelerator,
+) -> NDArray[np.float64]:
+    """Return for each pair of strength and temperature how far the mean NLL of the places rises
+    above the start's, in nats, when each is read with the edit that was fitted without its fold,
+    ``edits`` (FOLDS,)."""
+    head, cap = model.get_output_embeddings(), soft_cap(model)
+    total = np.zeros(len(grid))
+    for fold, edit in enumerate(edits):
+        inside = (retain.folds == fold).nonzero()[:, 0]
+        for rows in inside.split(EDITED_ROWS):
+            hidden, tokens = retain.hidden[rows], retain.tokens[rows]
+            with accelerator.autocast():
+                logits = logits_of(head, cap, hidden).float()
+                term = edit.term(hidden, slice(None))
+            start = functional.cross_entropy(logits, tokens, reduction="sum")
+            rises = [
+                functional.cross_entropy(logits / t + s * term, tokens, reduction="sum") - start
+                for s, t in grid
+            ]
+            total += torch.stack(rises).double().cpu().numpy()
+    return total / len(retain.tokens)
+
+
+def chosen_pair(
+    grid: Sequence[tuple[float, float]],
+    rises: NDArray[np.float64],
+    settings: Mapping[str, Any],
+) -> tuple[float, float, float]:
+    """Return strength, temperature and harm: of the pairs that harm by at most ``harm``, one of the
+    largest strength, and among these the one that harms least. A ``strength`` that was set harms as
+    it may. Without any pair the model stays as it is: 0, 1, 0."""
+    most = np.inf if settings["strength"] is not None else float(settings["harm"])
+    allowed = [(s, -rise, t) for (s, t), rise in zip(grid, rises, strict=True) if rise <= most]
+    if not allowed:
+        return 0.0, 1.0, 0.0
+    strength, gain, temperature = max(allowed)
+    return strength, temperature, -float(gain)
+
+
+def choose_edit(
+    model: PreTrainedModel,
+    retain: Places,
+    fitted: Sequence[HeadEdit],
+    settings: Mapping[str, Any],
+    grids: tuple[Sequence[float], Sequence[float]],
+    accelerator: Accelerator,
+) -> Edited:
+    """Return the last of the ``fitted`` edits, that of all texts, in the strength and temperature
+    of ``grids`` that the others, each without a fold, allow."""
+    values = settings["strength"], settings.get("temperature", 1.0)
+    strengths, temperatures = (
+        grid if value is None else [float(value)] for value, grid in zip(values, grids, strict=True)
+    )
+    grid = [(strength, temperature) for strength in strengths for temperature in temperatures]
+    rises = harms(model, retain, fitted[:-1], grid, accelerator)
+    strength, temperature, harm = chosen_pair(grid, rises, settings)
+    tensors = {name: value for name, value in fitted[-1].named_buffers() if value.dim()}
+    return Edited(HeadEdit(tensors, strength, temperature), harm)

@@ -1,0 +1,75 @@
+"""Logit bias, without training: a constant for each token, from word counts, on the start's logits.
+
+The logits of the start model rise by ``strength * log(r_v / a_v)``, with r_v the share of token v
+among the tokens of retain texts and a_v that among retain texts and those to forget, both with
+``prior`` added to the count of every token of the vocabulary. The strength is the largest at which
+the mean NLL of retain training texts rises by at most ``harm`` above the start's; each of them is
+read with counts of other texts. A baseline: what it closes of a gap is word frequency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mamushi.config.kinds import NotNegative, Positive, Section
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+    from transformers import PreTrainedModel
+
+    from mamushi.lm.tokens import TokenSet
+    from mamushi.unlearning.editing import Edited
+
+TRAINS = False
+
+
+class Settings(Section):
+    """Settings of this unlearner."""
+
+    strength: NotNegative | None = None  #: Factor on the log ratio; null chooses it by `harm`.
+    harm: NotNegative = 0.005  #: Most nats that the NLL of retain training texts may rise.
+    prior: Positive = 0.2  #: Added to the count of every token of the vocabulary.
+
+
+def edit(
+    model: PreTrainedModel,
+    forget: TokenSet,
+    retain: TokenSet,
+    settings: Mapping[str, Any],
+    *,
+    seed: int,
+    accelerator: Accelerator,
+    batch_tokens: int,
+) -> Edited:
+    """Return the edit of the logits that unlearns ``forget``, and its harm."""
+    import numpy as np
+    import torch
+
+    from mamushi.lm.head import HeadEdit
+    from mamushi.unlearning.editing import (
+        CHOOSING,
+        FOLDS,
+        choose_edit,
+        fitted_without,
+        fold_counts,
+        read_places,
+    )
+
+    vocabulary = len(model.get_output_embeddings().weight)
+    lost, kept = (fold_counts(texts, seed, vocabulary) for texts in (forget, retain))
+
+    def shares(counts: Any) -> Any:
+        return (counts + settings["prior"]) / (counts + settings["prior"]).sum()
+
+    def bias(fold: int | None) -> HeadEdit:
+        of_retain = fitted_without(kept, fold)
+        ratio = shares(of_retain) / shares(of_retain + fitted_without(lost, fold))
+        of_device = torch.from_numpy(np.log(ratio)).float().to(accelerator.device)
+        return HeadEdit({"bias": of_device})
+
+    options: Any = {"seed": seed, "accelerator": accelerator, "batch_tokens": batch_tokens}
+    places = read_places(model, retain, CHOOSING, **options)
+    grid = [step / 20 for step in range(1, 21)]
+    fitted = [*map(bias, [*range(FOLDS), None])]
+    return choose_edit(model, places, fitted, settings, (grid, [1.0]), accelerator)

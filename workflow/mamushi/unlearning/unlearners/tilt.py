@@ -1,0 +1,63 @@
+"""Tilt, without training of the model: its logits, times what a classifier says of each next token.
+
+Temper-Then-Tilt (arXiv 2602.10217): p(x | h)^(1 / T) * P(retain | h, x)^strength, normalized, where
+the classifier reads the start model's last hidden state h and the token x that follows. Here its
+log-odds are bilinear, (A h) . B_x + c_x of ``rank``, fitted by the logistic loss to the tokens of
+retain texts against those of the texts to forget. Strength and temperature T are the largest
+strength, and the temperature that goes best with it, at which the mean NLL of retain training texts
+rises by at most ``harm``; each of them is read with a classifier of other texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mamushi.config.kinds import Count, NotNegative, Positive, Section
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+    from transformers import PreTrainedModel
+
+    from mamushi.lm.tokens import TokenSet
+    from mamushi.unlearning.editing import Edited
+
+TRAINS = False
+STRENGTHS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5, 0.7, 1.0)
+TEMPERATURES = (1.0, 1.05, 1.1)
+
+
+class Settings(Section):
+    """Settings of this unlearner."""
+
+    strength: NotNegative | None = None  #: Power of the classifier; null chooses it by `harm`.
+    #: T, by which the start's logits are divided; null chooses it with the strength.
+    temperature: Positive | None = None
+    harm: NotNegative = 0.005  #: Most nats that the NLL of retain training texts may rise.
+    rank: Count = 16  #: Of the classifier.
+    epochs: Count = 2  #: Passes of the classifier over the tokens.
+    learning_rate: Positive = 1.0e-2  #: Adam's, of the classifier.
+
+
+def edit(
+    model: PreTrainedModel,
+    forget: TokenSet,
+    retain: TokenSet,
+    settings: Mapping[str, Any],
+    *,
+    seed: int,
+    accelerator: Accelerator,
+    batch_tokens: int,
+) -> Edited:
+    """Return the edit of the logits that unlearns ``forget``, and its harm."""
+    from mamushi.unlearning.editing import CHOOSING, FOLDS, choose_edit, read_places
+    from mamushi.unlearning.unlearners._tilt import PLACES, fit_tilt
+
+    options: Any = {"seed": seed, "accelerator": accelerator, "batch_tokens": batch_tokens}
+    kept, lost = (read_places(model, texts, PLACES, **options) for texts in (retain, forget))
+    vocabulary = len(model.get_output_embeddings().weight)
+    fitted = [
+        fit_tilt(kept, lost, fold, vocabulary, settings, seed) for fold in (*range(FOLDS), None)
+    ]
+    places = kept.sampled(CHOOSING, seed)
+    return choose_edit(model, places, fitted, settings, (STRENGTHS, TEMPERATURES), accelerator)
