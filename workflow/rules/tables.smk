@@ -117,7 +117,7 @@ rule probes:
     output:
         generations=in_report("generations", "Unlearning"),
         relapse=in_report("relapse", "Unlearning"),
-        page=paths.CONTINUATIONS,
+        page=paths.GENERATIONS_PAGE,
         parquet=expand(paths.TABLE, table=["generations", "relapse"]),
     log:
         "results/logs/probes.log",
@@ -142,7 +142,7 @@ rule qualitative:
         ],
     output:
         csv=in_report("qualitative_ranking", "Rankings"),
-        page=paths.RANKED_TEXTS,
+        page=paths.RANKING_ENDS_PAGE,
         parquet=paths.TABLE.replace("{table}", "qualitative_ranking"),
     log:
         "results/logs/qualitative.log",

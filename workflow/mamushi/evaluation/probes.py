@@ -106,8 +106,8 @@ def printed_generations(table: pa.Table) -> str:
         cell = (label(row["dataset"]), label(row["model"]))
         if seeds.setdefault(cell, row["seed"]) == row["seed"]:
             names = [label(row[key]) for key in ("source", "selector") if row[key] is not None]
-            said = (" after ".join(names), row["text"])
-            tables.setdefault((*cell, row["prompt"]), []).append(said)
+            cells_of_row = (" after ".join(names), row["text"])
+            tables.setdefault((*cell, row["prompt"]), []).append(cells_of_row)
     head = ("Model", "Continuation")
     return "\n".join(list_table(", ".join(names), head, rows) for names, rows in tables.items())
 
