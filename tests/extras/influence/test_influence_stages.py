@@ -15,7 +15,7 @@ from mamushi.io import schemas
 from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.lm.loading import open_tokenizer
 from mamushi.lm.tokens import write_tokens
-from mamushi_extras.influence.schemas import INFLUENCE
+from mamushi_extras.influence.schemas import TOKEN_INFLUENCE
 from tests.support.models import SIZES, TRAINING
 from tests.support.stage_files import WORDS, command, refusal, texts_of, write_base
 from tests.support.steps import kill_at
@@ -65,14 +65,14 @@ def measure(base: Path, out: Path, *, trunk: Path | None = None, **changes: Any)
 
 
 def values(out: Path) -> list[list[float]]:
-    found: list[list[float]] = read_table(out, INFLUENCE)["influence"].to_pylist()
+    found: list[list[float]] = read_table(out, TOKEN_INFLUENCE)["influence"].to_pylist()
     return found
 
 
 def test_every_token_that_is_predicted_has_its_influence(base: Path, tmp_path: Path) -> None:
     out = tmp_path / "influence.parquet"
     assert measure(base, out) == 0
-    table, about = read_table(out, INFLUENCE), read_metadata(out)
+    table, about = read_table(out, TOKEN_INFLUENCE), read_metadata(out)
     examples = read_table(base / "examples.parquet", schemas.EXAMPLES).to_pylist()
     ranked = [row["id"] for row in examples if row["section"] == "inference"]
     assert table["id"].to_pylist() == ranked

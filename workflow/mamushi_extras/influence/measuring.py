@@ -41,6 +41,7 @@ from mamushi.lm.loss import batch_nll
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.lm.training import Objective, gradient, mean_nll, prepared
 from mamushi.running import launch
+from mamushi.selection.arrays import Doubles
 
 PRODUCTS = frozenset(
     {functional.linear, functional.scaled_dot_product_attention, torch.matmul, torch.bmm}
@@ -48,8 +49,6 @@ PRODUCTS = frozenset(
 )
 """What needs operands of one dtype."""
 HALF = (torch.bfloat16, torch.float16)
-
-Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

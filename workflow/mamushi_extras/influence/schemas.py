@@ -2,9 +2,9 @@
 
 from mamushi.io.columns import table
 
-INFLUENCE = table("""influence: How much a step of training on each token of the inference section
-would help with other forget texts, a row per text. The metadata have the points, the targets and
-the length of the step.
+TOKEN_INFLUENCE = table("""influence: How much a step of training on each token of the inference
+section would help with other forget texts, a row per text. The metadata have the points, the
+targets and the length of the step.
 id string, domain string
 influence float32[]: Of each token but the first, in nats: what a step on it alone would take off
     the mean NLL of the forget targets, less what it would take off that of the retain targets,

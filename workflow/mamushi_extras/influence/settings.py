@@ -11,7 +11,7 @@ from mamushi.config.selectors import kind_of
 from mamushi.config.sources import unlabelled
 from mamushi.registry import plugin
 
-KINDS = ("influence", "token_influence")
+INFLUENCE_KINDS = ("influence", "token_influence")
 """The selectors that rank by it."""
 
 
@@ -31,15 +31,15 @@ class Influenced(Section):
 
 def by_influence(config: Mapping[str, Any]) -> list[str]:
     """Return the selectors of a configuration that rank by influence."""
-    return [name for name in config["selectors"] if kind_of(config, name).name in KINDS]
+    return [name for name in config["selectors"] if kind_of(config, name).name in INFLUENCE_KINDS]
 
 
 def check_influence(full: Mapping[str, Any]) -> Iterator[str]:
     """Check that there is a training along which to measure, and a contamination section."""
     names = by_influence(full)
     for where, axes in comparisons(full):
-        asked = [name for name in axes["selectors"] if name in names]
-        for name in asked:
+        ranked = [name for name in axes["selectors"] if name in names]
+        for name in ranked:
             at = f"{where}.selectors[{axes['selectors'].index(name)}]: {name!r} is not allowed with"
             for model in axes["models"]:
                 if full["models"][model]["contaminated"]:

@@ -68,7 +68,7 @@ def influence(
     from mamushi.lm.training import finetune
     from mamushi.unlearning.trunk import starting_from
     from mamushi_extras.influence.measuring import split_by_text
-    from mamushi_extras.influence.schemas import INFLUENCE
+    from mamushi_extras.influence.schemas import TOKEN_INFLUENCE
 
     training, state = settings.training, state_of(out)
     texts = read_tokens(tokens, examples, INFERENCE, training.max_length)
@@ -79,14 +79,14 @@ def influence(
     model = open_placed(model_card, None, asdict(training), training.precision, accelerator)
     read = (trunk, tokens, examples)
     states = _trunk(*read, [*targets.values()], settings, model, accelerator, job)
-    how = asdict(training) | asdict(job.execution)
+    options = asdict(training) | asdict(job.execution)
     kept = _kept(out, texts, job)
-    meter = _meter(model, texts, targets, settings, total, accelerator, how, kept)
+    meter = _meter(model, texts, targets, settings, total, accelerator, options, kept)
     with starting_from(states, model):
         finetune(
             model,
             texts,
-            how,
+            options,
             seed=settings.seed,
             accelerator=accelerator,
             total=total,
@@ -100,7 +100,7 @@ def influence(
         columns = {"id": texts.ids, "domain": texts.domains, "influence": values}
         counts = {domain: len(target) for domain, target in targets.items()}
         metadata = {"provenance": job.origin, "points": kept.steps, "targets": counts}
-        write_table(out, INFLUENCE, columns, metadata=metadata | {"eps": settings.eps})
+        write_table(out, TOKEN_INFLUENCE, columns, metadata=metadata | {"eps": settings.eps})
         for path in (kept.path, state):
             path.unlink(missing_ok=True)
 
@@ -111,9 +111,9 @@ def _targets(tokens: Path, examples: Path, settings: InfluenceOf) -> dict[str, T
     from mamushi.lm.tokens import read_tokens
     from mamushi_extras.influence.measuring import draw_targets
 
-    others = read_tokens(tokens, examples, CONTAMINATION, settings.training.max_length)
+    contamination = read_tokens(tokens, examples, CONTAMINATION, settings.training.max_length)
     drawn = (settings.targets, settings.seed)
-    return {domain: draw_targets(others, domain, *drawn) for domain in (FORGET, RETAIN)}
+    return {domain: draw_targets(contamination, domain, *drawn) for domain in (FORGET, RETAIN)}
 
 
 def _kept(out: Path, texts: TokenSet, job: Job) -> Kept:
@@ -136,13 +136,13 @@ def _meter(
     settings: InfluenceOf,
     total: int,
     accelerator: Accelerator,
-    how: Mapping[str, Any],
+    options: Mapping[str, Any],
     kept: Kept,
 ) -> InfluenceMeter:
     from mamushi_extras.influence.measuring import Direction, InfluenceMeter, points_of
 
     direction, points = Direction(settings.less, settings.eps), points_of(total, settings.points)
-    return InfluenceMeter(model, texts, targets, direction, points, accelerator, how, kept)
+    return InfluenceMeter(model, texts, targets, direction, points, accelerator, options, kept)
 
 
 def _trunk(
@@ -246,9 +246,9 @@ def _measured(path: Path, ids: Sequence[str]) -> list[NDArray[np.float32]]:
     that of other texts."""
     from mamushi.errors import UserError
     from mamushi.io.tables import read_table
-    from mamushi_extras.influence.schemas import INFLUENCE
+    from mamushi_extras.influence.schemas import TOKEN_INFLUENCE
 
-    table = read_table(path, INFLUENCE, ["id", "influence"])
+    table = read_table(path, TOKEN_INFLUENCE, ["id", "influence"])
     places = {name: place for place, name in enumerate(table["id"].to_pylist())}
     if places.keys() != set(ids):
         raise UserError("is of other texts", where=path, do="delete it and run again")
