@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from mamushi.cli import main
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
-from mamushi.io.tables import read_table
+from mamushi.io.tables import read_table, write_table
+from mamushi_extras.influence.schemas import TOKEN_INFLUENCE
 from tests.support import small_grid
 from tests.support.small_grid import DATASET, MODEL
 from tests.support.workflow import run
@@ -65,3 +67,17 @@ def test_tokens_of_forget_texts_are_masked(folder: Path) -> None:
         row["id"]: row["domain"] for row in read_table(examples, schemas.EXAMPLES).to_pylist()
     }
     assert rows and {domains[row["id"]] for row in rows} == {"forget"}
+
+
+def test_the_list_is_verified_as_any_other(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = folder / paths.MANIFEST.format(**CELL, selector="influence")
+    assert main(["verify", str(manifest)]) == 0, capsys.readouterr().err
+    measured = folder / paths.INFLUENCE.format(**CELL)
+    kept = measured.read_bytes()
+    table = read_table(measured, TOKEN_INFLUENCE)
+    write_table(measured, TOKEN_INFLUENCE, table.slice(1))
+    assert main(["verify", str(manifest)]) != 0
+    assert "made from other influence than are here" in capsys.readouterr().err
+    measured.write_bytes(kept)

@@ -16,9 +16,7 @@ from mamushi.stages.train import FineTune
 from mamushi_extras.tokens.stages import TokenScores
 
 if TYPE_CHECKING:
-    import numpy as np
     from accelerate import Accelerator
-    from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
     from mamushi.lm.tokens import TokenSet
@@ -190,10 +188,11 @@ def influence_scores(
     from mamushi.running.machine import conditions
     from mamushi.selection.metrics import quality
     from mamushi.selection.pool import read_pool, scored_by, table_of
+    from mamushi_extras.influence.pooling import pooled_influence
 
     pool = read_pool(embeddings, examples)
     wall, cpu = time.perf_counter(), time.process_time()
-    pool = pool.with_columns(**_pooled(influence, pool.ids.tolist()))
+    pool = pool.with_columns(**pooled_influence(influence, pool.ids.tolist()))
     scored = scored_by(settings.kind, pool, settings.settings, settings.seed)
     table = table_of(pool, scored)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -226,10 +225,11 @@ def influence_token_scores(
     from mamushi.io import schemas
     from mamushi.io.tables import write_table
     from mamushi.registry import load
+    from mamushi_extras.influence.pooling import read_influence
     from mamushi_extras.tokens.stages import read_token_pool
 
     pool = read_token_pool(examples, tokens, settings.max_length)
-    values: ScoresByText = [*_measured(influence, pool.texts.ids.tolist())]
+    values: ScoresByText = [*read_influence(influence, pool.texts.ids.tolist())]
     pool = replace(pool, influence=values)
     scores = load("selector", settings.kind).score_tokens(pool, settings.settings, settings.seed)
     columns = {
@@ -239,28 +239,3 @@ def influence_token_scores(
     }
     metadata = {"provenance": job.origin, "cut": settings.max_length}
     write_table(out, schemas.TOKEN_SCORES, columns, metadata=metadata)
-
-
-def _measured(path: Path, ids: Sequence[str]) -> list[NDArray[np.float32]]:
-    """Return the influence of each text's tokens, in the order of ``ids``. Raises ``UserError`` for
-    that of other texts."""
-    from mamushi.errors import UserError
-    from mamushi.io.tables import read_table
-    from mamushi_extras.influence.schemas import TOKEN_INFLUENCE
-
-    table = read_table(path, TOKEN_INFLUENCE, ["id", "influence"])
-    places = {name: place for place, name in enumerate(table["id"].to_pylist())}
-    if places.keys() != set(ids):
-        raise UserError("is of other texts", where=path, do="delete it and run again")
-    values = table["influence"].combine_chunks()
-    return [values[places[name]].values.to_numpy() for name in ids]
-
-
-def _pooled(path: Path, ids: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-    """Return the sum and the mean of each text's influence, (texts,) in the order of ``ids``; 0 of
-    a text without a token to predict."""
-    import numpy as np
-
-    by_text = _measured(path, ids)
-    sums = np.array([values.sum(dtype=np.float64) for values in by_text])
-    return {"sum": sums, "mean": sums / np.maximum([len(values) for values in by_text], 1)}

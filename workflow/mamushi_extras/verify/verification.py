@@ -43,6 +43,7 @@ from mamushi.selection.metrics import spearman
 from mamushi.selection.pool import Scored, read_pool, scored_by, table_of
 from mamushi.selection.refits import WHOLE_REFIT, read_refits
 from mamushi.selection.removals import budget_of, removal_list, text_digests
+from mamushi_extras.influence.pooling import pooled_influence
 from mamushi_extras.unlabelled.corpus import manifest_of, read_corpus
 from mamushi_extras.unlabelled.schemas import POSTERIOR
 from mamushi_extras.verify.records import (
@@ -97,7 +98,7 @@ def verify(path: Path) -> Run:
     ranked = _read_scores(run.at(paths.SCORES))
     _check_sources(ranked, run)
     _check_settings(named, ranked, run)
-    _check_code(ranked.path, ranked.recorded.code, "score", _modules(ranked))
+    _check_code(ranked.path, ranked.recorded.code, _stage(ranked), _modules(ranked))
     removed = run.at(paths.REMOVAL)
     listed = read_metadata(removed).get("provenance", {}).get("settings", {})
     _check_code(removed, listed.get("code"), "remove")
@@ -251,12 +252,19 @@ def _check_sources(scores: RecordedScores, run: Run) -> None:
     made_from = {"examples": paths.EXAMPLES, "embeddings": paths.EMBEDDINGS}
     if "layers" in scores.inputs:
         made_from["layers"] = paths.LAYERS
+    if "influence" in scores.inputs:
+        made_from["influence"] = paths.INFLUENCE
     for name, pattern in made_from.items():
         if sha256(run.at(pattern)) != scores.inputs.get(name):
             raise Difference(f"made from other {name} than are here", scores.path)
     embeddings = run.at(paths.EMBEDDINGS)
     if scores.stored.embedded != read_metadata(embeddings):
         raise Difference(f"says otherwise than {embeddings} how these were made", scores.path)
+
+
+def _stage(scores: RecordedScores) -> str:
+    """Return the stage that made some scores."""
+    return "influence_scores" if "influence" in scores.inputs else "score"
 
 
 def _modules(scores: RecordedScores) -> list[str]:
@@ -293,7 +301,7 @@ def _derive_at(path: Path, run: Run, seed: int) -> set[Path]:
     _check("selector", scores.recorded.selector, path.stem, path, "by its run")
     _check("seed", scores.recorded.seed, seed, path, "by its run")
     _check_sources(scores, run)
-    _check_code(path, scores.recorded.code, "score", _modules(scores))
+    _check_code(path, scores.recorded.code, _stage(scores), _modules(scores))
     return _derive(scores, run)
 
 
@@ -314,6 +322,10 @@ def _derive(scores: RecordedScores, run: Run) -> set[Path]:
         layers=run.at(paths.LAYERS) if "layers" in scores.inputs else None,
         texts=scores.kind.reads_texts,
     )
+    if "influence" in scores.inputs:
+        # Taken as it is, as the embeddings are: no training is done again.
+        measured = pooled_influence(run.at(paths.INFLUENCE), pool.ids.tolist())
+        pool = pool.with_columns(**measured)
     # What a setting left to the machine that scored is no choice of this one.
     settings = {**recorded.settings, **((stored.details or {}).get("resolved") or {})}
     scored = scored_by(recorded.kind, pool, settings, recorded.seed)

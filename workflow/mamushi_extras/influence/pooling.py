@@ -1,0 +1,33 @@
+"""What was measured of each text, in the order in which somebody else has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mamushi.errors import UserError
+from mamushi.io.tables import read_table
+from mamushi.selection.arrays import Doubles
+from mamushi_extras.influence.schemas import TOKEN_INFLUENCE
+
+
+def read_influence(path: Path, ids: Sequence[str]) -> list[NDArray[np.float32]]:
+    """Return the influence of each text's tokens, in the order of ``ids``. Raises ``UserError`` for
+    that of other texts."""
+    table = read_table(path, TOKEN_INFLUENCE, ["id", "influence"])
+    places = {name: place for place, name in enumerate(table["id"].to_pylist())}
+    if places.keys() != set(ids):
+        raise UserError("is of other texts", where=path, do="delete it and run again")
+    values = table["influence"].combine_chunks()
+    return [values[places[name]].values.to_numpy() for name in ids]
+
+
+def pooled_influence(path: Path, ids: Sequence[str]) -> dict[str, Doubles]:
+    """Return the ``sum`` and the ``mean`` of each text's influence, (texts,) in the order of
+    ``ids``; 0 of a text without a token to predict. Raises as ``read_influence``."""
+    by_text = read_influence(path, ids)
+    sums = np.array([values.sum(dtype=np.float64) for values in by_text])
+    return {"sum": sums, "mean": sums / np.maximum([len(values) for values in by_text], 1)}
