@@ -1,6 +1,6 @@
 """The table of docs/science/paper.md, from docs/paper.yaml: where each claim of the paper is.
 
-    python docs/paper.py
+python docs/paper.py
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ BEGIN, END = "<!-- made by docs/paper.py -->", "<!-- end of docs/paper.py -->"
 
 
 class Claim(NamedTuple):
-    """A definition, statement or display of the paper: its LaTeX labels, what it says, the code that
-    has it, the test or artifact that shows it, and where we differ."""
+    """A definition, statement or display of the paper.
+
+    It has LaTeX labels, what it says, the code that has it, the test or artifact that shows it, and
+    where we differ.
+    """
 
     labels: str
     says: str

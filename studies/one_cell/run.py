@@ -60,8 +60,8 @@ def sad_curves(summary: Rows) -> dict[str, dict[float, float]]:
 
 def lowest_at(sad: dict[str, dict[float, float]]) -> list[float]:
     """Return the budgets at which no other selector has a lower mean SAD than ours."""
-    others = [curve for name, curve in sad.items() if name != OURS]
-    return [at for at, value in sad[OURS].items() if all(value <= curve[at] for curve in others)]
+    rivals = [curve for name, curve in sad.items() if name != OURS]
+    return [at for at, value in sad[OURS].items() if all(value <= curve[at] for curve in rivals)]
 
 
 def surely(differences: Rows, reference: str, sign: int) -> int:

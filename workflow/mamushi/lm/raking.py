@@ -32,7 +32,7 @@ from mamushi.lm.tokens import TokenSet, subset
 
 ROUNDS, CLOSE = 500, 1e-7
 """Most rounds of raking, and the total distance from q at which it ends."""
-PRIOR = 1000.0
+PRIOR_WORDS = 1000.0
 """Words that the inference section counts for, beside those of the other half."""
 PSEUDO = 0.5
 """Count of a token in the inference section before any is seen."""
@@ -91,7 +91,8 @@ def plan_raking(held_out: TokenSet, inference: TokenSet, most_tokens: int) -> Ra
     columns = np.unique(_predicted(subset(held_out, rows)))
     before = _counts(inference, columns) + PSEUDO
     counts = [
-        _counts(subset(held_out, rows[halves != half]), columns) + PRIOR * before / before.sum()
+        _counts(subset(held_out, rows[halves != half]), columns)
+        + PRIOR_WORDS * before / before.sum()
         for half in (0, 1)
     ]
     frequencies = np.array([of_half / of_half.sum() for of_half in counts])

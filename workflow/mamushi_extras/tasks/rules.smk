@@ -1,13 +1,5 @@
 # What the models can still do: tasks of lm-evaluation-harness.
-from mamushi_extras.tasks.harness import require_tasks
-from mamushi_extras.tasks.task_table import models_asked
-
-
-def task_answers():
-    axes = config["tasks"]
-    cut = [model for model in axes["models"] if model in RESOURCES.several]
-    explained(require_tasks, axes["names"], cut)
-    return [paths.TASK_ANSWERS.format(**cell, arm=arm) for cell, arm in models_asked(axes)]
+from mamushi_extras.tasks.task_table import answer_files
 
 
 rule task_scores:
@@ -37,7 +29,10 @@ rule task_scores:
 
 rule task_table:
     input:
-        lambda wildcards: measured(config["tasks"], task_answers()),
+        lambda wildcards: measured(
+            config["tasks"],
+            explained(answer_files, config["tasks"], RESOURCES.several),
+        ),
     output:
         tasks=in_report("tasks", "What is left"),
         parquet=paths.TABLE.replace("{table}", "tasks"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
 from mamushi.config.arms import Arm
 from mamushi.io import paths
+from mamushi_extras.tasks.harness import require_tasks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,6 +25,13 @@ def models_asked(axes: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]
     names = [*ENDPOINTS_ASKED, *grid.retrained_arms(axes), *grid.unlearned_arms(axes)]
     for cell in grid.cells(axes):
         yield from ((cell, name) for name in names)
+
+
+def answer_files(axes: Mapping[str, Any], cut: Container[str]) -> list[str]:
+    """Return the file of every model that is asked. ``cut`` are models over several GPUs; raises
+    ``UserError`` as ``require_tasks``."""
+    require_tasks(axes["names"], [model for model in axes["models"] if model in cut])
+    return [paths.TASK_ANSWERS.format(**cell, arm=arm) for cell, arm in models_asked(axes)]
 
 
 def collect_tasks(axes: Mapping[str, Any], root: str | Path) -> pa.Table:
