@@ -244,15 +244,16 @@ class InfluenceMeter:
         if length == 0:
             return np.zeros_like(self.kept.total)
         h = self.direction.eps * _norm([parameter.detach() for parameter in self.trained]) / length
-        start = [parameter.detach().clone() for parameter, _ in moved]
+        shards = [(sharding.local(p.detach()), sharding.local(along)) for p, along in moved]
+        start = [shard.clone() for shard, _ in shards]
         sides = []
         for sign in (1, -1):
-            for (parameter, along), weight in zip(moved, start, strict=True):
-                parameter.copy_(weight).add_(along, alpha=sign * h)
+            for (shard, along), weight in zip(shards, start, strict=True):
+                shard.copy_(weight).add_(along, alpha=sign * h)
             losses = token_losses(self.model, self.texts, self.batch_tokens, self.accelerator)
             sides.append(losses)
-        for (parameter, _), weight in zip(moved, start, strict=True):
-            parameter.copy_(weight)
+        for (shard, _), weight in zip(shards, start, strict=True):
+            shard.copy_(weight)
         return (sides[0] - sides[1]) / (2 * h)
 
 
@@ -271,13 +272,13 @@ def precondition(optimizer: torch.optim.Optimizer) -> float:
         for parameter in group["params"]:
             if parameter.grad is None:
                 continue
-            state = optimizer.state.get(parameter)
+            state, along = optimizer.state.get(parameter), sharding.local(parameter.grad)
             if not state:
-                parameter.grad.zero_()
+                along.zero_()
                 continue
-            second = state["exp_avg_sq"]
+            second = sharding.local(state["exp_avg_sq"])
             root = (second / (1 - beta ** float(state["step"]))).sqrt_().add_(epsilon)
-            parameter.grad.div_(root).masked_fill_(second == 0, 0.0)
+            along.div_(root).masked_fill_(second == 0, 0.0)
     return rate
 
 
