@@ -33,7 +33,7 @@ class InfluenceOf(FineTune):
     points: int
     targets: int
     less: float
-    eps: float
+    eps: float | None
 
     @classmethod
     def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> InfluenceOf:  # type: ignore[override]
@@ -98,7 +98,7 @@ def influence(
         columns = {"id": texts.ids, "domain": texts.domains, "influence": values}
         counts = {domain: len(target) for domain, target in targets.items()}
         metadata = {"provenance": job.origin, "points": kept.steps, "targets": counts}
-        write_table(out, TOKEN_INFLUENCE, columns, metadata=metadata | {"eps": settings.eps})
+        write_table(out, TOKEN_INFLUENCE, columns, metadata=metadata | {"eps": meter.eps})
         for path in (kept.path, state):
             path.unlink(missing_ok=True)
 

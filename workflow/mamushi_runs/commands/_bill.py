@@ -85,15 +85,14 @@ def influence_flop(
     cached: bool = False,
 ) -> float:
     """Return operations, for each token of a text, of what is measured beside a training: at each
-    point a gradient, of targets of both domains, and two passes over the ``texts``. These are in
-    TF32, at half the speed of bf16, and count twice."""
+    point a gradient, of targets of both domains, and two passes over the ``texts``."""
     forward = forward_flop(size)
     frozen = training["method"] == "partial" and not training["train_input_embedding"]
     if cached and frozen and not (size.tied and training["train_output_head"]):
         blocks = min(int(training["trained_blocks"]), size.layers)
         forward = 2.0 * (blocks * size.block + size.embedding)
     gradients = 2 * settings["targets"] * training_flop(size, training, cached)
-    return float(settings["points"] * (gradients + 4 * texts * forward))
+    return float(settings["points"] * (gradients + 2 * texts * forward))
 
 
 def score_seconds(settings: Mapping[str, Any], texts: float, forget: float, width: int) -> float:
