@@ -50,7 +50,7 @@ def membership(
 
     from mamushi.errors import UserError
     from mamushi.io.tables import write_table
-    from mamushi.lm.perplexity import nll_table, text_nll
+    from mamushi.lm.perplexity import text_nll
     from mamushi_extras.left.schemas import LIKELIHOODS
 
     texts, sections = _forget_texts(examples, tokens, settings.texts, settings.max_length)
@@ -60,7 +60,8 @@ def membership(
         problem = "the likelihood of a text is not finite: the model diverged"
         raise UserError(problem, do="lower its learning rate")
     if accelerator.is_main_process:
-        columns = {**nll_table(likelihoods, texts.ids), "section": sections}
+        counts = {"tokens": likelihoods.tokens, "nll": likelihoods.nll}
+        columns = {"id": texts.ids, "section": sections, **counts}
         write_table(out, LIKELIHOODS, columns, metadata=job.origin)
 
 
