@@ -176,14 +176,14 @@ class InfluenceMeter:
             return
         mode = self.model.training
         self.model.eval()
-        self._accumulate()
+        self.accumulate()
         rate = precondition(optimizer)
-        values = rate * self._slopes()
+        values = rate * self.slopes()
         optimizer.zero_grad(set_to_none=True)
         self.model.train(mode)
         self.kept.add(step, values)
 
-    def _accumulate(self) -> None:
+    def accumulate(self) -> None:
         """Leave g_f - less * g_r in the gradients."""
         if self.direction.less:
             self._add_gradient(RETAIN)
@@ -201,7 +201,7 @@ class InfluenceMeter:
         return [(p, p.grad) for p in self.trained if p.grad is not None]
 
     @torch.no_grad()
-    def _slopes(self) -> Doubles:
+    def slopes(self) -> Doubles:
         """Return the slope of each token's loss along the gradients, (predicted,)."""
         moved = self._moved()
         length = _norm([along for _, along in moved])
