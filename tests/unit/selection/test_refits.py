@@ -85,10 +85,12 @@ def test_too_few_examples_have_no_halves(pool: Pool) -> None:
         assert len(found) == 1 + halves
 
 
-RANK_TEXTS = [kind for kind, found in plugins("selector").items() if found.unit == "texts"]
+REFITTED = [
+    kind for kind, found in plugins("selector").items() if found.unit == "texts" and found.refits
+]
 
 
-@pytest.mark.parametrize("kind", RANK_TEXTS)
+@pytest.mark.parametrize("kind", REFITTED)
 def test_every_selector_can_be_refitted(pool: Pool, kind: str) -> None:
     bases = []
     if "of" in plugin("selector", kind).settings:

@@ -253,7 +253,8 @@ def test_every_selector_documents_itself_and_its_settings():
     found = plugins("selector")
     expected = (
         "random l2_norm cos_mu2 lr_cos lr_maha gaussian vmf coreset kcenter mamushi mamushi_lr "
-        "anti_mamushi linear lexical mamushi_words auto token_unigram token_random"
+        "anti_mamushi linear lexical mamushi_words auto token_unigram token_random influence "
+        "token_influence"
     )
     assert found.keys() == {*expected.split(), "oracle"}
     for selector in found.values():

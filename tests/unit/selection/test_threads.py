@@ -33,7 +33,7 @@ few["inner_networks"] = 1
 few["repeats"] = 1
 found = {}
 for kind, known in plugins("selector").items():
-    if kind == "anti_mamushi" or known.unit == "tokens":
+    if kind == "anti_mamushi" or known.unit == "tokens" or not known.refits:
         continue
     settings = {**known.defaults, **{k: v for k, v in few.items() if k in known.defaults}}
     for part, number, scored in make_refits(pool, kind, settings, 0, 1, 0):
