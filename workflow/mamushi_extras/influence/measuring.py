@@ -221,7 +221,11 @@ class InfluenceMeter:
             sides.append(losses)
         for (shard, _), weight in zip(shards, start, strict=True):
             shard.copy_(weight)
-        return (sides[0] - sides[1]) / (2 * h)
+        slopes: Doubles = (sides[0] - sides[1]) / (2 * h)
+        if not np.isfinite(slopes).all():
+            problem = "influence: a loss beside the weights of the training is not finite"
+            raise UserError(problem, do="lower influence.eps")
+        return slopes
 
 
 def _norm(tensors: Sequence[Tensor]) -> float:
