@@ -171,6 +171,7 @@ UNSTATED = [
     *(
         "left/*",
         "tasks/*",
+        "influence/*",
         "evidence/*",
         "removal/ratio",
         "evaluation/retain_margin",
