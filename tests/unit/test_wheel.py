@@ -77,8 +77,10 @@ TRANSITIVE = {
 def test_what_is_imported_is_required() -> None:
     """Nothing is there only because another package happens to need it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    lines = [*project["dependencies"], *project["optional-dependencies"]["lora"]]
-    required = {re.split(r"[\[<>=]", line)[0] for line in lines} | TRANSITIVE
+    extras = project["optional-dependencies"]
+    lines = [*project["dependencies"], *extras["lora"], *extras["tasks"]]
+    names = (re.split(r"[\[<>=]", line)[0] for line in lines)
+    required = {name.replace("_", "-") for name in names} | TRANSITIVE
     packages = packages_distributions()
     for path in sorted((ROOT / "workflow").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_bytes())):
