@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import math
 import subprocess
 import sys
@@ -433,7 +434,7 @@ def test_cheap_selectors_start_without_torch_or_scikit_learn(world):
         [str(c) for c in command],
         capture_output=True,
         text=True,
-        env={"PYTHONPATH": ":".join(sys.path), "PATH": ""},
+        env={"PYTHONPATH": os.environ.get("PYTHONPATH", ""), "PATH": ""},
         check=False,
     )
     assert (world / "lr_cos.parquet").exists(), done.stderr
