@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-import os
 import math
+import os
 import subprocess
 import sys
 from dataclasses import replace
