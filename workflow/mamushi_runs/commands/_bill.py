@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from mamushi.config import arms, grid
 from mamushi.config.selectors import selector_settings
 from mamushi.config.sources import files
+from mamushi.registry import plugin
 from mamushi_runs.commands._rates import CPU, Rate
 from mamushi_runs.sizes import (
     STATE_BYTES,
@@ -42,6 +43,8 @@ TRAINING = ("contaminate", "gold", "beta0", "retrain")
 MEASURED_TRAINING = ("influence",)
 """Rules that train beta 0 and measure texts along it."""
 UNLEARNING = ("unlearn", "unlearn_whole", "unlearn_list")
+EDIT_TOKENS = 2**18
+"""Tokens of both domains that an unlearner reads that trains nothing, at most."""
 READING = {
     **{"embed": 1.0, "embed_layers": 1.0, "embed_shard": 1.0, "embed_layers_shard": 1.0},
     **{"evaluate": 1.0, "generate": 0.5, "judge": 0.5, "membership": 0.5, "relearn": 5.0},
@@ -284,10 +287,16 @@ class Bill:
             measured *= self.tokens(dataset, training["max_length"])
             return flop + measured, steps + points * texts / 32
         if rule in UNLEARNING:
-            schedule = config["unlearners"][wildcards["unlearner"]]["training"]
+            unlearner = config["unlearners"][wildcards["unlearner"]]
+            schedule = unlearner["training"]
             part = 1.0 if schedule["steps"] == "matched" else float(wildcards.get("beta", 1.0))
             texts = part * self.count(dataset, "inference", forget_only=True)
             cut = config["unlearning"]["max_length"] or config["tokens"]["max_length"]
+            if not plugin("unlearner", unlearner["kind"]).trains:
+                # An edit of the logits is fitted to states of both domains, which are read once.
+                retain = self.count(dataset, "inference") - self.count(dataset, "inference", True)
+                tokens = min((texts + retain) * self.tokens(dataset, cut), EDIT_TOKENS)
+                return tokens * forward_flop(self.size(model)), (texts + retain) / 64
             changed = {**training, "trained_blocks": config["unlearning"]["trained_blocks"]}
             changed |= {"train_input_embedding": False, "train_output_head": False}
             # As many retain texts beside; and once over these for what asks of the start.

@@ -75,9 +75,9 @@ def run(args: argparse.Namespace) -> int:
             written = paths.TRAINED.format(**cell, arm=f"{args.unlearner}/lists/{name}")
             card = paths.MODEL_CARD.format(model=cell["model"])
             print(f"unlearned: {written}")
-            print(
-                f"as a model: mamushi export --model-card {card} --trained {written} --out FOLDER"
-            )
+            if plugin("unlearner", args.unlearner).trains:
+                model = f"--model-card {card} --trained {written}"
+                print(f"as a model: mamushi export {model} --out FOLDER")
     return status
 
 

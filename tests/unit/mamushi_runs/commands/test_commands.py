@@ -281,7 +281,11 @@ def test_unlearn_adds_the_list_to_the_configuration(
     arm = "seed0/arms/neggrad_plus/lists/agreed-on/trained.safetensors"
     made = f"results/runs/newsgroups/gemma-2-2b/{arm}"
     said = capsys.readouterr().out
-    assert f"unlearned: {made}" in said
+    assert f"unlearned: {made}" in said and f"--trained {made} --out FOLDER" in said
+    # An edit of the logits is no model's weights.
+    assert main(["unlearn", "agreed on.txt", "--unlearner", "logit_bias"]) == 0
+    said = capsys.readouterr().out
+    assert "/logit_bias/lists/agreed-on/" in said and "export" not in said
 
 
 def test_a_target_that_is_not_there_is_named(
