@@ -138,9 +138,8 @@ def finetune(
     device.reproducible(settings.seed)
     accelerator = device.accelerator(training.precision)
     model = open_placed(model_card, None, asdict(training), training.precision, accelerator)
-    states = base_trunk(
-        trunk, tokens, examples, settings.section, training, model, accelerator, job
-    )
+    opened = (settings.section, training, model, accelerator, job)
+    states = base_trunk(trunk, tokens, examples, *opened)
     with starting_from(states, model):
         log = finetune(
             model,

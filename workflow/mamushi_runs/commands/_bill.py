@@ -287,29 +287,37 @@ class Bill:
             measured *= self.tokens(dataset, training["max_length"])
             return flop + measured, steps + points * texts / 32
         if rule in UNLEARNING:
-            unlearner = config["unlearners"][wildcards["unlearner"]]
-            schedule = unlearner["training"]
-            part = 1.0 if schedule["steps"] == "matched" else float(wildcards.get("beta", 1.0))
-            texts = part * self.count(dataset, "inference", forget_only=True)
-            cut = config["unlearning"]["max_length"] or config["tokens"]["max_length"]
-            if not plugin("unlearner", unlearner["kind"]).trains:
-                # An edit of the logits is fitted to states of both domains, which are read once.
-                retain = self.count(dataset, "inference") - self.count(dataset, "inference", True)
-                tokens = min((texts + retain) * self.tokens(dataset, cut), EDIT_TOKENS)
-                return tokens * forward_flop(self.size(model)), (texts + retain) / 64
-            changed = {**training, "trained_blocks": config["unlearning"]["trained_blocks"]}
-            changed |= {"train_input_embedding": False, "train_output_head": False}
-            # As many retain texts beside; and once over these for what asks of the start.
-            tokens = texts * (2 * schedule["epochs"] + 1) * self.tokens(dataset, cut)
-            # A step has both, and some passes more to weigh and to watch them.
-            steps = 5 * texts * schedule["epochs"] / training["batch_size"]
-            return tokens * training_flop(self.size(model), changed, cached), steps
+            return self._unlearning_work(model, dataset, wildcards)
         section = "inference" if rule.startswith("embed") else "evaluation"
         where = config["embedding" if rule.startswith("embed") else "evaluation"]
         share = READING[rule] / int(wildcards.get("scatteritem", "1").rpartition("-")[2])
         texts = share * self.count(dataset, section)
         tokens = texts * self.tokens(dataset, where["max_length"])
         return tokens * forward_flop(self.size(model)), texts / 64
+
+    def _unlearning_work(
+        self, model: str, dataset: str, wildcards: Mapping[str, str]
+    ) -> tuple[float, float]:
+        """Return floating-point operations and steps of a job that unlearns."""
+        config, training = self.config, self.config["models"][model]["training"]
+        unlearner = config["unlearners"][wildcards["unlearner"]]
+        schedule = unlearner["training"]
+        part = 1.0 if schedule["steps"] == "matched" else float(wildcards.get("beta", 1.0))
+        texts = part * self.count(dataset, "inference", forget_only=True)
+        cut = config["unlearning"]["max_length"] or config["tokens"]["max_length"]
+        if not plugin("unlearner", unlearner["kind"]).trains:
+            # An edit of the logits is fitted to states of both domains, which are read once.
+            retain = self.count(dataset, "inference") - self.count(dataset, "inference", True)
+            tokens = min((texts + retain) * self.tokens(dataset, cut), EDIT_TOKENS)
+            return tokens * forward_flop(self.size(model)), (texts + retain) / 64
+        changed = {**training, "trained_blocks": config["unlearning"]["trained_blocks"]}
+        changed |= {"train_input_embedding": False, "train_output_head": False}
+        # As many retain texts beside; and once over these for what asks of the start.
+        tokens = texts * (2 * schedule["epochs"] + 1) * self.tokens(dataset, cut)
+        # A step has both, and some passes more to weigh and to watch them.
+        steps = 5 * texts * schedule["epochs"] / training["batch_size"]
+        cached = config["execution"]["cache_trunk"]
+        return tokens * training_flop(self.size(model), changed, cached), steps
 
     def _processor_seconds(self, job: Job, model: str | None, dataset: str | None) -> float:
         """Return the seconds of a job without a language model."""
