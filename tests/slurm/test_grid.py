@@ -108,8 +108,10 @@ def test_a_retraining_asks_for_what_it_takes(jobs: list[cluster.Job]) -> None:
     retrained = [job for job in jobs if job.rule == "retrain"]
     assert len(retrained) == len(axes["budgets"]) * len(axes["selectors"]) * len(axes["seeds"])
     for job in retrained:
-        # A quarter of an hour each to train and to be measured; and two megabytes for its texts.
-        assert (job.minutes, job.megabytes, job.requested["cpu"]) == (30, 4002, "1")
+        # A quarter of an hour each to train and to be measured, twice what either is expected to
+        # take, which are seconds; and two megabytes for its texts.
+        assert 30 < job.minutes < 45
+        assert (job.megabytes, job.requested["cpu"]) == (4002, "1")
 
 
 def test_a_job_that_is_tried_again_asks_for_more(on_slurm: Path, folder: Path) -> None:
@@ -128,7 +130,7 @@ def test_a_job_that_is_tried_again_asks_for_more(on_slurm: Path, folder: Path) -
     first, second = cluster.settled(folder)
     assert (first.state, second.state) == ("CANCELLED", "COMPLETED")
     assert (first.megabytes, second.megabytes) == (4002, 8004)
-    assert (first.minutes, second.minutes) == (30, 2 * 30)
+    assert second.minutes == 2 * first.minutes
     assert first.requested["gres/gpu"] == second.requested["gres/gpu"] == "1"
     assert values(folder / lost).equals(values(on_slurm / lost))
 
