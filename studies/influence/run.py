@@ -23,6 +23,8 @@ ARMS = {
     "influence": "retrained/influence/beta0.50",
     "token_unigram": "retrained/token_unigram/beta0.10",
     "token_influence": "retrained/token_influence/beta0.10",
+    "logit_bias": "logit_bias/whole",
+    "tilt": "tilt/whole",
 }
 JOBS = ("embed", "beta0", "influence")
 
