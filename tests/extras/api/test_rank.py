@@ -6,8 +6,6 @@ import inspect
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -39,7 +37,6 @@ from mamushi.running.threads import as_in_a_command, side_by_side
 from mamushi.selection.pool import read_pool
 from mamushi.selection.selectors import mamushi_lr
 from tests.support.lab import SHAPE
-from tests.support.workflow import ROOT
 
 N, BUDGETS = 90, [0.1, 0.25]
 FEW: dict[str, dict[str, Any]] = {
@@ -492,20 +489,3 @@ def test_a_process_keeps_its_own_threads_and_sees_its_own_gpu() -> None:
         assert torch.get_num_threads() == 3 and dict(os.environ) == given
     finally:
         torch.set_num_threads(before)
-
-
-def test_importing_the_package_takes_nothing_heavy_and_it_has_no_other_names() -> None:
-    program = "import sys, mamushi\nprint(*sys.modules)\nprint(mamushi.rank.__module__)"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=ROOT / "workflow",
-    )
-    loaded, module = done.stdout.splitlines()
-    assert module == "mamushi_extras.api.rank"
-    heavy = {"numpy", "pandas", "pyarrow", "torch", "mamushi_extras.api.rank"}
-    assert not heavy & {*loaded.split()}
-    with pytest.raises(AttributeError, match="has no attribute 'rnak'"):
-        _ = mamushi.rnak

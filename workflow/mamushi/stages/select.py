@@ -63,12 +63,7 @@ def score(
     the score separates the domains (AUC) and, for synthetic data, how well it follows the truth
     (Spearman). The log says what the ranking alone took, once all is read and imported.
     """
-    from mamushi.io import schemas
-    from mamushi.io.tables import read_metadata, write_table
     from mamushi.running.identity import reached_from
-    from mamushi.running.machine import conditions
-    from mamushi.selection.metrics import quality
-    from mamushi.selection.pool import scored_by, table_of
 
     derives = plugin("selector", settings.kind).derives
     if (derives is None) != (base is None):
@@ -81,6 +76,19 @@ def score(
     pool = _pool(settings, examples, embeddings, layers, base)
     for module in reached_from(plugin("selector", settings.kind).module):
         import_module(module)
+    rank_pool(pool, settings, examples, embeddings, out, job)
+
+
+def rank_pool(
+    pool: Pool, settings: Score, examples: Path, embeddings: Path, out: Path, job: Job
+) -> None:
+    """Rank a pool by a selector, and write its scores; the log says what the ranking alone took."""
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_metadata, write_table
+    from mamushi.running.machine import conditions
+    from mamushi.selection.metrics import quality
+    from mamushi.selection.pool import scored_by, table_of
+
     wall, cpu = time.perf_counter(), time.process_time()
     scored = scored_by(settings.kind, pool, settings.settings, settings.seed)
     table = table_of(pool, scored)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mamushi.config.kinds import Config
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import base_trunk, cached_trunk, state_of
-from mamushi.stages.select import Score
+from mamushi.stages.select import Score, rank_pool
 from mamushi.stages.train import FineTune
 from mamushi_extras.tokens.stages import TokenScores
 
@@ -183,28 +182,12 @@ def influence_scores(
     The embeddings say which texts are ranked, as for every selector, and nothing else. Raises
     ``UserError`` for an influence of other texts.
     """
-    from mamushi.io import schemas
-    from mamushi.io.tables import read_metadata, write_table
-    from mamushi.running.machine import conditions
-    from mamushi.selection.metrics import quality
-    from mamushi.selection.pool import read_pool, scored_by, table_of
+    from mamushi.selection.pool import read_pool
     from mamushi_extras.influence.pooling import pooled_influence
 
     pool = read_pool(embeddings, examples)
-    wall, cpu = time.perf_counter(), time.process_time()
     pool = pool.with_columns(**pooled_influence(influence, pool.ids.tolist()))
-    scored = scored_by(settings.kind, pool, settings.settings, settings.seed)
-    table = table_of(pool, scored)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    print(f"{settings.selector}: ranked in {wall:.4f} s, {cpu:.4f} s of CPU", flush=True)
-    metadata = {
-        "provenance": job.origin,
-        "embedded": read_metadata(embeddings),
-        "details": quality(pool, scored),
-        "conditions": conditions(),
-        "windows": read_metadata(examples).get("windows"),
-    }
-    write_table(out, schemas.SCORES, table, metadata=metadata)
+    rank_pool(pool, settings, examples, embeddings, out, job)
 
 
 def influence_token_scores(
