@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,11 +76,16 @@ def score(
     pool = _pool(settings, examples, embeddings, layers, base)
     for module in reached_from(plugin("selector", settings.kind).module):
         import_module(module)
-    rank_pool(pool, settings, examples, embeddings, out, job)
+    rank_pool(pool, settings, examples, embeddings, out, job.origin)
 
 
 def rank_pool(
-    pool: Pool, settings: Score, examples: Path, embeddings: Path, out: Path, job: Job
+    pool: Pool,
+    settings: Score,
+    examples: Path,
+    embeddings: Path,
+    out: Path,
+    origin: Mapping[str, Any],
 ) -> None:
     """Rank a pool by a selector, and write its scores; the log says what the ranking alone took."""
     from mamushi.io import schemas
@@ -95,7 +100,7 @@ def rank_pool(
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     print(f"{settings.selector}: ranked in {wall:.4f} s, {cpu:.4f} s of CPU", flush=True)
     metadata = {
-        "provenance": job.origin,
+        "provenance": origin,
         # Carried along, so that a removal list names its model without opening the embeddings.
         "embedded": read_metadata(embeddings),
         "details": quality(pool, scored),

@@ -187,7 +187,7 @@ def influence_scores(
 
     pool = read_pool(embeddings, examples)
     pool = pool.with_columns(**pooled_influence(influence, pool.ids.tolist()))
-    rank_pool(pool, settings, examples, embeddings, out, job)
+    rank_pool(pool, settings, examples, embeddings, out, job.origin)
 
 
 def influence_token_scores(
