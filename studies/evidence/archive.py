@@ -4,9 +4,9 @@
 
 Of each dataset and model there are three files: ``{dataset}-{model}.json``, the card, with what
 each model was trained on and as, versions, and the digests of the other two;
-``{dataset}-{model}-held-out.parquet``, a row per held-out text with its NLL in each arm; and
-``{dataset}-{model}-ranked.parquet``, a row per ranked text with its score by each selector, and
-whether each list has it.
+``{dataset}-{model}-held-out.parquet``, a row per held-out text with its NLL in each arm, and
+without word frequencies where that was measured; and ``{dataset}-{model}-ranked.parquet``, a row
+per ranked text with its score by each selector, and whether each list has it.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ Columns = dict[str, Any]
 FILES = ("held-out", "ranked")
 TOLD = ("settings", "versions")
 """What many models share, and a card has once."""
+DEEP = "deep/"
+"""What a column's name begins with that has the NLL without word frequencies."""
 KEPT = ("steps", "texts", "removed", "stopped_at")
 """What is kept of a model's card beside its settings and its identity."""
 
@@ -53,9 +55,11 @@ class Run:
     """What the archive has of one dataset and model.
 
     ``tokens`` (held-out texts,); ``nll``, by seed and arm, the NLL of each held-out text summed
-    over its tokens, in nats; ``scores``, by seed and selector, and ``lists``, by seed, selector
-    and budget, of the ranked texts. ``cards`` are by seed and arm; each has the mean ``nll`` per
-    token of forget and of retain texts, also of arms whose texts were not kept one by one.
+    over its tokens, in nats; ``deep`` the same without word frequencies, NaN for texts that are not
+    sampled for it, and empty where a run has not measured it; ``scores``, by seed and selector, and
+    ``lists``, by seed, selector and budget, of the ranked texts. ``cards`` are by seed and arm;
+    each has the mean ``nll`` per token of forget and of retain texts, also of arms whose texts were
+    not kept one by one.
     """
 
     dataset: str
@@ -63,6 +67,7 @@ class Run:
     held_out: Texts
     tokens: Doubles
     nll: dict[tuple[int, str], Doubles]
+    deep: dict[tuple[int, str], Doubles]
     ranked: Texts
     scores: dict[tuple[int, str], Doubles]
     lists: dict[tuple[int, str, str], NDArray[np.bool_]]
@@ -123,12 +128,11 @@ def _arms(folder: Path) -> tuple[dict[str, Any], dict[str, Columns]]:
         cards[name] = {"nll": [mean.nll_forget, mean.nll_retain], **_card(path.parent)}
         if (texts := path.with_name("nll.parquet")).is_file():
             table = read_table(texts, schemas.NLL)
-            tables[name] = {
-                "id": table["id"].to_pylist(),
-                "tokens": table["tokens"].to_numpy(),
-                "value": table["nll"].to_numpy().astype(np.float32),
-                "where": texts,
-            }
+            of = {"id": table["id"].to_pylist(), "tokens": table["tokens"].to_numpy()}
+            for prefix, column in (("", "nll"), (DEEP, "deep")):
+                value = table[column].to_numpy().astype(np.float32)
+                if not np.isnan(value).all():
+                    tables[f"{prefix}{name}"] = {**of, "value": value, "where": texts}
     return cards, tables
 
 
@@ -241,7 +245,10 @@ def _read(path: Path) -> Run:
         card["model"],
         _texts(held_out),
         held_out["tokens"].to_numpy().astype(np.float64),
-        {_key(name): column.astype(np.float64) for name, column in _columns(held_out)},
+        *(
+            {_key(name): column.astype(np.float64) for name, column in _columns(held_out, prefix)}
+            for prefix in ("", DEEP)
+        ),
         _texts(ranked),
         {key: column for key, column in columns if "/beta" not in key[1]},
         {
@@ -259,10 +266,11 @@ def _key(name: str) -> tuple[int, str]:
     return int(seed.removeprefix("seed")), rest
 
 
-def _columns(table: pa.Table) -> Iterator[tuple[str, NDArray[Any]]]:
+def _columns(table: pa.Table, prefix: str = "") -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield the columns whose name is a prefix and ``seed0/...``, by that."""
     for name in table.column_names:
-        if name.startswith("seed"):
-            yield name, table[name].to_numpy(zero_copy_only=False)
+        if name.startswith(f"{prefix}seed"):
+            yield name.removeprefix(prefix), table[name].to_numpy(zero_copy_only=False)
 
 
 def _texts(table: pa.Table) -> Texts:

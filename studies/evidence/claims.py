@@ -114,7 +114,7 @@ def try_claim(claim: Claim, measured: Measured) -> Tried:
             for sign, shift in claim.statements
         ]
     except Absent as missing:
-        return Tried(claim, {}, [], seeds, f"not trained: {missing}")
+        return Tried(claim, {}, [], seeds, str(missing))
     reasons = [effect.reason for effect in effects.values() if effect.reason]
     return Tried(claim, effects, statements, seeds, reasons[0] if reasons else None)
 

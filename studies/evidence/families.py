@@ -12,13 +12,15 @@ from mamushi.errors import UserError
 
 FOLDER = Path(__file__).parent / "families"
 RANDOM = "random"
+OF_TEXTS = ("recovered", "deep", "retain")
+"""Measures that are read text by text, of the NLL."""
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One claim; ``families/README.md`` says what each key is."""
 
     says: str
-    measure: Literal["recovered", "retain", "sad", "auc", "half_gap", "saving"]
+    measure: Literal["recovered", "deep", "retain", "sad", "auc", "half_gap", "saving"]
     one: str
     expect: Literal["above", "below", "alike", "not_above"]
     than: list[str] = []
@@ -32,6 +34,8 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if sum(map(bool, (self.than, self.than_budgets, self.than_by))) != 1:
             raise ValueError("give one of than, than_budgets and than_by")
+        if self.than_by and self.measure in ("sad", "auc"):
+            raise ValueError(f"{self.measure} cannot be compared by unlearners")
         if (self.expect in ("alike", "not_above")) != (self.margin > 0):
             raise ValueError("alike and not_above need a margin, and nothing else has one")
 
@@ -51,6 +55,11 @@ class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     budgets: list[float]
     chance: list[str]
     claims: dict[str, Claim]
+
+    def baselines(self) -> list[str]:
+        """Return the unlearners that claims hold against with the whole forget set, each once."""
+        claims = [claim for claim in self.claims.values() if claim.measure in OF_TEXTS]
+        return list(dict.fromkeys(name for claim in claims for name in claim.than_by))
 
     def selectors(self) -> list[str]:
         """Return the selectors of the claims, each once, without ``gold``."""

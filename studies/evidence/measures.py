@@ -28,7 +28,7 @@ ONE_SEED = "one seed"
 
 
 class Absent(Exception):
-    """The run has not trained what is asked for; says which."""
+    """The run lacks what is asked for; says what."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Measured:
 
     def _needed(self) -> list[str]:
         """Arms of the claims that any seed has: what no seed has is a claim that is not tried."""
-        names = [BETA0, GOLD]
+        names = [BETA0, GOLD, *map(arms.whole, self.family.baselines())]
         for name in self.family.selectors():
             for list_name in self.lists(name):
                 names += [arms.retrained(list_name, beta) for beta in self.family.budgets]
@@ -74,30 +74,41 @@ class Measured:
         """The variance of a difference of selectors, as a factor of that of one list."""
         return sum(1 / len(self.lists(name)) for name in selectors if name)
 
-    def nll(self, selector: str, budgets: Iterable[float]) -> Doubles:
+    def nll(self, selector: str, budgets: Iterable[float], measure: str = "recovered") -> Doubles:
         """NLL of the held-out texts (S, n), mean over budgets and, for ``random``, its lists."""
-        names = [selector]
-        if selector not in (GOLD, BETA0):
-            lists = self.lists(selector)
-            names = [arms.retrained(list_name, beta) for list_name in lists for beta in budgets]
+        if selector in (GOLD, BETA0):
+            return self.of_arms([selector], measure)
+        lists = self.lists(selector)
+        return self.of_arms([arms.retrained(s, beta) for s in lists for beta in budgets], measure)
+
+    def of_arms(self, names: Sequence[str], measure: str) -> Doubles:
+        """NLL of the held-out texts (S, n), mean over arms; for ``deep`` without word frequencies,
+        NaN for texts that are not sampled for it."""
+        nll = self.run.deep if measure == "deep" else self.run.nll
+        if not nll:
+            raise Absent("NLL without word frequencies was not measured")
         try:
-            values = [[self.run.nll[seed, name] for name in names] for seed in self.seeds]
+            values = [[nll[seed, name] for name in names] for seed in self.seeds]
         except KeyError as missing:
-            raise Absent(missing.args[0][1]) from None
+            raise Absent(f"not trained: {missing.args[0][1]}") from None
         return np.array(values).mean(axis=1).reshape(len(self.seeds), -1)
+
+    def chosen(self, measure: str) -> NDArray[np.bool_]:
+        """Which held-out texts (n,) a measure is of."""
+        forget = self.run.held_out.forget
+        if measure == "retain":
+            return ~forget
+        return forget & np.isfinite(self.nll(GOLD, (), measure).sum(axis=0))
 
     def contrast(self, a: Doubles, b: Doubles, measure: str, pool: Pool | None = None) -> Effect:
         """How much the mean NLL is higher under ``a`` than ``b`` (S, n): of forget texts a share of
         the gap, of retain texts in nats."""
-        texts, recovered = self.run.held_out, measure == "recovered"
-        chosen = texts.forget == recovered
-        a, b, tokens, groups = (
-            a[:, chosen],
-            b[:, chosen],
-            self.run.tokens[chosen],
-            texts.groups[chosen],
-        )
-        ends = {name: self.nll(name, ())[:, chosen] for name in (BETA0, GOLD)} if recovered else {}
+        chosen = self.chosen(measure)
+        tokens, groups = self.run.tokens[chosen], self.run.held_out.groups[chosen]
+        a, b = a[:, chosen], b[:, chosen]
+        ends = {}
+        if measure != "retain":
+            ends = {name: self.nll(name, (), measure)[:, chosen] for name in (BETA0, GOLD)}
         by_seed = (a - b).sum(axis=1) / tokens.sum()
         pooled = None if pool is None else self.pooled(measure, by_seed, pool)
         return contrast(a, b, tokens, groups, **ends, pooled=pooled)
@@ -117,6 +128,10 @@ class Measured:
     def _level(self, measure: str, name: str) -> Doubles:
         if measure == "sad":
             return sad(*self.perplexity(name).T, *self.perplexity(GOLD).T)
+        if measure == "deep":
+            chosen = self.chosen(measure)
+            nll = self.of_arms([name], measure)[:, chosen]
+            return np.asarray(nll.sum(axis=1) / self.run.tokens[chosen].sum())
         return np.log(self.perplexity(name)[:, 0 if measure == "recovered" else 1])
 
     def perplexity(self, name: str) -> Doubles:
@@ -124,7 +139,7 @@ class Measured:
         try:
             means = [self.run.cards[seed, name]["nll"] for seed in self.seeds]
         except KeyError as missing:
-            raise Absent(missing.args[0][1]) from None
+            raise Absent(f"not trained: {missing.args[0][1]}") from None
         return np.exp(np.array(means).reshape(-1, 2))
 
     def sad(self, selector: str, budgets: Iterable[float]) -> Doubles:
@@ -137,7 +152,7 @@ class Measured:
         """What ``selection.metrics.placements`` says of each seed's scores."""
         scores = [self.run.scores.get((seed, selector), np.array(np.nan)) for seed in self.seeds]
         if not all(np.isfinite(values).all() for values in scores):
-            raise Absent(f"scores of {selector}")
+            raise Absent(f"not trained: scores of {selector}")
         return [placements(values, self.run.ranked.forget) for values in scores]
 
     def curves(self, selector: str, by: str) -> PairCurves:
@@ -148,7 +163,7 @@ class Measured:
         arm_of = arms.retrained if by == RETRAINING else lambda s, b: arms.unlearned(by, s, b)
         lists = [s for s in self.lists(selector) if self._curve(s, arm_of)]
         if not lists:
-            raise Absent(f"{by} of {selector}")
+            raise Absent(f"not trained: {by} of {selector}")
         budgets = sorted(set.intersection(*(self._curve(s, arm_of) for s in lists)))
         between = [
             np.mean([self.perplexity(arm_of(s, beta)) for s in lists], axis=0) for beta in budgets
@@ -203,17 +218,22 @@ def difference(claim: Claim, of: Measured, rival: str | float, shift: float = 0.
     if claim.than_budgets:
         second = claim.one, [float(rival)]
         pool = Pool({budgets[0]: 1.0, float(rival): -1.0}, of.share(claim.one, claim.less))
-    value: Callable[[str, list[float]], Doubles] = of.sad if claim.measure == "sad" else of.nll
-    a, b = value(*first), value(*second)
+
+    def value(selector: str, at: list[float]) -> Doubles:
+        by_sad = claim.measure == "sad"
+        return of.sad(selector, at) if by_sad else of.nll(selector, at, claim.measure)
+
+    a = value(*first)
+    b = of.of_arms([arms.whole(str(rival))], claim.measure) if claim.than_by else value(*second)
     if claim.less:
         a, b = a - value(claim.less, first[1]), b - value(claim.less, second[1])
     if claim.measure == "sad":
         return over_seeds(a - b + shift, of.pooled("sad", a - b, pool))
     unit = of.run.tokens
-    if claim.measure == "recovered":
-        unit = of.nll(GOLD, ()) - of.nll(BETA0, ())
-    to_gold = GOLD in (claim.one, rival)
-    return of.contrast(a + shift * unit, b, claim.measure, None if to_gold else pool)
+    if claim.measure != "retain":
+        unit = of.nll(GOLD, (), claim.measure) - of.nll(BETA0, (), claim.measure)
+    not_a_list = claim.than_by or GOLD in (claim.one, rival)
+    return of.contrast(a + shift * unit, b, claim.measure, None if not_a_list else pool)
 
 
 def _of_auc(of: Measured, first: str, second: str, shift: float) -> Effect:

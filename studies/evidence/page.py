@@ -43,6 +43,7 @@ Archive = Mapping[tuple[str, str], Run]
 SHARE, NATS, POINTS = "{:+.0%}", "{:+.4f}", "{:+.2f}"
 SHOWN = {
     "recovered": SHARE,
+    "deep": SHARE,
     "retain": NATS,
     "sad": POINTS,
     "auc": "{:+.3f}",
@@ -51,6 +52,7 @@ SHOWN = {
 }
 MEANS = {
     "recovered": "recovered",
+    "deep": "recovered, deep",
     "retain": "retain NLL",
     "sad": "SAD",
     "auc": "AUC",
@@ -170,14 +172,11 @@ def _cannot(judged: Judged) -> str:
 def selectors(family: Family, run: Run) -> str:
     """What each selector does, mean over the family's budgets."""
     measured = Measured(run, family)
-    beta0, gold = measured.nll(BETA0, ()), measured.nll(GOLD, ())
     rows = []
     for name in family.selectors():
         try:
-            nll = measured.nll(name, family.budgets)
             cells = [
-                shown(measured.contrast(nll, beta0, "recovered"), SHARE),
-                shown(measured.contrast(nll, gold, "retain"), NATS),
+                *_shares(measured, name, family.budgets),
                 shown(over_seeds(measured.sad(name, family.budgets)), "{:.2f}"),
                 _auc(measured, name),
                 _half_gap(measured, name, RETRAINING),
@@ -185,8 +184,25 @@ def selectors(family: Family, run: Run) -> str:
         except Absent:
             continue
         rows.append([f"`{name}`", *cells])
-    head = ["selector", "recovered", "retain NLL less gold's", "SAD", "AUC", "half of the gap at"]
+    head = ["selector", *_share_names(run), "SAD", "AUC", "half of the gap at"]
     return table(head, rows)
+
+
+def _share_names(run: Run) -> list[str]:
+    return ["recovered", *["deep"] * bool(run.deep), "retain NLL less gold's"]
+
+
+def _shares(measured: Measured, name: str, budgets: list[float]) -> list[str]:
+    """What a selector recovers, deep where the run has that, and its retain NLL.
+
+    Raises ``Absent``.
+    """
+    cells = []
+    for measure in ("recovered", "deep", "retain")[:: 1 if measured.run.deep else 2]:
+        against = measured.nll(GOLD if measure == "retain" else BETA0, (), measure)
+        effect = measured.contrast(measured.nll(name, budgets, measure), against, measure)
+        cells.append(shown(effect, SHOWN[measure]))
+    return cells
 
 
 def _half_gap(measured: Measured, name: str, by: str) -> str:
@@ -208,17 +224,11 @@ def _auc(measured: Measured, name: str) -> str:
 def by_budget(family: Family, run: Run) -> str:
     """What each selector recovers at each of the family's budgets, and retain NLL less gold's."""
     measured = Measured(run, family)
-    beta0, gold = measured.nll(BETA0, ()), measured.nll(GOLD, ())
     rows = []
     for name, budget in product(family.selectors(), family.budgets):
-        try:
-            nll = measured.nll(name, [budget])
-        except Absent:
-            continue
-        recovered = shown(measured.contrast(nll, beta0, "recovered"), SHARE)
-        retain = shown(measured.contrast(nll, gold, "retain"), NATS)
-        rows.append([f"`{name}`", f"{budget:.2f}", recovered, retain])
-    return table(["selector", "budget", "recovered", "retain NLL less gold's"], rows)
+        with contextlib.suppress(Absent):
+            rows.append([f"`{name}`", f"{budget:.2f}", *_shares(measured, name, [budget])])
+    return table(["selector", "budget", *_share_names(run)], rows)
 
 
 def unlearning(family: Family, run: Run) -> str:

@@ -16,7 +16,7 @@ from mamushi.errors import UserError
 from mamushi.evaluation.paired import holm
 from mamushi.io import paths, schemas
 from mamushi.io.files import write_json
-from mamushi.io.tables import write_table
+from mamushi.io.tables import read_table, write_table
 from studies.evidence import archive, claims, families, measures, page
 from tests.support.grid_files import write_perplexity
 from tests.support.score_files import unknown_texts
@@ -24,6 +24,8 @@ from tests.support.score_files import unknown_texts
 ROOT = Path(__file__).parents[2]
 HELD, RANKED, TOKENS = 60, 30, 20
 BUDGETS = (0.25, 0.5, 0.75)
+SAMPLED = 40
+"""Held-out forget texts whose NLL is known without word frequencies."""
 SPEED = {"mamushi": 0.5, "random": 1.0, "lr_cos": 0.6, "coreset": 1.2, "anti_mamushi": 2.0}
 """A selector recovers budget ** speed of the gap."""
 CLAIMS = {
@@ -88,6 +90,11 @@ def write_run(
 NOT_DEEP = {"deep": [None] * 2 * HELD}
 
 
+def deep_share(arm: str, share: float) -> float:
+    """What an arm has of the deep gap: LR-COS what Mamushi has, and Mamushi nothing."""
+    return 0.0 if "/mamushi/" in arm else share
+
+
 def write_arm(root: Path, cell: dict[str, Any], arm: str, share: float) -> None:
     """Write a model that has recovered a share of the gap, with noise of its own."""
     rng = np.random.default_rng([cell["seed"], *arm.encode()])
@@ -95,10 +102,12 @@ def write_arm(root: Path, cell: dict[str, Any], arm: str, share: float) -> None:
     retain = 2.5 + 0.002 * rng.normal() + 0.02 * rng.normal(size=HELD)
     nll = np.concatenate([forget, retain]) * TOKENS
     table = {"id": [f"e{n:03d}" for n in range(2 * HELD)], "tokens": [TOKENS] * 2 * HELD}
+    deep = 2 + 0.1 * deep_share(arm, share) + 0.01 * rng.normal() + 0.01 * rng.normal(size=SAMPLED)
+    raked = [*deep * TOKENS, *[None] * (2 * HELD - SAMPLED)]
     write_table(
         paths.under(root, paths.NLL, **cell, arm=arm),
         schemas.NLL,
-        {**table, "nll": nll, **NOT_DEEP},
+        {**table, "nll": nll, "deep": raked},
     )
     mean = np.exp(forget.mean()), np.exp(retain.mean())
     write_perplexity(paths.under(root, paths.PERPLEXITY, **cell, arm=arm), *mean)
@@ -215,6 +224,47 @@ def test_the_wrong_side_is_contradicted(tmp_path: Path, family: Any) -> None:
     assert judged.word == "contradicted" and judged.tried.closest[1].high < 0
 
 
+def test_the_deep_share_is_another_than_the_whole(run: Any, family: Any) -> None:
+    """Mamushi recovers most of all by word frequencies here, and nothing beyond them."""
+    measured = measures.Measured(run, family)
+    claim = msgspec.structs.replace(family.claims["mamushi_random"], measure="deep", budget=0.5)
+    effect = measures.difference(claim, measured, "random")
+    assert effect.estimate == pytest.approx(-(0.5 ** SPEED["random"]), abs=0.25)
+    assert (
+        effect.high
+        < 0
+        < measures.difference(family.claims["mamushi_random"], measured, "random").low
+    )
+    assert np.isnan(run.deep[0, "gold"]).sum() == 2 * HELD - SAMPLED
+    cells = page.by_budget(family, run).splitlines()
+    assert cells[2].split(" | ")[3] == "deep"
+
+
+def test_a_removal_is_held_against_an_unlearner_of_the_whole_set(run: Any, family: Any) -> None:
+    """NegGrad+ of all has 0.9 of the gap here, half of the texts by Mamushi sqrt(0.5) of it."""
+    claim = msgspec.structs.replace(
+        family.claims["mamushi_random"], than=[], than_by=["neggrad_plus"], budget=0.5
+    )
+    of = msgspec.structs.replace(family, claims={"a": claim})
+    (effect,) = claims.try_claim(claim, measures.Measured(run, of)).effects.values()
+    assert effect.estimate == pytest.approx(0.5**0.5 - 0.9, abs=0.05) and effect.high < 0
+    untrained = msgspec.structs.replace(claim, than_by=["tilt"])
+    missing = claims.try_claim(untrained, measures.Measured(run, of)).why
+    assert missing == "not trained: tilt/whole"
+
+
+def test_an_archive_of_before_there_was_a_deep_share_is_read(tmp_path: Path, family: Any) -> None:
+    root = write_run(tmp_path / "results", range(2))
+    for path in root.glob("runs/**/nll.parquet"):
+        columns = read_table(path, schemas.NLL).to_pydict()
+        write_table(path, schemas.NLL, {**columns, **NOT_DEEP})
+    run = run_of(root, tmp_path / "archive")
+    assert run.deep == {} and "deep" not in page.by_budget(family, run)
+    claim = msgspec.structs.replace(family.claims["mamushi_random"], measure="deep")
+    why = claims.try_claim(claim, measures.Measured(run, family)).why
+    assert why == "NLL without word frequencies was not measured"
+
+
 def test_a_budget_that_is_not_reached_tells_nothing(tmp_path: Path, family: Any) -> None:
     """ "Confirmed: saves 50%" once rested on budgets whose intervals were open above."""
     run = run_of(write_run(tmp_path / "results", reach=0.3), tmp_path / "archive")
@@ -263,6 +313,7 @@ def test_one_seed_tells_nothing_of_budgets_and_none_tells_nothing(
         ("expect: above", "expect: more", "Invalid enum"),
         ("margin: 0.02", "limit: 0.02", "unknown field"),
         ("margin: 0.02", "budget: 0.5", "need a margin"),
+        ("than: [lr_cos]", "than_by: [tilt]\n    measure: auc", "cannot be compared"),
     ],
 )
 def test_a_family_that_is_not_as_it_should_is_refused(
