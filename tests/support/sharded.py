@@ -46,7 +46,7 @@ def relearned(language_model: PreTrainedModel) -> list[float]:
         seed=0,
         accelerator=device.accelerator("fp32"),
         batch_tokens=20,
-    )
+    ).curve
     return [*curve["ppl_forget"], *curve["ppl_retain"]]
 
 

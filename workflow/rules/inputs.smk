@@ -171,18 +171,22 @@ def generations_of(wildcards):
 def probes():
     """What the tables of the probe are made of."""
     axes = grid.axes(config, "probe")
-    relearned = []
-    if config["probe"]["relearning"]:
-        relearned = ["gold", *grid.retrained_arms(axes), *grid.unlearned_arms(axes)]
+    probed = [*grid.retrained_arms(axes), *grid.unlearned_arms(axes)]
     files_of_cells = []
     for cell in grid.cells(axes):
         start = arms.starting_endpoint(config, cell["model"])
         files_of_cells += [
             paths.JUDGED.format(**cell),
             paths.PERPLEXITY.format(**cell, arm=start),
-            *(paths.RELEARNING.format(**cell, arm=arm) for arm in relearned),
         ]
-    return measured(axes, files_of_cells)
+        if config["probe"]["relearning"]:
+            files_of_cells.append(paths.NLL.format(**cell, arm="gold"))
+            files_of_cells += [
+                pattern.format(**cell, arm=arm)
+                for arm in (start, "gold", *probed)
+                for pattern in (paths.RELEARNING, paths.RELEARNED)
+            ]
+    return examples_of(axes["datasets"]) + measured(axes, files_of_cells)
 
 
 def unlearned_lists():

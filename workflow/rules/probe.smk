@@ -58,6 +58,7 @@ rule relearn:
         model_card=of_arm(paths.MODEL_CARD),
     output:
         out=paths.RELEARNING,
+        texts=paths.RELEARNED,
     log:
         "results/logs/relearn/{dataset}/{model}/seed{seed}/{arm}.log",
     conda:
@@ -74,4 +75,5 @@ rule relearn:
         "exec python -m mamushi relearn --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.model_card:q} --trained {input.trained:q}"
         " --unlearned {input.unlearned:q} --trunk {params.trunk:q} --out {output.out:q}"
+        " --texts {output.texts:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"

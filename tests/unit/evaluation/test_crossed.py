@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from mamushi.evaluation.crossed import NO_GAP, NO_TEXTS, contrast, fieller, parts_of
+from mamushi.evaluation.crossed import (
+    NO_GAP,
+    NO_TEXTS,
+    NOT_TOLD,
+    OVERSHOOTS,
+    SHORT,
+    Effect,
+    contrast,
+    fieller,
+    parts_of,
+)
 
 TRUE = 0.1
 
@@ -120,6 +130,22 @@ def test_what_cannot_be_known_is_withheld_for_a_reason() -> None:
     nll = rng.normal(3, 1, (3, 40))
     none = contrast(nll, nll, np.ones(40), beta0=nll, gold=nll - 0.1)
     assert none.reason == NO_GAP and np.isnan(none.estimate)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "word"),
+    [
+        (1.01, 1.4, OVERSHOOTS),
+        (1.0, 1.4, NOT_TOLD),
+        (0.4, 1.2, NOT_TOLD),
+        (0.4, 0.99, SHORT),
+        (np.nan, np.nan, None),
+    ],
+)
+def test_gold_is_the_aim_and_not_what_lies_beyond(
+    low: float, high: float, word: str | None
+) -> None:
+    assert Effect(1.2, low, high).beside_gold() == word
 
 
 def test_fieller_is_the_delta_method_where_the_gap_is_known() -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from mamushi.cli import main
-from mamushi.evaluation.crossed import Effect, pooled_variance
+from mamushi.evaluation.crossed import OVERSHOOTS, SHORT, Effect, pooled_variance
 from mamushi.evaluation.effects import NO, UNKNOWN, YES, non_inferior
 from mamushi.io import paths, schemas
 from mamushi.io.files import write_json
@@ -105,6 +105,17 @@ def test_the_table_says_what_the_run_was_made_of(tmp_path: Path, seeds: int) -> 
         assert 2 <= ours["seeds_needed_low"] <= ours["seeds_needed_high"]
 
 
+def test_a_model_that_knows_less_than_gold_overshoots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for shares, value in ((SHARE, 1.3), (DEEP, 1.8)):
+        monkeypatch.setitem(shares, "ours", value)
+    write_run(tmp_path, range(3))
+    rows = table(tmp_path, range(3))
+    for name, word in (("ours", OVERSHOOTS), ("back", SHORT)):
+        assert {rows[name][f"{share}_beside_gold"] for share in ("recovered", "deep")} == {word}
+
+
 def test_one_seed_has_errors_over_texts_and_no_seeds_to_plan(tmp_path: Path) -> None:
     write_run(tmp_path, range(1), gold_steps=40)
     rows = table(tmp_path, range(1))
@@ -118,6 +129,7 @@ def test_without_a_gap_shares_are_withheld_and_retain_is_not(tmp_path: Path) -> 
     write_run(tmp_path, range(3), gap=0.0)
     ours = table(tmp_path, range(3))["ours"]
     shares = [name for name in ours if name.startswith("recovered")]
+    assert "recovered_beside_gold" in shares
     assert {ours[name] for name in shares} == {None} and "gap" in ours["withheld"]
     assert (ours["deep"], ours["deep_vs_random"]) == (None, None) and "gap" in ours["deep_withheld"]
     assert abs(ours["deep_gap"]) < 0.02

@@ -38,6 +38,43 @@ def write_curve(path: Path, forget: list[float], steps: list[int]) -> None:
     write_table(path, schemas.RELEARNING_CURVE, columns)
 
 
+N, TOKENS = 60, 10
+KEPT = {"random": 0.3, "mamushi": 1.2}
+"""Share of the gap that is left after relearning: of 0.5 nats, of half of them after two steps."""
+
+
+def write_texts(root: Path, run: dict[str, Any], arm: str, share: float) -> None:
+    """What a model makes of held-out forget texts after one step and, nearer to the start, two."""
+    rng = np.random.default_rng([run["seed"], *arm.encode()])
+    ids = [f"f{n:02d}" for n in range(N)]
+    columns: dict[str, list[Any]] = {name: [] for name in ("step", "id", "tokens", "nll")}
+    for step in (1, 2):
+        nll = 3 - 0.1 * step + 0.5 * share / step + 0.005 * rng.normal(size=N)
+        columns["step"] += [step] * N
+        columns["id"] += ids
+        columns["tokens"] += [TOKENS] * N
+        columns["nll"] += (TOKENS * nll).tolist()
+    path = paths.under(root, paths.RELEARNED, **run, arm=arm)
+    write_table(path, schemas.RELEARNED_TEXTS, columns)
+
+
+def write_held_out(root: Path, run: dict[str, Any]) -> None:
+    """The texts in another order than those above, and one with nothing to predict."""
+    ids = [*(f"f{n:02d}" for n in reversed(range(N + 1))), "r"]
+    tokens = [0] + [TOKENS] * (N + 1)
+    examples = {
+        "id": ids,
+        "text": ["w w"] * len(ids),
+        "domain": ["forget"] * (N + 1) + ["retain"],
+        "section": ["evaluation"] * len(ids),
+        "log_density_ratio": [None] * len(ids),
+        "group": [None] * len(ids),
+    }
+    write_table(paths.under(root, paths.EXAMPLES, dataset="alpha"), schemas.EXAMPLES, examples)
+    columns = {"id": ids, "tokens": tokens, "nll": [1.0] * len(ids), "deep": [None] * len(ids)}
+    write_table(paths.under(root, paths.NLL, **run, arm="gold"), schemas.NLL, columns)
+
+
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     """All that the stage reads: at the start 20, after unlearning 60 (random) or 20 (mamushi)."""
@@ -53,6 +90,9 @@ def results(tmp_path: Path) -> Path:
         start = SETTINGS["starts"][run["model"]]
         at = paths.under(root, paths.PERPLEXITY, **run, arm=start)
         write_perplexity(at, 20.0, 10.0)
+        write_held_out(root, run)
+        write_texts(root, run, start, 0.0)
+        write_texts(root, run, "gold", 1.0)
         steps = [0, 2, 1]
         gold = paths.under(root, paths.RELEARNING, **run, arm="gold")
         write_curve(gold, [80.0 + run["seed"], 65.0, 74.0], steps)
@@ -62,6 +102,7 @@ def results(tmp_path: Path) -> Path:
                 arms.retrained(selector, 0.2),
             ):
                 write_curve(paths.under(root, paths.RELEARNING, **run, arm=arm), values, steps)
+                write_texts(root, run, arm, KEPT[selector])
     return root
 
 
@@ -126,12 +167,37 @@ def test_what_comes_back_is_told_against_gold(results: Path, seeds: list[int]) -
         assert last["excess_high"] - last["excess"] == pytest.approx(half, rel=1e-4)
 
 
+@pytest.mark.parametrize("seeds", [[0, 1], [0]])
+def test_what_is_left_after_relearning_is_a_share_of_golds(results: Path, seeds: list[int]) -> None:
+    assert collected(results, {**SETTINGS, "grid": {**GRID, "seeds": seeds}}) == 0
+    rows = read_table(results / "tables/relapse.parquet", schemas.RELAPSE).to_pylist()
+    assert {(row["model"], row["source"]) for row in rows} >= {("ready", "neggrad_plus")}
+    for row in rows:
+        share = KEPT[row["selector"]]
+        assert row["relearned"] == pytest.approx(share, abs=0.04)
+        # One of so many intervals at 95% may miss it by a little.
+        assert row["relearned_low"] - 0.02 < share < row["relearned_high"] + 0.02
+        assert row["relearned_high"] - row["relearned_low"] < 0.4
+        word = {"random": "short of gold", "mamushi": "overshoots"}[row["selector"]]
+        assert (row["relearned_beside_gold"], row["relearned_withheld"]) == (word, None)
+
+
+def test_without_a_gap_after_relearning_there_is_no_share(results: Path) -> None:
+    for run in cells(GRID):
+        write_texts(results, run, "gold", 0.0)
+    assert collected(results) == 0
+    rows = read_table(results / "tables/relapse.parquet", schemas.RELAPSE).to_pylist()
+    shares = {row["relearned"] for row in rows} | {row["relearned_beside_gold"] for row in rows}
+    assert shares == {None} and all("gap" in row["relearned_withheld"] for row in rows)
+
+
 @pytest.mark.parametrize(
     ("pattern", "arm"),
     [
         (paths.JUDGED, ""),
         (paths.RELEARNING, "neggrad_plus/mamushi/beta0.20"),
         (paths.RELEARNING, "gold"),
+        (paths.RELEARNED, "contaminated"),
         (paths.PERPLEXITY, "contaminated"),
     ],
 )

@@ -133,7 +133,10 @@ def test_relearn_starts_where_the_gold_model_was_measured(world: World, tmp_path
     trains = {"seed": 3, "trains": {"trained_blocks": 1}, "max_length": 16}
     read = {**texts_of(world.base), "trained": world.trained}
     settings = {**gold, **trains, "relearning": RELEARNING}
-    assert main(command("relearn", settings, **read, out=tmp_path / "curve")) == 0
+    learned = {"out": tmp_path / "curve", "texts": tmp_path / "texts"}
+    assert main(command("relearn", settings, **read, **learned)) == 0
+    texts = read_table(learned["texts"], schemas.RELEARNED_TEXTS)
+    assert texts["step"].unique().to_pylist() == [1, 3]
     curve = read_table(tmp_path / "curve", schemas.RELEARNING_CURVE).to_pydict()
     assert curve["step"] == [0, 1, 3]
     assert curve["examples"] == [4, 4, 4]

@@ -99,9 +99,9 @@ def test_every_question_to_an_arm_reads_the_edit_with_and_without_a_trunk(
     relearning = {"examples": 3, "steps": [1, 4], "batch_size": 2, "learning_rate": 1e-3}
     asked = {"seed": 0, "trains": TRAINS, "max_length": 12, "evaluation": {"max_length": 16}}
     asked |= {"relearning": relearning}
-    curve = tmp_path / "curve.parquet"
-    assert main(command("relearn", {**how, **asked}, **texts_of(base), **files, out=curve)) == 0
-    table = read_table(curve, schemas.RELEARNING_CURVE).to_pydict()
+    written = {"out": tmp_path / "curve.parquet", "texts": tmp_path / "texts.parquet"}
+    assert main(command("relearn", {**how, **asked}, **texts_of(base), **files, **written)) == 0
+    table = read_table(written["out"], schemas.RELEARNING_CURVE).to_pydict()
     first = [table[f"ppl_{domain}"][0] for domain in ("forget", "retain")]
     np.testing.assert_allclose(first, measured, rtol=1e-5)
     assert table["ppl_forget"][-1] < table["ppl_forget"][0]

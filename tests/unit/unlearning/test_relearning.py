@@ -16,7 +16,7 @@ from mamushi.lm.batches import examples_of_step
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import TokenSet, subset
-from mamushi.unlearning.relearning import choose, relearn
+from mamushi.unlearning.relearning import Relearned, choose, relearn
 from tests.support.models import FAMILIES, model, token_set
 
 SETTINGS: dict[str, Any] = {"steps": [4, 1, 2], "batch_size": 3, "learning_rate": 1e-3}
@@ -47,6 +47,19 @@ def curve(
     batch_tokens: int = 1000,
     **changes: Any,
 ) -> dict[str, list[Any]]:
+    return learned(
+        language_model, texts, precision=precision, batch_tokens=batch_tokens, **changes
+    ).curve
+
+
+def learned(
+    language_model: PreTrainedModel,
+    texts: TokenSet | None = None,
+    *,
+    precision: str = "fp32",
+    batch_tokens: int = 1000,
+    **changes: Any,
+) -> Relearned:
     return relearn(
         language_model,
         few() if texts is None else texts,
@@ -130,6 +143,17 @@ def test_the_columns_begin_with_what_there_was_before(family: str) -> None:
     assert found["examples"] == [5] * 4
     assert [found["ppl_forget"][0], found["ppl_retain"][0]] == before
     assert perplexities(language_model) == [found["ppl_forget"][-1], found["ppl_retain"][-1]]
+
+
+def test_each_text_is_kept_after_each_step_that_is_measured() -> None:
+    """So that a share of the gap has an interval over texts: the perplexity is made of them."""
+    found, held_out = learned(opened("llama"), steps=[4, 1]), token_set()
+    forget = held_out.ids[held_out.domains == "forget"].tolist()
+    assert found.texts["id"] == forget * 2
+    assert found.texts["step"] == [1] * len(forget) + [4] * len(forget)
+    nll, tokens = (np.array(found.texts[name]).reshape(2, -1) for name in ("nll", "tokens"))
+    mean = nll.sum(axis=1) / tokens.sum(axis=1)
+    np.testing.assert_allclose(np.exp(mean), found.curve["ppl_forget"][1:])
 
 
 def test_divergence_names_the_step() -> None:

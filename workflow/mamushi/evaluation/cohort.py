@@ -103,24 +103,47 @@ class Cohort:
         """Return which texts are of a domain and have a token to predict (n,)."""
         return self.counted & (self.texts.forget == (domain == FORGET))
 
-    def nll(self, arm: str, pattern: str = paths.NLL, *, deep: bool = False) -> Floats:
+    def nll(self, arm: str, *, deep: bool = False) -> Floats:
         """Return the summed NLL of each text (S, n), in nats, under the models of an arm; with
         ``deep`` without word frequencies, NaN for texts that are not sampled for it.
 
         Raises ``UserError`` for a file that is missing, damaged or of other texts.
         """
         by_seed = []
-        for path in self.files(pattern, arm=arm):
+        for path in self.files(paths.NLL, arm=arm):
             tokens, nll = read_nll(path, self.ids, "deep" if deep else "nll")
-            if not np.array_equal(tokens, self.tokens):
-                raise UserError("has texts cut at another length", where=path, do="run again")
-            by_seed.append(nll)
+            by_seed.append(_same_length(tokens, nll, self.tokens, path))
         return np.array(by_seed)
+
+    def relearned(self, arm: str) -> dict[int, Floats]:
+        """Return by step the summed NLL (S, n), in nats, of the n texts that are ``of`` the forget
+        domain, under the models of an arm that has relearned for so many steps.
+
+        Raises ``UserError`` as ``nll`` does.
+        """
+        chosen = self.of(FORGET)
+        ids = [self.ids[row] for row in np.flatnonzero(chosen)]
+        by_step: dict[int, list[Floats]] = {}
+        for path in self.files(paths.RELEARNED, arm=arm):
+            table = read_table(path, schemas.RELEARNED_TEXTS)
+            for step in pc.unique(table["step"]).to_pylist():
+                rows = table.filter(pc.equal(table["step"], step))
+                tokens, nll = text_sums(rows, ids, path)
+                nll = _same_length(tokens, nll, self.tokens[chosen], path)
+                by_step.setdefault(step, []).append(nll)
+        return {step: np.array(by_seed) for step, by_seed in by_step.items()}
 
     @cached_property
     def gold(self) -> Floats:
         """Return the summed NLL of each text (S, n), in nats, under the gold models."""
         return self.nll("gold")
+
+
+def _same_length(tokens: Floats, nll: Floats, expected: Floats, path: Path) -> Floats:
+    """Return the NLL of texts. Raises ``UserError`` where they have other tokens."""
+    if not np.array_equal(tokens, expected):
+        raise UserError("has texts cut at another length", where=path, do="run again")
+    return nll
 
 
 def cohorts(grid: Mapping[str, Any], root: str | Path) -> Iterator[Cohort]:
@@ -135,7 +158,16 @@ def read_nll(path: Path, ids: Sequence[str], column: str = "nll") -> tuple[Float
 
     Raises ``UserError`` when the table is missing or damaged, or lacks one of them.
     """
-    table = read_table(path, schemas.NLL)
+    return text_sums(read_table(path, schemas.NLL), ids, path, column)
+
+
+def text_sums(
+    table: pa.Table, ids: Sequence[str], path: Path, column: str = "nll"
+) -> tuple[Floats, Floats]:
+    """Return predicted tokens and a ``column`` of the rows ``ids`` of a table, float64 (n,) each.
+
+    Raises ``UserError`` that names the ``path`` when it lacks one of them.
+    """
     rows = pc.index_in(pa.array(ids, pa.string()), value_set=table["id"].combine_chunks())
     if rows.null_count:
         missing = ids[rows.is_null().index(True).as_py()]

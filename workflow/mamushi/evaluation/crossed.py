@@ -26,6 +26,7 @@ DOUBT = 0.25
 NO_GAP = "the gap from beta 0 to gold is not clearly above 0"
 NO_TEXTS = f"fewer than {FEWEST_GROUPS} independent texts"
 NO_ERROR = "the models do not differ in any text"
+OVERSHOOTS, SHORT, NOT_TOLD = "overshoots", "short of gold", "not told from gold"
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,14 @@ class Effect:
         errors = norm.ppf(1 - LEVEL / 2 / comparisons) + norm.ppf(POWER)
         left = self.estimate**2 - errors**2 * self.of_texts
         return float(np.sqrt(left)) if left > 0 else np.nan
+
+    def beside_gold(self) -> str | None:
+        """Say of a share of the way to gold where it ends: 1 is the aim, and not more, for a model
+        that knows less than gold is told from it as well. ``OVERSHOOTS`` where all of the interval
+        is above 1, ``SHORT`` where all is below, else ``NOT_TOLD``; None without an interval."""
+        if not np.isfinite((self.low, self.high)).all():
+            return None
+        return OVERSHOOTS if self.low > 1 else SHORT if self.high < 1 else NOT_TOLD
 
     def seeds(self, comparisons: int = 1) -> tuple[int, int] | None:
         """Return the fewest and the most seeds that may be needed to show it, of these texts, with
@@ -130,6 +139,12 @@ def contrast(
     parts, means = parts_of(np.array(differences), tokens, groups)
     if pooled is not None:
         parts = _with_pooled(parts, *pooled, seeds=len(nll_a))
+    return effect_of(parts, means, len(nll_a))
+
+
+def effect_of(parts: Parts, means: Floats, seeds: int) -> Effect:
+    """Return the first of ``means`` (1,) with its interval over so many seeds; of two (2,) the
+    share that the first is of the second, by Fieller's theorem."""
     if len(means) == 1:
         mix, scale = np.ones(1), 1.0
     elif means[1] > 0:
@@ -156,7 +171,7 @@ def contrast(
         low,
         high,
         parts.p(share, float(means[0] / np.sqrt(whole[0, 0]))),
-        float(mix @ parts.seeds @ mix) * len(nll_a) / scale**2,
+        float(mix @ parts.seeds @ mix) * seeds / scale**2,
         parts.seed_freedom,
         max(float(mix @ (parts.texts - parts.rest) @ mix), 0.0) / scale**2,
     )

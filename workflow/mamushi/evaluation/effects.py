@@ -105,7 +105,7 @@ def rows_of_budget(
         recovered = budget.contrast(nll, budget.beta0, forget=True, share=True)
         retain = budget.contrast(nll, budget.gold, forget=False)
         row: _Row = {"selector": selector, "lists": len(lists), "seeds": seeds}
-        row |= ends_of("recovered", recovered)
+        row |= share_columns("recovered", recovered)
         row |= ends_of("retain_change", retain)
         row |= {"retain_margin": margin, "non_inferior": non_inferior(retain, margin)}
         row["withheld"] = recovered.reason or retain.reason
@@ -124,7 +124,7 @@ def _deep_columns(deep: BudgetModels | None, selector: str) -> _Row:
     if deep is None:
         return {"deep_withheld": "too few held-out forget texts"}
     recovered = deep.contrast(deep.nll(selector), deep.beta0, forget=True, share=True)
-    row = ends_of("deep", recovered) | ends_of("deep_gap", deep.gap())
+    row = share_columns("deep", recovered) | ends_of("deep_gap", deep.gap())
     row["deep_withheld"] = recovered.reason
     if selector != BASELINE and BASELINE in deep.lists:
         row |= ends_of("deep_vs_random", deep.apart(selector, BASELINE)[0])
@@ -138,6 +138,12 @@ def ends_of(name: str, effect: Effect) -> _Row:
         f"{name}_low": finite_or_none(effect.low),
         f"{name}_high": finite_or_none(effect.high),
     }
+
+
+def share_columns(name: str, effect: Effect) -> _Row:
+    """Return a share of the gap and its interval under the names of columns, and where it stands
+    beside gold."""
+    return {**ends_of(name, effect), f"{name}_beside_gold": effect.beside_gold()}
 
 
 def effects_table(

@@ -15,7 +15,9 @@ from mamushi.config.arms import Arm
 from mamushi.config.grid import cells
 from mamushi.errors import UserError
 from mamushi.evaluation.cohort import RETRAINING_SOURCE, Cohort, ModelSource, cohorts
+from mamushi.evaluation.crossed import contrast
 from mamushi.evaluation.curves import GridLists, read_perplexity
+from mamushi.evaluation.effects import share_columns
 from mamushi.evaluation.masking import mask
 from mamushi.evaluation.paired import finite_or_none, interval, seeds_range
 from mamushi.evaluation.sad import Floats
@@ -23,7 +25,7 @@ from mamushi.evaluation.texts import repetition
 from mamushi.io import paths, schemas
 from mamushi.io.names import label
 from mamushi.io.rst import list_table
-from mamushi.io.tables import read_table
+from mamushi.io.tables import FORGET, read_table
 
 SOURCES = ("base", "contaminated", "beta0", "gold")
 """Endpoints in the order in which their texts are shown, before those of unlearners."""
@@ -130,8 +132,9 @@ def relapse_table(
     """Return the table ``relapse``: the forget NLL that models regain by relearning, over seeds.
 
     Rows are of retrained and unlearned models at all ``budgets`` of the grid, each beside what the
-    gold model learns in as many steps. ``starts`` names, by model, the endpoint that unlearning
-    starts from. Raises ``UserError`` that names the first missing or damaged file.
+    gold model learns in as many steps, and with its share of the gap that start and gold have after
+    them. ``starts`` names, by model, the endpoint that unlearning starts from. Raises ``UserError``
+    that names the first missing or damaged file.
     """
     rows = [
         row for cohort in cohorts(grid, root) for row in _back(cohort, grid, starts[cohort.model])
@@ -143,16 +146,22 @@ def _back(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[str, 
     start = [read_perplexity(path) for path in cohort.files(paths.PERPLEXITY, arm=endpoint)]
     level = np.array([perplexity.nll_forget for perplexity in start])
     gold, seeds = _curves(cohort, "gold"), len(cohort.seeds)
+    start_texts, gold_texts = cohort.relearned(endpoint), cohort.relearned("gold")
+    forget = cohort.of(FORGET)
+    tokens = cohort.tokens[forget]
+    groups = None if cohort.texts.groups is None else cohort.texts.groups[forget]
     names = (RETRAINING_SOURCE, *grid["unlearners"])
     for source in starmap(
         ModelSource, product(names, grid["selectors"], map(float, grid["budgets"]))
     ):
-        nll = _curves(cohort, source.arm)
+        nll, texts = _curves(cohort, source.arm), cohort.relearned(source.arm)
         for step in sorted(nll)[1:]:
             regained, theirs = ((curve[0] - curve[step])[:, 0] for curve in (nll, gold))
             excess = regained - theirs
             low, high = interval(excess)
             spread = float(excess.std(ddof=1)) if seeds > 1 else 0.0
+            beta0, outside = start_texts[step], gold_texts[step]
+            share = contrast(texts[step], beta0, tokens, groups, beta0=beta0, gold=outside)
             needed = seeds_range(float(excess.mean()), spread, seeds, 1) or (None, None)
             yield {
                 **cohort.at,
@@ -161,6 +170,8 @@ def _back(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[str, 
                 **{"regained": float(regained.mean()), "gold_regained": float(theirs.mean())},
                 **{"excess": float(excess.mean())},
                 **{"excess_low": finite_or_none(low), "excess_high": finite_or_none(high)},
+                **share_columns("relearned", share),
+                "relearned_withheld": share.reason,
                 "retain_lost": float((nll[step] - nll[0])[:, 1].mean()),
                 **dict(zip(("seeds_needed_low", "seeds_needed_high"), needed, strict=True)),
                 "why": None if seeds > 1 else "one seed: training again may change as much",

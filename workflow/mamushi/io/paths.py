@@ -30,6 +30,7 @@ PERPLEXITY = ARM + "/perplexity.parquet"  # held-out perplexity
 NLL = ARM + "/nll.parquet"  # its parts, text by text
 GENERATIONS = ARM + "/generations.parquet"  # how it continues the prompts
 RELEARNING = ARM + "/relearning.parquet"  # how fast it learns the domain
+RELEARNED = ARM + "/relearned.parquet"  # its NLL of forget texts then, text by text
 MEMBERSHIP = ARM + "/membership.parquet"  # what it makes of single forget texts
 TASK_ANSWERS = ARM + "/tasks.parquet"  # what it reaches in tasks
 

@@ -12,6 +12,7 @@ from mamushi.running.stage import Input, Job, Output, typed
 from mamushi.stages._models import Cell, OpenedArm, Trains, open_arm, start_trunk
 
 GPU = ("generate", "judge", "relearn")
+VERSION = 2
 
 
 class Generate(OpenedArm):
@@ -150,6 +151,7 @@ def relearn(
     unlearned: Input | None = None,
     trunk: Path | None = None,
     out: Output,
+    texts: Output,
     settings: Relearn,
     job: Job,
 ) -> None:
@@ -178,7 +180,7 @@ def relearn(
         opened = (settings, settings.unlearned, model, accelerator, job)
         states = start_trunk(trunk, tokens, examples, lengths, *opened)
     with starting_from(states, model):
-        curve = relearn(
+        relearned = relearn(
             model,
             few,
             held_out,
@@ -188,4 +190,5 @@ def relearn(
             batch_tokens=job.execution.batch_tokens,
         )
     if accelerator.is_main_process:
-        write_table(out, schemas.RELEARNING_CURVE, curve, metadata=job.origin)
+        write_table(texts, schemas.RELEARNED_TEXTS, relearned.texts, metadata=job.origin)
+        write_table(out, schemas.RELEARNING_CURVE, relearned.curve, metadata=job.origin)

@@ -18,7 +18,7 @@ from mamushi.running.stage import Job, Output, typed
 if TYPE_CHECKING:
     from mamushi.evaluation.sad import Floats
 
-VERSION = 2
+VERSION = 3
 
 
 class Compared(Section):

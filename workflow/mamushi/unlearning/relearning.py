@@ -10,6 +10,7 @@ Unlearning in LLMs).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
+from mamushi.io.tables import FORGET
 from mamushi.lm.attention import supports
 from mamushi.lm.batches import batches, collate, examples_of_step
 from mamushi.lm.loss import TokenLoss
@@ -49,6 +51,14 @@ def choose(texts: TokenSet, examples: int, seed: int) -> NDArray[np.int64]:
     return np.sort(order[:examples]).astype(np.int64)
 
 
+@dataclass(frozen=True)
+class Relearned:
+    """Columns of the artifacts ``relearning_curve`` and ``relearned``, by increasing step."""
+
+    curve: dict[str, list[Any]]
+    texts: dict[str, list[Any]]
+
+
 def relearn(
     model: PreTrainedModel,
     few: TokenSet,
@@ -58,18 +68,19 @@ def relearn(
     seed: int,
     accelerator: Accelerator,
     batch_tokens: int,
-) -> dict[str, list[Any]]:
+) -> Relearned:
     """Fine-tune what requires a gradient, in place, on ``few``; perplexity of ``held_out`` between.
 
     AdamW at a constant ``learning_rate`` over batches of ``batch_size`` texts, the same batches for
     the same seed, in eval mode, so that no dropout tells two models apart. Perplexity is measured
-    before the first step and after each number of ``steps``: the columns of the artifact
-    ``relearning_curve``, by increasing step. Of several processes each takes all steps. Raises
-    ``UserError`` that names the step when a loss or perplexity is not finite.
+    before the first step and after each number of ``steps``. Of several processes each takes all
+    steps. Raises ``UserError`` that names the step when a loss or perplexity is not finite.
     """
     columns: dict[str, list[Any]] = {
         name: [] for name in ("step", "examples", "ppl_forget", "ppl_retain")
     }
+    texts: dict[str, list[Any]] = {name: [] for name in ("step", "id", "tokens", "nll")}
+    forget = held_out.domains == FORGET
     measured_steps = {0, *(int(step) for step in settings["steps"])}
     batch, shared = int(settings["batch_size"]), supports(model)
 
@@ -98,6 +109,10 @@ def relearn(
         columns["examples"].append(len(few))
         for domain, value in zip(table["domain"], table["perplexity"], strict=True):
             columns[f"ppl_{domain}"].append(value)
+        if step:
+            texts["step"] += [step] * int(forget.sum())
+            for name, values in (("id", held_out.ids), ("tokens", nll.tokens), ("nll", nll.nll)):
+                texts[name] += values[forget].tolist()
 
     objective = Objective(
         model, TokenLoss(model), "relearning", REMEDY, step, together=False, updated=measure
@@ -106,4 +121,4 @@ def relearn(
     measure(0)
     descent = Descent(float(settings["learning_rate"]), BETAS, EPSILON, WEIGHT_DECAY)
     train(objective, descent, max(measured_steps), accelerator)
-    return columns
+    return Relearned(columns, texts)

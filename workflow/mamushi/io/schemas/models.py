@@ -50,3 +50,10 @@ texts, a row per number of steps that is measured.
 step int64: Optimizer steps so far; 0 is the model before any.
 examples int64: Forget texts that it is fine-tuned on.
 ppl_forget float64, ppl_retain float64""")
+
+RELEARNED_TEXTS = table("""relearned: What one model makes of each held-out forget text while it is
+fine-tuned on a few others, a row per text and number of steps that is measured, but 0.
+step int64: Optimizer steps so far.
+id string
+tokens int64: Predicted tokens of the text.
+nll float64: Sum of their negative log-likelihoods in nats.""")

@@ -78,6 +78,9 @@ recovered float64?: Share of the gap in forget NLL that is recovered: the mean o
     change from beta 0, over that of gold. 0 is beta 0, 1 is gold; beyond 1 is worse than gold.
 recovered_low float64?: Lower end of the 95% interval, by Fieller's theorem.
 recovered_high float64?
+recovered_beside_gold string?: Where the share stands: `overshoots` where all of its interval is
+    above 1, for a model that knows less than gold is told from gold as well; `short of gold` where
+    all is below, else `not told from gold`. Null without an interval.
 recovered_vs_random float64?: Share recovered less that of `random`, paired by seed and text.
 recovered_vs_random_low float64?: Lower end of its 95% interval, of this comparison alone.
 recovered_vs_random_high float64?
@@ -104,6 +107,7 @@ deep float64?: Share that is recovered of the gap that word frequencies do not e
     nothing of it.
 deep_low float64?: Lower end of the 95% interval, by Fieller's theorem.
 deep_high float64?
+deep_beside_gold string?: As `recovered_beside_gold`.
 deep_gap float64?: That gap, gold less beta 0, in nats per token.
 deep_gap_low float64?: Lower end of the 95% interval; below 0 no share is given.
 deep_gap_high float64?
@@ -208,5 +212,13 @@ gold_regained float64: The same of the gold models.
 excess float64: regained - gold_regained: what comes back that was not just learned.
 excess_low float64?: Lower end of its 95% t interval over seeds; null of one seed.
 excess_high float64?
+relearned float64?: Of the gap in held-out forget NLL between the model from which unlearning starts
+    and gold, both after as many steps, the share that is left: 0 is as if nothing had been deleted,
+    1 as if the domain had never been seen, and the aim.
+relearned_low float64?: Lower end of the 95% interval over seeds and texts, by Fieller's theorem.
+relearned_high float64?
+relearned_beside_gold string?: `overshoots`, `short of gold` or `not told from gold`, by its
+    interval.
+relearned_withheld string?: Why the share has no interval.
 retain_lost float64: Nats per token by which the steps raise the NLL of held-out retain texts.
 seeds_needed_low int64?, seeds_needed_high int64?, why string?""")
