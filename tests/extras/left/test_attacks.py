@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
+from mamushi.evaluation.crossed import NO_GAP, OVERSHOOTS
 from mamushi.selection.metrics import DELONG_FACTOR, placements, sampling_variance
 from mamushi_extras.left.attacks import (
     ATTACKS,
@@ -143,6 +144,36 @@ def test_intervals_near_1_hold_the_auc(truth: float, m: int, n: int, seeds: int)
         held += found.model.low <= truth <= found.model.high
         differs += found.difference.low <= truth - 0.5 <= found.difference.high
     assert min(held, differs) >= 0.91 * times  # 0.95 but for what 150 draws may tell
+
+
+@pytest.mark.parametrize(("start", "model"), [(0.9, 0.6), (0.9, 0.5), (0.99, 0.97), (0.7, 0.45)])
+def test_the_share_of_the_way_to_gold_holds_the_truth(start: float, model: float) -> None:
+    """Gold remembers nothing; what a training remembers differs a little from seed to seed."""
+    rng, m, n, times = np.random.default_rng(11), 60, 100, 150
+    depth = np.sqrt(2) * norm.ppf([model, 0.5, start])
+    truth, held, beyond = (start - model) / (start - 0.5), 0, 0
+    member = np.arange(m + n) < m
+    for _ in range(times):
+        both = rng.normal(0, np.sqrt(0.7), m + n) + rng.normal(0, np.sqrt(0.3), (3, 3, m + n))
+        both[:, :, :m] += (depth + 0.1 * rng.normal(size=(3, 3)))[:, :, None]
+        seeds = [AttackedSeed(*each[:2], member, ~member, each[2]) for each in both]
+        share = compare(seeds, attack_auc).share
+        assert share is not None
+        held += share.low <= truth <= share.high or share.reason == NO_GAP
+        beyond += share.beside_gold() == OVERSHOOTS
+    assert held >= 0.93 * times - 8  # three errors of 150 draws
+    assert truth > 1 or beyond <= 0.05 * times
+
+
+def test_there_is_no_share_of_a_way_that_nobody_had_to_go() -> None:
+    """Neither the model before nor gold remembers a text."""
+    rng = np.random.default_rng(12)
+    member = np.arange(160) < 60
+    seeds = [
+        AttackedSeed(*each[:2], member, ~member, each[2]) for each in rng.normal(size=(3, 3, 160))
+    ]
+    share = compare(seeds, attack_auc).share
+    assert share is not None and share.reason == NO_GAP and np.isnan(share.low)
 
 
 def test_an_auc_of_1_is_no_surer_for_a_seed_more() -> None:

@@ -5,11 +5,12 @@ that it finds while it accuses 1% of the others (Carlini et al. 2022).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mamushi.evaluation.crossed import Effect, Parts, effect_of
 from mamushi.evaluation.paired import UPPER, half_width, variance_and_errors
 from mamushi.evaluation.sad import Floats
 from mamushi.selection.metrics import auc_ends
@@ -99,12 +100,14 @@ CHANCE: Mapping[Measure, float] = {attack_auc: 0.5, tpr: FALSE_POSITIVES}
 
 @dataclass(frozen=True)
 class AttackedSeed:
-    """One seed's texts: scores under the model and its gold model, and which are which, (n,)."""
+    """One seed's texts: scores under the model and its gold model, which are which, and scores
+    under the model that it was before, if any, (n,)."""
 
     model: Floats
     gold: Floats
     member: Bools
     outsider: Bools
+    start: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -118,11 +121,14 @@ class AttackEstimate:
 
 @dataclass(frozen=True)
 class ComparedToGold:
-    """A measure of a model, the same of gold, and the first less the second."""
+    """A measure of a model, the same of gold, and the first less the second; where there is a start
+    its measure, and which share of the way from there to gold the model has gone."""
 
     model: AttackEstimate
     gold: AttackEstimate
     difference: AttackEstimate
+    start: float | None = None
+    share: Effect | None = None
 
 
 def compare(seeds: Sequence[AttackedSeed], measure: Measure) -> ComparedToGold:
@@ -131,7 +137,8 @@ def compare(seeds: Sequence[AttackedSeed], measure: Measure) -> ComparedToGold:
     The variance has two parts: over texts, by a bootstrap that draws the same texts in all seeds
     and for both models, and of the mean over seeds. Of one seed it holds no error of training. A
     share of none or all has the exact binomial limit (Clopper and Pearson 1934), an AUC the
-    interval of ``auc_ends``, and the difference of two that of Zou and Donner (2008).
+    interval of ``auc_ends``, and the difference of two that of Zou and Donner (2008). A share of
+    the way to gold has Fieller's, of the same two parts.
     """
     rng = np.random.default_rng(0)
     members = np.logical_or.reduce([seed.member for seed in seeds])
@@ -141,7 +148,7 @@ def compare(seeds: Sequence[AttackedSeed], measure: Measure) -> ComparedToGold:
         for b in range(1, RESAMPLES + 1):
             drawn = rng.integers(len(rows), size=len(rows))
             weights[b, rows] = np.bincount(drawn, minlength=len(rows))
-    both = np.array(
+    measures = np.array(
         [
             [
                 measure(
@@ -150,18 +157,34 @@ def compare(seeds: Sequence[AttackedSeed], measure: Measure) -> ComparedToGold:
                     weights[:, seed.member],
                     weights[:, seed.outsider],
                 )
-                for s in (seed.model, seed.gold)
+                for s in (seed.model, seed.gold, seed.start)
+                if s is not None
             ]
             for seed in seeds
         ]
     )
     n = int(min(count for seed in seeds for count in (seed.member.sum(), seed.outsider.sum())))
-    model, gold = both[:, 0], both[:, 1]
+    model, gold, *start = measures.swapaxes(0, 1)
     if measure is attack_auc:
-        return _compare_aucs(model, gold, n)
-    return ComparedToGold(
-        _estimate(model, n, 0.0), _estimate(gold, n, 0.0), _estimate(model - gold, n, -1.0)
-    )
+        compared = _compare_aucs(model, gold, n)
+    else:
+        difference = _estimate(model - gold, n, -1.0)
+        compared = ComparedToGold(_estimate(model, n, 0.0), _estimate(gold, n, 0.0), difference)
+    if not start:
+        return compared
+    before = start[0]
+    share = _share(before - model, before - gold, n)
+    return replace(compared, start=float(before[:, 0].mean()), share=share)
+
+
+def _share(gone: Floats, whole: Floats, n: int) -> Effect:
+    """Return which share of the ``whole`` way to gold is ``gone``, both (S, 1 + B)."""
+    both, seeds = np.array([gone, whole]), len(gone)
+    none = np.zeros((2, 2))
+    of_seeds = np.cov(both[:, :, 0]) / seeds if seeds > 1 else none
+    of_texts = np.cov(both[:, :, 1:].mean(axis=1))
+    parts = Parts(of_seeds, of_texts, none, seeds - 1.0, n - 1.0)
+    return effect_of(parts, both[:, :, 0].mean(axis=1), seeds)
 
 
 def _compare_aucs(model: Floats, gold: Floats, n: int) -> ComparedToGold:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from mamushi.errors import UserError
 from mamushi.evaluation.cohort import RETRAINING_SOURCE, Cohort, ModelSource, cohorts
+from mamushi.evaluation.effects import share_columns
 from mamushi.evaluation.sad import Floats
 from mamushi.io import paths
 from mamushi.io.tables import INFERENCE, read_table
@@ -27,7 +28,6 @@ from mamushi_extras.left.attacks import (
     FEWEST_TEXTS,
     AttackedSeed,
     Bools,
-    ComparedToGold,
     Measure,
     attack_auc,
     compare,
@@ -217,15 +217,13 @@ def _compare_with_gold(
     measure: Measure,
 ) -> _Row:
     """Return the columns of ``schemas.MEMBERSHIP`` that need an estimate, by scores of seeds."""
-
-    def compared(first: Sequence[AttackScores], second: Sequence[AttackScores]) -> ComparedToGold:
-        every = zip(first, second, roles.member, strict=True)
-        scored = [
-            AttackedSeed(a[attack], b[attack], member, roles.outsider) for a, b, member in every
-        ]
-        return compare(scored, measure)
-
-    against_gold = compared(ours, gold)
+    before: Sequence[AttackScores | None] = start or [None] * len(ours)
+    every = zip(ours, gold, before, roles.member, strict=True)
+    scored = [
+        AttackedSeed(a[attack], b[attack], member, roles.outsider, c[attack] if c else None)
+        for a, b, c, member in every
+    ]
+    against_gold = compare(scored, measure)
     row: _Row = {
         "value": against_gold.model.value,
         "low": against_gold.model.low,
@@ -233,8 +231,10 @@ def _compare_with_gold(
     }
     for name, estimate in (("gold", against_gold.gold), ("difference", against_gold.difference)):
         row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
-    if start is not None:
-        row["start"] = compared(start, start).model.value
+    row["start"] = against_gold.start
+    # Gold is the aim of texts that are gone alone; and a rate among few others is too unsure.
+    if (share := against_gold.share) and roles.members == "removed" and measure is attack_auc:
+        row |= share_columns("share", share) | {"share_withheld": share.reason}
     row["at_fault"] = not against_gold.gold.low <= CHANCE[measure] <= against_gold.gold.high
     low, high = against_gold.difference.low, against_gold.difference.high
     relation = "more than" if low > 0 else "less than" if high < 0 else "not told from"

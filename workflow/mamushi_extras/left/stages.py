@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mamushi.lm.tokens import TokenSet
 
 GPU = ("membership",)
+VERSION = 2
 
 
 class Membership(OpenedArm):
