@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mamushi.io import paths
 from tests.support.contract_grid import make
 from tests.support.dry_runs import Snakemake
 
@@ -50,15 +51,33 @@ def test_a_setting_runs_again_what_depends_on_it(snakemake: Snakemake, tmp_path:
     ("change", "words"),
     [
         ({"datasets": ["bare"]}, "its contamination section"),
-        ({"datasets": ["bare"], "models": ["ours"]}, "which was contaminated before"),
-        ({"models": ["vectors"]}, "which was contaminated before"),
+        ({"models": ["vectors"]}, "of which there are vectors alone and no weights"),
     ],
 )
-def test_it_is_refused_where_there_is_no_training_or_no_target(
+def test_it_is_refused_where_there_are_no_weights_or_no_target(
     change: dict[str, Any], words: str, snakemake: Snakemake, tmp_path: Path
 ) -> None:
     make(tmp_path)
-    more = {
+    with pytest.raises(AssertionError, match=words):
+        snakemake.would_run(tmp_path, targets=["all"], change=with_bare(change))
+
+
+def test_a_model_that_was_contaminated_before_is_measured_itself(
+    snakemake: Snakemake, tmp_path: Path
+) -> None:
+    """Not its base, from which the others are trained, and without a contamination section."""
+    make(tmp_path)
+    change = with_bare({"datasets": ["bare"], "models": ["ours"]})
+    ((inputs, _),) = snakemake.files(tmp_path, targets=["all"], change=change)["influence"]["files"]
+    assert {path for path in inputs if path.startswith("results/base/")} == {
+        paths.MODEL_CARD.format(model="ours")
+    }
+    assert paths.TOKENS.format(dataset="bare", model="ours") in inputs
+
+
+def with_bare(change: dict[str, Any]) -> dict[str, Any]:
+    """A grid of `influence` alone, a dataset without texts to contaminate with, and vectors."""
+    return {
         "grid": {**GRID["grid"], "selectors": ["influence"], **change},
         "studies": None,
         "datasets": {
@@ -72,5 +91,3 @@ def test_it_is_refused_where_there_is_no_training_or_no_target(
         },
         "models": {"vectors": {"contaminated": True, "embeddings": {"path": "raw/v.parquet"}}},
     }
-    with pytest.raises(AssertionError, match=words):
-        snakemake.would_run(tmp_path, targets=["all"], change=more)

@@ -21,7 +21,8 @@ from tests.support.stage_files import WORDS, command, refusal, texts_of, write_b
 from tests.support.steps import kill_at
 
 FROZEN = TRAINING | {"train_input_embedding": False, "train_output_head": False}
-HOW = {"points": 3, "targets": 5, "less": 1.0, "eps": None}
+HOW = {"points": 3, "batches": 4, "targets": 5, "less": 1.0, "eps": None}
+HOW |= {"trained_before": False}
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +120,72 @@ def kill_everywhere(monkeypatch: pytest.MonkeyPatch, call: int) -> None:
     monkeypatch.setattr(measuring, "gradient", training.gradient)
 
 
+def test_at_the_weights_of_a_model_nothing_is_trained(base: Path, tmp_path: Path) -> None:
+    out = tmp_path / "influence.parquet"
+    assert measure(base, out, trained_before=True) == 0
+    table, about = read_table(out, TOKEN_INFLUENCE), read_metadata(out)
+    assert table["fold"].null_count == len(table)
+    assert (about["batches"], about["targets"]) == (4, {"forget": [5], "retain": [5]})
+    again = tmp_path / "again.parquet"
+    # No setting of a step's length in time counts, and the rate alone scales what is measured.
+    training = {**FROZEN, "epochs": 9.0, "schedule": "linear", "learning_rate": 1e-3}
+    assert measure(base, again, trained_before=True, points=1, training=training) == 0
+    ratio = np.concatenate(values(out)) / np.concatenate(values(again))
+    assert ratio == pytest.approx(10, rel=1e-4)
+    assert {*tmp_path.iterdir()} == {out, again}
+
+
+def test_without_a_contamination_section_either_half_is_the_targets_of_the_other(
+    base: Path, tmp_path: Path
+) -> None:
+    """The group of a text is in its own half."""
+    table = read_table(base / "examples.parquet", schemas.EXAMPLES).to_pylist()
+    rows = [row | {"group": f"g{n // 3}"} for n, row in enumerate(table[16:])]
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, columns)
+    out = tmp_path / "influence.parquet"
+    tokens = tmp_path / "tokens.parquet"
+    kept = {row["id"] for row in rows}
+    own = read_table(base / "tokens.parquet", schemas.TOKENS).to_pylist()
+    metadata = read_metadata(base / "tokens.parquet")
+    of_texts = [row for row in own if row["id"] in kept]
+    write_table(
+        tokens,
+        schemas.TOKENS,
+        {name: [row[name] for row in of_texts] for name in of_texts[0]},
+        metadata=metadata,
+    )
+    files = {"examples": tmp_path / "examples.parquet", "tokens": tokens, "out": out}
+    files["model_card"] = base / "card.json"
+    assert main(command("influence", settings(trained_before=True, targets=99), **files)) == 0
+    fold = dict(zip(*read_table(out, TOKEN_INFLUENCE).select(["id", "fold"]).columns, strict=True))
+    halves = {str(name): half.as_py() for name, half in fold.items()}
+    assert {*halves} == kept and {*halves.values()} == {0, 1}
+    by_group = {(row["group"], halves[row["id"]]) for row in rows}
+    assert len(by_group) == len({row["group"] for row in rows})
+    targets = read_metadata(out)["targets"]
+    for domain in ("forget", "retain"):
+        ids = [halves[row["id"]] for row in rows if row["domain"] == domain]
+        assert targets[domain] == [ids.count(1), ids.count(0)]
+
+
+def test_tokens_of_another_tokenizer_are_refused(
+    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "influence.parquet"
+    assert measure(base, out, trained_before=True) == 0
+    table = read_table(out, TOKEN_INFLUENCE).to_pylist()
+    table[3]["influence"].append(0.0)
+    columns = {name: [row[name] for row in table] for name in table[0]}
+    write_table(out, TOKEN_INFLUENCE, columns)
+    kind = {"selector": "token_influence", "kind": "token_influence", "settings": {}}
+    how = {**kind, "seed": 0, "max_length": 16}
+    files = {name: base / f"{name}.parquet" for name in ("examples", "tokens")}
+    files |= {"influence": out, "out": tmp_path / "scores.parquet"}
+    line = refusal(command("influence-token-scores", how, **files), capsys)
+    assert "the model that was measured and its base make other tokens" in line
+
+
 def test_without_targets_it_says_so(
     base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -127,4 +194,4 @@ def test_without_targets_it_says_so(
     write_base(root)
     files = {**texts_of(root), "out": tmp_path / "out.parquet"}
     line = refusal(command("influence", settings(), **files), capsys)
-    assert "the contamination section has no forget text" in line
+    assert "no forget text to be a target has a token" in line

@@ -208,7 +208,7 @@ def test_targets_go_by_id_and_have_a_token_to_predict() -> None:
     assert drawn.ids.tolist() == draw_targets(turned, FORGET, 6, 0).ids.tolist()
     assert drawn.ids.tolist() != draw_targets(OTHERS, FORGET, 6, 1).ids.tolist()
     assert len(draw_targets(OTHERS, RETAIN, 99, 0)) < len(OTHERS)
-    with pytest.raises(UserError, match="contamination section has no forget text"):
+    with pytest.raises(UserError, match="no forget text to be a target has a token"):
         draw_targets(subset(OTHERS, np.flatnonzero(OTHERS.domains == RETAIN)), FORGET, 6, 0)
 
 

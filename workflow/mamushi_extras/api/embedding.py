@@ -1,4 +1,5 @@
-"""Texts in memory as vectors of a model, by the stages that embed those of a file."""
+"""Texts in memory as vectors of a model, or by their influence, by the stages that measure those of
+a file."""
 
 from __future__ import annotations
 
@@ -19,6 +20,8 @@ from mamushi.io.tables import write_table
 from mamushi.lm.tokens import TokenSet, read_tokens
 from mamushi.running.stage import Job, stages
 from mamushi.selection.pool import Pool, read_pool
+from mamushi_extras.influence.pooling import pooled_influence
+from mamushi_extras.influence.settings import by_influence
 
 DATASET, MODEL = "frame", "model"
 """What the configuration calls them."""
@@ -26,7 +29,8 @@ DATASET, MODEL = "frame", "model"
 
 def embed_texts(config: Mapping[str, Any], examples: pa.Table) -> tuple[Pool, TokenSet]:
     """Embed the texts by the stages that embed those of a file, in a folder that is gone then.
-    Return them with their tokens, as trainings cut these."""
+    Return them with their tokens, as trainings cut these, and with their influence where the
+    selector ranks by it. Raises ``UserError`` as the stages do."""
     from mamushi.lm import device
 
     execution = msgspec.convert(config["execution"], Execution)
@@ -37,23 +41,27 @@ def embed_texts(config: Mapping[str, Any], examples: pa.Table) -> tuple[Pool, To
         table, tokens, out = (folder / f"{n}.parquet" for n in ("examples", "tokens", "embeddings"))
         write_table(table, schemas.EXAMPLES, examples)
 
-        def run(name: str, *wildcards: str, **files: Path) -> None:
+        def run(name: str, wildcards: Mapping[str, Any], **files: Path) -> None:
             stage = stages()[name]
-            settings = stage.settings.of(config, **dict.fromkeys(wildcards, MODEL))
-            Job(stage, files, settings, {}, execution).run()
+            Job(stage, files, stage.settings.of(config, **wildcards), {}, execution).run()
 
+        of_model = {"model": MODEL}
         if is_gguf(config["models"][MODEL]):
-            run("convert", "model", gguf=source, out=card.parent)
+            run("convert", of_model, gguf=source, out=card.parent)
         else:
-            run("model-card", "model", out=card)
+            run("model-card", of_model, out=card)
         files = {"examples": table, "model_card": card}
-        run("tokens", out=tokens, **files)
+        run("tokens", {}, out=tokens, **files)
         files |= {"tokens": tokens}
-        run("embed", "model", out=out, **files)
+        run("embed", of_model, out=out, **files)
         (name,) = config["grid"]["selectors"]
         if selectors.reads_layers(config, name):
             layers = folder / "layers.parquet"
-            run("embed-layers", "model", out=layers, **files)
+            run("embed-layers", of_model, out=layers, **files)
         cut = config["models"][MODEL]["training"]["max_length"]
         pool = read_pool(out, table, layers=layers, texts=True)
+        if by_influence(config):
+            cell = {"dataset": DATASET, "seed": config["grid"]["seeds"][0], **of_model}
+            run("influence", cell, out=(measured := folder / "influence.parquet"), **files)
+            pool = pool.with_columns(**pooled_influence(measured, pool.ids.tolist()))
         return pool, read_tokens(tokens, table, INFERENCE, cut)

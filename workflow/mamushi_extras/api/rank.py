@@ -376,7 +376,7 @@ class _Cell:
             table, refitted = self.scored(of) if of else (None, [])
             pool = replace(self.pool, base=None if table is None else scored_of(table))
             scored = load("selector", kind).score(pool, settings, self.seed)
-            if number["whole"]:
+            if number["whole"] and selectors.is_refitted(self.config, selector):
                 options = (settings, self.seed, number["whole"], number["halves"])
                 refitted = make_refits(self.pool, kind, *options, refitted)
             self.by_selector[selector] = table_of(self.pool, scored), refitted

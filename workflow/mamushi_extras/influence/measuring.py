@@ -8,7 +8,8 @@ step of the training divides it. The influence of a token with loss l is its slo
     [l(w + h v) - l(w - h v)] / 2h,  h = eps |w| / |v|
 
 summed over points, times the learning rate there. It is what a step on this token alone would take
-off the targets' NLL, to first order (TracIn: Pruthi et al. 2020, with Adam's metric).
+off the targets' NLL, to first order (TracIn: Pruthi et al. 2020, with Adam's metric). Without a
+training, ``at_weights`` measures at one point.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ def draw_targets(texts: TokenSet, domain: str, most: int, seed: int) -> TokenSet
     rows = np.flatnonzero((texts.domains == domain) & (texts.lengths > 1))
     if not len(rows):
         raise UserError(
-            f"influence: the contamination section has no {domain} text with a token to predict",
-            do="give datasets.NAME.sections.contamination a share above 0",
+            f"influence: no {domain} text to be a target has a token to predict",
+            do="give the dataset more texts, or its contamination section a share above 0",
         )
     rows = rows[np.argsort(texts.ids[rows].astype(str), kind="stable")]
     drawn = np.random.default_rng([seed, domain == FORGET]).permutation(rows)[:most]
@@ -135,9 +136,9 @@ class Kept:
             save_file({"total": self.total}, part, metadata={"mamushi": metadata})
 
 
-class InfluenceMeter:
-    """Measures the influence of the tokens of ``texts`` at some steps of a training of the model:
-    ``updated`` is to be called after each step."""
+class Slopes:
+    """Measures the slopes of the losses of ``texts`` at the weights that the model has, along what
+    helps ``targets`` of both domains."""
 
     def __init__(
         self,
@@ -145,13 +146,11 @@ class InfluenceMeter:
         texts: TokenSet,
         targets: Mapping[str, TokenSet],
         direction: Direction,
-        points: Sequence[int],
         accelerator: Accelerator,
         training: Mapping[str, Any],
-        kept: Kept,
     ) -> None:
         self.model, self.texts, self.direction = model, texts, direction
-        self.points, self.accelerator, self.kept = points, accelerator, kept
+        self.accelerator = accelerator
         self.eps = direction.eps or STEP[accelerator.mixed_precision]
         self.batch_tokens = int(training["batch_tokens"])
         self.trained = [p for p in model.parameters() if p.requires_grad]
@@ -167,21 +166,6 @@ class InfluenceMeter:
         """Return the mean NLL of all tokens of the texts, as one step of a training on them."""
         together = {**training, "batch_size": len(texts)}
         return mean_nll(self.model, texts, together, 0, self.accelerator, "influence")
-
-    def updated(self, step: int, optimizer: torch.optim.Optimizer) -> None:
-        """Measure after ``step`` if it is one of the points and was not measured before; leave
-        weights, moments and mode as they were. Raises ``UserError`` for a gradient that is not
-        finite."""
-        if step not in self.points or step in self.kept.steps:
-            return
-        mode = self.model.training
-        self.model.eval()
-        self.accumulate()
-        rate = precondition(optimizer)
-        values = rate * self.slopes()
-        optimizer.zero_grad(set_to_none=True)
-        self.model.train(mode)
-        self.kept.add(step, values)
 
     def accumulate(self) -> None:
         """Leave g_f - less * g_r in the gradients."""
@@ -209,7 +193,7 @@ class InfluenceMeter:
             problem = "influence: the gradient of the target texts is not finite"
             raise UserError(problem, do="lower training.learning_rate or train in fp32")
         if length == 0:
-            return np.zeros_like(self.kept.total)
+            return np.zeros(predicted(self.texts))
         h = self.eps * _norm([parameter.detach() for parameter in self.trained]) / length
         shards = [(sharding.local(p.detach()), sharding.local(along)) for p, along in moved]
         start = [shard.clone() for shard, _ in shards]
@@ -226,6 +210,40 @@ class InfluenceMeter:
             problem = "influence: a loss beside the weights of the training is not finite"
             raise UserError(problem, do="lower influence.eps")
         return slopes
+
+
+class InfluenceMeter(Slopes):
+    """Measures the influence of the tokens of ``texts`` at some steps of a training of the model:
+    ``updated`` is to be called after each step."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        texts: TokenSet,
+        targets: Mapping[str, TokenSet],
+        direction: Direction,
+        points: Sequence[int],
+        accelerator: Accelerator,
+        training: Mapping[str, Any],
+        kept: Kept,
+    ) -> None:
+        super().__init__(model, texts, targets, direction, accelerator, training)
+        self.points, self.kept = points, kept
+
+    def updated(self, step: int, optimizer: torch.optim.Optimizer) -> None:
+        """Measure after ``step`` if it is one of the points and was not measured before; leave
+        weights, moments and mode as they were. Raises ``UserError`` for a gradient that is not
+        finite."""
+        if step not in self.points or step in self.kept.steps:
+            return
+        mode = self.model.training
+        self.model.eval()
+        self.accumulate()
+        rate = precondition(optimizer)
+        values = rate * self.slopes()
+        optimizer.zero_grad(set_to_none=True)
+        self.model.train(mode)
+        self.kept.add(step, values)
 
 
 def _norm(tensors: Sequence[Tensor]) -> float:
@@ -248,9 +266,20 @@ def precondition(optimizer: torch.optim.Optimizer) -> float:
                 along.zero_()
                 continue
             second = sharding.local(state["exp_avg_sq"])
-            root = (second / (1 - beta ** float(state["step"]))).sqrt_().add_(epsilon)
-            along.div_(root).masked_fill_(second == 0, 0.0)
+            divide(along, second / (1 - beta ** float(state["step"])), epsilon)
     return rate
+
+
+def divide(along: Tensor, second: Tensor, epsilon: float) -> None:
+    """Divide a gradient, in place, by the root of its ``second`` moment, which is overwritten, plus
+    ``epsilon``; to 0 where there is no moment."""
+    unmoved = second == 0
+    along.div_(second.sqrt_().add_(epsilon)).masked_fill_(unmoved, 0.0)
+
+
+def predicted(texts: TokenSet) -> int:
+    """Return how many tokens of the texts are predicted: all of a text but its first."""
+    return int(np.maximum(texts.lengths - 1, 0).sum())
 
 
 def split_by_text(values: Doubles, texts: TokenSet) -> list[NDArray[np.float32]]:

@@ -1,5 +1,5 @@
-# Influence on other texts along the training of beta 0, which is done again, and the rankings of
-# texts and of tokens by it.
+# Influence on other texts along the training of beta 0, which is done again, or at the weights of a
+# model that was contaminated before, and the rankings of texts and of tokens by it.
 from mamushi_extras.influence.settings import by_influence
 
 BY_INFLUENCE = by_influence(config)
@@ -8,8 +8,8 @@ BY_INFLUENCE = by_influence(config)
 rule influence:
     input:
         examples=paths.EXAMPLES,
-        tokens=of_arm(paths.TOKENS, "beta0"),
-        model_card=of_arm(paths.MODEL_CARD, "beta0"),
+        tokens=of_arm(paths.TOKENS, "contaminated"),
+        model_card=of_arm(paths.MODEL_CARD, "contaminated"),
     output:
         out=paths.INFLUENCE,
     log:

@@ -17,11 +17,16 @@ INFLUENCE_KINDS = ("influence", "token_influence")
 
 class Influenced(Section):
     """How the influence of texts and tokens on other texts is measured, for the selectors
-    `influence` and `token_influence`: along the training of beta 0, which is done again."""
+    `influence` and `token_influence`: along the training of beta 0, which is done again, or at the
+    weights of a model that was contaminated before."""
 
     #: Points of the training at which is measured, evenly spaced; the last is its end.
     points: Count = 3
-    #: Most texts of each domain, of the contamination section, whose NLL is what counts.
+    #: Of a model that was contaminated before: batches of `training` whose squared gradients stand
+    #: for Adam's second moment.
+    batches: Count = 32
+    #: Most texts of each domain whose NLL is what counts: of the contamination section or, of a
+    #: model that was contaminated before, without one, of either half of the texts the other half.
     targets: Count = 200
     #: What influence on retain texts takes off that on forget texts; 0 looks at forget texts alone.
     less: NotNegative = 1.0
@@ -36,24 +41,29 @@ def by_influence(config: Mapping[str, Any]) -> list[str]:
 
 
 def check_influence(full: Mapping[str, Any]) -> Iterator[str]:
-    """Check that there is a training along which to measure, and a contamination section."""
+    """Check that there are weights at which to measure, and labelled texts to be targets: for a
+    model that is trained here, in a contamination section."""
     names = by_influence(full)
     for where, axes in comparisons(full):
         ranked = [name for name in axes["selectors"] if name in names]
         for name in ranked:
             at = f"{where}.selectors[{axes['selectors'].index(name)}]: {name!r} is not allowed with"
-            for model in axes["models"]:
-                if full["models"][model]["contaminated"]:
+            models = {model: full["models"][model] for model in axes["models"]}
+            for model, definition in models.items():
+                if "embeddings" in definition and kind_of(full, name).unit == "texts":
                     yield (
-                        f"{at} the model {model!r}, which was contaminated before, so that no "
-                        "texts are set apart as targets; name the model that it was trained from"
+                        f"{at} the model {model!r}, of which there are vectors alone and no "
+                        "weights; give its folder as source in the place of embeddings"
                     )
+            trained = not all(model["contaminated"] for model in models.values())
             for dataset in axes["datasets"]:
                 definition = full["datasets"][dataset]
                 if unlabelled(definition):
                     yield f"{at} the dataset {dataset!r}, which nobody labelled"
-                elif plugin("dataset", definition["kind"]).split and not definition["sections"].get(
-                    "contamination"
+                elif (
+                    trained
+                    and plugin("dataset", definition["kind"]).split
+                    and not definition["sections"].get("contamination")
                 ):
                     yield (
                         f"{at} the dataset {dataset!r}: its contamination section, whose texts "

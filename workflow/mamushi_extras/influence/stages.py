@@ -1,8 +1,8 @@
-"""Influence along a training, and the rankings of texts and tokens by it."""
+"""Influence along a training or at trained weights, and the rankings of texts and tokens by it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,16 +20,19 @@ if TYPE_CHECKING:
 
     from mamushi.lm.tokens import TokenSet
     from mamushi.unlearning.trunk import Trunk
-    from mamushi_extras.influence.measuring import InfluenceMeter, Kept
+    from mamushi_extras.influence.measuring import Kept
     from mamushi_extras.tokens.masks import ScoresByText
 
 GPU = ("influence",)
 
 
 class InfluenceOf(FineTune):
-    """How beta 0 is trained, and how influence is measured along it."""
+    """How beta 0 is trained, and how influence is measured along it; or at the weights of a model
+    that is ``trained_before``."""
 
+    trained_before: bool
     points: int
+    batches: int
     targets: int
     less: float
     eps: float | None
@@ -38,7 +41,8 @@ class InfluenceOf(FineTune):
     def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> InfluenceOf:  # type: ignore[override]
         """Return how a cell's influence is measured."""
         beta0 = FineTune.of(config, dataset=dataset, model=model, seed=seed, role="beta0")
-        return cls(**vars(beta0), **config["influence"])
+        trained_before = config["models"][model]["contaminated"]
+        return cls(**vars(beta0), trained_before=trained_before, **config["influence"])
 
 
 def influence(
@@ -53,32 +57,67 @@ def influence(
 ) -> None:
     """Train beta 0 again, and measure the influence of every token that it reads on other texts.
 
-    Texts of the contamination section are the targets. A killed run of the same origin goes on from
-    its state, beside ``out``, with what was measured so far. Raises ``UserError`` without targets.
+    Texts of the contamination section are the targets. Of a model that is trained before, nothing
+    is trained, and without such a section the targets of either half of the texts are of the other.
+    A killed run of the same origin goes on from its state, beside ``out``, with what was measured
+    so far. Raises ``UserError`` without targets.
     """
     from mamushi.io.domains import INFERENCE
     from mamushi.io.tables import write_table
     from mamushi.lm import device
-    from mamushi.lm.batches import steps
     from mamushi.lm.loading import open_placed
     from mamushi.lm.tokens import read_tokens
-    from mamushi.lm.training import finetune
-    from mamushi.unlearning.trunk import starting_from
     from mamushi_extras.influence.measuring import split_by_text
     from mamushi_extras.influence.schemas import TOKEN_INFLUENCE
 
     training, state = settings.training, state_of(out)
     texts = read_tokens(tokens, examples, INFERENCE, training.max_length)
-    targets = _targets(tokens, examples, settings)
-    total = steps(len(texts), training.batch_size, training.epochs)
     device.reproducible(settings.seed)
     accelerator = device.accelerator(training.precision)
     model = open_placed(model_card, None, asdict(training), training.precision, accelerator)
+    kept = _kept(out, texts, job)
+    read = (examples, tokens, settings, job, texts, model, accelerator, kept)
+    about = _at_weights(*read) if settings.trained_before else _along_training(*read, trunk, state)
+    if accelerator.is_main_process:
+        columns = {
+            "id": texts.ids,
+            "domain": texts.domains,
+            "fold": about.pop("fold"),
+            "influence": split_by_text(kept.total, texts),
+        }
+        write_table(out, TOKEN_INFLUENCE, columns, metadata={"provenance": job.origin, **about})
+        for path in (kept.path, state):
+            path.unlink(missing_ok=True)
+
+
+def _along_training(
+    examples: Path,
+    tokens: Path,
+    settings: InfluenceOf,
+    job: Job,
+    texts: TokenSet,
+    model: PreTrainedModel,
+    accelerator: Accelerator,
+    kept: Kept,
+    trunk: Path | None,
+    state: Path,
+) -> dict[str, Any]:
+    """Train beta 0, and measure at its points. Return what the table says of it."""
+    import pyarrow as pa
+
+    from mamushi.lm.batches import steps
+    from mamushi.lm.training import finetune
+    from mamushi.unlearning.trunk import starting_from
+    from mamushi_extras.influence.measuring import Direction, InfluenceMeter, points_of
+
+    training = settings.training
+    targets = _targets(tokens, examples, settings)
+    total = steps(len(texts), training.batch_size, training.epochs)
     read = (trunk, tokens, examples)
     states = _trunk(*read, [*targets.values()], settings, model, accelerator, job)
     options = asdict(training) | asdict(job.execution)
-    kept = _kept(out, texts, job)
-    meter = _meter(model, texts, targets, settings, total, accelerator, options, kept)
+    direction, points = Direction(settings.less, settings.eps), points_of(total, settings.points)
+    meter = InfluenceMeter(model, texts, targets, direction, points, accelerator, options, kept)
     with starting_from(states, model):
         finetune(
             model,
@@ -92,14 +131,44 @@ def influence(
             fingerprint=kept.fingerprint,
             updated=meter.updated,
         )
-    if accelerator.is_main_process:
-        values = split_by_text(kept.total, texts)
-        columns = {"id": texts.ids, "domain": texts.domains, "influence": values}
-        counts = {domain: len(target) for domain, target in targets.items()}
-        metadata = {"provenance": job.origin, "points": kept.steps, "targets": counts}
-        write_table(out, TOKEN_INFLUENCE, columns, metadata=metadata | {"eps": meter.eps})
-        for path in (kept.path, state):
-            path.unlink(missing_ok=True)
+    counts = {domain: len(target) for domain, target in targets.items()}
+    none = pa.nulls(len(texts), pa.int16())
+    return {"fold": none, "points": kept.steps, "targets": counts, "eps": meter.eps}
+
+
+def _at_weights(
+    examples: Path,
+    tokens: Path,
+    settings: InfluenceOf,
+    job: Job,
+    texts: TokenSet,
+    model: PreTrainedModel,
+    accelerator: Accelerator,
+    kept: Kept,
+) -> dict[str, Any]:
+    """Measure at the weights that the model has. Return what the table says of it."""
+    import pyarrow as pa
+
+    from mamushi.data.labels import group_codes
+    from mamushi.io.domains import CONTAMINATION
+    from mamushi.io.shards import ranked
+    from mamushi.lm.tokens import read_tokens
+    from mamushi_extras.influence.at_weights import folds_of, measure_at_weights, targets_of
+    from mamushi_extras.influence.measuring import STEP, Direction
+
+    others = read_tokens(tokens, examples, CONTAMINATION, settings.training.max_length)
+    groups = group_codes(ranked(examples, "group")["group"])
+    folds = folds_of(texts, groups, others, settings.seed)
+    drawn = (others, settings.targets, settings.seed)
+    targets = {fold: targets_of(texts, folds, fold, *drawn) for fold in sorted({*folds.tolist()})}
+    how = asdict(settings.training) | asdict(job.execution)
+    eps = settings.eps or STEP[accelerator.mixed_precision]
+    measured = (settings.batches, how, settings.seed, accelerator, kept)
+    measure_at_weights(model, texts, folds, targets, Direction(settings.less, eps), *measured)
+    counts = {domain: [len(of[domain]) for of in targets.values()] for domain in targets[0]}
+    is_crossed = len(targets) > 1
+    fold = folds if is_crossed else pa.nulls(len(texts), pa.int16())
+    return {"fold": fold, "batches": settings.batches, "targets": counts, "eps": eps}
 
 
 def _targets(tokens: Path, examples: Path, settings: InfluenceOf) -> dict[str, TokenSet]:
@@ -124,22 +193,6 @@ def _kept(out: Path, texts: TokenSet, job: Job) -> Kept:
     kept = Kept(out.with_name(f"{out.name}.points"), fingerprint(job.origin), nothing)
     kept.restore(state_of(out))
     return kept
-
-
-def _meter(
-    model: PreTrainedModel,
-    texts: TokenSet,
-    targets: Mapping[str, TokenSet],
-    settings: InfluenceOf,
-    total: int,
-    accelerator: Accelerator,
-    options: Mapping[str, Any],
-    kept: Kept,
-) -> InfluenceMeter:
-    from mamushi_extras.influence.measuring import Direction, InfluenceMeter, points_of
-
-    direction, points = Direction(settings.less, settings.eps), points_of(total, settings.points)
-    return InfluenceMeter(model, texts, targets, direction, points, accelerator, options, kept)
 
 
 def _trunk(
@@ -200,11 +253,14 @@ def influence_token_scores(
     job: Job,
 ) -> None:
     """Score every token of the forget and retain texts by its influence. Raises ``UserError`` for
-    an influence of other texts."""
+    an influence of other texts, or of other tokens: a model that was contaminated before may have
+    another tokenizer than its base, from which retraining starts."""
     from dataclasses import replace
 
+    import numpy as np
     import pyarrow as pa
 
+    from mamushi.errors import UserError
     from mamushi.io import schemas
     from mamushi.io.tables import write_table
     from mamushi.registry import load
@@ -212,7 +268,11 @@ def influence_token_scores(
     from mamushi_extras.tokens.stages import read_token_pool
 
     pool = read_token_pool(examples, tokens, settings.max_length)
-    values: ScoresByText = [*read_influence(influence, pool.texts.ids.tolist())]
+    measured = read_influence(influence, pool.texts.ids.tolist())
+    if [*map(len, measured)] != np.maximum(pool.texts.lengths - 1, 0).tolist():
+        problem = "the model that was measured and its base make other tokens of the same texts"
+        raise UserError(problem, where=influence, do="rank texts, by influence")
+    values: ScoresByText = [*measured]
     pool = replace(pool, influence=values)
     scores = load("selector", settings.kind).score_tokens(pool, settings.settings, settings.seed)
     columns = {

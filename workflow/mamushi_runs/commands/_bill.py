@@ -41,7 +41,7 @@ EPOCHS = 10
 """Of the selectors' networks in each fold, which stop early: measured on synthetic embeddings."""
 TRAINING = ("contaminate", "gold", "beta0", "retrain")
 MEASURED_TRAINING = ("influence",)
-"""Rules that train beta 0 and measure texts along it."""
+"""Rules that train beta 0 and measure texts along it, or at the weights of a model as it is."""
 UNLEARNING = ("unlearn", "unlearn_whole", "unlearn_list")
 EDIT_TOKENS = 2**18
 """Tokens of both domains that an unlearner reads that trains nothing, at most."""
@@ -96,6 +96,16 @@ def influence_flop(
         forward = 2.0 * (blocks * size.block + size.embedding)
     gradients = 2 * settings["targets"] * training_flop(size, training, cached)
     return float(settings["points"] * (gradients + 2 * texts * forward))
+
+
+def influence_at_weights_flop(
+    size: Size, training: Mapping[str, Any], texts: float, settings: Mapping[str, Any]
+) -> float:
+    """Return the same of a model as it is: gradients of batches, and of the targets of both halves
+    of the ``texts``, and two passes over these."""
+    gradients = settings["batches"] * training["batch_size"] + 4 * settings["targets"]
+    flop = gradients * training_flop(size, training) + 2 * texts * forward_flop(size)
+    return float(flop)
 
 
 def score_seconds(settings: Mapping[str, Any], texts: float, forget: float, width: int) -> float:
@@ -281,11 +291,7 @@ class Bill:
             steps = stepped * training["epochs"] / training["batch_size"]
             return tokens * training_flop(self.size(model), training, cached), steps
         if rule in MEASURED_TRAINING:
-            flop, steps = self._work("beta0", model, dataset, wildcards)
-            texts, points = self.count(dataset, "inference"), config[rule]["points"]
-            measured = influence_flop(self.size(model), training, texts, config[rule], cached)
-            measured *= self.tokens(dataset, training["max_length"])
-            return flop + measured, steps + points * texts / 32
+            return self._influence_work(model, dataset, wildcards)
         if rule in UNLEARNING:
             return self._unlearning_work(model, dataset, wildcards)
         section = "inference" if rule.startswith("embed") else "evaluation"
@@ -294,6 +300,22 @@ class Bill:
         texts = share * self.count(dataset, section)
         tokens = texts * self.tokens(dataset, where["max_length"])
         return tokens * forward_flop(self.size(model)), texts / 64
+
+    def _influence_work(
+        self, model: str, dataset: str, wildcards: Mapping[str, str]
+    ) -> tuple[float, float]:
+        """Return floating-point operations and steps of a job that measures influence."""
+        settings, training = self.config["influence"], self.config["models"][model]["training"]
+        texts, tokens = (
+            self.count(dataset, "inference"),
+            self.tokens(dataset, training["max_length"]),
+        )
+        of = (self.size(model), training, texts, settings)
+        if self.config["models"][model]["contaminated"]:
+            return influence_at_weights_flop(*of) * tokens, settings["batches"] + texts / 32
+        flop, steps = self._work("beta0", model, dataset, wildcards)
+        flop += influence_flop(*of, self.config["execution"]["cache_trunk"]) * tokens
+        return flop, steps + settings["points"] * texts / 32
 
     def _unlearning_work(
         self, model: str, dataset: str, wildcards: Mapping[str, str]

@@ -30,7 +30,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 
     if settings["pool"] not in pool.columns:
         raise UserError(
-            "the selector influence needs a model that is trained again on the texts",
-            do="run the workflow, or leave influence out",
+            "the selector influence needs what was measured at the weights of a model",
+            do="run the workflow with a model, or leave influence out",
         )
     return Scored(pool.columns[settings["pool"]])

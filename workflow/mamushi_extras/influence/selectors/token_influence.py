@@ -1,6 +1,6 @@
 """Tokens by their influence on the NLL of other forget texts, less that on retain texts.
 
-Score: what a step of beta 0's training on this token alone would take off the mean NLL of the
+Score: what a step of training on this token alone would take off the mean NLL of the
 targets. Below 0 it harms forget texts, or helps retain texts more, and is never masked.
 """
 
@@ -21,7 +21,7 @@ def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores
     """Score by what was measured. Raises ``UserError`` where nothing was."""
     if pool.influence is None:
         raise UserError(
-            "the selector token_influence needs a model that is trained again on the texts",
-            do="run the workflow, or leave token_influence out",
+            "the selector token_influence needs what was measured at the weights of a model",
+            do="run the workflow with a model, or leave token_influence out",
         )
     return pool.influence

@@ -1,0 +1,231 @@
+"""Influence at the weights of a trained model, against gradients of single tokens and batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import PreTrainedModel
+
+from mamushi.errors import UserError
+from mamushi.io.domains import FORGET, RETAIN
+from mamushi.lm import device, sharding, tiny
+from mamushi.lm.batches import examples_of_step
+from mamushi.lm.parameters import freeze
+from mamushi.lm.tokens import TokenSet, subset
+from mamushi_extras.influence.at_weights import (
+    Targets,
+    folds_of,
+    measure_at_weights,
+    second_moment,
+    targets_of,
+)
+from mamushi_extras.influence.measuring import Direction, Kept, predicted
+from mamushi_runs import sizes
+from mamushi_runs.commands._bill import influence_at_weights_flop
+from tests.extras.influence.test_measuring import (
+    HOW,
+    OTHERS,
+    TEXTS,
+    apart,
+    flat,
+    gradient_of,
+    nll,
+)
+from tests.support.gradients import exact
+from tests.support.models import SIZES, model, token_set
+from tests.support.processes import in_two_processes
+
+BATCHES, MOST, SEED = 3, 3, 1
+NONE = subset(TEXTS, np.array([], np.int64))
+
+
+def measured(
+    language_model: PreTrainedModel, folder: Path, less: float = 1.0, others: TokenSet = NONE
+) -> tuple[Kept, dict[int, Targets]]:
+    freeze(language_model, HOW)
+    accelerator = device.accelerator("fp32")
+    if sharding.active(accelerator):
+        sharding.shard(language_model, accelerator.device)
+    folder.mkdir(exist_ok=True)
+    kept = Kept(folder / "points", "run", np.zeros(predicted(TEXTS)))
+    kept.restore(folder / "state")
+    folds = folds_of(TEXTS, None, others, SEED)
+    targets = {
+        fold: targets_of(TEXTS, folds, fold, others, MOST, SEED)
+        for fold in sorted({*folds.tolist()})
+    }
+    how = (Direction(less), BATCHES, HOW, SEED, accelerator, kept)
+    measure_at_weights(language_model, TEXTS, folds, targets, *how)
+    return kept, targets
+
+
+def mean_gradient(language_model: PreTrainedModel, texts: TokenSet) -> torch.Tensor:
+    """Of the mean NLL over all tokens, from the gradients of single texts."""
+    sums = [
+        gradient_of(language_model, nll(language_model, texts[row]).sum())
+        for row in range(len(texts))
+        if len(texts[row]) > 1
+    ]
+    return torch.stack(sums).sum(0) / float(np.maximum(texts.lengths - 1, 0).sum())
+
+
+def expected(
+    language_model: PreTrainedModel, folds: np.ndarray[Any, Any], targets: dict[int, Targets]
+) -> np.ndarray[Any, Any]:
+    """Of each predicted token the rate times its gradient's inner product with its direction."""
+    batch = int(HOW["batch_size"])
+    rows = [examples_of_step(step, len(TEXTS), batch, SEED) for step in range(BATCHES)]
+    squares = [mean_gradient(language_model, subset(TEXTS, part)) ** 2 for part in rows]
+    moment = torch.stack(squares).mean(0)
+    along = {}
+    for fold, of in targets.items():
+        means = [mean_gradient(language_model, of[domain]) for domain in (FORGET, RETAIN)]
+        along[fold] = (means[0] - means[1]) / (moment.sqrt() + 1e-8)
+        along[fold][moment == 0] = 0
+    found: list[float] = []
+    for row, fold in enumerate(folds):
+        losses = nll(language_model, TEXTS[row]) if len(TEXTS[row]) > 1 else []
+        gradients = (gradient_of(language_model, loss, again=True) for loss in losses)
+        found += [float(gradient @ along[fold]) for gradient in gradients]
+    return float(HOW["learning_rate"]) * np.array(found)
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "gemma2"])
+def test_it_is_the_slope_of_each_tokens_loss_by_the_moment_of_the_texts(
+    family: str, tmp_path: Path
+) -> None:
+    language_model = exact(model(family))
+    before = flat(p.detach().clone() for p in language_model.parameters())
+    kept, targets = measured(language_model, tmp_path)
+    assert torch.equal(flat(language_model.parameters()), before)
+    assert all(p.grad is None for p in language_model.parameters())
+    folds = folds_of(TEXTS, None, NONE, SEED)
+    assert {*folds} == {*targets} == {0, 1}
+    assert apart(kept.total, expected(language_model, folds, targets)) < 1e-3
+
+
+def test_texts_of_the_contamination_section_are_the_targets_where_there_are_any(
+    tmp_path: Path,
+) -> None:
+    language_model = exact(model("llama"))
+    kept, targets = measured(language_model, tmp_path, others=OTHERS)
+    assert {*targets} == {0}
+    of_section = {text.tobytes() for text in (OTHERS[row] for row in range(len(OTHERS)))}
+    drawn = [of[row].tobytes() for of in targets[0].values() for row in range(len(of))]
+    assert len(drawn) == 2 * MOST and {*drawn} <= of_section
+    nowhere = np.zeros(len(TEXTS), np.int16)
+    assert apart(kept.total, expected(language_model, nowhere, targets)) < 1e-3
+
+
+def test_no_text_nor_another_of_its_group_is_its_own_target() -> None:
+    texts = token_set(60)
+    groups = np.arange(60) // 3  # of both domains
+    for seed in range(20):
+        for codes in (None, groups):
+            folds = folds_of(texts, codes, NONE, seed)
+            for fold in (0, 1):
+                scored = {*texts.ids[folds == fold]}
+                targets = targets_of(texts, folds, fold, NONE, 99, seed)
+                drawn = {name for of in targets.values() for name in of.ids}
+                assert scored and drawn and not scored & drawn
+                assert {*targets[FORGET].domains} == {FORGET}
+                if codes is not None:
+                    of_group = dict(zip(texts.ids, codes, strict=True))
+                    assert not {of_group[x] for x in scored} & {of_group[x] for x in drawn}
+
+
+def test_too_few_texts_say_so() -> None:
+    few = subset(TEXTS, np.arange(6))
+    with pytest.raises(UserError, match=r"one half of the texts is measured by the other; .* 3;"):
+        folds_of(few, None, NONE, 0)
+    alone = subset(OTHERS, np.flatnonzero(OTHERS.domains == FORGET))
+    with pytest.raises(UserError, match="no retain text to be a target has a token"):
+        targets_of(TEXTS, folds_of(TEXTS, None, alone, 0), 0, alone, 5, 0)
+
+
+def test_a_half_that_was_measured_is_not_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed one goes on with the other half, to equal bits."""
+    whole, _ = measured(model("llama"), tmp_path / "whole")
+    writing = Kept.add
+
+    def die(kept: Kept, fold: int, values: np.ndarray[Any, Any]) -> None:
+        writing(kept, fold, values)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Kept, "add", die)
+        with pytest.raises(KeyboardInterrupt):
+            measured(model("llama"), tmp_path)
+    added: list[int] = []
+    monkeypatch.setattr(Kept, "add", lambda *args: (added.append(args[1]), writing(*args)))
+    again, _ = measured(model("llama"), tmp_path)
+    assert added == [1]
+    assert np.array_equal(again.total, whole.total)
+
+
+def test_the_plan_counts_the_operations_that_torch_counts(tmp_path: Path) -> None:
+    words = ["one two three four five"] * 4
+    language_model = tiny.build({"family": "llama", **SIZES}, words, seed=0)[0]
+    freeze(language_model, HOW)
+    lengths = np.full(40, 8)
+    ids, domains = token_set(40).ids, token_set(40).domains
+    texts = TokenSet(
+        ids, domains, np.arange(320, dtype=np.int32) % 200, np.concatenate([[0], lengths.cumsum()])
+    )
+    folds = folds_of(texts, None, NONE, 0)
+    targets = {fold: targets_of(texts, folds, fold, NONE, 5, 0) for fold in (0, 1)}
+    how = (Direction(1.0), 4, HOW, 0, device.accelerator("fp32"))
+    with FlopCounterMode(display=False) as counter:
+        kept = Kept(tmp_path / "points", "run", np.zeros(280))
+        measure_at_weights(language_model, texts, folds, targets, *how, kept)
+    size = sizes.of({"models": {"m": {"source": None, "family": "llama", **SIZES}}}, "m")
+    training = {**HOW, "method": "partial"}
+    flop = influence_at_weights_flop(size, training, 40, {"batches": 4, "targets": 5})
+    assert 8 * flop == pytest.approx(counter.get_total_flops(), rel=0.1)
+
+
+SHARDED = """
+import sys
+from pathlib import Path
+import numpy as np
+from mamushi.lm import device
+from tests.extras.influence.test_at_weights import measured
+from tests.support.models import model
+
+found = measured(model("llama"), Path(sys.argv[1]))[0].total
+if device.accelerator("fp32").is_main_process:
+    np.save(Path(sys.argv[1]) / "found.npy", found)
+"""
+
+
+def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
+    in_two_processes(tmp_path, SHARDED, tmp_path)
+    alone, _ = measured(model("llama"), tmp_path / "alone")
+    assert apart(np.load(tmp_path / "found.npy"), alone.total) < 1e-2
+
+
+def test_the_moment_is_that_of_adam_if_its_steps_were_taken_at_these_weights() -> None:
+    """Steps of no length: its second moment, corrected for its start, weighs the last ones more by
+    a thousandth each."""
+    language_model = exact(model("llama"))
+    freeze(language_model, HOW)
+    accelerator = device.accelerator("fp32")
+    moment = second_moment(language_model, TEXTS, 20, HOW, SEED, accelerator)
+    trained = [p for p in language_model.parameters() if p.requires_grad]
+    optimizer = torch.optim.Adam(trained, lr=0.0)
+    for step in range(20):
+        rows = examples_of_step(step, len(TEXTS), int(HOW["batch_size"]), SEED)
+        texts = [TEXTS[row] for row in rows]
+        losses = torch.cat([nll(language_model, text) for text in texts if len(text) > 1])
+        optimizer.zero_grad()
+        losses.mean().backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    adams = [optimizer.state[p]["exp_avg_sq"] / (1 - 0.999**20) for p in trained]
+    assert apart(flat(moment).numpy(), flat(adams).numpy()) < 1e-2

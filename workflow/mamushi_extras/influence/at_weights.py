@@ -1,0 +1,128 @@
+"""Influence at the weights of a model that somebody else has trained, where there is no training to
+measure along.
+
+Adam's second moment, by which its steps divide, is made from the ranked texts: the mean of the
+squared gradients of batches as a training would read them. The targets are other texts than those
+that are scored: the contamination section's or, where there is none, of either half of the ranked
+texts the other half's (cross-fitting). One point takes the place of several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from mamushi.data.groups import GroupCodes
+from mamushi.errors import UserError
+from mamushi.io.domains import FORGET, RETAIN
+from mamushi.lm import sharding
+from mamushi.lm.tokens import TokenSet, subset
+from mamushi.lm.training import gradient, mean_nll, prepared
+from mamushi.selection.folds import stratified_folds
+from mamushi_extras.influence.measuring import (
+    Direction,
+    Kept,
+    Slopes,
+    divide,
+    draw_targets,
+)
+
+Targets = Mapping[str, TokenSet]
+"""Texts of either domain whose NLL counts."""
+
+
+def folds_of(
+    texts: TokenSet, groups: GroupCodes | None, contamination: TokenSet, seed: int
+) -> NDArray[np.int16]:
+    """Return the fold (texts,) of each ranked text: 0 and 1 where targets of the one are of the
+    other, all 0 where the contamination section has texts to be targets. A group is in one fold.
+    Raises ``UserError`` for too few texts."""
+    if len(contamination):
+        return np.zeros(len(texts), np.int16)
+    try:
+        return stratified_folds(texts.domains == FORGET, 2, seed, groups)
+    except UserError as error:
+        problem = f"influence: one half of the texts is measured by the other; {error.problem}"
+        raise UserError(problem, do="give the dataset more texts, or rank by mamushi") from None
+
+
+def targets_of(
+    texts: TokenSet,
+    folds: NDArray[np.int16],
+    fold: int,
+    contamination: TokenSet,
+    most: int,
+    seed: int,
+) -> Targets:
+    """Draw the targets of a fold, at most so many a domain: none of its own texts. Raises
+    ``UserError`` as ``draw_targets``."""
+    others = contamination if len(contamination) else subset(texts, np.flatnonzero(folds != fold))
+    return {domain: draw_targets(others, domain, most, seed) for domain in (FORGET, RETAIN)}
+
+
+def second_moment(
+    model: PreTrainedModel,
+    texts: TokenSet,
+    batches: int,
+    training: Mapping[str, Any],
+    seed: int,
+    accelerator: Accelerator,
+) -> list[Tensor]:
+    """Return the mean of the squared gradients of ``batches`` of the texts, of each trained
+    parameter (its shape; of one that is cut over processes, this process's rows): Adam's second
+    moment if all of a training's steps were taken at these weights."""
+    objective = mean_nll(model, texts, training, seed, accelerator, "influence")
+    module = prepared(objective, accelerator)
+    trained = [p for p in model.parameters() if p.requires_grad]
+    moment = [torch.zeros_like(sharding.local(p.detach())) for p in trained]
+    for number in range(batches):
+        gradient(objective, module, objective.step(number), accelerator, trained, False)
+        for total, parameter in zip(moment, trained, strict=True):
+            if parameter.grad is not None:
+                along = sharding.local(parameter.grad)
+                total.addcmul_(along, along, value=1 / batches)
+                parameter.grad = None
+    return moment
+
+
+def measure_at_weights(
+    model: PreTrainedModel,
+    texts: TokenSet,
+    folds: NDArray[np.int16],
+    targets: Mapping[int, Targets],
+    direction: Direction,
+    batches: int,
+    training: Mapping[str, Any],
+    seed: int,
+    accelerator: Accelerator,
+    kept: Kept,
+) -> None:
+    """Measure the influence of every predicted token of the texts on the ``targets`` of its fold,
+    by ``training.learning_rate``, and add it to what is ``kept``, whose steps are the folds.
+
+    Weights are left as they were. Raises ``UserError`` as ``Slopes.slopes``.
+    """
+    model.eval()
+    moment = second_moment(model, texts, batches, training, seed, accelerator)
+    counts = np.maximum(texts.lengths - 1, 0)
+    for fold, others in targets.items():
+        if fold in kept.steps:
+            continue
+        scored = folds == fold
+        part = subset(texts, np.flatnonzero(scored))
+        meter = Slopes(model, part, others, direction, accelerator, training)
+        meter.accumulate()
+        for second, parameter in zip(moment, meter.trained, strict=True):
+            if parameter.grad is not None:
+                divide(sharding.local(parameter.grad), second.clone(), float(training["epsilon"]))
+        values = np.zeros_like(kept.total)
+        values[np.repeat(scored, counts)] = float(training["learning_rate"]) * meter.slopes()
+        model.zero_grad(set_to_none=True)
+        kept.add(fold, values)
