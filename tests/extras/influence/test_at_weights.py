@@ -19,12 +19,12 @@ from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi_extras.influence.at_weights import (
     Targets,
-    folds_of,
     measure_at_weights,
     second_moment,
+    target_folds,
     targets_of,
 )
-from mamushi_extras.influence.measuring import Direction, Kept, predicted
+from mamushi_extras.influence.measuring import Direction, Kept, count_predicted
 from mamushi_runs import sizes
 from mamushi_runs.commands._bill import influence_at_weights_flop
 from tests.extras.influence.test_measuring import (
@@ -52,9 +52,9 @@ def measured(
     if sharding.active(accelerator):
         sharding.shard(language_model, accelerator.device)
     folder.mkdir(exist_ok=True)
-    kept = Kept(folder / "points", "run", np.zeros(predicted(TEXTS)))
+    kept = Kept(folder / "points", "run", np.zeros(count_predicted(TEXTS)))
     kept.restore(folder / "state")
-    folds = folds_of(TEXTS, None, others, SEED)
+    folds = target_folds(TEXTS, None, others, SEED)
     targets = {
         fold: targets_of(TEXTS, folds, fold, others, MOST, SEED)
         for fold in sorted({*folds.tolist()})
@@ -104,7 +104,7 @@ def test_it_is_the_slope_of_each_tokens_loss_by_the_moment_of_the_texts(
     kept, targets = measured(language_model, tmp_path)
     assert torch.equal(flat(language_model.parameters()), before)
     assert all(p.grad is None for p in language_model.parameters())
-    folds = folds_of(TEXTS, None, NONE, SEED)
+    folds = target_folds(TEXTS, None, NONE, SEED)
     assert {*folds} == {*targets} == {0, 1}
     assert apart(kept.total, expected(language_model, folds, targets)) < 1e-3
 
@@ -127,7 +127,7 @@ def test_no_text_nor_another_of_its_group_is_its_own_target() -> None:
     groups = np.arange(60) // 3  # of both domains
     for seed in range(20):
         for codes in (None, groups):
-            folds = folds_of(texts, codes, NONE, seed)
+            folds = target_folds(texts, codes, NONE, seed)
             for fold in (0, 1):
                 scored = {*texts.ids[folds == fold]}
                 targets = targets_of(texts, folds, fold, NONE, 99, seed)
@@ -142,10 +142,10 @@ def test_no_text_nor_another_of_its_group_is_its_own_target() -> None:
 def test_too_few_texts_say_so() -> None:
     few = subset(TEXTS, np.arange(6))
     with pytest.raises(UserError, match=r"one half of the texts is measured by the other; .* 3;"):
-        folds_of(few, None, NONE, 0)
+        target_folds(few, None, NONE, 0)
     alone = subset(OTHERS, np.flatnonzero(OTHERS.domains == FORGET))
     with pytest.raises(UserError, match="no retain text to be a target has a token"):
-        targets_of(TEXTS, folds_of(TEXTS, None, alone, 0), 0, alone, 5, 0)
+        targets_of(TEXTS, target_folds(TEXTS, None, alone, 0), 0, alone, 5, 0)
 
 
 def test_a_half_that_was_measured_is_not_measured_again(
@@ -179,7 +179,7 @@ def test_the_plan_counts_the_operations_that_torch_counts(tmp_path: Path) -> Non
     texts = TokenSet(
         ids, domains, np.arange(320, dtype=np.int32) % 200, np.concatenate([[0], lengths.cumsum()])
     )
-    folds = folds_of(texts, None, NONE, 0)
+    folds = target_folds(texts, None, NONE, 0)
     targets = {fold: targets_of(texts, folds, fold, NONE, 5, 0) for fold in (0, 1)}
     how = (Direction(1.0), 4, HOW, 0, device.accelerator("fp32"))
     with FlopCounterMode(display=False) as counter:

@@ -38,7 +38,7 @@ Targets = Mapping[str, TokenSet]
 """Texts of either domain whose NLL counts."""
 
 
-def folds_of(
+def target_folds(
     texts: TokenSet, groups: GroupCodes | None, contamination: TokenSet, seed: int
 ) -> NDArray[np.int16]:
     """Return the fold (texts,) of each ranked text: 0 and 1 where targets of the one are of the
@@ -63,8 +63,10 @@ def targets_of(
 ) -> Targets:
     """Draw the targets of a fold, at most so many a domain: none of its own texts. Raises
     ``UserError`` as ``draw_targets``."""
-    others = contamination if len(contamination) else subset(texts, np.flatnonzero(folds != fold))
-    return {domain: draw_targets(others, domain, most, seed) for domain in (FORGET, RETAIN)}
+    candidates = (
+        contamination if len(contamination) else subset(texts, np.flatnonzero(folds != fold))
+    )
+    return {domain: draw_targets(candidates, domain, most, seed) for domain in (FORGET, RETAIN)}
 
 
 def second_moment(
@@ -112,12 +114,12 @@ def measure_at_weights(
     model.eval()
     moment = second_moment(model, texts, batches, training, seed, accelerator)
     counts = np.maximum(texts.lengths - 1, 0)
-    for fold, others in targets.items():
+    for fold, fold_targets in targets.items():
         if fold in kept.steps:
             continue
         scored = folds == fold
         part = subset(texts, np.flatnonzero(scored))
-        meter = Slopes(model, part, others, direction, accelerator, training)
+        meter = Slopes(model, part, fold_targets, direction, accelerator, training)
         meter.accumulate()
         for second, parameter in zip(moment, meter.trained, strict=True):
             if parameter.grad is not None:

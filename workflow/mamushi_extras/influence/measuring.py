@@ -193,7 +193,7 @@ class Slopes:
             problem = "influence: the gradient of the target texts is not finite"
             raise UserError(problem, do="lower training.learning_rate or train in fp32")
         if length == 0:
-            return np.zeros(predicted(self.texts))
+            return np.zeros(count_predicted(self.texts))
         h = self.eps * _norm([parameter.detach() for parameter in self.trained]) / length
         shards = [(sharding.local(p.detach()), sharding.local(along)) for p, along in moved]
         start = [shard.clone() for shard, _ in shards]
@@ -277,7 +277,7 @@ def divide(along: Tensor, second: Tensor, epsilon: float) -> None:
     along.div_(second.sqrt_().add_(epsilon)).masked_fill_(unmoved, 0.0)
 
 
-def predicted(texts: TokenSet) -> int:
+def count_predicted(texts: TokenSet) -> int:
     """Return how many tokens of the texts are predicted: all of a text but its first."""
     return int(np.maximum(texts.lengths - 1, 0).sum())
 

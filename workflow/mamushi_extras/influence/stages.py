@@ -77,15 +77,17 @@ def influence(
     model = open_placed(model_card, None, asdict(training), training.precision, accelerator)
     kept = _kept(out, texts, job)
     read = (examples, tokens, settings, job, texts, model, accelerator, kept)
-    about = _at_weights(*read) if settings.trained_before else _along_training(*read, trunk, state)
+    metadata = (
+        _at_weights(*read) if settings.trained_before else _along_training(*read, trunk, state)
+    )
     if accelerator.is_main_process:
         columns = {
             "id": texts.ids,
             "domain": texts.domains,
-            "fold": about.pop("fold"),
+            "fold": metadata.pop("fold"),
             "influence": split_by_text(kept.total, texts),
         }
-        write_table(out, TOKEN_INFLUENCE, columns, metadata={"provenance": job.origin, **about})
+        write_table(out, TOKEN_INFLUENCE, columns, metadata={"provenance": job.origin, **metadata})
         for path in (kept.path, state):
             path.unlink(missing_ok=True)
 
@@ -153,17 +155,17 @@ def _at_weights(
     from mamushi.io.domains import CONTAMINATION
     from mamushi.io.shards import ranked
     from mamushi.lm.tokens import read_tokens
-    from mamushi_extras.influence.at_weights import folds_of, measure_at_weights, targets_of
+    from mamushi_extras.influence.at_weights import measure_at_weights, target_folds, targets_of
     from mamushi_extras.influence.measuring import STEP, Direction
 
-    others = read_tokens(tokens, examples, CONTAMINATION, settings.training.max_length)
+    contamination = read_tokens(tokens, examples, CONTAMINATION, settings.training.max_length)
     groups = group_codes(ranked(examples, "group")["group"])
-    folds = folds_of(texts, groups, others, settings.seed)
-    drawn = (others, settings.targets, settings.seed)
+    folds = target_folds(texts, groups, contamination, settings.seed)
+    drawn = (contamination, settings.targets, settings.seed)
     targets = {fold: targets_of(texts, folds, fold, *drawn) for fold in sorted({*folds.tolist()})}
-    how = asdict(settings.training) | asdict(job.execution)
+    options = asdict(settings.training) | asdict(job.execution)
     eps = settings.eps or STEP[accelerator.mixed_precision]
-    measured = (settings.batches, how, settings.seed, accelerator, kept)
+    measured = (settings.batches, options, settings.seed, accelerator, kept)
     measure_at_weights(model, texts, folds, targets, Direction(settings.less, eps), *measured)
     counts = {domain: [len(of[domain]) for of in targets.values()] for domain in targets[0]}
     is_crossed = len(targets) > 1
@@ -187,9 +189,9 @@ def _kept(out: Path, texts: TokenSet, job: Job) -> Kept:
     import numpy as np
 
     from mamushi.io.provenance import fingerprint
-    from mamushi_extras.influence.measuring import Kept
+    from mamushi_extras.influence.measuring import Kept, count_predicted
 
-    nothing = np.zeros(int(np.maximum(texts.lengths - 1, 0).sum()))
+    nothing = np.zeros(count_predicted(texts))
     kept = Kept(out.with_name(f"{out.name}.points"), fingerprint(job.origin), nothing)
     kept.restore(state_of(out))
     return kept
