@@ -225,7 +225,7 @@ def test_the_moment_is_that_of_adam_if_its_steps_were_taken_at_these_weights() -
         texts = [TEXTS[row] for row in rows]
         losses = torch.cat([nll(language_model, text) for text in texts if len(text) > 1])
         optimizer.zero_grad()
-        losses.mean().backward()  # type: ignore[no-untyped-call]
+        losses.mean().backward()
         optimizer.step()
     adams = [optimizer.state[p]["exp_avg_sq"] / (1 - 0.999**20) for p in trained]
     assert apart(flat(moment).numpy(), flat(adams).numpy()) < 1e-2
