@@ -26,5 +26,5 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
 
 # What a figure declares:
 #   CATEGORY, LABEL    its place in the report, and its name there
-#   OF                 whose rows it shows: grid, evidence, unlearning, or one cell
+#   OF                 whose rows it shows: grid, evidence, unlearning, probe, or one cell
 #   READS              the result tables that it waits for, if any; of a cell, scores or geometry

@@ -5,10 +5,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mamushi.config import arms
 from mamushi.config.grid import cells
-from mamushi.io import paths
+from mamushi.io import paths, schemas
 from mamushi.io.files import write_json
+from mamushi.io.tables import write_table
 from tests.support.grid_files import write_perplexity
 
 AXES: dict[str, Any] = {
@@ -34,6 +37,31 @@ def heights(run: Mapping[str, Any], unlearner: str, selector: str, beta: float) 
     return beta * (1.5 if selector == "mamushi" else 1.0) + 0.01 * run["seed"]
 
 
+RAKED, TOKENS, DEEP_GAP = 40, 10, 0.4
+"""Held-out forget texts, their tokens, and the nats per token that word frequencies leave."""
+
+
+def write_texts(root: Path, run: Mapping[str, Any], arm: str, deep: float | None) -> None:
+    """What a model makes of each held-out text: it has recovered a share of the deep gap."""
+    ids = [f"t{n:02d}" for n in range(RAKED)]
+    examples = {
+        "id": ids,
+        "text": ["w w"] * RAKED,
+        "domain": ["forget"] * RAKED,
+        "section": ["evaluation"] * RAKED,
+        "log_density_ratio": [None] * RAKED,
+        "group": [None] * RAKED,
+    }
+    path = paths.under(root, paths.EXAMPLES, dataset=run["dataset"])
+    write_table(path, schemas.EXAMPLES, examples)
+    noise = np.random.default_rng([run["seed"], *arm.encode()]).normal(size=RAKED)
+    raked = [None] * RAKED
+    if deep is not None:
+        raked = (TOKENS * (2 + DEEP_GAP * deep + 0.01 * noise)).tolist()
+    columns = {"id": ids, "tokens": [TOKENS] * RAKED, "nll": [1.0] * RAKED, "deep": raked}
+    write_table(paths.under(root, paths.NLL, **run, arm=arm), schemas.NLL, columns)
+
+
 def write_runs(
     root: Path,
     axes: Mapping[str, Any],
@@ -41,16 +69,21 @@ def write_runs(
     added: tuple[float, ...] = (),
     gold: tuple[float, float] = GOLD,
     stopped_at: int | None = None,
+    deep: float | None = 0.6,
 ) -> None:
     """All that the stages ``refine`` and ``half_gap`` read, at budgets that are ``added`` as well.
 
-    A run at budget b has retain perplexity 10 + 40 b, and takes 100 b steps.
+    A run at budget b has retain perplexity 10 + 40 b, and takes 100 b steps. Of the ``deep`` gap it
+    has recovered that part of its share of the whole gap, and gold all; None: it is not measured.
     """
 
     def level(share: float, beta: float) -> tuple[float, float]:
         return START[0] + share * (GOLD[0] - START[0]), START[1] + 40 * beta
 
     def write(run: Mapping[str, Any], arm: str, ends: tuple[float, float], card: Any) -> None:
+        share = (ends[0] - START[0]) / (GOLD[0] - START[0])
+        part = 1.0 if arm == "gold" else deep
+        write_texts(root, run, arm, None if deep is None else part * share)
         write_perplexity(paths.under(root, paths.PERPLEXITY, **run, arm=arm), *ends)
         write_json(paths.under(root, paths.CARD, **run, arm=arm), card)
 

@@ -142,6 +142,14 @@ def sweeps():
     ]
 
 
+def with_nll(perplexities):
+    """Perplexities, and what each is made of, text by text."""
+    name = os.path.basename(paths.NLL)
+    return perplexities + [
+        os.path.join(os.path.dirname(path), name) for path in perplexities
+    ]
+
+
 def retrained_curves():
     """The curves of retraining, which take part with the configured budgets."""
     axes = config["unlearning"]

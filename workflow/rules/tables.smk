@@ -92,7 +92,8 @@ rule subgroups:
 # The budgets that recover half of the gap.
 rule half_gap:
     input:
-        lambda wildcards: [*sweeps(), *retrained_curves()],
+        lambda wildcards: with_nll([*sweeps(), *retrained_curves()]),
+        lambda wildcards: examples_of(config["unlearning"]["datasets"]),
     output:
         unlearning=in_report("unlearning", "Unlearning"),
         half_gap=in_report("half_gap", "Unlearning"),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mamushi.evaluation.deep_gap import deep_gaps
 from mamushi.evaluation.half_gap import half_gap_table, unlearning_table
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
@@ -15,10 +16,12 @@ from tests.support.figures import draw, legend_texts, lines, named
 from tests.support.unlearning_files import AXES, heights, sweeps_of, write_runs
 
 
-def tables(root: Path, **changed: Any) -> Path:
-    write_runs(root, AXES, **changed)
-    points = unlearning_table(AXES, {"small": "beta0"}, sweeps_of(AXES), root)
-    budgets = half_gap_table(points, target=0.5, retain_cap=5.6)
+def tables(root: Path, deep: float | None = None, **changed: Any) -> Path:
+    write_runs(root, AXES, deep=deep, **changed)
+    axes = AXES, {"small": "beta0"}, sweeps_of(AXES)
+    gaps = deep_gaps(*axes, 0.5, root)
+    points = unlearning_table(*axes, root, gaps.shares)
+    budgets = half_gap_table(points, target=0.5, retain_cap=5.6, deep=gaps.budgets)
     for kind, table in ((schemas.UNLEARNING, points), (schemas.HALF_GAP, budgets)):
         write_table(root / "tables" / f"{kind.name}.parquet", kind, table)
     return root / "tables"
@@ -45,6 +48,15 @@ def test_shares_cross_the_target_at_the_budgets_of_the_table(tmp_path: Path) -> 
     assert crossings(share) == pytest.approx([0.49, 0.25 + 0.25 * 0.115 / 0.375], abs=1e-3)
     assert {*named(share)} >= {"target", "gold standard"}
     assert legend_texts(figure) == ["Random", "Mamushi", "target", "gold standard"]
+
+
+def test_the_deep_gap_has_panels_of_its_own_where_it_is_known(tmp_path: Path) -> None:
+    figure = draw("half_gap", tables(tmp_path, deep=0.6), AXES)
+    titles = [axes.get_title() for axes in figure.axes[:3]]
+    assert titles == ["share of the gap closed", "of the deep gap", "retain perplexity / start's"]
+    share, deep = figure.axes[3:5]
+    np.testing.assert_allclose(lines(deep, AXES)["mamushi"][1:3, 1], [0.231, 0.456], atol=0.02)
+    assert crossings(share)[1] < 0.4 and crossings(deep)[1] == pytest.approx(0.65, abs=0.05)
 
 
 def test_a_curve_that_never_gets_there_has_no_mark_and_one_beyond_gold_is_cut(

@@ -19,6 +19,8 @@ from mamushi.evaluation.sad import Floats
 from mamushi.io import paths, schemas
 from mamushi.io.tables import FORGET, read_table
 
+NOT_RAKED = "too few held-out forget texts"
+"""Why nothing is known without word frequencies."""
 RETRAINING_SOURCE = "retraining"
 """What tables call training without the examples of a list, beside the names of unlearners."""
 
@@ -102,6 +104,11 @@ class Cohort:
     def of(self, domain: str) -> NDArray[np.bool_]:
         """Return which texts are of a domain and have a token to predict (n,)."""
         return self.counted & (self.texts.forget == (domain == FORGET))
+
+    @cached_property
+    def raked(self) -> NDArray[np.bool_]:
+        """Return the NLL of which texts is known without word frequencies (n,)."""
+        return np.asarray(np.isfinite(self.nll("gold", deep=True).sum(axis=0)))
 
     def nll(self, arm: str, *, deep: bool = False) -> Floats:
         """Return the summed NLL of each text (S, n), in nats, under the models of an arm; with

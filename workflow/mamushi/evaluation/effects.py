@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mamushi.config import arms
-from mamushi.evaluation.cohort import Cohort, cohorts
+from mamushi.evaluation.cohort import NOT_RAKED, Cohort, cohorts
 from mamushi.evaluation.crossed import Effect, contrast, pooled_variance
 from mamushi.evaluation.paired import finite_or_none, holm
 from mamushi.evaluation.sad import Floats
@@ -122,7 +122,7 @@ def rows_of_budget(
 def _deep_columns(deep: BudgetModels | None, selector: str) -> _Row:
     """Return what a selector recovers of the gap that word frequencies do not explain."""
     if deep is None:
-        return {"deep_withheld": "too few held-out forget texts"}
+        return {"deep_withheld": NOT_RAKED}
     recovered = deep.contrast(deep.nll(selector), deep.beta0, forget=True, share=True)
     row = share_columns("deep", recovered) | ends_of("deep_gap", deep.gap())
     row["deep_withheld"] = recovered.reason
@@ -167,8 +167,7 @@ def _family(
     family: list[tuple[_Row, Effect | None]] = []
     for beta in sorted(grid["budgets"]):
         budget = _models(cohort, of, beta, cohort.counted)
-        sampled = np.isfinite(cohort.nll("gold", deep=True).sum(axis=0))
-        deep = _models(cohort, of, beta, sampled, deep=True) if sampled.any() else None
+        deep = _models(cohort, of, beta, cohort.raked, deep=True) if cohort.raked.any() else None
         steps = _steps(cohort, [arms.retrained(name, beta) for name in of])
         head = {**cohort.at, "beta": float(beta), **steps}
         family += [(head | row, gained) for row, gained in rows_of_budget(budget, margin, deep)]

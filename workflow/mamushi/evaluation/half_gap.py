@@ -8,6 +8,7 @@ Sample-Level Unlearning").
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -50,10 +51,12 @@ as shares, of ``HALF_GAPS_OF``."""
 HALF_GAPS_OF = ("newsgroups", "qwen-2.5-7b")
 """The dataset and the model of these, by their names in ``config.yaml``."""
 
+OPEN = "above 100%"
+
 _Row = dict[str, Any]
 
-
 PAIR = ("dataset", "model", "unlearner", "selector")
+POINT = ("dataset", "model", "seed", "unlearner", "selector", "beta")
 
 
 @dataclass(frozen=True)
@@ -72,21 +75,40 @@ def unlearning_table(
     starts: Mapping[str, str],
     sweeps: Iterable[Mapping[str, Any]],
     root: str | Path = "results",
+    deep: Mapping[tuple[Any, ...], float] = MappingProxyType({}),
 ) -> pa.Table:
     """Return the table ``unlearning``: a row per cell, unlearner, selector and beta.
 
     ``starts`` is the endpoint that unlearning starts from, by model. Retraining comes first, at
     ``budgets``; an unlearner is read at the ``budgets`` of its sweep, which has the ``dataset``,
-    ``model``, ``unlearner`` and ``selector`` beside them. Raises ``UserError`` that names
-    the first missing or damaged file.
+    ``model``, ``unlearner`` and ``selector`` beside them. ``deep`` has the shares of
+    ``deep_gap.DeepGaps``. Raises ``UserError`` that names the first missing or damaged file.
     """
-    budgets = {tuple(sweep[name] for name in PAIR): sorted(sweep["budgets"]) for sweep in sweeps}
+    budgets = sweep_budgets(sweeps)
     rows = [
-        row
+        {**row, "deep": deep.get(tuple(row[name] for name in POINT))}
         for run in cells(grid)
         for row in _run_rows(run, grid, starts[run["model"]], budgets, root)
     ]
     return pa.Table.from_pylist(rows, schema=schemas.UNLEARNING.schema)
+
+
+def sweep_budgets(sweeps: Iterable[Mapping[str, Any]]) -> dict[tuple[str, ...], list[float]]:
+    """Return the budgets of sweeps, ascending, by dataset, model, unlearner and selector."""
+    return {tuple(sweep[name] for name in PAIR): sorted(sweep["budgets"]) for sweep in sweeps}
+
+
+def curve_arms(
+    unlearner: str, selector: str, budgets: Iterable[float], start: str
+) -> dict[float, str]:
+    """Return the arms of a pair's curve by ascending budget: of retraining from beta 0 to gold, of
+    an unlearner from the endpoint ``start`` to the whole forget set."""
+    if unlearner == RETRAINING_SOURCE:
+        ends, between = ("beta0", "gold"), arms.RETRAINING
+    else:
+        ends, between = (start, arms.whole(unlearner)), unlearner
+    models = {budget: arms.unlearned(between, selector, budget) for budget in sorted(budgets)}
+    return {0.0: ends[0], **models, 1.0: ends[1]}
 
 
 def _run_rows(
@@ -104,7 +126,8 @@ def _run_rows(
             shares = recovery([p.at.ppl_forget for p in points], start.ppl_forget, gold.ppl_forget)
             for point, share in zip(points, shares, strict=True):
                 row = {**run, "unlearner": unlearner, "selector": selector, **vars(point)}
-                row |= {**row.pop("at").columns(), **start.columns("start_")}
+                at = row.pop("at")
+                row |= {**at.columns(), **start.columns("start_"), "sad": at.sad(gold)}
                 yield {**row, **gold.columns("gold_"), "recovery": finite_or_none(share)}
 
 
@@ -125,9 +148,8 @@ def _unlearned(
     run: _Row, unlearner: str, selector: str, budgets: Sequence[float], root: str | Path
 ) -> list[Point]:
     """Return unlearning at the budgets of the pair's sweep, and on the whole forget set."""
-    models = {budget: arms.unlearned(unlearner, selector, budget) for budget in budgets}
-    models[1.0] = arms.whole(unlearner)
-    return [_point(run, beta, arm, root) for beta, arm in models.items()]
+    models = curve_arms(unlearner, selector, budgets, "")
+    return [_point(run, beta, arm, root) for beta, arm in models.items() if beta > 0]
 
 
 def _point(run: _Row, beta: float, arm: str, root: str | Path) -> Point:
@@ -156,7 +178,7 @@ def _cell(row: _Row) -> str:
     """Return a budget in per cent with its interval and savings, and what the paper prints."""
     budget, low, high = (row[name] for name in ("budget", "budget_low", "budget_high"))
     if budget is None:
-        words = "above 100%"
+        words = OPEN
     else:
         ends = f" [{_per_cent(low)}, {_per_cent(high)}]" if row["seeds"] > 1 else ""
         words = f"{_per_cent(budget)}{ends}; vs. full {_per_cent(1 - budget)}"
@@ -164,6 +186,9 @@ def _cell(row: _Row) -> str:
             words += f", vs. random {_per_cent(row['saving_vs_random'])}"
         if not row["within_cap"]:
             words += "; retain perplexity above the cap"
+    if row["deep_censored"] is not None:
+        low, high = (row[f"deep_budget_{end}"] for end in ("low", "high"))
+        words += f"; deep {_per_cent(row['deep_budget'])} [{_per_cent(low)}, {_per_cent(high)}]"
     if row["paper_budget"] is not None:
         printed = row["paper_budget"]
         words += f"; paper {_per_cent(printed)}, vs. full {_per_cent(1 - printed)}"
@@ -171,7 +196,7 @@ def _cell(row: _Row) -> str:
 
 
 def _per_cent(share: float | None) -> str:
-    return "above 100%" if share is None else f"{100 * share:.0f}%"
+    return OPEN if share is None else f"{100 * share:.0f}%"
 
 
 @dataclass(frozen=True)
@@ -201,8 +226,15 @@ class Crossing:
     by_seed: Floats | None
 
 
-def half_gap_table(points: pa.Table, *, target: float, retain_cap: float) -> pa.Table:
-    """Return the table ``half_gap`` of a table ``unlearning``.
+def half_gap_table(
+    points: pa.Table,
+    *,
+    target: float,
+    retain_cap: float,
+    deep: Mapping[tuple[str, ...], Mapping[str, Any]] = MappingProxyType({}),
+) -> pa.Table:
+    """Return the table ``half_gap`` of a table ``unlearning``; ``deep`` has the columns of
+    ``deep_gap.DeepGaps``.
 
     A pair's curve is the mean over seeds of the share of its own gap that each has recovered.
     Seeds whose gold standard is no worse on the forget domain than the start are left out, unless
@@ -216,8 +248,9 @@ def half_gap_table(points: pa.Table, *, target: float, retain_cap: float) -> pa.
     for (dataset, model), group in groups.items():
         printed = HALF_GAPS if (dataset, model) == HALF_GAPS_OF else {}
         for row in _pair_rows(group, target, retain_cap):
-            paper = printed.get((row["unlearner"], row["selector"]))
-            rows.append({"dataset": dataset, "model": model, **row, "paper_budget": paper})
+            pair = row["unlearner"], row["selector"]
+            row |= {"dataset": dataset, "model": model, "paper_budget": printed.get(pair)}
+            rows.append({**row, **deep.get((dataset, model, *pair), {})})
     return pa.Table.from_pylist(rows, schema=schemas.HALF_GAP.schema)
 
 

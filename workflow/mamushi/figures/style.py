@@ -32,7 +32,10 @@ DASHES: Any = dict.fromkeys(TONES, "") | dict.fromkeys((RETAIN, "_reference"), (
 DASHES |= {"share above 45°": (2, 1), "isotropic, k / d": (4, 1, 1, 1)}
 REFERENCE: dict[str, Any] = {"color": "#555555", "linewidth": 0.9, "linestyle": "--", "zorder": 2}
 """Of lines beside which curves are read."""
+SHARE_LIMITS = (-0.3, 1.6)
+"""Shares of the gap that are shown at most: a model may go far beyond gold."""
 SEEDS = "bands: one standard error over seeds"
+INTERVALS = "bars: 95% intervals over texts, and over seeds where there are several"
 WIDTH, COLUMN, HEIGHT = 5.5, 3.4, 1.5
 """Inches of the paper's text, of a figure with one column of panels, and of a panel's height."""
 SIZE = 8.0
@@ -122,6 +125,18 @@ def curves(rows: pd.DataFrame, grid: Grid, *, ends: bool = False, **look: Any) -
     return drawn
 
 
+def share_panel(axes: Axes, rows: pd.DataFrame, grid: Grid) -> None:
+    """Draw into a panel of shares of the gap the levels of the start and of gold, and the intervals
+    of its rows, from ``value_low`` to ``value_high``."""
+    for share, name in ((0, "nothing removed"), (1, "gold standard")):
+        axes.axhline(share, label=name, **{**REFERENCE, "linestyle": ("-.", "--")[share]})
+    bounded = rows.dropna(subset=["value_low", "value_high"])
+    colours = bounded.selector.map(marks(grid)["palette"]).tolist()
+    axes.vlines(bounded.beta, bounded.value_low, bounded.value_high, colours, linewidth=0.8)
+    low, high = axes.get_ylim()
+    axes.set_ylim(max(low, SHARE_LIMITS[0]), min(high, SHARE_LIMITS[1]))
+
+
 def finish(drawn: sns.FacetGrid, grid: Grid, bands: str = SEEDS) -> Figure:
     """Return the figure at its size, named at its edges, with one legend below it: selectors, and
     lines with names. ``bands`` says what they are."""
@@ -133,9 +148,16 @@ def finish(drawn: sns.FacetGrid, grid: Grid, bands: str = SEEDS) -> Figure:
     drawn.legend.remove()
     n_rows, n_columns = drawn.axes.shape
     drawn.figure.set_size_inches(WIDTH if n_columns > 1 else COLUMN, n_rows * HEIGHT)
-    notes = [bands if len(grid["seeds"]) > 1 else ""]
+    notes = [bands if len(grid["seeds"]) > 1 or bands == INTERVALS else ""]
     notes += ["thin dashed lines: comparisons"] if grid.get("compared") else []
     return legend_below(drawn.figure, "\n".join(filter(None, notes)))
+
+
+def blank(reason: str) -> Figure:
+    """Return a figure that says why there is nothing to draw."""
+    figure = plt.figure(figsize=(COLUMN, HEIGHT))
+    figure.text(0.5, 0.5, f"Nothing to draw:\n{reason}", ha="center", va="center")
+    return figure
 
 
 def legend_below(figure: Figure, title: str = "") -> Figure:

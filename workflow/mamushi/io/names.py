@@ -33,6 +33,8 @@ LABELS = SELECTOR_NAMES | {
     "npo": "NPO",
     "simnpo": "SimNPO",
     "rmu": "RMU",
+    "logit_bias": "Logit bias",
+    "tilt": "Tilt",
 }
 
 

@@ -206,13 +206,18 @@ def half_gap(
 
     ``synergy.rst`` has these in the form of the paper's table, for the report.
     """
+    from mamushi.evaluation.deep_gap import deep_gaps
     from mamushi.evaluation.half_gap import half_gap_table, synergy, unlearning_table
     from mamushi.io import schemas
     from mamushi.io.files import write_text
     from mamushi.io.tables import publish
 
-    points = unlearning_table(settings.grid, settings.starts, settings.sweeps, root)
-    budgets = half_gap_table(points, target=settings.target, retain_cap=settings.retain_cap)
+    axes = settings.grid, settings.starts, settings.sweeps
+    deep = deep_gaps(*axes, settings.target, root)
+    points = unlearning_table(*axes, root, deep.shares)
+    budgets = half_gap_table(
+        points, target=settings.target, retain_cap=settings.retain_cap, deep=deep.budgets
+    )
     publish(out_folder, [(schemas.UNLEARNING, points), (schemas.HALF_GAP, budgets)], job.origin)
     write_text(out_folder / "synergy.rst", synergy(budgets))
 

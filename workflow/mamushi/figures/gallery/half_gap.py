@@ -1,5 +1,6 @@
-"""The share of the contamination gap that is closed against the deletion budget, and where half of
-it is; beside it what that costs in retain perplexity. A row per unlearner, retraining first."""
+"""The share of the contamination gap that is closed against the deletion budget, also of the gap
+without word frequencies, where half of it is, and what that costs in retain perplexity. A row per
+unlearner, retraining first."""
 
 from pathlib import Path
 from typing import Any
@@ -9,16 +10,20 @@ LABEL = "Half-gap budgets"
 OF = "unlearning"
 READS = ["unlearning", "half_gap"]
 
-SHOWN = {"recovery": "share of the gap closed", "retain": "retain perplexity / start's"}
-LIMITS = (-0.3, 1.6)
-"""Shares of the gap that are shown at most: an unlearner may go far beyond gold."""
+SHOWN = {
+    "recovery": "share of the gap closed",
+    "deep": "of the deep gap",
+    "retain": "retain perplexity / start's",
+}
+CROSSES = {SHOWN["recovery"]: "budget", SHOWN["deep"]: "deep_budget"}
 
 
 def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     """Draw means over seeds with bands of one standard error, and a hollow mark where a curve first
-    reaches the target; a curve without one never does."""
+    reaches the target; a curve without one never does. Where the gap without word frequencies is
+    not known, nothing is drawn of it."""
     from mamushi.evaluation.cohort import RETRAINING_SOURCE
-    from mamushi.figures.style import REFERENCE, curves, finish, marks, rows_of
+    from mamushi.figures.style import REFERENCE, SHARE_LIMITS, curves, finish, marks, rows_of
     from mamushi.io import schemas
     from mamushi.io.names import label
 
@@ -30,7 +35,8 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     for table in (points, budgets):
         table["row"] += ", " + table.column + "\n" + table.unlearner.map(label).astype(str)
     points["retain"] = points.ppl_retain / points.start_ppl_retain
-    rows = points.melt(["row", "selector", "beta"], [*SHOWN], "column")
+    shown = [name for name in SHOWN if points[name].notna().any()]
+    rows = points.melt(["row", "selector", "beta"], shown, "column")
     rows["column"] = rows.column.map(SHOWN)
     drawn = curves(rows, grid)
     look = marks(grid)
@@ -43,8 +49,8 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
         axes.axhline(height, label="target", **{**REFERENCE, "linestyle": "-."})
         axes.axhline(1, label="gold standard", **REFERENCE)
         low, high = axes.get_ylim()
-        axes.set_ylim(max(low, LIMITS[0]), min(high, LIMITS[1]))
-        for name, budget in zip(of_row.selector, of_row.budget, strict=True):
+        axes.set_ylim(max(low, SHARE_LIMITS[0]), min(high, SHARE_LIMITS[1]))
+        for name, budget in zip(of_row.selector, of_row[CROSSES[column]], strict=True):
             hollow = {"markerfacecolor": "white", "markeredgecolor": look["palette"][name]}
             axes.plot([budget], [height], look["markers"][name], ms=7, zorder=5, **hollow)
     return finish(drawn, grid)

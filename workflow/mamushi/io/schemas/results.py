@@ -152,8 +152,11 @@ stopped_at int64?: Step at which an unlearner stopped because the forget loss wa
 ppl_forget float64, ppl_retain float64
 start_ppl_forget float64: The same of the model from which unlearning starts: forget domain.
 start_ppl_retain float64, gold_ppl_forget float64, gold_ppl_retain float64
+sad float64: |ppl_forget − gold_ppl_forget| + |ppl_retain − gold_ppl_retain|, in perplexity.
 recovery float64?: (ppl_forget − start) / (gold − start): share of the contamination gap that is
-    closed, above 1 beyond the gold standard; null where gold is no worse than the start.""")
+    closed, above 1 beyond the gold standard; null where gold is no worse than the start.
+deep float64?: The same in NLL without word frequencies (`deep` of the table `effects`), by the mean
+    gap of the seeds; null where that gap is not clearly above 0.""")
 
 HALF_GAP = table("""half_gap: The smallest budget at which the mean curve over seeds recovers the
 target share of the contamination gap, a row per dataset, model, unlearner and selector. What
@@ -172,6 +175,14 @@ budget_high float64?: Upper end: from there on the test tells that the target is
     likewise.
 paper_budget float64?: What the paper prints for this unlearner and selector, beside its own dataset
     and model alone, `newsgroups` and `qwen-2.5-7b`.
+deep_budget float64?: The budget that recovers the target share of the gap in NLL that word
+    frequencies do not explain, likewise.
+deep_budget_low float64?: Lower end of its 95% interval, over seeds and texts, of one seed over
+    texts alone: the first budget at which the share is not told from the target. Null beyond the
+    whole forget set.
+deep_budget_high float64?: Upper end: from there on it is told that the target is exceeded.
+deep_censored bool?: Whether not even the whole forget set reaches the target of that gap.
+deep_withheld string?: Why nothing is known of that gap.
 censored bool: Whether not even the whole forget set reaches the target.
 recrossings int64: How often the mean curve falls below the target again; above 0 the first crossing
     may be an accident.

@@ -1,0 +1,54 @@
+"""What each selector recovers of the gap in held-out forget NLL against the deletion budget, whole
+and without word frequencies (deep)."""
+
+from pathlib import Path
+from typing import Any
+
+CATEGORY = "Figures"
+LABEL = "Recovered and deep"
+OF = "grid"
+READS = ["effects"]
+
+SHOWN = {"recovered": "of the whole gap", "deep": "of the deep gap"}
+
+
+def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
+    """Draw shares with their 95% intervals, dotted to 0 and 1 at the ends; beside them the levels
+    of beta 0 and gold, and what a removal by chance has that recovers in proportion."""
+    import pandas as pd
+
+    from mamushi.figures.style import (
+        INTERVALS,
+        REFERENCE,
+        blank,
+        curves,
+        finish,
+        rows_of,
+        share_panel,
+    )
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_table
+
+    # Lists of chance are one selector in the table.
+    tabled = {
+        *read_table(Path(tables) / "effects.parquet", schemas.EFFECTS)["selector"].to_pylist()
+    }
+    grid = {**grid, "selectors": [name for name in grid["selectors"] if name in tabled]}
+    rows = rows_of(tables, schemas.EFFECTS, grid, "selector")
+    rows["row"] += "\n" + rows.column
+    parts = []
+    for name, title in SHOWN.items():
+        part = rows[["row", "selector", "beta"]].assign(column=title)
+        for end in ("", "_low", "_high"):
+            part[f"value{end}"] = rows[f"{name}{end}"].astype(float)
+        if part.value.notna().any():
+            bare = part.drop(columns=["value_low", "value_high"]).drop_duplicates("selector")
+            parts += [part, *(bare.assign(beta=end, value=end) for end in (0.0, 1.0))]
+    if not parts:
+        return blank(rows.withheld.iloc[0])
+    long = pd.concat(parts).dropna(subset=["value"])
+    drawn = curves(long, grid, ends=True, errorbar=None)
+    for (row, column), axes in drawn.axes_dict.items():
+        axes.plot([0, 1], [0, 1], label="in proportion", **{**REFERENCE, "linestyle": ":"})
+        share_panel(axes, long[(long.row == row) & (long.column == column)], grid)
+    return finish(drawn, grid, INTERVALS)
