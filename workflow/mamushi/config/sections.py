@@ -168,8 +168,9 @@ class Unlearning(Cells):
     the grid's."""
 
     selectors: Names | None = None  #: Selectors by name; left out, the grid's.
-    #: Unlearners by name; retraining is always there.
-    unlearners: Names = listed("neggrad_plus", "salun")
+    #: Unlearners by name; retraining is always there. `logit_bias` and `tilt` train nothing: what a
+    #: claim has to beat.
+    unlearners: Names = listed("neggrad_plus", "salun", "logit_bias", "tilt")
     #: Shares of the forget set that are measured first; 1 is always there.
     budgets: Budgets = listed(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
     #: Then its multiples between the two budgets around the first crossing, for each pair of
