@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from mamushi import cli
+from mamushi.evaluation.crossed import OVERSHOOTS
 from mamushi.evidence.advice import take
 from mamushi.io import paths, schemas
 from mamushi.io.files import write_json
@@ -86,6 +87,13 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def test_it_says_what_overshoots(root: Path) -> None:
+    write_effects(root, recovered_beside_gold=OVERSHOOTS, deep_beside_gold=OVERSHOOTS)
+    (bought,) = (words for words in opened(root).of("p") if "Retrained" in words)
+    assert "It overshoots: it knows less of them than the model that saw none" in bought
+    assert "30% (10% to 50%), and overshoots." in bought
+
+
 def test_answers_come_first_and_in_order(root: Path) -> None:
     write_effects(root)
     page = opened(root)
@@ -105,6 +113,7 @@ def test_answers_come_first_and_in_order(root: Path) -> None:
     assert bought.startswith("Retrained without 50% of the forget texts, a model has recovered 60%")
     assert "(95% interval 50% to 70%)" in bought and "different numbers of steps" in bought
     assert "that word frequencies do not explain it has recovered 30% (10% to 50%)." in bought
+    assert "overshoots" not in bought
     assert page.of("svg")[0].split()[0] == "0%" and len(page.of("svg")) == 2
     drawn = [attrs["class"] for tag, attrs, _ in page.all if tag == "g"]
     assert drawn == ["own", "chance"]

@@ -11,6 +11,7 @@ from typing import Any
 
 from mamushi.config.grid import unmeasurable
 from mamushi.errors import UserError
+from mamushi.evaluation.crossed import OVERSHOOTS
 from mamushi.evidence.judgement import ADVICE_WORDS, COMPARISON, leading, unit_of
 from mamushi.evidence.ranking import is_earlier
 from mamushi.io import paths
@@ -64,6 +65,7 @@ def write_start_page(
             "answers": list(answers.values()),
             "few": len(cells) <= _FEW,
             "named": named,
+            "overshoots": OVERSHOOTS,
         }
         page = render("start", **values, rows=rows, advice=ADVICE_WORDS)
         part.write_text(page, encoding="utf-8", newline="\n")
