@@ -94,8 +94,8 @@ def rank(
     ``retain`` in the same way those to keep (default: all others). Either ``embeddings``, an array
     (n, width) or the name of a column of vectors, or ``model``, a folder, GGUF file or id on the
     hub of the model that was trained on the texts. ``selector`` is a name, or settings with its
-    ``kind`` (default: mamushi); ``budgets`` are shares of the forget texts (default: 0.1, 0.2,
-    0.3). ``quick`` does without the refits, which say how certain the lists are.
+    ``kind`` (default: mamushi; influence takes a model); ``budgets`` are shares of the forget texts
+    (default: 0.1, 0.2, 0.3). ``quick`` does without the refits, which say how certain lists are.
 
     Where nothing marks the unwanted texts, the frame is a corpus, and all of it is ranked: by
     examples of them, ``like``, or by the hits of ``terms``, each a word or a /regular expression/;
