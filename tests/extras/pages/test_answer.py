@@ -94,6 +94,29 @@ def test_it_says_what_overshoots(root: Path) -> None:
     assert "30% (10% to 50%), and overshoots." in bought
 
 
+@pytest.mark.parametrize(
+    ("share", "steps", "first"), [(0.7, 0, True), (0.5, 0, False), (0.7, 9, False)]
+)
+def test_what_trains_nothing_comes_first_where_the_removal_does_not_beat_it(
+    root: Path, share: float, steps: int, first: bool
+) -> None:
+    write_effects(root)
+    ends = {"start_ppl_forget": 20.0, "gold_ppl_forget": 60.0}
+    fixed = {**PAIR, **ends, "seed": 0, "removed": 20, "selector": "mamushi", "sad": 1.0}
+    fixed |= dict.fromkeys(("ppl_retain", "start_ppl_retain", "gold_ppl_retain"), 10.0)
+    rows = [
+        {**fixed, "unlearner": "retraining", "beta": 0.0, "steps": 30, "ppl_forget": 20.0},
+        {**fixed, "unlearner": "retraining", "beta": 1.0, "steps": 30, "ppl_forget": 60.0},
+        {**fixed, "unlearner": "tilt", "beta": 1.0, "steps": steps, "deep": 0.4}
+        | {"ppl_forget": 20.0 * 3**share},
+    ]
+    table = pa.Table.from_pylist(rows, schema=schemas.UNLEARNING.schema)
+    write_table(paths.under(root, paths.TABLE, table="unlearning"), schemas.UNLEARNING, table)
+    said = [words for words in opened(root).of("p") if "trains nothing" in words]
+    words = "First: tilt, which trains nothing, recovers 70% of the gap below, and 40% of what"
+    assert [line.startswith(words) for line in said] == [True] * first
+
+
 def test_answers_come_first_and_in_order(root: Path) -> None:
     write_effects(root)
     page = opened(root)

@@ -3,6 +3,7 @@ take, how many texts have to go, what their removal buys, and what to do next.""
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from mamushi.commands.show import table_options
 from mamushi.errors import UserError
+from mamushi.evaluation.cohort import RETRAINING_SOURCE
 from mamushi.evaluation.summary import BASELINE
 from mamushi.evidence.advice import AdviceRow, advised, first_budget, take, units_at
 from mamushi.evidence.cut import cut
@@ -48,6 +50,7 @@ def answer(
     chosen = take(lists[selector], budget)
     count, whole, unit = list_size(chosen)
     bought = _bought(root, cell, selector)
+    bought_at = take(bought[selector], chosen["beta"]) if bought else None
     page = paths.under("", paths.RANKING, **cell)
     return {
         "cell": cell,
@@ -67,7 +70,8 @@ def answer(
         "short": needed is not None and needed > count,
         "shares": [manifest["beta"] for manifest in lists[selector]],
         "bought": bought,
-        "bought_at": take(bought[selector], chosen["beta"]) if bought else None,
+        "bought_at": bought_at,
+        "untrained": _unbeaten(root, cell, bought_at["recovered"]) if bought_at else [],
         "next": [
             *next_steps(root, cell, chosen, budget, named),
             *(_masking(root, cell, mask) for mask in masks[:1] if of_texts),
@@ -178,3 +182,37 @@ def _bought(root: Path, cell: CellNames, selector: str) -> dict[str, list[Advice
         for name in (selector, BASELINE)
     }
     return measured if measured[selector] else {}
+
+
+def _unbeaten(root: Path, cell: CellNames, recovered: float) -> list[dict[str, Any]]:
+    """Return the unlearners that train nothing and, given all forget texts, have recovered as much
+    of the gap as a removal: their names and shares, the largest first."""
+    path = paths.under(root, paths.TABLE, table=schemas.UNLEARNING.name)
+    try:
+        rows = read_table(path, schemas.UNLEARNING).to_pylist()
+    except UserError:
+        return []
+    rows = [
+        row for row in rows if (row["dataset"], row["model"]) == (cell["dataset"], cell["model"])
+    ]
+    beta0 = {
+        row["seed"]: row["ppl_forget"]
+        for row in rows
+        if row["unlearner"] == RETRAINING_SOURCE and row["beta"] == 0
+    }
+    shares = []
+    for name in dict.fromkeys(row["unlearner"] for row in rows):
+        # All selectors share what unlearned the whole forget set.
+        whole = {row["seed"]: row for row in rows if row["unlearner"] == name and row["beta"] == 1}
+        from_beta0 = all(row["start_ppl_forget"] == beta0.get(seed) for seed, row in whole.items())
+        if not from_beta0 or any(row["steps"] for row in whole.values()):
+            continue
+        gone, gap = (
+            sum(math.log(row[end] / row["start_ppl_forget"]) for row in whole.values())
+            for end in ("ppl_forget", "gold_ppl_forget")
+        )
+        deep = [row["deep"] for row in whole.values()]
+        if gap > 0 and gone / gap >= recovered:
+            of_deep = None if None in deep else sum(deep) / len(deep)
+            shares.append({"name": name, "recovered": gone / gap, "deep": of_deep})
+    return sorted(shares, key=lambda share: -share["recovered"])
