@@ -17,9 +17,11 @@ import pytest
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evaluation.masking import mask
+from mamushi.evidence.dependence import Dependence
 from mamushi.evidence.ranking import SelectorRanking, excerpt, read_ranking, read_texts_of
+from mamushi.evidence.verdict import Verdict
 from mamushi.io import paths, schemas
-from mamushi.io.tables import read_metadata, read_table
+from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi_extras.pages import ranking_page as module
 from mamushi_extras.pages.ranking_page import (
     PAGE_FOLDER,
@@ -201,7 +203,7 @@ def test_the_policy_allows_the_page_s_own_script_and_style_alone() -> None:
     assert not re.search(r"https?:|\bsrc=|\bhref=|@import|url\(|innerHTML|document\.write", html)
 
 
-def rank_page(folder: Path) -> int:
+def rank_page(folder: Path, *options: str) -> int:
     compared = {"one": None, "two": "the ranking by one upside down"}
     settings = {"dataset": "d", "model": "m", "seed": 3, "budgets": [0.5]}
     settings |= {"selectors": [*compared], "compared": compared}
@@ -210,7 +212,7 @@ def rank_page(folder: Path) -> int:
         str(folder / "one.parquet"), str(folder / "two.parquet"),
         "--refits", str(folder / "refits/one.parquet"), str(folder / "refits/two.parquet"),
         "--stability", str(folder / "stable.parquet"), str(folder / "stable.parquet"),
-        "--out", str(folder / "out.html"),
+        "--out", str(folder / "out.html"), *options,
         "--settings", json.dumps(settings),
     ])  # fmt: skip
 
@@ -249,6 +251,18 @@ def test_the_stage_writes_the_same_page_twice(folder: Path) -> None:
     assert set(data["provenance"]["inputs"]) == read | {"stability/0", "stability/1"}
     assert data["selectors"][0]["verdict"] == WORDS
     assert "<title>Ranking of d by m, seed 3</title>" in once.decode()
+
+
+def test_the_page_withholds_the_interval_of_texts_in_hidden_groups(folder: Path) -> None:
+    texts = Dependence(None, 400, 5.0)
+    verdict = Verdict(0.93, None, None, 1.0, None, texts).as_json()
+    columns = {"id": ["a"], "domain": ["forget"], "score": [0.0], "log_ratio": [0.0]}
+    columns |= {"group": [None]}
+    stored = {"verdict": verdict, "lost": 0.0, "provenance": {"settings": {"selector": "one"}}}
+    write_table(folder / "c.parquet", schemas.CALIBRATED, columns, metadata=stored)
+    assert rank_page(folder, "--calibrated", str(folder / "c.parquet")) == 0
+    words = embedded((folder / "out.html").read_text())["selectors"][0]["verdict"]
+    assert words == f"AUC 0.93 without an interval; {texts.words()}"
 
 
 def test_the_table_of_both_ends(tmp_path: Path) -> None:

@@ -239,7 +239,7 @@ def run(tmp_path: Path) -> Path:
         schemas.CALIBRATED,
         {
             **{"id": ids, "domain": about[1], "score": noisy, "log_ratio": noisy},
-            **dict.fromkeys(("group", "close_group"), pa.nulls(N1 + N2, pa.int64())),
+            "group": pa.nulls(N1 + N2, pa.int64()),
         },
         metadata={
             "lost": 0.0,

@@ -380,7 +380,7 @@ def test_a_ratio_that_is_surely_off_is_refused_and_noise_too() -> None:
 def test_the_words_of_a_verdict(low: float, words: str) -> None:
     said = Verdict(0.9, low, 0.95, 1.0, None).as_json()["words"]
     assert said.startswith(f"{words} separation")
-    assert said.endswith(f"AUC 0.90 [{low:.2f}, 0.95]")
+    assert f"separation: AUC 0.90 [{low:.2f}, 0.95], up to 1.00 if 5%" in said
 
 
 def test_the_checks_hold_of_the_exact_ratio_and_of_no_other_scale() -> None:

@@ -1,4 +1,4 @@
-"""Texts that depend on each other: by their groups, and by neighbours that are too close."""
+"""Texts that depend on each other: by their groups, and where near ones share their domain."""
 
 from __future__ import annotations
 
@@ -12,14 +12,22 @@ from numpy.typing import NDArray
 from scipy.stats import t
 
 from mamushi.cli import main
+from mamushi.evidence import dependence
 from mamushi.evidence.bootstrap import bands, few_groups, resample
 from mamushi.evidence.calibration import RatioScores
-from mamushi.evidence.dependence import close_texts, spacings
+from mamushi.evidence.dependence import HIDDEN, Dependence, hidden_groups, z_of_pairs
 from mamushi.evidence.frontier import removal_order
-from mamushi.evidence.verdict import auc_interval, share_bound
+from mamushi.evidence.judgement import judge_list, separation_by
+from mamushi.evidence.verdict import (
+    Verdict,
+    auc_interval,
+    auc_of_right_labels,
+    auc_words,
+    share_bound,
+)
 from mamushi.io import schemas
 from mamushi.io.tables import read_metadata, read_table
-from mamushi.selection.metrics import NORMAL
+from mamushi.selection.metrics import NORMAL, auc
 from tests.support.score_files import (
     domains,
     ranks_of,
@@ -38,49 +46,112 @@ def vectors(rng: np.random.Generator, n: int, d: int, size: int, icc: float) -> 
     return np.sqrt(icc) * shared + np.sqrt(1 - icc) * rng.normal(size=(n, d))
 
 
-def test_spacings_are_those_of_the_angles_by_a_plain_loop() -> None:
-    x = np.random.default_rng(0).normal(size=(40, 6))
-    found, near = spacings(x, np.array([3, 17]))
-    unit = x - x.mean(axis=0)
-    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
-    for row, query in enumerate((3, 17)):
-        away = np.linalg.norm(unit - unit[query], axis=1)
-        order = np.argsort(away)[1:]
-        assert near[row].tolist() == order[: near.shape[1]].tolist()
-        for k in range(found.shape[1]):
-            wanted = (k + 1) * np.log(away[order[k + 1]] / away[order[k]])
-            assert found[row, k] == pytest.approx(wanted, abs=1e-4)
+def test_z_is_that_of_all_pairs_by_the_definition(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, n = np.random.default_rng(0), 50
+    angles = rng.normal(size=(n, 6))
+    angles /= np.linalg.norm(angles, axis=1, keepdims=True)
+    smooth, _ = np.linalg.qr(np.column_stack([np.ones(n), angles]))
+    out = np.eye(n) - smooth @ smooth.T
+    rest = out @ rng.normal(size=n)
+    near = np.clip(angles @ angles.T, 0, 0.5) ** 3
+    np.fill_diagonal(near, 0)
+    near = out @ near @ out
+    np.fill_diagonal(near, 0)
+    pairs = np.outer(rest, rest)
+    wanted = (near * pairs).sum() / np.sqrt(2 * (near**2 * pairs**2).sum())
+    assert z_of_pairs(angles, rest, smooth) == pytest.approx(wanted)
+    monkeypatch.setattr(dependence, "CELLS", 7 * n)
+    assert z_of_pairs(angles, rest, smooth) == pytest.approx(wanted)
 
 
-@pytest.mark.parametrize("kind", ["normal", "few directions", "heavy tails", "topics", "bent"])
-def test_of_independent_texts_few_worlds_are_said_to_be_too_close(kind: str) -> None:
-    rng, forget, found = np.random.default_rng(0), np.arange(400) < 150, 0
+@pytest.mark.parametrize("kind", ["normal", "wide", "few directions", "heavy tails", "topics"])
+def test_of_independent_texts_few_worlds_seem_to_have_groups(kind: str) -> None:
+    rng, forget, found = np.random.default_rng(0), np.arange(400) < 150, []
+    d = 600 if kind == "wide" else 48
     for _ in range(20):
-        x = rng.normal(size=(400, 96))
+        x = rng.normal(size=(400, d))
         if kind == "few directions":
-            x *= np.arange(1, 97) ** -1.0
+            x *= np.arange(1, d + 1) ** -1.0
         elif kind == "heavy tails":
             x /= np.sqrt(rng.chisquare(4, (400, 1)) / 4)
         elif kind == "topics":
-            x += 1.5 * rng.normal(size=(8, 96))[rng.integers(8, size=400)]
-        elif kind == "bent":
-            x = np.tanh(x[:, :8] @ rng.normal(size=(8, 96)) / 2)
-        found += close_texts(x + forget[:, None] * np.eye(96)[0], forget).dependent
-    assert found <= 3
+            x += 1.5 * rng.normal(size=(4, d))[rng.integers(4, size=400)]
+        found.append(hidden_groups(x + forget[:, None] * np.eye(d)[0], forget))
+    assert sum(one.reason is not None for one in found) <= 4
+    assert {one.looked_at for one in found} == {400}
 
 
-@pytest.mark.parametrize(("size", "icc"), [(2, 0.5), (5, 0.3), (2, 0.95)])
-def test_groups_that_share_many_directions_are_seen_and_put_together(size: int, icc: float) -> None:
-    rng, forget = np.random.default_rng(0), np.arange(400) < 150
-    wide = np.concatenate([vectors(rng, n, 300, size, icc) for n in (150, 250)])
-    seen = close_texts(wide, forget)
-    assert seen.dependent and seen.looked_at == 400 and seen.texts >= 300
-    truly = np.concatenate([np.arange(150) // size, 1000 + np.arange(250) // size])
-    together = seen.groups[:, None] == seen.groups
-    same = truly[:, None] == truly
-    assert (together & same).sum() >= 0.8 * same.sum()
-    assert (together & ~same).sum() <= 0.2 * same.sum()
-    assert not close_texts(wide[:20], forget[:20]).looked_at
+@pytest.mark.parametrize(("size", "icc"), [(2, 0.6), (5, 0.3), (20, 0.3)])
+def test_groups_within_a_domain_are_seen(size: int, icc: float) -> None:
+    rng, forget = np.random.default_rng(0), np.arange(600) < 200
+    found = []
+    for _ in range(5):
+        x = np.concatenate([vectors(rng, n, 32, size, icc) for n in (200, 400)])
+        found.append(hidden_groups(x + forget[:, None] * np.eye(32)[0], forget).reason)
+    assert sum(reason is not None for reason in found) >= 4
+
+
+def test_nothing_is_said_of_few_texts_or_where_nothing_is_left() -> None:
+    x = np.random.default_rng(0).normal(size=(100, 4))
+    assert hidden_groups(x, np.arange(100) < 29) == Dependence()
+    assert hidden_groups(np.zeros((100, 4)), np.arange(100) < 50) == Dependence(None, 100, None)
+    x[:, 0] = np.arange(100) < 50
+    # Domains that one direction tells apart at once.
+    assert hidden_groups(x[:, :1], np.arange(100) < 50).z is None
+
+
+def test_more_texts_than_are_looked_at_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dependence, "MOST_LOOKED_AT", 200)
+    x = np.random.default_rng(0).normal(size=(500, 4))
+    assert hidden_groups(x, np.arange(500) < 200).looked_at == 200
+
+
+@pytest.mark.parametrize(
+    ("z", "ends"),
+    [(None, (0.8, 0.95)), (-2.0, (0.8, 0.95)), (1.0, (0.7, 0.95)), (1.7, (None, None))],
+)
+def test_what_near_texts_share_moves_the_lower_end_or_withholds_all(
+    z: float | None, ends: tuple[float | None, float | None]
+) -> None:
+    assert Dependence(None, 100, z).ends(0.9, 0.8, 0.95) == pytest.approx(ends)
+    assert Dependence(None, 100, 1.5).ends(0.5, 0.2, 0.8)[0] == 0
+
+
+def test_hidden_groups_withhold_intervals_in_every_word_but_no_verdict() -> None:
+    separates = {"auc": 0.9, "auc_low": 0.85, "auc_high": 0.93, "follows": []}
+    separates |= {"matched": 0.88, "matched_low": 0.83}
+    hidden = Dependence(None, 400, 5.0)
+    found = separation_by(hidden, separates)
+    assert found == separates | {"auc_low": None, "auc_high": None, "matched_low": None}
+    listed = {"rankings": 3, "toss_up": 0}
+    also = {"estimate": 0.0, "upper_bound": 0.1}
+    judged = judge_list(found, 10, listed, also, texts=hidden.words())
+    assert judged["act"] == "check"
+    assert judged["ranking"].startswith("AUC 0.90 without an interval; no interval holds: near")
+    low = judge_list(found | {"auc": 0.6}, 10, listed, also)
+    assert low["act"] == "refuse"
+    doubted = separation_by(Dependence(None, 400, 1.0), separates)
+    assert doubted["auc_low"] == pytest.approx(0.8)
+    assert doubted["matched_low"] == pytest.approx(0.78)
+    assert separation_by(None, separates) == separates
+    verdict = Verdict(0.9, None, None, 1.0, None, hidden).as_json()
+    assert verdict["withheld"] == HIDDEN and verdict["words"].startswith("AUC 0.90 without an")
+
+
+def test_the_auc_against_the_right_labels_by_a_count_of_pairs() -> None:
+    """Of scores whose labels are flipped at random, a fifth of them in each domain."""
+    rng, n = np.random.default_rng(0), 40_000
+    forget = np.arange(n) < n // 2
+    score = rng.normal(size=n) + forget
+    flipped = forget ^ (rng.random(n) < 0.2)
+    assert auc_of_right_labels(auc(score, flipped), 0.2) == pytest.approx(
+        auc(score, forget), abs=0.015
+    )
+    assert auc_of_right_labels(0.99) == 1
+    assert auc_words(0.9, 0.8, 0.92) == (
+        "AUC 0.90 [0.80, 0.92], up to 0.97 if 5% of the labels are wrong at random"
+    )
+    assert auc_words(1.0, 0.9, 1.0) == "AUC 1.00 [0.90, 1.00]"
 
 
 def test_resamples_draw_groups_whole_within_domains_and_over_both() -> None:
@@ -169,11 +240,11 @@ def staged(root: Path, groups: list[str] | None, x: Doubles) -> dict[str, Any]:
     verdict: dict[str, Any] = read_metadata(root / "calibrated.parquet")["verdict"]
     (row,) = read_table(root / "out.parquet", schemas.DIAGNOSTICS).to_pylist()
     about = verdict["texts"]
-    assert (row["groups"], row["close_texts"]) == (about["groups"], about["close"])
-    assert row["auc_low_by_close"] == about["auc_low"]
+    assert (row["groups"], row["near_alike"]) == (about["groups"], about["z"])
     codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
-    _, *ends = auc_interval(score, forget, groups=codes)
+    ends = Dependence(**about).ends(*auc_interval(score, forget, groups=codes))
     assert [row["auc_low"], row["auc_high"]] == pytest.approx(ends)
+    assert ends == pytest.approx((verdict["auc_low"], verdict["auc_high"]))
     return verdict
 
 
@@ -181,19 +252,14 @@ def test_the_verdict_says_by_what_groups_it_judges(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     x = np.concatenate([vectors(rng, n, 200, 2, 0.9) for n in (60, 120)])
     groups = [f"g{i // 2}" for i in range(180)]
-    (tmp_path / "a").mkdir()
+    for name in "abc":
+        (tmp_path / name).mkdir()
     grouped = staged(tmp_path / "a", groups, x)
     assert grouped["words"].endswith("; intervals are by 90 groups of texts")
-    (tmp_path / "b").mkdir()
     found = staged(tmp_path / "b", None, x)
-    # What texts that lie close would need is what their groups give.
-    about = found["texts"]
-    needed = f"[{about['auc_low']:.2f}, {about['auc_high']:.2f}]"
-    for end in ("auc_low", "auc_high"):
-        assert about[end] == pytest.approx(grouped[end], abs=0.02)
-    assert "of 180 are too close to a neighbour for that: give the dataset a" in found["words"]
-    assert f"the AUC's interval would be {needed})" in found["words"]
-    assert found["auc_low"] > grouped["auc_low"]
-    (tmp_path / "c").mkdir()
+    assert found["auc_low"] is found["auc_high"] is None
+    assert found["words"].endswith(f"; no interval holds: {HIDDEN}")
+    assert found["withheld"] == HIDDEN
     alone = staged(tmp_path / "c", None, rng.normal(size=(180, 200)))
-    assert alone["words"].endswith("independent: neighbours are no closer than chance makes them")
+    assert alone["words"].endswith("near ones share no more than their vectors explain")
+    assert alone["auc_low"] is not None

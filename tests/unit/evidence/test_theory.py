@@ -212,7 +212,7 @@ def test_the_stage_measures_the_cells_whose_truth_is_known(tmp_path: Path) -> No
         more = {} if known is None else {"log_density_ratio": known}
         write_examples(path, ids, domains(forget), **more)
         columns = {"id": ids, "domain": domains(forget), "score": ratio}
-        columns |= dict.fromkeys(("group", "close_group"), pa.nulls(90, pa.int64()))
+        columns |= {"group": pa.nulls(90, pa.int64())}
         columns["log_ratio"] = ratio + rng.normal(0, 0.5, 90)
         write_table(paths.under(tmp_path, paths.CALIBRATED, **cell), schemas.CALIBRATED, columns)
     settings = {"cells": cells, "budgets": [0.1, 0.5], "selector": "mamushi", "worlds": 30}

@@ -1,11 +1,17 @@
-"""Look for texts that are not independent: by their groups, or by neighbours that are too close.
+"""Ask whether texts come in groups that no column names, such as authors, threads or near copies.
 
-Of independent texts of a smooth density, with d_k the distance to the k-th nearest neighbour in D
-dimensions, the spacings k log(d_(k+1) / d_k) are exponential with mean 1/D for all k (Facco et al.
-2017). Where a domain ends or is curved, or has noise in more dimensions, those of small k are
-smaller. Texts of a group are each other's neighbours, and after the last of them comes a gap: the
-spacings of small k are *larger* than those of the next ones. That is what is tested, one-sided. A
-group that lies no closer than other texts of its topic is not seen.
+Texts of a group share their domain and a part of their vectors. Scores that learned from some of
+them know the others, and the AUC is too high; none of this shows in the variance between texts. Of
+independent texts the domains of two are independent once their vectors are known: what a smooth
+function of the vectors leaves of the domain, r, is then as often alike as not between near texts.
+With the weight K of a pair and its sum over pairs, as in Moran (1950),
+
+    z = sum K_ij r_i r_j / sqrt(2 sum K_ij^2 r_i^2 r_j^2),    K_ij = min(max(cos_ij, 0), 1/2)^3
+
+is standard normal. The smooth function is linear in the whitened vectors, with a level for each of
+a few clusters, and the square and the cube of its own fit. What it takes out of r is taken out of K
+too. Not seen are groups that are topics (many texts, few of them), those that share little more
+than the direction in which the domains differ, and effects weaker than chance.
 """
 
 from __future__ import annotations
@@ -16,111 +22,142 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.data.groups import GroupCodes
 from mamushi.selection.arrays import Doubles, Mask
 
-NEAREST = 12
-"""Spacings of a text."""
-CONTRASTS = ((slice(0, 1), slice(1, 4)), (slice(1, 5), slice(6, NEAREST)))
-"""Spacings, from k = 1, of which the first must not exceed the second on the mean: for pairs, and
-for groups of three to six."""
-LARGEST = 5
-"""Neighbours that a text may be grouped with."""
-SURPRISE = 0.005
-"""The chance of a spacing from which a text is grouped with those before it."""
+SURE = 1.645
+"""The z beyond which texts are said to come in groups: one-sided, at a level of 5%."""
+CLOSEST = 0.5
+"""Cosine above which pairs count alike, so that a few copies do not outweigh all."""
+MOST_DIRECTIONS, TEXTS_A_DIRECTION = 64, 10
+"""Principal components that are looked at, and texts that one takes at least."""
+MOST_CLUSTERS, TEXTS_A_CLUSTER = 20, 50
+_ROUNDS = 10
+"""Of moving texts to the nearest cluster."""
 _FEWEST = 30
-"""Texts of a domain below which its neighbours are not looked at."""
-MOST_QUERIES = 20_000
-"""Texts of a domain, drawn if there are more, whose neighbours are looked at."""
-CELLS = 2**24
-"""Distances that are held at a time."""
+"""Texts of a domain below which nothing is looked at."""
+MOST_LOOKED_AT = 20_000
+"""Texts that are looked at, drawn if there are more."""
+CELLS = 2**23
+"""Pairs that are held at a time."""
+
+HIDDEN = (
+    "near texts are of one domain more often than their vectors explain, so they come in groups "
+    "or topics that the scores have learned: give the dataset a 'group'"
+)
 
 
 @dataclass(frozen=True)
-class Close:
-    """Among the texts that were ``looked_at`` there are ``texts`` with neighbours closer than
-    spacings of independent texts allow, ``dependent`` if more of them than by chance (level 5%). By
-    ``groups`` (n,) they belong together; None where not all texts were looked at."""
+class Dependence:
+    """How texts depend on each other: the number of their ``groups``, of one text or more; or,
+    without groups, how many were ``looked_at``, and the ``z`` of what near ones share."""
 
-    looked_at: int
-    texts: int
-    dependent: bool
-    groups: GroupCodes | None
+    groups: int | None = None
+    looked_at: int = 0
+    z: float | None = None
 
+    @property
+    def reason(self) -> str | None:
+        """Say why no interval can rest on these texts, if none can."""
+        return HIDDEN if self.z is not None and self.z > SURE else None
 
-def close_texts(embeddings: NDArray[Any], forget: Mask, seed: int = 0) -> Close:
-    """Look for texts that are too close to others of their domain, by embeddings (n, d)."""
-    # Here, since most who import this module look for nothing.
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+    def ends(
+        self, value: float, low: float | None, high: float | None
+    ) -> tuple[float | None, float | None]:
+        """Return the interval that an AUC has, of one for texts in their groups: none if these are
+        hidden. Doubt that is not enough for that moves the lower end, since what groups teach makes
+        an AUC too high: as far again for each unit of z."""
+        if self.reason or low is None:
+            return None, None
+        return max(value - (value - low) * (1 + max(self.z or 0.0, 0.0)), 0.0), high
 
-    rng, chances, edges, looked_at = np.random.default_rng(seed), [], [], 0
-    for domain in (forget, ~forget):
-        rows = np.flatnonzero(domain)
-        if len(rows) < _FEWEST:
-            continue
-        queries = np.sort(rng.choice(len(rows), min(len(rows), MOST_QUERIES), replace=False))
-        spacing, near = spacings(np.asarray(embeddings[rows]), queries)
-        looked_at += len(queries)
-        chances += [p_of_spacings(spacing, near[:, 0], *contrast) for contrast in CONTRASTS]
-        last = _last_close(spacing)
-        edges += [
-            (rows[queries[i]], rows[near[i, k]]) for i, n in enumerate(last) for k in range(n)
-        ]
-    first, second = np.array(edges, dtype=np.int64).reshape(-1, 2).T
-    n = len(forget)
-    graph = coo_array((np.ones(len(first)), (first, second)), shape=(n, n)).tocsr()
-    # Only where both say so: by chance one of many texts has a gap after others' neighbours.
-    graph = graph.multiply(graph.T)
-    _, groups = connected_components(graph, directed=False)
-    whole = max(forget.sum(), (~forget).sum()) <= MOST_QUERIES
-    return Close(
-        looked_at,
-        len(np.unique(graph.nonzero()[0])),
-        min(chances, default=1.0) * len(chances) < 0.05,
-        groups.astype(np.int64) if whole else None,
-    )
+    def words(self) -> str:
+        """Return it as a clause."""
+        if self.groups is not None:
+            return f"intervals are by {self.groups} groups of texts"
+        if self.reason:
+            return f"no interval holds: {self.reason}"
+        if self.z is None:
+            return "texts are taken as independent"
+        return "texts are taken as independent: near ones share no more than their vectors explain"
 
 
-def spacings(x: NDArray[Any], queries: GroupCodes) -> tuple[Doubles, GroupCodes]:
-    """Return k log(d_(k+1) / d_k) of ``queries`` (m,) among x (n, d), (m, NEAREST), and the places
-    of their neighbours, nearest first."""
-    x = x.astype(np.float32)
-    x -= x.mean(axis=0)
-    # By angles: of lengths that differ, the shortest vectors would be the neighbours of all.
-    x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-    most = NEAREST + 1
-    near = np.empty((len(queries), most), dtype=np.int64)
-    step = max(1, CELLS // len(x))
-    for start in range(0, len(queries), step):
-        block = queries[start : start + step]
-        away = -(x[block] @ x.T)
-        away[np.arange(len(block)), block] = np.inf
-        near[start : start + step] = np.argpartition(away, most, axis=1)[:, :most]
-    # The differences themselves, since those of squares lose small distances.
-    away = np.stack([np.linalg.norm(x[queries] - x[near[:, k]], axis=1) for k in range(most)], 1)
-    order = np.argsort(away, axis=1, kind="stable")
-    away = np.take_along_axis(away, order, axis=1).astype(np.float64)
-    apart = np.diff(np.log(np.maximum(away, np.finfo(np.float32).tiny)), axis=1)
-    return np.arange(1, most) * apart, np.take_along_axis(near, order, axis=1)
+def hidden_groups(embeddings: NDArray[Any], forget: Mask, seed: int = 0) -> Dependence:
+    """Look for groups of texts in their embeddings (n, d) and domains (n,)."""
+    rows = np.arange(len(forget))
+    if len(rows) > MOST_LOOKED_AT:
+        rows = np.sort(np.random.default_rng(seed).choice(len(rows), MOST_LOOKED_AT, replace=False))
+    domain = forget[rows].astype(np.float64)
+    if min(domain.sum(), len(rows) - domain.sum()) < _FEWEST:
+        return Dependence()
+    angles = _whitened(np.asarray(embeddings[rows]))
+    smooth = _smooth(angles, domain, seed)
+    rest = domain - smooth @ (smooth.T @ domain)
+    # What rounding leaves of domains that the vectors explain wholly says nothing.
+    z = z_of_pairs(angles, rest, smooth) if np.abs(rest).max() > 1e-6 else None
+    return Dependence(None, len(rows), z)
 
 
-def p_of_spacings(spacing: Doubles, nearest: GroupCodes, first: slice, then: slice) -> float:
-    """Test whether the ``first`` spacings are larger than those ``then``; return a one-sided p.
+def _whitened(x: NDArray[Any]) -> Doubles:
+    """Return the leading principal components (n, k) of vectors (n, d), whitened, at length 1."""
+    centred = x.astype(np.float64)
+    centred -= centred.mean(axis=0)
+    most = min(MOST_DIRECTIONS, len(x) // TEXTS_A_DIRECTION)
+    # The smaller of two matrices of the same eigenvalues.
+    wide = len(x) < centred.shape[1]
+    size, directions = np.linalg.eigh(centred @ centred.T if wide else centred.T @ centred)
+    kept = np.flatnonzero(size > 1e-9 * max(size[-1], 1e-300))[-most:]
+    white = directions[:, kept]
+    if not wide:
+        white = centred @ (white / np.sqrt(size[kept]))
+    lengths = np.linalg.norm(white, axis=1, keepdims=True)
+    return np.asarray(white / np.maximum(lengths, 1e-300), dtype=np.float64)
 
-    Spacings are means over texts (m,). Texts with the same ``nearest`` neighbour (m,) depend on
-    each other; two that are each other's nearest count once.
+
+def _smooth(angles: Doubles, domain: Doubles, seed: int) -> Doubles:
+    """Return an orthonormal basis (n, q) of what may explain the ``domain`` (n,)."""
+    n = len(domain)
+    columns = np.column_stack([np.ones(n), angles, _clusters(angles, seed)])
+    basis = _orthonormal(columns)
+    fit = basis @ (basis.T @ domain) - domain.mean()
+    return _orthonormal(np.column_stack([columns, fit**2, fit**3]))
+
+
+def _orthonormal(columns: Doubles) -> Doubles:
+    """Return a basis of the space of ``columns`` (n, q)."""
+    left, size, _ = np.linalg.svd(columns, full_matrices=False)
+    return np.asarray(left[:, size > 1e-9 * size[0]])
+
+
+def _clusters(angles: Doubles, seed: int) -> Doubles:
+    """Return which of a few clusters of directions each text is in, (n, clusters) of 0 and 1."""
+    n = len(angles)
+    number = min(MOST_CLUSTERS, max(n // TEXTS_A_CLUSTER, 1))
+    centres = angles[np.random.default_rng(seed).choice(n, number, replace=False)]
+    for _ in range(_ROUNDS):
+        inside = np.eye(number)[np.argmax(angles @ centres.T, axis=1)]
+        centres = inside.T @ angles
+        centres /= np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-300)
+    return inside
+
+
+def z_of_pairs(angles: Doubles, rest: Doubles, smooth: Doubles) -> float | None:
+    """Return z of what is left of the domain, ``rest`` (n,), over all pairs of texts at ``angles``
+    (n, k), once the ``smooth`` basis (n, q) is taken out of their weights; None if nothing is left.
     """
-    from scipy.special import ndtr
+    n = len(rest)
+    blocks = [slice(i, i + max(1, CELLS // n)) for i in range(0, n, max(1, CELLS // n))]
 
-    excess = spacing[:, first].mean(axis=1) - spacing[:, then].mean(axis=1)
-    shared = np.bincount(nearest, excess - excess.mean())
-    error = float(np.sqrt(2 * (shared**2).sum())) / len(excess)
-    return float(ndtr(-excess.mean() / error)) if error > 0 else 1.0
+    def weights(block: slice) -> Doubles:
+        near = np.clip(angles[block] @ angles.T, 0, CLOSEST)
+        near[np.arange(len(near)), np.arange(n)[block]] = 0
+        return np.asarray(near * near * near)
 
-
-def _last_close(spacing: Doubles) -> GroupCodes:
-    """Return after how many neighbours a text (m,) has a gap that independent ones hardly have."""
-    usual = float(spacing[:, LARGEST + 1 :].mean())
-    gap = spacing[:, :LARGEST] > -np.log(SURPRISE) * usual
-    return np.where(gap.any(axis=1), LARGEST - np.argmax(gap[:, ::-1], axis=1), 0)
+    along = np.concatenate([weights(block) @ smooth for block in blocks])
+    inner = smooth.T @ along
+    total, spread = 0.0, 0.0
+    for block in blocks:
+        left = weights(block) - smooth[block] @ (along - smooth @ inner).T - along[block] @ smooth.T
+        left[np.arange(len(left)), np.arange(n)[block]] = 0
+        total += float(rest[block] @ left @ rest)
+        spread += float(rest[block] ** 2 @ left**2 @ rest**2)
+    return total / float(np.sqrt(2 * spread)) if spread > 0 else None

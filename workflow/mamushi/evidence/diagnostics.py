@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mamushi.evidence.dependence import Dependence
 from mamushi.evidence.manifest import Calibrated
-from mamushi.evidence.verdict import auc_interval
+from mamushi.evidence.verdict import auc_interval, auc_of_right_labels
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, read_table
 from mamushi.selection.arrays import Doubles, Mask
@@ -76,21 +77,16 @@ def diagnose(
         "forget_cov": sd / abs(mean) if mean else None,
         "ties": len(forget) - len(np.unique(forget)),
     }
-    groups = close = None
-    if texts is not None:
-        groups, close = texts.codes("group"), texts.codes("close_group")
-        names = {"groups": "groups", "close_texts": "close", "close": "dependent"}
-        row |= {column: texts.texts.get(name) for column, name in names.items()}
+    on_each_other = texts.texts if texts and texts.texts else Dependence()
+    row |= {"groups": on_each_other.groups, "near_alike": on_each_other.z}
     # After the cell and the selector.
     row_or_none = dict.fromkeys(schemas.DIAGNOSTICS.schema.names[4:]) | row
     if not scores.both:
         return row_or_none
     mean, sd = _moments(retain)
     areas = fold_areas(scores)
-    _, low, high = auc_interval(scores.score, scores.forget, groups=groups)
-    if close is not None:
-        _, *needed = auc_interval(scores.score, scores.forget, groups=close)
-        row_or_none |= dict(zip(("auc_low_by_close", "auc_high_by_close"), needed, strict=True))
+    groups = texts.groups if texts else None
+    low, high = on_each_other.ends(*auc_interval(scores.score, scores.forget, groups=groups))
     return row_or_none | {
         "retain_mean": mean,
         "retain_sd": sd,
@@ -98,6 +94,7 @@ def diagnose(
         "auc": auc(scores.score, scores.forget),
         "auc_low": low,
         "auc_high": high,
+        "auc_high_mislabelled": None if high is None else auc_of_right_labels(high),
         "auc_fold_mean": float(np.mean(areas)) if areas else None,
         "auc_fold_sd": float(np.std(areas)) if areas else None,
         "auc_fold_min": min(areas, default=None),

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from mamushi.evidence.confounds import TextProperties, confound_rows
-from mamushi.evidence.verdict import STRONG, WEAK, auc_interval, strength
+from mamushi.evidence.dependence import Dependence
+from mamushi.evidence.verdict import STRONG, WEAK, auc_interval, auc_words, strength
 from mamushi.io.tables import FORGET
 from mamushi.selection.refits import WHOLE_REFIT, Refit
 
@@ -74,6 +75,16 @@ def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties)
     return separates
 
 
+def separation_by(texts: Dependence | None, separates: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a ``separation`` with the intervals that its AUCs have for ``texts`` that depend on
+    each other: none if their groups are hidden."""
+    if texts is None or separates["auc"] is None:
+        return dict(separates)
+    low, high = texts.ends(separates["auc"], separates["auc_low"], separates["auc_high"])
+    matched_low, _ = texts.ends(separates["matched"] or 0.0, separates["matched_low"], None)
+    return {**separates, "auc_low": low, "auc_high": high, "matched_low": matched_low}
+
+
 def _beyond(row: Mapping[str, Any]) -> float:
     """Return how far the near end of an interval is from chance, on a scale from 0 to 1."""
     ends = [row["low"], row["high"]]
@@ -106,13 +117,19 @@ def judge_list(
     act = CHECK if _doubted(separates, removed, at_budget, also_retain) else TAKE
     if separates["auc"] is None:
         act = UNKNOWN
-    elif reason is not None or separates["auc_low"] < WEAK:
+    elif reason is not None or _lowest(separates) < WEAK:
         act = REFUSE
     listed = f"{reason}; {listed}" if reason else listed
     words = f"{ADVICE_WORDS[act]}: {ranking}; {listed}"
     if compared is not None:
         act, words = COMPARISON, ranking
     return {"act": act, "ranking": ranking, "list": listed, "words": words}
+
+
+def _lowest(separates: Mapping[str, Any]) -> float:
+    """Return the lower end of an AUC's interval; the AUC where that is withheld."""
+    low = separates["auc_low"]
+    return float(separates["auc"] if low is None else low)
 
 
 def unit_of(metadata: Mapping[str, Any]) -> str:
@@ -150,7 +167,9 @@ def ranking_words(
         return f"{ADVICE_WORDS[COMPARISON]}: {compared}"
     if separates["auc"] is None:
         return "the ranking has no score for retain texts, so it has no AUC"
-    words = f"{strength(separates['auc_low'])} separation, AUC {_interval(separates)}"
+    words = auc_words(*(separates[name] for name in ("auc", "auc_low", "auc_high")))
+    if separates["auc_low"] is not None:
+        words = f"{strength(separates['auc_low'])} separation, {words}"
     if separates["matched_low"] is not None and strength(separates["matched_low"]) != strength(
         separates["auc_low"]
     ):
@@ -182,10 +201,6 @@ def words_of_list(
     tossed, rankings = at_budget["toss_up"], at_budget["rankings"]
     words += f"; {tossed:,} of {removed:,} {unit} are toss-ups"
     return f"{words}: not all {rankings} rankings list them"
-
-
-def _interval(separates: Mapping[str, Any]) -> str:
-    return f"{separates['auc']:.2f} [{separates['auc_low']:.2f}, {separates['auc_high']:.2f}]"
 
 
 def _follows(followed: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from mamushi.data.groups import GroupCodes
 from mamushi.errors import UserError
 from mamushi.evidence.calibration import RatioScores
+from mamushi.evidence.dependence import Dependence
 from mamushi.evidence.frontier import Frontier, ranking_of
-from mamushi.evidence.judgement import judge_list
-from mamushi.evidence.verdict import Dependence, dependence, judge_scores, ratio_checks, share_bound
+from mamushi.evidence.judgement import judge_list, separation_by
+from mamushi.evidence.verdict import dependence, judge_scores, ratio_checks, share_bound
 from mamushi.io import schemas
 from mamushi.io.paths import beta as written
 from mamushi.io.tables import FORGET, read_metadata, read_table
@@ -30,18 +31,19 @@ from mamushi.selection.removals import digest_of_ids, removal_list
 class Calibrated:
     """A table ``calibrated``: the ratio of every example, what it has lost, the ``selector`` whose
     scores it was made from, the ``reason`` why these carry no verdict, if so, why no number may
-    rest on the ratio (``withheld``), and what is known of the dependence of the ``texts``."""
+    rest on the ratio (``withheld``), and how the ``texts`` depend on each other."""
 
     table: pa.Table
     lost: float
     selector: str
     reason: str | None = None
     withheld: str | None = None
-    texts: Mapping[str, Any] = field(default_factory=dict)
+    texts: Dependence | None = None
 
-    def codes(self, name: str) -> GroupCodes | None:
-        """Return the codes (n,) of ``group`` or ``close_group``; None without any."""
-        column = self.table[name]
+    @property
+    def groups(self) -> GroupCodes | None:
+        """Return the codes (n,) of the groups of texts; None without any."""
+        column = self.table["group"]
         return None if column.null_count else column.to_numpy().astype(np.int64)
 
 
@@ -54,8 +56,8 @@ def read_calibrated(path: str | Path) -> Calibrated:
 
 
 def _calibrated(table: pa.Table, lost: float, by: str, verdict: Mapping[str, Any]) -> Calibrated:
-    verdict_fields = verdict["reason"], verdict["withheld"], verdict["texts"] or {}
-    return Calibrated(table, lost, by, *verdict_fields)
+    texts = Dependence(**verdict["texts"]) if verdict["texts"] else None
+    return Calibrated(table, lost, by, verdict["reason"], verdict["withheld"], texts)
 
 
 def calibrate_pool(
@@ -76,15 +78,12 @@ def calibrate_pool(
     scores, whole = replace(ratio[0], groups=pool.groups), ratio[1]
     estimate = scores.estimate()
     checked = ratio_checks(scores, estimate, resamples, seed)
-    texts, close = dependence(scores, whole, pool.embeddings)
+    texts = dependence(scores, pool.embeddings)
     judged = judge_scores(scores, whole, checked, texts, refitted=refitted).as_json()
     columns = {
         **{name: table[name] for name in ("id", "domain", "score")},
         "log_ratio": pa.array(estimate.log_ratio),
-        **{
-            name: pa.nulls(len(table), pa.int64()) if codes is None else pa.array(codes)
-            for name, codes in (("group", pool.groups), ("close_group", close))
-        },
+        "group": pa.nulls(len(table), pa.int64()) if pool.groups is None else pa.array(pool.groups),
     }
     calibrated = pa.table(columns, schema=schemas.CALIBRATED.schema)
     return _calibrated(calibrated, estimate.lost, by, judged), judged, checked
@@ -156,8 +155,9 @@ def manifest(
     ranks = ranking_of(scores, ranked.by_chance)
     curve = Frontier(ranks, *domains, float(forget.mean()), ratio.lost)
     at = {"at_this_budget": k, "nothing_removed": 0, "all_removed": n1}
-    also_retain = _also_retain(scores, k, ratio.codes("group"))
-    judged = _judged(ratio, k, ranked, also_retain)
+    also_retain = _also_retain(scores, k, ratio.groups)
+    separates = separation_by(ratio.texts, ranked.separates)
+    judged = _judged(ratio, k, ranked, separates, also_retain)
     return {
         **named,
         "n_forget": n1,
@@ -170,7 +170,7 @@ def manifest(
         "ids_sha256_of": "the ids by rank, without copies, in UTF-8, each followed by a newline",
         "verdict": judged.pop("words"),
         "judgement": judged,
-        "separation": ranked.separates,
+        "separation": separates,
         "also_retain": {
             **also_retain,
             "of": "the share of the list that as many retain texts would have put there, by their "
@@ -186,21 +186,21 @@ def manifest(
 
 
 def _judged(
-    ratio: Calibrated, k: int, ranked: Ranked, also_retain: Mapping[str, float | None]
+    ratio: Calibrated,
+    k: int,
+    ranked: Ranked,
+    separates: Mapping[str, Any],
+    also_retain: Mapping[str, float | None],
 ) -> dict[str, Any]:
     """Judge a list of ``k`` texts. The checks of the ratio hold for the ranking whose scores it was
     made from, and for no other.
     """
-    is_own_ratio = ratio.selector == ranked.selector
-    seen = dict(ratio.texts)
-    if not is_own_ratio:
-        seen |= dict.fromkeys(("auc_low", "auc_high"))
     return judge_list(
-        ranked.separates,
+        separates,
         k,
         ranked.listed,
         also_retain,
         compared=ranked.compared,
-        reason=ratio.reason if is_own_ratio else None,
-        texts=Dependence(**seen).words() if seen else "",
+        reason=ratio.reason if ratio.selector == ranked.selector else None,
+        texts=ratio.texts.words() if ratio.texts else "",
     )

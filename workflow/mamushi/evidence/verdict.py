@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from mamushi.data.groups import GroupCodes, independent
 from mamushi.evidence.bootstrap import LEVELS, few_groups, resample
 from mamushi.evidence.calibration import RatioEstimate, RatioScores, fit_logistic
-from mamushi.evidence.dependence import close_texts
+from mamushi.evidence.dependence import Dependence, hidden_groups
 from mamushi.evidence.frontier import Array, phi, psi
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.metrics import (
@@ -47,38 +47,28 @@ NOT_REFITTED = (
 )
 
 
-@dataclass(frozen=True)
-class Dependence:
-    """How texts depend on each other: the number of their ``groups``, of one text or more, or,
-    without groups, how many of the texts that were ``looked_at`` are too ``close`` to a neighbour,
-    and whether these are more than by chance (``dependent``); ``auc_low`` and
-    ``auc_high`` are the interval that the AUC would need if these were groups."""
+MISLABELLED = 0.05
+"""Share of wrong labels in each domain for which an interval is given beside that of an AUC."""
 
-    groups: int | None = None
-    looked_at: int = 0
-    close: int = 0
-    dependent: bool = False
-    auc_low: float | None = None
-    auc_high: float | None = None
 
-    def words(self) -> str:
-        """Return it as a clause."""
-        if self.groups is not None:
-            return f"intervals are by {self.groups} groups of texts"
-        if not self.looked_at:
-            return "texts are taken as independent"
-        if not self.dependent:
-            return "texts are taken as independent: neighbours are no closer than chance makes them"
-        words = (
-            f"texts are taken as independent, but {self.close} of {self.looked_at} are too close "
-            "to a neighbour for that: give the dataset a 'group'"
-        )
-        if self.auc_low is None:
-            return words
-        return (
-            f"{words} (if those were groups, the AUC's interval would be "
-            f"[{self.auc_low:.2f}, {self.auc_high:.2f}])"
-        )
+def auc_of_right_labels(value: float, wrong: float = MISLABELLED) -> float:
+    """Return the AUC against the right labels, if of those in each domain a share is ``wrong``, and
+    wrong whatever the score: 0.5 + (AUC - 0.5) / (1 - 2 wrong), at most 1.
+
+    Of a pair, one text alone is wrong, and says nothing, with the probability 2 wrong (1 - wrong);
+    both are, and say the opposite, with wrong^2.
+    """
+    return min(max(0.5 + (value - 0.5) / (1 - 2 * wrong), 0.0), 1.0)
+
+
+def auc_words(value: float, low: float | None, high: float | None) -> str:
+    """Describe an AUC with its interval, and how far that goes if some labels are wrong."""
+    if low is None or high is None:
+        return f"AUC {value:.2f} without an interval"
+    words = f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
+    if (right := auc_of_right_labels(high)) - high < 0.005:
+        return words
+    return f"{words}, up to {right:.2f} if {MISLABELLED:.0%} of the labels are wrong at random"
 
 
 @dataclass(frozen=True)
@@ -87,8 +77,8 @@ class Verdict:
     ``refitted`` whether it is known what the scores have lost."""
 
     auc: float
-    auc_low: float
-    auc_high: float
+    auc_low: float | None
+    auc_high: float | None
     kept: float
     reason: str | None
     texts: Dependence | None = None
@@ -99,32 +89,23 @@ class Verdict:
 
         That is the reason why no number may rest on the ratio, or None.
         """
-        seen = f"AUC {self.auc:.2f} [{self.auc_low:.2f}, {self.auc_high:.2f}]"
-        words = f"{strength(self.auc_low)} separation: {seen}"
+        words = auc_words(self.auc, self.auc_low, self.auc_high)
+        if self.auc_low is not None:
+            words = f"{strength(self.auc_low)} separation: {words}"
         if self.reason:
             words = f"no budget can be named: {self.reason}"
         if self.texts:
             words += f"; {self.texts.words()}"
-        withheld = self.reason or (None if self.refitted else NOT_REFITTED)
+        hidden = self.texts.reason if self.texts else None
+        withheld = self.reason or hidden or (None if self.refitted else NOT_REFITTED)
         return {**asdict(self), "words": words, "withheld": withheld}
 
 
-def dependence(
-    scores: RatioScores, refits: Sequence[Doubles], embeddings: Array
-) -> tuple[Dependence, GroupCodes | None]:
-    """Return how texts depend on each other, by their groups or by their ``embeddings`` (n, d).
-
-    Beside it come the codes (n,) of groups of close texts, where texts have no groups and more are
-    close than by chance; else None.
-    """
+def dependence(scores: RatioScores, embeddings: Array) -> Dependence:
+    """Return how texts depend on each other, by their groups or by their ``embeddings`` (n, d)."""
     if scores.groups is not None and clusters_of(scores.groups, scores.forget):
-        return Dependence(groups=len(np.unique(scores.groups))), None
-    seen = close_texts(embeddings, scores.forget)
-    texts = Dependence(None, seen.looked_at, seen.texts, seen.dependent)
-    if not seen.dependent or seen.groups is None:
-        return texts, None
-    _, low, high = auc_interval(scores.score, scores.forget, refits, seen.groups)
-    return replace(texts, auc_low=low, auc_high=high), seen.groups
+        return Dependence(groups=len(np.unique(scores.groups)))
+    return hidden_groups(embeddings, scores.forget)
 
 
 def judge_scores(
@@ -159,7 +140,8 @@ def judge_scores(
             "the scores fail the ratio check: E_p1[psi] / E_p2[phi] is "
             f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}] instead of 1"
         )
-    return Verdict(value, low, high, kept, reason, texts, refitted)
+    ends = (low, high) if texts is None else texts.ends(value, low, high)
+    return Verdict(value, *ends, kept, reason, texts, refitted)
 
 
 def auc_interval(

@@ -8,7 +8,7 @@ from mamushi.errors import UserError
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell
 
-VERSION = 2
+VERSION = 3
 
 
 def frontier_budgets(config: Config) -> list[float]:
@@ -63,8 +63,8 @@ def calibrate(
 
     The scores are recalibrated by cross-fitting, the refits say how much of the ratio its noise
     hides, and checks that need no truth say whether the result is a density ratio. Where no column
-    groups the texts, neighbours among their embeddings do. What follows for a reader stands in the
-    metadata as the verdict. Raises ``UserError`` for scores that lack a ratio, or refits of other
+    groups the texts, groups are looked for in their embeddings. What follows for a reader stands in
+    the metadata as the verdict. Raises ``UserError`` for scores that lack a ratio, or refits of other
     texts.
     """
     from mamushi.evidence.calibration import read_ratio
@@ -225,7 +225,7 @@ def frontier(
             raise UserError(problem, where=path, do="delete both and score again")
         rankings[name] = ranking_of(table, bool(settings.by_chance.get(name, False)))
     estimated, _ = read_ratio(ratio, refits)
-    estimated = replace(estimated, groups=read_calibrated(calibrated).codes("group"))
+    estimated = replace(estimated, groups=read_calibrated(calibrated).groups)
     points, relative = frontier_with_gain(
         estimated, rankings, settings.budgets, settings.resamples, settings.seed
     )

@@ -456,7 +456,7 @@ class _Cell:
             name: ranking_of(self.scored(name)[0], by_chance)
             for name, by_chance in selectors.by_chance(self.config).items()
         }
-        scores = replace(self.ratio[0], groups=self.calibrated.codes("group"))
+        scores = replace(self.ratio[0], groups=self.calibrated.groups)
         options = frontier_budgets(self.config), self.config["evidence"]["resamples"]
         with as_in_a_command():
             rows, relative = bootstrap.frontier_with_gain(scores, ranks, *options, self.seed)

@@ -8,6 +8,7 @@ rule ranking:
         scores=partial(ranking_of, selector=RANKED),
         refits=refits_of(*RANKED),
         stability=expand(paths.STABILITY, selector=RANKED, allow_missing=True),
+        calibrated=branch(lambda job: job.dataset not in CORPORA, then=paths.CALIBRATED),
         tokens=expand(
             paths.TOKENS_SHOWN,
             selector=selectors.token_rankings(config),
@@ -29,5 +30,6 @@ rule ranking:
         settings=settings("ranking", *CELL),
     shell:
         "exec python -m mamushi ranking --examples {input.examples:q} --scores {input.scores:q}"
-        " --refits {input.refits:q} --stability {input.stability:q} --tokens {input.tokens:q}"
+        " --refits {input.refits:q} --stability {input.stability:q}"
+        " --calibrated {input.calibrated:q} --tokens {input.tokens:q}"
         " --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"

@@ -39,6 +39,7 @@ def ranking(
     scores: list[Input],
     refits: list[Input] = (),  # type: ignore[assignment]
     stability: list[Input],
+    calibrated: Input | None = None,
     tokens: list[Input] = (),  # type: ignore[assignment]
     out: Output,
     settings: RankingPage,
@@ -47,22 +48,25 @@ def ranking(
     """Make the page to browse a run's ranking of the forget set: one HTML file that opens offline.
 
     ``scores`` and ``stability`` are in the order of the settings' ``selectors``, ``refits`` have
-    the name of the selector that has any; ``tokens`` are what is shown of rankings of tokens
-    (JSON). Raises ``UserError`` for scores that rank other examples.
+    the name of the selector that has any; ``calibrated`` knows how texts depend on each other;
+    ``tokens`` are what is shown of rankings of tokens (JSON). Raises ``UserError`` for scores that rank other examples.
     """
     from functools import partial
 
-    from mamushi.evidence.judgement import ranking_words
+    from mamushi.evidence.judgement import ranking_words, separation_by
+    from mamushi.evidence.manifest import read_calibrated
     from mamushi.evidence.ranking import read_ranking, read_texts_of
     from mamushi.io.files import atomic, read_json
     from mamushi.io.tables import read_metadata
     from mamushi_extras.pages.ranking_page import page_data, ranking_html
 
     rankings = {}
+    texts = None if calibrated is None else read_calibrated(calibrated).texts
     refits_of = {path.stem: path for path in refits}
     for name, path, stable in zip(settings.selectors, scores, stability, strict=True):
         why = settings.compared[name]
-        words = ranking_words(read_metadata(stable)["separation"], why)
+        separates = separation_by(texts, read_metadata(stable)["separation"])
+        words = ranking_words(separates, why, texts.words() if texts else "")
         rankings[name] = read_ranking(
             path, refits_of.get(name), verdict=words, compared=why is not None
         )

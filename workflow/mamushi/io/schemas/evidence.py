@@ -39,15 +39,14 @@ auc float64?: Share of pairs of a forget and a retain text in which the forget t
     ties counting half.
 auc_low float64?: Lower end of its 95% interval for a ranking by all texts: by groups of texts, or
     of independent texts where there are no groups.
-auc_high float64?
+auc_high float64?: Null, as is the lower end, where texts come in groups that no column names.
+auc_high_mislabelled float64?: Upper end against the right labels, if 5% of each domain's are wrong
+    at random.
 groups int64?: Groups of texts that are not independent, a text without one being its own; null
     where no two texts share one.
-close_texts int64?: Where there are no groups, the texts that lie closer to a neighbour in the
-    embeddings than independent texts do; by chance there are a few.
-close bool?: Whether these are more than by chance, at a level of 5%.
-auc_low_by_close float64?: Lower end of the interval that the AUC would need if texts that are close
-    were groups; null where they are not more than by chance.
-auc_high_by_close float64?: Upper end of that interval.
+near_alike float64?: Where there are no groups, by how many standard errors near texts share a
+    domain more often than their vectors explain; above 1.645 they come in groups, and the AUC has
+    no interval.
 auc_fold_mean float64?
 auc_fold_sd float64?: Their standard deviation.
 auc_fold_min float64?, auc_fold_max float64?
@@ -115,9 +114,7 @@ score float64: The score that it was made from.
 log_ratio float64: The calibrated estimate of log p1(text)/p2(text), in nats, by a fit to other
     texts.
 group int64?: The number of its group among those of these texts, by which intervals are made; null
-    where no two of them share one.
-close_group int64?: The same of texts that lie too close together for independent ones; null where
-    there are groups, or no more of these than by chance.""")
+    where no two of them share one.""")
 
 CALIBRATION = table("""calibration: Whether the calibrated scores are a log-density ratio: checks
 that need no truth, a row each, with 95% intervals over resamples of the texts.
