@@ -14,19 +14,30 @@ import argparse
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 
+from mamushi.config import arms
 from mamushi.config.arms import Arm
 from mamushi.errors import UserError
-from mamushi.evaluation.crossed import Effect
+from mamushi.evaluation.crossed import OVERSHOOTS, Effect
 from mamushi.evaluation.half_gap import crossing
 from studies.evidence.archive import Run, read
 from studies.evidence.claims import CANNOT, Judged, Tried, claim_lines, judge
 from studies.evidence.families import Family, read_families
-from studies.evidence.measures import BETA0, GOLD, HALF, RETRAINING, Absent, Measured, over_seeds
+from studies.evidence.measures import (
+    BETA0,
+    GOLD,
+    HALF,
+    RETRAINING,
+    Absent,
+    Doubles,
+    Measured,
+    over_seeds,
+)
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
@@ -176,7 +187,7 @@ def selectors(family: Family, run: Run) -> str:
     for name in family.selectors():
         try:
             cells = [
-                *_shares(measured, name, family.budgets),
+                *_shares(measured, partial(measured.nll, name, family.budgets)),
                 shown(over_seeds(measured.sad(name, family.budgets)), "{:.2f}"),
                 _auc(measured, name),
                 _half_gap(measured, name, RETRAINING),
@@ -192,16 +203,18 @@ def _share_names(run: Run) -> list[str]:
     return ["recovered", *["deep"] * bool(run.deep), "retain NLL less gold's"]
 
 
-def _shares(measured: Measured, name: str, budgets: list[float]) -> list[str]:
-    """What a selector recovers, deep where the run has that, and its retain NLL.
+def _shares(measured: Measured, nll: Callable[[str], Doubles]) -> list[str]:
+    """What models recover, deep where the run has that, and their retain NLL; ``nll`` gives theirs
+    (S, n) for a measure.
 
     Raises ``Absent``.
     """
     cells = []
     for measure in ("recovered", "deep", "retain")[:: 1 if measured.run.deep else 2]:
         against = measured.nll(GOLD if measure == "retain" else BETA0, (), measure)
-        effect = measured.contrast(measured.nll(name, budgets, measure), against, measure)
-        cells.append(shown(effect, SHOWN[measure]))
+        effect = measured.contrast(nll(measure), against, measure)
+        far = measure != "retain" and effect.beside_gold() == OVERSHOOTS
+        cells.append(shown(effect, SHOWN[measure]) + f", {OVERSHOOTS}" * far)
     return cells
 
 
@@ -222,12 +235,18 @@ def _auc(measured: Measured, name: str) -> str:
 
 
 def by_budget(family: Family, run: Run) -> str:
-    """What each selector recovers at each of the family's budgets, and retain NLL less gold's."""
+    """What each selector recovers at each of the family's budgets, and retain NLL less gold's;
+    before that what claims are held against, such as what trains nothing."""
     measured = Measured(run, family)
     rows = []
     for name, budget in product(family.selectors(), family.budgets):
         with contextlib.suppress(Absent):
-            rows.append([f"`{name}`", f"{budget:.2f}", *_shares(measured, name, [budget])])
+            shares = _shares(measured, partial(measured.nll, name, [budget]))
+            rows.append([f"`{name}`", f"{budget:.2f}", *shares])
+    for name in family.baselines():
+        with contextlib.suppress(Absent):
+            shares = _shares(measured, partial(measured.of_arms, [arms.whole(name)]))
+            rows.insert(0, [f"`{name}`", "all", *shares])
     return table(["selector", "budget", *_share_names(run)], rows)
 
 

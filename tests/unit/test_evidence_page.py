@@ -248,6 +248,8 @@ def test_a_removal_is_held_against_an_unlearner_of_the_whole_set(run: Any, famil
     of = msgspec.structs.replace(family, claims={"a": claim})
     (effect,) = claims.try_claim(claim, measures.Measured(run, of)).effects.values()
     assert effect.estimate == pytest.approx(0.5**0.5 - 0.9, abs=0.05) and effect.high < 0
+    first = page.by_budget(of, run).splitlines()[4].split(" | ")
+    assert first[:2] == ["| `neggrad_plus`", "all"] and first[2].startswith("+89%")
     untrained = msgspec.structs.replace(claim, than_by=["tilt"])
     missing = claims.try_claim(untrained, measures.Measured(run, of)).why
     assert missing == "not trained: tilt/whole"
