@@ -38,7 +38,7 @@ TARGETS: Mapping[str, tuple[str, float]] = {
 }
 """Target -> the column that decides it, and 1 where that has to rise to it, -1 where to fall."""
 
-OF_TOKENS = "it ranks tokens"
+OF_TOKENS = "it ranks tokens, and no prediction of retraining gets there"
 """The reason why a selector has no budget of texts."""
 HALF_REMOVAL = ("removal", 0.5)
 """Half of what the removal of all forget texts does, as a target."""
@@ -157,7 +157,8 @@ def advice(
     All three are null where nothing can be stood by, and ``reason`` says why.
 
     ``retraining`` is the budget at which the mean curve over seeds of the rows ``foreseen`` of the
-    table ``predicted`` gets there. A selector of tokens has no other.
+    table ``predicted`` gets there. A selector of tokens has no other, and one that no count of
+    words foresees has none.
 
     ``retraining_low`` and ``retraining_high`` span the budgets that retraining may need (see
     above): about that one or, without it, of the selector's interval, of random's and the share;
@@ -197,7 +198,9 @@ def advice(
 def _needed(seeds: Sequence[Curve], value: float) -> dict[str, float | None]:
     """Return the budget that retraining needs for a share, and the ends of its interval."""
     curve = np.mean([_column(seed_curve, "recovered") for seed_curve in seeds], axis=0)
-    middle = budget(curve, _column(seeds[0], "beta"), value)
+    middle = None
+    if not np.isnan(curve).any():
+        middle = budget(curve, _column(seeds[0], "beta"), value)
     if middle is None:
         return dict.fromkeys(("", "_low", "_high"))
     low, high = max(middle - HALF_WIDTH, 0.0), min(middle + HALF_WIDTH, 1.0)

@@ -125,6 +125,13 @@ def predictions(
         yield {"beta": beta, "removed": removed, "recovered": float(recovered)}
 
 
+def not_foreseen(proxy: Proxy, ranking: pa.Table) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the table ``predicted`` of a ranking whose removals do what no count of
+    words foresees: nothing and all, with nothing known of what is recovered."""
+    for row in predictions(proxy, ranking, [0.0, 1.0]):
+        yield row | {"recovered": None}
+
+
 def budget(curve: Doubles, budgets: Sequence[float] | Doubles, share: float) -> float | None:
     """Return the smallest budget that recovers the share; None where none below 1 does."""
     crossing = first_crossing(budgets, curve, share)

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from mamushi.config.kinds import Config
-from mamushi.config.selectors import by_chance, leading_first, of_texts, token_rankings
+from mamushi.config.selectors import (
+    by_chance,
+    leading_first,
+    of_texts,
+    token_rankings,
+    unforeseen,
+)
 from mamushi.errors import UserError
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell
@@ -99,12 +105,14 @@ def calibrate(
 
 class Predict(Cell):
     """``max_length`` is where trainings cut texts, ``of_tokens`` are the selectors that rank tokens
-    and read the words by which one predicts without held-out texts."""
+    and read the words by which one predicts without held-out texts; ``unforeseen`` are those whose
+    lists do what no count of words foresees."""
 
     selectors: list[str]
     budgets: list[float]
     max_length: int
     of_tokens: list[str]
+    unforeseen: list[str]
 
     @classmethod
     def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> Predict:
@@ -117,6 +125,7 @@ class Predict(Cell):
             budgets=frontier_budgets(config),
             max_length=config["models"][model]["training"]["max_length"],
             of_tokens=token_rankings(config),
+            unforeseen=unforeseen(config, config["grid"]["selectors"]),
         )
 
 
@@ -134,7 +143,7 @@ def predict(
     ``scores``, of texts or of tokens, are in the order of the settings' ``selectors``.
     """
     from mamushi.data.labels import group_codes
-    from mamushi.evidence.predicted import NoPrediction, Proxy, predictions
+    from mamushi.evidence.predicted import NoPrediction, Proxy, not_foreseen, predictions
     from mamushi.io import schemas
     from mamushi.io.domains import EVALUATION, INFERENCE
     from mamushi.io.shards import ranked
@@ -158,7 +167,11 @@ def predict(
         for name, path in zip(settings.selectors, scores, strict=True):
             if has_held_out or name not in settings.of_tokens:
                 kind = schemas.TOKEN_SCORES if name in settings.of_tokens else schemas.SCORES
-                predicted = predictions(proxy, read_table(path, kind), budgets)
+                table = read_table(path, kind)
+                if name in settings.unforeseen:
+                    predicted = not_foreseen(proxy, table)
+                else:
+                    predicted = predictions(proxy, table, budgets)
                 rows += [{**settings.cell, "selector": name, **row} for row in predicted]
     metadata = {"provenance": job.origin, "held_out": has_held_out, "reason": reason}
     write_table(out, schemas.PREDICTED, rows, metadata=metadata)

@@ -40,7 +40,7 @@ from mamushi.evidence.confounds import text_properties
 from mamushi.evidence.frontier import ranking_of
 from mamushi.evidence.judgement import ADVICE_WORDS, separation
 from mamushi.evidence.manifest import Calibrated, Ranked, calibrate_pool, manifest
-from mamushi.evidence.predicted import NoPrediction, Proxy, predictions
+from mamushi.evidence.predicted import NoPrediction, Proxy, not_foreseen, predictions
 from mamushi.evidence.ranking import excerpt, glimpse
 from mamushi.evidence.stability import rankings, stability_columns
 from mamushi.io import paths, schemas
@@ -470,6 +470,9 @@ class _Cell:
         betas = sorted({0.0, 1.0, *frontier_budgets(self.config)})
         with contextlib.suppress(NoPrediction):
             proxy = Proxy(self.tokens, None, self.pool.groups)
-            foreseen = predictions(proxy, self.scored(selector)[0], betas)
+            ranking = self.scored(selector)[0]
+            foreseen = predictions(proxy, ranking, betas)
+            if selectors.unforeseen(self.config, [selector]):
+                foreseen = not_foreseen(proxy, ranking)
             return [{**self.named, "selector": selector, **row} for row in foreseen]
         return []

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mamushi.selection.pool import Pool, Scored
 
 REFITS = False
+FORESEEN = False
 
 
 class Settings(Section):

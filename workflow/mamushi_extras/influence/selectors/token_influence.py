@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 UNIT = "tokens"
 REFITS = False
+FORESEEN = False
 
 
 def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> ScoresByText:
