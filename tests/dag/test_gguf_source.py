@@ -31,7 +31,8 @@ CONFIG: dict[str, Any] = {
         "tiny": {"family": "llama", "pretraining": {"datasets": ["made"]}},
     },
 }
-OF_NO_MODEL = {"tables", "effects", "subgroups", "figure_perplexity", "figure_sad"}
+OF_NO_MODEL = {"tables", "effects", "subgroups"}
+OF_NO_MODEL |= {"figure_perplexity", "figure_sad", "figure_shares"}
 """What is made once of the results of all models."""
 
 
