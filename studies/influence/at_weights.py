@@ -56,9 +56,9 @@ class Study:
         self.cell, self.folder, self.report = cell, folder, report
         self.training = cell.training | EXECUTION
         self.accelerator = cell.accelerator()
-        self.texts, self.other = cell.ranked, cell.texts("contamination")
+        self.texts, self.contamination = cell.ranked, cell.texts("contamination")
         self.targets = {
-            domain: draw_targets(self.other, domain, TARGETS, cell.seed)
+            domain: draw_targets(self.contamination, domain, TARGETS, cell.seed)
             for domain in (FORGET, RETAIN)
         }
         precision = self.training["precision"]
@@ -106,7 +106,7 @@ class Study:
             updated=meter.updated,
         )
 
-    def own(self, kept: Kept, batches: int, candidates: TokenSet, seed: int) -> None:
+    def at_weights(self, kept: Kept, batches: int, candidates: TokenSet, seed: int) -> None:
         """Measure at the weights of now."""
         folds = target_folds(self.texts, None, candidates, seed)
         drawn = (candidates, TARGETS, self.cell.seed)
@@ -129,10 +129,10 @@ class Study:
             sums = np.array([part.sum() for part in np.split(array, ends)])
             pairs["texts"].append(sums[self.cell.forget])
             pairs["tokens"].append(array[of_tokens])
-        for unit, (one, another) in pairs.items():
-            most = int(SHARES[unit] * len(one))
-            first, second = ({*np.argsort(-x)[:most].tolist()} for x in (one, another))
-            self.report.value(f"{name}_{unit}", float(spearmanr(one, another)[0]))
+        for unit, (scores, compared) in pairs.items():
+            most = int(SHARES[unit] * len(scores))
+            first, second = ({*np.argsort(-x)[:most].tolist()} for x in (scores, compared))
+            self.report.value(f"{name}_{unit}", float(spearmanr(scores, compared)[0]))
             self.report.value(f"{name}_{unit}_overlap", len(first & second) / most)
 
 
@@ -149,18 +149,20 @@ def main() -> None:
 
 def compare_all(study: Study) -> None:
     """Measure along the training, and then at its end in every way."""
-    nothing = subset(study.other, np.array([], np.int64))
+    nothing = subset(study.contamination, np.array([], np.int64))
     seed, along = study.cell.seed, study.measured("along", study.along)
-    ways = {
-        "most": (MOST, study.other, seed),
-        "chosen": (CHOSEN, study.other, seed),
+    variants = {
+        "most": (MOST, study.contamination, seed),
+        "chosen": (CHOSEN, study.contamination, seed),
         "halves": (CHOSEN, nothing, seed),
-        "fewer": (FEWER, study.other, seed),
+        "fewer": (FEWER, study.contamination, seed),
         "other_halves": (CHOSEN, nothing, seed + 1),
     }
     values: dict[str, Doubles] = {}
-    for name, way in ways.items():
-        values[name] = study.measured(name, lambda kept, way=way: study.own(kept, *way))
+    for name, how_measured in variants.items():
+        values[name] = study.measured(
+            name, lambda kept, how_measured=how_measured: study.at_weights(kept, *how_measured)
+        )
         study.compare(f"{name}_with_along", values[name], along)
         if name != "most":
             study.compare(f"{name}_with_most", values[name], values["most"])
