@@ -77,6 +77,15 @@ def test_audit(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_hidden_groups(tmp_path: Path) -> None:
+    """Groups of five are seen; of the right labels the AUC is higher than of the wrong ones."""
+    asked = ("--draws", "3", "--worlds", "fives", "wrong_0.10")
+    values = values_of(tmp_path, "studies.hidden_groups.run", *asked)
+    assert float(values["fives_given"]) < 0.5 < float(values["wrong_0.10_given"])
+    assert float(values["wrong_0.10_truth"]) > float(values["wrong_0.10_auc"])
+
+
+@pytest.mark.slow
 def test_theory(tmp_path: Path) -> None:
     """The transfer bound holds in every random world, and is loose."""
     values = values_of(tmp_path, "studies.theory.run", "--worlds", "60")

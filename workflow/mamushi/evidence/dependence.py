@@ -78,7 +78,10 @@ class Dependence:
             return f"no interval holds: {self.reason}"
         if self.z is None:
             return "texts are taken as independent"
-        return "texts are taken as independent: near ones share no more than their vectors explain"
+        return (
+            "texts are taken as independent: near ones share no more than their vectors explain "
+            "(large or weak groups are not seen)"
+        )
 
 
 def hidden_groups(embeddings: NDArray[Any], forget: Mask, seed: int = 0) -> Dependence:
