@@ -70,8 +70,8 @@ def calibrate(
     The scores are recalibrated by cross-fitting, the refits say how much of the ratio its noise
     hides, and checks that need no truth say whether the result is a density ratio. Where no column
     groups the texts, groups are looked for in their embeddings. What follows for a reader stands in
-    the metadata as the verdict. Raises ``UserError`` for scores that lack a ratio, or refits of other
-    texts.
+    the metadata as the verdict. Raises ``UserError`` for scores that lack a ratio, or refits of
+    other texts.
     """
     from mamushi.evidence.calibration import read_ratio
     from mamushi.evidence.manifest import calibrate_pool

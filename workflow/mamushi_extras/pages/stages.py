@@ -49,7 +49,8 @@ def ranking(
 
     ``scores`` and ``stability`` are in the order of the settings' ``selectors``, ``refits`` have
     the name of the selector that has any; ``calibrated`` knows how texts depend on each other;
-    ``tokens`` are what is shown of rankings of tokens (JSON). Raises ``UserError`` for scores that rank other examples.
+    ``tokens`` are what is shown of rankings of tokens (JSON). Raises ``UserError`` for scores that
+    rank other examples.
     """
     from functools import partial
 
