@@ -38,12 +38,12 @@ from studies.evidence.measures import (
     Measured,
     over_seeds,
 )
+from studies.influence.judge import claims_table, read_claims, shares_table, variants_table
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
-PAGES = [
-    ROOT / name for name in ("README.md", "docs/science/evidence.md", "docs/science/tokens.md")
-]
+SCIENCE = ("evidence", "tokens", "influence")
+PAGES = [ROOT / "README.md", *(ROOT / f"docs/science/{name}.md" for name in SCIENCE)]
 NUMBERS = FOLDER / "numbers.txt"
 BLOCK = "<!-- made by studies/evidence/page.py: {} -->"
 END = "<!-- end of {} -->"
@@ -277,6 +277,27 @@ def make_blocks(archive: Archive) -> dict[str, str]:
         ready = run is not None and Measured(run, family).seeds
         for name, block in OF_FAMILY.items():
             blocks[f"{of} {name}"] = block(family, run) if run and ready else NOTHING
+    return blocks | influence_blocks()
+
+
+def influence_blocks() -> dict[str, str]:
+    """Return the blocks of the families of claims about influence."""
+    family = read_claims()
+    datasets, seeds = family["datasets"], family["seeds"]
+    measured = ["recovered", "deep", "after relearning", "retain NLL less gold's, thousandths"]
+    rows = {dataset: list(shares_table(dataset, seeds)) for dataset in datasets}
+    blocks = {f"influence {dataset}": table(["", *measured], rows[dataset]) for dataset in datasets}
+    head = ["", "texts: recovered", "deep", "tokens: recovered", "deep"]
+    blocks["influence variants"] = table(head, variants_table("jigsaw", 0))
+    head = ["", "measure", "is", *datasets]
+    blocks["influence claims"] = table(head, claims_table(family))
+    by_name = [{name: cells for name, *cells in rows[dataset]} for dataset in datasets]
+    first = [
+        [name, *(f"{cells[name][0]}; {cells[name][1]}" for cells in by_name)]
+        for name in by_name[0]
+        if all(name in cells for cells in by_name)
+    ]
+    blocks["influence first"] = table(["recovered; deep", *datasets], first)
     return blocks
 
 

@@ -1,0 +1,394 @@
+"""Train what a family of claims compares, on one corpus, and measure it: all in one process.
+
+    python -m studies.influence.bank results jigsaw --seeds 0 1 2 --arms chosen --out bank
+
+The workflow has made the texts and tokens of families.yaml. Blocks below the trained ones never
+move, so that their output is computed once for all seeds and models. Each model becomes a Parquet
+file ``{out}/{dataset}/seed{n}/{arm}.parquet`` with a row for every held-out text: its predicted
+tokens, its NLL, the deep one, and that after relearning. A file that is there is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from numpy.typing import NDArray
+from safetensors.numpy import load_file, save_file
+
+from mamushi.io import schemas
+from mamushi.io.files import atomic
+from mamushi.io.tables import CONTAMINATION, EVALUATION, FORGET, INFERENCE, RETAIN, read_table
+from mamushi.lm import device
+from mamushi.lm.batches import steps
+from mamushi.lm.embed import embed
+from mamushi.lm.head import lay_over
+from mamushi.lm.loading import open_placed
+from mamushi.lm.perplexity import text_nll
+from mamushi.lm.raking import plan_raking
+from mamushi.lm.tokens import TokenSet, masked, mass, read_tokens, subset
+from mamushi.lm.training import finetune
+from mamushi.registry import load, plugin
+from mamushi.selection.pool import Pool, scored_by
+from mamushi.selection.removals import budget_size
+from mamushi.unlearning.editing import edit_logits
+from mamushi.unlearning.relearning import relearn
+from mamushi.unlearning.trunk import Trunk, starting_from, write_trunk
+from mamushi_extras.influence.measuring import draw_targets, points_of
+from mamushi_extras.tokens.masks import TokenPool, highest_spans
+from studies.influence.directions import Variants, meters_of
+
+Doubles = NDArray[np.float64]
+MODEL, LENGTH, BATCH_TOKENS = "smollm2_frozen", 48, 16384
+TRAINING: dict[str, Any] = {
+    "epochs": 1,
+    "batch_size": 16,
+    "learning_rate": 1e-4,
+    "betas": (0.9, 0.999),
+    "epsilon": 1e-8,
+    "weight_decay": 0.01,
+    "schedule": "constant",
+    "warmup_steps": 0,
+    "gradient_clip": None,
+    "max_length": LENGTH,
+    "method": "partial",
+    "trained_blocks": 3,
+    "train_input_embedding": False,
+    "train_output_head": False,
+    "precision": "bf16",
+    "steps": "aligned",
+    "micro_batch_size": 32,
+    "batch_tokens": BATCH_TOKENS,
+    "checkpoint_seconds": 1e9,
+}
+RANKED, HELD_OUT, POINTS = {FORGET: 192, RETAIN: 384}, {FORGET: 350, RETAIN: 250}, 3
+TARGETS, FEW = 200, 16
+"""Texts of either domain whose NLL the directions are of, and other forget texts to relearn on."""
+RELEARNING = {"steps": [8], "batch_size": 8, "learning_rate": 1e-4}
+MAMUSHI = {"batch_size": 256, "seeds_averaged": 10}
+BETA0, GOLD = "beta0", "gold"
+
+
+def drawn(texts: TokenSet, counts: Mapping[str, int]) -> TokenSet:
+    """Draw so many texts of each domain, the same ones in every process."""
+    rows = [
+        np.random.default_rng(0).permutation(np.flatnonzero(texts.domains == domain))[:count]
+        for domain, count in counts.items()
+    ]
+    return subset(texts, np.sort(np.concatenate(rows)))
+
+
+class Corpus:
+    """The texts of a corpus: those that are ranked, others of both domains, and held-out ones."""
+
+    def __init__(self, results: Path, dataset: str, out: Path) -> None:
+        self.folder = out / dataset
+        data = results / "data" / dataset
+        files = data / "tokens" / f"{MODEL}.parquet", data / "examples.parquet"
+        inference, self.contamination, held_out = (
+            read_tokens(*files, section, LENGTH)
+            for section in (INFERENCE, CONTAMINATION, EVALUATION)
+        )
+        self.ranked, self.held_out = drawn(inference, RANKED), drawn(held_out, HELD_OUT)
+        table = read_table(files[1], schemas.EXAMPLES, ["id", "text"])
+        self.text_of = dict(zip(*(table[name].to_pylist() for name in ("id", "text")), strict=True))
+        self.forget = self.ranked.domains == FORGET
+
+
+class Bank(Corpus):
+    """A corpus, and a model that can be put back to where it started."""
+
+    def __init__(self, results: Path, dataset: str, out: Path) -> None:
+        super().__init__(results, dataset, out)
+        forget = subset(self.ranked, np.flatnonzero(self.forget))
+        self.raking = plan_raking(self.held_out, forget, BATCH_TOKENS)
+        device.reproducible(0)
+        self.accelerator = device.accelerator("bf16")
+        card = results / "base" / MODEL / "card.json"
+        self.model = open_placed(card, None, TRAINING, "bf16", self.accelerator)
+        path = self.folder / "trunk"
+        if not path.is_dir():
+            texts = [self.ranked, self.contamination, self.held_out]
+            write_trunk(path, self.model, texts, 3, BATCH_TOKENS, self.accelerator, {})
+        self.trunk = Trunk(path)
+        moved = [p for p in self.model.parameters() if p.requires_grad]
+        self._start = [(p, p.detach().clone()) for p in moved]
+
+    @torch.no_grad()
+    def reset(self) -> None:
+        """Put the base model's weights back."""
+        for parameter, value in self._start:
+            parameter.copy_(value)
+            parameter.grad = None
+
+    @property
+    def steps(self) -> int:
+        """Steps of every training: those of beta 0."""
+        return steps(len(self.ranked), TRAINING["batch_size"], TRAINING["epochs"])
+
+    def embeddings(self) -> NDArray[np.float16]:
+        """Return the vectors of the ranked texts in the model as it is, (n, width)."""
+        vectors: NDArray[np.float16] = embed(
+            self.model,
+            self.ranked,
+            pooling="mean",
+            layers=[-1],
+            skip_first=False,
+            batch_tokens=BATCH_TOKENS,
+            accelerator=self.accelerator,
+        )[0]
+        return vectors
+
+    def train(
+        self,
+        seed: int,
+        texts: TokenSet,
+        kept: NDArray[np.bool_] | None = None,
+        updated: Any = None,
+    ) -> None:
+        """Train the base model on texts; ``kept`` says which of the ranked ones they are."""
+        self.reset()
+        device.reproducible(seed)
+        finetune(
+            self.model,
+            texts,
+            TRAINING,
+            total=self.steps,
+            seed=seed,
+            accelerator=self.accelerator,
+            kept=kept,
+            updated=updated,
+        )
+
+    def without(self, seed: int, removed: Sequence[str]) -> None:
+        """Retrain without the texts of these ids."""
+        kept = ~np.isin(self.ranked.ids.astype(str), list(removed))
+        self.train(seed, subset(self.ranked, np.flatnonzero(kept)), kept)
+
+    def masking(self, seed: int, spans: Mapping[str, list[tuple[int, int]]]) -> None:
+        """Retrain with these tokens left out of the loss."""
+        texts = masked(self.ranked, spans)
+        kept = mass(texts) > 0
+        self.train(seed, subset(texts, np.flatnonzero(kept)), kept)
+
+    @contextmanager
+    def edited(self, seed: int, unlearner: str) -> Iterator[None]:
+        """Within the block, the logits of the model as it is are edited to unlearn all forget
+        texts."""
+        texts = [subset(self.ranked, np.flatnonzero(self.forget == of)) for of in (True, False)]
+        settings = {"kind": unlearner, "settings": dict(plugin("unlearner", unlearner).defaults)}
+        options = {"accelerator": self.accelerator, "batch_tokens": BATCH_TOKENS}
+        head = self.model.get_output_embeddings()
+        name = next(name for name, module in self.model.named_modules() if module is head)
+        edited = edit_logits(self.model, *texts, settings, seed=seed, trunk=self.trunk, **options)
+        lay_over(self.model, edited.edit)
+        try:
+            yield
+        finally:
+            self.model.set_submodule(name, head)
+
+    def targets(self, seed: int, most: int = TARGETS) -> dict[str, TokenSet]:
+        """Draw the texts of which the directions are."""
+        return {
+            domain: draw_targets(self.contamination, domain, most, seed)
+            for domain in (FORGET, RETAIN)
+        }
+
+    def measure(self, seed: int) -> dict[str, Any]:
+        """Return the columns of a model's file; relearning changes the model."""
+        nll = text_nll(self.model, self.held_out, BATCH_TOKENS, self.accelerator, self.raking)
+        forget = np.flatnonzero(self.held_out.domains == FORGET)
+        forget_texts = subset(self.held_out, forget)
+        taken = set(self.targets(seed)[FORGET].ids.tolist())
+        free = [
+            row
+            for row in np.flatnonzero(self.contamination.domains == FORGET)
+            if self.contamination.ids[row] not in taken
+        ]
+        few = subset(self.contamination, np.random.default_rng(seed).permutation(free)[:FEW])
+        two = drawn(self.held_out, {FORGET: 1, RETAIN: 1})
+        relearn(
+            self.model,
+            few,
+            two,
+            RELEARNING,
+            seed=seed,
+            accelerator=self.accelerator,
+            batch_tokens=BATCH_TOKENS,
+        )
+        after = np.full(len(self.held_out), np.nan)
+        after[forget] = text_nll(self.model, forget_texts, BATCH_TOKENS, self.accelerator).nll
+        return {
+            "id": self.held_out.ids,
+            "forget": self.held_out.domains == FORGET,
+            "tokens": nll.tokens,
+            "nll": nll.nll,
+            "deep": nll.deep,
+            "relearned": after,
+        }
+
+
+class Scores:
+    """What one seed ranks by: texts and tokens, by a selector or a variant of influence."""
+
+    def __init__(self, corpus: Corpus, seed: int) -> None:
+        self.corpus, self.seed = corpus, seed
+        self.folder = corpus.folder / f"seed{seed}"
+
+    @cached_property
+    def slopes(self) -> Variants:
+        """The influence of every token along beta 0's training, by direction and point."""
+        return Variants(self.folder / "slopes.safetensors", self.corpus.ranked)
+
+    def pool(self, name: str) -> Pool:
+        """Return the ranked texts with what a selector reads: for ``mamushi`` the vectors of a
+        model that was trained on other texts of the domains, for others none."""
+        ranked = self.corpus.ranked
+        texts = np.array([self.corpus.text_of[text] for text in ranked.ids.tolist()])
+        vectors = np.zeros((len(ranked), 1), np.float16)
+        if name == "mamushi":
+            vectors = load_file(self.folder / "embeddings.safetensors")["embeddings"]
+        return Pool(ranked.ids.astype(str), self.corpus.forget, vectors, texts=texts)
+
+    def score_texts(self, name: str) -> Doubles:
+        """Return the scores of the ranked texts (n,)."""
+        if name.startswith("influence"):
+            return self.slopes.of_texts(name.removeprefix("influence").strip("_"))
+        settings = {**plugin("selector", name).defaults, **(MAMUSHI if name == "mamushi" else {})}
+        return np.asarray(scored_by(name, self.pool(name), settings, self.seed).scores)
+
+    def score_tokens(self, name: str) -> list[NDArray[np.float32] | None]:
+        """Return the scores of each text's predicted tokens."""
+        if name.startswith("influence"):
+            return list(self.slopes.of_tokens(name.removeprefix("influence").strip("_")))
+        pool = TokenPool(self.corpus.ranked, self.corpus.contamination)
+        settings = dict(plugin("selector", name).defaults)
+        return load("selector", name).score_tokens(pool, settings, self.seed)
+
+    def listed(self, arm: str) -> list[str]:
+        """Return the ids of the texts that an arm such as ``texts-influence-0.50`` is without."""
+        ids = self.corpus.ranked.ids[self.corpus.forget].astype(str)
+        if arm in (BETA0, GOLD):
+            return ids.tolist() if arm == GOLD else []
+        _, name, beta = arm.split("-")
+        scores = self.score_texts(name)[self.corpus.forget]
+        first = np.argsort(-scores, kind="stable")[: budget_size(float(beta), len(ids))]
+        return ids[first].tolist()
+
+    def spans(self, arm: str) -> dict[str, list[tuple[int, int]]]:
+        """Return what an arm such as ``tokens-influence-0.10`` masks, by the ids of the texts."""
+        _, name, beta = arm.split("-")
+        ids, forget = self.corpus.ranked.ids[self.corpus.forget].astype(str), self.corpus.forget
+        pairs = zip(self.score_tokens(name), forget, strict=True)
+        scores = [values for values, here in pairs if here and values is not None]
+        spans = highest_spans(scores, budget_size(float(beta), sum(map(len, scores))))
+        return {ids[place]: spans[place] for place in spans}
+
+
+class Cell(Scores):
+    """One seed of a bank: what it ranks by, measured when it is first asked for, and its models."""
+
+    def __init__(self, bank: Bank, seed: int, *, choosing: bool) -> None:
+        super().__init__(bank, seed)
+        self.bank, self.choosing = bank, choosing
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def prepare(self, name: str) -> None:
+        """Measure what a selector ranks by, unless it has a file: a training of its own."""
+        bank, slopes = self.bank, self.folder / "slopes.safetensors"
+        vectors = self.folder / "embeddings.safetensors"
+        with starting_from(bank.trunk, bank.model):
+            if name.startswith("influence") and not slopes.is_file():
+                points = points_of(bank.steps, POINTS)
+                meters = meters_of(bank, self.seed, points, TRAINING, choosing=self.choosing)
+                bank.train(self.seed, bank.ranked, None, meters.updated)
+                meters.save(slopes)
+            elif name == "mamushi" and not vectors.is_file():
+                bank.train(self.seed, bank.contamination)
+                save_file({"embeddings": bank.embeddings()}, vectors)
+
+    def make(self, arm: str) -> None:
+        """Train and measure an arm, unless it has a file."""
+        path, bank = self.folder / f"{arm}.parquet", self.bank
+        if path.is_file():
+            return
+        unit, name, *_ = arm.split("-") if "-" in arm else (arm, "")
+        self.prepare(name)
+        began = time.process_time(), time.perf_counter()
+        with starting_from(bank.trunk, bank.model):
+            if unit == "tokens":
+                bank.masking(self.seed, self.spans(arm))
+            else:
+                bank.without(self.seed, [] if unit == "edit" else self.listed(arm))
+        trained = time.process_time()
+        with ExitStack() as stack:
+            if unit == "edit":
+                stack.enter_context(bank.edited(self.seed, name))
+            stack.enter_context(starting_from(bank.trunk, bank.model))
+            columns = bank.measure(self.seed)
+        with atomic(path) as part:
+            pq.write_table(pa.table(columns), part)
+        cpu = trained - began[0], time.process_time() - trained
+        wall = time.perf_counter() - began[1]
+        print(f"{path} trained {cpu[0]:.1f} measured {cpu[1]:.1f} CPU s, {wall:.1f} s", flush=True)
+
+
+ARMS = {
+    "judged": [
+        "beta0",
+        "gold",
+        "texts-random-0.50",
+        "texts-influence-0.50",
+        "tokens-token_unigram-0.10",
+        "tokens-influence-0.10",
+        "texts-mamushi-0.50",
+    ],
+    "untrained": ["edit-logit_bias", "edit-tilt"],
+    "further": ["tokens-influence-0.25", "tokens-influence-0.05", "texts-influence-0.25"],
+    "chosen": [
+        "beta0",
+        "gold",
+        "texts-random-0.50",
+        "texts-influence-0.50",
+        "tokens-token_unigram-0.10",
+        "tokens-influence-0.10",
+        "tokens-influence_deep-0.10",
+        "texts-influence_deep-0.50",
+        "tokens-influence_last-0.10",
+        "tokens-influence_own-0.10",
+        "texts-influence_own-0.50",
+        "tokens-influence_less0-0.10",
+        "texts-influence_less0-0.50",
+        "texts-influence_mean-0.50",
+        "tokens-influence_few-0.10",
+    ],
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("results", type=Path, help="the folder of results with texts and tokens")
+    parser.add_argument("dataset")
+    parser.add_argument("--seeds", type=int, nargs="+", required=True)
+    parser.add_argument("--arms", nargs="+", required=True, help="a set of arms, or arms")
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    bank = Bank(args.results, args.dataset, args.out)
+    arms = [arm for name in args.arms for arm in ARMS.get(name, [name])]
+    for seed in args.seeds:
+        cell = Cell(bank, seed, choosing="chosen" in args.arms)
+        for arm in arms:
+            cell.make(arm)
+
+
+if __name__ == "__main__":
+    main()

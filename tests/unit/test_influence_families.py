@@ -1,0 +1,87 @@
+"""The claims of influence are judged by the archive, and the archive says what the page says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from safetensors.numpy import save_file
+
+from mamushi.lm.tokens import TokenSet, offsets_of
+from studies.influence.directions import Variants
+from studies.influence.judge import CLAIMS, HERE, Archived, judged
+
+FAMILY = yaml.safe_load(CLAIMS.read_text(encoding="utf-8"))
+
+
+def made(shares: dict[str, float], seeds: int = 4, texts: int = 60) -> Archived:
+    """An archive in which each arm has recovered a share of the gap, of 0.1 nats a token."""
+    rng = np.random.default_rng(0)
+    tokens = rng.integers(5, 40, 2 * texts).astype(float)
+    forget = np.arange(2 * texts) < texts
+    values = {}
+    for seed in range(seeds):
+        beta0 = tokens * (4 + 0.01 * rng.standard_normal(2 * texts))
+        gap = np.where(forget, 0.1, 0.0) * tokens * (1 + 0.1 * rng.standard_normal(2 * texts))
+        for arm, share in {"beta0": 0.0, "gold": 1.0, **shares}.items():
+            noise = 0.001 * tokens * rng.standard_normal(2 * texts) * (0 < share < 1)
+            for column in ("nll", "deep", "relearned"):
+                values[seed, arm, column] = beta0 + share * gap + noise
+    return Archived(forget, np.arange(2 * texts), tokens, values)
+
+
+def test_shares_and_claims_are_those_of_the_world() -> None:
+    world = made({"texts-influence-0.50": 0.7, "texts-random-0.50": 0.3})
+    seeds = world.seeds("texts-influence-0.50", "texts-random-0.50")
+    assert seeds == [0, 1, 2, 3]
+    effect = world.effect("deep", "texts-influence-0.50", 0.0, seeds)
+    assert effect.low < 0.7 < effect.high
+    assert effect.high - effect.low < 0.05
+    assert world.effect("retain", "texts-random-0.50", 0.01, seeds).high < 0
+    arm = {"arm": "texts-influence-0.50"}
+    claims = {
+        "right": {**arm, "measure": "recovered", "above": "texts-random-0.50"},
+        "wrong": {"arm": "texts-random-0.50", "measure": "relearned", "above": 0.5},
+        "preserves": {**arm, "measure": "retain", "below": 0.01},
+        "lacking": {"arm": "texts-auto-0.50", "measure": "deep", "above": 0.5},
+    }
+    words = dict(judged(world, {"claims": claims, "seeds": seeds}))
+    assert words["right"].endswith(": confirmed")
+    assert words["wrong"].endswith(": contradicted")
+    assert words["preserves"].endswith(": confirmed")
+    assert words["lacking"] == "not trained"
+
+
+def test_variants_add_up_their_directions(tmp_path: Path) -> None:
+    texts = TokenSet(
+        ids=np.array(["a", "b"]),
+        domains=np.array(["forget", "retain"]),
+        tokens=np.arange(5, dtype=np.int32),
+        offsets=offsets_of(np.array([3, 2])),
+    )
+    rng = np.random.default_rng(1)
+    slopes = {
+        f"{name}@{step}": rng.standard_normal(3) for name in ("forget", "retain") for step in (1, 2)
+    }
+    save_file(slopes, tmp_path / "slopes.safetensors")
+    variants = Variants(tmp_path / "slopes.safetensors", texts)
+    apart = {step: slopes[f"forget@{step}"] - slopes[f"retain@{step}"] for step in (1, 2)}
+    assert variants.flat("") == pytest.approx(apart[1] + apart[2])
+    assert variants.flat("last") == pytest.approx(apart[2])
+    assert variants.flat("less0") == pytest.approx(slopes["forget@1"] + slopes["forget@2"])
+    whole = apart[1] + apart[2]
+    assert variants.of_texts("") == pytest.approx([whole[:2].sum(), whole[2]], rel=1e-5)
+    assert variants.of_texts("mean") == pytest.approx([whole[:2].mean(), whole[2]], rel=1e-5)
+
+
+@pytest.mark.parametrize("dataset", FAMILY["datasets"])
+def test_the_archive_has_the_verdicts_of_the_file(dataset: str) -> None:
+    (file,) = HERE.glob("families-*.txt")
+    prefix = f"{dataset}_claim_"
+    lines = file.read_text(encoding="utf-8").splitlines()
+    printed = dict(
+        line.removeprefix(prefix).split(" ", 1) for line in lines if line.startswith(prefix)
+    )
+    assert dict(judged(Archived.read(dataset), FAMILY)) == printed
