@@ -342,25 +342,20 @@ class Cell(Scores):
         print(f"{path} trained {cpu[0]:.1f} measured {cpu[1]:.1f} CPU s, {wall:.1f} s", flush=True)
 
 
+COMPARED = [
+    BETA0,
+    GOLD,
+    "texts-random-0.50",
+    "texts-influence-0.50",
+    "tokens-token_unigram-0.10",
+    "tokens-influence-0.10",
+]
 ARMS = {
-    "judged": [
-        "beta0",
-        "gold",
-        "texts-random-0.50",
-        "texts-influence-0.50",
-        "tokens-token_unigram-0.10",
-        "tokens-influence-0.10",
-        "texts-mamushi-0.50",
-    ],
+    "judged": [*COMPARED, "texts-mamushi-0.50"],
     "untrained": ["edit-logit_bias", "edit-tilt"],
     "further": ["tokens-influence-0.25", "tokens-influence-0.05", "texts-influence-0.25"],
     "chosen": [
-        "beta0",
-        "gold",
-        "texts-random-0.50",
-        "texts-influence-0.50",
-        "tokens-token_unigram-0.10",
-        "tokens-influence-0.10",
+        *COMPARED,
         "tokens-influence_deep-0.10",
         "texts-influence_deep-0.50",
         "tokens-influence_last-0.10",
@@ -372,6 +367,7 @@ ARMS = {
         "tokens-influence_few-0.10",
     ],
 }
+"""What claims judge, edits of the logits, other budgets, and what seed 0 chose among."""
 
 
 def main() -> None:
