@@ -103,5 +103,7 @@ def test_what_is_left_is_drawn_by_the_steps_of_relearning(tmp_path: Path, known:
     assert [axes.get_title() for axes in figure.axes] == ["Retraining", "Tilt"]
     assert tilted.get_xscale() == "log"
     assert [text.get_text() for text in tilted.get_xticklabels()] == ["1", "2", "8"]
+    figure.canvas.draw()
+    assert not len(tilted.get_xticks(minor=True))
     np.testing.assert_allclose(lines(retrained, grid)["mamushi"], [[1, 1.6], [2, 0.8], [8, 0.2]])
     np.testing.assert_allclose(bars(retrained)[0], [0.7, 0.9])

@@ -33,4 +33,6 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     figure = finish(drawn, grid, INTERVALS)
     ticks = sorted({*rows.step})
     drawn.set(xscale="log", xticks=ticks, xticklabels=ticks).set_xlabels("steps of relearning")
+    for axes in drawn.axes.flat:
+        axes.minorticks_off()  # A short logarithmic axis writes 3 x 10^0 between the steps.
     return figure
