@@ -46,6 +46,13 @@ def test_the_interval_of_a_budget_holds_the_truth(seeds: int) -> None:
     assert held >= 0.93 * times - 7  # three errors of 100 draws
 
 
+def test_one_seed_has_a_budget_and_no_interval() -> None:
+    scale, nll = world(np.random.default_rng(0), 1)
+    row = scale.crossing(BETA, nll, 0.5)
+    assert abs(row["deep_budget"] - TRUE) < 0.2 and not row["deep_censored"]
+    assert (row["deep_budget_low"], row["deep_budget_high"]) == (None, None)
+
+
 def test_a_gap_that_chance_may_have_made_has_no_budget() -> None:
     scale, _ = world(np.random.default_rng(1), 3, gap=0.0)
     assert scale.why_not() == NO_GAP

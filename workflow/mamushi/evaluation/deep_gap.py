@@ -50,9 +50,11 @@ class DeepScale:
     def crossing(self, beta: Floats, nll: Floats, target: float) -> dict[str, Any]:
         """Return the columns ``deep_*`` of the table ``half_gap`` for models (budgets, S, n) at
         ascending budgets ``beta``: where the share is ``target``, and between which budgets no test
-        tells it from that."""
+        tells it from that; one seed does not know how far another is, and has no such ends."""
         budget = first_crossing(beta, self.shares(nll).mean(axis=0), target)
         row = {"deep_budget": budget, "deep_censored": budget is None}
+        if len(self.start) == 1:
+            return {**row, "deep_budget_low": None, "deep_budget_high": None}
         steps = np.union1d(beta, np.linspace(beta[0], beta[-1], DEEP_STEPS + 1))
         aim, flat = self.start + target * (self.gold - self.start), nll.reshape(len(beta), -1).T
         bands = []

@@ -187,8 +187,10 @@ def _cell(row: _Row) -> str:
         if not row["within_cap"]:
             words += "; retain perplexity above the cap"
     if row["deep_censored"] is not None:
-        low, high = (row[f"deep_budget_{end}"] for end in ("low", "high"))
-        words += f"; deep {_per_cent(row['deep_budget'])} [{_per_cent(low)}, {_per_cent(high)}]"
+        words += f"; deep {_per_cent(row['deep_budget'])}"
+        if row["seeds"] > 1:
+            low, high = (_per_cent(row[f"deep_budget_{end}"]) for end in ("low", "high"))
+            words += f" [{low}, {high}]"
     if row["paper_budget"] is not None:
         printed = row["paper_budget"]
         words += f"; paper {_per_cent(printed)}, vs. full {_per_cent(1 - printed)}"

@@ -36,7 +36,8 @@ difference float64?: Value less gold, paired by texts and seeds.
 difference_low float64?, difference_high float64?
 share float64?: How far the AUC on removed texts has gone from that of the model before to that of
     gold: 0 is as before, 1 is gold, and the aim. Null of other texts and of `tpr`.
-share_low float64?: Lower end of the 95% interval over texts and seeds, by Fieller's theorem.
+share_low float64?: Lower end of the 95% interval over texts and seeds, by Fieller's theorem;
+    null with one seed.
 share_high float64?
 share_beside_gold string?: `overshoots`, `short of gold` or `not told from gold`, by its interval.
 share_withheld string?: Why the share has no interval.

@@ -177,9 +177,9 @@ paper_budget float64?: What the paper prints for this unlearner and selector, be
     and model alone, `newsgroups` and `qwen-2.5-7b`.
 deep_budget float64?: The budget that recovers the target share of the gap in NLL that word
     frequencies do not explain, likewise.
-deep_budget_low float64?: Lower end of its 95% interval, over seeds and texts, of one seed over
-    texts alone: the first budget at which the share is not told from the target. Null beyond the
-    whole forget set.
+deep_budget_low float64?: Lower end of its 95% interval, over seeds and texts: the first budget at
+    which the share is not told from the target. Null with one seed, and beyond the whole forget
+    set.
 deep_budget_high float64?: Upper end: from there on it is told that the target is exceeded.
 deep_censored bool?: Whether not even the whole forget set reaches the target of that gap.
 deep_withheld string?: Why nothing is known of that gap.
