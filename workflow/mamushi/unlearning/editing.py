@@ -173,12 +173,22 @@ def harms(
                 logits = logits_of(head, cap, hidden).float()
                 term = edit.term(hidden, slice(None))
             start = functional.cross_entropy(logits, tokens, reduction="sum")
+            edited = torch.empty_like(logits)
             rises = [
-                functional.cross_entropy(logits / t + s * term, tokens, reduction="sum") - start
+                _nll_in_place(torch.div(logits, t, out=edited).add_(term, alpha=s), tokens)
+                - start
                 for s, t in grid
             ]
             total += torch.stack(rises).double().cpu().numpy()
     return total / len(retain.tokens)
+
+
+def _nll_in_place(logits: Tensor, tokens: Tensor) -> Tensor:
+    """Return the summed NLL of tokens (n,), with nothing as large as the logits (n, vocabulary),
+    which are used up: three times as fast on a processor as torch's cross entropy."""
+    highest = logits.amax(1, keepdim=True)
+    of_tokens = logits.gather(1, tokens[:, None])
+    return (logits.sub_(highest).exp_().sum(1, keepdim=True).log() + highest - of_tokens).sum()
 
 
 def chosen_pair(
