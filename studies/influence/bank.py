@@ -90,7 +90,9 @@ def drawn(texts: TokenSet, counts: Mapping[str, int]) -> TokenSet:
 class Corpus:
     """The texts of a corpus: those that are ranked, others of both domains, and held-out ones."""
 
-    def __init__(self, results: Path, dataset: str, out: Path) -> None:
+    def __init__(
+        self, results: Path, dataset: str, out: Path, ranked: Mapping[str, int] | None = None
+    ) -> None:
         self.folder = out / dataset
         data = results / "data" / dataset
         files = data / "tokens" / f"{MODEL}.parquet", data / "examples.parquet"
@@ -98,30 +100,43 @@ class Corpus:
             read_tokens(*files, section, LENGTH)
             for section in (INFERENCE, CONTAMINATION, EVALUATION)
         )
-        self.ranked, self.held_out = drawn(inference, RANKED), drawn(held_out, HELD_OUT)
+        self.ranked, self.held_out = drawn(inference, ranked or RANKED), drawn(held_out, HELD_OUT)
         table = read_table(files[1], schemas.EXAMPLES, ["id", "text"])
         self.text_of = dict(zip(*(table[name].to_pylist() for name in ("id", "text")), strict=True))
         self.forget = self.ranked.domains == FORGET
 
 
 class Bank(Corpus):
-    """A corpus, and a model that can be put back to where it started."""
+    """A corpus, and a model that can be put back to where it started. ``changes`` are those of
+    ``TRAINING``; where the input embedding moves, nothing is computed once."""
 
-    def __init__(self, results: Path, dataset: str, out: Path) -> None:
-        super().__init__(results, dataset, out)
+    def __init__(
+        self,
+        results: Path,
+        dataset: str,
+        out: Path,
+        ranked: Mapping[str, int] | None = None,
+        **changes: Any,
+    ) -> None:
+        super().__init__(results, dataset, out, ranked)
+        self.training = {**TRAINING, **changes}
         forget = subset(self.ranked, np.flatnonzero(self.forget))
         self.raking = plan_raking(self.held_out, forget, BATCH_TOKENS)
         device.reproducible(0)
         self.accelerator = device.accelerator("bf16")
         card = results / "base" / MODEL / "card.json"
-        self.model = open_placed(card, None, TRAINING, "bf16", self.accelerator)
-        path = self.folder / "trunk"
-        if not path.is_dir():
-            texts = [self.ranked, self.contamination, self.held_out]
-            write_trunk(path, self.model, texts, 3, BATCH_TOKENS, self.accelerator, {})
-        self.trunk = Trunk(path)
+        self.model = open_placed(card, None, self.training, "bf16", self.accelerator)
+        self.trunk = None if self.training["train_input_embedding"] else self._trunk()
         moved = [p for p in self.model.parameters() if p.requires_grad]
         self._start = [(p, p.detach().clone()) for p in moved]
+
+    def _trunk(self) -> Trunk:
+        """Return what the blocks below the trained ones make of all texts, made once."""
+        path, blocks = self.folder / "trunk", self.training["trained_blocks"]
+        if not path.is_dir():
+            texts = [self.ranked, self.contamination, self.held_out]
+            write_trunk(path, self.model, texts, blocks, BATCH_TOKENS, self.accelerator, {})
+        return Trunk(path)
 
     @torch.no_grad()
     def reset(self) -> None:
@@ -133,7 +148,7 @@ class Bank(Corpus):
     @property
     def steps(self) -> int:
         """Steps of every training: those of beta 0."""
-        return steps(len(self.ranked), TRAINING["batch_size"], TRAINING["epochs"])
+        return steps(len(self.ranked), self.training["batch_size"], self.training["epochs"])
 
     def embeddings(self) -> NDArray[np.float16]:
         """Return the vectors of the ranked texts in the model as it is, (n, width)."""
@@ -161,7 +176,7 @@ class Bank(Corpus):
         finetune(
             self.model,
             texts,
-            TRAINING,
+            self.training,
             total=self.steps,
             seed=seed,
             accelerator=self.accelerator,
@@ -309,7 +324,7 @@ class Cell(Scores):
         with starting_from(bank.trunk, bank.model):
             if name.startswith("influence") and not slopes.is_file():
                 points = points_of(bank.steps, POINTS)
-                meters = meters_of(bank, self.seed, points, TRAINING, choosing=self.choosing)
+                meters = meters_of(bank, self.seed, points, bank.training, choosing=self.choosing)
                 bank.train(self.seed, bank.ranked, None, meters.updated)
                 meters.save(slopes)
             elif name == "mamushi" and not vectors.is_file():
