@@ -167,7 +167,7 @@ def test_a_stored_edit_is_read_back_and_belongs_to_its_model(edit: str, tmp_path
 def test_a_model_that_makes_more_of_its_logits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     scaled = model("llama")
     scaled.register_forward_hook(lambda m, args, output: type(output)(logits=3 * output.logits))
-    with pytest.raises(UserError, match="of more than a linear head and a soft-cap"):
+    with pytest.raises(UserError, match="of more than a linear head, a factor and a soft-cap"):
         edited_by("logit_bias", scaled)
     monkeypatch.setattr(sharding, "is_cut", lambda language_model: True)
     with pytest.raises(UserError, match="its output head is in parts"):

@@ -75,12 +75,14 @@ class HeadEdit(nn.Module):
 
 
 class EditedHead(nn.Module):
-    """Stands where a model had its head, and gives the logits that were edited: after the soft-cap
-    ``cap``, which the model itself applies no longer."""
+    """Stands where a model had its head, and gives the logits that were edited: after the factor
+    ``scale`` and the soft-cap ``cap``, which the model itself applies no longer."""
 
-    def __init__(self, head: nn.Linear, cap: float | None, edit: HeadEdit) -> None:
+    def __init__(
+        self, head: nn.Linear, cap: float | None, edit: HeadEdit, scale: float = 1.0
+    ) -> None:
         super().__init__()
-        self.head, self.cap, self.edit = head, cap, edit
+        self.head, self.cap, self.edit, self.scale = head, cap, edit, scale
 
     @property
     def weight(self) -> Tensor:
@@ -90,27 +92,41 @@ class EditedHead(nn.Module):
     def forward(self, hidden: Tensor, columns: Tensor | None = None) -> Tensor:
         """Return the edited logits (..., V) of hidden states (..., width), or those of the tokens
         ``columns`` (T,)."""
-        logits = logits_of(self.head, self.cap, hidden, columns)
+        logits = logits_of(self.head, self.cap, hidden, columns, self.scale)
         edited: Tensor = self.edit(logits, hidden, slice(None) if columns is None else columns)
         return edited
 
 
 def logits_of(
-    head: nn.Linear, cap: float | None, hidden: Tensor, columns: Tensor | None = None
+    head: nn.Linear,
+    cap: float | None,
+    hidden: Tensor,
+    columns: Tensor | None = None,
+    scale: float = 1.0,
 ) -> Tensor:
     """Return the logits (..., V) of hidden states (..., width), or those of the tokens ``columns``
-    (T,), by the model's own head and soft-cap."""
+    (T,), by the model's own head, factor and soft-cap."""
     if columns is None:
         logits: Tensor = head(hidden)
     else:
         bias = None if head.bias is None else head.bias[columns]
         logits = functional.linear(hidden, head.weight[columns], bias)
+    return _capped(logits if scale == 1 else logits * scale, cap)
+
+
+def _capped(logits: Tensor, cap: float | None) -> Tensor:
     return logits if cap is None else cap * torch.tanh(logits / cap)
 
 
 def soft_cap(model: PreTrainedModel) -> float | None:
     """Return the c of the logits c tanh(z / c) that a model makes of those of its head, if any."""
     return getattr(model.config, "final_logit_softcapping", None)
+
+
+def logit_scale(model: PreTrainedModel) -> float:
+    """Return the factor by which a model multiplies what its head gives: Cohere has one, and
+    Granite divides."""
+    return float(getattr(model, "logit_scale", 1)) / getattr(model.config, "logits_scaling", 1)
 
 
 def edit_of(tensors: Mapping[str, Tensor]) -> HeadEdit | None:
@@ -128,24 +144,26 @@ def lay_over(model: PreTrainedModel, edit: HeadEdit) -> None:
         return
     head = _linear_head(model)
     name = next(name for name, module in model.named_modules() if module is head)
-    edited = EditedHead(head, soft_cap(model), edit.to(head.weight.device))
+    device, scale = head.weight.device, logit_scale(model)
+    edited = EditedHead(head, soft_cap(model), edit.to(device), scale)
     model.set_submodule(name, edited.eval())
     if edited.cap is not None:
         model.config.final_logit_softcapping = None
+    if scale != 1:
+        model.logit_scale = model.config.logits_scaling = 1.0
 
 
 @torch.no_grad()
 def require_editable(model: PreTrainedModel) -> None:
     """Raise ``UserError`` as ``lay_over`` does, and for a model whose logits are not those of its
-    head and of a soft-cap alone."""
+    head, a factor and a soft-cap alone."""
     head, of_head = _linear_head(model), list[Tensor]()
     handle = head.register_forward_hook(lambda module, args, output: of_head.append(output))
     try:
         logits = model(torch.zeros(1, 2, dtype=torch.int64, device=head.weight.device)).logits
     finally:
         handle.remove()
-    cap = soft_cap(model)
-    capped = of_head[0] if cap is None else cap * torch.tanh(of_head[0] / cap)
+    capped = _capped(of_head[0] * logit_scale(model), soft_cap(model))
     if not torch.allclose(logits.float(), capped.float(), rtol=1e-2, atol=1e-2):
         raise _too_much(model)
 
@@ -164,5 +182,5 @@ def _linear_head(model: PreTrainedModel) -> nn.Linear:
 
 
 def _too_much(model: PreTrainedModel) -> UserError:
-    problem = "makes its logits of more than a linear head and a soft-cap"
+    problem = "makes its logits of more than a linear head, a factor and a soft-cap"
     return UserError(problem, where=type(model).__name__, do="unlearn by training")

@@ -20,7 +20,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from mamushi.lm.batches import model_batches
-from mamushi.lm.head import HeadEdit, logits_of, require_editable, soft_cap
+from mamushi.lm.head import HeadEdit, logit_scale, logits_of, require_editable, soft_cap
 from mamushi.lm.loss import EDITED_ROWS, head_inputs
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.registry import load
@@ -163,20 +163,19 @@ def harms(
     """Return for each pair of strength and temperature how far the mean NLL of the places rises
     above the start's, in nats, when each is read with the edit that was fitted without its fold,
     ``edits`` (FOLDS,)."""
-    head, cap = model.get_output_embeddings(), soft_cap(model)
+    head, cap, scale = model.get_output_embeddings(), soft_cap(model), logit_scale(model)
     total = np.zeros(len(grid))
     for fold, edit in enumerate(edits):
         inside = (retain.folds == fold).nonzero()[:, 0]
         for rows in inside.split(EDITED_ROWS):
             hidden, tokens = retain.hidden[rows], retain.tokens[rows]
             with accelerator.autocast():
-                logits = logits_of(head, cap, hidden).float()
+                logits = logits_of(head, cap, hidden, scale=scale).float()
                 term = edit.term(hidden, slice(None))
             start = functional.cross_entropy(logits, tokens, reduction="sum")
             edited = torch.empty_like(logits)
             rises = [
-                _nll_in_place(torch.div(logits, t, out=edited).add_(term, alpha=s), tokens)
-                - start
+                _nll_in_place(torch.div(logits, t, out=edited).add_(term, alpha=s), tokens) - start
                 for s, t in grid
             ]
             total += torch.stack(rises).double().cpu().numpy()
