@@ -43,9 +43,11 @@ def removal_list(
     cross_posts: Sequence[str] = (),
     windows: Mapping[str, Any] | None = None,
     texts: Mapping[str, str] | None = None,
+    part: str | None = None,
 ) -> Path:
     """A list with these ids, each with its copies, its manifest, and the dataset's files. Their
-    texts are those of the table, or ``texts`` by id; of ``windows``, what stands there."""
+    texts are those of the table, or ``texts`` by id; of ``windows``, what stands there, and of
+    conversations their ``part``."""
     where: dict[str, Any] = {**CELL, "selector": "mamushi", "beta": "0.50"}
     path = paths.under(root, paths.REMOVAL, **where)
     known = texts_of(data, column, text) if texts is None else texts
@@ -69,6 +71,7 @@ def removal_list(
         ),
     }
     kind = {"kind": "table", "column": column, "text": text, "windows": windows}
+    kind |= {"part": part} if part else {}
     write_table(path, schemas.REMOVALS, columns, metadata={"rows": kind})
     write_json(path.with_suffix(".json"), manifest(copies, cross_posts))
     gone = [(copy, kept, "exact") for kept, several in copies.items() for copy in several]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.data import readers
+from mamushi.data.conversations import text_columns
 from mamushi.data.matching import RowRemoval
 from mamushi.errors import UserError
 from mamushi.io import digests, paths, schemas, tabular
@@ -148,8 +149,9 @@ class ListedTexts:
         ranked = None if self.rows is None else self.rows["text"]
         if ranked is None or args.changed_texts:
             return None
-        if ranked not in (columns := readers.columns(data, quote=self.quote(args))):
-            problem = f"no column {ranked!r} with the texts that were ranked"
+        columns = readers.columns(data, quote=self.quote(args))
+        if lacking := [name for name in text_columns(ranked) if name not in columns]:
+            problem = f"no column {lacking[0]!r} with the texts that were ranked"
             problem += f"; it has {', '.join(map(repr, columns))}"
             do = "name it in --text, or say --changed-texts to go by the ids alone"
             raise UserError(problem, where=data, do=do)
@@ -171,6 +173,7 @@ class ListedTexts:
             raise UserError(problem, where=data, do=do)
         id_columns = self._columns_with_ids(args, data)
         options = {"changed_texts": args.changed_texts, "missing_ids": args.missing_ids}
+        options["part"] = (self.rows or {}).get("part", "whole")
         return self.removing(column, text, other_columns=id_columns, padded=self.padded, **options)
 
     def removing(self, column: str | None, text: str | None, **options: Any) -> RowRemoval:

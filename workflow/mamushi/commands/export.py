@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mamushi.commands import _model_folder as model
 from mamushi.commands import _row_options
@@ -120,13 +120,13 @@ def _write_ids(listed: ListedTexts, out: Path) -> None:
             write_json(beside, sidecar)
 
 
-def _write_splits(folder: Path, rows: Iterator[tuple[str | None, str, bool]]) -> None:
+def _write_splits(folder: Path, rows: Iterator[tuple[dict[str, Any], bool]]) -> None:
     with (
         (folder / "forget.jsonl").open("w", encoding="utf-8") as forget,
         (folder / "retain.jsonl").open("w", encoding="utf-8") as retain,
     ):
-        for name, text, on_the_list in rows:
-            line = json.dumps({"id": name, "text": text}, ensure_ascii=False)
+        for row, on_the_list in rows:
+            line = json.dumps(row, ensure_ascii=False, default=str)
             (forget if on_the_list else retain).write(f"{line}\n")
     # Its header names the splits to `load_dataset`.
     (folder / "README.md").write_text(README, encoding="utf-8")
@@ -134,13 +134,15 @@ def _write_splits(folder: Path, rows: Iterator[tuple[str | None, str, bool]]) ->
 
 def _rows(
     listed: ListedTexts, args: argparse.Namespace, quote: bool
-) -> Iterator[tuple[str | None, str, bool]]:
-    """Iterate over id and text of each row of the given table, of that which was ranked, or of its
-    ranked examples where it has another loader, and whether the row is on the list.
+) -> Iterator[tuple[dict[str, Any], bool]]:
+    """Iterate over id and text, or conversation as it is, of each row of the given table, of that
+    which was ranked, or of its ranked examples where it has another loader, and whether the row is
+    on the list.
 
     Raises ``UserError`` for a table that is not, or no longer, the one that was ranked.
     """
     from mamushi.data import readers
+    from mamushi.data.conversations import Conversations
     from mamushi.data.matching import RowRemoval
     from mamushi.data.rewriting import table_files
     from mamushi.io.domains import INFERENCE
@@ -157,19 +159,19 @@ def _rows(
         data, column = listed.of_run("examples"), "text"
         removal = RowRemoval(lists, "id", "text", texts=listed.texts, missing_ids=True)
         needed = ["section"]
+    texts = Conversations(column, removal.part)
     for file in table_files(data):
         for place, cells in readers.table_rows(
-            file, [*needed, column, *removal.columns], quote=quote
+            file, [*needed, *texts.columns, *removal.columns], quote=quote
         ):
             gone = removal.of(cells, place) is None
             if needed and cells["section"] != INFERENCE:
                 continue
-            # Null counts as empty.
-            if not isinstance(text := cells.get(column) or "", str):
-                problem = f"column {column!r} is {text!r:.60}, not text"
-                raise UserError(problem, where=place, do="name the text column with --text")
+            said: dict[str, Any] = {"text": texts.read(cells, place).text}
+            if texts.are_turns:
+                said = {name: cells.get(name) for name in texts.columns}
             name = removal.read if removal.column is None else cells.get(removal.column)
-            yield readers.name_of(name), text, gone
+            yield {"id": readers.name_of(name), **said}, gone
     removal.check(data)
 
 

@@ -43,7 +43,7 @@ BESIDE = ("like", "unlike", "terms")
 """In the place of --forget, by name: files beside a table in which nobody marked the domain."""
 MARKED = "examples of the unwanted domain, which no column of DATA marks"
 SETTINGS = (
-    *("embeddings", "retain", "id", "label", "quote"),
+    *("embeddings", "retain", "id", "label", "quote", "part"),
     *("budgets", "selectors", "windows", "cut"),
 )
 CHOSEN = (*NEEDED, *BESIDE, "screen", *SETTINGS)
@@ -61,7 +61,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     retain = "what is true of the rows to keep; rows of neither are left out (default: all others)"
     model = "the model that was trained on the texts: a folder, a .gguf file or its id on the hub"
     for option, metavar, help_text in (
-        ("text", "COL", "column with the text"),
+        ("text", "COL", "column with the text or a conversation; or such as prompt,completion"),
         ("forget", "EXPR", forget + "'toxic >= 0.5' or '`my class` == 0'"),
         ("retain", "EXPR", retain),
         ("like", "FILE", f"in its place: a table of {MARKED}"),
@@ -90,6 +90,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--windows", type=int, metavar="WORDS", help=words)
     cut = "cut windows out of their documents, which stay, in the place of whole documents"
     parser.add_argument("--cut", action="store_true", default=None, help=cut)
+    parts = "what of a conversation is ranked (default: whole)"
+    parser.add_argument("--part", choices=("whole", "without_system", "assistant"), help=parts)
     quote = 'none: `"` in CSV and TSV is a character as any other, and each line is a row'
     parser.add_argument("--quote", choices=("none",), help=quote)
     out, default = "configuration to write (default: mine.yaml)", Path("mine.yaml")
@@ -216,7 +218,7 @@ evidence:
   {dataset}:
     kind: table
     path: {path} # {rows}
-    text: {text}
+    text: {text}{part}
     id: {id}{quote}
     forget: {forget} # {n_forget}
     retain: {retain} # {others}{answers}
@@ -241,6 +243,7 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
     """Return the values of the configuration."""
     from mamushi.config.kinds import defaults
     from mamushi.config.sections import Refits
+    from mamushi.data.conversations import text_columns
     from mamushi.data.expression import parse
     from mamushi.data.readers import check_columns
 
@@ -249,7 +252,11 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
             do = f"the workflow takes that for {means}; give it a path without"
             raise UserError(f"a {sign!r} in the path", where=path, do=do)
     marks = [parse(mark).names for mark in (args.forget, args.retain) if mark is not None]
-    needed = [args.text, *([args.id] if args.id else ()), *(n for names in marks for n in names)]
+    needed = [
+        *text_columns(args.text),
+        *([args.id] if args.id else ()),
+        *(n for names in marks for n in names),
+    ]
     check_columns(path, columns, needed)
     corpus = args.forget is None
     labelled = ["mamushi", *([] if args.embeddings else [_TOKENS])]
@@ -274,6 +281,7 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
         "defined": f"selectors: {as_yaml(HITS)}\n\n" if args.terms and not args.selectors else "",
         "path": as_yaml(str(path)),
         "text": as_yaml(args.text),
+        "part": f"\n    part: {args.part}" if args.part else "",
         "id": as_yaml(args.id) if args.id else "null # row numbers, from 1",
         "quote": "\n    quote: none # each line is a row" if args.quote else "",
         "forget": as_yaml(_marks(args)),

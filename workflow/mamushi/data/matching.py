@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from mamushi.data import readers
+from mamushi.data.conversations import Conversations
 from mamushi.errors import UserError
 from mamushi.io.digests import of_text
 
@@ -20,7 +22,9 @@ class RowRemoval:
     column: str | None
     """The column with the id; None: the number of the row, from 1."""
     text: str | None = None
-    """The column with the text; None where texts are not compared."""
+    """The columns with the text, as a setting; None where texts are not compared."""
+    part: str = "whole"
+    """What of a conversation was ranked."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """The digest of each text that was ranked, by id, as far as it is known."""
     changed_texts: bool = False
@@ -76,10 +80,9 @@ class RowRemoval:
                 self.elsewhere.setdefault(column, []).append(str(also))
         if name is None:
             return set()
-        if self.text is None:
+        if self.conversations is None:
             return None
-        # Null counts as empty.
-        text = str(cells.get(self.text) or "")
+        text = self.conversations.read(cells, place).text
         self._compare(name, text, place)
         return self.cuts(name, text)
 
@@ -109,10 +112,16 @@ class RowRemoval:
             do += "; --changed-texts goes by the ids alone"
         raise UserError(problem, where=place, do=do)
 
+    @cached_property
+    def conversations(self) -> Conversations | None:
+        """Return what reads the texts; None where they are not compared."""
+        return None if self.text is None else Conversations(self.text, self.part)
+
     @property
     def columns(self) -> list[str]:
         """Return the columns that are read for it."""
-        return [name for name in (self.column, self.text, *self.other_columns) if name is not None]
+        texts = self.conversations.columns if self.conversations else []
+        return [name for name in (self.column, *texts, *self.other_columns) if name is not None]
 
     def check(self, data: Path) -> None:
         """Raise ``UserError`` where ids of the list are not there, one is there in several rows,

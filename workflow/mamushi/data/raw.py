@@ -36,8 +36,8 @@ class Raw:
     places: Sequence[str]
     """Where a row is, for messages: ``train.csv, row 17 (line 43)``."""
     labels: Mapping[str, Sequence[Any] | NDArray[Any]] = field(default_factory=dict)
-    """Columns that ride along, as ``label_<name>``. A name that begins with ``_`` is of a room
-    beside the core, and no label."""
+    """Columns that ride along, as ``label_<name>``. One whose name begins with ``_`` is no label:
+    ``conversations.TURNS``, and those of rooms beside the core."""
     group: Sequence[str | None] | None = None
     """Texts that share one are not independent, as those of a thread or an author; None alone."""
     log_density_ratio: NDArray[np.float64] | None = None

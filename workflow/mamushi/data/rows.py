@@ -12,6 +12,7 @@ from typing import Any
 from mamushi.config.checks import datasets_used
 from mamushi.config.reading import ConfigError
 from mamushi.data import readers
+from mamushi.data.conversations import Conversations, text_columns
 from mamushi.data.expression import parse
 from mamushi.data.readers import FileTable, check_text, name_at, name_of
 from mamushi.errors import UserError
@@ -42,8 +43,8 @@ def check_datasets(config: Mapping[str, Any]) -> None:
 def needed_columns(settings: Mapping[str, Any]) -> list[str]:
     """Return the columns that the settings of the loader ``table`` name. Raises ``UserError`` for a
     bad expression."""
-    single = [settings[key] for key in ("text", "id", "section")]
-    columns = [*single, settings.get("group"), *settings["labels"]]
+    single = [settings.get(key) for key in ("id", "section", "group")]
+    columns = [*text_columns(settings["text"]), *single, *settings["labels"]]
     for mark in (settings["forget"], settings["retain"] or {}):
         columns += parse(mark["where"]).names if "where" in mark else [mark.get("column")]
     return list(dict.fromkeys(name for name in columns if name is not None))
@@ -51,19 +52,21 @@ def needed_columns(settings: Mapping[str, Any]) -> list[str]:
 
 def raw_columns(table: FileTable, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return columns of ``Raw`` by the settings of the loader ``table``: ``ids``, ``texts``,
-    ``forget`` (None where a row is of neither domain), ``section``, and ``group``, empty without a
-    column of groups.
+    ``forget`` (None where a row is of neither domain), ``section``, ``group``, empty without a
+    column of groups, and ``turns`` as JSON, empty where no text is a conversation.
 
     Raises ``UserError`` for a text that is not text, a missing or NaN id or mark, an unknown
     section, a value of a domain that no row has, and a row of both domains.
     """
     n, identifier, section = len(table.places), settings["id"], settings["section"]
     group = settings.get("group")
+    texts, turns = read_texts(table, Conversations(settings["text"], settings.get("part", "whole")))
     return {
         "ids": _names(table, identifier)
         if identifier
         else [*map(str, table.numbers or range(1, n + 1))],
-        "texts": _texts(table, settings["text"]),
+        "texts": texts,
+        "turns": turns,
         "forget": _domains(table, settings["forget"], settings["retain"]),
         "section": _sections(table, section, settings["section_values"]) if section else [None] * n,
         "group": [name or None for name in _names(table, group, filled=False)] if group else [],
@@ -194,13 +197,16 @@ def _sections(table: FileTable, column: str, mapping: Mapping[str, str]) -> list
     return sections
 
 
-def _texts(table: FileTable, column: str) -> list[str]:
-    """Return the texts; null counts as empty."""
-    texts = []
-    for value, place in zip(table.columns[column], table.places, strict=True):
-        if value is not None and not isinstance(value, str):
-            problem = f"column {column!r} is {value!r:.60}, not text"
-            raise UserError(problem, where=place, do="name the column with the text")
-        check_text(value or "", place)
-        texts.append(value or "")
-    return texts
+def read_texts(
+    table: FileTable, conversations: Conversations
+) -> tuple[list[str], list[str | None]]:
+    """Return the texts, null counting as empty, and of conversations their turns. Raises
+    ``UserError`` for a text that is none."""
+    texts, turns = [], []
+    columns = [table.columns[name] for name in conversations.columns]
+    for place, *cells in zip(table.places, *columns, strict=True):
+        said = conversations.read(dict(zip(conversations.columns, cells, strict=True)), place)
+        check_text(said.text, place)
+        texts.append(said.text)
+        turns.append(said.turns)
+    return texts, turns if conversations.are_turns else []

@@ -7,7 +7,8 @@ neither doubles the BOS nor steers the model.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -16,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from jinja2 import TemplateError
 
+from mamushi.data.conversations import TURNS
 from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import DOMAINS, read_groups, read_metadata, read_table, write_table
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 """First token, and the one behind the last."""
+CHATS = f"label_{TURNS}"
+"""Column of the examples with the turns of a conversation."""
 BATCH = 2048
 PROBES = ("a", "the 7 cats", "!")
 """Texts that show what a tokenizer puts around any text."""
@@ -52,6 +57,28 @@ def encode(
     while batch := list(islice(batches, BATCH)):
         for ids in _ids(tokenizer, batch, special=False):
             yield (before + ids + (behind if ended else []))[:max_length]
+
+
+def encode_chats(
+    tokenizer: PreTrainedTokenizerBase, chats: Iterable[tuple[str, str]], max_length: int
+) -> Iterator[list[int]]:
+    """Give the first ``max_length`` token ids of each conversation, of which the id and the turns
+    as JSON come in, by the tokenizer's chat template: what a training on it sees, as TRL's does.
+
+    Nothing stands around it, and what spells a special token in it is that token: the template
+    writes them, and so do people who know it. Raises ``UserError`` for turns that the template
+    refuses.
+    """
+    for name, turns in chats:
+        try:
+            ids = tokenizer.apply_chat_template(json.loads(turns), tokenize=True)["input_ids"]
+        except (TemplateError, ValueError, TypeError) as error:
+            raise UserError(
+                f"the tokenizer's chat template refuses this conversation ({error})",
+                where=f"example {name}",
+                do="rank without what the system says or the answers alone (--part), or repair it",
+            ) from error
+        yield ids[:max_length]
 
 
 def frame(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
@@ -118,19 +145,21 @@ def write_tokens(
     vocabulary_size: int,
     provenance: Mapping[str, Any],
 ) -> None:
-    """Write the token cache of ``examples`` (columns id and text), in their order.
+    """Write the token cache of ``examples`` (columns id and text, and of conversations their
+    turns), in their order.
 
-    Raises ``UserError`` for a text without any token, and when the tokenizer has a token that the
-    model does not know.
+    Raises ``UserError`` for a text without any token, when the tokenizer has a token that the model
+    does not know, and as ``encode_chats``.
     """
     lengths: list[np.ndarray] = []
     # An array a batch, since those of one array are counted by 31 bits.
     arrays = []
-    largest = -1
-    texts = examples["text"]
-    with Progress(len(texts), "tokens", "text") as progress:
-        for start in range(0, len(texts), BATCH):
-            rows = list(encode(tokenizer, texts.slice(start, BATCH).to_pylist(), max_length))
+    largest, bos, n = -1, first_token(tokenizer), len(examples)
+    with Progress(n, "tokens", "text") as progress:
+        for start in range(0, n, BATCH):
+            rows = list(_encoded(tokenizer, examples.slice(start, BATCH), max_length))
+            # A template may begin otherwise.
+            bos = bos if all(row[:1] == [bos] for row in rows) else None
             lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
             flat = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths[-1].sum()))
             largest = max(largest, int(flat.max(initial=-1)))
@@ -157,12 +186,21 @@ def write_tokens(
         group=min(GROUP, max(1, MOST // max_length)),
         metadata={
             "max_length": max_length,
-            "bos_token_id": first_token(tokenizer),
+            "bos_token_id": bos,
             "texts": len(length),
             "tokens": int(length.sum()),
             "provenance": dict(provenance),
         },
     )
+
+
+def _encoded(
+    tokenizer: PreTrainedTokenizerBase, examples: pa.Table, max_length: int
+) -> Iterator[list[int]]:
+    if CHATS in examples.column_names and tokenizer.chat_template is not None:
+        chats = (examples[name].to_pylist() for name in ("id", CHATS))
+        return encode_chats(tokenizer, zip(*chats, strict=True), max_length)
+    return encode(tokenizer, examples["text"].to_pylist(), max_length)
 
 
 def text_of(

@@ -119,13 +119,13 @@ def tokens(
     from mamushi.io import schemas
     from mamushi.io.tables import read_table
     from mamushi.lm import loading
-    from mamushi.lm.tokens import write_tokens
+    from mamushi.lm.tokens import CHATS, write_tokens
 
     card = loading.read_card(model_card)
     loading.check_length(settings.max_length, card["max_positions"], str(model_card))
     write_tokens(
         out,
-        read_table(examples, schemas.EXAMPLES, ["id", "text"]),
+        read_table(examples, schemas.EXAMPLES, ["id", "text", CHATS]),
         loading.open_tokenizer(model_card),
         max_length=settings.max_length,
         vocabulary_size=card["vocabulary_size"],

@@ -27,6 +27,7 @@ from mamushi.config import selectors
 from mamushi.config.complete import complete
 from mamushi.config.reading import ConfigError
 from mamushi.config.sources import unlabelled
+from mamushi.data.conversations import Conversations
 from mamushi.data.examples import build_examples
 from mamushi.data.labels import labels_of
 from mamushi.data.loaders.table import raw_of
@@ -71,6 +72,7 @@ def rank(
     frame: Any,
     *,
     text: str,
+    part: str = "whole",
     forget: Any = None,
     retain: Any = None,
     like: Sequence[str] = (),
@@ -88,7 +90,8 @@ def rank(
     """Rank the forget texts of a table, and list which to remove at each budget.
 
     ``frame`` is a pandas DataFrame, a pyarrow Table, a Dataset of `datasets`, a list of dicts or a
-    dict of columns. ``text``, ``id`` (without it, row numbers from 1) and ``group`` name columns.
+    dict of columns. ``text``, ``id`` (without it, row numbers from 1) and ``group`` name columns;
+    ``part`` says what of a conversation is ranked, as `mamushi rank --part`.
     ``forget`` marks the unwanted texts: the name of a column of 0 and 1 or booleans, an array of
     them, an expression such as ``toxic >= 0.5``, or ``{"column": "topic", "values": ["guns"]}``;
     ``retain`` in the same way those to keep (default: all others). Either ``embeddings``, an array
@@ -107,7 +110,8 @@ def rank(
     """
     source = Frame(frame)
     marks: dict[str, list[bool]] = {}
-    table: dict[str, Any] = {"kind": "table", "path": None, "text": text, "id": id, "group": group}
+    table: dict[str, Any] = {"kind": "table", "path": None, "text": text, "part": part}
+    table |= {"id": id, "group": group}
     for domain, marking in (("forget", forget), ("retain", retain)):
         if marking is not None:
             table[domain], marked_rows = mark(source, marking, domain)
@@ -116,8 +120,8 @@ def rank(
     n_beside = sum(len(beside.get(name, ())) for name in KEYS)
     embedded = None if embeddings is None else vectors(source, embeddings, n_beside)
     with tempfile.TemporaryDirectory(prefix="mamushi-") as folder:
-        files = in_files(Path(folder), text, beside)
-        table["forget"] = table.get("forget", files)
+        files = in_files(Path(folder), "text", beside)
+        table["forget"] = table.get("forget", {**files, "text": "text"})
         config = _config(table, model, embedded is not None, selector, seed, quick)
         try:
             cell = _read(source, marks, embedded, config, np.atleast_1d(budgets).tolist())
@@ -141,7 +145,7 @@ def _read(
         full = complete(config)
         settings = full["datasets"][DATASET]
         columns = source.read(needed_columns(settings), marks)
-        texts = columns.columns[settings["text"]]
+        texts = columns.columns.get(settings["text"], ())
         if None in texts:
             place = columns.places[texts.index(None)]
             raise UserError("there is no text", where=place, do="drop the row, or fill it with ''")
@@ -309,13 +313,15 @@ class Ranking:
                 problem, where=IN_FRAME, do="give the frame that was ranked, or rank with id"
             )
         text, named = settings["text"], settings["id"]
-        read = source.read([text, named] if named else [text], {})
-        names, texts = names_of(read, named), read.columns[text]
+        conversations = Conversations(text, settings["part"])
+        read = source.read([*conversations.columns, *([named] if named else [])], {})
+        names = names_of(read, named)
         gone = {*self.lists[budget].ids, *self.lists[budget].copies}
         rows = [row for row, name in enumerate(names) if name in gone]
         check_unique([names[row] for row in rows], [read.places[row] for row in rows])
         for row in rows:
-            if texts[row] != ranked.texts[names[row]]:
+            cells = {name: read.columns[name][row] for name in conversations.columns}
+            if conversations.read(cells, read.places[row]).text != ranked.texts[names[row]]:
                 problem = f"has another text than the one that was ranked as {names[row]!r}"
                 raise UserError(
                     problem, where=read.places[row], do="give the frame that was ranked"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mamushi.config.sources import beside as paths
 from mamushi.data import readers
+from mamushi.data.conversations import TURNS, Conversations, Spoken
 from mamushi.data.duplicates import Duplicates, find_duplicates, key
 from mamushi.data.raw import Raw, Rows
 from mamushi.data.scripts import units
@@ -38,7 +39,7 @@ MOST_HIT = 0.5
 """Of the corpus, what a blocklist may hit."""
 _KNOWN = 0.5
 """Of the words of an example, what the corpus must know, of at least half of the examples."""
-Beside = dict[str, list[tuple[str, str]]]
+Beside = dict[str, list[tuple[str, Spoken]]]
 """Place and text of each text beside a corpus, by the keys that name its files."""
 Margins = Callable[[Sequence[str], Sequence[str]], NDArray[np.float64]]
 Screened = tuple[Mapping[str, int], Margins]
@@ -112,6 +113,14 @@ def with_examples(
     counts, margins = screened or ({}, None)
     if not counts:
         check_examples(beside, raw.texts, settings)
+    turns = [said.turns for several in beside.values() for _, said in several]
+    labels = {name: [*column, *[None] * len(turns)] for name, column in raw.labels.items()}
+    if TURNS in labels:
+        labels[TURNS][len(raw.ids) :] = turns
+    if None in turns if TURNS in labels else any(turns):
+        problem = "what lies beside the corpus is text where that has conversations, or the reverse"
+        do = "give conversations, or rank the answers alone (--part assistant)"
+        raise UserError(problem, where=next(iter(paths(settings).values())), do=do)
     files = {f"{name} {Path(path).name}": sha256(path) for name, path in paths(settings).items()}
     rows = [
         (name, *place_and_text) for name, several in beside.items() for place_and_text in several
@@ -121,17 +130,16 @@ def with_examples(
     roles = [*[None] * len(raw.ids), *(KEYS[name] for name, *_ in rows)]
     return CorpusRows(
         ids=[*raw.ids, *ids],
-        texts=[*raw.texts, *(text for _, _, text in rows)],
+        texts=[*raw.texts, *(said.text for *_, said in rows)],
         forget=np.concatenate([raw.forget, [name == "like" for name, *_ in rows]]).astype(bool),
         section=[*raw.section, *nothing],
         stratum=[*raw.stratum, *[""] * len(rows)],
         places=[*raw.places, *(place for _, place, _ in rows)],
-        labels={name: [*column, *nothing] for name, column in raw.labels.items()}
-        | {GIVEN: roles, ANSWERED: [None] * len(roles)},
+        labels={**labels, GIVEN: roles, ANSWERED: [None] * len(roles)},
         group=None if raw.group is None else [*raw.group, *nothing],
         sources={**raw.sources, **files},
         dropped={"under the screen": counts["texts"] - len(raw.ids)} if counts else {},
-        extra_metadata={"screened": dict(counts)} if counts else {},
+        extra_metadata={**raw.extra_metadata, **({"screened": dict(counts)} if counts else {})},
         margins=margins,
     )
 
@@ -157,19 +165,20 @@ def read_beside(settings: Mapping[str, Any]) -> Beside:
     """Return the place and text of each text beside a corpus, by the keys that name its files."""
     forget = settings["forget"]
     column = forget.get("text") or settings["text"]
-    return {name: list(_texts(forget[name], column)) for name in KEYS if forget.get(name)}
+    part = settings.get("part", "whole")
+    return {name: list(_texts(forget[name], column, part)) for name in KEYS if forget.get(name)}
 
 
-def _texts(path: str, column: str) -> Iterator[tuple[str, str]]:
+def _texts(path: str, column: str, part: str) -> Iterator[tuple[str, Spoken]]:
     """Yield the place and text of each row of a table that is not empty."""
-    table = readers.read_file_columns(path, [column])
-    for place, text in zip(table.places, table.columns[column], strict=True):
-        if text is not None and not isinstance(text, str):
-            problem = f"column {column!r} is {text!r:.60}, not text"
-            raise UserError(problem, where=place, do="name the column with the text (forget.text)")
-        if text and text.strip():
-            readers.check_text(text, place)
-            yield place, text
+    conversations = Conversations(column, part, plain=True)
+    table = readers.read_file_columns(path, conversations.columns)
+    columns = [table.columns[name] for name in conversations.columns]
+    for place, *cells in zip(table.places, *columns, strict=True):
+        said = conversations.read(dict(zip(conversations.columns, cells, strict=True)), place)
+        if said.text.strip():
+            readers.check_text(said.text, place)
+            yield place, said
 
 
 def check_examples(beside: Beside, corpus: Sequence[str], settings: Mapping[str, Any]) -> None:
@@ -181,7 +190,7 @@ def check_examples(beside: Beside, corpus: Sequence[str], settings: Mapping[str,
     if "like" not in beside:
         return
     examples, where = beside["like"], settings["forget"]["like"]
-    distinct = len({key(text) for _, text in examples})
+    distinct = len({key(said.text) for _, said in examples})
     if len(examples) > 1 and distinct == 1:
         problem = f"its {len(examples):,} texts are one and the same"
         raise UserError(
@@ -192,7 +201,7 @@ def check_examples(beside: Beside, corpus: Sequence[str], settings: Mapping[str,
             f"has {distinct} examples that differ, and fewer than {FEWEST_EXAMPLES} tell nothing"
         )
         raise UserError(problem, where=where, do="give more texts of the domain")
-    words_of = [set(units(text)) for _, text in examples]
+    words_of = [set(units(said.text)) for _, said in examples]
     missing = set().union(*words_of)
     for text in corpus:
         if not missing:

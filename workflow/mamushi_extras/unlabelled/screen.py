@@ -22,10 +22,11 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 
 from mamushi.data import readers
+from mamushi.data.conversations import Conversations
 from mamushi.data.duplicates import find_duplicates
 from mamushi.data.loaders.table import raw_of, read_raw
 from mamushi.data.readers import FileTable, TableRow
-from mamushi.data.rows import needed_columns
+from mamushi.data.rows import needed_columns, read_texts
 from mamushi.data.scripts import units
 from mamushi.errors import UserError
 from mamushi_extras.unlabelled import like
@@ -61,13 +62,16 @@ class Screen:
         scores[vectors.getnnz(axis=1) == 0] = -np.inf
         return scores
 
-    def through(self, rows: Iterator[TableRow], column: str, most: int) -> list[TableRow]:
-        """Return the ``most`` rows whose text, in a ``column``, scores highest, in their order; of
-        equal scores, the first ones."""
+    def through(
+        self, rows: Iterator[TableRow], conversations: Conversations, most: int
+    ) -> list[TableRow]:
+        """Return the ``most`` rows whose text scores highest, in their order; of equal scores, the
+        first ones."""
         kept: list[TableRow] = []
         kept_scores = np.empty(0, np.float32)
         while block := list(islice(rows, SCREEN_BLOCK)):
-            divided = [_windows(cells.get(column), self.windows) for _, _, cells in block]
+            texts = [conversations.read(cells, place).text for _, place, cells in block]
+            divided = [_windows(text, self.windows) for text in texts]
             first = np.cumsum([0, *map(len, divided[:-1])])
             scores = np.maximum.reduceat(self.scores(chain.from_iterable(divided)), first)
             self.best = np.concatenate([self.best, scores])
@@ -99,12 +103,13 @@ def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[FileTab
     twice. Raises ``UserError`` as ``readers.read_file_columns`` and ``like.check_examples``, and
     where few examples pass.
     """
-    path, column, beside = settings["path"], settings["text"], like.read_beside(settings)
+    path, beside, part = settings["path"], like.read_beside(settings), settings.get("part", "whole")
     quote = settings.get("quote") is None
-    rows, n = readers.sampled(path, [column], SAMPLE, quote=quote)
-    sample = [cell if isinstance(cell, str) else "" for cell in rows.columns[column]]
+    conversations = Conversations(settings["text"], part)
+    rows, n = readers.sampled(path, conversations.columns, SAMPLE, quote=quote)
+    sample, _ = read_texts(rows, conversations)
     like.check_examples(beside, sample, settings)
-    examples = [text for _, text in beside["like"]]
+    examples = [said.text for _, said in beside["like"]]
     windows, draw = settings.get("windows"), np.random.default_rng(0)
     # An example is a passage, which is told from passages.
     sample = [str(draw.choice(_windows(text, windows))) for text in sample]
@@ -112,7 +117,7 @@ def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[FileTab
     # Below 1 it is a share.
     most = int(min(n, most if most >= 1 else np.ceil(most * n)))
     table = readers.read_file_columns(
-        path, columns, lambda rows: screen.through(rows, column, most), quote=quote
+        path, columns, lambda rows: screen.through(rows, conversations, most), quote=quote
     )
     if table.digests != rows.digests:
         raise UserError("has changed while it was read", where=path, do="run again")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from mamushi.data.conversations import TURNS
 from mamushi.data.duplicates import Duplicates, find_duplicates
 from mamushi.data.raw import Raw, Rows, check_unique
 from mamushi.data.scripts import begins, inside
+from mamushi.errors import UserError
 
 BREAKS = {
     "blank_line": re.compile(r"(?:[\n\u2028]\s*[\n\u2028]|\u2029)\s*"),
@@ -90,6 +92,9 @@ def divided(raw: Raw, settings: Mapping[str, Any], labelled: bool) -> Raw:
     """Return the windows of documents as rows, which have the label and the group of theirs; what
     lies beside a corpus that nobody labelled, and is of the domain, is one window."""
     check_unique(raw.ids, raw.places)
+    if "part" in raw.extra_metadata and settings["action"] == "cut":
+        do = "leave cut out: then conversations go as a whole"
+        raise UserError("windows of conversations cannot be cut out of them", do=do)
     rows, ids, texts = [], [], []
     for row, text in enumerate(raw.texts):
         whole = not labelled and raw.forget[row]
@@ -102,6 +107,8 @@ def divided(raw: Raw, settings: Mapping[str, Any], labelled: bool) -> Raw:
     group = [groups[row] or raw.ids[row] for row in rows]
     metadata = {**raw.extra_metadata, "windows": {**settings, "labelled": labelled}}
     windows = raw.take(rows, ids=ids, texts=texts, group=group, extra_metadata=metadata)
+    # No template is of a part of a conversation.
+    windows = replace(windows, labels={n: c for n, c in windows.labels.items() if n != TURNS})
     if not labelled or settings["action"] != "remove":
         return windows
     return DocumentRows(**{column.name: getattr(windows, column.name) for column in fields(Raw)})

@@ -64,7 +64,7 @@ class Examples(Marked):
 
     shapes: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {
         **Marked.shapes,
-        ("like",): ("unlike", "text", "screen"),
+        ("like",): ("unlike", "text", "screen", "fair"),
         ("terms",): ("unlike", "text"),
     }
 
@@ -73,6 +73,9 @@ class Examples(Marked):
     like: PlaceOrNull = None
     #: Table with texts that are not of the domain: a sample of the rest.
     unlike: PlaceOrNull = None
+    #: Which of these two were drawn at random, like from the domain and unlike from what is wanted:
+    #: only then shares, precision and recall have the ends that rest on them.
+    fair: Annotated[list[Literal["like", "unlike"]], SOME] | None = None
     text: TextOrNull = None  #: Column with the text in these two; by default that of `path`.
     #: How many texts are ranked, or below 1 what share: those whose words are most like the
     #: examples. The others are read, and not kept.
@@ -88,7 +91,10 @@ class Settings(Section):
     #: The file (.csv, .tsv, .jsonl, each also with .zip, .gz or .zst, .parquet, .arrow), a folder
     #: of such files, or one that datasets saved.
     path: PlaceOrNull = None
-    text: str = "text"  #: Column with the text.
+    #: Column with the text, or with conversations; or several that are one, as prompt,completion.
+    text: str = "text"
+    #: Of a conversation: the whole, all but what the system says, or what the assistant says.
+    part: Literal["whole", "without_system", "assistant"] = "whole"
     id: TextOrNull = None  #: Column with an id; null takes the row number, from 1.
     forget: Examples
     retain: Marked | None = None
@@ -140,6 +146,7 @@ def raw_of(
     ``rows.raw_columns``."""
     import numpy as np
 
+    from mamushi.data.conversations import TURNS
     from mamushi.data.raw import Raw
     from mamushi.data.rows import raw_columns
 
@@ -150,6 +157,9 @@ def raw_of(
     def of(column: list[Any]) -> list[Any]:
         return [column[row] for row in kept]
 
+    labels = {name: of(_label(table, name)) for name in settings["labels"]}
+    if any(columns["turns"]):
+        labels[TURNS] = of(columns["turns"])
     return Raw(
         ids=of(columns["ids"]),
         texts=of(columns["texts"]),
@@ -157,10 +167,11 @@ def raw_of(
         section=of(columns["section"]),
         stratum=[""] * len(kept),
         places=of(table.places),
-        labels={name: of(_label(table, name)) for name in settings["labels"]},
+        labels=labels,
         group=of(columns["group"]) if columns["group"] else None,
         sources=sources or {},
         dropped={"neither forget nor retain": left_out} if left_out else {},
+        extra_metadata={"part": settings.get("part", "whole")} if columns["turns"] else {},
     )
 
 

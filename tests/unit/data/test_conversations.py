@@ -1,0 +1,227 @@
+"""Conversations in every form and every kind of file: what is ranked of them, what is refused, and
+that a list takes their rows out of a file that stays as it was."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mamushi.config.complete import complete
+from mamushi.data.conversations import TURNS
+from mamushi.data.loaders import table
+from mamushi.data.raw import Raw
+from tests.support.removal_files import command, removal_list
+
+
+class Form(NamedTuple):
+    """How the conversation of a row is kept: ``--text``, its cells, and its text by part."""
+
+    text: str
+    cells: Callable[[int], dict[str, Any]]
+    whole: str
+    without_system: str
+    assistant: str
+    is_template: bool = True
+
+
+def messages(number: int) -> list[dict[str, Any]]:
+    return [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": f"What is {number}?"},
+        {"role": "assistant", "content": "A number."},
+    ]
+
+
+def sharegpt(number: int) -> list[dict[str, Any]]:
+    names = {"user": "human", "assistant": "gpt", "system": "system"}
+    return [{"from": names[t["role"]], "value": t["content"]} for t in messages(number)]
+
+
+def called(number: int) -> list[dict[str, Any]]:
+    """Turns of which one calls a tool and says nothing, and one is what that answers."""
+    call = {"type": "function", "function": {"name": "look", "arguments": {"at": str(number)}}}
+    return [
+        {"role": "user", "content": f"What is {number}?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "content": "found", "name": "look", "tool_call_id": "c1"},
+        {"role": "assistant", "content": "A number."},
+    ]
+
+
+def in_parts(number: int) -> list[dict[str, Any]]:
+    parts = [{"type": "text", "text": "What "}, {"type": "text", "text": f"is {number}?"}]
+    first, _, last = messages(number)
+    return [
+        {**first, "content": [{"type": "text", "text": first["content"]}]},
+        {"role": "user", "content": parts},
+        {**last, "content": [{"type": "text", "text": last["content"]}]},
+    ]
+
+
+CALL = '[{"type": "function", "function": {"name": "look", "arguments": {"at": "N"}}}]'
+ASKED, ANSWER = "user: What is N?", "assistant: A number."
+SYSTEM = f"system: Be brief.\n\n{ASKED}\n\n{ANSWER}"
+PLAIN = (SYSTEM, f"{ASKED}\n\n{ANSWER}", "A number.")
+PAIR = (f"{ASKED}\n\n{ANSWER}", f"{ASKED}\n\n{ANSWER}", "A number.")
+TOOLS = f"{ASKED}\n\nassistant: {CALL}\n\ntool: found\n\n{ANSWER}"
+FORMS = {
+    "messages": Form("messages", lambda n: {"messages": messages(n)}, *PLAIN),
+    "parts": Form("messages", lambda n: {"messages": in_parts(n)}, *PLAIN),
+    "tool calls": Form(
+        "messages", lambda n: {"messages": called(n)}, TOOLS, TOOLS, f"{CALL}\n\nA number."
+    ),
+    "conversations": Form("conversations", lambda n: {"conversations": sharegpt(n)}, *PLAIN),
+    # As `datasets` once kept a sequence of objects.
+    "lists": Form(
+        "messages",
+        lambda n: {"messages": {k: [t[k] for t in messages(n)] for k in ("role", "content")}},
+        *PLAIN,
+    ),
+    "prompt and completion": Form(
+        "prompt,completion",
+        lambda n: {"prompt": messages(n)[:2], "completion": messages(n)[2:]},
+        *PLAIN,
+    ),
+    # As TRL joins them, without any role.
+    "texts": Form(
+        "prompt,completion",
+        lambda n: {"prompt": f"What is {n}?", "completion": " A number."},
+        *("What is N? A number.", "What is N? A number.", " A number."),
+        is_template=False,
+    ),
+    "instruction and output": Form(
+        "instruction, output",
+        lambda n: {"instruction": f"What is {n}?", "output": "A number."},
+        *PAIR,
+    ),
+    "instruction, input and output": Form(
+        "instruction,input,output",
+        lambda n: {"instruction": "What is", "input": f"{n}?", "output": "A number."},
+        *(part.replace("is N", "is\nN") for part in PAIR),
+    ),
+    "no input": Form(
+        "instruction,input,output",
+        lambda n: {"instruction": f"What is {n}?", "input": None, "output": "A number."},
+        *PAIR,
+    ),
+    "system and conversations": Form(
+        "system,conversations",
+        lambda n: {"system": "Be brief.", "conversations": sharegpt(n)[1:]},
+        *PLAIN,
+    ),
+}
+ROWS, GONE = 9, ("3", "5", "8")
+
+
+def records(form: Form) -> list[dict[str, Any]]:
+    return [{"id": str(n), **form.cells(n), "bad": n % 2} for n in range(1, ROWS + 1)]
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """Write rows as a file, or a folder of `datasets`, by the name."""
+    text = "".join(json.dumps(row) + "\r\n" for row in rows).encode()
+    if path.suffix == "":
+        datasets.Dataset.from_list(rows).save_to_disk(str(path))
+    elif path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=4)
+    elif path.suffix == ".arrow":
+        whole = pa.Table.from_pylist(rows)
+        with pa.ipc.new_file(path, whole.schema) as writer:
+            writer.write_table(whole, max_chunksize=4)
+    else:
+        path.write_bytes(gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
+    return path
+
+
+FILES = ("chats.jsonl", "chats.jsonl.gz", "chats.parquet", "chats.arrow", "chats")
+
+
+@cache
+def defaults() -> dict[str, Any]:
+    """The settings of a table, completed."""
+    dataset = {"kind": "table", "id": "id", "forget": {"where": "bad == 1"}}
+    grid = {"datasets": ["d"], "models": ["m"], "seeds": [0], "selectors": ["mamushi"]}
+    dataset["sections"] = {"inference": 1.0}
+    models = {"m": {"embeddings": {"path": None}}}
+    config = {"grid": grid, "datasets": {"d": dataset}, "models": models}
+    loader: dict[str, Any] = complete(config)["datasets"]["d"]
+    return loader
+
+
+def load(path: Path, text: str, part: str = "whole", **other: Any) -> Raw:
+    settings = {**defaults(), "path": str(path), "text": text, "part": part, **other}
+    return table.load(settings, Path("unused"))
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_in_every_kind_of_file(name: str, file: str, tmp_path: Path) -> None:
+    """All say the same, and keep what a template needs."""
+    form = FORMS[name]
+    path = write(tmp_path / file, records(form))
+    for part in ("whole", "without_system", "assistant"):
+        raw = load(path, form.text, part)
+        expected = [getattr(form, part).replace("N", str(n)) for n in range(1, ROWS + 1)]
+        assert list(raw.texts) == expected
+        assert raw.extra_metadata == {"part": part}
+        assert (TURNS in raw.labels) == (form.is_template and part != "assistant")
+        for number, turns in enumerate(raw.labels.get(TURNS, ()), 1):
+            roles = [turn["role"] for turn in json.loads(turns)]
+            assert roles == re.findall(r"^(\w+): ", expected[number - 1], re.M)
+            assert all(None not in turn.values() for turn in json.loads(turns))
+
+
+APPLIED = [
+    (name, file)
+    for name in FORMS
+    for file in (FILES if name in ("messages", "tool calls", "lists") else FILES[::2])
+]
+
+
+@pytest.mark.parametrize(("name", "file"), APPLIED)
+def test_a_list_takes_rows_out_and_the_file_keeps_its_form(
+    name: str, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    form, rows = FORMS[name], records(FORMS[name])
+    path = write(tmp_path / file, rows)
+    raw = load(path, form.text, "assistant" if name == "messages" else "whole")
+    part = raw.extra_metadata["part"]
+    # All answers are one text, and the first two of the list a text with its copy.
+    texts = dict(zip(raw.ids, raw.texts, strict=True))
+    copies = {GONE[0]: [GONE[1]], GONE[2]: []}
+    listed = removal_list(
+        Path("results"), copies, data=path, text=form.text, texts=texts, part=part
+    )
+    out = tmp_path / "out" / file
+    out.parent.mkdir()
+    assert command("apply", listed, "--data", path, "--out", out) == 0
+    kept = [row for row in rows if row["id"] not in GONE]
+    if file.startswith("chats.jsonl"):
+        expected = write(tmp_path / f"kept.{file.partition('.')[2]}", kept).read_bytes()
+        unpack = gzip.decompress if file.endswith(".gz") else bytes
+        assert unpack(out.read_bytes()) == unpack(expected)
+    elif file == "chats":
+        before, after = (datasets.load_from_disk(str(folder)) for folder in (path, out))
+        assert after.features == before.features
+        assert after.to_list() == [row for row in before.to_list() if row["id"] not in GONE]
+    else:
+        read = pq.read_table if file.endswith(".parquet") else _arrow
+        before = read(path)
+        mask = pa.array([name not in GONE for name in before["id"].to_pylist()])
+        assert read(out).equals(before.filter(mask), check_metadata=True)
+
+
+def _arrow(path: Path) -> pa.Table:
+    with pa.ipc.open_file(path) as source:
+        return source.read_all()

@@ -1,0 +1,236 @@
+"""The text of a row, also of one that is a conversation: what a turn is, in all forms of chats.
+
+A cell is text, or a list of turns: objects with ``role`` and ``content`` (text, or parts of type
+text), or with ``from`` and ``value``, of which human is the user and gpt the assistant; or one
+object with two lists, as `datasets` keeps a sequence of objects. Several columns are one
+conversation by their names, see ``ROLES``. What else a cell may be is refused, never guessed.
+
+As text, a turn is its role, a colon and what it says (its reasoning, its content, its tool calls as
+JSON); a blank line stands between two. Nothing heavy is imported, since every dry run comes here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from mamushi.errors import UserError
+
+ROLES = {
+    **dict.fromkeys(("system", "system_prompt"), "system"),
+    **dict.fromkeys(("prompt", "instruction", "input", "question", "query", "problem"), "user"),
+    **dict.fromkeys(("completion", "output", "response", "answer", "solution"), "assistant"),
+    **dict.fromkeys(("messages", "conversations", "conversation"), ""),
+}
+"""Columns that can be named together, and whose words a text in them is; of some only turns."""
+PLAIN = {"prompt", "completion"}
+"""Two columns whose texts, and not turns, are one text without any role, as TRL trains on them."""
+FORMS = (("role", "content"), ("from", "value"))
+SPEAKERS = {"human": "user", "gpt": "assistant"}
+"""What roles are called under the key ``from``, and in templates; others keep their names."""
+REASONING = ("reasoning_content", "thinking", "reasoning")
+KEPT = (*REASONING, "tool_calls", "tool_call_id", "name")
+"""Further keys of a turn that a template may read."""
+ASSISTANT, SYSTEM = "assistant", ("system", "developer")
+TURNS = "_turns"
+"""Column of ``Raw.labels``: the turns of a conversation as JSON, for a model's template."""
+_DO = "give turns with role and content, or with from and value"
+_FILL = "give the row a conversation, or take it out"
+_Turns = list[dict[str, Any]]
+
+
+class Spoken(NamedTuple):
+    """The text of a row, and of a conversation its turns as JSON, where a template can make tokens
+    of them: not of answers alone."""
+
+    text: str
+    turns: str | None = None
+
+
+def text_columns(text: str) -> list[str]:
+    """Return the columns that a setting names: one, or several of ``ROLES`` with commas between."""
+    names = [name.strip() for name in text.split(",")]
+    return names if len(names) > 1 and ROLES.keys() >= {*names} else [text]
+
+
+class Conversations:
+    """Reads the texts of a table's rows, whose columns ``text`` names. ``part``: the whole, all but
+    what the system says (``without_system``), or what the ``assistant`` says. A text that is no
+    conversation has no parts, unless it is ``plain``: then it stands for that part."""
+
+    def __init__(self, text: str, part: str = "whole", *, plain: bool = False) -> None:
+        self.columns, self.part, self.plain = text_columns(text), part, plain
+        self.forms: dict[str, str] = {}
+        """Of each column, what its cells are."""
+        self._missing: dict[str, object] = {}
+
+    @property
+    def are_turns(self) -> bool:
+        """Tell whether what was read are conversations."""
+        return len(self.columns) > 1 or any(form != "text" for form in self.forms.values())
+
+    def read(self, cells: Mapping[str, Any], place: object) -> Spoken:
+        """Return the text of a row; null counts as empty text. Raises ``UserError`` for what is
+        neither text nor a conversation, for one without turns, and for cells of several forms in
+        one column."""
+        said = {name: self._cell(cells.get(name), name, place) for name in self.columns}
+        if len(said) == 1:
+            (cell,) = said.values()
+            if isinstance(cell, str):
+                return Spoken(self._whole(cell, place))
+            return self._spoken(cell)
+        texts = {name: cell for name, cell in said.items() if isinstance(cell, str)}
+        if said.keys() == texts.keys() == PLAIN:
+            answer = self.part == ASSISTANT
+            return Spoken(texts["completion"] if answer else "".join(texts.values()))
+        turns: _Turns = []
+        of_text: dict[str, Any] | None = None
+        for name, cell in said.items():
+            if not isinstance(cell, str):
+                turns, of_text = turns + cell, None
+            elif cell and not ROLES[name]:
+                problem = f"column {name!r} is text, not a list of turns"
+                raise UserError(problem, where=place, do="name it alone in --text")
+            elif cell and of_text and of_text["role"] == ROLES[name]:
+                # As an instruction and its input.
+                of_text["content"] += f"\n{cell}"
+            elif cell:
+                of_text = {"role": ROLES[name], "content": cell}
+                turns.append(of_text)
+        return self._spoken(turns)
+
+    def _whole(self, text: str, place: object) -> str:
+        if self.part != "whole" and not self.plain and text:
+            problem = f"column {self.columns[0]!r} is text, which has no part {self.part!r}"
+            do = "name the column with the conversation, or leave --part out"
+            raise UserError(problem, where=place, do=do)
+        return text
+
+    def _spoken(self, turns: _Turns) -> Spoken:
+        """Return the text of turns, by the part that is asked for."""
+        if self.part == ASSISTANT:
+            said = (_words(turn) for turn in turns if turn["role"] == ASSISTANT)
+            return Spoken("\n\n".join(words for words in said if words))
+        if self.part != "whole":
+            turns = [turn for turn in turns if turn["role"] not in SYSTEM]
+        if not any(map(_words, turns)):
+            return Spoken("")
+        text = "\n\n".join(f"{turn['role']}: {_words(turn)}" for turn in turns)
+        return Spoken(text, json.dumps(turns, default=str))
+
+    def _cell(self, cell: Any, column: str, place: object) -> str | _Turns:
+        """Return a cell as text or turns, all of which are of one form in a column."""
+        if cell is None:
+            if self.forms.get(column, "text") != "text":
+                raise _no_turns(column, place)
+            self._missing.setdefault(column, place)
+            return ""
+        if isinstance(cell, str):
+            form: str = "text"
+            result: str | _Turns = cell
+        elif isinstance(cell, list | dict):
+            form, result = _turns(cell, column, place)
+            if column in self._missing:
+                raise _no_turns(column, self._missing[column])
+        else:
+            problem = f"column {column!r} is {cell!r:.60}, not text"
+            raise UserError(problem, where=place, do="name the column with the text")
+        if (before := self.forms.setdefault(column, form)) != form:
+            problem = f"column {column!r} is {form} here, and {before} above"
+            raise UserError(problem, where=place, do="give all rows one form")
+        return result
+
+
+def _no_turns(column: str, place: object) -> UserError:
+    problem = f"column {column!r} has no turns here, and conversations elsewhere"
+    return UserError(problem, where=place, do=_FILL)
+
+
+def _turns(cell: list[Any] | dict[str, Any], column: str, place: object) -> tuple[str, _Turns]:
+    """Return the form of a conversation, in words, and its turns."""
+    if isinstance(cell, dict):
+        keys = next((form for form in FORMS if cell.keys() >= {*form}), None)
+        columns = [cell[name] for name in keys or ()]
+        if not columns or any(not isinstance(values, list) for values in columns):
+            problem = f"column {column!r} is one object with the keys {_keys(cell)}, not turns"
+            raise UserError(problem, where=place, do=_DO)
+        lists = {name: values for name, values in cell.items() if isinstance(values, list)}
+        if len({*map(len, lists.values())}) > 1:
+            problem = f"column {column!r} has lists of several lengths ({_keys(lists)})"
+            raise UserError(problem, where=place, do="give each turn a value in every list")
+        rows = zip(*lists.values(), strict=True)
+        cell = [dict(zip(lists, row, strict=True)) for row in rows]
+    if not cell:
+        problem = f"column {column!r} is a conversation without turns"
+        raise UserError(problem, where=place, do=_FILL)
+    form = FORMS[1] if isinstance(cell[0], dict) and cell[0].get("from") is not None else FORMS[0]
+    turns = []
+    for number, turn in enumerate(cell, 1):
+        try:
+            turns.append(_turn(turn, form))
+        except ValueError as error:
+            problem = f"column {column!r}, turn {number} {error}"
+            raise UserError(problem, where=place, do=_DO) from None
+    return f"turns with {form[0]} and {form[1]}", turns
+
+
+def _turn(turn: Any, form: tuple[str, str]) -> dict[str, Any]:
+    """Return a turn with role and content, and what else a template reads. Raises ``ValueError``
+    that says what is wrong with it."""
+    if not isinstance(turn, dict):
+        raise ValueError(f"is {turn!r:.60}, not an object")
+    role_key, content_key = form
+    other = FORMS[form is FORMS[0]]
+    for name in form:
+        if name in getattr(turn, "twice", ()):
+            raise ValueError(f"has the key {name!r} twice")
+        if turn.get(name) is None and any(turn.get(key) is not None for key in other):
+            raise ValueError(f"has the keys {_keys(turn)}, and those above it {' and '.join(form)}")
+    role, content = turn.get(role_key), turn.get(content_key)
+    if role is None:
+        raise ValueError(f"has no {role_key!r} but the keys {_keys(turn)}")
+    if not isinstance(role, str) or not role.strip():
+        raise ValueError(f"has a {role_key!r} that is {role!r:.60}, and no name")
+    kept = {name: _filled(turn[name]) for name in KEPT if turn.get(name) is not None}
+    if content is None and not kept.get("tool_calls"):
+        raise ValueError(f"has no {content_key!r} but the keys {_keys(turn)}")
+    role = SPEAKERS.get(role, role) if form is FORMS[1] else role
+    # Templates take an empty content for another one than none.
+    said = {} if content is None else {"content": _content(content, content_key)}
+    return {"role": role, **said, **kept}
+
+
+def _content(content: Any, key: str) -> str:
+    """Return the text of a content, whose parts follow one another as in templates."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise ValueError(f"has a {key!r} that is {content!r:.60}, not text")
+    for part in content:
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind != "text":
+            what = f"of type {kind!r}" if kind else f"{part!r:.60}"
+            raise ValueError(f"has in its {key!r} a part {what}, which is no text")
+        if not isinstance(part.get("text"), str):
+            raise ValueError(f"has in its {key!r} a part of type 'text' without a text")
+    return "".join(part["text"] for part in content)
+
+
+def _words(turn: Mapping[str, Any]) -> str:
+    """Return what a turn says."""
+    reasoning = next((turn[name] for name in REASONING if turn.get(name)), "")
+    calls = turn.get("tool_calls")
+    called = json.dumps(calls, ensure_ascii=False, default=str) if calls else ""
+    return "\n".join(said for said in (str(reasoning), turn.get("content"), called) if said)
+
+
+def _filled(value: Any) -> Any:
+    """Return a value without what is null inside it: Parquet gives every object all keys."""
+    if isinstance(value, dict):
+        return {name: _filled(item) for name, item in value.items() if item is not None}
+    return [_filled(item) for item in value] if isinstance(value, list) else value
+
+
+def _keys(turn: Mapping[str, Any]) -> str:
+    return ", ".join(repr(name) for name in turn if turn[name] is not None) or "none"
