@@ -137,7 +137,7 @@ rule import_embeddings:
     log:
         "results/logs/import_embeddings/{dataset}/{model}/seed{seed}.log",
     wildcard_constraints:
-        model=only(VECTORS),
+        model=only([model for model in VECTORS if model not in WORDS]),
     priority: LOOK_FIRST
     conda:
         "../../envs/mamushi.yaml"
@@ -153,3 +153,25 @@ rule import_embeddings:
         " --duplicates {input.duplicates:q} --vectors {input.vectors:q}"
         " --data-card {params.data_card:q} --out {output.out:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# The same table by the words alone, without a model.
+rule word_vectors:
+    input:
+        examples=paths.EXAMPLES,
+    output:
+        out=paths.EMBEDDINGS,
+    log:
+        "results/logs/word_vectors/{dataset}/{model}/seed{seed}.log",
+    wildcard_constraints:
+        model=only(WORDS),
+    conda:
+        "../../envs/mamushi.yaml"
+    resources:
+        mem_mb=RESOURCES.of_model(4000, 16000, texts=20000),
+        runtime=RESOURCES.of_model(30, 60, texts=20),
+    params:
+        settings=settings("word-vectors", "model"),
+    shell:
+        "exec python -m mamushi word-vectors --examples {input.examples:q}"
+        " --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"

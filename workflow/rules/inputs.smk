@@ -301,7 +301,7 @@ def without_path(jobs):
     for name in sorted({job.wildcards.model for job in opened}):
         model = config["models"][name]
         if "embeddings" in model:
-            if model["embeddings"]["path"] is None:
+            if model["embeddings"]["path"] is None and name not in WORDS:
                 yield f"models.{name}.embeddings.path: {grid.UNSET} a file of vectors"
         elif model["source"] is None:
             yield (

@@ -253,7 +253,7 @@ def test_every_selector_documents_itself_and_its_settings():
     found = plugins("selector")
     expected = (
         "random l2_norm cos_mu2 lr_cos lr_maha gaussian vmf coreset kcenter mamushi mamushi_lr "
-        "anti_mamushi linear lexical mamushi_words auto token_unigram token_random influence "
+        "anti_mamushi linear lexical mamushi_words auto stack token_unigram token_random influence "
         "token_influence"
     )
     assert found.keys() == {*expected.split(), "oracle"}

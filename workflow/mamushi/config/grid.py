@@ -30,7 +30,7 @@ def no_language_model(config: Config, model: str) -> str | None:
     if "embeddings" not in config["models"][model]:
         return None
     return (
-        f"models.{model}: has embeddings made elsewhere and is no language model, which all that "
+        f"models.{model}: has vectors alone and is no language model, which all that "
         "trains, generates or measures needs; ask for the targets removals and evidence"
     )
 

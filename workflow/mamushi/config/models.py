@@ -154,7 +154,14 @@ class Vectors(VectorColumns):
     #: A Parquet file.
     path: Annotated[
         Annotated[str, matching(r".*\.(parquet|pq)", "a .parquet file")] | None, RESOLVED
-    ]
+    ] = None
+    #: In place of a file: vectors of so many numbers by the words alone, the leading components of
+    #: the ranked texts' tf-idf. 128 are enough.
+    words: Count | None = None
+
+    def __post_init__(self) -> None:
+        if self.path is not None and self.words is not None:
+            raise ValueError("path and words exclude each other")
 
 
 class EmbeddingsModel(Section):

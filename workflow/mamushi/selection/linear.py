@@ -7,6 +7,7 @@ have |x| = 1. Classes are balanced: the logit estimates log p1(x)/p2(x).
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.preprocessing import normalize
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from mamushi.data.scripts import spaced, units
 from mamushi.errors import UserError
@@ -29,6 +30,13 @@ Features = Any  # A dense or sparse matrix with a row for each example.
 STEPS = 5000  # Most of a solver; L-BFGS mostly needs fewer than two hundred.
 WORDS, CHARACTERS = (1, 2), (3, 5)  # Lengths of n-grams, and of those within a word's bounds.
 BITS = 20
+
+
+@cache
+def blas() -> ThreadpoolController:
+    """Return what limits the threads of numerical libraries. To look for these takes longer than a
+    fit to a few hundred texts."""
+    return ThreadpoolController()
 
 
 def logistic(
@@ -46,9 +54,17 @@ def logistic(
     because sums over threads round differently. Raises ``UserError`` when it does not converge.
     """
     model = LogisticRegression(
-        C=variance, solver=solver, class_weight="balanced", tol=tolerance, max_iter=STEPS
+        C=variance,
+        solver=solver,
+        class_weight="balanced",
+        tol=tolerance,
+        max_iter=STEPS,
+        # Of liblinear: coordinates of the dual, in an order drawn by this seed. It takes b for one
+        # more weight, and a tenth of the time for n-grams.
+        dual=solver == "liblinear",
+        random_state=0,
     )
-    with threadpool_limits(limits=1):
+    with blas().limit(limits=1):
         # Filters for warnings are the process's, and other folds are fitted beside this one.
         if int(model.fit(x, y).n_iter_[0]) >= STEPS:
             raise UserError(
@@ -57,7 +73,7 @@ def logistic(
             )
 
     def decide(held: Features) -> Doubles:
-        with threadpool_limits(limits=1):
+        with blas().limit(limits=1):
             return np.asarray(model.decision_function(held), dtype=np.float64)
 
     return decide
@@ -142,26 +158,29 @@ def _readable(text: str) -> str:
     return spaced(text.lower())
 
 
-def count_words(pool: Pool) -> sparse.csr_matrix:
+def count_words(texts: Sequence[str]) -> sparse.csr_matrix:
     """Count the hashed words in each text: (n, 2^BITS), float32."""
-    if pool.texts is None:
-        raise ValueError("a pool without texts")
     hashed = HashingVectorizer(
         analyzer=units, n_features=2**BITS, alternate_sign=False, norm=None, dtype=np.float32
     )
-    return hashed.transform(pool.texts.tolist())
+    return hashed.transform(texts)
 
 
 def estimate_ngrams(task: Task, counts: Sequence[sparse.csr_matrix], prior: float) -> Fit:
     """Return held-out logits from counts of n-grams: tf-idf with sublinear counts and the training
     rows' frequencies, each kind of n-gram as long as the other, a text of length 1."""
-    parts: list[list[sparse.csr_matrix]] = [[], []]
-    for matrix in counts:
-        train = matrix[task.train]
-        # An n-gram that no training text has keeps the weight 0.
-        seen = np.unique(train.indices)
-        weigh = TfidfTransformer(sublinear_tf=True).fit(train[:, seen])
-        for part, rows in zip(parts, (task.train, task.held), strict=True):
-            part.append(weigh.transform(matrix[rows][:, seen]))
-    x, held = (normalize(sparse.hstack(part, format="csr")) for part in parts)
+    parts = [weighed(matrix, task.train, (task.train, task.held)) for matrix in counts]
+    x, held = (normalize(sparse.hstack(part, format="csr")) for part in zip(*parts, strict=True))
     return logistic(x, task.forget[task.train], prior)(held), {}
+
+
+def weighed(
+    counts: sparse.csr_matrix, train: NDArray[np.int64], parts: Sequence[NDArray[np.int64]]
+) -> list[sparse.csr_matrix]:
+    """Return the tf-idf of each of ``parts``, rows of the counts, with sublinear counts and the
+    frequencies of the rows ``train``; a text has length 1."""
+    training = counts[train]
+    # An n-gram that no training text has keeps the weight 0.
+    seen = np.unique(training.indices)
+    weigh = TfidfTransformer(sublinear_tf=True).fit(training[:, seen])
+    return [weigh.transform(counts[rows][:, seen]) for rows in parts]

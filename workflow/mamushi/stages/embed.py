@@ -167,6 +167,33 @@ def _embed_at(
     )
 
 
+class WordVectors(Section):
+    """How wide the vectors are."""
+
+    embedding: dict[Literal["words"], int]
+
+    @classmethod
+    def of(cls, config: Config, *, model: str) -> WordVectors:
+        """Return how texts become vectors without a model."""
+        return cls(embedding={"words": config["models"][model]["embeddings"]["words"]})
+
+
+def word_vectors(*, examples: Input, out: Output, settings: WordVectors, job: Job) -> None:
+    """Make the embeddings table of the words of the inference section alone."""
+    import pyarrow as pa
+
+    from mamushi.io import schemas
+    from mamushi.io.shards import ranked
+    from mamushi.io.tables import write_table
+    from mamushi.selection.word_vectors import word_vectors
+
+    texts = ranked(examples, "text")
+    vectors = word_vectors(texts["text"].to_pylist(), settings.embedding["words"])
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
+    columns = {"id": texts["id"], "domain": texts["domain"], "embedding": lists}
+    write_table(out, schemas.EMBEDDINGS, columns, metadata=job.origin)
+
+
 class JoinShards(Section):
     """The table whose shards are joined."""
 

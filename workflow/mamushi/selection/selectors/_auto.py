@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -82,18 +82,19 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 def members_of(pool: Pool, settings: Mapping[str, Any]) -> list[Member]:
     """Return the members that the settings ask for, from the simplest on: networks, then layers,
     of which the paper reads the last, then words."""
-
-    def member(name: str, estimate: Callable[[Task], Fit]) -> Member:
-        return Member(name, lambda tasks, _: [estimate(task)[0] for task in tasks])
-
     prior, members = settings["prior"], [_networks(settings)]
     for depth in sorted(settings["depths"], reverse=True):
         fit = partial(estimate_layers, layers=[pool.at(depth)], prior=prior)
-        members.append(member(f"linear_{depth:g}", fit))
+        members.append(one_by_one(f"linear_{depth:g}", fit))
     if settings["lexical"]:
         counts = count_ngrams(pool)
-        members.append(member("lexical", partial(estimate_ngrams, counts=counts, prior=prior)))
+        members.append(one_by_one("lexical", partial(estimate_ngrams, counts=counts, prior=prior)))
     return members
+
+
+def one_by_one(name: str, estimate: Callable[[Task], Fit]) -> Member:
+    """Return the member that estimates each task for itself."""
+    return Member(name, lambda tasks, _: [estimate(task)[0] for task in tasks])
 
 
 def _networks(settings: Mapping[str, Any]) -> Member:
@@ -125,6 +126,30 @@ def estimate_choice(task: Task, members: Sequence[Member], folds: int) -> tuple[
     ``losses`` in nats, and the ``weights`` of its members per standard deviation of each.
     """
     forget = task.forget[task.train]
+    scores, inner = inner_scores(task, members, folds)
+    among = {member.name: [m] for m, member in enumerate(members)}
+    among["stack"] = list(range(len(members)))
+    losses = {
+        name: _losses(scores[:, columns], forget, inner, folds) for name, columns in among.items()
+    }
+    chosen = _first_as_good(losses, task.train_groups)
+    held = last_scores(task, members, {0, *among[chosen]})
+    logits, weights = combined(scores[:, among[chosen]], forget, held[:, among[chosen]])
+    details = {
+        "chosen": chosen,
+        "weights": dict(zip((members[m].name for m in among[chosen]), weights, strict=True)),
+        "losses": {name: float(loss.mean()) for name, loss in losses.items()},
+    }
+    beside, _ = combined(scores[:, :1], forget, held[:, :1])
+    return (logits, details), beside
+
+
+def inner_scores(
+    task: Task, members: Sequence[Member], folds: int
+) -> tuple[Doubles, NDArray[np.int16]]:
+    """Cross-fit members within a task: the logits (n, members) of its training examples, each by an
+    estimator that has not seen it, and their inner folds (n,)."""
+    forget = task.forget[task.train]
     inner = stratified_folds(forget, folds, derive_seed(task.seed, INNER), task.train_groups)
     # Standardised by all training examples of the fold, which takes no label: once for all of them.
     tasks = [
@@ -140,24 +165,17 @@ def estimate_choice(task: Task, members: Sequence[Member], folds: int) -> tuple[
     for m, member in enumerate(members):
         for i, logits_held in enumerate(member.estimate(tasks, False)):
             scores[inner == i, m] = logits_held
-    among = {member.name: [m] for m, member in enumerate(members)}
-    among["stack"] = list(range(len(members)))
-    losses = {
-        name: _losses(scores[:, columns], forget, inner, folds) for name, columns in among.items()
-    }
-    chosen = _first_as_good(losses, task.train_groups)
+    return scores, inner
+
+
+def last_scores(task: Task, members: Sequence[Member], used: Collection[int]) -> Doubles:
+    """Return the held-out logits (m, members) of the members ``used``, fitted on all training
+    examples; NaN for the others."""
     last = replace(task, seed=derive_seed(task.seed, FINAL))
     held = np.full((len(task.held), len(members)), np.nan)
-    for m in sorted({0, *among[chosen]}):
+    for m in sorted(used):
         (held[:, m],) = members[m].estimate([last], True)
-    logits, weights = _combined(scores[:, among[chosen]], forget, held[:, among[chosen]])
-    details = {
-        "chosen": chosen,
-        "weights": dict(zip((members[m].name for m in among[chosen]), weights, strict=True)),
-        "losses": {name: float(loss.mean()) for name, loss in losses.items()},
-    }
-    beside, _ = _combined(scores[:, :1], forget, held[:, :1])
-    return (logits, details), beside
+    return held
 
 
 def _first_as_good(losses: Mapping[str, Doubles], groups: NDArray[np.int64] | None = None) -> str:
@@ -183,12 +201,12 @@ def _losses(
     logits = np.empty(len(forget))
     for i in range(folds):
         held = inner == i
-        logits[held] = _combined(scores[~held], forget[~held], scores[held])[0]
+        logits[held] = combined(scores[~held], forget[~held], scores[held])[0]
     signed = np.where(forget, logits, -logits)
     return balanced_weights(forget) * np.logaddexp(0.0, -signed)
 
 
-def _combined(
+def combined(
     scores: Doubles, forget: NDArray[np.bool_], held: Doubles
 ) -> tuple[Doubles, list[float]]:
     """Return calibrated logits of ``held`` (m, k) by a logistic regression on ``scores`` (n, k),

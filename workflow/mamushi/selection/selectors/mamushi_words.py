@@ -46,7 +46,8 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     from mamushi.selection.linear import count_words, estimate_exactly, estimate_ngrams
 
     ready = pool.columns.get("words")
-    counts = [count_words(pool)] if ready is None else []
+    assert pool.texts is not None
+    counts = [count_words(pool.texts.tolist())] if ready is None else []
 
     def estimate(task: Task) -> Fit:
         logits = [estimate_exactly(task, settings["alpha"])[0]]

@@ -1,0 +1,37 @@
+"""Vectors by the words alone, beside scikit-learn's exact decomposition."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from mamushi.selection.word_vectors import word_vectors
+from tests.support.worded import worded
+
+
+def test_they_are_the_leading_components_of_tf_idf() -> None:
+    texts = np.asarray(worded(200).texts).tolist()
+    vectors = word_vectors(texts, 8)
+    x = TfidfVectorizer(sublinear_tf=True, min_df=2, token_pattern=r"\S+").fit_transform(texts)
+    exact = TruncatedSVD(8, algorithm="arpack", random_state=0).fit_transform(x)
+    assert vectors.shape == (200, 8)
+    assert vectors.std() == pytest.approx(1, abs=1e-3)
+    # Its last components, whose values are close, may be turned in their plane.
+    found, wanted = (z.astype(np.float64) @ z.T.astype(np.float64) for z in (vectors, exact))
+    assert np.corrcoef(found.ravel(), wanted.ravel())[0, 1] > 0.995
+
+
+def test_few_words_have_few_components() -> None:
+    assert word_vectors(["a b", "b a", "a", "b"], 128).shape == (4, 2)
+
+
+@pytest.mark.parametrize("texts", [["one", "two", "three"], ["!!!", "???", ""]])
+def test_texts_without_a_word_in_common_are_all_alike(texts: list[str]) -> None:
+    vectors = word_vectors(texts, 128)
+    assert np.isfinite(vectors).all()
+    assert not vectors.any()
+
+
+def test_they_are_the_same_each_time() -> None:
+    texts = np.asarray(worded(100).texts).tolist()
+    assert np.array_equal(word_vectors(texts, 16), word_vectors(texts, 16))

@@ -1,0 +1,59 @@
+"""The members of the selector ``stack``, and their combination."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from mamushi.selection.arrays import Doubles
+from mamushi.selection.crossfit import Fit, Task, cross_fit
+from mamushi.selection.linear import count_ngrams, estimate_layers, logistic, weighed
+from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.selectors._auto import (
+    Member,
+    combined,
+    inner_scores,
+    last_scores,
+    one_by_one,
+)
+
+
+def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
+    """Out-of-fold logits of all examples, calibrated; ``details`` as those of ``mamushi``, and of
+    each fold the ``weights`` of the members per standard deviation of each.
+
+    Raises ``UserError`` when a domain has too few examples for the folds within a fold.
+    """
+    layer = partial(estimate_layers, layers=[pool.embeddings], prior=settings["prior"])
+    members = [one_by_one("embedding", layer)]
+    for name, counts in zip(("words", "characters"), count_ngrams(pool), strict=True):
+        members.append(ngrams(name, counts, settings["ngrams_prior"]))
+
+    def estimate(task: Task) -> Fit:
+        scores, _ = inner_scores(task, members, settings["folds"])
+        held = last_scores(task, members, range(len(members)))
+        logits, weights = combined(scores, task.forget[task.train], held)
+        names = (member.name for member in members)
+        return logits, {"weights": dict(zip(names, weights, strict=True))}
+
+    return cross_fit(pool, settings["folds"], seed, estimate, "stack", settings["fit_sample"])
+
+
+def ngrams(name: str, counts: sparse.csr_matrix, prior: float) -> Member:
+    """Return the member that estimates by tf-idf of n-grams, of which there are ``counts`` (n, d).
+    Frequencies, which take no label, are those of all training texts of the tasks."""
+
+    def estimate(tasks: Sequence[Task], final: bool) -> list[Doubles]:
+        train = np.unique(np.concatenate([task.train for task in tasks]))
+        rows = np.union1d(train, np.concatenate([task.held for task in tasks]))
+        (x,) = weighed(counts, train, [rows])
+        logits = []
+        for task in tasks:
+            here, there = (np.searchsorted(rows, part) for part in (task.train, task.held))
+            decide = logistic(x[here], task.forget[task.train], prior, "liblinear", 1e-2)
+            logits.append(decide(x[there]))
+        return logits
+
+    return Member(name, estimate)
