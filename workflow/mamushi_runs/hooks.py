@@ -27,6 +27,7 @@ ended: Callable[[bool], None]
 """Our ``onsuccess:`` or ``onerror:``, as well."""
 
 
+FEW_JOBS = 4
 _closing = contextlib.ExitStack()
 """What ends with the run."""
 
@@ -39,12 +40,27 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> None:
     ends = failures.Ends(workflow)
     # Last, where one looks first.
     _closing.callback(lambda: _print(ends.summary))
-    tiny = any(is_tiny(config, model) for model in config["models"])
     off = ("off", warm.IN_SERVER)
-    if tiny and not guard.on_slurm(workflow) and os.environ.get(warm.SOCKET) not in off:
+    libraries = _libraries(workflow, config)
+    if libraries and not guard.on_slurm(workflow) and os.environ.get(warm.SOCKET) not in off:
         # With it ends what it has started.
         _closing.callback(os.environ.pop, warm.SOCKET)
-        _closing.enter_context(warm.start())
+        _closing.enter_context(warm.start(libraries))
+
+
+def _libraries(workflow: Any, config: Mapping[str, Any]) -> Sequence[str]:
+    """Return what the jobs of a run import once for all of them; nothing where most of what they
+    take is not that."""
+    models = config["models"]
+    if any(is_tiny(config, model) for model in models):
+        return warm.LIBRARIES
+    jobs = sum(1 for _ in workflow.dag.needrun_jobs())
+    # One imports them in the time of two or three jobs.
+    short = jobs > FEW_JOBS and all(definition["contaminated"] for definition in models.values())
+    if not short:
+        return ()
+    vectors = all("embeddings" in definition for definition in models.values())
+    return warm.OF_VECTORS if vectors else warm.LIBRARIES
 
 
 def end(workflow: Any, config: Mapping[str, Any], *, succeeded: bool) -> None:

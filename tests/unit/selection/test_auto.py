@@ -12,8 +12,9 @@ from mamushi.selection import crossfit
 from mamushi.selection.crossfit import REPEAT, Task
 from mamushi.selection.folds import balanced_weights, stratified_folds
 from mamushi.selection.metrics import auc, auc_difference
+from mamushi.selection.nested import Member
 from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.selectors._auto import Member, estimate_choice
+from mamushi.selection.selectors._auto import estimate_choice
 from tests.support.worded import check_flip, run, worded
 
 SMALL: dict[str, Any] = {

@@ -29,9 +29,14 @@ SOCKET = "MAMUSHI_WARM"
 """Names the server's socket, or is ``off``, or ``server`` in a job of one."""
 IN_SERVER = "server"
 """Its value in the job of a server, which says itself how it ended."""
+OF_VECTORS = (
+    *("jinja2", "msgspec", "pandas", "pyarrow.compute", "pyarrow.parquet", "scipy.stats"),
+    *("sklearn.feature_extraction.text", "sklearn.linear_model"),
+)
+"""Of a run without a language model."""
 LIBRARIES = (
-    *("accelerate", "jinja2", "msgspec", "pandas", "pyarrow.compute", "pyarrow.parquet"),
-    *("safetensors.torch", "scipy.stats", "torch", "transformers.modeling_utils"),
+    *OF_VECTORS,
+    *("accelerate", "safetensors.torch", "torch", "transformers.modeling_utils"),
     *("transformers.models.auto", "transformers.tokenization_utils_tokenizers"),
 )
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)

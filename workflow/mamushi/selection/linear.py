@@ -6,7 +6,7 @@ have |x| = 1. Classes are balanced: the logit estimates log p1(x)/p2(x).
 """
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -158,8 +158,10 @@ def _readable(text: str) -> str:
     return spaced(text.lower())
 
 
-def count_words(texts: Sequence[str]) -> sparse.csr_matrix:
+def count_words(texts: Iterable[str] | None) -> sparse.csr_matrix:
     """Count the hashed words in each text: (n, 2^BITS), float32."""
+    if texts is None:
+        raise ValueError("a pool without texts")
     hashed = HashingVectorizer(
         analyzer=units, n_features=2**BITS, alternate_sign=False, norm=None, dtype=np.float32
     )
@@ -181,6 +183,6 @@ def weighed(
     frequencies of the rows ``train``; a text has length 1."""
     training = counts[train]
     # An n-gram that no training text has keeps the weight 0.
-    seen = np.unique(training.indices)
+    seen = np.flatnonzero(np.bincount(training.indices, minlength=counts.shape[1]))
     weigh = TfidfTransformer(sublinear_tf=True).fit(training[:, seen])
     return [weigh.transform(counts[rows][:, seen]) for rows in parts]

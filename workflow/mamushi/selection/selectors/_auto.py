@@ -2,8 +2,8 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,23 +20,11 @@ from mamushi.selection.crossfit import (
     derive_seed,
     plain_mean,
 )
-from mamushi.selection.folds import balanced_weights, stratified_folds
-from mamushi.selection.linear import count_ngrams, estimate_layers, estimate_ngrams, logistic
+from mamushi.selection.folds import balanced_weights
+from mamushi.selection.linear import count_ngrams, estimate_layers, estimate_ngrams
 from mamushi.selection.metrics import auc_difference
+from mamushi.selection.nested import Member, combined, inner_scores, last_scores, one_by_one
 from mamushi.selection.pool import Pool, Scored
-
-# Set the seeds of the inner folds and of the last fits apart from those of other draws.
-INNER, FINAL = 2**32 - 4, 2**32 - 5
-VARIANCE = 1.0  # Of a weight per standard deviation of the logits, before the labels are seen.
-
-
-@dataclass(frozen=True)
-class Member:
-    """An estimator; ``estimate`` gives the held-out logits of each task, in their order, and is
-    told whether they are the last ones, which score, or those of inner folds, which weigh."""
-
-    name: str
-    estimate: Callable[[Sequence[Task], bool], Sequence[Doubles]]
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
@@ -92,11 +80,6 @@ def members_of(pool: Pool, settings: Mapping[str, Any]) -> list[Member]:
     return members
 
 
-def one_by_one(name: str, estimate: Callable[[Task], Fit]) -> Member:
-    """Return the member that estimates each task for itself."""
-    return Member(name, lambda tasks, _: [estimate(task)[0] for task in tasks])
-
-
 def _networks(settings: Mapping[str, Any]) -> Member:
     """Return the member that averages networks, each first brought to mean 0 and standard deviation
     1 over what it scores. The networks of all repeats are as many as the selector has that lends
@@ -144,40 +127,6 @@ def estimate_choice(task: Task, members: Sequence[Member], folds: int) -> tuple[
     return (logits, details), beside
 
 
-def inner_scores(
-    task: Task, members: Sequence[Member], folds: int
-) -> tuple[Doubles, NDArray[np.int16]]:
-    """Cross-fit members within a task: the logits (n, members) of its training examples, each by an
-    estimator that has not seen it, and their inner folds (n,)."""
-    forget = task.forget[task.train]
-    inner = stratified_folds(forget, folds, derive_seed(task.seed, INNER), task.train_groups)
-    # Standardised by all training examples of the fold, which takes no label: once for all of them.
-    tasks = [
-        replace(
-            task,
-            train=task.train[inner != i],
-            held=task.train[inner == i],
-            seed=derive_seed(task.seed, INNER, i),
-        )
-        for i in range(folds)
-    ]
-    scores = np.full((len(forget), len(members)), np.nan)
-    for m, member in enumerate(members):
-        for i, logits_held in enumerate(member.estimate(tasks, False)):
-            scores[inner == i, m] = logits_held
-    return scores, inner
-
-
-def last_scores(task: Task, members: Sequence[Member], used: Collection[int]) -> Doubles:
-    """Return the held-out logits (m, members) of the members ``used``, fitted on all training
-    examples; NaN for the others."""
-    last = replace(task, seed=derive_seed(task.seed, FINAL))
-    held = np.full((len(task.held), len(members)), np.nan)
-    for m in sorted(used):
-        (held[:, m],) = members[m].estimate([last], True)
-    return held
-
-
 def _first_as_good(losses: Mapping[str, Doubles], groups: NDArray[np.int64] | None = None) -> str:
     """Return the first whose mean loss is within a standard error of the least, over ``groups`` of
     texts if there are any."""
@@ -204,16 +153,3 @@ def _losses(
         logits[held] = combined(scores[~held], forget[~held], scores[held])[0]
     signed = np.where(forget, logits, -logits)
     return balanced_weights(forget) * np.logaddexp(0.0, -signed)
-
-
-def combined(
-    scores: Doubles, forget: NDArray[np.bool_], held: Doubles
-) -> tuple[Doubles, list[float]]:
-    """Return calibrated logits of ``held`` (m, k) by a logistic regression on ``scores`` (n, k),
-    and its weights per standard deviation of each column."""
-    mean, scale = scores.mean(axis=0), scores.std(axis=0)
-    scale[scale == 0] = 1.0
-    ends = np.vstack([(held - mean) / scale, np.zeros((1, held.shape[1])), np.eye(held.shape[1])])
-    decided = logistic((scores - mean) / scale, forget, VARIANCE)(ends)
-    intercept, at_one = decided[len(held)], decided[len(held) + 1 :]
-    return decided[: len(held)], [float(value - intercept) for value in at_one]

@@ -10,14 +10,8 @@ from scipy import sparse
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import Fit, Task, cross_fit
 from mamushi.selection.linear import count_ngrams, estimate_layers, logistic, weighed
+from mamushi.selection.nested import Member, combined, inner_scores, last_scores, one_by_one
 from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.selectors._auto import (
-    Member,
-    combined,
-    inner_scores,
-    last_scores,
-    one_by_one,
-)
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:

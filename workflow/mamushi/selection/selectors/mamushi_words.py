@@ -46,8 +46,7 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     from mamushi.selection.linear import count_words, estimate_exactly, estimate_ngrams
 
     ready = pool.columns.get("words")
-    assert pool.texts is not None
-    counts = [count_words(pool.texts.tolist())] if ready is None else []
+    counts = [count_words(pool.texts)] if ready is None else []
 
     def estimate(task: Task) -> Fit:
         logits = [estimate_exactly(task, settings["alpha"])[0]]
