@@ -19,9 +19,15 @@ def as_yaml(value: Any) -> str:
     return line.removesuffix("\n").removesuffix("\n...")
 
 
-def find_vectors(source: str) -> str:
-    """Return where vectors lie, as YAML. Raises ``UserError`` for a file that has no columns of
-    ids and of lists, or several."""
+BY_WORDS = {"words": 128}
+"""The vectors of a table without a model, and without vectors."""
+
+
+def find_vectors(source: str | None) -> str:
+    """Return where vectors lie, as YAML; without a source, those of the words. Raises ``UserError``
+    for a file that has no columns of ids and of lists, or several."""
+    if source is None:
+        return f"embeddings: {as_yaml(BY_WORDS)} # no model: the words alone"
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -90,6 +96,11 @@ def check_vectors(vectors: Mapping[str, str], texts: Any, copies: Any, read: int
 def describe_model(model: Mapping[str, Any]) -> str:
     """Return what a model is. Raises ``UserError`` for one whose configuration, tokenizer or
     weights cannot be read."""
+    if "words" in model.get("embeddings", {}):
+        return (
+            "no --model: ranked by words alone, without what a model's vectors add, and without "
+            "tokens and what retraining would do"
+        )
     if "embeddings" in model:
         where, none = model["embeddings"]["path"], "no tokens are ranked, since it has no tokenizer"
         return f"{where}: vectors made elsewhere; no model is run, and {none}"

@@ -23,6 +23,8 @@ BUDGETS = (0.1, 0.2, 0.3)
 """Shares of the forget texts; those that so few texts make nothing of are left out."""
 OF_CORPUS = (0.01, 0.05, 0.1)
 """The same of a corpus that nobody labelled."""
+LABELLED = "stack"
+"""How a table is ranked in which a column marks the domain; `mamushi` trains networks for it."""
 EXAMPLES, HITS = "mamushi_words", {"mamushi_lr": {"solver": "newton-cholesky", "alpha": 1.0}}
 """How a corpus is ranked by examples, and by hits of terms, whose words find the same hits again:
 few texts, and some of their kind among the rest, need a strong penalty (studies/unlabelled)."""
@@ -36,7 +38,6 @@ NEEDED = {
         "an expression that is true of the rows to forget: 'toxic >= 0.5', or --like, a table of "
         "examples",
     ),
-    "model": ("--model", "the model's folder, .gguf file or id on the hub"),
 }
 """By name, how it is given and what it is."""
 BESIDE = ("like", "unlike", "terms")
@@ -46,7 +47,7 @@ SETTINGS = (
     *("embeddings", "retain", "id", "label", "quote", "part"),
     *("budgets", "selectors", "windows", "cut"),
 )
-CHOSEN = (*NEEDED, *BESIDE, "screen", *SETTINGS)
+CHOSEN = (*NEEDED, "model", *BESIDE, "screen", *SETTINGS)
 """What the configuration is written from, by name."""
 
 
@@ -59,7 +60,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", nargs="?", metavar="DATA", help=table)
     forget = "what is true of the rows to rank for removal, such as "
     retain = "what is true of the rows to keep; rows of neither are left out (default: all others)"
-    model = "the model that was trained on the texts: a folder, a .gguf file or its id on the hub"
+    model = "the model that was trained on the texts: a folder, a .gguf file or its id on the hub "
+    model += "(default: none, and the words alone rank)"
     for option, metavar, help_text in (
         ("text", "COL", "column with the text or a conversation; or such as prompt,completion"),
         ("forget", "EXPR", forget + "'toxic >= 0.5' or '`my class` == 0'"),
@@ -80,9 +82,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     shares += "0.05 0.1)"
     parser.add_argument("--budgets", nargs="+", type=float, metavar="SHARE", help=shares)
     names = (
-        f"how to rank: mamushi_lr is quick (default: mamushi and, of tokens, {_TOKENS}; of such "
+        f"how to rank: mamushi, the paper's, trains networks (default: {LABELLED} and, of tokens, "
     )
-    names += f"a corpus {EXAMPLES} by examples and mamushi_lr by terms)"
+    names += f"{_TOKENS}; of such a corpus {EXAMPLES} by examples and mamushi_lr by terms)"
     parser.add_argument("--selectors", nargs="+", metavar="NAME", help=names)
     held = "share of the texts to hold out, to measure on what a removal buys (default: 0)"
     parser.add_argument("--evaluation", type=_share, default=0.0, metavar="SHARE", help=held)
@@ -145,7 +147,7 @@ def write_configuration(args: argparse.Namespace) -> None:
     _check_out(args)
     columns_text = ""
     for name, (option, means) in NEEDED.items():
-        instead = {"model": args.embeddings, "forget": args.like or args.terms}.get(name)
+        instead = name == "forget" and (args.like or args.terms)
         if not (getattr(args, name) or instead):
             raise UserError(f"{option} is missing", do=f"give {means}{columns_text}")
         if name == "data":
@@ -259,7 +261,7 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
     ]
     check_columns(path, columns, needed)
     corpus = args.forget is None
-    labelled = ["mamushi", *([] if args.embeddings else [_TOKENS])]
+    labelled = [LABELLED, *([_TOKENS] if args.model else [])]
     usual = labelled if not corpus else [*HITS] if args.terms else [EXAMPLES]
     held = args.evaluation
     divided = {"words": args.windows, "action": "cut" if args.cut else "remove"}
@@ -272,12 +274,12 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
     return {
         **{name: _next(Path(args.out.name), name) for name in ("removals", "evidence")},
         "dataset": as_yaml(_name(path.name, "texts")),
-        "model": as_yaml(_name(Path(args.embeddings or args.model).name, "model")),
+        "model": as_yaml(_name(Path(args.embeddings or args.model or "words").name, "model")),
         "budgets": args.budgets or [*(OF_CORPUS if corpus else BUDGETS)],
         "refits": as_yaml(defaults(Refits)),
         "selectors": as_yaml(args.selectors or usual),
-        "more": "auto beside mamushi tries other layers and the words as well"
-        + ("" if args.embeddings or corpus else f"; {_TOKENS} ranks tokens, in the place of texts"),
+        "more": "mamushi is the paper's, which trains networks"
+        + ("" if corpus or not args.model else f"; {_TOKENS} ranks tokens, in the place of texts"),
         "defined": f"selectors: {as_yaml(HITS)}\n\n" if args.terms and not args.selectors else "",
         "path": as_yaml(str(path)),
         "text": as_yaml(args.text),
@@ -289,9 +291,9 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
         "answers": f"\n    answers: {as_yaml(_absolute(args.label))}" if args.label else "",
         "sections": f"{as_yaml(shares)} # {sections}",
         "windows": WINDOWS.format(as_yaml(divided)) if args.windows is not None else "",
-        "embedder": _embedder.find_vectors(args.embeddings)
-        if args.embeddings
-        else SEEN.format(source=find_model(args.model)),
+        "embedder": SEEN.format(source=find_model(args.model))
+        if args.model
+        else _embedder.find_vectors(args.embeddings),
         # Counted later.
         **dict.fromkeys(("rows", "ranked", "n_forget", "others"), ""),
     }
@@ -347,7 +349,7 @@ def _describe(
         settle_budgets(config, dataset, chosen, counts)
     except ConfigError as error:
         raise UserError(error.lines[0]) from None
-    if "embeddings" in model:
+    if model.get("embeddings", {}).get("path"):
         _embedder.check_vectors(model["embeddings"], table, copies, counts["read"])
     forget, divided = int(raw.forget.sum()), settings.get("windows")
     of, unit = ("windows", "windows") if divided else ("rows", "texts")

@@ -254,7 +254,7 @@ def _check_asked(full: Config, where: str, at: str, name: str, axes: Config) -> 
         yield f"{at}: {name!r} is not allowed, since it ranks tokens and lists no text"
     if of_tokens(full, name) and vectors:
         yield (
-            f"{at}: {name!r} ranks tokens, and models.{vectors[0]} has embeddings made elsewhere "
+            f"{at}: {name!r} ranks tokens, and models.{vectors[0]} has vectors alone "
             "and no tokenizer; leave one of them out"
         )
     for link in links if vectors and not in_section else ():

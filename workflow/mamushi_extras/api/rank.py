@@ -22,7 +22,7 @@ import yaml
 from numpy.typing import NDArray
 
 from mamushi.commands import advise, init
-from mamushi.commands._embedder import find_model
+from mamushi.commands._embedder import BY_WORDS, find_model
 from mamushi.config import selectors
 from mamushi.config.complete import complete
 from mamushi.config.reading import ConfigError
@@ -52,6 +52,7 @@ from mamushi.running.threads import as_in_a_command
 from mamushi.selection.pool import Pool, pool_of, scored_of, table_of
 from mamushi.selection.refits import Refit, make_refits
 from mamushi.selection.removals import budget_of, removal_list, share_of, text_digests
+from mamushi.selection.word_vectors import word_vectors
 from mamushi.stages.analyses import frontier_budgets
 from mamushi_extras.api.embedding import DATASET, MODEL, embed_texts
 from mamushi_extras.api.frames import (
@@ -96,9 +97,10 @@ def rank(
     them, an expression such as ``toxic >= 0.5``, or ``{"column": "topic", "values": ["guns"]}``;
     ``retain`` in the same way those to keep (default: all others). Either ``embeddings``, an array
     (n, width) or the name of a column of vectors, or ``model``, a folder, GGUF file or id on the
-    hub of the model that was trained on the texts. ``selector`` is a name, or settings with its
-    ``kind`` (default: mamushi; influence takes a model); ``budgets`` are shares of the forget texts
-    (default: 0.1, 0.2, 0.3). ``quick`` does without the refits, which say how certain lists are.
+    hub of the model that was trained on the texts; without both, their words alone rank.
+    ``selector`` is a name, or settings with its ``kind`` (default: stack; mamushi is the paper's,
+    influence takes a model); ``budgets`` are shares of the forget texts (default: 0.1, 0.2, 0.3).
+    ``quick`` does without the refits, which say how certain lists are.
 
     Where nothing marks the unwanted texts, the frame is a corpus, and all of it is ranked: by
     examples of them, ``like``, or by the hits of ``terms``, each a word or a /regular expression/;
@@ -160,7 +162,11 @@ def _read(
         full = init.settle_budgets(config, DATASET, budgets, counts)
     except ConfigError as error:
         raise UserError(error.lines[0]) from None
-    if embedded is None:
+    if embedded is None and "embeddings" in full["models"][MODEL]:
+        width = full["models"][MODEL]["embeddings"]["words"]
+        pool = pool_of(examples, word_vectors(examples["text"].to_pylist(), width))
+        tokens = None
+    elif embedded is None:
         with as_in_a_command(gpu=True):
             pool, tokens = embed_texts(full, examples)
     else:
@@ -183,18 +189,17 @@ def _config(
 ) -> dict[str, Any]:
     """Return the configuration that `mamushi init` would write. Raises ``UserError`` for a model
     that is none, and for a selector of tokens."""
-    if embedded == (model is not None):
-        problem = "both embeddings and a model" if embedded else "neither embeddings nor a model"
-        raise UserError(problem, do="give one of them")
+    if embedded and model is not None:
+        raise UserError("both embeddings and a model", do="give one of them")
     if selector is None and "terms" in table["forget"]:
         ((kind, settings),) = init.HITS.items()
         selector = {"kind": kind, **settings}
-    selector = selector or (init.EXAMPLES if unlabelled(table) else "mamushi")
+    selector = selector or (init.EXAMPLES if unlabelled(table) else init.LABELLED)
     own_settings = {} if isinstance(selector, str) else dict(selector)
     name = str(own_settings.get("kind")) if own_settings else str(selector)
     if plugin("selector", name).unit == "tokens":
         raise UserError(f"{name} ranks tokens", where="selector", do="name a selector of texts")
-    embedder: dict[str, Any] = {"embeddings": {"path": None}}
+    embedder: dict[str, Any] = {"embeddings": {} if embedded else dict(BY_WORDS)}
     if model is not None:
         embedder = yaml.safe_load(f"source: {find_model(str(model))}")
         embedder["contaminated"] = True
