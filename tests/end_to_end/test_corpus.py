@@ -26,7 +26,9 @@ from tests.support.workflow import mamushi
 pytestmark = pytest.mark.slow
 
 RANK = ["rank", "corpus.jsonl", "--text", "body", "--id", "id", "--model", "ours", "--cores", "1"]
+FAIR = ["like", "unlike"]
 RANK += ["--like", "unwanted.jsonl", "--unlike", "wanted.jsonl", "--like-text", "words"]
+RANK += ["--fair", *FAIR]
 CELL = {"dataset": "corpus", "model": "ours", "seed": 0, "selector": "mamushi_words"}
 BY_TERMS = {**CELL, "selector": "mamushi_lr"}
 
@@ -108,7 +110,7 @@ def test_a_corpus_in_memory_is_ranked_as_one_in_files(ranked: Path) -> None:
         pd.read_json(ranked / f"{name}.jsonl", lines=True)
         for name in ("corpus", "unwanted", "wanted")
     )
-    beside = {"like": like["words"], "unlike": unlike["words"].tolist()}
+    beside = {"like": like["words"], "unlike": unlike["words"].tolist(), "fair": FAIR}
     found = rank(frame, text="body", id="id", model=ranked / "ours", **beside)
     table = read_table(made(ranked, paths.POSTERIOR), POSTERIOR)
     assert found.scores.equals(table)
@@ -136,6 +138,7 @@ def test_a_screen_lets_those_pass_that_are_ranked(
     folder = tmp_path_factory.mktemp("screened")
     data = [str(ranked / "corpus.jsonl"), "--text", "body"]
     beside = ["--like", str(ranked / "unwanted.jsonl"), "--like-text", "words", "--screen", "100"]
+    beside += ["--fair", "like"]
     model = ["--model", str(ranked / "ours"), "--id", "id", "--budgets", "0.3"]
     said = mamushi(folder, "rank", *data, *beside, *model, "--cores", "1").stdout
     assert "100 of 400 texts passed, and one like the examples does with a chance of " in said

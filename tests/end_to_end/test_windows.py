@@ -101,6 +101,7 @@ def test_examples_find_windows_in_a_corpus_without_labels(lab: Path, passed: int
         lines = (json.dumps({"body": paragraph(rng, kind) + end}) + "\n" for _ in range(60))
         (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
     given = [lab / "long.jsonl", "--text", "body", "--id", "id", "--like", "unwanted.jsonl"]
+    given += ["--fair", "like", "unlike"]
     given += ["--unlike", "wanted.jsonl", "--model", lab / "ours", "--windows", "100", "--cut"]
     given += [] if passed == DOCUMENTS else ["--screen", str(passed + 1)]
     said = mamushi(folder, "rank", *map(str, given), "--cores", "1").stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from mamushi.data.examples import build_examples
 from mamushi.data.loaders.table import load
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
+from mamushi.stages.data import ExamplesSettings
 from mamushi_extras.audit.answers import ANSWERED as OF_PEOPLE
 from mamushi_extras.unlabelled.like import GIVEN as KNOWN
 from mamushi_extras.unlabelled.like import SCREEN as MARGIN
+from mamushi_extras.unlabelled.stages import Posterior
 from tests.support.corpora import write_texts as write
 
 GIVEN, ANSWERED, SCREEN = (f"label_{name}" for name in (KNOWN, OF_PEOPLE, MARGIN))
@@ -69,6 +72,18 @@ def test_examples_lie_behind_the_corpus(tmp_path: Path) -> None:
     assert table[GIVEN].to_pylist() == [None] * 60 + ["example"] * 25 + ["wanted"] * 5
     assert counts["corpus"] == 60
     assert sorted(raw.sources) == ["corpus.jsonl", "like like.jsonl", "unlike unlike.jsonl"]
+
+
+def test_how_examples_were_drawn_is_of_what_a_list_holds_and_of_nothing_read(
+    tmp_path: Path,
+) -> None:
+    _, full = loaded(tmp_path, texts(60, 0), like=texts(25, 1, "bomb"))
+    fair = deepcopy(full)
+    fair["datasets"]["own"]["forget"]["fair"] = ["like"]
+    before, after = (ExamplesSettings.of(config, dataset="own") for config in (full, fair))
+    assert before == after
+    said = [Posterior.of(config, dataset="own").fair for config in (full, fair)]
+    assert said == [[], ["like"]]
 
 
 def test_a_text_of_the_corpus_with_a_copy_among_the_examples_is_one(tmp_path: Path) -> None:

@@ -9,10 +9,15 @@ from scipy.stats import norm
 from mamushi.data.groups import independent
 from mamushi_extras.unlabelled.share import (
     FEWEST_TO_ESTIMATE,
+    LIKE,
+    NO_MIXTURE,
+    NOT_FAIR,
+    NOT_FAIR_WANTED,
     UNBOUNDED,
     Tilt,
     between,
     count_bounds,
+    is_mixture,
     share,
     upper_bound,
 )
@@ -51,10 +56,11 @@ def test_the_upper_bound_holds_and_is_of_use(a: float) -> None:
 @pytest.mark.parametrize("a", [0.01, 0.2])
 def test_with_wanted_texts_both_ends_hold(a: float) -> None:
     found = [share(*world(seed, a)) for seed in range(200)]
-    inside = [each.low is not None and each.low <= a <= each.high for each in found]
-    assert np.mean(inside) >= 0.93
-    assert np.median([each.high - (each.low or 0) for each in found]) < 0.25
-    assert all(each.reason is None for each in found)
+    told = [(each.low, each.high) for each in found if each.reason is None]
+    assert np.mean([low <= a <= high for low, high in told]) >= 0.93
+    assert np.median([high - low for low, high in told]) < 0.25
+    # A true mixture is taken for none in one of a hundred draws.
+    assert {each.reason for each in found} <= {None, NO_MIXTURE} and len(told) >= 194
 
 
 def test_windows_of_a_document_are_not_taken_for_independent() -> None:
@@ -89,6 +95,28 @@ def test_without_them_there_is_no_lower_end_and_a_reason() -> None:
     assert few.low is None
     assert few.reason is not None
     assert "19 texts of --unlike are fewer than 20" in few.reason
+
+
+@pytest.mark.parametrize(("fair", "reason"), [((), NOT_FAIR), ((LIKE,), NOT_FAIR_WANTED)])
+def test_what_was_not_drawn_at_random_bounds_nothing(fair: tuple[str], reason: str) -> None:
+    examples, corpus, wanted = world(0, 0.1)
+    told = share(examples, corpus, wanted, fair=fair)
+    assert (told.low, told.reason) == (None, reason)
+    assert (told.high is None) == (LIKE not in fair)
+
+
+def test_a_corpus_that_is_no_mixture_of_both_is_told() -> None:
+    """In one of a hundred fair draws, and in nearly all of those by the worst examples."""
+    fair = [is_mixture(*world(seed, 0.2)) for seed in range(200)]
+    assert np.mean(fair) >= 0.96
+    refuted = []
+    for seed in range(40):
+        examples, corpus, wanted = world(seed, 0.4, n1=400)
+        worst = np.sort(examples)[-100:]
+        refuted.append(not is_mixture(worst, corpus, wanted))
+        told = share(worst, corpus, wanted)
+        assert (told.reason == NO_MIXTURE) == refuted[-1]
+    assert np.mean(refuted) >= 0.9
 
 
 def test_a_domain_that_looks_like_the_rest_is_bounded_by_nothing() -> None:

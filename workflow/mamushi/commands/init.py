@@ -47,7 +47,7 @@ SETTINGS = (
     *("embeddings", "retain", "id", "label", "quote", "part"),
     *("budgets", "selectors", "windows", "cut"),
 )
-CHOSEN = (*NEEDED, "model", *BESIDE, "screen", *SETTINGS)
+CHOSEN = (*NEEDED, "model", *BESIDE, "screen", "fair", *SETTINGS)
 """What the configuration is written from, by name."""
 
 
@@ -78,6 +78,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     ):
         kind = float if option == "screen" else str
         parser.add_argument(f"--{option}", metavar=metavar, type=kind, help=help_text)
+    drawn = "which of these two were drawn at random, like from the domain, unlike from the rest: "
+    drawn += "shares and recall rest on it"
+    parser.add_argument("--fair", nargs="+", choices=("like", "unlike"), help=drawn)
     shares = "shares of the forget texts to list (default: 0.1 0.2 0.3), or of such a corpus (0.01 "
     shares += "0.05 0.1)"
     parser.add_argument("--budgets", nargs="+", type=float, metavar="SHARE", help=shares)
@@ -163,6 +166,8 @@ def write_configuration(args: argparse.Namespace) -> None:
         raise UserError("--cut without --windows", do="give --windows WORDS as well")
     if args.screen is not None and not args.like:
         raise UserError("--screen without --like", do="give examples, which it goes by")
+    if args.fair and not args.like:
+        raise UserError("--fair without --like", do="it says how examples were drawn")
     case = _case(args, path, columns)
     describe = _describe if args.screen is None else _describe_screen
     case |= describe(yaml.safe_load(TEXT.format_map(case)), columns, args.budgets)
@@ -307,6 +312,8 @@ def _marks(args: argparse.Namespace) -> dict[str, Any]:
     marks: dict[str, Any] = {name: _absolute(file) for name, file in files.items()}
     if (most := args.screen) is not None:
         marks["screen"] = int(most) if most.is_integer() else most
+    if args.fair:
+        marks["fair"] = sorted({*args.fair})
     return marks | ({"text": args.like_text} if args.like_text else {})
 
 

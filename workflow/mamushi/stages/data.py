@@ -12,7 +12,7 @@ from typing import Any
 from mamushi import rooms
 from mamushi.config.kinds import Config, Section
 from mamushi.config.models import VectorColumns
-from mamushi.config.sources import files
+from mamushi.config.sources import files, unlabelled
 from mamushi.errors import UserError
 from mamushi.io.digests import content_digests
 from mamushi.registry import plugin
@@ -23,6 +23,9 @@ def loader_settings(config: Config, dataset: str) -> dict[str, Any]:
     """Return the settings of a dataset's loader."""
     definition = config["datasets"][dataset]
     settings = {key: definition[key] for key in plugin("dataset", definition["kind"]).settings}
+    if unlabelled(definition):
+        # What is known of the examples changes nothing about how they are read.
+        settings["forget"] = {k: v for k, v in settings["forget"].items() if k != "fair"}
     return {**settings, "windows": definition.get("windows")}
 
 

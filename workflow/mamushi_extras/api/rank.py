@@ -78,6 +78,7 @@ def rank(
     retain: Any = None,
     like: Sequence[str] = (),
     unlike: Sequence[str] = (),
+    fair: Sequence[str] = (),
     terms: Sequence[str] = (),
     id: str | None = None,
     group: str | None = None,
@@ -104,9 +105,10 @@ def rank(
 
     Where nothing marks the unwanted texts, the frame is a corpus, and all of it is ranked: by
     examples of them, ``like``, or by the hits of ``terms``, each a word or a /regular expression/;
-    ``unlike`` are texts that are wanted. ``embeddings`` then has the vectors of these behind those
-    of the frame: (n + like + unlike, width). The default selector is that of `mamushi rank --like`,
-    and the default ``budgets`` are 0.01, 0.05 and 0.1 of the corpus.
+    ``unlike`` are texts that are wanted; ``fair`` has the names of which of the two were drawn at
+    random, without which shares and recall have no interval. ``embeddings`` then has the vectors of
+    these behind those of the frame: (n + like + unlike, width). The default selector is that of
+    `mamushi rank --like`, and the default ``budgets`` are 0.01, 0.05 and 0.1 of the corpus.
 
     Raises ``UserError``, in one line and before anything is computed, for what cannot be ranked.
     """
@@ -123,7 +125,8 @@ def rank(
     embedded = None if embeddings is None else vectors(source, embeddings, n_beside)
     with tempfile.TemporaryDirectory(prefix="mamushi-") as folder:
         files = in_files(Path(folder), "text", beside)
-        table["forget"] = table.get("forget", {**files, "text": "text"})
+        drawn = {"fair": [*fair]} if len(fair) else {}
+        table["forget"] = table.get("forget", {**files, "text": "text", **drawn})
         config = _config(table, model, embedded is not None, selector, seed, quick)
         try:
             cell = _read(source, marks, embedded, config, np.atleast_1d(budgets).tolist())
@@ -430,9 +433,9 @@ class _Cell:
         """Return the ranking of a corpus that nobody labelled, by its examples."""
         scores, refitted = self.scored(selector)
         inference = self.examples.filter(pc.equal(self.examples["section"], INFERENCE))
-        of = corpus_of(
-            scores, inference, hits="terms" in self.config["datasets"][DATASET]["forget"]
-        )
+        marks = self.config["datasets"][DATASET]["forget"]
+        fair = marks.get("fair", [])
+        of = corpus_of(scores, inference, hits="terms" in marks, fair=fair)
         table, budgets, likely = of.table(scores), [*self.config["grid"]["budgets"]], None
         with contextlib.suppress(UserError):
             likely = float(share_of(of.likely, len(of.order)))

@@ -8,7 +8,7 @@ of the domain with a probability of its own, so they do not come before the othe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -37,6 +37,7 @@ from mamushi_extras.unlabelled.like import GIVEN, SCREEN, WANTED
 from mamushi_extras.unlabelled.schemas import POSTERIOR
 from mamushi_extras.unlabelled.share import (
     ERROR,
+    FAIR,
     DomainShare,
     Tilt,
     count_bounds,
@@ -76,6 +77,8 @@ class Corpus:
     """Codes of texts that are not independent, such as windows of a document; None of others."""
     missed: Mask | bool = False
     divided: bool = False
+    fair: Collection[str] = FAIR
+    """Which of the texts beside the corpus were drawn at random: ``LIKE``, ``UNLIKE``."""
 
     def _alone(self, *parts: Mask) -> list[float]:
         groups = self.groups
@@ -131,7 +134,8 @@ class Corpus:
         """Estimate the share of the domain in the rest."""
         to_keep = self.score[self.keep_sample] if self.keep_sample.any() else None
         alone = self._alone(self.sample, self.rest, self.keep_sample)
-        estimated = share(self.score[self.sample], self.score[self.rest], to_keep, alone)
+        scores = self.score[self.sample], self.score[self.rest], to_keep
+        estimated = share(*scores, alone, self.fair)
         return replace(estimated, low=None, high=1.0, reason=NO_SAMPLE) if self.hits else estimated
 
     @cached_property
@@ -159,6 +163,11 @@ class Corpus:
         return np.where(self.examples, 1.0, np.where(self.to_keep, 0.0, probability))
 
     @property
+    def bounded(self) -> bool:
+        """Tell whether the examples are known to be a fair sample, so that they bound something."""
+        return self.of_rest.high is not None
+
+    @property
     def likely(self) -> int:
         """Count how many texts of the corpus are more likely than not of the domain."""
         return int((self.posterior[self.inside] > 0.5).sum())
@@ -170,7 +179,7 @@ class Corpus:
         if self.hits:
             at = float(self.posterior[self.whole].mean())
             return {"estimate": at, "low": None, "high": None, "reason": of_rest.reason}
-        ends = (of_rest.estimate, of_rest.low, of_rest.high)
+        ends = (of_rest.estimate if self.bounded else None, of_rest.low, of_rest.high)
         scaled = [None if end is None else (end * rest + n_certain) / n for end in ends]
         return dict(zip(("estimate", "low", "high"), scaled, strict=True)) | {
             "reason": of_rest.reason
@@ -211,15 +220,18 @@ class Corpus:
     def holds(self, k: int) -> tuple[ShareInterval, ShareInterval]:
         """Return precision of the list of the first ``k`` texts, and recall: the chance of a text
         of the domain that is not certain to be in it; each at 95%, and null where it is not known.
-        Where few are of the domain, what share of these is in it is less sure."""
+        Where few are of the domain, what share of these is in it is less sure. Examples that are no
+        fair sample bound neither; texts that are wanted bound the precision from below even so."""
         certain, rest = int(self.certain.sum()), int(self.rest.sum())
+        nothing: ShareInterval = {"estimate": None, "low": None, "high": None}
         if self.hits or not k:
             at = float(self.posterior[self.order[:k]].mean()) if k else None
-            nothing: ShareInterval = {"estimate": None, "low": None, "high": None}
             return {**nothing, "estimate": at}, nothing
-        cut = self.score[self.order[k - 1]]
+        cut, sure = self.score[self.order[k - 1]], min(k, certain) / k
+        if not self.bounded:
+            least = max(sure, self._not_wanted(cut, k, ERROR))
+            return {**nothing, "low": least or None}, nothing
         above, passing = self.score >= cut, self.passing
-        sure = min(k, certain) / k
         # What the share counts at the cut is not counted twice.
         counted = self.certain & self.rest & above & (k > certain)
         certainly = min(k, certain) - int(counted.sum())
@@ -239,11 +251,7 @@ class Corpus:
             for a, r in zip((of_rest.estimate, low, of_rest.high), caught, strict=True)
         ]
         if of_rest.low is not None:
-            # What is not of the domain scores like the texts that are wanted.
-            same = self.score[self.keep_sample] >= cut
-            (alone,) = self._alone(self.keep_sample)
-            most = count_bounds(same.sum() * alone, len(same) * alone, ERROR / 2)[1]
-            of_list[1] = max(of_list[1], 1 - (1 - low) * rest * (k > certain) * most / k)
+            of_list[1] = max(of_list[1], self._not_wanted(cut, k, ERROR / 2))
             # Examples from elsewhere bound nothing from above, and mislead the guess of the share.
             of_list[2] = of_list[2] if of_list[1] <= of_list[2] else 1.0
             of_list[0] = max(of_list[:2])
@@ -253,23 +261,40 @@ class Corpus:
             precision |= {"low": sure or None}
         return precision, dict(zip(names, recall, strict=True))
 
+    def _not_wanted(self, cut: float, k: int, error: float) -> float:
+        """Return what share of the first ``k`` texts is of the domain at least: what is not scores
+        like a fair sample of texts that are wanted. 0 without one."""
+        if self.of_rest.low is None:
+            return 0.0
+        rest = int(self.rest.sum()) * (k > int(self.certain.sum()))
+        same = self.score[self.keep_sample] >= cut
+        (alone,) = self._alone(self.keep_sample)
+        most = count_bounds(same.sum() * alone, len(same) * alone, error)[1]
+        return max(0.0, 1 - (1 - self.of_rest.low) * rest * most / k)
+
     def screen_recall(self) -> ShareInterval:
         """Return the chance of a text like the examples to pass the screen, at 95%; of a window the
-        least chance, since another one of its document may do."""
+        least chance, since another one of its document may do. None where they are no fair sample.
+        """
+        if not self.bounded:
+            return {"estimate": None, "low": None, "high": None}
         passed, n = int(self.passing.sum()), int(self.drawn.sum())
         low, high = count_bounds(passed, n)
         return {"estimate": passed / n, "low": low, "high": 1.0 if self.divided else high}
 
 
-def read_corpus(scores: pa.Table, examples: Path, *, hits: bool) -> Corpus:
+def read_corpus(scores: pa.Table, examples: Path, *, hits: bool, fair: Collection[str]) -> Corpus:
     """Return it from the table ``scores`` and the table ``examples`` that it was made from."""
     metadata = read_metadata(examples)
     names = [GIVEN, ANSWERED, *([SCREEN] if "screened" in metadata else [])]
     columns = ranked(examples, "group", *(f"label_{name}" for name in names))
-    return replace(corpus_of(scores, columns, hits=hits), divided="windows" in metadata)
+    corpus = corpus_of(scores, columns, hits=hits, fair=fair)
+    return replace(corpus, divided="windows" in metadata)
 
 
-def corpus_of(scores: pa.Table, columns: Mapping[str, Any], *, hits: bool) -> Corpus:
+def corpus_of(
+    scores: pa.Table, columns: Mapping[str, Any], *, hits: bool, fair: Collection[str]
+) -> Corpus:
     """Return it from the table ``scores`` and its texts' ``columns`` of the examples table."""
     role, screened = columns[f"label_{GIVEN}"], f"label_{SCREEN}" in columns
     return Corpus(
@@ -280,6 +305,7 @@ def corpus_of(scores: pa.Table, columns: Mapping[str, Any], *, hits: bool) -> Co
         answered=np.asarray(columns[f"label_{ANSWERED}"].is_valid()),
         to_keep=np.asarray(pc.fill_null(pc.equal(role, WANTED), fill_value=False)),
         hits=hits,
+        fair=fair,
         groups=group_codes(columns["group"]),
         missed=np.asarray(columns[f"label_{SCREEN}"]) < 0 if screened else False,
     )
@@ -297,8 +323,8 @@ def manifest_of(
     _, stable = stability_columns(*rankings(table, refitted), [beta])
     listed = {"rankings": stable["rankings"], **stable["budgets"][written(beta)]}
     texts = read_texts(examples, duplicates, scored["id"].to_pylist())
-    hits = read_metadata(posterior)["provenance"]["settings"]["hits"]
-    corpus = read_corpus(scored, examples, hits=hits)
+    known = read_metadata(posterior)["provenance"]["settings"]
+    corpus = read_corpus(scored, examples, hits=known["hits"], fair=known["fair"])
     copies = read_table(duplicates, schemas.DUPLICATES)
     separates = separation(scored, refitted, texts)
     screened = read_metadata(examples).get("screened")
@@ -377,5 +403,7 @@ def share_text(share: Mapping[str, Any]) -> str:
     )
     if low is not None and high is not None:
         return f"{at} [{low}, {high}]"
+    if high is None and low is not None:
+        return f"at least {low}"
     guess = "an unknown share" if at is None else f"perhaps {at}"
     return guess if high is None else f"{guess}, at most {high},"

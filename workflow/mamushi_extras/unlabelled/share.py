@@ -12,6 +12,12 @@ density for every b up to a. With texts known not to be of the domain, a sample 
 mean rank of the corpus lies between theirs and that of the examples, and a says where (Fieller,
 1954).
 
+*Fair samples.* The first takes the examples for drawn at random from the domain, the second both
+samples; nothing in an unlabelled corpus tells the worst texts of a domain from a narrower domain.
+So each holds where the user says so. Without examples drawn at random, texts that are wanted still
+bound the share from below, as the examples do from above with both turned round. With both there
+is a check: the scores of the corpus are a mixture of theirs.
+
 *A posterior.* Where log p1/p2 = b + c s, the odds of corpus to examples are
 rho (a + (1 - a) exp(-b - c s)), with rho the ratio of their numbers (Qin 1999; Ward et al. 2009).
 Maximum likelihood gives b, c and, where nothing else does, a guess at a, whose intervals do not
@@ -20,7 +26,7 @@ hold where the ratio is no such line (studies/unlabelled/positive.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -28,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.stats import beta as beta_distribution
-from scipy.stats import rankdata
+from scipy.stats import chi2, rankdata
 from scipy.stats import t as student
 
 from mamushi.selection.arrays import Doubles
@@ -44,6 +50,24 @@ OF_EXAMPLES = 0.8
 """Of the error that is allowed, what is spent on the examples: they are the smaller sample."""
 ERROR = 0.025
 """At each end of an interval."""
+LIKE, UNLIKE = "like", "unlike"
+FAIR = (LIKE, UNLIKE)
+"""What may be a fair sample: examples of the domain, of it, and texts to keep, of the rest."""
+NOT_FAIR = (
+    "examples that were not drawn at random from the domain bound no share of it and no recall; "
+    "--fair like says that they were, and mamushi audit of a list measures both"
+)
+NOT_FAIR_WANTED = (
+    "texts of --unlike bound the share from below only if they were drawn at random from what is "
+    "wanted, which --fair unlike says"
+)
+NO_MIXTURE = (
+    "the corpus is no mixture of texts like the examples and texts like those of --unlike, so that "
+    "one of the two is no fair sample, or there is a third kind"
+)
+CUTS, ROUNDS, REFUTED = 3, 300, 0.01
+"""At which a mixture is checked, so many quantiles of the examples' scores and one fewer of the
+others'; rounds of its fit; and the p below which there is none."""
 PRIORS = np.linspace(-7.0, 3.0, 11)
 """Logits of a share at which the other two parameters are fitted first."""
 UNBOUNDED = (
@@ -54,12 +78,12 @@ UNBOUNDED = (
 
 @dataclass(frozen=True)
 class DomainShare:
-    """The share of a domain in a corpus: a guess, its lower end, None with the ``reason``, and its
-    upper end, at 95% in all."""
+    """The share of a domain in a corpus: a guess, its lower end and its upper end, at 95% in all;
+    an end is None for the ``reason``."""
 
     estimate: float
     low: float | None
-    high: float
+    high: float | None
     reason: str | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -121,14 +145,64 @@ def between(
     return low, high
 
 
+def is_mixture(examples: Doubles, corpus: Doubles, to_keep: Doubles, alone: Alone = ALL) -> bool:
+    """Tell whether scores of the ``corpus`` may be a mixture of the two others: the likelihood
+    ratio of their counts in bins, by Wilks, has a p of at least ``REFUTED``. ``alone`` as in
+    ``share``."""
+    parts = (examples, corpus, to_keep)
+    of_either = [
+        np.quantile(part, np.arange(1, cuts + 1) / (cuts + 1))
+        for part, cuts in ((examples, CUTS), (to_keep, CUTS - 1))
+    ]
+    ends = np.unique(np.concatenate(of_either))
+    one, whole, two = (
+        np.bincount(np.searchsorted(ends, part), minlength=len(ends) + 1) * of
+        for part, of in zip(parts, alone, strict=True)
+    )
+    free = sum(_log_likelihood(counts, counts / counts.sum()) for counts in (one, whole, two))
+    ratio = 2 * (free - max(_mixed(one, whole, two, start) for start in (0.02, 0.2, 0.5, 0.9)))
+    return bool(chi2.sf(ratio, len(ends) - 1) >= REFUTED)
+
+
+def _mixed(one: Doubles, whole: Doubles, two: Doubles, a: float) -> float:
+    """Return the log likelihood of counts in bins where the ``whole`` is a mixture of the two
+    others, by expectation and maximization from the share ``a`` on."""
+    p1, p2 = ((counts + 0.5) / (counts + 0.5).sum() for counts in (one, two))
+    for _ in range(ROUNDS):
+        here = whole * a * p1 / np.maximum(a * p1 + (1 - a) * p2, 1e-300)
+        a = here.sum() / whole.sum()
+        p1, p2 = (
+            (counts + mine) / (counts + mine).sum()
+            for counts, mine in ((one, here), (two, whole - here))
+        )
+    pairs = (one, p1), (two, p2), (whole, a * p1 + (1 - a) * p2)
+    return sum(_log_likelihood(counts, p) for counts, p in pairs)
+
+
+def _log_likelihood(counts: Doubles, p: Doubles) -> float:
+    return float((counts * np.log(np.maximum(p, 1e-300))).sum())
+
+
 def share(
-    examples: Doubles, corpus: Doubles, to_keep: Doubles | None = None, alone: Alone = ALL
+    examples: Doubles,
+    corpus: Doubles,
+    to_keep: Doubles | None = None,
+    alone: Alone = ALL,
+    fair: Collection[str] = FAIR,
 ) -> DomainShare:
     """Return the share of the domain in the ``corpus`` (n,), by its scores, those of ``examples``
     (n1,) and, where there are any, of texts ``to_keep`` (n2,), of which these shares are
-    ``independent``."""
+    ``independent``. ``fair`` has which of the two were drawn at random, ``LIKE`` and ``UNLIKE``."""
     n2 = 0.0 if to_keep is None else len(to_keep) * alone[2]
     guess, is_bounded = Tilt.fit(examples, corpus).share, n2 >= FEWEST_TO_ESTIMATE
+    if LIKE not in fair:
+        if to_keep is None or not is_bounded or UNLIKE not in fair:
+            return DomainShare(guess, None, None, NOT_FAIR)
+        low = 1 - upper_bound(-to_keep, -corpus, ERROR, (alone[2], alone[1]))
+        return DomainShare(max(guess, low), low, None, NOT_FAIR)
+    if is_bounded and UNLIKE not in fair:
+        most = upper_bound(examples, corpus, ERROR, alone)
+        return DomainShare(min(guess, most), None, most, NOT_FAIR_WANTED)
     # The upper end is then the lesser of two, each with half of its error.
     error = ERROR / 2 if is_bounded else ERROR
     most = upper_bound(examples, corpus, error, alone)
@@ -139,6 +213,8 @@ def share(
             else f"; {n2:.0f} texts of --unlike are fewer than {FEWEST_TO_ESTIMATE}"
         )
         return DomainShare(min(guess, most), None, most, UNBOUNDED + few)
+    if not is_mixture(examples, corpus, to_keep, alone):
+        return DomainShare(guess, None, None, NO_MIXTURE)
     ends = between(examples, corpus, to_keep, error, alone)
     if ends is None:
         why = "the scores do not tell the examples from the texts of --unlike"

@@ -23,16 +23,17 @@ def corpus_lines(manifest: Mapping[str, Any]) -> dict[str, str]:
         units, singular = (
             ("texts", "one") if unit == "texts" else ("documents", "one with a window")
         )
-        passed = (
-            f"{screen['passed']:,} of {screen['texts']:,} {units} passed, and {singular} like the"
-        )
-        chance = f"examples does with a chance of {share_text(screen['recall'])}"
-        lines["screen"] = f"{passed} {chance}"
+        lines["screen"] = f"{screen['passed']:,} of {screen['texts']:,} {units} passed"
+        if screen["recall"]["low"] is not None:
+            chance = f"does with a chance of {share_text(screen['recall'])}"
+            lines["screen"] += f", and {singular} like the examples {chance}"
     lines["share"] = f"{share_text(share)} of them is of the domain"
     if share["reason"]:
         lines["share"] += f"\n            {share['reason']}"
     if manifest["certain"]:
         lines["certain"] = f"{manifest['certain']:,} {unit} are copies of examples"
     likely = f"{manifest['likely']:,} {unit} are more likely than not of the domain"
-    lines["likely"] = likely + (", at a guess of the share" if share["low"] is None else "")
+    lines["likely"] = likely + (
+        ", at a guess of the share" if None in (share["low"], share["high"]) else ""
+    )
     return lines

@@ -12,14 +12,16 @@ from mamushi.stages._models import Cell
 
 
 class Posterior(Section):
-    """Whether the examples are hits of a blocklist."""
+    """Whether the examples are hits of a blocklist, and what was drawn at random."""
 
     hits: bool
+    fair: list[str]
 
     @classmethod
     def of(cls, config: Config, *, dataset: str) -> Posterior:
         """Return how the domain of a dataset is known."""
-        return cls(hits="terms" in config["datasets"][dataset]["forget"])
+        forget = config["datasets"][dataset]["forget"]
+        return cls(hits="terms" in forget, fair=forget.get("fair", []))
 
 
 def posterior(
@@ -36,7 +38,7 @@ def posterior(
     from mamushi_extras.unlabelled.schemas import POSTERIOR
 
     table = read_table(scores, schemas.SCORES)
-    corpus = read_corpus(table, examples, hits=settings.hits)
+    corpus = read_corpus(table, examples, hits=settings.hits, fair=settings.fair)
     metadata = {
         "provenance": job.origin,
         "share": corpus.share(),

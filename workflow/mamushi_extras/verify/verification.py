@@ -141,7 +141,9 @@ def _posterior(scores: pa.Table, run: Run, expected: object) -> pa.Table:
     _check_file(path, expected, "posterior")
     recorded, stored = read_metadata(path)["provenance"]["settings"], read_table(path, POSTERIOR)
     _check_code(path, recorded["code"], "posterior")
-    derived = read_corpus(scores, run.at(paths.EXAMPLES), hits=recorded["hits"]).table(scores)
+    derived = read_corpus(
+        scores, run.at(paths.EXAMPLES), hits=recorded["hits"], fair=recorded["fair"]
+    ).table(scores)
     _check_column("rank", stored, derived["rank"].to_pylist(), path)
     return stored
 
