@@ -57,6 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] in (["help"], ["version"]):
+        words = [*words[1:], f"--{words[0]}"]
     name, module, options = _find_command(words)
     parser = _parser(name, module)
     args = parser.parse_args(options)
@@ -153,8 +155,13 @@ class _Parser(argparse.ArgumentParser):
     """Tells a mistake in one line, without the usage above it."""
 
     def error(self, message: str) -> NoReturn:
-        if unknown := re.search(r"unrecognized arguments: (--[\w-]+)", message):
-            message += suggestion(unknown[1], self._option_string_actions)
+        if unknown := re.search(r"unrecognized arguments: (-[\w-]+)", message):
+            from mamushi.commands._options import meant
+
+            message += meant(unknown[1], self._option_string_actions)
+        elif "unrecognized" in message and "--forget" in self._option_string_actions:
+            message += "; one DATA is read, and what has spaces stands in quotes, as in "
+            message += "--forget \"topic == 'cars'\""
         message += "" if message.endswith("?") else f"; see {self.prog} --help"
         self.exit(2, f"{self.prog}: error: {message}\n")
 

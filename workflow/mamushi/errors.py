@@ -31,17 +31,30 @@ def extra(name: str) -> str:
     return f"pip install 'mamushi-unlearn[{name}]'"
 
 
-def closest(wrong: object, names: Iterable[object]) -> str:
-    """Return a question for the name that is most like a wrong one; empty without any."""
+def closest(wrong: object, names: Iterable[object], least: float = 0.6) -> str:
+    """Return a question for the name that is most like a wrong one, by `difflib`'s ratio at
+    ``least``; empty without any."""
     words = [name for name in names if isinstance(name, str)]
-    near = difflib.get_close_matches(wrong, words, n=1) if isinstance(wrong, str) else []
+    near = difflib.get_close_matches(wrong, words, 1, least) if isinstance(wrong, str) else []
     return f"did you mean {near[0]!r}?" if near else ""
 
 
-def suggestion(wrong: str, names: Iterable[str]) -> str:
-    """Return a suggestion to be put behind a message; empty where no name is alike."""
-    question = closest(wrong, names)
+def suggestion(wrong: str, names: Iterable[str], least: float = 0.6) -> str:
+    """Return a suggestion to be put behind a message, as ``closest``; empty where no name is
+    alike."""
+    question = closest(wrong, names, least)
     return f"; {question}" if question else ""
+
+
+def lacks(wrong: object, names: Iterable[object], do: str = "") -> str:
+    """Return what there is in the place of a wrong name, and which may be meant; else what to
+    ``do``."""
+    words = [*names]
+    same = [name for name in words if str(name).lower() == str(wrong).lower()]
+    if (outer := str(wrong).partition(".")[0]) in words:
+        do = f"make columns of what is inside {outer!r} first, as flatten() of datasets does"
+    question = f"did you mean {same[0]!r}?" if same else closest(wrong, words) or do
+    return f"it has {', '.join(map(repr, words))}" + (f"; {question}" if question else "")
 
 
 def instead(wrong: object, names: Iterable[str]) -> str:

@@ -14,6 +14,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,7 @@ RANKED = "results/runs/comments/ours/seed0/removals/mamushi/beta0.50"
 INIT = ["--text", "text", "--forget", "kind == 1"]
 SHORT = {
     "INIT": [*INIT, "--model", "model"],
+    "MARKED": INIT,
     "CORPUS": ["d.csv", "--text", "text", "--model", "model"],
     "VECTORS": [*INIT, "--id", "id", "--embeddings"],
     "RANKED": [f"{RANKED}.parquet"],
@@ -135,6 +137,7 @@ def fill(folder: Path) -> None:
         **{name: changed(change) for name, change in CHANGED.items()},
         **{"d.csv": text, "a$b.csv": text, "list.txt": "c1\nc2\n", "mine.yaml": MINE},
         **{"own.txt": "my own", "received.csv.receipt.json": "{}", "none.txt": "\n"},
+        "nested.jsonl": json.dumps({"id": "c1", "doc": {"text": "words"}, "kind": 1}) + "\n",
         **{"twice.csv": text + ROWS[1] + "\n", "twice.txt": "c1\nc1\n", "foreign.txt": "y\nz\n"},
         **{f"{name}.jsonl": lines(texts) for name, texts in EXAMPLES.items()},
         **{"hollow.csv": 'text,kind\n" ",1\n"  ",0\n', "words.txt": "WORDS\n"},
@@ -196,6 +199,7 @@ def fill(folder: Path) -> None:
     vectors("more.parquet", {40: {"id": "x"}}, last=41)
     vectors("repeated.parquet", {40: {"id": "c1"}}, last=41)
     vectors("unnamed.parquet", {1: {"id": None}})
+    vectors("zeroth.parquet", {row: {"id": str(row)} for row in range(40)})
     columns: dict[str, dict[str, Any]] = {
         "flat": {"id": ["c1"], "vector": [0.5]},
         "several": {"id": ["c1"], "a": [[0.5]], "b": [[0.5]]},
@@ -234,6 +238,9 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 POPEN = subprocess.Popen
+SECONDS = 3.0
+"""After which a mistake is told that no model has to be looked into for."""
+MODELS = ("pickled", "bert", "untokenized", "unweighted", "truncated", "unsharded")
 
 
 def no_start(line: list[Any], **options: Any) -> Any:
@@ -251,10 +258,14 @@ def test_one_line_and_nothing_is_overwritten(
     monkeypatch.chdir(filled)
     monkeypatch.setattr("subprocess.Popen", no_start)
     before = content(filled)
+    began = time.process_time()
     try:
         status: object = main(case.words)
     except SystemExit as end:
         status = end.code
+    # Of one core, and with what the first case of all imports.
+    looked_into = {*MODELS, *(word for word in case.words if word.endswith(".gguf"))}
+    assert looked_into & {*case.words} or time.process_time() - began < SECONDS
     line = capsys.readouterr().err
     assert status == 2
     assert re.match(r"mamushi( [a-z][\w-]*)*: error: ", line) and case.says in line, line

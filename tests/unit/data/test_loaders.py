@@ -399,7 +399,7 @@ def test_a_dry_run_tells_a_bad_expression_and_a_column_that_csv_lacks(tmp_path: 
         ({"forget": {"where": "topic > 1"}}, "row 1.*one is text"),
         (
             {"forget": {"column": "topic", "values": ["gnus"]}},
-            "no row has the value 'gnus'; its values are cars, guns",
+            "no row has the value 'gnus'; column 'topic' has '",
         ),
         ({"section": "topic"}, "row 1.*section 'guns' in column 'topic'; known are"),
         ({"id": "part"}, "row 2.*column 'part' is"),

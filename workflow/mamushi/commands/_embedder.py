@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from mamushi.errors import UserError
 
+PAGES = "https://huggingface.co/"
+"""How the address of a model's page on the hub begins."""
 
 def as_yaml(value: Any) -> str:
     """Return a value on one line of YAML."""
@@ -68,6 +70,9 @@ def find_model(source: str) -> str:
         raise UserError(mistake, where=source)
     if path.is_dir() or (path.is_file() and source.lower().endswith(".gguf")):
         return as_yaml(str(path.absolute()))
+    if source.startswith(PAGES):
+        do = f"give its id alone: {source.removeprefix(PAGES).strip('/')}"
+        raise UserError("is a page of the hub", where=source, do=do)
     if path.exists() or source.count("/") > 1 or source.endswith(".gguf") or source[0] in "./~":
         raise UserError("no such model", where=source, do="give a model's folder or .gguf file")
     from mamushi.lm import folders
@@ -76,21 +81,43 @@ def find_model(source: str) -> str:
     return as_yaml(source) + (f"\n    revision: {as_yaml(commit)}" if commit else "")
 
 
-def check_vectors(vectors: Mapping[str, str], texts: Any, copies: Any, read: int) -> None:
-    """Raise ``UserError`` as ``data.vectors`` for vectors that are not those of the texts."""
+def check_vectors(
+    vectors: Mapping[str, str], texts: Any, copies: Any, read: int, *, named: bool = True
+) -> None:
+    """Raise ``UserError`` as ``data.vectors`` for vectors that are not those of the texts, which
+    have ids where they are ``named``, else numbers."""
     from mamushi.data.vectors import aligned, parquet
     from mamushi.io.domains import INFERENCE
 
     path, rows = Path(vectors["path"]), texts.to_pylist()
     ranked = [row["id"] for row in rows if row["section"] == INFERENCE]
     dataset_ids = {*(row["id"] for row in rows), *copies["id"].to_pylist()}
-    aligned(
-        parquet(path, vectors["id"], vectors["vector"]),
-        ranked,
-        dataset_ids,
-        read - len(dataset_ids),
-        path,
-    )
+    ids: set[str] = set()
+
+    def noted() -> Iterator[Any]:
+        for names, part in parquet(path, vectors["id"], vectors["vector"]):
+            ids.update(names)
+            yield names, part
+
+    problem = "has the id '0', and rows are numbered from 1"
+    try:
+        aligned(noted(), ranked, dataset_ids, read - len(dataset_ids), path)
+    except UserError as error:
+        if named or not (do := _by_row(ids, read)):
+            raise
+        raise UserError(error.problem, where=path, do=do) from None
+    if not named and (do := _by_row(ids, read)):
+        raise UserError(problem, where=path, do=do)
+
+
+def _by_row(ids: set[str], read: int) -> str | None:
+    """Return what to do where the ids of vectors are no numbers of rows, from 1; else None."""
+    numbers = {*map(str, range(1, read + 1))}
+    if "0" in ids and ids <= numbers | {"0"}:
+        return "count rows from 1, not from 0, or name the column with the ids in --id"
+    if ids & numbers:
+        return None
+    return "name the column with the ids of the texts in --id; without it their row numbers count"
 
 
 def describe_model(model: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from mamushi.commands import _embedder
 from mamushi.commands._embedder import as_yaml, find_model
+from mamushi.commands._options import as_option
 from mamushi.errors import UserError
 
 GROUP = "start"
@@ -83,12 +84,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fair", nargs="+", choices=("like", "unlike"), help=drawn)
     shares = "shares of the forget texts to list (default: 0.1 0.2 0.3), or of such a corpus (0.01 "
     shares += "0.05 0.1)"
-    parser.add_argument("--budgets", nargs="+", type=float, metavar="SHARE", help=shares)
+    parser.add_argument("--budgets", nargs="+", type=_budget, metavar="SHARE", help=shares)
     names = (
         f"how to rank: mamushi, the paper's, trains networks (default: {LABELLED} and, of tokens, "
     )
     names += f"{_TOKENS}; of such a corpus {EXAMPLES} by examples and mamushi_lr by terms)"
-    parser.add_argument("--selectors", nargs="+", metavar="NAME", help=names)
+    parser.add_argument("--selectors", nargs="+", type=_selector, metavar="NAME", help=names)
     held = "share of the texts to hold out, to measure on what a removal buys (default: 0)"
     parser.add_argument("--evaluation", type=_share, default=0.0, metavar="SHARE", help=held)
     words = "divide long documents into windows of so many words, each ranked for itself"
@@ -109,7 +110,22 @@ def _share(text: str) -> float:
     with contextlib.suppress(ValueError):
         if 0 <= float(text) < 1:
             return float(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no share of at least 0 and below 1")
+    problem = f"{text!r} is no share of at least 0 and below 1; 10% is 0.1"
+    raise argparse.ArgumentTypeError(problem)
+
+
+def _selector(text: str) -> str:
+    if "," in text:
+        raise argparse.ArgumentTypeError(f"{text!r} has a comma; spaces stand between several")
+    return text
+
+
+def _budget(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < 1:
+            return float(text)
+    problem = f"{text!r} is no share above 0 and below 1; 10% is 0.1, several as in 0.1 0.2"
+    raise argparse.ArgumentTypeError(problem)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -264,6 +280,10 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
         *([args.id] if args.id else ()),
         *(n for names in marks for n in names),
     ]
+    marking = {name for names in marks for name in names}
+    check_columns(path, columns, [name for name in needed if name not in marking])
+    for mark in filter(None, (args.forget, args.retain)):
+        parse(mark).check(columns, path)
     check_columns(path, columns, needed)
     corpus = args.forget is None
     labelled = [LABELLED, *([_TOKENS] if args.model else [])]
@@ -309,6 +329,10 @@ def _marks(args: argparse.Namespace) -> dict[str, Any]:
     if args.forget is not None:
         return {"where": args.forget}
     files = {name: getattr(args, name) for name in BESIDE if getattr(args, name)}
+    for name, file in files.items():
+        if Path(file).is_file() and Path(file).samefile(Path(args.data).expanduser()):
+            do = "give a file of its own: DATA is what is ranked"
+            raise UserError("is DATA itself", where=f"--{name}", do=do)
     marks: dict[str, Any] = {name: _absolute(file) for name, file in files.items()}
     if (most := args.screen) is not None:
         marks["screen"] = int(most) if most.is_integer() else most
@@ -355,9 +379,10 @@ def _describe(
         n_ranked = counts["sections"][INFERENCE]
         settle_budgets(config, dataset, chosen, counts)
     except ConfigError as error:
-        raise UserError(error.lines[0]) from None
+        raise UserError(as_option(error.lines[0])) from None
     if model.get("embeddings", {}).get("path"):
-        _embedder.check_vectors(model["embeddings"], table, copies, counts["read"])
+        named = settings["id"] is not None
+        _embedder.check_vectors(model["embeddings"], table, copies, counts["read"], named=named)
     forget, divided = int(raw.forget.sum()), settings.get("windows")
     of, unit = ("windows", "windows") if divided else ("rows", "texts")
     retain, neither = len(raw.ids) - forget, sum(raw.dropped.values())
@@ -404,7 +429,7 @@ def _describe_screen(
     try:
         complete(config)
     except ConfigError as error:
-        raise UserError(error.lines[0]) from None
+        raise UserError(as_option(error.lines[0])) from None
     most, of = dataset["forget"]["screen"], "documents" if dataset.get("windows") else "texts"
     ranked = f"{most:,} {of}" if most >= 1 else f"{most:.2%} of the {of}"
     print(f"{dataset['path']}: {len(columns)} columns")
@@ -441,6 +466,9 @@ def settle_budgets(
 def refuse_numbers(texts: Sequence[str], settings: Mapping[str, Any]) -> None:
     """Raise ``UserError`` where a column of a table, by the settings of its loader, has numbers in
     the place of texts."""
+    if not any(text.strip() for text in texts):
+        problem, do = f"column {settings['text']!r} is empty in every row", "name the texts' column"
+        raise UserError(problem, where=settings["path"], do=do)
     if all(map(_is_number, texts)):
         problem, do = f"column {settings['text']!r} holds numbers", "name the texts' column as text"
         raise UserError(problem, where=settings["path"], do=do)

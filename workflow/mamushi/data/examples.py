@@ -33,13 +33,15 @@ class _Left:
     def rows(self) -> NDArray[np.int64]:
         return np.flatnonzero(self.remaining)
 
-    def drop(self, step: str, gone: NDArray[np.int64], then: str | None = None) -> None:
-        """Drop rows; with ``then`` check that both domains are left."""
+    def drop(
+        self, step: str, gone: NDArray[np.int64], then: str | None = None, do: str | None = None
+    ) -> None:
+        """Drop rows; with ``then`` check that both domains are left, else say what to ``do``."""
         self.remaining[gone] = False
         kept, dropped = _by_domain(self.forget[self.remaining]), _by_domain(self.forget[gone])
         self.steps.append({"step": step, "kept": kept, "dropped": dropped})
         if then is not None:
-            _check_domains(self.forget[self.remaining], then)
+            _check_domains(self.forget[self.remaining], then, do)
 
 
 def build_examples(
@@ -80,7 +82,8 @@ def build_examples(
     left.drop("exact_duplicates", rows[copies.exact])
     left.drop("near_duplicates", rows[copies.near])
     crossed = "after duplicates and cross-posts were dropped"
-    left.drop("cross_posts", rows[copies.crossed], crossed)
+    do = "all of them are in the other domain as well; mark each text once"
+    left.drop("cross_posts", rows[copies.crossed], crossed, do)
 
     rows, section = _in_sections(raw, left, sections, limit, data["split_seed"])
     table = _table(raw, rows, texts, section)

@@ -16,13 +16,13 @@ import math
 import operator
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from mamushi.data.numbers import CellNumber, Constant, Half, Single, calculated, negative, together
-from mamushi.errors import UserError
+from mamushi.errors import UserError, lacks
 
 _Row = Mapping[str, Any]
 Value = Callable[[_Row], Any]
@@ -32,10 +32,40 @@ _COLUMNS = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`([^`]+)`""")
 """Text, in which no column is looked for, and columns in backquotes."""
 PLACEHOLDER = "_column{}_"
 """What stands for a column in backquotes while Python reads the expression."""
+SLIPS: tuple[tuple[str, str], ...] = (
+    (r"^\s*(?i:select|where)\b", "write alone what stands behind where"),
+    (r"[‘’“”„]", "write straight quotes, ' or \""),
+    (r"^[^'\"]*['\"][^'\"]*$", "close the quote, and put the whole in quotes of the other kind"),
+    (r"===", "write == for equal"),
+    (r"=>|=<", "write >= or <="),
+    (r"<>", "write != for not equal"),
+    (r"[!=]=\s*(?i:null|none|nan)\b|(?i:\bis\s+none\b|\b(is|not)(null|na)\b)", "write x is null"),
+    (r"(?<![=!<>])=(?!=)", "write == for equal, and text in quotes: topic == 'cars'"),
+    (r"&", "write and in the place of &"),
+    (r"\|", "write or in the place of |"),
+    (r"\b(AND|OR|NOT|IN|IS|NULL)\b", "write and, or, not, in and is null in small letters"),
+    (
+        r"(?i:\b(i?like|str|(not)?contains|(starts|ends)_?with|matches|regexp?|rlike)\b)|~\s*['\"]",
+        "write 'word' in topic, which is true where the text has it in it",
+    ),
+    (r"(?i:\b(lower|upper|casefold|strip)\b)", "list the spellings: topic in ['Cars', 'cars']"),
+    (r"[!~]", "write not in the place of ! or ~"),
+    (r"\d,\d|%", "write a decimal number with a point, 0.5"),
+    (r";\s*$", "leave the ; out"),
+    (r":", "compare with ==, and write text in quotes: topic == 'cars'"),
+    (r"^\s*\w+(\s+\w+)+\s*[=!<>]", "write a name of several words in backquotes: `my group` == 1"),
+    (r"[^\W\d]\w*\.\w", "write a column's name alone, and one with a point in backquotes"),
+    (r"[@#?]", "write a column's name alone, and one with such a sign in backquotes"),
+)
+"""How other languages say it, as patterns of an expression without its texts; and what to write."""
 
 
 class Mismatch(Exception):
     """An operation on values that it does not apply to."""
+
+
+class Undecided(Mismatch):
+    """A value where a truth is asked for."""
 
 
 class Empty(Mismatch):
@@ -59,6 +89,9 @@ class Expression:
         do = "check the expression"
         try:
             return _truth(self.value(row))
+        except Undecided as error:
+            problem = f"{self.text!r}: {error}"
+            do = "compare it with a value, as in toxic >= 0.5 or topic == 'cars'"
         except Empty as error:
             if empty is not None:
                 return empty
@@ -67,6 +100,16 @@ class Expression:
         except (Mismatch, TypeError, ArithmeticError) as error:
             problem = f"cannot evaluate {self.text!r} ({error})"
         raise UserError(problem, where=place, do=do)
+
+    def check(self, columns: Sequence[str], where: object) -> None:
+        """Raise ``UserError`` for a name that is none of the ``columns``."""
+        for name in self.names:
+            if name not in columns:
+                do = f"text stands in quotes: {name!r}"
+                if (lower := name.lower()) in ("true", "false"):
+                    do = f"write {lower.title()}"
+                do = "an empty cell is asked for by x is null" if lower == "null" else do
+                raise UserError(f"no column {name!r}", where=where, do=lacks(name, columns, do))
 
 
 def parse(text: str) -> Expression:
@@ -88,12 +131,22 @@ def parse(text: str) -> Expression:
             # Of what Python may refuse one day, as a path with backslashes.
             tree = ast.parse(readable, mode="eval")
         value = _compile(tree.body, source)
+        if isinstance(tree.body, ast.Tuple | ast.List):
+            raise SyntaxError("is a list, neither true nor false")
     except SyntaxError as error:
-        do = "write it as in 'toxic == 1 or `my group` in [3, 4]'"
+        do = _slip(text) or "write it as in 'toxic == 1 or `my group` in [3, 4]'"
         raise UserError(f"expression {text!r}: {error.msg}", do=do) from None
+    except UserError as error:
+        raise UserError(error.problem, do=_slip(text) or error.do) from None
     except (RecursionError, MemoryError, ValueError):
         raise UserError("the expression cannot be read", do="write it in a simpler way") from None
     return Expression(text, tuple(names), value)
+
+
+def _slip(text: str) -> str | None:
+    """Return what to write in the place of what another language allows."""
+    bare = _COLUMNS.sub(lambda match: "`x`" if match[1] else "''", text)
+    return next((do for pattern, do in SLIPS if re.search(pattern, bare)), None)
 
 
 def _cell(value: Any) -> Any:
@@ -253,7 +306,7 @@ def _of_one_kind(left: Any, right: Any, left_kind: str, right_kind: str) -> tupl
     elif LIST in (left_kind, right_kind):
         raise Mismatch(f"{shown}: a list is asked for a value with 'in'")
     elif TEXT in (left_kind, right_kind):
-        do = "a column's name stands plainly or in backquotes"
+        do = "text stands in quotes, numbers without, and a column's name plainly or in backquotes"
         raise Mismatch(f"{shown}: one is text, the other is not; {do}")
     elif left_kind != right_kind:
         raise Mismatch(f"{shown}: one is {left_kind}, the other {right_kind}")
@@ -264,7 +317,7 @@ def _of_one_kind(left: Any, right: Any, left_kind: str, right_kind: str) -> tupl
 
 def _truth(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise Mismatch(f"{value!r} is neither true nor false")
+        raise Undecided(f"{value!r:.60} is neither true nor false")
     return value
 
 

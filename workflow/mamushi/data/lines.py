@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 from mamushi.data import quoting
 from mamushi.data.cutting import BOM, quotes
 from mamushi.data.opening import open_unpacked
-from mamushi.errors import UserError
+from mamushi.errors import UserError, lacks
 from mamushi.io import tabular
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
@@ -25,6 +25,11 @@ NAMES = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 MARK = BOM.encode()
 BLANK = b" \t\r\n\x0b\x0c" + MARK
 """Bytes of a line of JSON Lines in which nothing is."""
+COMMAND = (
+    ': python -c "import csv, sys; csv.writer(sys.stdout).writerows(csv.reader(sys.stdin, '
+    "delimiter='{}'))\" < OLD > NEW"
+)
+"""What writes commas in the place of another separator."""
 EXCEL = re.compile(r'"?sep=(.)"?,*\s*', re.IGNORECASE)
 """A first line that tells Excel the separator."""
 AS_PLAIN = ', or read " as any other character with --quote none'
@@ -95,8 +100,7 @@ def check_columns(path: str | Path, names: list[str], needed: Sequence[str]) -> 
             problem = f"column {name!r} is there {names.count(name)} times"
             raise UserError(problem, where=path, do="give every column a name of its own")
         if name not in names:
-            have = ", ".join(map(repr, names))
-            raise UserError(f"no column {name!r}", where=path, do=f"it has {have}")
+            raise UserError(f"no column {name!r}", where=path, do=lacks(name, names))
 
 
 def check_text(value: str, place: str) -> None:
@@ -209,9 +213,8 @@ class _Delimited:
             if line.count(separator):
                 expected = NAMES[self.separator]
                 problem = f"its header is separated by {NAMES[separator]}, not by {expected}"
-                named = ", or name it .tsv" if separator == "\t" else ""
-                named = ", or name it .csv" if separator == "," else named
-                do = f"save it with {expected}{named}"
+                named = {"\t": ", or name it .tsv", ",": ", or name it .csv"}.get(separator)
+                do = f"save it with {expected}{named or COMMAND.format(separator)}"
                 raise UserError(problem, where=self.path, do=do)
         widths = [
             len(quoting.split_line(part, self.separator)) for part in self.lines if part.strip()

@@ -5,6 +5,7 @@ Nothing heavy is imported, since every dry run comes here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -18,8 +19,12 @@ from mamushi.data.readers import FileTable, check_text, name_at, name_of
 from mamushi.errors import UserError
 from mamushi.io.domains import SECTIONS
 
-_SHOWN = 10
+_SHOWN = 5
 """Values of a column that a message lists."""
+_LONGEST = 40
+"""Characters of each."""
+_MARKING = 3
+"""Columns whose values a message lists."""
 
 
 def check_datasets(config: Mapping[str, Any]) -> None:
@@ -67,10 +72,41 @@ def raw_columns(table: FileTable, settings: Mapping[str, Any]) -> dict[str, list
         else [*map(str, table.numbers or range(1, n + 1))],
         "texts": texts,
         "turns": turns,
-        "forget": _domains(table, settings["forget"], settings["retain"]),
+        "forget": _filled(table, settings),
         "section": _sections(table, section, settings["section_values"]) if section else [None] * n,
         "group": [name or None for name in _names(table, group, filled=False)] if group else [],
     }
+
+
+def _filled(table: FileTable, settings: Mapping[str, Any]) -> list[bool | None]:
+    """Return of each row whether it is of the forget domain. Raises ``UserError`` where the marks
+    leave a domain without rows and nothing behind them may fill it."""
+    forget, retain = settings["forget"], settings["retain"]
+    domains = _domains(table, forget, retain)
+    if settings.get("answers") or not {"where", "column"} & forget.keys():
+        return domains
+    for domain, mark, row in (("forget", forget, True), ("retain", retain or forget, False)):
+        if row not in domains:
+            text = mark.get("where") or f"{mark['column']} in {mark['values']}"
+            rows = "every row" if domain == "retain" and retain is None else "no row"
+            problem = f"the {domain} domain has no texts: {text!r} is true of {rows}"
+            names = parse(text).names if "where" in mark else [mark["column"]]
+            do = "; ".join(_values(table, name) for name in names[:_MARKING])
+            raise UserError(problem, where=table.file, do=do or "name a column in it")
+    return domains
+
+
+def _values(table: FileTable, column: str) -> str:
+    """Return what a column holds, for a message: its range, or its most common values."""
+    cells = table.columns[column]
+    counts = Counter(str(name_of(cell))[:_LONGEST] for cell in cells)
+    typed = cells if table.typed else infer(cells)
+    numbers = [cell for cell in typed if isinstance(cell, int | float)]
+    if len(counts) > _SHOWN and len(numbers) == len(cells):
+        return f"column {column!r} goes from {min(numbers)} to {max(numbers)}"
+    values = [f"{value!r} ({count:,} rows)" for value, count in counts.most_common(_SHOWN)]
+    more = f" and {len(counts) - _SHOWN:,} other values" if len(counts) > _SHOWN else ""
+    return f"column {column!r} has {', '.join(values)}{more}"
 
 
 def _domains(
@@ -106,10 +142,29 @@ def _where(table: FileTable, text: str, empty: bool | None) -> list[bool]:
     where = parse(text)
     columns = [table.columns[name] for name in where.names]
     typed = columns if table.typed else map(infer, columns)
-    return [
-        where.holds(dict(zip(where.names, cells, strict=True)), place, empty)
-        for place, *cells in zip(table.places, *typed, strict=True)
-    ]
+    try:
+        return [
+            where.holds(dict(zip(where.names, cells, strict=True)), place, empty)
+            for place, *cells in zip(table.places, *typed, strict=True)
+        ]
+    except UserError:
+        for name, column in zip(where.names, columns, strict=True):
+            if not table.typed and (row := _odd_one(column)) is not None:
+                problem = f"column {name!r} is {column[row]!r:.60}, and a number in most rows"
+                do = "mend that cell, or empty it and say what that means, as in 'x is null or ...'"
+                raise UserError(problem, where=table.places[row], do=do) from None
+        raise
+
+
+def _odd_one(column: Sequence[str]) -> int | None:
+    """Return the first row whose cell is no number where most are: one makes texts of all."""
+    odd = []
+    for row, cell in enumerate(column):
+        try:
+            _number(cell.strip() or "0")
+        except ValueError:
+            odd.append(row)
+    return odd[0] if 0 < len(odd) < len(column) / 2 else None
 
 
 def infer(column: Sequence[str]) -> list[Any]:
@@ -176,9 +231,9 @@ def _among(table: FileTable, column: str, values: Sequence[Any], filled: bool) -
         else:
             same = {cell for cell in present if _spells(cell, value)}
         if not same:
-            do = f"its values are {', '.join(sorted(present)[:_SHOWN])}"
             where = f"{table.file}, column {column!r}"
-            raise UserError(f"no row has the value {name_of(value)!r}", where=where, do=do)
+            problem = f"no row has the value {name_of(value)!r}"
+            raise UserError(problem, where=where, do=_values(table, column))
         matching |= same
     return [cell in matching for cell in cells]
 

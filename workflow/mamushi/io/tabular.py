@@ -49,8 +49,25 @@ RECEIPT = ".receipt.json"
 LAKES = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
 """Folders by which programs tell which files of a table count."""
 UNKNOWN = "of an unknown ending"
-URL = re.compile(r"(?:^|/)(?:[a-z0-9]{3,}|hf|s3|gs):/")
-"""How a URL is written, in which a path has one slash in the place of two."""
+URL = re.compile(r"(?:^|/)([a-z0-9]{3,}|hf|s3|gs):/+(.*)")
+"""How a URL is written, in which a path has one slash in the place of two; kind and rest of it."""
+HUB = "hf download {} --repo-type dataset --local-dir {}"
+FETCH = {"s3": "aws s3 cp {} .", "gs": "gcloud storage cp {} ."}
+"""What downloads a URL of these kinds; `curl -LO` any other one."""
+_EACH = "python -c \"import json, sys; [print(json.dumps({})) for row in {}]\" < {} > {}.jsonl"
+AS_TABLE = {
+    ".json": "an array is written as an object a line by " + _EACH.format(
+        "row", "json.load(sys.stdin)", "{0}", "{1}"
+    ) + "; what has an object a line already is named .jsonl",
+    ".txt": "lines of text become a table by " + _EACH.format(
+        "dict(text=row.strip())", "sys.stdin", "{0}", "{1}"
+    ),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save it as CSV"),
+    **dict.fromkeys((".pkl", ".pickle", ".npy", ".h5", ".avro", ".orc"), "write it as Parquet"),
+    **dict.fromkeys((".db", ".sqlite", ".sql"), "export its table as CSV"),
+    **dict.fromkeys(PACKED, "name it by what is packed, as in texts.csv{2}"),
+}
+"""What to do with other endings: of the name, its stem and its ending."""
 SHOWN = 4
 """Names in a message."""
 
@@ -74,13 +91,25 @@ def no_file(path: Path) -> str:
     read again, for their digests."""
     if not path.exists():
         if URL.search(str(path)):
-            return "is a URL, which is not read: it has to be downloaded first"
+            return f"is a URL, which is not read: it has to be downloaded first ({_fetch(path)})"
         if path.is_symlink():
             return "no such file (it is a link to nothing)"
         # As the id of a data set is: `owner/name`.
         of_hub = not path.suffix and path.parent.name and not path.parent.exists()
-        return "no such file" + " (a data set of the hub has to be downloaded first)" * bool(of_hub)
+        here = f" (a data set of the hub has to be downloaded first: {_fetch(path)})"
+        return "no such file" + here * bool(of_hub)
     return "is a folder" if path.is_dir() else "is no file but a pipe or a device"
+
+
+def _fetch(path: Path) -> str:
+    """Return the command that downloads a URL, or what may be a data set of the hub."""
+    if not (match := URL.search(str(path))):
+        return HUB.format(f"{path.parent.name}/{path.name}", path.name)
+    kind, rest = match.groups()
+    if kind == "hf" or rest.startswith("huggingface.co/datasets/"):
+        name = "/".join(rest.partition("datasets/")[2].split("/")[:2])
+        return HUB.format(name, Path(name).name)
+    return FETCH.get(kind, "curl -LO {}").format(f"{kind}://{rest}")
 
 
 def find(path: str | Path) -> list[Path]:
@@ -94,7 +123,8 @@ def find(path: str | Path) -> list[Path]:
     if path.is_file():
         if format_of(path) is None:
             problem = f"cannot tell the format from the ending {path.suffix!r}"
-            raise UserError(problem, where=path, do=KNOWN)
+            do = AS_TABLE.get(path.suffix.lower(), KNOWN)
+            raise UserError(problem, where=path, do=do.format(path.name, path.stem, path.suffix))
         return [path]
     if "*" in path.name and path.parent.is_dir() and not path.is_dir():
         files = sorted(file for file in path.parent.glob(path.name) if file.name[0] != ".")
@@ -106,7 +136,9 @@ def find(path: str | Path) -> list[Path]:
             raise UserError(f"matches what cannot be read: {_list(unread)}", where=path, do=do)
         return _one_table(path, files)
     if not path.is_dir():
-        raise UserError(no_file(path), where=path, do="check the path")
+        url = URL.search(str(path)) if not path.exists() else None
+        do = "give what that has written" if url else "check the path"
+        raise UserError(no_file(path), where="://".join(url.groups()) if url else path, do=do)
     if (path / SPLITS).is_file():
         raise UserError("has several splits", where=path, do="name the folder of one of them")
     saved = (path / STATE).is_file()

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.data import numbers
+from mamushi.data.expression import parse
 from mamushi.data.readers import FileTable, check_columns, check_text, name_of
 from mamushi.errors import UserError
 from mamushi_extras.unlabelled.terms import PATTERN
@@ -172,6 +173,7 @@ def mark(frame: Frame, marking: Any, name: str) -> tuple[dict[str, Any], list[bo
     if isinstance(marking, Mapping):
         return dict(marking), None
     if isinstance(marking, str) and marking not in frame.names:
+        parse(marking).check(frame.names, IN_FRAME)
         return {"where": marking}, None
     where = f"column {marking!r}" if isinstance(marking, str) else name
     if not isinstance(marking, str):
