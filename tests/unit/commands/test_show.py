@@ -173,13 +173,13 @@ def test_a_terminal_without_a_character_shows_its_number(
     assert b"\\u2026" in said and b"Traceback" not in said
 
 
-def write_tokens(root: Path, most: int, stored: int, lengths: list[int]) -> None:
+def write_tokens(root: Path, most: int, stored: int, lengths: list[int], **positions: int) -> None:
     """The tokens of a ranking's texts, and vectors that were made of the first of them."""
     examples = read_table(paths.under(root, paths.EXAMPLES, **CELL), schemas.EXAMPLES)
     kept = [[1] * length for length in lengths] + [[1]] * (len(examples) - len(lengths))
     table = {"id": examples["id"], "tokens": pa.array(kept, pa.list_(pa.int32()))}
     at = paths.under(root, paths.TOKENS, **CELL)
-    write_table(at, schemas.TOKENS, table, metadata={"max_length": stored})
+    write_table(at, schemas.TOKENS, table, metadata={"max_length": stored, **positions})
     vectors = pa.array([[np.float16(1)]] * len(examples), pa.list_(pa.float16(), 1))
     write_table(
         paths.under(root, paths.EMBEDDINGS, **CELL),
@@ -207,6 +207,12 @@ def test_how_many_texts_were_cut_is_said_with_what_to_do(
     write_tokens(tmp_path, 4, 4, [4, 4, 4, 3])
     assert main(["show", str(tmp_path)]) == 0
     assert "3 of 50 texts have as many as or more than 4 tokens" in capsys.readouterr().out
+    # Where the model has positions for no more, no key is of use.
+    write_tokens(tmp_path, 8, 16, [4, 4, 3], positions=4)
+    assert main(["show", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "2 of 50 texts have as many as or more than 4 tokens" in said
+    assert "--windows WORDS" in said and "embedding.max_length" not in said
     write_tokens(tmp_path, 8, 16, [4, 4])
     assert main(["show", str(tmp_path)]) == 0
     assert "  cut  " not in capsys.readouterr().out

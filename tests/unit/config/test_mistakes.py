@@ -95,6 +95,8 @@ models.tiny.hidden_size = 12
     models.tiny: hidden_size / heads is 3, but rotary positions turn pairs
 models.tiny.max_positions = 100
     models.tiny: pretraining.max_length, 128, is above max_positions, 100
+tokens.max_length = 300
+    tokens.max_length: 300 is not allowed; the model 'tiny' has positions for 256 tokens; lower it
 models.tiny.contaminated = true
     models.tiny.contaminated: true is not allowed;
 unlearning.unlearners = [neggrad_plus, salum]

@@ -117,9 +117,6 @@ def test_the_stage_writes_a_folder_that_opens_the_same_bytes_twice(examples, tmp
 
 def test_a_failed_stage_leaves_no_card(examples, tmp_path, capsys, monkeypatch):
     out = tmp_path / "tiny"
-    assert base_model(examples, out, pretraining={**PRETRAINING, "max_length": 64}) == 2
-    assert "models.tiny.max_positions: texts of 64 tokens are asked for" in capsys.readouterr().err
-    assert not out.exists()
     assert base_model(examples, out) == 0
 
     def full(*_, **__):

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM
 
 from mamushi.cli import main
 from mamushi.io import schemas
-from mamushi.io.tables import read_table, write_table
+from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.lm import tiny
 from mamushi.registry import plugin
 from tests.support.families import FAMILIES, of_kind
@@ -40,11 +40,13 @@ FP32, BF16 = 1e-3, 0.02
 """Of a vector's or a loss's size: float16, in which vectors are kept, and the forward pass."""
 
 
-def write_model(family: str, root: Path) -> None:
+def write_model(family: str, root: Path, **changes: int) -> None:
     """A random model with a tokenizer, its card, examples and their tokens."""
     tokenizer = tiny.train_tokenizer(tiny.FAMILIES["llama"], [" ".join(WORDS)], 280)
     kind, options = FAMILIES[family]
-    of_kind(kind, {**options, "vocab_size": len(tokenizer)}).save_pretrained(root / "base")
+    of_kind(kind, {**options, "vocab_size": len(tokenizer), **changes}).save_pretrained(
+        root / "base"
+    )
     tokenizer.save_pretrained(root / "base")
     write_table(root / "examples.parquet", schemas.EXAMPLES, examples())
     source = {"name": "m", "source": str(root / "base"), "revision": None, "inputs": {}}
@@ -133,3 +135,21 @@ def test_trained_in_fp32_and_embedded_in_bf16(family: str, tmp_path: Path) -> No
         assert np.median(apart(values, expected[name])) < BF16, name
     # An edit that is not seen in the losses would pass for one that is read right.
     assert apart(expected["edited"], expected["nll"]).max() > 10 * FP32
+
+
+@pytest.mark.parametrize(("family", "changes"), [("gpt2", {"n_positions": 6}), ("mamba", {})])
+def test_texts_are_cut_at_the_positions_that_a_model_has(
+    family: str, changes: dict[str, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_model(family, tmp_path, **changes)
+    said, tokens = capsys.readouterr().err, tmp_path / "tokens.parquet"
+    line = "texts are cut at 6 tokens: the model has positions for no more"
+    assert (line in said) == bool(changes)
+    longest = max(map(len, read_table(tokens, schemas.TOKENS)["tokens"].to_pylist()))
+    assert longest == 6 if changes else longest > 6
+    assert read_metadata(tokens).get("positions") == (6 if changes else None)
+    # What reads further goes as far as there is something.
+    out, settings = tmp_path / "out.parquet", {"training": None}
+    pooled = {"pooling": "mean", "max_length": 16, "skip_bos": True, "layer": -1}
+    words = command("embed", {**settings, "embedding": pooled}, **texts_of(tmp_path), out=out)
+    assert main(words) == 0

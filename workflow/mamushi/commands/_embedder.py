@@ -138,10 +138,16 @@ def describe_model(model: Mapping[str, Any]) -> str:
         header = describe(Path(source))
         return f"{source}: {header['architecture']} in {header['quantization']}, a GGUF file"
     from mamushi.lm import folders
+    from mamushi.config.models import Shortened
+    from mamushi.io.model_files import positions_of
 
     folder, commit = folders.fetch(source, None, "--model", weights=False)
     kind = str(folders.check_config(folder)["model_type"])
     tokens = len(folders.read_tokenizer(folder))
     if commit is None:
         folders.check_weights(folder)
-    return f"{source}: {kind}, tokenizer with {tokens:,} tokens"
+    line = f"{source}: {kind}, tokenizer with {tokens:,} tokens"
+    positions, most = positions_of(str(folder)), Shortened().max_length
+    if positions is not None and positions < most:
+        line += f"; texts are cut at {positions} tokens: it has positions for no more"
+    return line

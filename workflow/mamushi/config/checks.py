@@ -7,7 +7,7 @@ beside the core add checks of their own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from mamushi.config.selectors import (
 )
 from mamushi.config.sources import raw_paths
 from mamushi.errors import instead
-from mamushi.io.model_files import is_gguf, source_mistake
+from mamushi.io.model_files import is_gguf, positions_of, source_mistake
 from mamushi.registry import plugin, plugins
 from mamushi.rooms import additions
 
@@ -207,6 +207,27 @@ def _check_lengths(full: Config) -> Iterator[str]:
         if reader["max_length"] > most:
             words = f"it is at most tokens.max_length, {most}"
             yield not_allowed(f"{at}.max_length", reader["max_length"], words)
+
+
+def check_positions(full: Config, written: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each length that the configuration, as it was ``written``, asks for beyond
+    the positions of a model whose files are here. Where texts are cut by a default, they are cut
+    at the positions (see the stage ``tokens``)."""
+    readers = ("tokens", "training", "embedding", "evaluation", "unlearning")
+    asked = {at: full[at] for at in readers if _names_length(written.get(at))}
+    for name in models_used(full):
+        model, at = full["models"][name], f"models.{name}.training"
+        positions = model.get("max_positions") or positions_of(str(model.get("source") or ""))
+        own = _names_length(written["models"][name].get("training"))
+        keys = asked | ({at: model["training"]} if own else {})
+        for key, reader in keys.items() if positions else ():
+            if reader["max_length"] > positions:
+                words = f"the model {name!r} has positions for {positions} tokens; lower it"
+                yield not_allowed(f"{key}.max_length", reader["max_length"], words)
+
+
+def _names_length(section: Any) -> bool:
+    return isinstance(section, Mapping) and section.get("max_length") is not None
 
 
 # Selectors ------------------------------------------------------------------------------------

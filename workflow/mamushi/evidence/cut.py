@@ -26,7 +26,9 @@ def cut(root: Path, cell: Mapping[str, str | int]) -> str | None:
         return None
     try:
         most = int(read_metadata(vectors)["settings"]["embedding"]["max_length"])
-        stored = int(read_metadata(tokens)["max_length"])
+        positions = read_metadata(tokens).get("positions")
+        stored = int(positions or read_metadata(tokens)["max_length"])
+        most = min(most, stored)
         ranked = pc.equal(read_table(examples, schemas.EXAMPLES, ["section"])["section"], INFERENCE)
         start = count = 0
         for group in read_groups(tokens, schemas.TOKENS, ["tokens"]):
@@ -43,8 +45,10 @@ def cut(root: Path, cell: Mapping[str, str | int]) -> str | None:
         return None
     whole = pc.sum(ranked).as_py()
     longer = "are longer than" if stored > most else "have as many as or more than"
+    raised = ", or raise embedding.max_length and tokens.max_length in the configuration"
+    if most == positions:
+        raised = ", for the model has positions for no more"
     return (
         f"{count:,} of {whole:,} texts {longer} {most} tokens and were ranked by their first {most}"
-        "; to read them whole, give --windows WORDS to mamushi rank, or raise embedding.max_length "
-        "and tokens.max_length in the configuration"
+        f"; to read them whole, give --windows WORDS to mamushi rank{raised}"
     )

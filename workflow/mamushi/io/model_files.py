@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ GGUF_VERSIONS = (2, 3)
 """Those that the package gguf reads."""
 PICKLE_ENDINGS = (".bin", ".pt", ".pth", ".ckpt")
 """Endings of weights that are not opened."""
+POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")
+"""What configurations call the number of a model's positions."""
 MODEL_FILES = (".json", ".model", ".txt", ".jinja", ".safetensors")
 """Endings of the files in a model's folder that are looked at."""
 
@@ -19,6 +23,22 @@ MODEL_FILES = (".json", ".model", ".txt", ".jinja", ".safetensors")
 def is_gguf(model: Mapping[str, Any]) -> bool:
     """Return whether a model's source is a GGUF file, going by its name."""
     return str(model.get("source") or "").lower().endswith(".gguf")
+
+
+def positions(config: Mapping[str, Any]) -> int | None:
+    """Return for how many tokens a model has positions, by its configuration: None where texts may
+    be of any length, as with states (Mamba) or distances (ALiBi) in the place of positions."""
+    text = config.get("text_config") or config
+    lengths = (text.get(name) for name in POSITIONS)
+    return next((length for length in lengths if isinstance(length, int)), None)
+
+
+def positions_of(source: str) -> int | None:
+    """Return the same of a model's folder; None where nothing says so."""
+    path = Path(source).expanduser() / "config.json"
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return positions(json.loads(path.read_bytes()))
+    return None
 
 
 def source_mistake(source: str) -> str | None:

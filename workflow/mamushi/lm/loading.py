@@ -23,6 +23,7 @@ from transformers.utils import logging as transformers_logging
 from mamushi.errors import UserError
 from mamushi.io import digests
 from mamushi.io.files import read_json
+from mamushi.io.model_files import positions
 from mamushi.lm import device, folders, parameters, sharding
 from mamushi.lm.exactness import require_exact_here
 from mamushi.lm.storage import load_trained, writing_safetensors
@@ -63,7 +64,7 @@ def inspect(name: str, source: str, *, revision: str | None, contaminated: bool)
         "hidden_size": text.hidden_size,
         "layers": len(parameters.decoder_blocks(model)[1]),
         "vocabulary_size": embedding.weight.shape[0],
-        "max_positions": getattr(text, "max_position_embeddings", None),
+        "max_positions": positions(text.to_dict()),
         "tied": head is not None and head.weight is embedding.weight,
         "bos_token_id": first_token(tokenizer),
         "pad_token_id": padding(tokenizer),
@@ -106,16 +107,6 @@ def save_base(
     finally:
         shutil.rmtree(making, ignore_errors=True)
     return {**card, "source": "."}
-
-
-def check_length(max_length: int, positions: int | None, where: str) -> None:
-    """Raise ``UserError`` when texts of ``max_length`` tokens do not fit the model's positions."""
-    if positions is not None and max_length > positions:
-        raise UserError(
-            f"texts of {max_length} tokens are asked for, but the model has {positions} positions",
-            where=where,
-            do="lower tokens.max_length, training.max_length and evaluation.max_length",
-        )
 
 
 def padding(tokenizer: PreTrainedTokenizerBase) -> int:

@@ -142,22 +142,25 @@ def write_tokens(
     tokenizer: PreTrainedTokenizerBase,
     *,
     max_length: int,
+    positions: int | None = None,
     vocabulary_size: int,
     provenance: Mapping[str, Any],
 ) -> None:
     """Write the token cache of ``examples`` (columns id and text, and of conversations their
-    turns), in their order.
+    turns), in their order: of each text the first ``max_length`` tokens, and no more than the
+    model has ``positions`` for.
 
     Raises ``UserError`` for a text without any token, when the tokenizer has a token that the model
     does not know, and as ``encode_chats``.
     """
+    kept = min(max_length, positions or max_length)
     lengths: list[np.ndarray] = []
     # An array a batch, since those of one array are counted by 31 bits.
     arrays = []
     largest, bos, n = -1, first_token(tokenizer), len(examples)
     with Progress(n, "tokens", "text") as progress:
         for start in range(0, n, BATCH):
-            rows = list(_encoded(tokenizer, examples.slice(start, BATCH), max_length))
+            rows = list(_encoded(tokenizer, examples.slice(start, BATCH), kept))
             # A template may begin otherwise.
             bos = bos if all(row[:1] == [bos] for row in rows) else None
             lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
@@ -186,6 +189,7 @@ def write_tokens(
         group=min(GROUP, max(1, MOST // max_length)),
         metadata={
             "max_length": max_length,
+            **({"positions": kept} if kept < max_length else {}),
             "bos_token_id": bos,
             "texts": len(length),
             "tokens": int(length.sum()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from mamushi.config import grid
 from mamushi.config.kinds import Config, Section
@@ -115,19 +116,24 @@ class TokensSettings(Section):
 def tokens(
     *, examples: Input, model_card: Input, out: Output, settings: TokensSettings, job: Job
 ) -> None:
-    """Turn the texts of a dataset into a model's token ids, once for all later jobs."""
+    """Turn the texts of a dataset into a model's token ids, once for all later jobs; none of them
+    reads more of a text than the model has positions for."""
     from mamushi.io import schemas
     from mamushi.io.tables import read_table
     from mamushi.lm import loading
     from mamushi.lm.tokens import CHATS, write_tokens
 
     card = loading.read_card(model_card)
-    loading.check_length(settings.max_length, card["max_positions"], str(model_card))
+    positions = card["max_positions"]
+    if positions is not None and positions < settings.max_length:
+        words = f"texts are cut at {positions} tokens: the model has positions for no more"
+        print(words, file=sys.stderr, flush=True)
     write_tokens(
         out,
         read_table(examples, schemas.EXAMPLES, ["id", "text", CHATS]),
         loading.open_tokenizer(model_card),
         max_length=settings.max_length,
+        positions=positions,
         vocabulary_size=card["vocabulary_size"],
         provenance=job.origin,
     )

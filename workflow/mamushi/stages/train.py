@@ -53,8 +53,6 @@ def base_model(*, examples: list[Input], out: Output, settings: BaseModel, job: 
     from mamushi.lm import device, loading, tiny
 
     training = settings.pretraining
-    where = f"models.{settings.name}.max_positions"
-    loading.check_length(training["max_length"], settings.sizes["max_positions"], where)
     texts: list[str] = []
     for path in examples:
         table = read_table(path, schemas.EXAMPLES, ["text", "domain", "section"])
