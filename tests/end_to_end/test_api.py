@@ -13,6 +13,8 @@ import pytest
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_table
+from mamushi.selection.metrics import auc
+from mamushi_extras.api.rank import rank
 from tests.support.lab import write_lab
 from tests.support.workflow import ROOT, environment, mamushi
 
@@ -44,7 +46,7 @@ def test_a_session_gives_what_the_command_gives_whatever_its_threads(tmp_path: P
     words = ["rank", "comments.csv", "--text", "body", "--id", "id", "--force"]
     words += ["--forget", "source == 'theirs'", "--embeddings", "vectors.parquet", "--selectors"]
     few = f"--config 'selectors={json.dumps({'mamushi': SETTINGS})}'"
-    for selector, settings in (("mamushi_lr", {}), ("mamushi", SETTINGS)):
+    for selector, settings in (("stack", {}), ("mamushi_lr", {}), ("mamushi", SETTINGS)):
         mamushi(tmp_path, *words, selector, "--snakemake-args", few if settings else "--cores 1")
         done = subprocess.run(
             [sys.executable, "-c", SCRIPT, selector, json.dumps(settings)],
@@ -61,3 +63,24 @@ def test_a_session_gives_what_the_command_gives_whatever_its_threads(tmp_path: P
             where = {**cell, "beta": paths.beta(beta)}
             about = read_json(paths.under(tmp_path / "results", paths.MANIFEST, **where))
             assert ours == {key: about[key] for key in ours}
+
+
+def test_without_a_model_both_rank_by_words_alone(tmp_path: Path) -> None:
+    rows = write_lab(tmp_path)
+    words = ["rank", "comments.csv", "--text", "body", "--id", "id", "--quick"]
+    words += ["--forget", "source == 'theirs'", "--snakemake-args", "--cores 1"]
+    said = mamushi(tmp_path, *words).stdout
+    assert "no --model: ranked by words alone, without what a model's vectors add" in said
+    columns = dict(zip(("id", "body", "source"), zip(*rows, strict=True), strict=True))
+    given = {"text": "body", "id": "id", "forget": "source == 'theirs'", "quick": True}
+    found = rank({name: [*values] for name, values in columns.items()}, **given)
+    cell = {"dataset": "comments", "model": "words", "seed": 0, "selector": found.selector}
+    scores = read_table(paths.under(tmp_path / "results", paths.SCORES, **cell), schemas.SCORES)
+    assert found.selector == "stack"
+    assert found.scores.to_pylist() == scores.to_pylist()
+    # What the two kinds of text are about is in their words.
+    assert (
+        auc(scores["score"].to_numpy(), np.array(scores["domain"].to_pylist()) == "forget") > 0.95
+    )
+    manifest = read_json(paths.under(tmp_path / "results", paths.MANIFEST, **cell, beta="0.10"))
+    assert manifest["provenance"]["embedding"] == {"words": 128}

@@ -16,10 +16,8 @@ from tests.support.pages import commands
 from tests.support.workflow import ROOT, SNAKEMAKE, mamushi, run, warmed
 
 PAGE = ROOT / "docs/guide/command.md"
-QUICK = (
-    "--cores 1 --config 'selectors={mamushi: {batch_size: 32, hidden: [16], seeds_averaged: 2}}'"
-)
-"""Small networks and few, which the transcript leaves out: its times are not shown either."""
+QUICK = "--cores 1"
+"""Which the transcript leaves out: its times are not shown either."""
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +56,7 @@ def pattern(shown: list[str]) -> str:
 
 @pytest.mark.slow
 def test_the_transcript_of_the_docs(lab: Path) -> None:
-    """`rank` runs twice, the second time what the first has left out, and the next steps that it
-    prints work."""
+    """The next steps that it prints work."""
     said: dict[str, list[str]] = {}
     for command, shown in transcript():
         program, *words = shlex.split(command)
@@ -69,7 +66,6 @@ def test_the_transcript_of_the_docs(lab: Path) -> None:
         said[words[0]] = done.stderr.splitlines()
         lines = [f"{plain(line)}\n" for line in done.stdout.splitlines()]
         assert re.fullmatch(pattern(shown), "".join(lines)), done.stdout
-        # The list to take is another one, once it is known how many texts have to go.
         printed = re.findall(r"^  (?:how many|remove) +mamushi (\w+)(.*)", done.stdout, re.M)
         next_steps = dict(printed)
         assert [*next_steps] == (["apply", "advise"] if words[0] == "rank" else [])
@@ -83,7 +79,7 @@ def test_the_transcript_of_the_docs(lab: Path) -> None:
     assert not [line for line in said["rank"] if "rule " in line or "jobid" in line]
 
     # The table is the one that was ranked, without the rows of the list.
-    list_ = lab / "results/runs/comments/ours/seed0/removals/mamushi/beta0.20.parquet"
+    list_ = lab / "results/runs/comments/ours/seed0/removals/stack/beta0.20.parquet"
     gone = {
         name for row in pq.read_table(list_).to_pylist() for name in (row["id"], *row["copies"])
     }

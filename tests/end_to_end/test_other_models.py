@@ -82,4 +82,4 @@ def test_lists_and_evidence_of_vectors(
     assert "Nothing to be done" in done.stdout
     done = run(directory=tmp_path, config=config(lab), check=False)
     assert done.returncode != 0
-    assert "models.theirs: has embeddings made elsewhere and is no language model" in done.stdout
+    assert "models.theirs: has vectors alone and is no language model" in done.stdout

@@ -330,7 +330,6 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"embeddings": VECTORS[6:15], "budgets": [0.5]},
         "selectors.mamushi_lr.folds: 5 takes at least 5",
     ),
-    "neither": (FRAME, {"embeddings": None}, "neither embeddings nor a model; give one"),
     "both given": (FRAME, {"model": "ours"}, "both embeddings and a model; give one"),
     "no model": (FRAME, {"embeddings": None, "model": "./ours"}, "./ours: no such model"),
     "flat": (FRAME, {"embeddings": VECTORS[:, 0]}, "an array (90,) of float64, not numbers"),

@@ -121,7 +121,7 @@ def test_it_says_what_it_sees_and_writes_what_the_workflow_reads(
             "models": ["ours"],
             "seeds": [0],
             "budgets": [0.1, 0.2, 0.3],
-            "selectors": ["mamushi", "token_unigram"],
+            "selectors": ["stack", "token_unigram"],
         },
         "evidence": {"refits": {"whole": 2, "halves": 1}},
         "datasets": {
@@ -191,7 +191,7 @@ def test_vectors_budgets_and_selectors_of_ones_own(
     # Without a tokenizer there are no tokens to rank, unless somebody asks for them.
     started(*words, *chosen[:-2], "--force")
     assert "no tokens are ranked, since it has no tokenizer" in capsys.readouterr().out
-    assert yaml.safe_load(out.read_text(encoding="utf-8"))["grid"]["selectors"] == ["mamushi"]
+    assert yaml.safe_load(out.read_text(encoding="utf-8"))["grid"]["selectors"] == ["stack"]
 
 
 def test_peoples_answers_overrule_the_table(
