@@ -113,11 +113,21 @@ def test_what_needs_a_language_model_says_so_before_anything_runs(
     assert "ask for the targets removals and evidence" in str(error.value)
 
 
+def test_words_alone_are_vectors_without_a_file(snakemake: Snakemake, tmp_path: Path) -> None:
+    change = {"models": {"theirs": {"embeddings": {"words": 8}}}}
+    config = CONFIG | {"grid": {**CONFIG["grid"], "selectors": ["stack"]}} | change
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    done = snakemake.would_run(tmp_path, targets=["removals", "evidence"])
+    assert done["word_vectors"] == done["score"] == done["calibrate"] == 1
+    assert not {"import_embeddings", *LANGUAGE} & set(done)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"path": "raw/none.parquet"}, "models.theirs.embeddings.path: 'raw/none.parquet' is not"),
         ({"path": "raw/vectors.csv"}, "allowed is a .parquet file"),
+        ({"words": 128}, "models.theirs.embeddings: path and words exclude each other"),
     ],
 )
 def test_a_mistake_in_the_configuration_is_told_before_anything_runs(
