@@ -121,7 +121,7 @@ def test_what_cannot_be_exported_is_one_line_and_writes_nothing(
         ([plain, "--to", "jsonl", "--data", data, *out], "no column 'id'; it has 'key', 'body'"),
         ([listed, "--to", "ids", "--out", tmp_path / "ids.csv"], "is the name of a table"),
         ([listed, "--to", "jsonl", "--out", tmp_path / "there"], "exists already"),
-        ([listed, "--to", "jsonl", "--data", other, *out], "the text of 'c2' is not the one that"),
+        ([listed, "--to", "jsonl", "--data", other, *out], "column 'body' is 7, not text"),
     ):
         with pytest.raises(UserError) as raised:
             command("export", *words)

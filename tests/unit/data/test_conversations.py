@@ -11,15 +11,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from mamushi.config.complete import complete
-from mamushi.data.conversations import TURNS
+from mamushi.data.conversations import TURNS, Conversations, text_columns
 from mamushi.data.loaders import table
 from mamushi.data.raw import Raw
+from mamushi.errors import UserError
 from tests.support.removal_files import command, removal_list
 
 
@@ -131,6 +131,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
     """Write rows as a file, or a folder of `datasets`, by the name."""
     text = "".join(json.dumps(row) + "\r\n" for row in rows).encode()
     if path.suffix == "":
+        datasets = pytest.importorskip("datasets")
         datasets.Dataset.from_list(rows).save_to_disk(str(path))
     elif path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=4)
@@ -212,6 +213,7 @@ def test_a_list_takes_rows_out_and_the_file_keeps_its_form(
         unpack = gzip.decompress if file.endswith(".gz") else bytes
         assert unpack(out.read_bytes()) == unpack(expected)
     elif file == "chats":
+        datasets = pytest.importorskip("datasets")
         before, after = (datasets.load_from_disk(str(folder)) for folder in (path, out))
         assert after.features == before.features
         assert after.to_list() == [row for row in before.to_list() if row["id"] not in GONE]
@@ -225,3 +227,148 @@ def test_a_list_takes_rows_out_and_the_file_keeps_its_form(
 def _arrow(path: Path) -> pa.Table:
     with pa.ipc.open_file(path) as source:
         return source.read_all()
+
+
+# What is refused -----------------------------------------------------------------------------
+
+USER = {"role": "user", "content": "a"}
+BAD: dict[str, tuple[list[Any], str]] = {
+    "no content": ([[{"role": "user"}]], "row 1: column 'messages', turn 1 has no 'content' but"),
+    "null content": ([[{**USER, "content": None}]], "turn 1 has no 'content' but the keys 'role'"),
+    "no role": ([[USER, {"content": "b"}]], "turn 2 has no 'role' but the keys 'content'; give"),
+    "role of a number": ([[{**USER, "role": 1}]], "turn 1 has a 'role' that is 1, and no name"),
+    "empty role": ([[{**USER, "role": " "}]], "turn 1 has a 'role' that is ' ', and no name"),
+    "content of a number": ([[{**USER, "content": 1}]], "turn 1 has a 'content' that is 1, not"),
+    "a text for a turn": ([["hello"]], "turn 1 is 'hello', not an object"),
+    "other keys": ([[{"speaker": "a", "words": "b"}]], "no 'role' but the keys 'speaker', 'words'"),
+    "two keys of forms": (
+        [[USER, {"from": "gpt", "value": "b"}]],
+        "turn 2 has the keys 'from', 'v",
+    ),
+    "two forms": (
+        [[USER], [{"from": "gpt", "value": "b"}]],
+        "row 2: column 'messages' is turns with",
+    ),
+    "text among turns": ([[USER], "b"], "row 2: column 'messages' is text here, and turns with"),
+    "turns among texts": (
+        ["b", [USER]],
+        "row 2: column 'messages' is turns with role and content h",
+    ),
+    "an empty one": (
+        [[USER], []],
+        "row 2: column 'messages' is a conversation without turns; give",
+    ),
+    "null behind": (
+        [[USER], None],
+        "row 2: column 'messages' has no turns here, and conversations",
+    ),
+    "null before": (
+        [None, [USER]],
+        "row 1: column 'messages' has no turns here, and conversations",
+    ),
+    "an image": (
+        [[{**USER, "content": [{"type": "image"}]}]],
+        "a part of type 'image', which is no",
+    ),
+    "a part of no type": (
+        [[{**USER, "content": ["b"]}]],
+        "in its 'content' a part 'b', which is no",
+    ),
+    "a part of no text": (
+        [[{**USER, "content": [{"type": "text"}]}]],
+        "type 'text' without a text",
+    ),
+    "one turn": (
+        [USER],
+        "column 'messages' is one object with the keys 'role', 'content', not tur",
+    ),
+    "an object": (
+        [{"turns": [USER]}],
+        "column 'messages' is one object with the keys 'turns', not",
+    ),
+    "uneven lists": (
+        [{"role": ["user"], "content": []}],
+        "has lists of several lengths ('role', 'c",
+    ),
+    "a number": ([3], "row 1: column 'messages' is 3, not text; name the column with the text"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_no_conversation_is_told_with_its_row_and_key(name: str) -> None:
+    cells, says = BAD[name]
+    conversations = Conversations("messages")
+    with pytest.raises(UserError) as raised:
+        for row, cell in enumerate(cells, 1):
+            conversations.read({"messages": cell}, f"chats.jsonl, row {row}")
+    assert str(raised.value).startswith("chats.jsonl, row ") and says in str(raised.value)
+
+
+def test_a_key_that_is_there_twice_is_not_chosen_from(tmp_path: Path) -> None:
+    path = tmp_path / "chats.jsonl"
+    turn = '{"role": "user", "content": "a", "content": "b"}'
+    path.write_text(f'{{"id": 1, "bad": 1, "messages": [{turn}]}}\n', encoding="utf-8")
+    with pytest.raises(
+        UserError, match=r"row 1: column 'messages', turn 1 has the key 'content' t"
+    ):
+        load(path, "messages")
+
+
+def test_several_columns_are_one_conversation_by_their_names_alone(tmp_path: Path) -> None:
+    """A name with a comma in it is a name, as it was; a text has no parts."""
+    assert text_columns("prompt, completion") == ["prompt", "completion"]
+    assert text_columns("title,body") == ["title,body"]
+    path = write(tmp_path / "a.jsonl", [{"id": n, "bad": n, "title,body": "words"} for n in (0, 1)])
+    raw = load(path, "title,body")
+    assert list(raw.texts) == ["words", "words"] and raw.extra_metadata == {}
+    with pytest.raises(
+        UserError, match=r"row 1: column 'title,body' is text, which has no part 'as"
+    ):
+        load(path, "title,body", "assistant")
+
+
+def test_windows_of_a_conversation_are_its_turns_and_are_not_cut(tmp_path: Path) -> None:
+    form = FORMS["messages"]
+    path, words = write(tmp_path / "a.jsonl", records(form)), {"words": 50, "overlap": 0}
+    words |= {"paragraphs": "blank_line", "action": "remove"}
+    raw = load(path, form.text, windows=words)
+    assert list(raw.texts[:3]) == ["system: Be brief.\n\n", "user: What is 1?\n\n", ANSWER]
+    assert raw.group is not None and [*raw.group[:4]] == ["1", "1", "1", "2"]
+    # A template is of the whole.
+    assert TURNS not in raw.labels
+    with pytest.raises(UserError, match="windows of conversations cannot be cut out of them"):
+        load(path, form.text, windows={**words, "action": "cut"})
+
+
+def test_examples_beside_a_corpus_are_conversations_as_it_is(tmp_path: Path) -> None:
+    """Else the template, and not what is said, would tell them apart."""
+    form = FORMS["conversations"]
+    path = write(tmp_path / "corpus.parquet", records(form))
+    chats = [{"id": n, **form.cells(n)} for n in range(90, 120)]
+    like = write(tmp_path / "like.jsonl", chats)
+    raw = load(path, form.text, forget={"like": str(like)})
+    assert raw.texts[ROWS] == form.whole.replace("N", "90") and None not in raw.labels[TURNS]
+    texts = write(
+        tmp_path / "texts.jsonl", [{"conversations": f"A number {n}."} for n in range(30)]
+    )
+    with pytest.raises(UserError, match="is text where that has conversations"):
+        load(path, form.text, forget={"like": str(texts)})
+    # An answer alone is text.
+    raw = load(path, form.text, "assistant", forget={"like": str(texts)})
+    assert list(raw.texts[:ROWS]) == ["A number."] * ROWS and TURNS not in raw.labels
+
+
+def test_an_export_has_the_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    form, rows = FORMS["messages"], records(FORMS["messages"])
+    path = write(tmp_path / "chats.parquet", rows)
+    raw = load(path, form.text)
+    texts = dict(zip(raw.ids, raw.texts, strict=True))
+    listed = removal_list(
+        Path("results"), {"3": []}, data=path, text=form.text, texts=texts, part="whole"
+    )
+    assert (
+        command("export", listed, "--to", "jsonl", "--data", path, "--out", tmp_path / "out") == 0
+    )
+    forget = (tmp_path / "out/forget.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in forget] == [{"id": "3", "messages": messages(3)}]
