@@ -50,19 +50,12 @@ def logistic(
 
         sum_i w_i log(1 + exp(-y_i (w^T x_i + b))) + |w|^2 / (2 variance),
 
-    with ``x`` (n, d), ``y`` (n,) and weights w_i by which both classes count n/2. On one thread,
-    because sums over threads round differently. Raises ``UserError`` when it does not converge.
+    with ``x`` (n, d), ``y`` (n,) and weights w_i by which both classes count n/2. `liblinear` has b
+    among the weights, and takes a fifth of the time for n-grams. On one thread, because sums over
+    threads round differently. Raises ``UserError`` when it does not converge.
     """
     model = LogisticRegression(
-        C=variance,
-        solver=solver,
-        class_weight="balanced",
-        tol=tolerance,
-        max_iter=STEPS,
-        # Of liblinear: coordinates of the dual, in an order drawn by this seed. It takes b for one
-        # more weight, and a tenth of the time for n-grams.
-        dual=solver == "liblinear",
-        random_state=0,
+        C=variance, solver=solver, class_weight="balanced", tol=tolerance, max_iter=STEPS
     )
     with blas().limit(limits=1):
         # Filters for warnings are the process's, and other folds are fitted beside this one.
