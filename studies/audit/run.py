@@ -7,7 +7,8 @@ texts, of which half or nine in ten are. Ranks are good (what the list misses li
 or bad (anywhere), while what is anticipated is always that they are good. So an audit is drawn
 again and again, of 100 or 300 answers, of which a tenth is unsure in the last row, and its interval
 made in two ways: melded, and by Jeffreys' prior in each stratum. Each value is the coverage of the
-truth, then half of the mean width.
+truth, then half of the mean width. In rows of ``readers`` each of these errs in so many percent of
+the texts, for himself; a text on which two or three differ is unsure.
 """
 
 from __future__ import annotations
@@ -74,7 +75,13 @@ class World:
 
 
 def measure(
-    world: World, answers: int, unsure: float, draws: int, rng: np.random.Generator
+    world: World,
+    answers: int,
+    unsure: float,
+    draws: int,
+    rng: np.random.Generator,
+    mistakes: float = 0.0,
+    readers: int = 1,
 ) -> dict[str, str]:
     """Return coverage and half of the mean width, by way and quantity."""
     of_domain, place = world.truth(rng), np.arange(TEXTS)
@@ -93,9 +100,11 @@ def measure(
         drawn = sample(codes, counts, rng)
         # Nobody is sure of a text of the domain more seldom than of another.
         doubt = rng.random(len(drawn)) < unsure * (0.5 + of_domain[drawn])
+        votes = (of_domain[drawn] ^ (rng.random((readers, len(drawn))) < mistakes)).sum(axis=0)
+        doubt |= (votes > 0) & (votes < readers)
         answered = [
             np.bincount(codes[drawn], weights=values, minlength=h).astype(np.float64)
-            for values in (np.ones(len(drawn)), of_domain[drawn] & ~doubt, doubt)
+            for values in (np.ones(len(drawn)), (2 * votes > readers) & ~doubt, doubt)
         ]
         ways = {
             name: estimates(divided, Answers(*answered), rng, s, DRAWS)
@@ -128,6 +137,12 @@ def main() -> None:
         for name, values in coverage.items():
             report.value(f"{named}_{name}", values)
             worst[name] = min(worst.get(name, 1.0), float(values.split()[0]))
+    rows = itertools.product((0.01, 0.05, 0.2), (0.02, 0.05), (1, 2, 3))
+    for share, mistakes, readers in rows:
+        world = World(share, 0.9, True)
+        coverage = measure(world, 300, 0.0, args.draws, rng, mistakes, readers)
+        for name in ("melded_precision", "melded_recall"):
+            report.value(f"share{share}_err{mistakes}_readers{readers}_{name}", coverage[name])
     for name, least in worst.items():
         report.value(f"least_{name}", f"{least:.3f}")
     report.write(args.results)

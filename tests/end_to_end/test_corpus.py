@@ -195,8 +195,10 @@ def test_an_audit_is_fed_back_into_the_ranking(ranked: Path, tmp_path: Path) -> 
     asked = {each["id"] for each in audit["sample"]}
     told = {name: "yes" if name in unwanted else "no" for name in asked}
     about = {"audit": fingerprint(audit), "annotator": "ana", "answers": told}
-    write_json(folder / "answers-ana.json", about)
-    mamushi(folder, "audit", "--merge", "answers-ana.json")
+    files = [f"answers-{who}.json" for who in ("ana", "ben")]
+    for who, file in zip(("ana", "ben"), files, strict=True):
+        write_json(folder / file, about | {"annotator": who})
+    mamushi(folder, "audit", "--merge", *files)
     merged = read_json(folder / "audit/merged.json")
     before = {*pq.read_table(folder / list_)["id"].to_pylist()}
     mamushi(folder, "list", "--texts", "7", "--cores", "1")

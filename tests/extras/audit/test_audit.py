@@ -14,6 +14,7 @@ from mamushi.io.files import read_json, write_json
 from mamushi.io.provenance import fingerprint
 from mamushi.io.tables import read_table, write_table
 from mamushi_extras.audit.annotators import agreement, merge
+from mamushi_extras.audit.commands.audit import ONE_READER
 from tests.support.audited import FORGET, LISTED, RETAIN, write_audited, write_corpus
 from tests.support.removal_files import command
 
@@ -89,7 +90,7 @@ def test_of_a_corpus_the_strata_come_from_its_posteriors(
     assert "  recall and share are of the 100 texts that passed the screen, of 5,000\n" in said
     assert "  60% [40%, 80%] of it is of the domain, and a text like the examples is in it" in said
     told = {each["id"]: "yes" if int(each["id"][1:]) < 18 else "no" for each in found["sample"]}
-    command("audit", "--merge", write_answers("ana", answers=told))
+    command("audit", "--merge", *(write_answers(who, answers=told) for who in ("ana", "ben")))
     true = {"precision": 0.9, "recall": 1.0, "before": 0.18, "after": 0.0}
     for name, (_, low, high) in read_json("audit/merged.json")["estimates"].items():
         assert low <= true[name] <= high
@@ -126,8 +127,9 @@ def test_two_people_are_merged_and_the_truth_is_in_the_intervals(
     for name, true in truth.items():
         _, low, high = found["estimates"][name]
         assert low <= true <= high and high - low < 0.5
-    # Of those on whom both say yes or no, on one they differ: nobody can say of it.
-    assert said[0] == "150 of 150 texts, 1 of them unsure"
+    # Of those on whom both say yes or no, on one they differ: nobody can say of it. Nor of the one
+    # on which Ana is alone.
+    assert said[0] == "150 of 150 texts, 2 of them unsure"
     assert said[5].startswith("  'ana' and 'ben' agree on 99.3% of 149 texts; Cohen's kappa 0.9")
     assert said[5].endswith(f"; they differ on '{doubted}'")
     assert found["annotators"] == ["ana", "ben"] and found["agreement"][0]["differ"] == [doubted]
@@ -148,15 +150,44 @@ def test_whoever_stops_has_read_a_smaller_sample(made: Path) -> None:
     ids = [each["id"] for each in audit()["sample"]]
     told = {name: "yes" if name in TRUE else "no" for name in ids[:120]}
     del told[ids[3]]
-    command("audit", "--merge", write_answers("ana", answers=told))
+    command("audit", "--merge", write_answers("ana", answers=told), write_answers("ben"))
     found = read_json("audit/merged.json")
-    assert found["unsure"] == 1 and ids[3] not in found["labels"]
+    # Ben has read on alone: that gives labels, and no interval.
+    assert found["unsure"] == 1 and len(found["labels"]) >= 200
     low, high = found["estimates"]["recall"][1:]
     assert low <= LISTED / len(TRUE) <= high
     command("audit", made, "--size", 200)
-    command("audit", "--merge", write_answers("ana"))
+    command("audit", "--merge", write_answers("ana"), write_answers("ben"))
     whole = read_json("audit/merged.json")["estimates"]["recall"]
     assert whole[2] - whole[1] < high - low
+
+
+def test_one_reader_gives_labels_and_no_share(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who says yes to 5% of what is kept by mistake; asked twice, the share holds."""
+    command("audit", made, "--size", 200)
+    kept = [each["id"] for each in audit()["sample"] if each["id"] not in TRUE]
+    mistaken = dict.fromkeys(kept[::20], "yes")
+    capsys.readouterr()
+    command("audit", "--merge", write_answers("ana", mistaken))
+    found, said = read_json("audit/merged.json"), capsys.readouterr().out
+    assert found["estimates"] is None and found["withheld"] == ONE_READER
+    assert len(found["labels"]) >= 200 and ONE_READER in said and " yes\n  kept " in said
+    again = dict.fromkeys(kept[1::20], "yes")
+    command("audit", "--merge", "ana.json", write_answers("ana again", again))
+    found = read_json("audit/merged.json")
+    _, low, high = found["estimates"]["recall"]
+    assert low <= LISTED / len(TRUE) <= high and found["withheld"] is None
+    assert found["unsure"] == len(mistaken) + len(again)
+
+
+def test_two_who_share_no_text_say_nothing(made: Path) -> None:
+    command("audit", made, "--size", 100)
+    first = {audit()["sample"][0]["id"]: "yes"}
+    files = write_answers("ana"), write_answers("ben", answers=first)
+    with pytest.raises(UserError, match="no yes or no yet by two people in "):
+        command("audit", "--merge", *files)
 
 
 def test_the_majority_decides_and_a_tie_is_unsure() -> None:
@@ -169,6 +200,15 @@ def test_the_majority_decides_and_a_tie_is_unsure() -> None:
     merged = merge(order, people)
     assert merged == {"a": "yes", "b": "unsure", "c": "no", "d": "no", "e": "unsure"}
     assert merge(order, {"one": {}}) == {}
+    # Of those that two have reached: what two more say than the other answer.
+    twice = merge(order, people | {"four": {"a": "yes", "c": "no", "f": "no"}}, 2)
+    assert twice == {"a": "yes", "b": "unsure", "c": "no", "d": "unsure", "e": "unsure"}
+    assert merge(order, people, 2)["a"] == "unsure"
+    assert merge(order, {"one": people["one"], "two": {"b": "no"}}, 2) == {
+        "a": "unsure",
+        "b": "unsure",
+    }
+    assert merge(order, {"one": people["one"]}, 2) == {}
 
 
 def test_kappa_is_cohens() -> None:

@@ -2,8 +2,9 @@
 
 With LIST: draws the texts and writes a page that opens offline, on which people answer yes, no or
 unsure by key. How certain so many answers will be is said before. With --merge: joins the files
-that the page saved, says how far people agree, and gives precision, recall and the share of the
-domain before and after, with 95% intervals. mamushi rank --label takes the answers as labels.
+that the page saved and says how far people agree. Of texts that two people answered, or one twice
+under two names, it gives precision, recall and the share of the domain before and after, with 95%
+intervals. mamushi rank --label takes the answers as labels.
 """
 
 from __future__ import annotations
@@ -20,6 +21,12 @@ _PAGE = Path(__file__).parents[1] / "page"
 GROUP = "decide"
 SIZE, LEAST = 300, 20
 """Texts to read: some that a person reads in an hour, and the fewest that say anything."""
+READERS = 2
+"""Answers to a text that an interval rests on: what one reader gets wrong, nothing shows."""
+ONE_READER = (
+    "what one reader gets wrong is not known, so no share is told: give a second file as well, of "
+    "another person, or of the same one who answers the page again under another name"
+)
 _HALF = 0.05
 """Half the width of the intervals of which is said how many answers give them."""
 _PARTS = ("listed", "kept", "retain")
@@ -207,21 +214,28 @@ def _merge(folder: Path, files: Sequence[Path]) -> None:
     audit = read_json(folder / "audit.json")
     people = annotators.read_answers(files, audit)
     strata, sample = audit["strata"], audit["sample"]
-    merged = annotators.merge([drawn["id"] for drawn in sample], people)
-    answers = annotators.count_answers(audit, merged)
+    order = [drawn["id"] for drawn in sample]
+    merged = annotators.merge(order, people)
+    least = min(READERS, len(people))
+    answers = annotators.count_answers(audit, annotators.merge(order, people, least))
     if missing := int((answers.read <= answers.unsure).sum()):
-        problem = f"no yes or no yet in {missing} of {len(strata)} strata"
+        by = " by two people" * (least > 1)
+        problem = f"no yes or no yet{by} in {missing} of {len(strata)} strata"
         raise UserError(problem, where=folder, do="answer more texts")
     columns = (np.array([row[key] for row in strata]) for key in ("texts", "listed", "likely"))
     design = auditing.Strata(*columns)
-    estimates = auditing.estimates(design, answers, np.random.default_rng(audit["seed"]))
+    estimates = None
+    if least == READERS:
+        estimates = auditing.estimates(design, answers, np.random.default_rng(audit["seed"]))
     pairs, unsure = annotators.agreement(people), int(answers.unsure.sum())
-    print(f"{len(merged):,} of {len(sample):,} texts, {unsure:,} of them unsure")
-    for name, estimate in estimates.items():
+    print(f"{int(answers.read.sum()):,} of {len(sample):,} texts, {unsure:,} of them unsure")
+    for name, estimate in (estimates or {}).items():
         means = auditing.QUANTITIES[name]
         print(
             f"  {name:<10}{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]   {means}"
         )
+    if estimates is None:
+        _say_counts(strata, answers)
     _say_of_screen(audit["screen"])
     for pair in pairs:
         print(f"  {_agreement(pair)}")
@@ -236,10 +250,19 @@ def _merge(folder: Path, files: Sequence[Path]) -> None:
         "annotators": [*people],
         "agreement": pairs,
         "estimates": estimates,
+        "withheld": None if estimates else ONE_READER,
         "unsure": unsure,
     }
     write_json(out, summary | {"labels": labels})
     print(f"{out}: the answers as labels, for mamushi rank --label {out}")
+
+
+def _say_counts(strata: Sequence[Mapping[str, Any]], answers: Any) -> None:
+    """Print what one reader answered, and why no share is told."""
+    for part in dict.fromkeys(row["texts_of"] for row in strata):
+        here = [place for place, row in enumerate(strata) if row["texts_of"] == part]
+        print(f"  {part:<10}{answers.yes[here].sum():,.0f} of {answers.read[here].sum():,.0f} yes")
+    print(f"  {ONE_READER}")
 
 
 def _agreement(pair: Mapping[str, Any]) -> str:
