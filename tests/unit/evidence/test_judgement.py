@@ -74,12 +74,13 @@ def test_what_else_the_scores_follow_is_named() -> None:
     ("own", "listed", "retain", "act", "said"),
     [
         ({}, {}, {}, "take", "2 of 20 texts are toss-ups: not all 6 rankings list them"),
-        ({}, {}, {"upper_bound": 0.68}, "check", "would put 2% of it there too, at most 68%"),
+        ({}, {}, {"upper_bound": 0.68}, "check", "2% of it looks like texts to keep, at most 68%"),
         ({}, {"toss_up": 9}, {}, "check", "9 of 20 texts are toss-ups"),
         ({"auc_low": 0.7}, {}, {}, "check", "moderate separation, AUC 0.95 [0.70, 0.97]"),
         ({"matched_low": 0.6}, {}, {}, "check", ", 0.94 among texts of the same length"),
         ({"auc_low": 0.6}, {}, {}, "refuse", "do not delete by this: weak separation, AUC"),
         ({"auc": None}, {}, {}, "unknown", "no verdict: the ranking has no score for retain texts"),
+        ({}, {}, {"upper_bound": 0.9}, "check", "; how much of it looks like texts to keep is not"),
         ({}, {"toss_up": None, "rankings": 1}, {}, "check", "so its toss-ups are not known"),
     ],
 )

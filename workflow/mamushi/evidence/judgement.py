@@ -30,6 +30,8 @@ FOLLOWED = 0.3
 """The end of an interval, on a scale from -1 to 1, beyond which a score follows something else."""
 MOST_NAMED = 3
 """Most of what a score follows that is named, the closest first."""
+VAGUE = 0.8
+"""A share that is known no better than so is not told."""
 MOST_RETAIN = 0.5
 """The bound on the share of retain-like texts above which a list is to be checked."""
 MOST_TOSSED = 0.25
@@ -186,15 +188,15 @@ def words_of_list(
     unit: str = "texts",
     holds: str | None = None,
 ) -> str:
-    """Describe in words how many texts of a list the retain domain would have put there, and how
-    many are toss-ups. ``holds`` replaces the first of the two.
+    """Describe in words how much of a list looks like texts to keep, since as many of these would
+    have scored as high, and how many are toss-ups. ``holds`` replaces the first of the two.
     """
     if not removed:
         return "the list is empty"
     share, bound = also_retain["estimate"], also_retain["upper_bound"]
-    words = "how much of it the retain domain would have put there too is not known"
-    if share is not None and bound is not None:
-        words = f"the retain domain would put {share:.0%} of it there too, at most {bound:.0%}"
+    words = "how much of it looks like texts to keep is not known"
+    if share is not None and bound is not None and bound < VAGUE:
+        words = f"{share:.0%} of it looks like texts to keep, at most {bound:.0%}"
     words = holds or words
     if at_budget["toss_up"] is None:
         return f"{words}; it was not refitted, so its toss-ups are not known"

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mamushi.data.groups import independent
 from mamushi.data.labels import group_codes
 from mamushi.evidence.confounds import read_texts
-from mamushi.evidence.judgement import judge_list, separation, unit_of
+from mamushi.evidence.judgement import VAGUE, judge_list, separation, unit_of
 from mamushi.evidence.stability import rankings, stability_columns
 from mamushi.io import paths, schemas
 from mamushi.io.domains import FORGET
@@ -51,7 +51,6 @@ NO_SAMPLE = (
     "the hits of a blocklist are no sample of the domain, which has texts without its terms: "
     "nothing bounds its share"
 )
-VAGUE = 0.8
 NO_GOLD = "nobody marked the domain in the corpus, so there is no gold standard to come near"
 
 
