@@ -37,7 +37,7 @@ SYNONYMS = {
     "--root": "results folder dir",
 }
 """Options of these commands, and what others call them; where several are there, the first."""
-KEYS = {
+KEY_OF = {
     "seed": "grid.seeds",
     "seeds": "grid.seeds",
     "device": "execution.device",
@@ -71,11 +71,11 @@ def meant(wrong: str, options: Collection[str]) -> str:
     """Return what to put behind a message about an unknown option, of a command that has these
     ``options``; empty where nothing is alike."""
     word = wrong.lstrip("-").replace("_", "-").lower()
-    for option, others in SYNONYMS.items():
-        if option in options and word in others.split():
+    for option, names in SYNONYMS.items():
+        if option in options and word in names.split():
             return f"; did you mean {option!r}?"
-    if word in KEYS and "--out" in options:
-        return f"; it is the key {KEYS[word]} of the configuration, which mamushi init writes"
+    if word in KEY_OF and "--out" in options:
+        return f"; it is the key {KEY_OF[word]} of the configuration, which mamushi init writes"
     if word in (*SYNONYMS["--data"].split(), "data") and "--text" in options:
         return "; DATA stands without an option, behind the name of the command"
     for option in sorted(options, key=len, reverse=True):

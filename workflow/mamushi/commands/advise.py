@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mamushi.commands import _as_json
+
 GROUP = "decide"
 
 
@@ -28,6 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     ):
         help_ = f"smallest budget that {condition}"
         target.add_argument(f"--{option}", type=float, metavar=metavar, help=help_)
+    _as_json.argument(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -51,7 +54,10 @@ def run(args: argparse.Namespace) -> None:
     )
     targets = [(target, getattr(args, target))]
     advised = advice(rows, targets, foreseen)
-    print(advice_text(advised, [*rows, *foreseen], args.root))
+    if args.json:
+        _as_json.put(advised)
+    else:
+        print(advice_text(advised, [*rows, *foreseen], args.root))
 
 
 LIMIT = (

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.commands import _row_options
+from mamushi.commands import _as_json, _row_options
 
 if TYPE_CHECKING:
     from mamushi.commands._removal_list import ListedTexts
@@ -32,6 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", required=True, type=Path, help="the table, a file or a folder")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="what to write")
     _row_options.arguments(parser)
+    _as_json.argument(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
     """
     from mamushi.commands import _removal_list
     from mamushi.data.rewriting import refuse_existing, rewrite
-    from mamushi.io.files import write_json
+    from mamushi.io.files import read_json, write_json
 
     if not args.out.name:
         refuse_existing(args.out)
@@ -50,7 +51,10 @@ def run(args: argparse.Namespace) -> None:
     removal = listed.removal(args, args.data)
     request = _request(args, listed, removal)
     if _is_done(receipt, request, args.out, args.data):
-        print(f"{args.out}: there already, by the same command")
+        if args.json:
+            _as_json.put(read_json(receipt))
+        else:
+            print(f"{args.out}: there already, by the same command")
         return
     refuse_existing(args.out)
     if not _is_ours(receipt):
@@ -69,7 +73,10 @@ def run(args: argparse.Namespace) -> None:
         if done:
             receipt.unlink(missing_ok=True)
         raise
-    _say(args, listed, removal, done["ids"])
+    if args.json:
+        _as_json.put(done)
+    else:
+        _say(args, listed, removal, done["ids"])
 
 
 def _say(

@@ -355,6 +355,21 @@ def _name(file: str, otherwise: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", stem.name).strip("-._") or otherwise
 
 
+def examples_of_table(
+    full: Mapping[str, Any], dataset: str
+) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """Return the rows of a table of the completed configuration, and what ``build_examples`` makes
+    of them but for near duplicates, which take minutes in a large table and are left to the run.
+    Raises ``UserError`` as that and the loader do, and for numbers in the place of texts."""
+    from mamushi.data.examples import build_examples
+    from mamushi.registry import load
+
+    settings, exact = full["datasets"][dataset], {**full["data"], "near_duplicates": None}
+    raw = load("dataset", "table").load(settings, Path())
+    refuse_numbers(raw.texts, settings)
+    return raw, *build_examples(raw, settings["sections"], settings["limit"], exact)
+
+
 def _describe(
     config: dict[str, Any], columns: list[str], chosen: list[float] | None
 ) -> dict[str, Any]:
@@ -362,20 +377,14 @@ def _describe(
     were ``chosen``."""
     from mamushi.config.complete import complete
     from mamushi.config.reading import ConfigError
-    from mamushi.data.examples import build_examples
     from mamushi.io.domains import INFERENCE
     from mamushi.io.tables import FORGET, RETAIN
-    from mamushi.registry import load
 
     (dataset,), (model,) = config["datasets"], config["models"].values()
     try:
         full = complete(config)
         settings = full["datasets"][dataset]
-        raw = load("dataset", "table").load(settings, Path())
-        refuse_numbers(raw.texts, settings)
-        # Near duplicates, which take minutes in a large table, are left to the run.
-        exact = {**full["data"], "near_duplicates": None}
-        table, copies, counts = build_examples(raw, settings["sections"], settings["limit"], exact)
+        raw, table, copies, counts = examples_of_table(full, dataset)
         n_ranked = counts["sections"][INFERENCE]
         settle_budgets(config, dataset, chosen, counts)
     except ConfigError as error:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mamushi.commands import _as_json
+
 GROUP = "decide"
 SHOWN_FIGURE = "diagnostics"
 """The figure of a cell that shows how far the scores of the two domains are apart."""
@@ -25,6 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     help_text = "where the ranking was made, or its results folder (default: this one)"
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), help=help_text)
+    _as_json.argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -32,12 +35,12 @@ def run(args: argparse.Namespace) -> int:
     from mamushi.io import paths
 
     inside = args.folder / paths.RESULTS
-    return show(inside if inside.is_dir() else args.folder)
+    return show(inside if inside.is_dir() else args.folder, as_json=args.json)
 
 
-def show(root: Path, *, texts: bool = True, tokens: bool = True) -> int:
-    """Print what was ranked in a results folder, with the first ``texts``, and masks of ``tokens``.
-    Return 0, for other commands."""
+def show(root: Path, *, texts: bool = True, tokens: bool = True, as_json: bool = False) -> int:
+    """Print what was ranked in a results folder, with the first ``texts``, and masks of ``tokens``;
+    ``as_json`` the manifests alone. Return 0, for other commands."""
     from mamushi.errors import UserError
     from mamushi.evidence.ranking import is_earlier
     from mamushi.io import paths
@@ -49,14 +52,18 @@ def show(root: Path, *, texts: bool = True, tokens: bool = True) -> int:
         do = "make them with mamushi rank, or with mamushi run removals"
         raise UserError("no removal list in it", where=root, do=do)
     cells: dict[tuple[str, str, int], dict[str, list[dict[str, Any]]]] = {}
-    earlier = []
+    earlier, current = [], [_judged(path) for path in spans] if as_json else []
     for path in manifests:
         manifest = _judged(path)
         if is_earlier(root, manifest, manifest.get("provenance", {}).get("inputs", {})):
             earlier.append(f"{manifest['path']}: is of an earlier ranking, and not to be acted on")
             continue
+        current.append(manifest)
         cell = (manifest["dataset"], manifest["model"], manifest["seed"])
         cells.setdefault(cell, {}).setdefault(manifest["selector"], []).append(manifest)
+    if as_json:
+        _as_json.put(current)
+        return 0
     shown = ["\n".join(_cell(root, *cell, cells[cell], texts)) for cell in sorted(cells)]
     if spans and (tokens or not manifests):
         shown.append("\n".join(_masked(spans)))

@@ -105,8 +105,8 @@ def _values(table: FileTable, column: str) -> str:
     if len(counts) > _SHOWN and len(numbers) == len(cells):
         return f"column {column!r} goes from {min(numbers)} to {max(numbers)}"
     values = [f"{value!r} ({count:,} rows)" for value, count in counts.most_common(_SHOWN)]
-    more = f" and {len(counts) - _SHOWN:,} other values" if len(counts) > _SHOWN else ""
-    return f"column {column!r} has {', '.join(values)}{more}"
+    rest = f" and {len(counts) - _SHOWN:,} other values" if len(counts) > _SHOWN else ""
+    return f"column {column!r} has {', '.join(values)}{rest}"
 
 
 def _domains(

@@ -54,14 +54,13 @@ URL = re.compile(r"(?:^|/)([a-z0-9]{3,}|hf|s3|gs):/+(.*)")
 HUB = "hf download {} --repo-type dataset --local-dir {}"
 FETCH = {"s3": "aws s3 cp {} .", "gs": "gcloud storage cp {} ."}
 """What downloads a URL of these kinds; `curl -LO` any other one."""
-_EACH = "python -c \"import json, sys; [print(json.dumps({})) for row in {}]\" < {} > {}.jsonl"
+_EACH = 'python -c "import json, sys; [print(json.dumps({})) for row in {}]" < {} > {}.jsonl'
 AS_TABLE = {
-    ".json": "an array is written as an object a line by " + _EACH.format(
-        "row", "json.load(sys.stdin)", "{0}", "{1}"
-    ) + "; what has an object a line already is named .jsonl",
-    ".txt": "lines of text become a table by " + _EACH.format(
-        "dict(text=row.strip())", "sys.stdin", "{0}", "{1}"
-    ),
+    ".json": "an array is written as an object a line by "
+    + _EACH.format("row", "json.load(sys.stdin)", "{0}", "{1}")
+    + "; what has an object a line already is named .jsonl",
+    ".txt": "lines of text become a table by "
+    + _EACH.format("dict(text=row.strip())", "sys.stdin", "{0}", "{1}"),
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "save it as CSV"),
     **dict.fromkeys((".pkl", ".pickle", ".npy", ".h5", ".avro", ".orc"), "write it as Parquet"),
     **dict.fromkeys((".db", ".sqlite", ".sql"), "export its table as CSV"),

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mamushi.commands import _as_json
 from mamushi.errors import UserError
 from mamushi_runs.commands import _run
 
@@ -31,6 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--selector", nargs="+", metavar="NAME", help=selector)
     _run.configfile(parser)
     _run.arguments(parser)
+    _as_json.argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -72,7 +74,10 @@ def run(args: argparse.Namespace) -> int:
     ]
     status = _run.run([*target_paths, *beside], configfiles, args)
     if status == 0 and not _run.is_dry(args):
-        print("\n".join(target_paths))
+        if args.json:
+            _as_json.put(target_paths)
+        else:
+            print("\n".join(target_paths))
     return status
 
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from mamushi.commands import _as_json
+
 GROUP = "check"
 
 
@@ -23,6 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "list", type=Path, metavar="LIST", help="a removal list, or the manifest beside it"
     )
+    _as_json.argument(parser)
 
 
 STATISTICALLY = 3
@@ -35,6 +38,10 @@ def run(args: argparse.Namespace) -> int:
 
     manifest = args.list.with_suffix(".json")
     outcome = verify(manifest)
+    if args.json:
+        texts = {"notes": outcome.notes, "statistically": outcome.statistics}
+        _as_json.put({"manifest": manifest, "exactly": not outcome.statistics, **texts})
+        return STATISTICALLY if outcome.statistics else 0
     for note in outcome.notes:
         print(f"note: {note}")
     if not outcome.statistics:

@@ -1,0 +1,53 @@
+"""What ``--json`` prints, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mamushi.cli import main
+from mamushi.io.files import read_json
+from tests.support.ranked_files import frontier, write_frontiers, write_ranked
+from tests.support.removal_files import removal_list
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
+    """What a command prints, read."""
+    assert main([*map(str, words), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_show_prints_the_manifests_with_their_lists(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_ranked(tmp_path / "results", selectors=("lr_cos", "mamushi"))
+    shown = printed(capsys, "show", tmp_path)
+    assert {manifest["selector"] for manifest in shown} == {"lr_cos", "mamushi"}
+    for manifest in shown:
+        path = Path(manifest.pop("path"))
+        assert path.is_file()
+        assert manifest.items() <= read_json(path.with_suffix(".json")).items()
+
+
+def test_apply_prints_the_receipt_also_of_what_is_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, out = tmp_path / "d.csv", tmp_path / "o.csv"
+    data.write_text("id,text,kind\nc1,a,1\nc2,b,0\nc3,a,1\n", encoding="utf-8")
+    listed = removal_list(tmp_path / "results", {"c1": ["c3"]}, data=data)
+    words = ("apply", listed, "--data", data, "--out", out, "--changed-texts")
+    receipt = printed(capsys, *words)
+    assert receipt["rows"]["on_the_list"] == 2
+    assert receipt == printed(capsys, *words)
+    assert receipt == read_json(tmp_path / "o.csv.receipt.json")
+
+
+def test_advise_prints_a_row_for_each_selector(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_frontiers(tmp_path / "results", frontier("mamushi", 0.5))
+    (row,) = printed(capsys, "advise", "--root", tmp_path / "results", "--removal", 0.5)
+    assert row["selector"] == "mamushi" and row["target"] == "removal" and row["value"] == 0.5

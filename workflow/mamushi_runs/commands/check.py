@@ -1,0 +1,104 @@
+"""Look at configuration, tables, vectors and models as a run would, and run nothing.
+
+It prints a line for each mistake. The exit code is 1 where there is one, else 0. Near duplicates,
+and a corpus that has a screen, are left to the run: they take long.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mamushi.commands import _as_json
+from mamushi.config.reading import ConfigError
+from mamushi.errors import UserError
+from mamushi_runs.commands import _run
+
+GROUP = "check"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    _run.configfile(parser)
+    _as_json.argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return 1 where there is a mistake, else 0. Raises ``UserError`` as ``_run.required``."""
+    args.profile = _run.PROFILE
+    files = _run.required(args)
+    _run.check_files("--configfile", files)
+    seen: dict[str, str] = {}
+    mistakes = [*dict.fromkeys(_mistakes(files, seen))]
+    if args.json:
+        _as_json.put({"mistakes": mistakes, "seen": seen})
+        return int(bool(mistakes))
+    lines = mistakes or [f"no mistake found in {', '.join(map(str, files))}"]
+    print(*(f"{name}: {words}" for name, words in seen.items()), *lines, sep="\n")
+    return int(bool(mistakes))
+
+
+def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
+    """Iterate over what is wrong, and note what was ``seen``."""
+    from mamushi.config.checks import datasets_used
+
+    try:
+        config = _run.check(files, [])
+    except ConfigError as error:
+        yield from error.lines
+        return
+    except UserError as error:
+        yield str(error)
+        return
+    if config is None:
+        do = "see what mamushi run -n says"
+        raise UserError("Snakemake puts a configuration together here", where="config.yaml", do=do)
+    for name in datasets_used(config):
+        settings = config["datasets"][name]
+        if settings["kind"] == "table" and "screen" not in settings["forget"]:
+            yield from _of_table(config, name, seen)
+    for name, model in config["models"].items():
+        source = model.get("source")
+        if name in config["grid"]["models"] and source and Path(source).exists():
+            yield from _of_model(name, model, seen)
+
+
+def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Iterator[str]:
+    """Iterate over what is wrong with a table, and with vectors of its texts."""
+    from mamushi.commands import _embedder, init
+    from mamushi.data.counts import needs, require_texts
+    from mamushi.io.domains import FORGET, INFERENCE, RETAIN
+
+    key, settings = f"datasets.{name}", config["datasets"][name]
+    try:
+        _, table, copies, counts = init.examples_of_table(config, name)
+    except UserError as error:
+        yield f"{key}: {error}"
+        return
+    ranked = counts["sections"][INFERENCE]
+    against = f"{ranked[FORGET]:,} forget texts against {ranked[RETAIN]:,} retain texts"
+    seen[key] = f"{counts['corpus']:,} texts of a corpus" if "corpus" in counts else against
+    try:
+        require_texts(name, needs(config, name), ranked, counts.get("groups", {}).get(INFERENCE))
+    except ConfigError as error:
+        yield from error.lines
+    for model in config["grid"]["models"]:
+        vectors = config["models"][model].get("embeddings") or {}
+        if name in config["grid"]["datasets"] and vectors.get("path"):
+            try:
+                named = settings["id"] is not None
+                _embedder.check_vectors(vectors, table, copies, counts["read"], named=named)
+            except UserError as error:
+                yield f"models.{model}.embeddings: {error}"
+
+
+def _of_model(name: str, model: Mapping[str, Any], seen: dict[str, str]) -> Iterator[str]:
+    """Iterate over what is wrong with a model that lies here."""
+    from mamushi.commands import _embedder
+
+    try:
+        seen[f"models.{name}"] = _embedder.describe_model({"source": model["source"]})
+    except UserError as error:
+        yield f"models.{name}: {error}"
