@@ -41,7 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--profile",
         default=PROFILE,
         help="where to run: the name of one of the workflow's profiles (slurm for a cluster), or "
-        "the folder of your own (default: gpu, this machine with or without one)",
+        "the folder of your own (default: this machine, with its GPU if it has one)",
     )
     parser.add_argument("--cores", type=_count, metavar="N", help="cores to use (default: all)")
     parser.add_argument(

@@ -1,8 +1,10 @@
 """Make what the configuration asks for: a target of the workflow, such as `removals`.
 
 It takes the configuration `mine.yaml` of the folder in which it is started, and runs nothing again
-that is current. Targets: all (the default: lists and, where it can retrain, what they buy),
-removals, evidence, studies, unlearning, unlearned, left, data, or a file of results.
+that is current. Targets: data (the texts as they are read), removals (the lists), evidence (how
+many to remove), all (the default: lists and, where it can retrain, what they buy), unlearning (what
+unlearners buy), unlearned (a list of your own, unlearned), left (what models still know of single
+texts), studies (comparisons of the configuration), or a file of results.
 """
 
 from __future__ import annotations
