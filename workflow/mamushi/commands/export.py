@@ -167,11 +167,11 @@ def _rows(
             gone = removal.of(cells, place) is None
             if needed and cells["section"] != INFERENCE:
                 continue
-            said: dict[str, Any] = {"text": texts.read(cells, place).text}
+            spoken: dict[str, Any] = {"text": texts.read(cells, place).text}
             if texts.are_turns:
-                said = {name: cells.get(name) for name in texts.columns}
+                spoken = {name: cells.get(name) for name in texts.columns}
             name = removal.read if removal.column is None else cells.get(removal.column)
-            yield {"id": readers.name_of(name), **said}, gone
+            yield {"id": readers.name_of(name), **spoken}, gone
     removal.check(data)
 
 

@@ -24,13 +24,13 @@ ROLES = {
     **dict.fromkeys(("messages", "conversations", "conversation"), ""),
 }
 """Columns that can be named together, and whose words a text in them is; of some only turns."""
-PLAIN = {"prompt", "completion"}
+JOINED = {"prompt", "completion"}
 """Two columns whose texts, and not turns, are one text without any role, as TRL trains on them."""
 FORMS = (("role", "content"), ("from", "value"))
 SPEAKERS = {"human": "user", "gpt": "assistant"}
 """What roles are called under the key ``from``, and in templates; others keep their names."""
 REASONING = ("reasoning_content", "thinking", "reasoning")
-KEPT = (*REASONING, "tool_calls", "tool_call_id", "name")
+TURN_KEYS = (*REASONING, "tool_calls", "tool_call_id", "name")
 """Further keys of a turn that a template may read."""
 ASSISTANT, SYSTEM = "assistant", ("system", "developer")
 TURNS = "_turns"
@@ -74,19 +74,19 @@ class Conversations:
         """Return the text of a row; null counts as empty text. Raises ``UserError`` for what is
         neither text nor a conversation, for one without turns, and for cells of several forms in
         one column."""
-        said = {name: self._cell(cells.get(name), name, place) for name in self.columns}
-        if len(said) == 1:
-            (cell,) = said.values()
+        spoken = {name: self._cell(cells.get(name), name, place) for name in self.columns}
+        if len(spoken) == 1:
+            (cell,) = spoken.values()
             if isinstance(cell, str):
                 return Spoken(self._whole(cell, place))
             return self._spoken(cell)
-        texts = {name: cell for name, cell in said.items() if isinstance(cell, str)}
-        if said.keys() == texts.keys() == PLAIN:
+        texts = {name: cell for name, cell in spoken.items() if isinstance(cell, str)}
+        if spoken.keys() == texts.keys() == JOINED:
             answer = self.part == ASSISTANT
             return Spoken(texts["completion"] if answer else "".join(texts.values()))
         turns: _Turns = []
         of_text: dict[str, Any] | None = None
-        for name, cell in said.items():
+        for name, cell in spoken.items():
             if not isinstance(cell, str):
                 turns, of_text = turns + cell, None
             elif cell and not ROLES[name]:
@@ -110,8 +110,8 @@ class Conversations:
     def _spoken(self, turns: _Turns) -> Spoken:
         """Return the text of turns, by the part that is asked for."""
         if self.part == ASSISTANT:
-            said = (_words(turn) for turn in turns if turn["role"] == ASSISTANT)
-            return Spoken("\n\n".join(words for words in said if words))
+            spoken = (_words(turn) for turn in turns if turn["role"] == ASSISTANT)
+            return Spoken("\n\n".join(words for words in spoken if words))
         if self.part != "whole":
             turns = [turn for turn in turns if turn["role"] not in SYSTEM]
         if not any(map(_words, turns)):
@@ -181,24 +181,24 @@ def _turn(turn: Any, form: tuple[str, str]) -> dict[str, Any]:
     if not isinstance(turn, dict):
         raise ValueError(f"is {turn!r:.60}, not an object")
     role_key, content_key = form
-    other = FORMS[form is FORMS[0]]
+    other_form = FORMS[form is FORMS[0]]
     for name in form:
         if name in getattr(turn, "twice", ()):
             raise ValueError(f"has the key {name!r} twice")
-        if turn.get(name) is None and any(turn.get(key) is not None for key in other):
+        if turn.get(name) is None and any(turn.get(key) is not None for key in other_form):
             raise ValueError(f"has the keys {_keys(turn)}, and those above it {' and '.join(form)}")
     role, content = turn.get(role_key), turn.get(content_key)
     if role is None:
         raise ValueError(f"has no {role_key!r} but the keys {_keys(turn)}")
     if not isinstance(role, str) or not role.strip():
         raise ValueError(f"has a {role_key!r} that is {role!r:.60}, and no name")
-    kept = {name: _filled(turn[name]) for name in KEPT if turn.get(name) is not None}
+    kept = {name: _filled(turn[name]) for name in TURN_KEYS if turn.get(name) is not None}
     if content is None and not kept.get("tool_calls"):
         raise ValueError(f"has no {content_key!r} but the keys {_keys(turn)}")
     role = SPEAKERS.get(role, role) if form is FORMS[1] else role
     # Templates take an empty content for another one than none.
-    said = {} if content is None else {"content": _content(content, content_key)}
-    return {"role": role, **said, **kept}
+    spoken = {} if content is None else {"content": _content(content, content_key)}
+    return {"role": role, **spoken, **kept}
 
 
 def _content(content: Any, key: str) -> str:
@@ -210,8 +210,8 @@ def _content(content: Any, key: str) -> str:
     for part in content:
         kind = part.get("type") if isinstance(part, dict) else None
         if kind != "text":
-            what = f"of type {kind!r}" if kind else f"{part!r:.60}"
-            raise ValueError(f"has in its {key!r} a part {what}, which is no text")
+            shown_part = f"of type {kind!r}" if kind else f"{part!r:.60}"
+            raise ValueError(f"has in its {key!r} a part {shown_part}, which is no text")
         if not isinstance(part.get("text"), str):
             raise ValueError(f"has in its {key!r} a part of type 'text' without a text")
     return "".join(part["text"] for part in content)
@@ -222,7 +222,7 @@ def _words(turn: Mapping[str, Any]) -> str:
     reasoning = next((turn[name] for name in REASONING if turn.get(name)), "")
     calls = turn.get("tool_calls")
     called = json.dumps(calls, ensure_ascii=False, default=str) if calls else ""
-    return "\n".join(said for said in (str(reasoning), turn.get("content"), called) if said)
+    return "\n".join(spoken for spoken in (str(reasoning), turn.get("content"), called) if spoken)
 
 
 def _filled(value: Any) -> Any:

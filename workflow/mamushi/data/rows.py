@@ -260,8 +260,8 @@ def read_texts(
     texts, turns = [], []
     columns = [table.columns[name] for name in conversations.columns]
     for place, *cells in zip(table.places, *columns, strict=True):
-        said = conversations.read(dict(zip(conversations.columns, cells, strict=True)), place)
-        check_text(said.text, place)
-        texts.append(said.text)
-        turns.append(said.turns)
+        spoken = conversations.read(dict(zip(conversations.columns, cells, strict=True)), place)
+        check_text(spoken.text, place)
+        texts.append(spoken.text)
+        turns.append(spoken.turns)
     return texts, turns if conversations.are_turns else []

@@ -113,7 +113,7 @@ def with_examples(
     counts, margins = screened or ({}, None)
     if not counts:
         check_examples(beside, raw.texts, settings)
-    turns = [said.turns for several in beside.values() for _, said in several]
+    turns = [spoken.turns for several in beside.values() for _, spoken in several]
     labels = {name: [*column, *[None] * len(turns)] for name, column in raw.labels.items()}
     if TURNS in labels:
         labels[TURNS][len(raw.ids) :] = turns
@@ -130,7 +130,7 @@ def with_examples(
     roles = [*[None] * len(raw.ids), *(KEYS[name] for name, *_ in rows)]
     return CorpusRows(
         ids=[*raw.ids, *ids],
-        texts=[*raw.texts, *(said.text for *_, said in rows)],
+        texts=[*raw.texts, *(spoken.text for *_, spoken in rows)],
         forget=np.concatenate([raw.forget, [name == "like" for name, *_ in rows]]).astype(bool),
         section=[*raw.section, *nothing],
         stratum=[*raw.stratum, *[""] * len(rows)],
@@ -175,10 +175,10 @@ def _texts(path: str, column: str, part: str) -> Iterator[tuple[str, Spoken]]:
     table = readers.read_file_columns(path, conversations.columns)
     columns = [table.columns[name] for name in conversations.columns]
     for place, *cells in zip(table.places, *columns, strict=True):
-        said = conversations.read(dict(zip(conversations.columns, cells, strict=True)), place)
-        if said.text.strip():
-            readers.check_text(said.text, place)
-            yield place, said
+        spoken = conversations.read(dict(zip(conversations.columns, cells, strict=True)), place)
+        if spoken.text.strip():
+            readers.check_text(spoken.text, place)
+            yield place, spoken
 
 
 def check_examples(beside: Beside, corpus: Sequence[str], settings: Mapping[str, Any]) -> None:
@@ -190,7 +190,7 @@ def check_examples(beside: Beside, corpus: Sequence[str], settings: Mapping[str,
     if "like" not in beside:
         return
     examples, where = beside["like"], settings["forget"]["like"]
-    distinct = len({key(said.text) for _, said in examples})
+    distinct = len({key(spoken.text) for _, spoken in examples})
     if len(examples) > 1 and distinct == 1:
         problem = f"its {len(examples):,} texts are one and the same"
         raise UserError(
@@ -201,7 +201,7 @@ def check_examples(beside: Beside, corpus: Sequence[str], settings: Mapping[str,
             f"has {distinct} examples that differ, and fewer than {FEWEST_EXAMPLES} tell nothing"
         )
         raise UserError(problem, where=where, do="give more texts of the domain")
-    words_of = [set(units(said.text)) for _, said in examples]
+    words_of = [set(units(spoken.text)) for _, spoken in examples]
     missing = set().union(*words_of)
     for text in corpus:
         if not missing:

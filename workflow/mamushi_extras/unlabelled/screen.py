@@ -109,7 +109,7 @@ def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[FileTab
     rows, n = readers.sampled(path, conversations.columns, SAMPLE, quote=quote)
     sample, _ = read_texts(rows, conversations)
     like.check_examples(beside, sample, settings)
-    examples = [said.text for _, said in beside["like"]]
+    examples = [spoken.text for _, spoken in beside["like"]]
     windows, draw = settings.get("windows"), np.random.default_rng(0)
     # An example is a passage, which is told from passages.
     sample = [str(draw.choice(_windows(text, windows))) for text in sample]
