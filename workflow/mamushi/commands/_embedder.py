@@ -8,6 +8,8 @@ from typing import Any
 
 from mamushi.errors import UserError
 
+SAMPLED = 4
+"""Rows of each tensor that are looked at before a run."""
 PAGES = "https://huggingface.co/"
 """How the address of a model's page on the hub begins."""
 
@@ -145,7 +147,10 @@ def describe_model(model: Mapping[str, Any]) -> str:
     kind = str(folders.check_config(folder)["model_type"])
     tokens = len(folders.read_tokenizer(folder))
     if commit is None:
-        folders.check_weights(folder)
+        for path in folders.check_weights(folder):
+            if path.suffix == ".safetensors":
+                # Diverged weights show anywhere; the run looks at all of them.
+                folders.check_finite(path, rows=SAMPLED)
     line = f"{source}: {kind}, tokenizer with {tokens:,} tokens"
     positions, most = positions_of(str(folder)), Shortened().max_length
     if positions is not None and positions < most:

@@ -16,6 +16,8 @@ PICKLE_ENDINGS = (".bin", ".pt", ".pth", ".ckpt")
 """Endings of weights that are not opened."""
 POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")
 """What configurations call the number of a model's positions."""
+INDEX = "model.safetensors.index.json"
+"""The file that says which tensor is in which file of several."""
 MODEL_FILES = (".json", ".model", ".txt", ".jinja", ".safetensors")
 """Endings of the files in a model's folder that are looked at."""
 
@@ -35,10 +37,15 @@ def positions(config: Mapping[str, Any]) -> int | None:
 
 def positions_of(source: str) -> int | None:
     """Return the same of a model's folder; None where nothing says so."""
-    path = Path(source).expanduser() / "config.json"
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        return positions(json.loads(path.read_bytes()))
-    return None
+    return positions(_read(Path(source).expanduser() / "config.json"))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the object of a JSON file; an empty one where there is none, or it is damaged."""
+    with contextlib.suppress(OSError, ValueError):
+        content = json.loads(path.read_bytes())
+        return content if isinstance(content, dict) else {}
+    return {}
 
 
 def source_mistake(source: str) -> str | None:
@@ -51,17 +58,38 @@ def source_mistake(source: str) -> str | None:
 
 def _no_folder(path: Path) -> str | None:
     names = [file.name for file in path.iterdir()]
+    # Also beside a model: transformers would open the one that the adapters name.
+    if "adapter_config.json" in names:
+        base = _read(path / "adapter_config.json").get("base_model_name_or_path") or "a model"
+        error = f"this folder holds adapters (LoRA) of {base}, and not that model"
+        return f"{error}; merge them into it (merge_and_unload of peft), and give what that saves"
     if "config.json" not in names:
-        if "adapter_config.json" in names:
-            error = "this folder holds adapters (LoRA), and not the model that they belong to"
-            return f"{error}; merge them into it (merge_and_unload), and give what that saves"
         return "this folder holds no model (no config.json); give what save_pretrained wrote"
+    if mistake := kind_mistake(_read(path / "config.json")):
+        return mistake
+    for shard in sorted({*_read(path / INDEX).get("weight_map", {}).values()} - {*names}):
+        return f"{shard}: no such file, and {INDEX} names it; download the model again"
     pickled = [name for name in names if name.endswith(PICKLE_ENDINGS)]
     if pickled and not any(name.endswith(".safetensors") for name in names):
         return (
             f"its weights are pickle files ({pickled[0]}), which can run code when they are "
-            "opened; save it as safetensors, as save_pretrained does"
+            "opened; if you trust them, open the model with AutoModelForCausalLM.from_pretrained, "
+            "and give the folder that its save_pretrained and the tokenizer's write"
         )
+    return None
+
+
+def kind_mistake(config: Mapping[str, Any]) -> str | None:
+    """Return what tells by its ``config.json`` that a model is of a kind that cannot be used."""
+    if quantized := config.get("quantization_config"):
+        method = quantized.get("quant_method") or "of a kind that it does not name"
+        return (
+            f"its weights are quantised ({method}), which cannot be trained; give the "
+            "model that they were made from, or a GGUF file of it"
+        )
+    if config.get("is_encoder_decoder"):
+        kind = f"sequence to sequence, {config.get('model_type')}"
+        return f"it makes one text of another ({kind}); choose a decoder-only model"
     return None
 
 

@@ -3,9 +3,10 @@ from safetensors files alone: the older pickle files can run code when opened.""
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,13 @@ from transformers.utils import logging as transformers_logging
 
 from mamushi.errors import UserError
 from mamushi.io.files import DISK_FULL, read_plain_json
+from mamushi.io.model_files import INDEX, kind_mistake
 
-INDEX, WEIGHTS = "model.safetensors.index.json", "model.safetensors"
+WEIGHTS = "model.safetensors"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 # Without one of these, transformers makes an empty tokenizer up instead of complaining.
-VOCABULARIES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
+SENTENCE_PIECE = ("tokenizer.model", "spiece.model")
+VOCABULARIES = ("tokenizer.json", *SENTENCE_PIECE, "vocab.json", "vocab.txt")
 DESCRIPTIONS = ("*.json", "*.model", "*.txt", "*.jinja")
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 AGAIN = "download or save the model again"
@@ -85,6 +88,8 @@ def check_config(folder: Path) -> dict[str, Any]:
     config = read_plain_json(path)
     if not isinstance(config, dict) or "model_type" not in config:
         raise UserError("names no model_type", where=path, do=AGAIN)
+    if mistake := kind_mistake(config):
+        raise UserError(mistake, where=path)
     classes = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
     causal = {c for names in classes for c in ([names] if isinstance(names, str) else names)}
     architectures = config.get("architectures") or []
@@ -134,12 +139,15 @@ def check_safetensors(path: Path) -> None:
         raise UserError(problem, where=path, do="make it again") from None
 
 
-def check_finite(path: Path) -> None:
-    """Raise ``UserError`` with the first tensor of a safetensors file that has NaN or infinity."""
+def check_finite(path: Path, rows: int | None = None) -> None:
+    """Raise ``UserError`` with the first tensor of a safetensors file that has NaN or infinity, by
+    its first ``rows`` or by all of it."""
     with safe_open(path, framework="pt") as stored:
         for name in sorted(stored.keys()):
+            part = stored.get_slice(name)
+            sampled = rows is not None and part.get_shape()
             # Other numbers than those of 8 bits need no copy.
-            tensor = stored.get_tensor(name)
+            tensor = part[:rows] if sampled else stored.get_tensor(name)
             plain = tensor.float() if tensor.element_size() == 1 else tensor
             # One pass, in which NaN shows as well.
             if plain.numel() and not torch.isfinite(torch.stack([*torch.aminmax(plain)])).all():
@@ -155,6 +163,14 @@ def read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
             where=folder,
             do="save the model's tokenizer in the same folder",
         )
+    slow = [name for name in SENTENCE_PIECE if (folder / name).is_file()]
+    lacking = [name for name in ("sentencepiece", "google.protobuf") if not _is_there(name)]
+    if slow and lacking and not (folder / "tokenizer.json").is_file():
+        raise UserError(
+            f"its tokenizer is {slow[0]} alone, for which packages are missing",
+            where=folder,
+            do="pip install sentencepiece protobuf, or save the tokenizer with a tokenizer.json",
+        )
     transformers_logging.set_verbosity_error()
     with reading("the tokenizer", folder, "save the model's tokenizer again"):
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
@@ -163,6 +179,12 @@ def read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
         # transformers drops it beside a tokenizer.json, whose template then has the word.
         tokenizer.init_kwargs["add_bos_token"] = stated["add_bos_token"]
     return tokenizer
+
+
+def _is_there(package: str) -> bool:
+    with contextlib.suppress(ModuleNotFoundError):
+        return importlib.util.find_spec(package) is not None
+    return False
 
 
 def read_model(folder: Path, where: Path | None = None, **options: Any) -> PreTrainedModel:
@@ -196,7 +218,7 @@ def steady(model: PreTrainedModel) -> None:
         model.config.rescale_every = 0
 
 
-@contextmanager
+@contextlib.contextmanager
 def reading(activity: str, where: Path, do: str = AGAIN) -> Iterator[None]:
     """Turn any error within the block into ``UserError``: libraries that cannot read a file say so
     in many ways, down to a plain ``Exception``. A lack of memory is no fault of the file."""
