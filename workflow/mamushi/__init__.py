@@ -11,8 +11,8 @@ found by their folders: see ``rooms``.
 from importlib import import_module
 from typing import Any
 
-__all__ = ["rank"]
-"""Functions of a room beside the core: see ``rooms``."""
+__all__ = ["DensityRatioClassifier", "rank"]
+"""What a room beside the core has for Python: see ``rooms``."""
 __version__ = "0.8.0"
 
 

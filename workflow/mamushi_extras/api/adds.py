@@ -4,5 +4,8 @@ from collections.abc import Mapping
 
 
 def python_names() -> Mapping[str, str]:
-    """Return the functions for Python users, each with its module."""
-    return {"rank": "mamushi_extras.api.rank"}
+    """Return what Python users call, each with its module."""
+    return {
+        "rank": "mamushi_extras.api.rank",
+        "DensityRatioClassifier": "mamushi_extras.api.classifier",
+    }
