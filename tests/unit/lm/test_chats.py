@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from mamushi.commands import _embedder
 from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.lm.tokens import CHATS, write_tokens
+from tests.support import lab
 from tests.support.chats import TEMPLATES, chat_tokenizer
 
 CHAT = [
@@ -79,6 +82,20 @@ def test_they_are_the_tokens_that_trl_trains_on(name: str, tmp_path: Path) -> No
 def test_without_a_template_a_conversation_is_its_text(tmp_path: Path) -> None:
     (ids,), _ = tokens_of(tmp_path / "tokens.parquet", "none", [CHAT])
     assert chat_tokenizer("none").decode(ids) == "user: words"
+
+
+def test_a_template_is_tried_before_a_run(tmp_path: Path) -> None:
+    """What it refuses is told with the model, and so is how conversations are read."""
+    lab.write_lab(tmp_path)
+    folder = shutil.copytree(tmp_path / "ours", tmp_path / "gemma")
+    chat_tokenizer("gemma").save_pretrained(folder)
+    examples = pa.table({"id": ["a"], CHATS: [json.dumps([SYSTEM, *CHAT])]})
+    with pytest.raises(UserError, match="example a: the tokenizer's chat template refuses"):
+        _embedder.describe_model({"source": str(folder)}, examples)
+    examples = pa.table({"id": ["a"], CHATS: [json.dumps(CHAT)]})
+    for name, says in (("gemma", ", and a chat template, by which"), ("ours", "without a chat te")):
+        assert says in _embedder.describe_model({"source": str(tmp_path / name)}, examples)
+        assert says not in _embedder.describe_model({"source": str(tmp_path / name)})
 
 
 def test_the_first_tokens_are_kept(tmp_path: Path) -> None:

@@ -10,8 +10,11 @@ from mamushi.errors import UserError
 
 SAMPLED = 4
 """Rows of each tensor that are looked at before a run."""
+RENDERED = 1000
+"""Conversations that a template is tried on before a run."""
 PAGES = "https://huggingface.co/"
 """How the address of a model's page on the hub begins."""
+
 
 def as_yaml(value: Any) -> str:
     """Return a value on one line of YAML."""
@@ -122,9 +125,10 @@ def _by_row(ids: set[str], read: int) -> str | None:
     return "name the column with the ids of the texts in --id; without it their row numbers count"
 
 
-def describe_model(model: Mapping[str, Any]) -> str:
-    """Return what a model is. Raises ``UserError`` for one whose configuration, tokenizer or
-    weights cannot be read."""
+def describe_model(model: Mapping[str, Any], examples: Any = None) -> str:
+    """Return what a model is, and how it reads conversations among the ``examples``. Raises
+    ``UserError`` for one whose configuration, tokenizer or weights cannot be read, and for a
+    conversation that its template refuses."""
     if "words" in model.get("embeddings", {}):
         return (
             "no --model: ranked by words alone, without what a model's vectors add, and without "
@@ -139,20 +143,36 @@ def describe_model(model: Mapping[str, Any]) -> str:
 
         header = describe(Path(source))
         return f"{source}: {header['architecture']} in {header['quantization']}, a GGUF file"
-    from mamushi.lm import folders
     from mamushi.config.models import Shortened
     from mamushi.io.model_files import positions_of
+    from mamushi.lm import folders
 
     folder, commit = folders.fetch(source, None, "--model", weights=False)
     kind = str(folders.check_config(folder)["model_type"])
-    tokens = len(folders.read_tokenizer(folder))
+    tokenizer = folders.read_tokenizer(folder)
     if commit is None:
         for path in folders.check_weights(folder):
             if path.suffix == ".safetensors":
                 # Diverged weights show anywhere; the run looks at all of them.
                 folders.check_finite(path, rows=SAMPLED)
-    line = f"{source}: {kind}, tokenizer with {tokens:,} tokens"
+    line = f"{source}: {kind}, tokenizer with {len(tokenizer):,} tokens"
+    line += _of_chats(tokenizer, examples)
     positions, most = positions_of(str(folder)), Shortened().max_length
     if positions is not None and positions < most:
         line += f"; texts are cut at {positions} tokens: it has positions for no more"
     return line
+
+
+def _of_chats(tokenizer: Any, examples: Any) -> str:
+    """Return how conversations become tokens, in words; empty where there are none."""
+    from mamushi.lm.tokens import CHATS, encode_chats
+
+    if examples is None or CHATS not in examples.column_names:
+        return ""
+    if tokenizer.chat_template is None:
+        return ", without a chat template: conversations are read as their text"
+    first = examples.slice(0, RENDERED)
+    chats = zip(first["id"].to_pylist(), first[CHATS].to_pylist(), strict=True)
+    for _ in encode_chats(tokenizer, chats, 1):
+        pass
+    return ", and a chat template, by which conversations are read"

@@ -417,7 +417,7 @@ def _describe(
         domains += [f"answers: {', '.join(f'{n:,} {answer}' for answer, n in answers.items())}"]
     lines = [f"columns: {', '.join(map(repr, columns))}", *domains, f"ranked: {against}"]
     print(f"{settings['path']}: {rows:,} {of}, {len(columns)} columns")
-    print(*(f"  {line}" for line in lines), _embedder.describe_model(model), sep="\n")
+    print(*(f"  {line}" for line in lines), _embedder.describe_model(model, table), sep="\n")
     return {
         "budgets": config["grid"]["budgets"],
         "rows": f"{rows:,} {of}",
