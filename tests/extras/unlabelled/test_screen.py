@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mamushi.data import readers
+from mamushi.data.conversations import Conversations
 from mamushi_extras.unlabelled import screen
 from mamushi_extras.unlabelled.screen import FOLDS, Screen, fit_screen
 from mamushi_extras.unlabelled.share import count_bounds
@@ -34,7 +35,7 @@ EXAMPLES, SAMPLE = texts(100, 0.2), texts(1000, 0.02)
 
 def through(fitted: Screen, corpus: list[str], most: int) -> list[int]:
     rows = ((number, "", {"body": text}) for number, text in enumerate(corpus))
-    return [number for number, *_ in fitted.through(rows, "body", most)]
+    return [number for number, *_ in fitted.through(rows, Conversations("body"), most)]
 
 
 def test_texts_like_the_examples_pass_and_those_without_words_do_not() -> None:
