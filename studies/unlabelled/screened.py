@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mamushi.data.conversations import Conversations
 from mamushi.running.threads import one_for_arithmetic
 from mamushi_extras.unlabelled.screen import fit_screen
 from studies.lib.report import Report, arguments
@@ -83,7 +84,12 @@ def of_draw(source: Source, texts: list[str], seed: int) -> dict[str, float]:
         entries = ((int(row), "", {"text": texts[row]}) for row in corpus)
         screen = replace(fitted)
         rows = np.array(
-            [n for n, *_ in screen.through(entries, "text", round(share * len(corpus)))]
+            [
+                n
+                for n, *_ in screen.through(
+                    entries, Conversations("text"), round(share * len(corpus))
+                )
+            ]
         )
         ranked(f"{share:.0%}", rows, screen.margins(examples, [*kept, *(texts[r] for r in rows)]))
         shares[f"{share:.0%}_passed"] = float(source.forget[rows].sum() / count)
