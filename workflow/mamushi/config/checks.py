@@ -214,12 +214,12 @@ def check_positions(full: Config, written: Mapping[str, Any]) -> Iterator[str]:
     the positions of a model whose files are here. Where texts are cut by a default, they are cut
     at the positions (see the stage ``tokens``)."""
     readers = ("tokens", "training", "embedding", "evaluation", "unlearning")
-    asked = {at: full[at] for at in readers if _names_length(written.get(at))}
+    lengths = {at: full[at] for at in readers if _names_length(written.get(at))}
     for name in models_used(full):
         model, at = full["models"][name], f"models.{name}.training"
         positions = model.get("max_positions") or positions_of(str(model.get("source") or ""))
-        own = _names_length(written["models"][name].get("training"))
-        keys = asked | ({at: model["training"]} if own else {})
+        changed = _names_length(written["models"][name].get("training"))
+        keys = lengths | ({at: model["training"]} if changed else {})
         for key, reader in keys.items() if positions else ():
             if reader["max_length"] > positions:
                 words = f"the model {name!r} has positions for {positions} tokens; lower it"

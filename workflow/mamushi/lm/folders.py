@@ -23,7 +23,7 @@ from mamushi.errors import UserError
 from mamushi.io.files import DISK_FULL, read_plain_json
 from mamushi.io.model_files import INDEX, kind_mistake
 
-WEIGHTS = "model.safetensors"
+ONE_FILE = "model.safetensors"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 # Without one of these, transformers makes an empty tokenizer up instead of complaining.
 SENTENCE_PIECE = ("tokenizer.model", "spiece.model")
@@ -109,7 +109,7 @@ def check_config(folder: Path) -> dict[str, Any]:
 def check_weights(folder: Path) -> list[Path]:
     """Return the safetensors files of a model (and their index). Raises ``UserError`` when there
     are none, one of the index is missing, or one is damaged."""
-    index, single = folder / INDEX, folder / WEIGHTS
+    index, single = folder / INDEX, folder / ONE_FILE
     if index.is_file():
         shards = read_plain_json(index).get("weight_map", {}).values()
         files = sorted({folder / name for name in shards})
@@ -125,7 +125,7 @@ def check_weights(folder: Path) -> list[Path]:
             where=folder,
             do="save the model as safetensors (save_pretrained does)",
         )
-    raise UserError(f"no weights (no {WEIGHTS})", where=folder, do="download the model again")
+    raise UserError(f"no weights (no {ONE_FILE})", where=folder, do="download the model again")
 
 
 def check_safetensors(path: Path) -> None:
