@@ -200,8 +200,8 @@ def test_tokens_are_ranked_where_there_is_a_tokenizer() -> None:
     vectors = {"path": str(ROOT / "v.parquet"), "id": "id", "vector": "vector"}
     config["models"]["vectors"] = {"embeddings": vectors}
     config["grid"] |= {"selectors": ["random", "token_random"], "models": ["gemma-2-2b", "vectors"]}
-    line = "grid.selectors[1]: 'token_random' ranks tokens, and models.vectors has embeddings made "
-    assert line + "elsewhere and no tokenizer; leave one of them out" in mistakes(config)
+    line = "grid.selectors[1]: 'token_random' ranks tokens, and models.vectors has vectors alone "
+    assert line + "and no tokenizer; leave one of them out" in mistakes(config)
 
 
 @pytest.mark.parametrize("sections", [None, {"contamination": 0.4, "inference": 0.6}])
@@ -250,6 +250,9 @@ def test_a_folder_is_a_model(tmp_path: Path) -> None:
     (line,) = mistakes(config)
     assert line.startswith(f"{at}this folder holds adapters (LoRA)")
     (tmp_path / "config.json").touch()
+    # Also beside a model: transformers would open the one that the adapters name.
+    assert mistakes(config) == [line]
+    (tmp_path / "adapter_config.json").unlink()
     (tmp_path / "pytorch_model.bin").touch()
     (line,) = mistakes(config)
     assert line.startswith(f"{at}its weights are pickle files (pytorch_model.bin), which can run")
