@@ -20,7 +20,7 @@ from mamushi.selection.linear import estimate_exactly, logistic
 from mamushi.selection.pool import Pool
 from mamushi.selection.statistics import standard_scale, sums
 
-FEWEST = 3
+SMALLEST_CLASS = 3
 """Examples of a class that can be held out: two remain in each fold of three."""
 
 
@@ -50,7 +50,7 @@ class DensityRatioClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> DensityRatioClassifier:
         """Fit to vectors (n, d) and their classes (n,). Raises ``ValueError`` unless there are two
-        classes, each with ``FEWEST`` examples, and as scikit-learn's estimators do."""
+        classes, each with ``SMALLEST_CLASS`` examples, and as scikit-learn's estimators do."""
         x, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         if (kind := type_of_target(y, input_name="y")) != "binary":
@@ -58,13 +58,15 @@ class DensityRatioClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             raise ValueError(problem)
         self.classes_, codes = np.unique(y, return_inverse=True)
         counts = np.bincount(codes, minlength=2)
-        if counts.min() < FEWEST:
-            problem = f"each class needs {FEWEST} examples; the smaller class has {counts.min()}"
+        if counts.min() < SMALLEST_CLASS:
+            problem = (
+                f"each class needs {SMALLEST_CLASS} examples; the smaller class has {counts.min()}"
+            )
             raise ValueError(problem)
         forget, rows = codes == 1, np.arange(len(x))
         pool = Pool(rows.astype(str).astype(object), forget, x)
         estimate = partial(estimate_exactly, alpha=self.alpha)
-        folds = max(FEWEST, min(self.folds, int(counts.min())))
+        folds = max(SMALLEST_CLASS, min(self.folds, int(counts.min())))
         with contextlib.redirect_stderr(io.StringIO()):
             # Progress, which estimators of scikit-learn do not tell.
             scored = cross_fit(pool, folds, self.random_state, estimate, type(self).__name__)
