@@ -110,8 +110,8 @@ def aligned(
             f"{len(lacking)} of the {len(ids)} texts that are ranked have no vector, the first is"
         )
         do = "embed all texts, under the ids of the dataset"
-        here = f"; its ids are such as {unknown[0]!r}" if unknown else ""
-        raise mistake(f"{problem} {lacking[0]!r}{here}", do)
+        such_as = f"; its ids are such as {unknown[0]!r}" if unknown else ""
+        raise mistake(f"{problem} {lacking[0]!r}{such_as}", do)
     if len(unknown) > n_left_out:
         problem = f"{len(unknown)} of its {len(seen)} ids are not in the dataset, the first is"
         raise mistake(f"{problem} {unknown[0]!r}", "give vectors of this dataset's texts")

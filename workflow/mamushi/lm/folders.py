@@ -30,7 +30,7 @@ SENTENCE_PIECE = ("tokenizer.model", "spiece.model")
 VOCABULARIES = ("tokenizer.json", *SENTENCE_PIECE, "vocab.json", "vocab.txt")
 DESCRIPTIONS = ("*.json", "*.model", "*.txt", "*.jinja")
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
-AGAIN = "download or save the model again"
+SAVE_AGAIN = "download or save the model again"
 
 
 def fetch(
@@ -87,7 +87,7 @@ def check_config(folder: Path) -> dict[str, Any]:
         )
     config = read_plain_json(path)
     if not isinstance(config, dict) or "model_type" not in config:
-        raise UserError("names no model_type", where=path, do=AGAIN)
+        raise UserError("names no model_type", where=path, do=SAVE_AGAIN)
     if mistake := kind_mistake(config):
         raise UserError(mistake, where=path)
     classes = MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
@@ -152,7 +152,7 @@ def check_finite(path: Path, rows: int | None = None) -> None:
             # One pass, in which NaN shows as well.
             if plain.numel() and not torch.isfinite(torch.stack([*torch.aminmax(plain)])).all():
                 problem = f"the weights {name} are not all finite numbers"
-                raise UserError(problem, where=path, do=f"{AGAIN}, from before it diverged")
+                raise UserError(problem, where=path, do=f"{SAVE_AGAIN}, from before it diverged")
 
 
 def read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
@@ -206,7 +206,7 @@ def read_model(folder: Path, where: Path | None = None, **options: Any) -> PreTr
         )
     if missing := sorted(report["missing_keys"]):
         problem = f"the weights lack {len(missing)} tensors, the first is {missing[0]}"
-        raise UserError(problem, where=where, do=AGAIN)
+        raise UserError(problem, where=where, do=SAVE_AGAIN)
     steady(model)
     return model
 
@@ -219,7 +219,7 @@ def steady(model: PreTrainedModel) -> None:
 
 
 @contextlib.contextmanager
-def reading(activity: str, where: Path, do: str = AGAIN) -> Iterator[None]:
+def reading(activity: str, where: Path, do: str = SAVE_AGAIN) -> Iterator[None]:
     """Turn any error within the block into ``UserError``: libraries that cannot read a file say so
     in many ways, down to a plain ``Exception``. A lack of memory is no fault of the file."""
     try:

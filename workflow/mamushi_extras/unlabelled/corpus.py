@@ -244,10 +244,10 @@ class Corpus:
         caught = (*chance(self.sample, self.sample)[:2], chance(passing, passing)[2])
         recall = (*chance(passing, self.drawn)[:2], chance(self.sample, self.drawn)[2])
         of_rest = self.of_rest
-        low = of_rest.low or 0.0
+        ends = of_rest.estimate, of_rest.low or 0.0, of_rest.high or 1.0
         of_list = [
             min(max((certainly + a * rest * r) / k, sure), 1.0)
-            for a, r in zip((of_rest.estimate, low, of_rest.high), caught, strict=True)
+            for a, r in zip(ends, caught, strict=True)
         ]
         if of_rest.low is not None:
             of_list[1] = max(of_list[1], self._not_wanted(cut, k, ERROR / 2))
@@ -322,8 +322,8 @@ def manifest_of(
     _, stable = stability_columns(*rankings(table, refitted), [beta])
     listed = {"rankings": stable["rankings"], **stable["budgets"][written(beta)]}
     texts = read_texts(examples, duplicates, scored["id"].to_pylist())
-    known = read_metadata(posterior)["provenance"]["settings"]
-    corpus = read_corpus(scored, examples, hits=known["hits"], fair=known["fair"])
+    said = read_metadata(posterior)["provenance"]["settings"]
+    corpus = read_corpus(scored, examples, hits=said["hits"], fair=said["fair"])
     copies = read_table(duplicates, schemas.DUPLICATES)
     separates = separation(scored, refitted, texts)
     screened = read_metadata(examples).get("screened")

@@ -155,28 +155,29 @@ def is_mixture(examples: Doubles, corpus: Doubles, to_keep: Doubles, alone: Alon
         for part, cuts in ((examples, CUTS), (to_keep, CUTS - 1))
     ]
     ends = np.unique(np.concatenate(of_either))
-    one, whole, two = (
-        np.bincount(np.searchsorted(ends, part), minlength=len(ends) + 1) * of
+    counted: list[Doubles] = [
+        np.bincount(np.searchsorted(ends, part), minlength=len(ends) + 1) * np.float64(of)
         for part, of in zip(parts, alone, strict=True)
-    )
-    free = sum(_log_likelihood(counts, counts / counts.sum()) for counts in (one, whole, two))
-    ratio = 2 * (free - max(_mixed(one, whole, two, start) for start in (0.02, 0.2, 0.5, 0.9)))
+    ]
+    free = sum([_log_likelihood(counts, counts / counts.sum()) for counts in counted])
+    ratio = 2 * (free - max(_mixed(counted, start) for start in (0.02, 0.2, 0.5, 0.9)))
     return bool(chi2.sf(ratio, len(ends) - 1) >= REFUTED)
 
 
-def _mixed(one: Doubles, whole: Doubles, two: Doubles, a: float) -> float:
+def _mixed(counted: Sequence[Doubles], a: float) -> float:
     """Return the log likelihood of counts in bins where the ``whole`` is a mixture of the two
     others, by expectation and maximization from the share ``a`` on."""
-    p1, p2 = ((counts + 0.5) / (counts + 0.5).sum() for counts in (one, two))
+    examples, whole, to_keep = counted
+    p1, p2 = ((counts + 0.5) / (counts + 0.5).sum() for counts in (examples, to_keep))
     for _ in range(ROUNDS):
         here = whole * a * p1 / np.maximum(a * p1 + (1 - a) * p2, 1e-300)
         a = here.sum() / whole.sum()
         p1, p2 = (
             (counts + mine) / (counts + mine).sum()
-            for counts, mine in ((one, here), (two, whole - here))
+            for counts, mine in ((examples, here), (to_keep, whole - here))
         )
-    pairs = (one, p1), (two, p2), (whole, a * p1 + (1 - a) * p2)
-    return sum(_log_likelihood(counts, p) for counts, p in pairs)
+    pairs = (examples, p1), (to_keep, p2), (whole, a * p1 + (1 - a) * p2)
+    return sum([_log_likelihood(counts, p) for counts, p in pairs])
 
 
 def _log_likelihood(counts: Doubles, p: Doubles) -> float:

@@ -45,9 +45,9 @@ def ngrams(name: str, counts: sparse.csr_matrix, prior: float) -> Member:
         (x,) = weighed(counts, train, [rows])
         logits = []
         for task in tasks:
-            here, there = (np.searchsorted(rows, part) for part in (task.train, task.held))
-            decide = logistic(x[here], task.forget[task.train], prior, "liblinear", 1e-2)
-            logits.append(decide(x[there]))
+            train_rows, held_rows = (np.searchsorted(rows, p) for p in (task.train, task.held))
+            decide = logistic(x[train_rows], task.forget[task.train], prior, "liblinear", 1e-2)
+            logits.append(decide(x[held_rows]))
         return logits
 
     return Member(name, estimate)
