@@ -47,24 +47,24 @@ def domain(rng: np.random.Generator, n: int) -> tuple[Doubles, NDArray[np.bool_]
     return vectors, first
 
 
-def examples_of(rng: np.random.Generator, how: str) -> Doubles:
+def examples_of(rng: np.random.Generator, drawn_by: str) -> Doubles:
     """Draw examples of the domain."""
-    n = 30 if how == "few" else EXAMPLES
+    n = 30 if drawn_by == "few" else EXAMPLES
     many, first = domain(rng, 20 * n)
-    if how == "worst":
+    if drawn_by == "worst":
         many = many[np.argsort(-many[:, 0])[: 4 * n]]
-    if how == "kind":
+    if drawn_by == "kind":
         many = many[first]
-    chosen = many[:n] if how != "worst" else many[rng.permutation(len(many))[:n]]
-    if how == "dirty":
+    chosen = many[:n] if drawn_by != "worst" else many[rng.permutation(len(many))[:n]]
+    if drawn_by == "dirty":
         chosen[: n // 20] = drawn(rng, n // 20, "rest")
     return chosen
 
 
-def wanted_of(rng: np.random.Generator, how: str) -> Doubles:
+def wanted_of(rng: np.random.Generator, drawn_by: str) -> Doubles:
     """Draw texts that are wanted."""
     many = drawn(rng, 2 * WANTED, "rest")
-    return many[np.argsort(many[:, 0])[:WANTED]] if how == "far" else many[:WANTED]
+    return many[np.argsort(many[:, 0])[:WANTED]] if drawn_by == "far" else many[:WANTED]
 
 
 def scored(vectors: Doubles, label: NDArray[np.bool_]) -> Doubles:
@@ -104,24 +104,24 @@ def main() -> None:
         for seed in range(args.draws):
             corpus, true = world(seed, like, unlike)
             for claim, fair in CLAIMS.items():
-                said = Corpus(*(vars(corpus)[name] for name in FIELDS), fair=fair)
-                listed = np.isin(np.arange(len(true)), said.order[:LISTED])
+                claimed = Corpus(*(vars(corpus)[name] for name in FIELDS), fair=fair)
+                listed = np.isin(np.arange(len(true)), claimed.order[:LISTED])
                 truth = {
                     "share": true.sum() / corpus.inside.sum(),
                     "precision": true[listed].mean(),
                     "recall": listed[true].mean(),
                 }
-                precision, recall = said.holds(LISTED)
-                values = {"share": said.share(), "precision": precision, "recall": recall}
+                precision, recall = claimed.holds(LISTED)
+                values = {"share": claimed.share(), "precision": precision, "recall": recall}
                 for name, ends in values.items():
                     low, high = ends["low"], ends["high"]
                     holds = (low or 0.0) <= truth[name] <= (1.0 if high is None else high)
                     held[claim, name].append(None if low is None and high is None else holds)
         for (claim, name), draws in held.items():
-            told = [hold for hold in draws if hold is not None]
-            rate = f"{np.mean(told):.3f}" if told else "withheld"
+            bounded = [hold for hold in draws if hold is not None]
+            rate = f"{np.mean(bounded):.3f}" if bounded else "withheld"
             at = f"{like}_{unlike}_said_{claim}_{name}"
-            printed.value(at, f"{rate} of {len(told) / len(draws):.2f}")
+            printed.value(at, f"{rate} of {len(bounded) / len(draws):.2f}")
     printed.write(args.results)
 
 

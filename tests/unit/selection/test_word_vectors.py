@@ -5,13 +5,13 @@ import pytest
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from mamushi.selection.word_vectors import word_vectors
+from mamushi.selection.word_vectors import components_of_words
 from tests.support.worded import worded
 
 
 def test_they_are_the_leading_components_of_tf_idf() -> None:
     texts = np.asarray(worded(200).texts).tolist()
-    vectors = word_vectors(texts, 8)
+    vectors = components_of_words(texts, 8)
     x = TfidfVectorizer(sublinear_tf=True, min_df=2, token_pattern=r"\S+").fit_transform(texts)
     exact = TruncatedSVD(8, algorithm="arpack", random_state=0).fit_transform(x)
     assert vectors.shape == (200, 8)
@@ -22,16 +22,16 @@ def test_they_are_the_leading_components_of_tf_idf() -> None:
 
 
 def test_few_words_have_few_components() -> None:
-    assert word_vectors(["a b", "b a", "a", "b"], 128).shape == (4, 2)
+    assert components_of_words(["a b", "b a", "a", "b"], 128).shape == (4, 2)
 
 
 @pytest.mark.parametrize("texts", [["one", "two", "three"], ["!!!", "???", ""]])
 def test_texts_without_a_word_in_common_are_all_alike(texts: list[str]) -> None:
-    vectors = word_vectors(texts, 128)
+    vectors = components_of_words(texts, 128)
     assert np.isfinite(vectors).all()
     assert not vectors.any()
 
 
 def test_they_are_the_same_each_time() -> None:
     texts = np.asarray(worded(100).texts).tolist()
-    assert np.array_equal(word_vectors(texts, 16), word_vectors(texts, 16))
+    assert np.array_equal(components_of_words(texts, 16), components_of_words(texts, 16))

@@ -65,7 +65,9 @@ def raw_columns(table: FileTable, settings: Mapping[str, Any]) -> dict[str, list
     """
     n, identifier, section = len(table.places), settings["id"], settings["section"]
     group = settings.get("group")
-    texts, turns = read_texts(table, Conversations(settings["text"], settings.get("part", "whole")))
+    texts, turns = texts_and_turns(
+        table, Conversations(settings["text"], settings.get("part", "whole"))
+    )
     return {
         "ids": _names(table, identifier)
         if identifier
@@ -252,7 +254,7 @@ def _sections(table: FileTable, column: str, mapping: Mapping[str, str]) -> list
     return sections
 
 
-def read_texts(
+def texts_and_turns(
     table: FileTable, conversations: Conversations
 ) -> tuple[list[str], list[str | None]]:
     """Return the texts, null counting as empty, and of conversations their turns. Raises

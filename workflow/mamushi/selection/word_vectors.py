@@ -16,7 +16,7 @@ FITTED = 50_000
 """Most texts, drawn at random, that the components are those of."""
 
 
-def word_vectors(texts: Sequence[str], width: int) -> NDArray[np.float16]:
+def components_of_words(texts: Sequence[str], width: int) -> NDArray[np.float16]:
     """Return the first ``width`` components (n, width) of the texts' tf-idf, with sublinear counts,
     by a randomized decomposition with a fixed seed; fewer where they have fewer words. Numbers have
     the standard deviation 1 over all texts and components, for float16."""

@@ -185,10 +185,10 @@ def word_vectors(*, examples: Input, out: Output, settings: WordVectors, job: Jo
     from mamushi.io import schemas
     from mamushi.io.shards import ranked
     from mamushi.io.tables import write_table
-    from mamushi.selection.word_vectors import word_vectors
+    from mamushi.selection.word_vectors import components_of_words
 
     texts = ranked(examples, "text")
-    vectors = word_vectors(texts["text"].to_pylist(), settings.embedding["words"])
+    vectors = components_of_words(texts["text"].to_pylist(), settings.embedding["words"])
     lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
     columns = {"id": texts["id"], "domain": texts["domain"], "embedding": lists}
     write_table(out, schemas.EMBEDDINGS, columns, metadata=job.origin)

@@ -52,7 +52,7 @@ from mamushi.running.threads import as_in_a_command
 from mamushi.selection.pool import Pool, pool_of, scored_of, table_of
 from mamushi.selection.refits import Refit, make_refits
 from mamushi.selection.removals import budget_of, removal_list, share_of, text_digests
-from mamushi.selection.word_vectors import word_vectors
+from mamushi.selection.word_vectors import components_of_words
 from mamushi.stages.analyses import frontier_budgets
 from mamushi_extras.api.embedding import DATASET, MODEL, embed_texts
 from mamushi_extras.api.frames import (
@@ -167,7 +167,7 @@ def _read(
         raise UserError(error.lines[0]) from None
     if embedded is None and "embeddings" in full["models"][MODEL]:
         width = full["models"][MODEL]["embeddings"]["words"]
-        pool = pool_of(examples, word_vectors(examples["text"].to_pylist(), width))
+        pool = pool_of(examples, components_of_words(examples["text"].to_pylist(), width))
         tokens = None
     elif embedded is None:
         with as_in_a_command(gpu=True):

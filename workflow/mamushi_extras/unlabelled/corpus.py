@@ -322,8 +322,8 @@ def manifest_of(
     _, stable = stability_columns(*rankings(table, refitted), [beta])
     listed = {"rankings": stable["rankings"], **stable["budgets"][written(beta)]}
     texts = read_texts(examples, duplicates, scored["id"].to_pylist())
-    said = read_metadata(posterior)["provenance"]["settings"]
-    corpus = read_corpus(scored, examples, hits=said["hits"], fair=said["fair"])
+    settings = read_metadata(posterior)["provenance"]["settings"]
+    corpus = read_corpus(scored, examples, hits=settings["hits"], fair=settings["fair"])
     copies = read_table(duplicates, schemas.DUPLICATES)
     separates = separation(scored, refitted, texts)
     screened = read_metadata(examples).get("screened")

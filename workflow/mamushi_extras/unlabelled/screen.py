@@ -26,7 +26,7 @@ from mamushi.data.conversations import Conversations
 from mamushi.data.duplicates import find_duplicates
 from mamushi.data.loaders.table import raw_of, read_raw
 from mamushi.data.readers import FileTable, TableRow
-from mamushi.data.rows import needed_columns, read_texts
+from mamushi.data.rows import needed_columns, texts_and_turns
 from mamushi.data.scripts import units
 from mamushi.errors import UserError
 from mamushi_extras.unlabelled import like
@@ -107,7 +107,7 @@ def screen(settings: Mapping[str, Any], columns: Sequence[str]) -> tuple[FileTab
     quote = settings.get("quote") is None
     conversations = Conversations(settings["text"], part)
     rows, n = readers.sampled(path, conversations.columns, SAMPLE, quote=quote)
-    sample, _ = read_texts(rows, conversations)
+    sample, _ = texts_and_turns(rows, conversations)
     like.check_examples(beside, sample, settings)
     examples = [spoken.text for _, spoken in beside["like"]]
     windows, draw = settings.get("windows"), np.random.default_rng(0)
