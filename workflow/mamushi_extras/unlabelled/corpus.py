@@ -402,7 +402,7 @@ def share_text(share: Mapping[str, Any]) -> str:
     )
     if low is not None and high is not None:
         return f"{at} [{low}, {high}]"
-    if high is None and low is not None:
+    if high is None and share["low"]:
         return f"at least {low}"
     guess = "an unknown share" if at is None else f"perhaps {at}"
     return guess if high is None else f"{guess}, at most {high},"
