@@ -36,7 +36,7 @@ CONTRACTS: dict[str, dict[str, list[Any]]] = {
         "models.tiny.layers": [2],
         "models.tiny.pretraining.epochs": [2],
     },
-    "tokens": {"tokens.max_length": [300]},
+    "tokens": {"tokens.max_length": [250]},
     "embed embed_layers": {
         "embedding.pooling": ["last"],
         "embedding.skip_bos": [False],
