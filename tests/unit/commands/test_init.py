@@ -251,6 +251,7 @@ FORMATS: dict[str, bytes | Callable[[Path], None]] = {
     "data.tsv": csv_of(separator="\t"),
     "data.jsonl.gz": gzip.compress(jsonl_of()[:700]) + gzip.compress(jsonl_of()[700:]),
     "data.ndjson.zst": zst(jsonl_of()),
+    "data.json": json.dumps(ROWS, indent=2).encode(),
     "data.parquet": parquet_of(),
     "shards": shards,
     "saved": saved,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from mamushi.commands import _places
 from mamushi.errors import UserError
 
 SAMPLED = 4
@@ -40,7 +41,7 @@ def find_vectors(source: str | None) -> str:
 
     from mamushi.io import tabular
 
-    path = Path(source).expanduser().absolute()
+    path = _places.copy_of(source)
     if not path.is_file():
         raise UserError(tabular.no_file(path), where=source, do="check the path")
     try:
@@ -62,7 +63,7 @@ def find_vectors(source: str | None) -> str:
             do = f"name it {default!r}; the columns are {', '.join(map(repr, schema.names))}"
             raise UserError(problem, where=source, do=do)
         columns[key] = default if default in candidates else candidates[0]
-    return f"embeddings: {as_yaml({'path': str(path), **columns})}"
+    return f"embeddings: {as_yaml({'path': _places.named(source), **columns})}"
 
 
 def find_model(source: str) -> str:
@@ -135,7 +136,10 @@ def describe_model(model: Mapping[str, Any], examples: Any = None) -> str:
             "tokens and what retraining would do"
         )
     if "embeddings" in model:
-        where, none = model["embeddings"]["path"], "no tokens are ranked, since it has no tokenizer"
+        where, none = (
+            _places.shown(model["embeddings"]["path"]),
+            "no tokens are ranked, since it has no tokenizer",
+        )
         return f"{where}: vectors made elsewhere; no model is run, and {none}"
     source = model["source"]
     if source.lower().endswith(".gguf"):

@@ -16,7 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.commands import _as_json, _row_options
+from mamushi.commands import _as_json, _places, _row_options
+from mamushi.errors import UserError
+from mamushi.io.tabular import is_remote
 
 if TYPE_CHECKING:
     from mamushi.commands._removal_list import ListedTexts
@@ -29,33 +31,65 @@ GROUP = "act"
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("list", type=Path, metavar="LIST", help="what to remove")
-    parser.add_argument("--data", required=True, type=Path, help="the table, a file or a folder")
-    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="what to write")
+    data = "the table, a file or a folder, here or at a URL"
+    parser.add_argument("--data", required=True, help=data)
+    parser.add_argument("--out", required=True, metavar="FILE", help="what to write")
     _row_options.arguments(parser)
     _as_json.argument(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the table and its receipt: the receipt first, so that no table is without one.
+    """Write the table and its receipt: the receipt first, so that no table is without one. What
+    goes to a URL is written here, and stays until all of it is there.
 
-    Raises ``UserError`` as ``_removal_list.read_list`` and ``rewriting.rewrite``.
+    Raises ``UserError`` as ``_removal_list.read_list``, ``rewriting.rewrite`` and, of URLs,
+    ``remote.fetched`` and ``remote.send``.
     """
     from mamushi.commands import _removal_list
-    from mamushi.data.rewriting import refuse_existing, rewrite
-    from mamushi.io.files import read_json, write_json
+    from mamushi.data.rewriting import refuse_existing
+    from mamushi.running import remote
 
+    data, url = _places.shown(args.data), str(args.out)
+    shown = _places.shown(url)
+    args.data = _places.here(args, "data") if is_remote(args.data) else Path(args.data)
+    args.out = remote.outgoing(url) if is_remote(url) else Path(url)
     if not args.out.name:
         refuse_existing(args.out)
-    receipt = args.out.with_name(f"{args.out.name}.receipt.json")
     listed = _removal_list.read_list(args.list)
     removal = listed.removal(args, args.data)
     request = _request(args, listed, removal)
-    if _is_done(receipt, request, args.out, args.data):
-        if args.json:
-            _as_json.put(read_json(receipt))
-        else:
-            print(f"{args.out}: there already, by the same command")
-        return
+    receipt = args.out.with_name(f"{args.out.name}.receipt.json")
+    sent = is_remote(url) and not args.out.exists() and _is_sent(url, receipt)
+    done = _written(args, (data, shown), listed, removal, request, sent)
+    if is_remote(url) and not sent:
+        _send(args.out, receipt, url)
+    if args.json:
+        _as_json.put(done)
+    elif not removal.read:
+        print(f"{shown}: there already, by the same command")
+    else:
+        _say(shown, listed, removal, done["ids"])
+
+
+def _written(
+    args: argparse.Namespace,
+    places: tuple[str, str],
+    listed: ListedTexts,
+    removal: RowRemoval,
+    request: Mapping[str, Any],
+    sent: bool,
+) -> dict[str, Any]:
+    """Write the table, unless that was done before and, if it was ``sent``, is not here any more.
+    Return its receipt, in which data and result have their ``places``."""
+    from mamushi.data.rewriting import refuse_existing, rewrite
+    from mamushi.io.files import read_json, write_json
+
+    receipt = args.out.with_name(f"{args.out.name}.receipt.json")
+    if _is_done(receipt, request, None if sent else args.out, args.data):
+        return read_json(receipt)
+    if sent:
+        receipt.unlink(missing_ok=True)
+        raise UserError("exists already", where=places[1], do="name another one in --out")
     refuse_existing(args.out)
     if not _is_ours(receipt):
         refuse_existing(receipt)
@@ -64,7 +98,7 @@ def run(args: argparse.Namespace) -> None:
     def record(written: Rewritten) -> None:
         # Another command may have written there meanwhile.
         refuse_existing(args.out)
-        done.update({**request, **_receipt(listed, removal, written)})
+        done.update({**request, **_receipt(listed, removal, written, *places)})
         write_json(receipt, done)
 
     try:
@@ -73,15 +107,36 @@ def run(args: argparse.Namespace) -> None:
         if done:
             receipt.unlink(missing_ok=True)
         raise
-    if args.json:
-        _as_json.put(done)
-    else:
-        _say(args, listed, removal, done["ids"])
+    return done
 
 
-def _say(
-    args: argparse.Namespace, listed: ListedTexts, removal: RowRemoval, ids: Mapping[str, Any]
-) -> None:
+def _is_sent(url: str, receipt: Path) -> bool:
+    """Return whether something is at a URL, whose receipt, if it has one, then is here."""
+    from mamushi.io.files import write_text
+    from mamushi.running import remote
+
+    if there := remote.found(url):
+        write_text(receipt, remote.text_at(f"{url}.receipt.json") or "")
+    return there
+
+
+def _send(out: Path, receipt: Path, url: str) -> None:
+    """Send a table after its receipt, and take both away here. Raises ``UserError`` where another
+    one is."""
+    import shutil
+
+    from mamushi.running import remote
+
+    there = remote.text_at(f"{url}.receipt.json")
+    if there != receipt.read_text(encoding="utf-8") and (there or remote.found(url)):
+        do = "name another one in --out"
+        raise UserError("exists already", where=remote.shown(url), do=do)
+    remote.send(receipt, f"{url}.receipt.json")
+    remote.send(out, url)
+    shutil.rmtree(out.parent)
+
+
+def _say(place: str, listed: ListedTexts, removal: RowRemoval, ids: Mapping[str, Any]) -> None:
     print(*listed.report(removal), sep="\n")
     if missing := ids["not_found"]:
         print(f"{len(missing):,} ids of the list are not there, the first is {missing[0]!r}")
@@ -91,7 +146,7 @@ def _say(
         print("their texts were not compared with those that were ranked")
     if listed.cross_posts:
         print(f"{len(listed.cross_posts):,} cross-posts stay: they stood in both domains")
-    print(args.out)
+    print(place)
 
 
 def _request(args: argparse.Namespace, listed: ListedTexts, removal: RowRemoval) -> dict[str, Any]:
@@ -112,7 +167,6 @@ def _request(args: argparse.Namespace, listed: ListedTexts, removal: RowRemoval)
 
 def _is_ours(receipt: Path) -> bool:
     """Return whether a receipt without its table is of a command that was killed between both."""
-    from mamushi.errors import UserError
     from mamushi.io.files import read_json
 
     try:
@@ -121,19 +175,19 @@ def _is_ours(receipt: Path) -> bool:
         return False
 
 
-def _is_done(receipt: Path, request: Mapping[str, Any], out: Path, data: Path) -> bool:
+def _is_done(receipt: Path, request: Mapping[str, Any], out: Path | None, data: Path) -> bool:
     """Return whether a receipt says that the same was asked for, and table and data are those that
-    it is of."""
+    it is of; without a table, the data alone."""
     from mamushi.data.rewriting import table_files
-    from mamushi.errors import UserError
     from mamushi.io.files import read_json, sha256
 
     try:
         done = read_json(receipt)
         files = {
             "data": {path.name: sha256(path) for path in table_files(data)},
-            "written": {path.name: sha256(path) for path in table_files(out)},
         }
+        if out is not None:
+            files["written"] = {path.name: sha256(path) for path in table_files(out)}
         return all(done[name] == value for name, value in request.items()) and all(
             done[name]["sha256"] in (digests, *digests.values()) for name, digests in files.items()
         )
@@ -141,16 +195,18 @@ def _is_done(receipt: Path, request: Mapping[str, Any], out: Path, data: Path) -
         return False
 
 
-def _receipt(listed: ListedTexts, removal: RowRemoval, written: Rewritten) -> dict[str, Any]:
-    """Return what was done, with digests."""
+def _receipt(
+    listed: ListedTexts, removal: RowRemoval, written: Rewritten, data: str, out: str
+) -> dict[str, Any]:
+    """Return what was done, with digests, to what lies where."""
 
     def of_files(digests: dict[str, str]) -> str | dict[str, str]:
         """Return the digest of the one file, of a folder those of all."""
         return digests if written.data.is_dir() else next(iter(digests.values()))
 
     return {
-        "data": {"path": str(written.data), "sha256": of_files(written.read)},
-        "written": {"path": str(written.out), "sha256": of_files(written.written)},
+        "data": {"path": data, "sha256": of_files(written.read)},
+        "written": {"path": out, "sha256": of_files(written.written)},
         "rows": {
             "read": removal.read,
             "on_the_list": removal.removed,

@@ -101,7 +101,7 @@ def _write_ids(listed: ListedTexts, out: Path) -> None:
     from mamushi.selection.removals import digest_of_ids
     from mamushi.unlearning.removal import read_ids
 
-    if tabular.format_of(out) is not None:
+    if tabular.format_of(out) not in (None, "txt"):
         raise UserError("is the name of a table", where=out, do="end it in .txt")
     beside = out.with_name(out.name + SIDECAR)
     refuse_existing(beside)

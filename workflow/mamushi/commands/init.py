@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mamushi.commands import _embedder
+from mamushi.commands import _embedder, _places
 from mamushi.commands._embedder import as_yaml, find_model
 from mamushi.commands._options import as_option
 from mamushi.errors import UserError
@@ -170,7 +170,7 @@ def write_configuration(args: argparse.Namespace) -> None:
         if not (getattr(args, name) or instead):
             raise UserError(f"{option} is missing", do=f"give {means}{columns_text}")
         if name == "data":
-            path = Path(args.data).expanduser().absolute()
+            path = _places.here(args, name)
             columns = readers.columns(path, quote=args.quote is None)
             columns_text = f"; the columns are {', '.join(map(repr, columns))}"
     for first, second, do in _TWICE:
@@ -184,6 +184,7 @@ def write_configuration(args: argparse.Namespace) -> None:
         raise UserError("--screen without --like", do="give examples, which it goes by")
     if args.fair and not args.like:
         raise UserError("--fair without --like", do="it says how examples were drawn")
+    _places.fetch_beside(args)
     case = _case(args, path, columns)
     describe = _describe if args.screen is None else _describe_screen
     case |= describe(yaml.safe_load(TEXT.format_map(case)), columns, args.budgets)
@@ -306,14 +307,14 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
         "more": "mamushi is the paper's, which trains networks"
         + ("" if corpus or not args.model else f"; {_TOKENS} ranks tokens, in the place of texts"),
         "defined": f"selectors: {as_yaml(HITS)}\n\n" if args.terms and not args.selectors else "",
-        "path": as_yaml(str(path)),
+        "path": as_yaml(_places.named(args.data)),
         "text": as_yaml(args.text),
         "part": f"\n    part: {args.part}" if args.part else "",
         "id": as_yaml(args.id) if args.id else "null # row numbers, from 1",
         "quote": "\n    quote: none # each line is a row" if args.quote else "",
         "forget": as_yaml(_marks(args)),
         "retain": as_yaml(None if args.retain is None else {"where": args.retain}),
-        "answers": f"\n    answers: {as_yaml(_absolute(args.label))}" if args.label else "",
+        "answers": f"\n    answers: {as_yaml(_places.named(args.label))}" if args.label else "",
         "sections": f"{as_yaml(shares)} # {sections}",
         "windows": WINDOWS.format(as_yaml(divided)) if args.windows is not None else "",
         "embedder": SEEN.format(source=find_model(args.model))
@@ -330,19 +331,16 @@ def _marks(args: argparse.Namespace) -> dict[str, Any]:
         return {"where": args.forget}
     files = {name: getattr(args, name) for name in BESIDE if getattr(args, name)}
     for name, file in files.items():
-        if Path(file).is_file() and Path(file).samefile(Path(args.data).expanduser()):
+        same = Path(file).is_file() and Path(file).samefile(Path(args.data).expanduser())
+        if same or file == args.data:
             do = "give a file of its own: DATA is what is ranked"
             raise UserError("is DATA itself", where=f"--{name}", do=do)
-    marks: dict[str, Any] = {name: _absolute(file) for name, file in files.items()}
+    marks: dict[str, Any] = {name: _places.named(file) for name, file in files.items()}
     if (most := args.screen) is not None:
         marks["screen"] = int(most) if most.is_integer() else most
     if args.fair:
         marks["fair"] = sorted({*args.fair})
     return marks | ({"text": args.like_text} if args.like_text else {})
-
-
-def _absolute(file: str) -> str:
-    return str(Path(file).expanduser().absolute())
 
 
 def _name(file: str, otherwise: str) -> str:
@@ -391,7 +389,8 @@ def _describe(
         raise UserError(as_option(error.lines[0])) from None
     if model.get("embeddings", {}).get("path"):
         named = settings["id"] is not None
-        _embedder.check_vectors(model["embeddings"], table, copies, counts["read"], named=named)
+        (vectors,) = (item["embeddings"] for item in full["models"].values())
+        _embedder.check_vectors(vectors, table, copies, counts["read"], named=named)
     forget, divided = int(raw.forget.sum()), settings.get("windows")
     of, unit = ("windows", "windows") if divided else ("rows", "texts")
     retain, neither = len(raw.ids) - forget, sum(raw.dropped.values())
@@ -416,7 +415,8 @@ def _describe(
     if answers := raw.extra_metadata.get("answers"):
         domains += [f"answers: {', '.join(f'{n:,} {answer}' for answer, n in answers.items())}"]
     lines = [f"columns: {', '.join(map(repr, columns))}", *domains, f"ranked: {against}"]
-    print(f"{settings['path']}: {rows:,} {of}, {len(columns)} columns")
+    path = _places.shown(config["datasets"][dataset]["path"])
+    print(f"{path}: {rows:,} {of}, {len(columns)} columns")
     print(*(f"  {line}" for line in lines), _embedder.describe_model(model, table), sep="\n")
     return {
         "budgets": config["grid"]["budgets"],
@@ -441,7 +441,7 @@ def _describe_screen(
         raise UserError(as_option(error.lines[0])) from None
     most, of = dataset["forget"]["screen"], "documents" if dataset.get("windows") else "texts"
     ranked = f"{most:,} {of}" if most >= 1 else f"{most:.2%} of the {of}"
-    print(f"{dataset['path']}: {len(columns)} columns")
+    print(f"{_places.shown(dataset['path'])}: {len(columns)} columns")
     print(
         f"  ranked: the {ranked} most like the examples", _embedder.describe_model(model), sep="\n"
     )

@@ -24,6 +24,8 @@ from typing import (
 
 from annotated_types import Ge, Gt, Le, Len, Lt, MultipleOf
 
+from mamushi.io import tabular
+
 Config = Mapping[str, Any]
 """A configuration, or a part of one, as ``complete`` makes it."""
 
@@ -92,7 +94,8 @@ def resolve_path(path: Any) -> Any:
     variables = re.findall(r"\$(?:\{(\w+)\}|(\w+))", path)
     if any(not os.environ.get(braced or bare) for braced, bare in variables):
         return None
-    resolved = os.path.normpath(os.path.expanduser(os.path.expandvars(path)))
+    expanded = os.path.expanduser(os.path.expandvars(path))
+    resolved = expanded if tabular.is_remote(expanded) else os.path.normpath(expanded)
     if "{" in resolved or "}" in resolved:
         raise ValueError("what stands in braces is a wildcard to Snakemake; give another path")
     return resolved

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,3 +69,31 @@ def _look(value: str, names: list[str], sharded: object) -> tuple[list[Path], st
 def files(dataset: Mapping[str, Any]) -> list[str]:
     """Return the raw files of a completed dataset, to declare as inputs; none without a path."""
     return [str(path) for raw in raw_paths(dataset) for path in raw.files]
+
+
+def fetch(full: Mapping[str, Any], datasets: Sequence[str], models: Sequence[str]) -> list[str]:
+    """Put the copies in the place of URLs, in a configuration that has its defaults: of tables and
+    files beside them of these datasets, of vectors of these models, and of lists. What has no copy
+    is fetched. Return a line for each that cannot be."""
+    places: list[tuple[str, Any, str, bool]] = []
+    for name in datasets:
+        dataset, at = full["datasets"][name], f"datasets.{name}"
+        places += [(at, dataset, key, True) for key in plugin("dataset", dataset["kind"]).files]
+        places += [(at, dataset, "answers", False)]
+        for key in beside(dataset):
+            places.append((f"{at}.forget", dataset["forget"], key, key != "terms"))
+    for name in models:
+        if vectors := full["models"][name].get("embeddings"):
+            places.append((f"models.{name}.embeddings", vectors, "path", False))
+    lists = full["unlearning"]["lists"]
+    places += [("unlearning.lists", lists, name, False) for name in lists]
+    mistakes = []
+    for at, section, key, table in places:
+        if tabular.is_remote(url := section.get(key)):
+            from mamushi.running import remote
+
+            try:
+                section[key] = str(remote.fetched(url, table=table))
+            except UserError as error:
+                mistakes.append(f"{at}.{key}: {error}")
+    return mistakes

@@ -32,14 +32,14 @@ def of_line(line: str, column: str, gone: Container[int]) -> str:
     # Of what is passed over an integer may be longer than Python reads.
     decoder, start, stop = json.JSONDecoder(parse_int=str), 0, 0
     at = line.index("{") + 1
-    while line[at := _behind(line, at)] != "}":
+    while line[at := behind(line, at)] != "}":
         name, at = decoder.raw_decode(line, at)
-        begin = _behind(line, _behind(line, at) + 1)
+        begin = behind(line, behind(line, at) + 1)
         _, at = decoder.raw_decode(line, begin)
         if name == column:
             # Of a key that is there twice the last one counts.
             start, stop = begin + 1, at - 1
-        at = _behind(line, at)
+        at = behind(line, at)
         at += line[at] == ","
     return line[:start] + without_characters(line[start:stop], gone, ESCAPED) + line[stop:]
 
@@ -79,6 +79,7 @@ def quotes(quote: bool) -> Literal[0, 3]:
     return csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
 
 
-def _behind(line: str, at: int) -> int:
+def behind(line: str, at: int) -> int:
+    """Return where in JSON what is no space stands, from a place on."""
     match = _SPACE.match(line, at)
     return at if match is None else match.end()

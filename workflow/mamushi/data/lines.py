@@ -1,4 +1,5 @@
-"""Records of CSV, TSV and JSON Lines, plain or packed, with their bytes."""
+"""Records of CSV, TSV, JSON (objects a line, or in an array) and lines of text, plain or packed,
+with their bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from mamushi.data import quoting
-from mamushi.data.cutting import BOM, quotes
+from mamushi.data.cutting import BOM, behind, quotes
 from mamushi.data.opening import open_unpacked
 from mamushi.errors import UserError, lacks
 from mamushi.io import tabular
@@ -57,7 +58,8 @@ def records(
     quote: bool = True,
     digests: dict[str, str] | None = None,
 ) -> Iterator[Record]:
-    """Iterate over each header, blank line and row of a CSV, TSV or JSON Lines file, packed or not.
+    """Iterate over each header, blank line and row of a file of CSV, TSV, JSON or text, packed or
+    not.
 
     Their bytes, one after the other, are the file's. Without ``strict``, a row of CSV may hold
     bytes that are not UTF-8; without ``quote``, a `"` in it is a character as any other. Raises
@@ -66,7 +68,7 @@ def records(
     separator = SEPARATORS.get(tabular.format_of(path) or "")
     with open_unpacked(path, digests) as handle:
         if separator is None:
-            yield from _json_lines(path, handle, needed)
+            yield from _rows(path, tabular.format_of(path), handle, needed)
         else:
             yield from _Delimited(path, separator, needed, strict, quote).records(handle)
 
@@ -76,7 +78,9 @@ def count_written(path: Path, like: Path, *, quote: bool) -> tuple[int, str]:
     SHA-256: both of one reading, which looks for nothing but where rows end."""
     separator, digests = SEPARATORS.get(tabular.format_of(like) or ""), dict[str, str]()
     with open_unpacked(path, digests, like=like) as handle:
-        if separator is None:
+        if (form := tabular.format_of(like)) == "json":
+            rows = sum(record.cells is not None for record in _rows(path, form, handle, ()))
+        elif separator is None:
             rows = sum(1 for line in handle if line.strip(BLANK))
         else:
             text = io.TextIOWrapper(handle, "utf-8", errors="surrogateescape", newline="")
@@ -284,15 +288,88 @@ def _json_lines(path: Path, handle: IO[bytes], needed: Sequence[str]) -> Iterato
             if b"\r" in line.strip():
                 problem, do = "its lines end in CR alone", "save it with LF or CR LF"
             raise UserError(problem, where=place, do=do) from None
-        if not isinstance(row, dict):
-            raise UserError("not a JSON object", where=place, do="one object a line")
-        if isinstance(row, _Doubled) and (twice := row.twice.intersection(needed)):
-            problem = f"key {min(twice)!r} is there more than once"
-            raise UserError(problem, where=place, do="give every key of an object once")
-        for name in needed:
-            if isinstance(value := row.get(name), float) and not -_EXACT < value < _EXACT:
-                row[name] = _exact(value, text, name)
-        yield Record(line, row, place)
+        yield Record(line, _cells(row, text, needed, place), place)
+
+
+def _cells(row: Any, text: str, needed: Sequence[str], place: str) -> dict[str, Any]:
+    """Return the cells of a row of JSON, which stands so in the file."""
+    if not isinstance(row, dict):
+        raise UserError("not a JSON object", where=place, do="one object a line, or in an array")
+    if isinstance(row, _Doubled) and (twice := row.twice.intersection(needed)):
+        problem = f"key {min(twice)!r} is there more than once"
+        raise UserError(problem, where=place, do="give every key of an object once")
+    for name in needed:
+        if isinstance(value := row.get(name), float) and not -_EXACT < value < _EXACT:
+            row[name] = _exact(value, text, name)
+    return row
+
+
+def _json_array(path: Path, text: str, needed: Sequence[str]) -> Iterator[Record]:
+    """Iterate over the objects of an array, each with the comma before it."""
+    start = at = text.index("[") + 1
+    place, number = shown_name(path), 0
+    yield Record(text[:start].encode(), None, place)
+    try:
+        while text[at := behind(text, at)] != "]" or text[start:at].strip():
+            number += 1
+            place = f"{shown_name(path)}, row {number}"
+            try:
+                row, stop = OBJECTS.raw_decode(text, at)
+            except json.JSONDecodeError:
+                raise
+            except ValueError:
+                row, stop = _LONG.raw_decode(text, at)
+            cells = _cells(row, text[at:stop], needed, place)
+            yield Record(text[start:stop].encode(), cells, place)
+            start, at = stop, behind(text, stop)
+            if text[at] == "]":
+                break
+            if text[at] != ",":
+                raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
+            at += 1
+        if text[at + 1 :].strip():
+            raise json.JSONDecodeError("Extra data", text, at + 1)
+    except (ValueError, IndexError, RecursionError) as error:
+        problem = f"not valid JSON from here on ({error})"
+        raise UserError(problem, where=place, do="look for a truncated file") from None
+    yield Record(text[start:].encode(), None, place)
+
+
+def _rows(
+    path: Path, form: str | None, handle: IO[bytes], needed: Sequence[str]
+) -> Iterator[Record]:
+    """Iterate over the rows of a file of JSON, which may be one array, or over lines of text."""
+    if form == "txt":
+        yield from _text_lines(path, handle)
+        return
+    if form == "json":
+        content = handle.read()
+        if content.lstrip(BLANK).startswith(b"["):
+            try:
+                text = content.decode("utf-8")
+            except UnicodeDecodeError:
+                do = "save the file as UTF-8"
+                raise UserError("not valid UTF-8", where=path, do=do) from None
+            yield from _json_array(path, text, needed)
+            return
+        handle = io.BytesIO(content)
+    yield from _json_lines(path, handle, needed)
+
+
+def _text_lines(path: Path, handle: IO[bytes]) -> Iterator[Record]:
+    """Iterate over lines, each a text in the column ``text``."""
+    for number, line in enumerate(handle, 1):
+        place = f"{shown_name(path)}, row {number}"
+        while number == 1 and line.startswith(MARK):
+            yield Record(MARK, None, place)
+            line = line[len(MARK) :]
+        if not line.strip(BLANK):
+            yield Record(line, None, place)
+            continue
+        try:
+            yield Record(line, {"text": line.decode("utf-8").rstrip("\r\n")}, place)
+        except UnicodeDecodeError:
+            raise UserError("not valid UTF-8", where=place, do="save the file as UTF-8") from None
 
 
 def _parsed(text: str) -> Any:

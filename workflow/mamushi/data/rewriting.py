@@ -138,7 +138,7 @@ def _copy_rest(data: Path, files: list[Path], part: Path) -> None:
             continue
         if path.is_dir():
             shutil.copytree(path, part / path.name, symlinks=True)
-        elif tabular.format_of(path) is None:
+        elif not tabular.is_part(path):
             shutil.copyfile(path, part / path.name)
 
 
@@ -164,8 +164,9 @@ def whole_folder(path: Path) -> Iterator[Path]:
 def _lines(
     path: Path, out: Path, removal: RowRemoval, quote: bool, digests: dict[str, str]
 ) -> None:
-    separator = readers.SEPARATORS.get(tabular.format_of(path) or "")
-    header = b""
+    form = tabular.format_of(path)
+    separator = readers.SEPARATORS.get(form or "")
+    header, written = b"", False
     source = readers.records(path, removal.columns, strict=False, quote=quote, digests=digests)
     with _packed(out, tabular.packing_of(path), path.stem) as handle:
         for raw, cells, place, is_header in source:
@@ -173,13 +174,19 @@ def _lines(
             header = raw if is_header else header
             if gone:
                 row = raw.decode("utf-8", "surrogateescape")
-                if separator is None:
+                if form == "txt":
+                    row = cutting.without_characters(row, gone)
+                elif separator is None:
                     row = cutting.of_line(row, removal.text or "", gone)
                 else:
                     number = cutting.place_of(header, separator, removal.text or "", quote=quote)
                     row = cutting.of_row(row, separator, number, gone, quote=quote)
                 raw = row.encode("utf-8", "surrogateescape")
             if gone is not None:
+                if form == "json" and cells is not None:
+                    # In an array the comma stands before all that have another before them.
+                    raw = raw if written else raw.replace(b",", b"", raw.lstrip()[:1] == b",")
+                    written = True
                 handle.write(raw)
 
 

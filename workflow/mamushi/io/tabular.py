@@ -15,14 +15,16 @@ from mamushi.errors import UserError
 FORMATS = {
     **{".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"},
     **{".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"},
+    **{".json": "json", ".txt": "txt"},
 }
 """Ending -> format."""
-LINES = ("csv", "tsv", "jsonl")
+LINES = ("csv", "tsv", "jsonl", "json", "txt")
 """Formats that may be packed."""
 PACKED = (".zip", ".gz", ".zst")
 KNOWN = (
-    "known are .csv, .tsv, .jsonl (each also with .zip, .gz or .zst), .parquet, .arrow, .feather, "
-    "and a folder of such files or a pattern such as train-*.parquet"
+    "known are .csv, .tsv, .jsonl, .json (an array of objects), .txt (a text a line), each also "
+    "with .zip, .gz or .zst, .parquet, .arrow, .feather, and a folder of such files or a pattern "
+    "such as train-*.parquet"
 )
 STATE, SPLITS = "state.json", "dataset_dict.json"
 """Files of `datasets` beside those of a data set, and above those of several splits."""
@@ -51,16 +53,9 @@ LAKES = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
 UNKNOWN = "of an unknown ending"
 URL = re.compile(r"(?:^|/)([a-z0-9]{3,}|hf|s3|gs):/+(.*)")
 """How a URL is written, in which a path has one slash in the place of two; kind and rest of it."""
-HUB = "hf download {} --repo-type dataset --local-dir {}"
-FETCH = {"s3": "aws s3 cp {} .", "gs": "gcloud storage cp {} ."}
-"""What downloads a URL of these kinds; `curl -LO` any other one."""
-_EACH = 'python -c "import json, sys; [print(json.dumps({})) for row in {}]" < {} > {}.jsonl'
+REMOTE = re.compile(r"(hf|s3|gs|https?)://")
+"""How a URL begins that is fetched."""
 AS_TABLE = {
-    ".json": "an array is written as an object a line by "
-    + _EACH.format("row", "json.load(sys.stdin)", "{0}", "{1}")
-    + "; what has an object a line already is named .jsonl",
-    ".txt": "lines of text become a table by "
-    + _EACH.format("dict(text=row.strip())", "sys.stdin", "{0}", "{1}"),
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "save it as CSV"),
     **dict.fromkeys((".pkl", ".pickle", ".npy", ".h5", ".avro", ".orc"), "write it as Parquet"),
     **dict.fromkeys((".db", ".sqlite", ".sql"), "export its table as CSV"),
@@ -69,6 +64,11 @@ AS_TABLE = {
 """What to do with other endings: of the name, its stem and its ending."""
 SHOWN = 4
 """Names in a message."""
+
+
+def is_remote(value: object) -> bool:
+    """Return whether a value is a URL of a kind that is fetched."""
+    return isinstance(value, str) and REMOTE.match(value) is not None
 
 
 def format_of(path: Path) -> str | None:
@@ -90,25 +90,14 @@ def no_file(path: Path) -> str:
     read again, for their digests."""
     if not path.exists():
         if URL.search(str(path)):
-            return f"is a URL, which is not read: it has to be downloaded first ({_fetch(path)})"
+            return "is a URL of a kind, or in a place, that is not read; download it first"
         if path.is_symlink():
             return "no such file (it is a link to nothing)"
         # As the id of a data set is: `owner/name`.
         of_hub = not path.suffix and path.parent.name and not path.parent.exists()
-        here = f" (a data set of the hub has to be downloaded first: {_fetch(path)})"
-        return "no such file" + here * bool(of_hub)
+        hub = f" (a data set of the hub is named hf://datasets/{path.parent.name}/{path.name}/PATH)"
+        return "no such file" + hub * bool(of_hub)
     return "is a folder" if path.is_dir() else "is no file but a pipe or a device"
-
-
-def _fetch(path: Path) -> str:
-    """Return the command that downloads a URL, or what may be a data set of the hub."""
-    if not (match := URL.search(str(path))):
-        return HUB.format(f"{path.parent.name}/{path.name}", path.name)
-    kind, rest = match.groups()
-    if kind == "hf" or rest.startswith("huggingface.co/datasets/"):
-        name = "/".join(rest.partition("datasets/")[2].split("/")[:2])
-        return HUB.format(name, Path(name).name)
-    return FETCH.get(kind, "curl -LO {}").format(f"{kind}://{rest}")
 
 
 def find(path: str | Path) -> list[Path]:
@@ -136,7 +125,7 @@ def find(path: str | Path) -> list[Path]:
         return _one_table(path, files)
     if not path.is_dir():
         url = URL.search(str(path)) if not path.exists() else None
-        do = "give what that has written" if url else "check the path"
+        do = "give what was downloaded" if url else "check the path"
         raise UserError(no_file(path), where="://".join(url.groups()) if url else path, do=do)
     if (path / SPLITS).is_file():
         raise UserError("has several splits", where=path, do="name the folder of one of them")
@@ -161,7 +150,9 @@ def find(path: str | Path) -> list[Path]:
 
 def is_part(path: Path) -> bool:
     """Return whether what lies in a folder is a file of its table."""
-    return path.name[0] not in "._" and format_of(path) is not None and path.is_file()
+    if path.name[0] in "._" or _is_about(path):
+        return False
+    return format_of(path) is not None and path.is_file()
 
 
 def _one_table(path: Path, files: list[Path]) -> list[Path]:
@@ -173,6 +164,10 @@ def _one_table(path: Path, files: list[Path]) -> list[Path]:
             where=path,
             do="give a folder with the files of one table alone",
         )
+    if formats == ["txt"] and len(files) > 1:
+        problem = "has several .txt files, of which a text may be a line or all of one"
+        do = "give one file with a text a line, or a table"
+        raise UserError(problem, where=path, do=do)
     stems: dict[str, str] = {}
     for file in files:
         stem = file.stem if packing_of(file) else file.name
@@ -210,7 +205,8 @@ def _beside(path: Path, *, saved: bool) -> str | None:
             return None
         return "a folder with tables" if _holds_tables(path) else None
     # What other programs write there: caches, checksums, marks of a job that has ended.
-    if name[0] == "." or (name[0] == "_" and format_of(path) is None):
+    is_row_format = format_of(path) not in (None, "json", "txt")
+    if name[0] == "." or (name[0] == "_" and not is_row_format) or _is_about(path):
         return None
     if saved and name.startswith(CACHES) and path.suffix == ".arrow":
         return None
@@ -220,7 +216,7 @@ def _beside(path: Path, *, saved: bool) -> str | None:
         if saved:
             return f"which {STATE} does not list"
         return "a table with a name that begins with _, as of what is no data"
-    return None if _is_about(path) else UNKNOWN
+    return UNKNOWN
 
 
 def _is_about(path: Path) -> bool:

@@ -37,7 +37,7 @@ def read_ids(path: str | Path) -> list[str]:
     if paths.wildcards(paths.REMOVAL, path):
         # Of this program, and so never read damaged.
         ids = read_table(path, schemas.REMOVALS, ["id"])["id"].to_pylist()
-    elif tabular.format_of(path) or tabular.packing_of(path):
+    elif _is_table(path) or tabular.packing_of(path):
         columns_of(path)
         table = readers.read_file_columns(path, ["id"])
         ids = [_text(*cell) for cell in zip(table.columns["id"], table.places, strict=True)]
@@ -58,7 +58,7 @@ def read_ids(path: str | Path) -> list[str]:
 def columns_of(path: Path) -> set[str] | None:
     """Return the columns of a file that is a table; None of another. Raises ``UserError`` for
     another table of this program, most of which name all texts."""
-    if not path.is_file() or (form := tabular.format_of(path)) is None:
+    if not path.is_file() or not _is_table(path):
         return None
     names, do = {*readers.columns(path)}, "give removals/SELECTOR/betaB.parquet"
     if names >= OURS:
@@ -68,7 +68,7 @@ def columns_of(path: Path) -> set[str] | None:
         raise UserError("is a ranking of all texts, and no list", where=path, do=do)
     if "kept_id" in names or {"id", "domain", "section"} <= names:
         raise UserError("is a table of a dataset, and no list", where=path, do=do)
-    if form == "parquet":
+    if tabular.format_of(path) == "parquet":
         with readers.opened_columns(path) as (schema, _):
             if SEALED.encode() in (schema.metadata or {}):
                 raise UserError("is another table of a run, and no list", where=path, do=do)
@@ -86,9 +86,14 @@ def texts_of(path: Path) -> dict[str, str]:
 
 def padded(path: Path) -> frozenset[str]:
     """Return the lines of a list of plain text that have white space around an id."""
-    if tabular.format_of(path) or tabular.packing_of(path):
+    if _is_table(path) or tabular.packing_of(path):
         return frozenset()
     return frozenset(line for line in _lines(path) if line != line.strip(SPACE))
+
+
+def _is_table(path: Path) -> bool:
+    """Return whether a list is a table by its ending; as plain text it has an id a line."""
+    return tabular.format_of(path) not in (None, "txt")
 
 
 def chosen_rows(ids: NDArray[np.str_], listed: list[str], where: object) -> NDArray[np.int64]:

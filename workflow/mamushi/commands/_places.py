@@ -1,0 +1,54 @@
+"""Files that options name: here, or elsewhere by a URL, of which there is a copy here."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mamushi.io.tabular import is_remote
+
+BESIDE = ("like", "unlike", "terms", "embeddings", "label")
+"""Options that name a file beside DATA."""
+
+
+def here(args: argparse.Namespace, name: str) -> Path:
+    """Return the file that an option names, of a URL its copy as the original is now; the option
+    then has the URL as configurations name it. Raises ``UserError`` as ``remote.fetched``."""
+    if not is_remote(value := getattr(args, name)):
+        return Path(value).expanduser().absolute()
+    from mamushi.running import remote
+
+    url = remote.pinned(value) if value.startswith("hf:") else value
+    copy = remote.fetched(url, again=True, table=name in ("data", "like", "unlike"))
+    setattr(args, name, remote.named(url))
+    return copy.absolute()
+
+
+def fetch_beside(args: argparse.Namespace) -> None:
+    """Fetch the files beside DATA that URLs name, as ``here`` does."""
+    for name in BESIDE:
+        if is_remote(getattr(args, name)):
+            here(args, name)
+
+
+def copy_of(value: str) -> Path:
+    """Return a file that ``here`` has returned, by how configurations name it."""
+    if not is_remote(value):
+        return Path(value).expanduser().absolute()
+    from mamushi.running import remote
+
+    return remote.copy_of(value)
+
+
+def named(value: str) -> str:
+    """Return a file as a configuration names it: a URL as it is, a path from the root on."""
+    return value if is_remote(value) else str(Path(value).expanduser().absolute())
+
+
+def shown(value: str) -> str:
+    """Return a file for messages, of a URL what may be read by everybody."""
+    if not is_remote(value):
+        return str(Path(value))
+    from mamushi.running import remote
+
+    return remote.shown(value)
