@@ -55,8 +55,8 @@ CHOSEN = (*NEEDED, "model", *BESIDE, "screen", "fair", *SETTINGS)
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command, which ``mamushi rank`` has as well."""
     table = (
-        "CSV, TSV or JSON Lines (also .gz, .zst, .zip), Parquet, a folder of such files, or one "
-        "that datasets saved"
+        "CSV, TSV, JSON or lines of text (also .gz, .zst, .zip), Parquet, a folder of such files, "
+        "one that datasets saved, or a URL: hf://datasets/, https://, s3://, gs://"
     )
     parser.add_argument("data", nargs="?", metavar="DATA", help=table)
     forget = "what is true of the rows to rank for removal, such as "

@@ -1,4 +1,4 @@
-"""A table of your own: CSV, TSV, JSON Lines, Parquet or Arrow, one text a row.
+"""A table of your own: CSV, TSV, JSON, text, Parquet or Arrow, one text a row.
 
 Source: the file or folder ``path``. Forget: rows in which a column has one of some values, or of
 which an expression over the columns is true. Retain: all others, or those that are marked in the
@@ -88,8 +88,8 @@ class Examples(Marked):
 class Settings(Section):
     """Settings of this dataset."""
 
-    #: The file (.csv, .tsv, .jsonl, each also with .zip, .gz or .zst, .parquet, .arrow), a folder
-    #: of such files, or one that datasets saved.
+    #: The file (.csv, .tsv, .jsonl, .json, .txt, each also with .zip, .gz or .zst, .parquet,
+    #: .arrow), a folder of such files, one that datasets saved, or a URL of these.
     path: PlaceOrNull = None
     #: Column with the text, or with conversations; or several that are one, as prompt,completion.
     text: str = "text"
