@@ -300,7 +300,12 @@ ODD = parquet_of([{"id": "r"}])
 BAD: dict[str, tuple[str, bytes | Callable[[Path], None], dict[str, str], str]] = {
     # Name: file, content, other options, what is said. Most cases are in bad_input.yaml.
     "nested_id": ("data.jsonl", jsonl_of(changed(id=lambda i: [i])), {"--id": "id"}, "one value"),
-    "nested_text": ("data.parquet", nested({"a": [1, 2]}), {}, "column 'text' is one object with the keys 'a'"),
+    "nested_text": (
+        "data.parquet",
+        nested({"a": [1, 2]}),
+        {},
+        "column 'text' is one object with the keys 'a'",
+    ),
     "few_retain": ("data.csv", csv_of(), {"--forget": "`my score` < 0.95"}, "5 retain texts"),
     "an_odd_shard": ("data", with_file(shards, "z.parquet", ODD), {}, "no column 'text'"),
     "damaged_state": ("data", with_file(saved, "state.json"), {}, "state.json: damaged"),

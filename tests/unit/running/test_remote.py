@@ -29,18 +29,18 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 def test_a_file_is_fetched_once_and_known_again(site: Site) -> None:
     url = f"{site.url}/data/texts.csv"
-    copy = remote.fetched(url)
+    copy = remote.fetch_copy(url)
     assert (copy.name, copy.read_bytes()) == ("texts.csv", TABLE)
     asked = len(site.asked)
-    assert remote.fetched(url) == copy
+    assert remote.fetch_copy(url) == copy
     assert len(site.asked) == asked, "a job must not ask the server"
     receipt = json.loads(copy.parent.with_suffix(".json").read_text())
     assert receipt["url"] == url
     site.files["/data/texts.csv"] = TABLE + b"one more,1\n"
-    assert remote.fetched(url).read_bytes() == TABLE
-    assert remote.fetched(url, again=True).read_bytes().endswith(b"one more,1\n")
+    assert remote.fetch_copy(url).read_bytes() == TABLE
+    assert remote.fetch_copy(url, refresh=True).read_bytes().endswith(b"one more,1\n")
     copy.write_bytes(b"text,bad\nby hand,1\n")
-    assert remote.fetched(url).read_bytes().endswith(b"one more,1\n")
+    assert remote.fetch_copy(url).read_bytes().endswith(b"one more,1\n")
 
 
 @pytest.mark.parametrize("tags", [True, False])
@@ -48,10 +48,10 @@ def test_what_broke_off_goes_on(site: Site, tags: bool) -> None:
     url, site.tags = f"{site.url}/data/texts.csv", tags
     site.breaks_after = 2000
     with pytest.raises(UserError, match=r"texts.csv: did not answer, or broke off \(\w+\); run"):
-        remote.fetched(url)
-    assert not remote.copy_of(url).exists()
+        remote.fetch_copy(url)
+    assert not remote.copy_path(url).exists()
     site.breaks_after = None
-    assert remote.fetched(url).read_bytes() == TABLE
+    assert remote.fetch_copy(url).read_bytes() == TABLE
     assert (("/data/texts.csv", "bytes=2000-") in site.asked) is tags
 
 
@@ -62,13 +62,13 @@ def test_what_broke_off_goes_on(site: Site, tags: bool) -> None:
 def test_each_failure_is_one_line_without_secrets(site: Site, status: int, line: str) -> None:
     site.status = status
     with pytest.raises(UserError, match=f"^{site.url}/data/texts.csv: {line}") as caught:
-        remote.fetched(f"{site.url}/data/texts.csv?{SECRET}")
+        remote.fetch_copy(f"{site.url}/data/texts.csv?{SECRET}")
     assert "s3cret" not in str(caught.value)
 
 
 def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"x.csv: did not answer, or broke off \(ConnectionErr"):
-        remote.fetched("http://127.0.0.1:9/x.csv")
+        remote.fetch_copy("http://127.0.0.1:9/x.csv")
 
 
 @pytest.mark.parametrize(
@@ -84,21 +84,21 @@ def test_what_is_no_place_for_data_is_refused(url: str, line: str) -> None:
     if url.startswith("s3"):
         pytest.importorskip("s3fs", reason="the extra remote is not installed")
     with pytest.raises(UserError, match=line.replace("*", r"\*")) as caught:
-        remote.fetched(url)
+        remote.fetch_copy(url)
     assert "s3cret" not in str(caught.value)
 
 
 def test_without_its_package_a_bucket_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(UserError, match=r"needs the package gcsfs; pip install '.*\[remote\]'"):
-        remote.fetched("gs://bucket/x.csv")
+        remote.fetch_copy("gs://bucket/x.csv")
 
 
 def test_a_signature_is_no_part_of_a_name(site: Site) -> None:
     url = f"{site.url}/data/texts.csv"
     signed = f"{url}?page=2&{SECRET}&se=2026"
-    assert remote.named(signed) == f"{url}?page=2"
-    assert remote.fetched(signed) == remote.copy_of(f"{url}?page=2") != remote.copy_of(url)
+    assert remote.unsigned(signed) == f"{url}?page=2"
+    assert remote.fetch_copy(signed) == remote.copy_path(f"{url}?page=2") != remote.copy_path(url)
     assert (f"/data/texts.csv?page=2&{SECRET}&se=2026", None) in site.asked
     assert "s3cret" not in "".join(p.read_text() for p in Path().rglob("*.json"))
 
@@ -106,7 +106,7 @@ def test_a_signature_is_no_part_of_a_name(site: Site) -> None:
 def test_an_unknown_ending_is_refused_before_it_is_fetched(site: Site) -> None:
     site.files["/x.xlsx"] = b"x" * 100
     with pytest.raises(UserError, match=r"/x.xlsx: cannot tell the format"):
-        remote.fetched(f"{site.url}/x.xlsx")
+        remote.fetch_copy(f"{site.url}/x.xlsx")
 
 
 def test_a_configuration_names_urls_and_jobs_read_copies(site: Site) -> None:
@@ -124,7 +124,7 @@ def test_a_configuration_names_urls_and_jobs_read_copies(site: Site) -> None:
         "models": {"m": {"embeddings": {"words": 16}}},
     }
     full = complete(config)
-    assert full["datasets"]["d"]["path"] == str(remote.copy_of(url))
+    assert full["datasets"]["d"]["path"] == str(remote.copy_path(url))
     site.status = 403
     assert complete(config) == full
     shutil.rmtree("results")
@@ -138,7 +138,8 @@ def test_the_hub_is_asked_by_its_own_protocol(tmp_path: Path) -> None:
         code = (
             "import sys; from mamushi.running import remote\n"
             "for url in sys.argv[1:]:\n"
-            "    url = remote.pinned(url); print(url); print(remote.fetched(url, again=True))\n"
+            "    url = remote.pinned(url); print(url)\n"
+            "    print(remote.fetch_copy(url, refresh=True))\n"
         )
         base = "hf://datasets/org/texts"
         urls = [f"{base}/data/train-*.csv", f"{base}/data/train-1.csv", f"{base}/data"]

@@ -41,7 +41,7 @@ def find_vectors(source: str | None) -> str:
 
     from mamushi.io import tabular
 
-    path = _places.copy_of(source)
+    path = _places.local_path(source)
     if not path.is_file():
         raise UserError(tabular.no_file(path), where=source, do="check the path")
     try:
@@ -63,7 +63,7 @@ def find_vectors(source: str | None) -> str:
             do = f"name it {default!r}; the columns are {', '.join(map(repr, schema.names))}"
             raise UserError(problem, where=source, do=do)
         columns[key] = default if default in candidates else candidates[0]
-    return f"embeddings: {as_yaml({'path': _places.named(source), **columns})}"
+    return f"embeddings: {as_yaml({'path': _places.as_configured(source), **columns})}"
 
 
 def find_model(source: str) -> str:
@@ -137,7 +137,7 @@ def describe_model(model: Mapping[str, Any], examples: Any = None) -> str:
         )
     if "embeddings" in model:
         where, none = (
-            _places.shown(model["embeddings"]["path"]),
+            _places.display(model["embeddings"]["path"]),
             "no tokens are ranked, since it has no tokenizer",
         )
         return f"{where}: vectors made elsewhere; no model is run, and {none}"

@@ -7,48 +7,48 @@ from pathlib import Path
 
 from mamushi.io.tabular import is_remote
 
-BESIDE = ("like", "unlike", "terms", "embeddings", "label")
+FILE_OPTIONS = ("like", "unlike", "terms", "embeddings", "label")
 """Options that name a file beside DATA."""
 
 
-def here(args: argparse.Namespace, name: str) -> Path:
+def fetched_place(args: argparse.Namespace, name: str) -> Path:
     """Return the file that an option names, of a URL its copy as the original is now; the option
-    then has the URL as configurations name it. Raises ``UserError`` as ``remote.fetched``."""
+    then has the URL as configurations name it. Raises ``UserError`` as ``remote.fetch_copy``."""
     if not is_remote(value := getattr(args, name)):
         return Path(value).expanduser().absolute()
     from mamushi.running import remote
 
     url = remote.pinned(value) if value.startswith("hf:") else value
-    copy = remote.fetched(url, again=True, table=name in ("data", "like", "unlike"))
-    setattr(args, name, remote.named(url))
+    copy = remote.fetch_copy(url, refresh=True, table=name in ("data", "like", "unlike"))
+    setattr(args, name, remote.unsigned(url))
     return copy.absolute()
 
 
 def fetch_beside(args: argparse.Namespace) -> None:
-    """Fetch the files beside DATA that URLs name, as ``here`` does."""
-    for name in BESIDE:
+    """Fetch the files beside DATA that URLs name, as ``fetched_place`` does."""
+    for name in FILE_OPTIONS:
         if is_remote(getattr(args, name)):
-            here(args, name)
+            fetched_place(args, name)
 
 
-def copy_of(value: str) -> Path:
-    """Return a file that ``here`` has returned, by how configurations name it."""
+def local_path(value: str) -> Path:
+    """Return a file that ``fetched_place`` has returned, by how configurations name it."""
     if not is_remote(value):
         return Path(value).expanduser().absolute()
     from mamushi.running import remote
 
-    return remote.copy_of(value)
+    return remote.copy_path(value)
 
 
-def named(value: str) -> str:
+def as_configured(value: str) -> str:
     """Return a file as a configuration names it: a URL as it is, a path from the root on."""
     return value if is_remote(value) else str(Path(value).expanduser().absolute())
 
 
-def shown(value: str) -> str:
+def display(value: str) -> str:
     """Return a file for messages, of a URL what may be read by everybody."""
     if not is_remote(value):
         return str(Path(value))
     from mamushi.running import remote
 
-    return remote.shown(value)
+    return remote.display_url(value)

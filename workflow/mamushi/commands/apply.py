@@ -43,15 +43,15 @@ def run(args: argparse.Namespace) -> None:
     goes to a URL is written here, and stays until all of it is there.
 
     Raises ``UserError`` as ``_removal_list.read_list``, ``rewriting.rewrite`` and, of URLs,
-    ``remote.fetched`` and ``remote.send``.
+    ``remote.fetch_copy`` and ``remote.upload``.
     """
     from mamushi.commands import _removal_list
     from mamushi.data.rewriting import refuse_existing
     from mamushi.running import remote
 
-    data, url = _places.shown(args.data), str(args.out)
-    shown = _places.shown(url)
-    args.data = _places.here(args, "data") if is_remote(args.data) else Path(args.data)
+    data, url = _places.display(args.data), str(args.out)
+    shown = _places.display(url)
+    args.data = _places.fetched_place(args, "data") if is_remote(args.data) else Path(args.data)
     args.out = remote.outgoing(url) if is_remote(url) else Path(url)
     if not args.out.name:
         refuse_existing(args.out)
@@ -115,9 +115,9 @@ def _is_sent(url: str, receipt: Path) -> bool:
     from mamushi.io.files import write_text
     from mamushi.running import remote
 
-    if there := remote.found(url):
+    if is_taken := remote.exists_at(url):
         write_text(receipt, remote.text_at(f"{url}.receipt.json") or "")
-    return there
+    return is_taken
 
 
 def _send(out: Path, receipt: Path, url: str) -> None:
@@ -127,12 +127,12 @@ def _send(out: Path, receipt: Path, url: str) -> None:
 
     from mamushi.running import remote
 
-    there = remote.text_at(f"{url}.receipt.json")
-    if there != receipt.read_text(encoding="utf-8") and (there or remote.found(url)):
+    sent_text = remote.text_at(f"{url}.receipt.json")
+    if sent_text != receipt.read_text(encoding="utf-8") and (sent_text or remote.exists_at(url)):
         do = "name another one in --out"
-        raise UserError("exists already", where=remote.shown(url), do=do)
-    remote.send(receipt, f"{url}.receipt.json")
-    remote.send(out, url)
+        raise UserError("exists already", where=remote.display_url(url), do=do)
+    remote.upload(receipt, f"{url}.receipt.json")
+    remote.upload(out, url)
     shutil.rmtree(out.parent)
 
 

@@ -170,7 +170,7 @@ def write_configuration(args: argparse.Namespace) -> None:
         if not (getattr(args, name) or instead):
             raise UserError(f"{option} is missing", do=f"give {means}{columns_text}")
         if name == "data":
-            path = _places.here(args, name)
+            path = _places.fetched_place(args, name)
             columns = readers.columns(path, quote=args.quote is None)
             columns_text = f"; the columns are {', '.join(map(repr, columns))}"
     for first, second, do in _TWICE:
@@ -307,14 +307,16 @@ def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str,
         "more": "mamushi is the paper's, which trains networks"
         + ("" if corpus or not args.model else f"; {_TOKENS} ranks tokens, in the place of texts"),
         "defined": f"selectors: {as_yaml(HITS)}\n\n" if args.terms and not args.selectors else "",
-        "path": as_yaml(_places.named(args.data)),
+        "path": as_yaml(_places.as_configured(args.data)),
         "text": as_yaml(args.text),
         "part": f"\n    part: {args.part}" if args.part else "",
         "id": as_yaml(args.id) if args.id else "null # row numbers, from 1",
         "quote": "\n    quote: none # each line is a row" if args.quote else "",
         "forget": as_yaml(_marks(args)),
         "retain": as_yaml(None if args.retain is None else {"where": args.retain}),
-        "answers": f"\n    answers: {as_yaml(_places.named(args.label))}" if args.label else "",
+        "answers": f"\n    answers: {as_yaml(_places.as_configured(args.label))}"
+        if args.label
+        else "",
         "sections": f"{as_yaml(shares)} # {sections}",
         "windows": WINDOWS.format(as_yaml(divided)) if args.windows is not None else "",
         "embedder": SEEN.format(source=find_model(args.model))
@@ -335,7 +337,7 @@ def _marks(args: argparse.Namespace) -> dict[str, Any]:
         if same or file == args.data:
             do = "give a file of its own: DATA is what is ranked"
             raise UserError("is DATA itself", where=f"--{name}", do=do)
-    marks: dict[str, Any] = {name: _places.named(file) for name, file in files.items()}
+    marks: dict[str, Any] = {name: _places.as_configured(file) for name, file in files.items()}
     if (most := args.screen) is not None:
         marks["screen"] = int(most) if most.is_integer() else most
     if args.fair:
@@ -415,7 +417,7 @@ def _describe(
     if answers := raw.extra_metadata.get("answers"):
         domains += [f"answers: {', '.join(f'{n:,} {answer}' for answer, n in answers.items())}"]
     lines = [f"columns: {', '.join(map(repr, columns))}", *domains, f"ranked: {against}"]
-    path = _places.shown(config["datasets"][dataset]["path"])
+    path = _places.display(config["datasets"][dataset]["path"])
     print(f"{path}: {rows:,} {of}, {len(columns)} columns")
     print(*(f"  {line}" for line in lines), _embedder.describe_model(model, table), sep="\n")
     return {
@@ -441,7 +443,7 @@ def _describe_screen(
         raise UserError(as_option(error.lines[0])) from None
     most, of = dataset["forget"]["screen"], "documents" if dataset.get("windows") else "texts"
     ranked = f"{most:,} {of}" if most >= 1 else f"{most:.2%} of the {of}"
-    print(f"{_places.shown(dataset['path'])}: {len(columns)} columns")
+    print(f"{_places.display(dataset['path'])}: {len(columns)} columns")
     print(
         f"  ranked: the {ranked} most like the examples", _embedder.describe_model(model), sep="\n"
     )

@@ -71,7 +71,9 @@ def files(dataset: Mapping[str, Any]) -> list[str]:
     return [str(path) for raw in raw_paths(dataset) for path in raw.files]
 
 
-def fetch(full: Mapping[str, Any], datasets: Sequence[str], models: Sequence[str]) -> list[str]:
+def fetch_remote(
+    full: Mapping[str, Any], datasets: Sequence[str], models: Sequence[str]
+) -> list[str]:
     """Put the copies in the place of URLs, in a configuration that has its defaults: of tables and
     files beside them of these datasets, of vectors of these models, and of lists. What has no copy
     is fetched. Return a line for each that cannot be."""
@@ -93,7 +95,7 @@ def fetch(full: Mapping[str, Any], datasets: Sequence[str], models: Sequence[str
             from mamushi.running import remote
 
             try:
-                section[key] = str(remote.fetched(url, table=table))
+                section[key] = str(remote.fetch_copy(url, table=table))
             except UserError as error:
                 mistakes.append(f"{at}.{key}: {error}")
     return mistakes

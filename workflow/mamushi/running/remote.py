@@ -36,7 +36,7 @@ SIGNATURE = re.compile(
 """Names in a query that let whoever has the URL in, for a while: no part of what is named."""
 HUB = re.compile(r"hf://datasets/([^/@]+/[^/@]+)(?:@([^/]+))?(/.*)?")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-CHUNK = 1 << 20
+TRANSFER = 1 << 20
 TIMEOUT = 60
 """Seconds in which a web server has to say something."""
 AGAIN = "run the same command again: it goes on where it stopped"
@@ -52,7 +52,7 @@ class RemoteFile(NamedTuple):
     opened: Callable[[int], Any]
 
 
-def shown(url: str) -> str:
+def display_url(url: str) -> str:
     """Return a URL for messages: without a name, a password, a query and a fragment."""
     if not tabular.is_remote(url):
         return url
@@ -60,7 +60,7 @@ def shown(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def named(url: str) -> str:
+def unsigned(url: str) -> str:
     """Return a URL as a configuration names it: without a signature.
 
     Raises ``UserError`` for a URL with a password, and for one that is not encrypted.
@@ -73,19 +73,19 @@ def named(url: str) -> str:
         return url
     if "@" in parts.netloc:
         do = "leave it out; ~/.netrc, or what the library of the server reads, may have it"
-        raise UserError("has a name or a password in it", where=shown(url), do=do)
+        raise UserError("has a name or a password in it", where=display_url(url), do=do)
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
-        raise UserError("is not encrypted", where=shown(url), do="give https://")
+        raise UserError("is not encrypted", where=display_url(url), do="give https://")
     query = [pair for pair in parse_qsl(parts.query, True) if not SIGNATURE.fullmatch(pair[0])]
     return urlunsplit((*parts[:3], urlencode(query), ""))
 
 
 def pinned(url: str) -> str:
-    """Return a URL as ``named`` and, on the hub, with the commit that its branch has now. Raises
+    """Return a URL as ``unsigned`` and, on the hub, with the commit that its branch has now. Raises
     ``UserError`` as that, and where the hub does not answer."""
-    match = HUB.fullmatch(named(url))
+    match = HUB.fullmatch(unsigned(url))
     if match is None or re.fullmatch("[0-9a-f]{40}", match[2] or ""):
-        return named(url)
+        return unsigned(url)
     with _explained(url):
         from huggingface_hub import HfApi
 
@@ -93,37 +93,40 @@ def pinned(url: str) -> str:
     return f"hf://datasets/{match[1]}@{commit}{match[3] or ''}"
 
 
-def copy_of(url: str) -> Path:
-    """Return where the copy of a URL lies, which ``named`` has returned: what it names keeps its
+def copy_path(url: str) -> Path:
+    """Return where the copy of a URL lies, which ``unsigned`` has returned: what it names keeps its
     name, and of a pattern every file."""
     last = urlsplit(url).path.rstrip("/").rpartition("/")[2]
     key = hashlib.sha256(url.encode()).hexdigest()[:16]
     return COPIES / key / (re.sub(r"[{}$]", "_", last) or "data")
 
 
-def fetched(url: str, *, again: bool = False, table: bool = True) -> Path:
+def fetch_copy(url: str, *, refresh: bool = False, table: bool = True) -> Path:
     """Return the copy of what a URL names: a file, a folder, or the files of a pattern.
 
-    It is fetched where there is none or it was changed and, with ``again``, where its original was;
-    what came already of a fetch that broke off stays. Only what is read as a whole ``table`` is
-    fetched. Raises ``UserError`` as ``named`` and ``tabular.find``, for what is not there or not
-    allowed, and for a server that does not answer.
+    It is fetched where there is none or it was changed and, with ``refresh``, where its original
+    was; what came already of a fetch that broke off stays. Only what is read as a whole ``table``
+    is fetched. Raises ``UserError`` as ``unsigned`` and ``tabular.find``, for what is not there or
+    not allowed, and for a server that does not answer.
     """
-    target = copy_of(named(url))
+    target = copy_path(unsigned(url))
     receipt = target.parent.with_suffix(".json")
-    if not again and _known(receipt, target.parent):
+    if not refresh and _recorded(receipt, target.parent):
         return target
-    with exclusive(target.parent.with_suffix(".lock"), f"fetches {shown(url)}"), _explained(url):
+    with (
+        exclusive(target.parent.with_suffix(".lock"), f"fetches {display_url(url)}"),
+        _explained(url),
+    ):
         source = pinned(url) if url.startswith("hf:") else url
         files = _listed(source, target.name)
         revisions = {file.name: file.revision for file in files}
-        if _known(receipt, target.parent) == revisions:
+        if _recorded(receipt, target.parent) == revisions:
             return target
         if table:
             _check_table(url, target, files)
         part = _download(url, target, files)
         if {file.name: file.revision for file in _listed(source, target.name)} != revisions:
-            raise UserError("has changed while it was fetched", where=shown(url), do=AGAIN)
+            raise UserError("has changed while it was fetched", where=display_url(url), do=AGAIN)
         receipt.unlink(missing_ok=True)
         shutil.rmtree(target.parent, ignore_errors=True)
         part.rename(target.parent)
@@ -131,11 +134,11 @@ def fetched(url: str, *, again: bool = False, table: bool = True) -> Path:
             name: {"revision": revision, "sha256": digests.of(target.parent / name)}
             for name, revision in revisions.items()
         }
-        write_json(receipt, {"url": shown(url), "files": content})
+        write_json(receipt, {"url": display_url(url), "files": content})
     return target
 
 
-def _known(receipt: Path, folder: Path) -> dict[str, str] | None:
+def _recorded(receipt: Path, folder: Path) -> dict[str, str] | None:
     """Return what revision each file of a copy has; None without one, or of one that changed."""
     with contextlib.suppress(UserError):
         files = read_json(receipt)["files"] if receipt.is_file() else {}
@@ -149,17 +152,17 @@ def _listed(url: str, last: str) -> list[RemoteFile]:
     if url.startswith("http"):
         return [_of_web(url, last)]
     files, path = _filesystem(url)
-    found, above = {}, path.rpartition("/")[0]
+    entries, above = {}, path.rpartition("/")[0]
     if "*" in above:
         do = "put * in the names of files alone"
-        raise UserError("has a pattern of folders in it", where=shown(url), do=do)
+        raise UserError("has a pattern of folders in it", where=display_url(url), do=do)
     if "*" in path:
-        found = files.glob(path, detail=True)
+        entries = files.glob(path, detail=True)
     elif files.info(path)["type"] == "file":
-        found = {path: files.info(path)}
+        entries = {path: files.info(path)}
     else:
-        found = files.find(path, detail=True)
-    if not found:
+        entries = files.find(path, detail=True)
+    if not entries:
         raise FileNotFoundError
 
     def opened(name: str, size: int) -> Callable[[int], Any]:
@@ -177,15 +180,15 @@ def _listed(url: str, last: str) -> list[RemoteFile]:
             info["size"],
             opened(name, info["size"]),
         )
-        for name, info in sorted(found.items())
+        for name, info in sorted(entries.items())
         if info["type"] == "file"
     ]
 
 
 def _revision(info: dict[str, Any]) -> str:
     """Return what a server says by which content is told from another one."""
-    told = ("ETag", "etag", "generation", "md5Hash", "VersionId", "blob_id", "LastModified", "size")
-    return " ".join(str(info[key]) for key in told if info.get(key) is not None)
+    keys = ("ETag", "etag", "generation", "md5Hash", "VersionId", "blob_id", "LastModified", "size")
+    return " ".join(str(info[key]) for key in keys if info.get(key) is not None)
 
 
 def _of_web(url: str, last: str) -> RemoteFile:
@@ -216,7 +219,7 @@ def _answer(url: str, headers: dict[str, str]) -> Any:
 
 
 def _skip(source: Any, size: int) -> None:
-    while size and (block := source.read(min(size, CHUNK))):
+    while size and (block := source.read(min(size, TRANSFER))):
         size -= len(block)
 
 
@@ -232,7 +235,7 @@ def _check_table(url: str, target: Path, files: list[RemoteFile]) -> None:
         try:
             tabular.find(Path(folder, target.name))
         except UserError as error:
-            raise UserError(error.problem, where=shown(url), do=error.do) from None
+            raise UserError(error.problem, where=display_url(url), do=error.do) from None
 
 
 def _download(url: str, target: Path, files: list[RemoteFile]) -> Path:
@@ -241,11 +244,12 @@ def _download(url: str, target: Path, files: list[RemoteFile]) -> Path:
     content = repr([(file.name, file.revision) for file in files])
     state = hashlib.sha256(content.encode()).hexdigest()[:8]
     part = target.parent.with_name(f"{target.parent.name}.{state}.part")
-    for other in part.parent.glob(f"{target.parent.name}.*.part"):
-        if other != part:
-            shutil.rmtree(other)
+    for stale in part.parent.glob(f"{target.parent.name}.*.part"):
+        if stale != part:
+            shutil.rmtree(stale)
     print(
-        f"{shown(url)}: fetching {sum(file.size or 0 for file in files):,} bytes", file=sys.stderr
+        f"{display_url(url)}: fetching {sum(file.size or 0 for file in files):,} bytes",
+        file=sys.stderr,
     )
     for file in files:
         path = part / file.name
@@ -256,7 +260,7 @@ def _download(url: str, target: Path, files: list[RemoteFile]) -> Path:
         if start == file.size:
             continue
         with file.opened(start) as source, path.open("ab") as handle:
-            while block := source.read(CHUNK):
+            while block := source.read(TRANSFER):
                 handle.write(block)
         if file.size is not None and path.stat().st_size != file.size:
             raise ConnectionError
@@ -267,15 +271,15 @@ def _download(url: str, target: Path, files: list[RemoteFile]) -> Path:
 
 
 def outgoing(url: str) -> Path:
-    """Return where a file or folder is made that goes to a URL. Raises ``UserError`` as ``named``,
-    and for a web server, which takes none."""
+    """Return where a file or folder is made that goes to a URL. Raises ``UserError`` as
+    ``unsigned``, and for a web server, which takes none."""
     if url.startswith("http"):
         do = "give a local path, s3://, gs:// or hf://datasets/"
-        raise UserError("cannot be written to", where=shown(url), do=do)
-    return OUTGOING / copy_of(url.rstrip("/")).relative_to(COPIES)
+        raise UserError("cannot be written to", where=display_url(url), do=do)
+    return OUTGOING / copy_path(url.rstrip("/")).relative_to(COPIES)
 
 
-def found(url: str) -> bool:
+def exists_at(url: str) -> bool:
     """Return whether anything is at a URL."""
     with _explained(url):
         files, path = _filesystem(url)
@@ -289,7 +293,7 @@ def text_at(url: str) -> str | None:
         return files.cat_file(path).decode() if files.exists(path) else None
 
 
-def send(local: Path, url: str) -> None:
+def upload(local: Path, url: str) -> None:
     """Send a file, or each file of a folder, to a URL. Each is there whole or not at all."""
     with _explained(url):
         files, path = _filesystem(url)
@@ -308,7 +312,7 @@ def _filesystem(url: str) -> tuple[Any, str]:
 
     client = CLIENTS.get(url.partition(":")[0])
     if client and not importlib.util.find_spec(client):
-        raise UserError(f"needs the package {client}", where=shown(url), do=extra("remote"))
+        raise UserError(f"needs the package {client}", where=display_url(url), do=extra("remote"))
     files, path = fsspec.url_to_fs(url.rstrip("/"), skip_instance_cache=True)
     return files, str(path)
 
@@ -334,4 +338,4 @@ def _explained(url: str) -> Iterator[None]:
             problem += f" ({status or name})"
         elif status in (404, 410) or isinstance(error, FileNotFoundError):
             problem, do = "no such file there", "check the path"
-        raise UserError(problem, where=shown(url), do=do) from None
+        raise UserError(problem, where=display_url(url), do=do) from None
