@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mamushi.cli import main
 from mamushi.config.complete import complete
 from mamushi.errors import UserError
 from mamushi.running import remote
@@ -130,6 +131,20 @@ def test_a_configuration_names_urls_and_jobs_read_copies(site: Site) -> None:
     shutil.rmtree("results")
     with pytest.raises(UserError, match=r"datasets.d.path: http.*texts.csv: no access \(403\)"):
         complete(config)
+
+
+def test_check_fetches_what_has_changed(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"{site.url}/data/texts.csv"
+    Path("mine.yaml").write_text(
+        "grid: {datasets: [d], models: [m], seeds: [0], selectors: [stack], budgets: [0.1]}\n"
+        f"datasets: {{d: {{kind: table, path: '{url}', forget: {{where: bad == 1}}, "
+        "sections: {inference: 1.0}}}\nmodels: {m: {embeddings: {words: 16}}}\n"
+    )
+    assert main(["check", "--configfile", "mine.yaml"]) == 0
+    assert "250 forget texts" in capsys.readouterr().out
+    site.files["/data/texts.csv"] = TABLE + b"one more,1\n"
+    assert main(["check", "--configfile", "mine.yaml"]) == 0
+    assert "251 forget texts" in capsys.readouterr().out
 
 
 def test_the_hub_is_asked_by_its_own_protocol(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from mamushi.commands import _as_json
 from mamushi.config.reading import ConfigError
 from mamushi.errors import UserError
+from mamushi.io.tabular import is_remote
 from mamushi_runs.commands import _run
 
 GROUP = "check"
@@ -45,6 +46,7 @@ def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
     from mamushi.config.checks import datasets_used
 
     try:
+        _refresh(files)
         config = _run.check(files, [])
     except ConfigError as error:
         yield from error.lines
@@ -63,6 +65,19 @@ def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
         source = model.get("source")
         if name in config["grid"]["models"] and source and Path(source).exists():
             yield from _of_model(name, model, seen)
+
+
+def _refresh(files: list[Path]) -> None:
+    """Fetch again what lies at URLs, where it is another by now. Raises ``UserError`` as
+    ``remote.fetch_copy``."""
+    values = [value for path in files for value in (_run.read(path).get("datasets") or {}).values()]
+    while values:
+        value = values.pop()
+        values += value.values() if isinstance(value, dict) else []
+        if is_remote(value):
+            from mamushi.running import remote
+
+            remote.fetch_copy(value, refresh=True, table=False)
 
 
 def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Iterator[str]:
