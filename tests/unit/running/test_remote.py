@@ -90,7 +90,7 @@ def test_what_is_no_place_for_data_is_refused(url: str, line: str) -> None:
 
 
 def test_without_its_package_a_bucket_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(UserError, match=r"needs the package gcsfs; pip install '.*\[remote\]'"):
         remote.fetch_copy("gs://bucket/x.csv")
 
