@@ -18,7 +18,7 @@ from mamushi.running.stage import Job, Output, typed
 if TYPE_CHECKING:
     from mamushi.evaluation.sad import Floats
 
-VERSION = 3
+VERSION = 4
 
 
 class Compared(Section):
