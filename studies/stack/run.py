@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 from mamushi.running.threads import one_for_arithmetic
 from mamushi.selection.metrics import auc, auc_difference
 from mamushi.selection.pool import Pool, read_pool
-from mamushi.selection.word_vectors import word_vectors
+from mamushi.selection.word_vectors import components_of_words
 from studies.lib.report import Report, arguments
 from studies.rankings.run import scores, standard
 
@@ -63,7 +63,7 @@ def sklearn(pool: Pool, seed: int, *, vectors: bool) -> Scores:
 def rankings(pool: Pool) -> dict[str, Callable[[int], Scores]]:
     """Return by name what scores a pool with a seed, the reference first."""
     texts = np.asarray(pool.texts).tolist()
-    without = replace(pool, embeddings=word_vectors(texts, 128), layers={})
+    without = replace(pool, embeddings=components_of_words(texts, 128), layers={})
     return {
         PLAIN: lambda seed: sklearn(pool, seed, vectors=True),
         "tfidf": lambda seed: sklearn(pool, seed, vectors=False),
