@@ -390,7 +390,7 @@ REFUSED = (
     Refused("a.csv", "packed", gzip.compress(PLAIN), "name it so, with .gz at the end"),
     Refused("a.csv.zip", "two files", zipped(PLAIN, "other.csv"), "holds 2 files"),
     Refused("a.csv.bz2", "bzip2", b"BZh91AY", "cannot tell the format"),
-    Refused("a.json", "a list of objects", b'[{"id": 1}, {"id": 2}]', "cannot tell the format"),
+    Refused("a.json", "a list that is cut off", b'[{"id": 1}, {"id": 2}', "not valid JSON"),
     Refused("a.xlsx", "a workbook", EXCEL, "cannot tell the format"),
     Refused("a.jsonl", "a list of objects", b'[{"id": 1}, {"id": 2}]\n', "not a JSON object"),
     Refused("a.jsonl", "indented", b'{\n "id": 1\n}\n', "row 1: not valid JSON"),

@@ -74,7 +74,7 @@ def test_formats_agree(tmp_path: Path) -> None:
         ("a.jsonl", b'{"id": 1, "text": "a"}\n{"id"\n', r"a\.jsonl, row 2: not valid JSON"),
         ("a.jsonl", b'{"id": 1, "text": "a"}\n{"id": "\xe4"}\n', r"row 2: not valid UTF-8"),
         ("a.jsonl", b'{"id": 1}\n', r"no column 'text'; it has 'id'"),
-        ("a.xlsx", b"PK", r"cannot tell the format from the ending '\.xlsx'; known are"),
+        ("a.xlsx", b"PK", r"cannot tell the format from the ending '\.xlsx'; save it as CSV"),
     ],
 )
 def test_bad_files(tmp_path: Path, name: str, content: bytes, message: str) -> None:

@@ -157,10 +157,12 @@ def is_part(path: Path) -> bool:
 
 def _one_table(path: Path, files: list[Path]) -> list[Path]:
     """Return files that are the shards of one table. Raises ``UserError`` where they are not."""
-    formats = sorted({str(format_of(file)) for file in files})
+    first = {str(format_of(file)): file.name for file in reversed(files)}
+    formats = sorted(first)
     if len(formats) > 1:
+        names = " and ".join(repr(first[name]) for name in formats)
         raise UserError(
-            f"files of several formats ({', '.join(formats)})",
+            f"files of several formats ({', '.join(formats)}), as {names}",
             where=path,
             do="give a folder with the files of one table alone",
         )
