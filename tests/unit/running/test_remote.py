@@ -174,3 +174,11 @@ def test_the_hub_is_asked_by_its_own_protocol(tmp_path: Path) -> None:
     assert sorted(p.name for p in (tmp_path / folder).iterdir()) == ["train-0.csv", "train-1.csv"]
     assert of_file.endswith("/data/train-1.csv")
     assert "s3cret" not in told.stdout + told.stderr
+
+
+@pytest.mark.parametrize("name", ["data/../../.bashrc", "..", "a/..", "a\0b"])
+def test_no_server_says_where_outside_of_its_copy_a_file_lies(name: str) -> None:
+    with pytest.raises(UserError, match="has a file that is called") as refused:
+        remote.local_name(name, "s3://bucket/data?X-Amz-Signature=s3cret")
+    assert "s3cret" not in str(refused.value)
+    assert remote.local_name("data/a..b/..c.csv", "s3://bucket/data") == "data/a..b/..c.csv"

@@ -175,7 +175,7 @@ def _listed(url: str, last: str) -> list[RemoteFile]:
 
     return [
         RemoteFile(
-            last + name[len(path) :] if "*" not in path else Path(name).name,
+            local_name(last + name[len(path) :] if "*" not in path else Path(name).name, url),
             _revision(info),
             info["size"],
             opened(name, info["size"]),
@@ -183,6 +183,15 @@ def _listed(url: str, last: str) -> list[RemoteFile]:
         for name, info in sorted(entries.items())
         if info["type"] == "file"
     ]
+
+
+def local_name(name: str, url: str) -> str:
+    """Return the name that a file of a server has here. Raises ``UserError`` for one that would lie
+    outside of its copy: a bucket may call a file anything."""
+    if ".." in name.split("/") or "\0" in name:
+        do = "copy what you need of it yourself"
+        raise UserError(f"has a file that is called {name!r}", where=display_url(url), do=do)
+    return name
 
 
 def _revision(info: dict[str, Any]) -> str:
