@@ -488,32 +488,3 @@ def test_a_process_keeps_its_own_threads_and_sees_its_own_gpu() -> None:
         assert torch.get_num_threads() == 3 and dict(os.environ) == given
     finally:
         torch.set_num_threads(before)
-
-
-@pytest.mark.parametrize("make", [list, pd.DataFrame, pa.Table.from_pylist, Dataset.from_list])
-def test_conversations_in_a_frame(make: Callable[[list[dict[str, Any]]], Any]) -> None:
-    """By their turns or by the answers alone, with examples for these; a list takes them out."""
-    chats = [
-        {"role": "user", "content": "What is it?"},
-        {"role": "assistant", "content": "It is {}."},
-    ]
-    found = [
-        {
-            "source": row["source"],
-            "messages": [turn | {"content": turn["content"].format(row["body"])} for turn in chats],
-        }
-        for row in ROWS
-    ]
-    frame = make(found)
-    options: dict[str, Any] = {"embeddings": VECTORS, "selector": "mamushi_lr", "quick": True}
-    for part in ("whole", "assistant"):
-        ranking = mamushi.rank(
-            frame, text="messages", part=part, forget="source == 'theirs'", budgets=0.2, **options
-        )
-        left = ranking.apply(frame, 0.2)
-        gone = ranking.lists[0.2]
-        assert len(left) == N - len(gone.ids) - len(gone.copies)
-    options["embeddings"] = np.concatenate([VECTORS, VECTORS[:30]])
-    like = [row["body"] for row in ROWS[:30]]
-    with pytest.raises(UserError, match="is text where that has conversations"):
-        mamushi.rank(frame, text="messages", like=like, **options)

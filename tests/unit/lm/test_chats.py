@@ -7,8 +7,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pyarrow as pa
 import pytest
+import trl
 
 from mamushi.commands import _embedder
 from mamushi.errors import UserError
@@ -64,8 +66,6 @@ def test_a_conversation_is_what_its_template_writes(name: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_they_are_the_tokens_that_trl_trains_on(name: str, tmp_path: Path) -> None:
-    trl = pytest.importorskip("trl")
-    datasets = pytest.importorskip("datasets")
     tokenizer = chat_tokenizer(name)
     chats = [CHAT, CHAT[:1], [*CHAT, *CHAT]]
     rows = [{"messages": turns} for turns in chats]
