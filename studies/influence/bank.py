@@ -391,9 +391,10 @@ def main() -> None:
     parser.add_argument("dataset")
     parser.add_argument("--seeds", type=int, nargs="+", required=True)
     parser.add_argument("--arms", nargs="+", required=True, help="a set of arms, or arms")
+    parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    bank = Bank(args.results, args.dataset, args.out)
+    bank = Bank(args.results, args.dataset, args.out, epochs=args.epochs)
     arms = [arm for name in args.arms for arm in ARMS.get(name, [name])]
     for seed in args.seeds:
         cell = Cell(bank, seed, choosing="chosen" in args.arms)
