@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from numpy.typing import NDArray
 
-from mamushi.data import readers
-from mamushi.data.conversations import Conversations
-from mamushi_extras.unlabelled import screen
+from mamushi_extras.unlabelled import screening
 from mamushi_extras.unlabelled.screen import FOLDS, Screen, fit_screen
+from mamushi_extras.unlabelled.screening import (
+    CorpusShard,
+    ScreenScores,
+    find_cut,
+    join_samples,
+    text_key,
+)
 from mamushi_extras.unlabelled.share import count_bounds
 from tests.support.corpora import write_texts as write
 
@@ -33,9 +44,21 @@ def texts(n: int, own: float) -> list[str]:
 EXAMPLES, SAMPLE = texts(100, 0.2), texts(1000, 0.02)
 
 
+def scored(fitted: Screen, corpus: list[str]) -> ScreenScores:
+    return ScreenScores(np.array([*map(text_key, corpus)], np.int64), fitted.scores(corpus))
+
+
 def through(fitted: Screen, corpus: list[str], most: int) -> list[int]:
-    rows = ((number, "", {"body": text}) for number, text in enumerate(corpus))
-    return [number for number, *_ in fitted.through(rows, Conversations("body"), most)]
+    """Rows that pass, in their order."""
+    of_corpus = scored(fitted, corpus)
+    return np.flatnonzero(find_cut(lambda: [of_corpus], most).passing(of_corpus)).tolist()
+
+
+def margins_of(
+    fitted: Screen, corpus: list[str], most: int, examples: list[str], unseen: Sequence[str] = ()
+) -> NDArray[np.float64]:
+    lowest = find_cut(lambda: [scored(fitted, corpus)], most).lowest
+    return fitted.margins(lowest, examples, unseen)
 
 
 def test_texts_like_the_examples_pass_and_those_without_words_do_not() -> None:
@@ -58,17 +81,92 @@ def test_texts_without_spaces_pass_by_their_pairs_of_letters() -> None:
     assert {*range(300, 330)} <= {*passed}
 
 
-def test_the_same_pass_whatever_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    corpus = texts(500, 0.1)
-    # The first of those that score alike.
+@pytest.mark.parametrize("parts", [1, 3, 100])
+@pytest.mark.parametrize("most", [1, 3, 250, 530, 1000])
+def test_the_cut_is_that_of_sorted_scores(parts: int, most: int) -> None:
+    """Of numbers of either sign, zeros of both, ties and texts without words."""
+    rng = np.random.default_rng(most)
+    scores = rng.normal(size=(530, 1 + FOLDS)).astype(np.float32)
+    scores[:40] *= np.float32(1e-39)
+    scores[40:60], scores[60:70] = 0.0, -0.0
+    scores[100:300] = scores[99]
+    scores[-30:] = -np.inf
+    keys = rng.permutation(530).astype(np.int64)
+    rows = np.array_split(np.arange(530), parts)
+    cut = find_cut(lambda: [ScreenScores(keys[part], scores[part]) for part in rows], most)
+    order = np.lexsort((keys, -scores[:, 0]))[:most]
+    assert {*order.tolist()} == {*np.flatnonzero(cut.passing(ScreenScores(keys, scores))).tolist()}
+    finite = -np.sort(-np.where(np.isfinite(scores), scores, -np.inf), axis=0)
+    expected = np.where(np.isfinite(finite[:most]), finite[:most], np.inf).min(axis=0)
+    assert cut.lowest.tolist() == expected.tolist()
+
+
+def test_copies_pass_together_and_texts_without_words_have_no_lowest_score() -> None:
+    keys, scores = np.array([5, 3, 5, 9], np.int64), np.full((4, 1 + FOLDS), 2, np.float32)
+    cut = find_cut(lambda: [ScreenScores(keys, scores)], 2)
+    assert cut.passing(ScreenScores(keys, scores)).tolist() == [True, True, True, False]
+    scores[:] = -np.inf
+    cut = find_cut(lambda: [ScreenScores(keys, scores)], 4)
+    assert cut.passing(ScreenScores(keys, scores)).all()
+    assert np.isposinf(cut.lowest).all()
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_the_same_rows_pass_whatever_the_shards(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut into shards anywhere, and with samples of fewer texts than there are."""
+    monkeypatch.setattr(screening, "SCREEN_SAMPLE", 200)
+    corpus = [*texts(500, 0.02), *texts(60, 0.3)]
     corpus[7:9] = corpus[400:402] = texts(2, 0.9)
-    found = []
-    for block in (screen.SCREEN_BLOCK, 7):
-        monkeypatch.setattr(screen, "SCREEN_BLOCK", block)
-        fitted = fit_screen(EXAMPLES, SAMPLE)
-        found.append((through(fitted, corpus, 3), np.sort(fitted.best, axis=0).tolist()))
-    assert found[0] == found[1]
-    assert {7, 8} <= {*found[0][0]}
+    (tmp_path / "corpus").mkdir()
+    for part, rows in enumerate(np.array_split(np.arange(len(corpus)), 7)):
+        table = pa.table({"n": rows, "body": [corpus[row] for row in rows.tolist()]})
+        path = tmp_path / "corpus" / f"part-{part}.{ending}"
+        if ending == "parquet":
+            pq.write_table(table, path)
+        else:
+            path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    write(tmp_path / "like.jsonl", EXAMPLES)
+    settings = {
+        **{"path": str(tmp_path / "corpus"), "text": "body", "id": "n", "labels": []},
+        **{"forget": {"like": str(tmp_path / "like.jsonl"), "screen": 0.1}, "retain": None},
+    }
+    table, (counts, margins) = screening.screen_corpus(settings, ["n", "body"])
+    assert counts == {"texts": 560, "passed": 56}
+    assert {7, 8, 400, 401} <= {*table.columns["n"]}
+    files = sorted((tmp_path / "corpus").iterdir())
+    for bounds in ([0, 7], [0, 1, 2, 6, 7]):
+        shards = [CorpusShard(files[a:b], settings) for a, b in pairwise(bounds)]
+        sample = join_samples(shard.sample() for shard in shards)
+        fitted, examples = screening.fit_to_sample(sample, settings)
+        of_shards = [[*shard.score(fitted)] for shard in shards]
+        cut = find_cut(lambda of_shards=of_shards: chain.from_iterable(of_shards), 56)
+        before, tables = 0, []
+        for shard, blocks in zip(shards, of_shards, strict=True):
+            passing = np.concatenate([cut.passing(block) for block in blocks])
+            tables.append(shard.take(["n", "body"], passing, before))
+            before += len(passing)
+        again, (_, others) = screening.join_passed(tables, sample, examples, fitted, cut, settings)
+        assert again == table
+        assert again.digests == table.digests
+        assert again.numbers == [n + 1 for n in again.columns["n"]]
+        assert np.array_equal(margins(examples, corpus), others(examples, corpus))
+
+
+def test_a_sample_is_of_the_texts_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whatever their order, and how often they occur; nothing that is empty."""
+    monkeypatch.setattr(screening, "SCREEN_SAMPLE", 100)
+    corpus = [str(row) for row in range(1000)]
+    first = write(tmp_path / "first.jsonl", [*corpus, ""])
+    second = write(tmp_path / "second.jsonl", [*corpus[::-1], *corpus])
+    samples = [
+        CorpusShard([path], {"text": "body"}).sample() for path in map(Path, (first, second))
+    ]
+    assert samples[0].texts == samples[1].texts
+    assert [sample.rows for sample in samples] == [1001, 2000]
+    assert len({*samples[0].texts}) == 100
+    assert abs(np.mean([int(text) < 500 for text in samples[0].texts]) - 0.5) < 0.15
 
 
 @pytest.mark.slow
@@ -78,10 +176,11 @@ def test_the_share_of_the_domain_that_passes_is_bounded_by_examples_that_no_fit_
         examples = texts(60, 0.1)
         fitted = fit_screen(examples, texts(300, 0.02))
         domain = texts(300, 0.1)
-        passed = through(fitted, [*texts(900, 0.02), *domain], 200)
+        corpus = [*texts(900, 0.02), *domain]
+        passed = through(fitted, corpus, 200)
         # Nobody marked the domain, so that it takes its place among those that pass.
         caught = np.mean([row >= 900 for row in passed]) * 200 / 300
-        passes = fitted.margins(examples) >= 0
+        passes = margins_of(fitted, corpus, 200, examples) >= 0
         # By fits to fewer examples, so that the share is rather more.
         held.append(count_bounds(int(passes.sum()), len(passes))[0] <= caught)
         apart.append(caught - passes.mean())
@@ -92,8 +191,8 @@ def test_the_share_of_the_domain_that_passes_is_bounded_by_examples_that_no_fit_
 
 def test_a_text_without_words_is_as_the_lowest_one() -> None:
     fitted = fit_screen(EXAMPLES, SAMPLE)
-    through(fitted, [*texts(50, 0.1), "?! 123"], 51)
-    margins = fitted.margins(EXAMPLES, ["", *texts(20, 0.02)])
+    corpus = [*texts(50, 0.1), "?! 123"]
+    margins = margins_of(fitted, corpus, 51, EXAMPLES, ["", *texts(20, 0.02)])
     assert np.abs(margins).max() < 100
     assert margins[len(EXAMPLES)] == margins.min()
     assert (margins[: len(EXAMPLES)] >= 0).all()
@@ -105,13 +204,3 @@ def test_an_example_is_not_scored_by_a_fit_to_its_copies() -> None:
     fold = fit_screen(examples, SAMPLE).fold
     assert len({*fold[40:].tolist()}) == 1
     assert len({*fold.tolist()}) == FOLDS
-
-
-def test_a_sample_is_as_likely_from_the_end_as_from_the_start(tmp_path: Path) -> None:
-    path = write(tmp_path / "corpus.jsonl", [str(row) for row in range(2000)])
-    table, n = readers.sampled(path, ["body"], 400)
-    found = np.array(table.columns["body"], dtype=int)
-    assert n == 2000
-    assert [number - 1 for number in table.numbers] == found.tolist()
-    assert len({*found.tolist()}) == 400
-    assert abs(np.mean(found < 1000) - 0.5) < 0.08

@@ -6,8 +6,7 @@ counts from 1 without the header; of CSV also with the line on which the row end
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import islice
@@ -21,7 +20,6 @@ from mamushi.io import tabular
 
 __all__ = [
     "SEPARATORS",
-    "Choice",
     "FileTable",
     "Record",
     "TableRow",
@@ -31,10 +29,10 @@ __all__ = [
     "columns",
     "name_at",
     "name_of",
+    "numbered_rows",
     "opened_columns",
     "read_file_columns",
     "records",
-    "sampled",
     "table_rows",
 ]
 COLUMNAR = ("parquet", "arrow")
@@ -54,26 +52,18 @@ class FileTable:
     typed: bool
     """Whether values have types of their own; those of CSV and TSV are all text."""
     numbers: list[int] = field(default_factory=list)
-    """Of each row in the files, from 1; none where all were read."""
+    """Of each row in all files, from 1; none where all were read."""
     digests: dict[str, str] = field(default_factory=dict, compare=False)
     """Of each file by its name: the SHA-256 of the bytes from which the rows were read."""
 
 
 TableRow = tuple[int, str, Mapping[str, Any]]
 """The number of a row in all files, from 1, its place and its cells."""
-Choice = Callable[[Iterator[TableRow]], list[TableRow]]
 
 
-def read_file_columns(
-    path: str | Path,
-    needed: Sequence[str],
-    choose: Choice | None = None,
-    *,
-    quote: bool = True,
-) -> FileTable:
-    """Read the columns ``needed`` of a table, whose format is known by the ending of its files; of
-    all rows, or of those that ``choose`` returns. Without ``quote``, a `"` of CSV and TSV is a
-    character as any other.
+def read_file_columns(path: str | Path, needed: Sequence[str], *, quote: bool = True) -> FileTable:
+    """Read the columns ``needed`` of a table, whose format is known by the ending of its files.
+    Without ``quote``, a `"` of CSV and TSV is a character as any other.
 
     Raises ``UserError`` for a missing or damaged file and one that is written meanwhile, a missing
     column, a row of the wrong length, a quoted cell that holds whole rows, and text that is not
@@ -86,26 +76,11 @@ def read_file_columns(
         shown_name(path), {name: [] for name in needed}, [], typed=kind not in SEPARATORS
     )
     names: dict[str, None] = {}
-    every = (
-        row
-        for file in files
-        for row in table_rows(file, needed, quote=quote, digests=table.digests)
-    )
-
-    def numbered() -> Iterator[TableRow]:
-        for number, (place, cells) in enumerate(every, 1):
-            names.update(dict.fromkeys(cells))
-            yield number, place, cells
-
-    source = numbered()
-    for number, place, cells in source if choose is None else choose(source):
+    for _, place, cells in numbered_rows(files, needed, table.digests, quote=quote):
+        names.update(dict.fromkeys(cells))
         table.places.append(place)
-        if choose is not None:
-            table.numbers.append(number)
         for name, column in table.columns.items():
             column.append(cells.get(name))
-    for _ in source:
-        pass  # To the end of the files, however much ``choose`` took: digests are of all of it.
     if not table.places:
         raise UserError("no rows", where=path, do="give a file with data")
     # Of JSON Lines: a key may come up in a later row for the first time.
@@ -113,25 +88,15 @@ def read_file_columns(
     return table
 
 
-def sampled(
-    path: str | Path, columns: Sequence[str], most: int, *, quote: bool = True
-) -> tuple[FileTable, int]:
-    """Read the ``columns`` of ``most`` rows of a table, each as likely as any other (Vitter 1985),
-    and the number of all. Raises ``UserError`` as ``read_file_columns``."""
-    rng, n = random.Random(0), 0
-
-    def choose(rows: Iterator[TableRow]) -> list[TableRow]:
-        nonlocal n
-        kept: list[TableRow] = []
-        for row in rows:
-            n += 1
-            if len(kept) < most:
-                kept.append(row)
-            elif (place := rng.randrange(n)) < most:
-                kept[place] = row
-        return sorted(kept, key=lambda row: row[0])
-
-    return read_file_columns(path, columns, choose, quote=quote), n
+def numbered_rows(
+    files: Sequence[Path], needed: Sequence[str], digests: dict[str, str], *, quote: bool = True
+) -> Iterator[TableRow]:
+    """Iterate over the rows of several files, as ``table_rows``."""
+    every = (
+        row for file in files for row in table_rows(file, needed, quote=quote, digests=digests)
+    )
+    for number, (place, cells) in enumerate(every, 1):
+        yield number, place, cells
 
 
 def table_rows(
