@@ -96,3 +96,19 @@ def test_every_model_that_will_be_unlearned_is_in_the_dry_run(
     second = needed()
     assert (second["unlearn"], second["remove"]) == (12 + finer, 4 + finer)
     assert second["evaluate"] == first["evaluate"] + finer
+
+
+def test_tokens_are_unlearned_by_their_spans_and_texts_by_their_list(
+    snakemake: Snakemake, tmp_path: Path
+) -> None:
+    contract_grid.make(tmp_path)
+    change = changed("unlearning.selectors", ["mamushi", "token_unigram"])
+    jobs = snakemake.files(tmp_path, targets=["unlearning"], change=change)["unlearn"]["files"]
+    read = {outputs[0].rpartition("/arms/")[2]: {*inputs} for inputs, outputs in jobs if inputs}
+    for unlearner in ("neggrad_plus", "salun", "even"):
+        for selector, folder in (("mamushi", "removals"), ("token_unigram", "spans")):
+            inputs = read[f"{unlearner}/{selector}/beta0.20/trained.safetensors"]
+            of_lists = {path for path in inputs if "/removals/" in path or "/spans/" in path}
+            assert {path.split("/")[-3:-1] == [folder, selector] for path in of_lists} == {True}
+    whole = snakemake.would_run(tmp_path, targets=["unlearning"], change=change)
+    assert (whole["unlearn"], whole["unlearn_whole"], whole["spans"]) == (24, 6, 4)

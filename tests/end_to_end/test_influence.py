@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from mamushi.cli import main
+from mamushi.config import arms
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_table, write_table
 from mamushi_extras.influence.schemas import TOKEN_INFLUENCE
 from tests.support import small_grid
-from tests.support.small_grid import DATASET, MODEL
+from tests.support.small_grid import DATASET, MODEL, UNLEARNER
 from tests.support.workflow import run
 
 pytestmark = pytest.mark.slow
@@ -27,6 +28,7 @@ def config() -> dict[str, Any]:
     frozen = {"train_input_embedding": False, "train_output_head": False, "steps": "aligned"}
     found["training"] |= {"epochs": 1, "batch_size": 16, "learning_rate": 3.0e-3, **frozen}
     found["evidence"] = {"refits": {"whole": 1}}
+    found["unlearning"] |= {"selectors": ["influence", "token_influence"], "budgets": [0.25]}
     return found
 
 
@@ -34,7 +36,8 @@ def config() -> dict[str, Any]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("influence")
     ranking = paths.RANKING.format(**CELL)
-    run("all", ranking, directory=made, config=config())
+    half_gap = paths.TABLE.format(table="half_gap")
+    run("all", ranking, half_gap, directory=made, config=config())
     return made
 
 
@@ -44,6 +47,24 @@ def test_both_are_retrained_without_and_measured(folder: Path) -> None:
     assert all(row["recovered"] is not None for row in table)
     # Nothing of what saves time or goes on is left.
     assert not [*(folder / "results/runs").rglob("influence.parquet.*")]
+
+
+def test_tokens_are_unlearned_as_texts_are(folder: Path) -> None:
+    table = read_table(folder / paths.TABLE.format(table="half_gap"), schemas.HALF_GAP).to_pylist()
+    both = {"influence", "token_influence"}
+    assert {(row["unlearner"], row["selector"]) for row in table} == {
+        (unlearner, selector) for unlearner in ("retraining", UNLEARNER) for selector in both
+    }
+    rows = read_table(
+        folder / paths.SPANS.format(**CELL, selector="token_influence"), schemas.SPANS
+    )
+    arm = arms.unlearned(UNLEARNER, "token_influence", CELL["beta"])
+    card = read_json(folder / paths.CARD.format(**CELL, arm=arm))
+    # As many tokens as in the spans, of all texts that have any.
+    spans = rows.to_pylist()
+    assert card["tokens"] == sum(row["stop"] - row["start"] for row in spans)
+    assert card["removed"] == len({row["id"] for row in spans})
+    assert "spans" in card["inputs"] and "removal" not in card["inputs"]
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,11 @@ class Plugin:
     label: str = ""  # in the report
 
     @property
+    def unlearns_tokens(self) -> bool:
+        """Return whether its forget loss is one of predicted tokens, so of any of them alone."""
+        return self.trains and self.states is None
+
+    @property
     def module(self) -> str:
         """Return the name of its module."""
         return self.code.__name__

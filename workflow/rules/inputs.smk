@@ -263,7 +263,7 @@ def base_of(pattern):
 
 
 def removed_from(pattern, tokens):
-    """The removal list or, of selectors of ``tokens``, the spans that retraining leaves out.
+    """The removal list or, of selectors of ``tokens``, the spans that are left out or unlearned.
 
     Mostly there is none of those, and the pattern serves as it is: a function in its place would
     be called for thousands of jobs in every dry run.

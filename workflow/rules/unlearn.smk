@@ -1,4 +1,4 @@
-# Sample-level unlearning of what a removal list names, from a model that has seen it.
+# Unlearning of the texts that a removal list names, or of tokens, from a model that has seen them.
 
 
 # What enters the first trained block depends on none of unlearner, selector and budget. The first
@@ -9,7 +9,8 @@ rule unlearn:
         examples=paths.EXAMPLES,
         tokens=of_arm(paths.TOKENS, arms.UNLEARNED),
         model_card=of_arm(paths.MODEL_CARD, arms.UNLEARNED),
-        removal=paths.REMOVAL,
+        removal=removed_from(paths.REMOVAL, tokens=False),
+        spans=removed_from(paths.SPANS, tokens=True),
     output:
         tensors=unless_kept(paths.TRAINED.replace("{arm}", arms.UNLEARNED)),
         log_table=paths.TRAIN_LOG.replace("{arm}", arms.UNLEARNED),
@@ -31,8 +32,8 @@ rule unlearn:
     shell:
         "exec python -m mamushi unlearn --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.model_card:q} --trained {input.trained:q}"
-        " --removal {input.removal:q} --trunk {params.trunk:q} --tensors {output.tensors:q}"
-        " --log-table {output.log_table:q} --card {output.card:q}"
+        " --removal {input.removal:q} --spans {input.spans:q} --trunk {params.trunk:q}"
+        " --tensors {output.tensors:q} --log-table {output.log_table:q} --card {output.card:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -44,6 +45,7 @@ use rule unlearn as unlearn_whole with:
         tokens=of_arm(paths.TOKENS, arms.UNLEARNED_WHOLE),
         model_card=of_arm(paths.MODEL_CARD, arms.UNLEARNED_WHOLE),
         removal=[],
+        spans=[],
     output:
         tensors=unless_kept(paths.TRAINED.replace("{arm}", arms.UNLEARNED_WHOLE)),
         log_table=paths.TRAIN_LOG.replace("{arm}", arms.UNLEARNED_WHOLE),
@@ -60,6 +62,7 @@ use rule unlearn as unlearn_list with:
         tokens=of_arm(paths.TOKENS, arms.LISTED),
         model_card=of_arm(paths.MODEL_CARD, arms.LISTED),
         removal=lambda wildcards: config["unlearning"]["lists"][wildcards.list],
+        spans=[],
     output:
         tensors=paths.TRAINED.replace("{arm}", arms.LISTED),
         log_table=paths.TRAIN_LOG.replace("{arm}", arms.LISTED),

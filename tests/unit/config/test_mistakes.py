@@ -180,18 +180,29 @@ def test_a_folder_without_all_its_files(tmp_path: Path) -> None:
     )
 
 
-def test_tokens_are_ranked_for_retraining_alone() -> None:
+def test_tokens_are_unlearned_by_loss_alone_where_they_are_asked_for() -> None:
     config = paper()
     config["grid"]["selectors"] = ["random", "token_random"]
     del config["unlearning"]["selectors"]
     assert complete(config)["unlearning"]["selectors"] == ["random"]
-    for section in ("unlearning", "probe", "left"):
-        config[section] = {**config.get(section, {}), "selectors": ["token_random"]}
+    for section in ("unlearning", "probe"):
+        unlearners = ["neggrad_plus", "npo", "salun", "simnpo"]
+        asked = {"selectors": ["token_random"], "unlearners": unlearners}
+        config[section] = {**config.get(section, {}), **asked}
+    complete(config)
+    config["unlearning"] |= {"unlearners": ["salun", "rmu", "tilt"], "max_length": 100}
+    config["left"] = {"selectors": ["token_random"]}
     config["removal"] = {"ratio": "token_unigram"}
     lines = mistakes(config)
-    for section in ("unlearning", "probe", "left"):
-        [line] = [candidate for candidate in lines if candidate.startswith(f"{section}.selectors")]
-        assert line.endswith("is not allowed, since it ranks tokens and lists no text")
+    ranks = "unlearning.selectors[0]: 'token_random' ranks "
+    assert [line.removeprefix(ranks) for line in lines if line.startswith("unlearning")] == [
+        "tokens, and 'rmu' unlearns whole texts alone; leave one of them out of unlearning",
+        "tokens, and 'tilt' unlearns whole texts alone; leave one of them out of unlearning",
+        "the tokens of texts of 128 tokens (training.max_length); unlearning.max_length is to be "
+        "as many",
+    ]
+    [line] = [candidate for candidate in lines if candidate.startswith("left.selectors")]
+    assert line.endswith("is not allowed, since it ranks tokens and lists no text")
     assert any(line.startswith("removal.ratio: 'token_unigram' is not allowed") for line in lines)
 
 

@@ -268,11 +268,11 @@ def _check_selectors(full: Config) -> Iterator[str]:
 
 def _check_asked(full: Config, where: str, at: str, name: str, axes: Config) -> Iterator[str]:
     """Check that a selector has what it reads of the datasets and models that it is asked for with:
-    tokens, which only retraining leaves out; layers of a model; the truth."""
+    tokens, which not all unlearn; layers of a model; the truth."""
     in_section, links = where in axes_sections(), chain(full, name)
     vectors = [model for model in axes["models"] if "embeddings" in full["models"][model]]
     if of_tokens(full, name) and in_section:
-        yield f"{at}: {name!r} is not allowed, since it ranks tokens and lists no text"
+        yield from _check_tokens(full, where, at, name, axes)
     if of_tokens(full, name) and vectors:
         yield (
             f"{at}: {name!r} ranks tokens, and models.{vectors[0]} has vectors alone "
@@ -296,6 +296,26 @@ def _check_asked(full: Config, where: str, at: str, name: str, axes: Config) -> 
                     f"{at}: {name!r} is not allowed with the dataset {dataset!r}; it needs the "
                     f"true density ratio, which {' or '.join(knowing)} data has"
                 )
+
+
+def _check_tokens(full: Config, where: str, at: str, name: str, axes: Config) -> Iterator[str]:
+    """Check that tokens can be unlearned: by loss, and in texts that are as long as where they were
+    ranked. A section that asks of single texts whether they were removed has none of them."""
+    if where not in ("unlearning", "probe"):
+        yield f"{at}: {name!r} is not allowed, since it ranks tokens and lists no text"
+        return
+    for unlearner in axes["unlearners"]:
+        if not plugin("unlearner", full["unlearners"][unlearner]["kind"]).unlearns_tokens:
+            yield (
+                f"{at}: {name!r} ranks tokens, and {unlearner!r} unlearns whole texts alone; "
+                f"leave one of them out of {where}"
+            )
+    cuts = [full["models"][model].get("training", full["training"]) for model in axes["models"]]
+    if (longest := max(cut["max_length"] for cut in cuts)) > full["unlearning"]["max_length"]:
+        yield (
+            f"{at}: {name!r} ranks the tokens of texts of {longest} tokens (training.max_length); "
+            "unlearning.max_length is to be as many"
+        )
 
 
 def checks(full: Config) -> Iterator[str]:

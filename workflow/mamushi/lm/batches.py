@@ -104,8 +104,7 @@ def model_batches(
     mine = sharding.split(parts, accelerator) if split else ((rows, True) for rows in parts)
     with Progress(len(texts), purpose, "text") as progress:
         for rows, counts in mine:
-            sequences, ids = [texts[row] for row in rows], texts.ids[rows]
-            batch = collate(sequences, accelerator.device, shared=shared, ids=ids)
+            batch = batch_of(texts, rows, accelerator.device, shared=shared)
             yield rows, batch, counts
             progress.advance(len(rows))
 
@@ -149,6 +148,15 @@ def pieces(
             before += size
         if mine:
             yield start + np.sort(np.concatenate(mine))
+
+
+def batch_of(
+    texts: TokenSet, rows: NDArray[np.int64], device: torch.device, *, shared: bool
+) -> Batch:
+    """Make one batch of the texts at ``rows``, with their weights, as ``collate``."""
+    weights = None if texts.weights is None else [texts.weights_of(row) for row in rows]
+    sequences, ids = [texts[row] for row in rows], texts.ids[rows]
+    return collate(sequences, device, shared=shared, ids=ids, weights=weights)
 
 
 @dataclass(frozen=True)

@@ -75,9 +75,8 @@ def text_nll(
     sums = np.zeros(len(texts), dtype=np.float64)
     for rows, measured_rows in fetched(measured()):
         sums[rows] = measured_rows
-    counts = np.maximum(texts.lengths - 1, 0)
     sums = sharding.all_reduce(sums, accelerator)
-    return TextNll(sums, counts.astype(np.int64), table.nll() if table else None)
+    return TextNll(sums, texts.counted.astype(np.int64), table.nll() if table else None)
 
 
 @torch.no_grad()

@@ -344,7 +344,15 @@ def joined(parts: Sequence[TokenSet]) -> TokenSet:
     )
 
 
-# Texts to train on, with spans of them left out of the loss.
+# Texts to train on, without spans of them in the loss, or to unlearn, with nothing else in it.
+
+
+def read_spans(path: str | Path) -> dict[str, list[Span]]:
+    """Return the spans of a table ``spans`` by the ids of their texts."""
+    spans: dict[str, list[Span]] = {}
+    for row in read_table(path, schemas.SPANS).to_pylist():
+        spans.setdefault(row["id"], []).append((row["start"], row["stop"]))
+    return spans
 
 
 def masked(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
@@ -370,6 +378,15 @@ def masked(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
                 )
             counted[begin + start : begin + stop] = 0
     return replace(texts, weights=counted)
+
+
+def only_spans(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
+    """Return the texts of which a token in the spans is predicted, all others being read alone: the
+    rest of ``masked``, which raises the same errors."""
+    weights = masked(texts, spans).weights
+    assert weights is not None
+    rest = replace(texts, weights=1 - weights)
+    return subset(rest, np.flatnonzero(rest.counted > 0))
 
 
 def mass(texts: TokenSet) -> np.ndarray:

@@ -185,7 +185,7 @@ def _reading(
     import numpy as np
 
     from mamushi.lm.batches import steps
-    from mamushi.lm.tokens import mass, read_tokens, subset
+    from mamushi.lm.tokens import masked, mass, read_spans, read_tokens, subset
 
     if removal is not None and spans is not None:
         raise UserError("gives both a list and spans", where="--spans", do="give one of them")
@@ -198,9 +198,9 @@ def _reading(
         texts = read_tokens(tokens, examples, name, training.max_length, **which)
         kept = np.fromiter(map(set(texts.ids).__contains__, section.ids), bool, len(section))
     else:
-        masked = _masked(section, spans)
-        kept = mass(masked) > 0
-        texts = subset(masked, np.flatnonzero(kept))
+        left = masked(section, read_spans(spans))
+        kept = mass(left) > 0
+        texts = subset(left, np.flatnonzero(kept))
         # Weights are fp32: what should be a whole number must not lose a step by its last digit.
         weight = round(float(mass(texts).sum()), 3)
     # Matched or aligned, every budget, gold at 1 too, gets the updates that beta 0 gets.
@@ -218,15 +218,3 @@ def _removed(removal: Path | None) -> Sequence[str]:
         return []
     ids: list[str] = read_table(removal, schemas.REMOVALS, ["id"])["id"].to_pylist()
     return ids
-
-
-def _masked(texts: TokenSet, spans: Path) -> TokenSet:
-    """Return the texts with the tokens of the spans left out of the loss."""
-    from mamushi.io import schemas
-    from mamushi.io.tables import read_table
-    from mamushi.lm.tokens import masked
-
-    by_text: dict[str, list[tuple[int, int]]] = {}
-    for row in read_table(spans, schemas.SPANS).to_pylist():
-        by_text.setdefault(row["id"], []).append((row["start"], row["stop"]))
-    return masked(texts, by_text)

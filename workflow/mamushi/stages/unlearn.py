@@ -90,6 +90,7 @@ def unlearn(
     model_card: Input,
     trained: Input | None = None,
     removal: Input | None = None,
+    spans: Input | None = None,
     trunk: Path | None = None,
     tensors: Output,
     log_table: Output,
@@ -97,11 +98,11 @@ def unlearn(
     settings: Unlearn,
     job: Job,
 ) -> None:
-    """Unlearn the texts of a removal list from a trained model; without a list all of them. An
-    unlearner that trains nothing leaves an edit of its logits."""
+    """Unlearn the texts of a removal list, or the tokens of spans, from a trained model; without
+    either all texts. An unlearner that trains nothing leaves an edit of its logits."""
     from mamushi.io import schemas
     from mamushi.io.tables import FORGET, INFERENCE, RETAIN
-    from mamushi.lm.tokens import read_tokens
+    from mamushi.lm.tokens import only_spans, read_spans, read_tokens
     from mamushi.unlearning.loop import Outcome
 
     forget, retain = (
@@ -109,6 +110,8 @@ def unlearn(
         for domain in (FORGET, RETAIN)
     )
     selected = _selected(forget, removal, examples)
+    if spans is not None:
+        selected = only_spans(forget, read_spans(spans))
     model, accelerator = open_arm(
         model_card, trained, None, settings.start, settings, settings.seed
     )
@@ -125,7 +128,8 @@ def unlearn(
     if accelerator.is_main_process:
         before = {"texts": len(forget), "removed": len(selected), "steps": outcome.steps}
         after = {"stopped_at": outcome.stopped_at, "masked": outcome.masked}
-        counts = {**before, **after, **counts}
+        listed = {} if spans is None else {"tokens": int(selected.counted.sum())}
+        counts = {**before, **listed, **after, **counts}
         record_training(log_table, card, schemas.UNLEARN_LOG, outcome.log, counts, job)
 
 

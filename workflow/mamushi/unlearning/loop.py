@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,8 +62,14 @@ class _Text(NamedTuple):
     forget: bool
     tokens: NDArray[np.int32]
     labels: NDArray[np.int32]
+    weights: NDArray[np.float32]
     start_nll: float | None = None
     """Under the start model; of forget texts, where the unlearner needs it."""
+
+    @property
+    def predicted(self) -> int:
+        """Return how many of its tokens are predicted: all but the first, or those unlearned."""
+        return int(self.weights[1:].sum())
 
 
 def steps_of(selected: int, whole: int, training: Mapping[str, Any]) -> int:
@@ -97,10 +103,12 @@ def unlearn(
 
     In each of ``total`` steps, ``batch_size`` forget texts (or all, where there are fewer) go with
     as many retain texts, each domain shuffled anew for every pass over it. AdamW with a constant
-    learning rate. The start from ``trunk`` changes nothing.
+    learning rate. The start from ``trunk`` changes nothing. Of ``forget`` with weights, 1 or 0,
+    the tokens of 1 are unlearned, by an unlearner that looks at no hidden states.
 
     An unlearner that stops does so before the update at which the mean of the forget loss over the
-    last ``stop_window`` steps is above its limit. A loss is 0 where none of the step's texts of
+    last ``stop_window`` steps is above its limit, that of tokens by as much higher as their loss at
+    the start is above that of their texts. A loss is 0 where none of the step's texts of
     that domain has a token to predict.
 
     ``state`` and ``fingerprint`` are those of ``train``. Random labels are drawn among the ids
@@ -163,6 +171,8 @@ class _Run:
         self.shared = supports(self.model)
         stops = getattr(self.method, "STOPS", None)
         self.limit: float | None = None if stops is None else self.settings[stops]
+        if self.limit is not None and self.forget.weights is not None:
+            self.limit += self._above_texts()
         self.stopped_at: int | None = None
         # Of the start model, so that it comes before anything is restored or trained.
         self.masked: int | None = None
@@ -176,6 +186,15 @@ class _Run:
         self.states: TextStates | None = None
         if (key := getattr(self.method, "STATES", None)) is not None:
             self._look_into(int(self.settings[key]), f"unlearners.{self.name}.{key}")
+
+    def _above_texts(self) -> float:
+        """Return how far the mean NLL of the tokens to unlearn is above that of all in their texts:
+        a limit is one of texts, and these tokens may be above it from the start."""
+        tokens, means = int(self.execution["batch_tokens"]), []
+        for texts in (self.forget, replace(self.forget, weights=None)):
+            start = text_nll(self.model, texts, tokens, self.accelerator)
+            means.append(float(start.nll.sum() / start.tokens.sum()))
+        return means[0] - means[1]
 
     def _hold(self, sparsity: float) -> None:
         """Keep of each trained tensor a mask of the weights that must stay as they are, and a copy
@@ -268,14 +287,13 @@ class _Run:
             message = (
                 f"{self.name}: stopped at step {step}, before its update: the mean forget loss"
             )
-            print(f"{message} is {mean:.3f}, above {self.limit}", file=sys.stderr, flush=True)
+            print(f"{message} is {mean:.3f}, above {self.limit:g}", file=sys.stderr, flush=True)
         return True
 
     def step(self, number: int) -> Step:
         texts = self.texts_of(number)
         lengths = [
-            [len(text.tokens) - 1 for text in texts if text.forget == domain]
-            for domain in (True, False)
+            [text.predicted for text in texts if text.forget == domain] for domain in (True, False)
         ]
         # Predicted tokens and texts of forget, then of retain.
         whole = [(sum(micro), len(micro)) for micro in lengths]
@@ -313,17 +331,25 @@ class _Run:
                 where = [self.seed, number, place]
                 labels = random_labels(tokens, self.labels, self.special, where)
             start = None if self.start_nll is None else float(self.start_nll[row])
-            texts.append(_Text(str(forget.ids[row]), True, tokens, labels, start))
-        rows = examples_of_step(number, len(retain), self.retain_batch, self.retain_seed)
-        texts += [_Text(str(retain.ids[row]), False, retain[row], retain[row]) for row in rows]
-        return [text for text in texts if len(text.tokens) > 1]
+            weights = forget.weights_of(row)
+            texts.append(_Text(str(forget.ids[row]), True, tokens, labels, weights, start))
+        for row in examples_of_step(number, len(retain), self.retain_batch, self.retain_seed):
+            of_row = retain[row], retain[row], retain.weights_of(row)
+            texts.append(_Text(str(retain.ids[row]), False, *of_row))
+        return [text for text in texts if text.predicted]
 
     def _batch(self, part: Sequence[_Text]) -> Batch:
         # A process without a text runs the model all the same, on one that does not count.
-        read = part or [_Text(str(self.forget.ids[0]), True, self.forget[0], self.forget[0])]
-        tokens, labels = [text.tokens for text in read], [text.labels for text in read]
-        ids, device = [text.id for text in read], self.accelerator.device
-        return collate(tokens, device, shared=self.shared, ids=ids, labels=labels)
+        of_first = self.forget[0], self.forget[0], self.forget.weights_of(0)
+        read = part or [_Text(str(self.forget.ids[0]), True, *of_first)]
+        return collate(
+            [text.tokens for text in read],
+            self.accelerator.device,
+            shared=self.shared,
+            ids=[text.id for text in read],
+            labels=[text.labels for text in read],
+            weights=[text.weights for text in read],
+        )
 
     def _losses(
         self,
@@ -337,7 +363,7 @@ class _Run:
         batch = self._batch(part)
         read = module(batch)
         sums = (read if start is None else read[0])[: len(part)]
-        counts = to_device((batch.lengths[: len(part)] - 1).astype(np.float32), device)
+        counts = to_device(np.array([text.predicted for text in part], np.float32), device)
         first = sum(text.forget for text in part)
         start_sums = None
         if self.start_nll is not None:

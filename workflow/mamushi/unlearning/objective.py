@@ -54,7 +54,8 @@ class Nll:
 
     sums: torch.Tensor
     """NLL summed over the predicted tokens of each text, fp32 with gradients (texts,). Where the
-    unlearner asks for random labels, those of the forget texts are the NLLs of these labels."""
+    unlearner asks for random labels, those of the forget texts are the NLLs of these labels. Where
+    tokens are unlearned and not texts, these alone are predicted in the forget texts."""
     tokens: torch.Tensor
     """Predicted tokens of each text, fp32 (texts,)."""
     step_tokens: int
@@ -140,7 +141,7 @@ class TextStates(TextLoss):
 def require_predicted(forget: TokenSet, retain: TokenSet) -> None:
     """Raise ``UserError`` unless there is a token to predict in texts of both domains."""
     for texts, domain in ((forget, "forget"), (retain, "retain")):
-        if not (texts.lengths > 1).any():
+        if not (texts.counted > 0).any():
             raise UserError(
                 f"unlearning: no {domain} text with a token to predict",
                 do="check the removal list and the data card",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mamushi.errors import UserError
 from mamushi.lm import sharding
 from mamushi.lm.attention import supports
-from mamushi.lm.batches import batches, collate
+from mamushi.lm.batches import batch_of, batches
 from mamushi.lm.tokens import TokenSet
 from mamushi.running.progress import Progress
 from mamushi.unlearning.objective import TextLoss
@@ -52,11 +52,10 @@ def gradients(
     # Batches of so many tokens have no more than a micro-batch of texts of full length.
     most, shared = micro_batch_size * int(forget.lengths.max()), supports(loss_of.model)
     parts = list(batches(forget.lengths, most, shared=shared))
-    tokens = int(np.maximum(forget.lengths - 1, 0).sum())
+    tokens = float(forget.counted.sum())
     with Progress(len(forget), "saliency", "text") as progress:
         for rows, counted in sharding.split(parts, accelerator):
-            sequences, ids = [forget[row] for row in rows], forget.ids[rows]
-            batch = collate(sequences, accelerator.device, shared=shared, ids=ids)
+            batch = batch_of(forget, rows, accelerator.device, shared=shared)
             with accelerator.autocast():
                 loss = loss_of(batch).sum() / tokens
             # Gradients are averaged over processes; multiplied back, they are the sum.

@@ -29,7 +29,7 @@ def write_labels(spans: Path, out: Path, *, cut: bool = False) -> None:
     from mamushi.io.domains import INFERENCE
     from mamushi.io.files import atomic, read_json
     from mamushi.io.tables import read_table
-    from mamushi.lm.tokens import masked, read_tokens
+    from mamushi.lm.tokens import masked, read_spans, read_tokens
     from mamushi_extras.tokens.masks import digest_of_spans
 
     where = paths.wildcards(paths.SPANS, spans.absolute())
@@ -41,9 +41,7 @@ def write_labels(spans: Path, out: Path, *, cut: bool = False) -> None:
     if manifest["spans_sha256"] != digest_of_spans(rows):
         do = "run the workflow again"
         raise UserError("is not the file of the manifest beside it", where=spans, do=do)
-    spans_of: dict[str, list[tuple[int, int]]] = {}
-    for row in rows:
-        spans_of.setdefault(row["id"], []).append((row["start"], row["stop"]))
+    spans_of = read_spans(spans)
     tokens, examples, card = (
         paths.under(pattern=pattern, **where)
         for pattern in (paths.TOKENS, paths.EXAMPLES, paths.MODEL_CARD)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mamushi.config import arms, grid
-from mamushi.config.selectors import selector_settings
+from mamushi.config.selectors import of_tokens, selector_settings
 from mamushi.config.sources import files
 from mamushi.registry import plugin
 from mamushi_runs.commands._rates import CPU, Rate
@@ -324,7 +324,9 @@ class Bill:
         config, training = self.config, self.config["models"][model]["training"]
         unlearner = config["unlearners"][wildcards["unlearner"]]
         schedule = unlearner["training"]
-        part = 1.0 if schedule["steps"] == "matched" else float(wildcards.get("beta", 1.0))
+        # Tokens may lie in all of the texts.
+        every = schedule["steps"] == "matched" or of_tokens(config, wildcards.get("selector", ""))
+        part = 1.0 if every else float(wildcards.get("beta", 1.0))
         texts = part * self.count(dataset, "inference", forget_only=True)
         cut = config["unlearning"]["max_length"] or config["tokens"]["max_length"]
         if not plugin("unlearner", unlearner["kind"]).trains:

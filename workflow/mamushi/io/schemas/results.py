@@ -145,7 +145,8 @@ of_list float64?: Share of the removal list that these make, a mean over seeds; 
 UNLEARNING = table("""unlearning: Every measured point of the budget-perplexity curves. Rows at β =
 0 and β = 1 are models that all selectors share; they repeat for each.
 dataset string, model string, seed int64, unlearner string, selector string, beta float64
-removed int64: Forget texts that were unlearned, or left out of retraining.
+removed int64: Forget texts that were unlearned, or of which tokens were; of retraining those that
+    were left out, 0 where tokens are masked.
 steps int64: Optimizer steps: of unlearning alone, or of the whole retraining.
 stopped_at int64?: Step at which an unlearner stopped because the forget loss was above its limit;
     null where it ran to its end.
