@@ -79,6 +79,12 @@ def _rank(args: argparse.Namespace, cells: Iterable[Mapping[str, str]]) -> int:
     lists = ["removals", *(page.format(**cell) for page in pages for cell in cells)]
     dry = _run.is_dry(args)
     seen = all(Path(path).exists() for path in lists[1:])
+    config = _run.read(args.out)
+    models, datasets = (config.get(name) or {} for name in ("models", "datasets"))
+    # What is measured against gold is not of a corpus that nobody labelled.
+    corpora = [cell for cell in cells if unlabelled(datasets.get(cell["dataset"], {}))]
+    ranked = [name for name, item in selectors.items() if item.unit != "tokens"]
+    lists += [paths.UNCOVERED.format(**cell, selector=name) for cell in corpora for name in ranked]
     first = args.quick or (not seen and not dry and _trains_networks(selectors))
     if first:
         status = _run.run(lists, [args.out, QUICK], args)
@@ -88,10 +94,6 @@ def _rank(args: argparse.Namespace, cells: Iterable[Mapping[str, str]]) -> int:
         _shown(LATER, tokens=False)
     # What is told of the lists: the rest of the evidence takes longer.
     figure = paths.CELL_FIGURE.replace("{figure}", show.SHOWN_FIGURE)
-    config = _run.read(args.out)
-    models, datasets = (config.get(name) or {} for name in ("models", "datasets"))
-    # What is measured against gold is not of a corpus that nobody labelled.
-    corpora = [cell for cell in cells if unlabelled(datasets.get(cell["dataset"], {}))]
     evidence = (figure,) if corpora else (paths.FRONTIER, figure)
     target_paths = [*lists, *(pattern.format(**cell) for cell in cells for pattern in evidence)]
     target_paths += [
@@ -100,7 +102,6 @@ def _rank(args: argparse.Namespace, cells: Iterable[Mapping[str, str]]) -> int:
         if cell not in corpora and "embeddings" not in models.get(cell["model"], {})
     ]
     # Also where the lists are there: `show` reads them.
-    ranked = [name for name, item in selectors.items() if item.unit != "tokens"]
     target_paths += [
         paths.SCORES.format(**cell, selector=name) for cell in cells for name in ranked
     ]

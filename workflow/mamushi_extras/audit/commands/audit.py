@@ -4,14 +4,15 @@ With LIST: draws the texts and writes a page that opens offline, on which people
 unsure by key. How certain so many answers will be is said before. With --merge: joins the files
 that the page saved and says how far people agree. Of texts that two people answered, or one twice
 under two names, it gives precision, recall and the share of the domain before and after, with 95%
-intervals. mamushi rank --label takes the answers as labels.
+intervals. mamushi rank --label takes the answers as labels. With --uncovered it asks about clusters
+of a corpus that its examples may not cover, which measures nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ READERS = 2
 ONE_READER = (
     "what one reader gets wrong is not known, so no share is told: give a second file as well, of "
     "another person, or of the same one who answers the page again under another name"
+)
+NOT_DRAWN = (
+    "these texts were chosen, and none drawn at random: the answers are labels, and no share"
 )
 _HALF = 0.05
 """Half the width of the intervals of which is said how many answers give them."""
@@ -42,6 +46,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a list of a run")
     texts = "texts to read (default: %(default)s, about an hour)"
     parser.add_argument("--size", type=int, default=SIZE, metavar="N", help=texts)
+    kinds = "ask about clusters of a corpus that its examples may not cover, for the next ranking"
+    parser.add_argument("--uncovered", action="store_true", help=kinds)
     ask, default = "what the page asks", "Is this text of the domain that is to go?"
     parser.add_argument("--question", default=default, help=f"{ask} (default: {default})")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (default: 0)")
@@ -60,10 +66,12 @@ def run(args: argparse.Namespace) -> None:
     if args.size < LEAST:
         problem = f"{args.size} texts say nothing of a list"
         raise UserError(problem, where="--size", do=f"give at least {LEAST}")
-    if args.merge is None:
-        _draw(args)
-    else:
+    if args.merge is not None:
         _merge(args.out, args.merge)
+    elif args.uncovered:
+        _choose(args)
+    else:
+        _draw(args)
 
 
 def _ranked(where: Mapping[str, Any], listed: Sequence[str]) -> tuple[list[str], Any, Any, Any]:
@@ -104,10 +112,7 @@ def _draw(args: argparse.Namespace) -> None:
     import numpy as np
 
     from mamushi.commands import _removal_list
-    from mamushi.evidence.ranking import read_texts_of
     from mamushi.io import paths
-    from mamushi.io.files import atomic, read_json, write_json
-    from mamushi.selection.removals import digest_of_ids
     from mamushi_extras.audit import auditing
     from mamushi_extras.windows.lists import CutList, DocumentList
 
@@ -115,36 +120,84 @@ def _draw(args: argparse.Namespace) -> None:
     if isinstance(listed, DocumentList) and not isinstance(listed, CutList):
         do = "set windows.action to cut, and audit what is listed then"
         raise UserError("lists documents, and windows were ranked", where=args.list, do=do)
-    examples, copies = listed.all_copies()
+    listed.of_run("examples")
     where = paths.wildcards(paths.REMOVAL, args.list.absolute()) or {}
     ids, part, place, likely = _ranked(where, listed.ids)
     codes = auditing.strata(part, place)
     design = auditing.Strata.of(codes, part == 0, likely)
     allocated = auditing.allocate(design, min(args.size, len(codes)))
     drawn = auditing.sample(codes, allocated, np.random.default_rng(args.seed))
-    names = [ids[row] for row in drawn]
-    texts = read_texts_of(examples, names)
     parts = part[np.unique(codes, return_index=True)[1]].tolist()
+    rows = [
+        {"texts_of": _PARTS[of], "texts": size, "drawn": n, "probability": n / size}
+        | {"listed": of == 0, "likely": round(p, 6)}
+        for of, size, n, p in zip(
+            parts,
+            design.sizes.tolist(),
+            allocated.tolist(),
+            design.likely.tolist(),
+            strict=True,
+        )
+    ]
+    html = _audit(args, listed, rows, [(ids[row], int(codes[row])) for row in drawn])
+    _say(design, allocated, parts, listed.manifest or {})
+    _say_next(args, html)
+
+
+def _choose(args: argparse.Namespace) -> None:
+    """Write the page that asks about clusters which the examples may not cover."""
+    import numpy as np
+
+    from mamushi.commands import _removal_list
+    from mamushi_extras.unlabelled.uncovered import read_uncovered
+
+    table = read_uncovered(args.list)
+    if not table:
+        problem = "has no clusters that score in between"
+        do = "give a list of a corpus without labels, as mamushi rank made it last"
+        raise UserError(problem, where=args.list, do=do)
+    clusters = table.to_pylist()
+    rows = [
+        {"texts_of": f"cluster {row['cluster']}", "texts": row["texts"], "drawn": len(row["ids"])}
+        | {"probability": None, "listed": False, "score": row["score"]}
+        for row in clusters
+    ]
+    chosen = [(name, place) for place, row in enumerate(clusters) for name in row["ids"]]
+    order = np.random.default_rng(args.seed).permutation(len(chosen))
+    listed = _removal_list.read_list(args.list)
+    page = _audit(args, listed, rows, [chosen[place] for place in order])
+    print(f"{len(chosen):,} texts of {len(clusters)} clusters that the examples may not cover")
+    _say_next(args, page)
+
+
+def _audit(
+    args: argparse.Namespace,
+    listed: Any,
+    strata: Sequence[Mapping[str, Any]],
+    sample: Sequence[tuple[str, int]],
+) -> Path:
+    """Write an audit of a list and its page, with the ``sample`` of ids and strata to read. Return
+    where the page is."""
+    from mamushi.evidence.ranking import read_texts_of
+    from mamushi.io import paths
+    from mamushi.io.files import atomic, read_json, write_json
+    from mamushi.selection.removals import digest_of_ids
+
+    where = paths.wildcards(paths.REMOVAL, args.list.absolute()) or {}
+    examples, copies = listed.all_copies()
+    names = [name for name, _ in sample]
+    texts = read_texts_of(examples, names)
+    earlier = _earlier(examples, copies)
     audit = {
         "list": {name: str(value) for name, value in where.items() if name != "root"},
         **{"ids_sha256": digest_of_ids(listed.ids), "texts_sha256": digest_of_ids(texts)},
         **{"question": args.question, "seed": args.seed},
         "screen": (listed.manifest or {}).get("screen"),
-        "strata": [
-            {"texts_of": _PARTS[of], "texts": size, "drawn": n, "probability": n / size}
-            | {"listed": of == 0, "likely": round(p, 6)}
-            for of, size, n, p in zip(
-                parts,
-                design.sizes.tolist(),
-                allocated.tolist(),
-                design.likely.tolist(),
-                strict=True,
-            )
-        ],
+        "strata": strata,
         "sample": [
-            {"id": name, "stratum": int(codes[row]), "copies": copies(name)}
-            for row, name in zip(drawn, names, strict=True)
+            {"id": name, "stratum": stratum, "copies": copies(name)} for name, stratum in sample
         ],
+        **({"earlier": earlier} if earlier else {}),
     }
     to, page = args.out / "audit.json", args.out / "audit.html"
     if to.exists() and read_json(to) != audit:
@@ -154,7 +207,25 @@ def _draw(args: argparse.Namespace) -> None:
     write_json(to, audit)
     with atomic(page) as file:
         file.write_text(html, encoding="utf-8", newline="\n")
-    _say(design, allocated, parts, listed.manifest or {})
+    return page
+
+
+def _earlier(examples: Path, copies: Callable[[str], Sequence[str]]) -> dict[str, str]:
+    """Return what was answered before about texts and their copies, by which they were ranked."""
+    import pyarrow.parquet as pq
+
+    from mamushi.io.shards import ranked
+    from mamushi_extras.audit.answers import ANSWERED
+
+    column = f"label_{ANSWERED}"
+    if column not in pq.read_schema(examples).names:
+        return {}
+    rows = ranked(examples, column)
+    pairs = zip(rows["id"].to_pylist(), rows[column].to_pylist(), strict=True)
+    return {same: answer for name, answer in pairs if answer for same in (name, *copies(name))}
+
+
+def _say_next(args: argparse.Namespace, page: Path) -> None:
     print(f"{page}: open it in a browser; every answer is kept there, and s saves them as a file")
     named = "" if args.out == Path("audit") else f" --out {shlex.quote(str(args.out))}"
     print(f"next: mamushi audit --merge answers-NAME.json{named}")
@@ -218,14 +289,16 @@ def _merge(folder: Path, files: Sequence[Path]) -> None:
     merged = annotators.merge(order, people)
     least = min(READERS, len(people))
     answers = annotators.count_answers(audit, annotators.merge(order, people, least))
-    if missing := int((answers.read <= answers.unsure).sum()):
+    chosen = any(row["probability"] is None for row in strata)
+    if missing := int((answers.read <= answers.unsure).sum()) * (not chosen):
         by = " by two people" * (least > 1)
         problem = f"no yes or no yet{by} in {missing} of {len(strata)} strata"
         raise UserError(problem, where=folder, do="answer more texts")
-    columns = (np.array([row[key] for row in strata]) for key in ("texts", "listed", "likely"))
-    design = auditing.Strata(*columns)
+    withheld = NOT_DRAWN if chosen else ONE_READER if least < READERS else None
     estimates = None
-    if least == READERS:
+    if not withheld:
+        columns = (np.array([row[key] for row in strata]) for key in ("texts", "listed", "likely"))
+        design = auditing.Strata(*columns)
         estimates = auditing.estimates(design, answers, np.random.default_rng(audit["seed"]))
     pairs, unsure = annotators.agreement(people), int(answers.unsure.sum())
     print(f"{int(answers.read.sum()):,} of {len(sample):,} texts, {unsure:,} of them unsure")
@@ -234,8 +307,9 @@ def _merge(folder: Path, files: Sequence[Path]) -> None:
         print(
             f"  {name:<10}{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]   {means}"
         )
-    if estimates is None:
+    if withheld:
         _say_counts(strata, answers)
+        print(f"  {withheld}")
     _say_of_screen(audit["screen"])
     for pair in pairs:
         print(f"  {_agreement(pair)}")
@@ -250,19 +324,18 @@ def _merge(folder: Path, files: Sequence[Path]) -> None:
         "annotators": [*people],
         "agreement": pairs,
         "estimates": estimates,
-        "withheld": None if estimates else ONE_READER,
+        "withheld": withheld,
         "unsure": unsure,
     }
-    write_json(out, summary | {"labels": labels})
+    write_json(out, summary | {"labels": {**audit.get("earlier", {}), **labels}})
     print(f"{out}: the answers as labels, for mamushi rank --label {out}")
 
 
 def _say_counts(strata: Sequence[Mapping[str, Any]], answers: Any) -> None:
-    """Print what one reader answered, and why no share is told."""
+    """Print what was answered, where no share is told."""
     for part in dict.fromkeys(row["texts_of"] for row in strata):
         here = [place for place, row in enumerate(strata) if row["texts_of"] == part]
         print(f"  {part:<10}{answers.yes[here].sum():,.0f} of {answers.read[here].sum():,.0f} yes")
-    print(f"  {ONE_READER}")
 
 
 def _agreement(pair: Mapping[str, Any]) -> str:
