@@ -1,6 +1,7 @@
 """Selectors of tokens, whose spans are left out of the loss in the place of whole texts."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,19 @@ def test_the_highest_tokens_are_spans_in_their_texts() -> None:
     # A text's first token is not predicted: its scores begin with the second, at 1.
     assert highest_spans(scores, 4) == {0: [(1, 3), (4, 5)], 3: [(2, 3)]}
     assert highest_spans(scores, 7) == {0: [(1, 5)], 2: [(1, 2)], 3: [(1, 3)]}
+
+
+def test_spans_are_of_the_tokens_that_count() -> None:
+    """What stands between two of them parts a span."""
+    scores = [np.array(each, np.float32) for each in ([5, 4, 1], [3, 2])]
+    places = [np.array(each) for each in ([2, 4, 5], [7, 8])]
+    assert highest_spans(scores, 4, places) == {0: [(2, 3), (4, 5)], 1: [(7, 9)]}
+    some = replace(texts([[9, 1, 3]] * 4, [[9, 2, 3]] * 4), weights=np.float32([0, 0, 1] * 8))
+    pool = TokenPool(some, NOTHING)
+    scored = token_unigram.score_tokens(pool, {"folds": 2, "prior": 4.0}, 0)
+    assert [each.tolist() for each in scored] == [[0.0]] * 8
+    drawn = token_random.score_tokens(pool, {}, 0)
+    assert [each if each is None else len(each) for each in drawn] == [1] * 4 + [None] * 4
 
 
 def test_no_token_is_masked_that_is_as_likely_in_the_retain_domain() -> None:
@@ -95,3 +109,9 @@ def test_the_spans_of_a_budget(beta: float, tokens: int, tmp_path: Path) -> None
     assert sum(row["stop"] - row["start"] for row in found) == tokens
     if tokens == 2:
         assert found == [{"id": "a", "start": 2, "stop": 4}]
+    counted = [[False, True, False, True, True], [False, True], [False] + [True] * 6]
+    columns["counted"] = pa.array(counted)
+    write_table(scores, schemas.TOKEN_SCORES, columns, metadata={"cut": 64})
+    assert main(["spans", *files, f"--settings={json.dumps({'beta': beta, 'code': 'd'})}"]) == 0
+    if tokens == 2:
+        assert read_table(out, schemas.SPANS).to_pylist() == [{"id": "a", "start": 3, "stop": 5}]

@@ -35,6 +35,17 @@ def test_a_masked_token_has_the_label_that_no_loss_counts(
     assert capsys.readouterr().out.strip() == str(out)
 
 
+def test_where_answers_alone_count_all_else_has_that_label(tmp_path: Path) -> None:
+    """The labels that TRL gives a conversation, see test_chats, without what is masked of them."""
+    root, out = tmp_path / "results", tmp_path / "labels.jsonl"
+    write(root, TEXTS, dict.fromkeys(TEXTS, "text"), [[False, False, True, True], [False, True]])
+    listed(root, {"id": ["f"], "start": [1], "stop": [3]}, 64)
+    assert main(["export", str(spans(root)), "--to", "labels", "--out", str(out)]) == 0
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["input_ids"] for row in found] == [[9, 1, 2, 3], [9, 4]]
+    assert [row["labels"] for row in found] == [[-100, -100, -100, 3], [-100, 4]]
+
+
 def test_the_labels_are_a_batch_as_trainers_make_it(run: Path, tmp_path: Path) -> None:
     """As axolotl does: the file by `datasets`, and all of its columns padded into tensors."""
     out = run / "labels.jsonl"
@@ -120,7 +131,12 @@ def listed(root: Path, columns: dict[str, list[Any]], length: int) -> None:
     write_json(paths.under(root, paths.SPANS_MANIFEST, **CELL), manifest)
 
 
-def write(root: Path, texts: dict[str, list[int]], written: dict[str, str]) -> None:
+def write(
+    root: Path,
+    texts: dict[str, list[int]],
+    written: dict[str, str],
+    counted: list[list[bool]] | None = None,
+) -> None:
     columns = {
         "id": list(texts),
         "text": [written[name] for name in texts],
@@ -133,4 +149,5 @@ def write(root: Path, texts: dict[str, list[int]], written: dict[str, str]) -> N
     write_table(examples, schemas.EXAMPLES, columns)
     tokens = paths.under(root, paths.TOKENS, dataset="mine", model="tiny")
     stored = {"id": list(texts), "tokens": [np.int32(each) for each in texts.values()]}
+    stored |= {} if counted is None else {"counted": [*counted, [True, True]]}
     write_table(tokens, schemas.TOKENS, stored, metadata={"max_length": 64})

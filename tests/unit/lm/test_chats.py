@@ -13,14 +13,20 @@ import pyarrow as pa
 import pytest
 import trl
 from accelerate.state import AcceleratorState, PartialState
+from trl import chat_template_utils
+from trl.chat_template_utils import get_training_chat_template, has_generation_markers
 
 from mamushi.commands import _embedder
+from mamushi.config.complete import complete
+from mamushi.config.reading import ConfigError
+from mamushi.data.conversations import Conversations
 from mamushi.errors import UserError
 from mamushi.io import schemas
-from mamushi.io.tables import read_metadata, read_table
-from mamushi.lm.tokens import CHATS, write_tokens
+from mamushi.io.tables import read_metadata, read_table, write_table
+from mamushi.lm.chats import CHATS
+from mamushi.lm.tokens import read_tokens, write_tokens
 from tests.support import lab
-from tests.support.chats import TEMPLATES, chat_tokenizer
+from tests.support.chats import MARKED, TEMPLATES, chat_tokenizer
 
 CHAT = [
     {"role": "user", "content": "What is seven?"},
@@ -45,12 +51,20 @@ EXPECTED = {
 """What each template makes of the conversation: written by hand."""
 
 
-def tokens_of(path: Path, name: str, chats: list[list[dict[str, Any]]], most: int = 999) -> Any:
+def tokens_of(
+    path: Path,
+    name: str,
+    chats: list[Any],
+    most: int = 999,
+    tokenizer: Any = None,
+    answers: bool = False,
+) -> Any:
     """The token cache of conversations: the rows, and the metadata."""
     columns = {"id": [f"c{n}" for n in range(len(chats))], "text": ["user: words"] * len(chats)}
     columns |= {CHATS: [json.dumps(turns) for turns in chats]}
     options: dict[str, Any] = {"max_length": most, "vocabulary_size": 999, "provenance": {}}
-    write_tokens(path, pa.table(columns), chat_tokenizer(name), **options)
+    tokenizer = tokenizer or chat_tokenizer(name)
+    write_tokens(path, pa.table(columns), tokenizer, answers=answers, **options)
     return read_table(path, schemas.TOKENS)["tokens"].to_pylist(), read_metadata(path)
 
 
@@ -76,20 +90,132 @@ def accelerators() -> Iterator[None]:
         state._shared_state.update(shared)
 
 
-@pytest.mark.usefixtures("accelerators")
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_they_are_the_tokens_that_trl_trains_on(name: str, tmp_path: Path) -> None:
-    tokenizer = chat_tokenizer(name)
-    chats = [CHAT, CHAT[:1], [*CHAT, *CHAT]]
-    rows = [{"messages": turns} for turns in chats]
+def prepared(tokenizer: Any, rows: list[dict[str, Any]], folder: Path, **options: Any) -> Any:
+    """What TRL makes of rows before it trains on them: columns input_ids and labels."""
     trainer = object.__new__(trl.SFTTrainer)
     trainer._is_vision_dataset, trainer._tokenizer, trainer.chat_template = False, tokenizer, None
     trainer.completion_only_loss = False
-    config = trl.SFTConfig(str(tmp_path), max_length=30, report_to=[], bf16=False)
+    if "assistant_only_loss" in options and not has_generation_markers(tokenizer.chat_template):
+        trainer.chat_template = get_training_chat_template(tokenizer)
+    config = trl.SFTConfig(str(folder), report_to=[], bf16=False, **{"max_length": 999, **options})
     data = datasets.Dataset.from_list(rows)
-    prepared = trainer._prepare_dataset(data, tokenizer, config, False, None, "train")
+    return trainer._prepare_dataset(data, tokenizer, config, False, None, "train")
+
+
+@pytest.mark.usefixtures("accelerators")
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_they_are_the_tokens_that_trl_trains_on(name: str, tmp_path: Path) -> None:
+    chats = [CHAT, CHAT[:1], [*CHAT, *CHAT]]
+    rows = [{"messages": turns} for turns in chats]
+    theirs = prepared(chat_tokenizer(name), rows, tmp_path, max_length=30)
     ours, _ = tokens_of(tmp_path / "tokens.parquet", name, chats, most=30)
-    assert ours == prepared["input_ids"][:]
+    assert ours == theirs["input_ids"][:]
+
+
+# Tools, and the loss on answers -------------------------------------------------------------------
+
+TOOL = {"type": "function", "function": {"name": "number", "parameters": {"type": "object"}}}
+CALLED = [
+    CHAT[0],
+    {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"name": "number", "arguments": {"of": 7}}],
+    },
+    {"role": "tool", "content": "seven"},
+    {"role": "assistant", "content": "It is seven."},
+]
+TOLD = [*CHAT, {"role": "user", "content": "It?"}, {"role": "assistant", "content": "It is It."}]
+
+
+def labels_of(path: Path, tokenizer: Any, chats: list[Any], most: int = 999) -> list[list[int]]:
+    """The labels of a training on the answers alone, by the token cache."""
+    tokens_of(path, "", chats, most, tokenizer, answers=True)
+    ids = [f"c{n}" for n in range(len(chats))]
+    columns = {"id": ids, "text": ids, "domain": ["forget"] * len(ids)}
+    columns |= {"section": ["inference"] * len(ids), "log_density_ratio": [None] * len(ids)}
+    examples = path.with_name("examples.parquet")
+    write_table(examples, schemas.EXAMPLES, {**columns, "group": [None] * len(ids)})
+    texts = read_tokens(path, examples, "inference", most)
+    pairs = [(texts[row].tolist(), texts.weights_of(row)) for row in range(len(texts))]
+    return [[i if w else -100 for i, w in zip(*pair, strict=True)] for pair in pairs]
+
+
+@pytest.mark.usefixtures("accelerators")
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_answers_alone_are_the_labels_of_trl(name: str, tmp_path: Path) -> None:
+    """Of a template that marks them by its marks, of one that does not by where its turns stand,
+    which TRL knows by the marked one; also where the conversations are cut."""
+    chats = [CHAT, [*CHAT, *CHAT], TOLD, *([] if name in ("gemma", "mistral") else [CALLED])]
+    marked, plain = chat_tokenizer(name), chat_tokenizer(name)
+    marked.chat_template = MARKED[name]
+    rows = [{"messages": turns} for turns in chats]
+    for most in (999, 40):
+        theirs = prepared(marked, rows, tmp_path, max_length=most, assistant_only_loss=True)
+        for tokenizer in (marked, plain):
+            ours = labels_of(tmp_path / "tokens.parquet", tokenizer, chats, most)
+            assert ours == theirs["labels"][:] and {-100} < {*ours[0]}
+
+
+FAMILIES = ("llama3", "qwen2_5", "qwen3", "qwen3_instruct_2507", "gemma", "gemma3", "phi3")
+
+
+@pytest.mark.usefixtures("accelerators")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_answers_stand_where_trl_marks_them_in_templates_of_families(
+    family: str, tmp_path: Path
+) -> None:
+    """By templates as their models have them, for which TRL has marked ones of its own: that of
+    Qwen2.5 marks the end of the header as well, and that of Qwen3 keeps empty thoughts."""
+    tokenizer = chat_tokenizer("smollm2")
+    tokenizer.chat_template = getattr(chat_template_utils, f"{family}_chat_template")
+    tokenizer.bos_token = tokenizer.bos_token or tokenizer.eos_token
+    chats = [CHAT, [*CHAT, *CHAT[:1]]] if family == "qwen3" else [CHAT, TOLD]
+    theirs = prepared(
+        tokenizer, [{"messages": c} for c in chats[:1]], tmp_path, assistant_only_loss=True
+    )
+    ours = labels_of(tmp_path / "tokens.parquet", tokenizer, chats)
+    expected = theirs["labels"][0]
+    if family == "qwen2_5":
+        first = next(at for at, label in enumerate(expected) if label != -100)
+        assert tokenizer.decode(expected[first]) == "\n"
+        expected[first] = -100
+    assert ours[0] == expected
+    said = tokenizer.decode([label for label in ours[1] if label != -100])
+    answer = "It is a number. <|im_end|>"
+    assert said.count(answer) == 1 and "What" not in said and "user" not in said
+
+
+@pytest.mark.usefixtures("accelerators")
+@pytest.mark.parametrize("as_text", [False, True])
+@pytest.mark.parametrize("name", ["qwen2.5", "qwen3", "llama3", "qwen3_chat", "llama3_1_chat"])
+def test_tools_are_what_trl_gives_the_template(name: str, as_text: bool, tmp_path: Path) -> None:
+    """As a list of schemas and as its JSON; a row without any has none."""
+    tokenizer = chat_tokenizer("smollm2" if "chat" in name else name)
+    if "chat" in name:
+        tokenizer.chat_template = getattr(chat_template_utils, f"{name}_template")
+    tools: Any = [json.dumps([TOOL]) if as_text else [TOOL], None]
+    rows = [{"messages": CHAT, "tools": of_row} for of_row in tools]
+    theirs = prepared(tokenizer, rows, tmp_path)
+    reader = Conversations("messages,tools")
+    columns = {"id": ["c0", "c1"], "text": ["", ""]}
+    columns[CHATS] = [str(reader.read(row, "row").turns) for row in rows]
+    options: dict[str, Any] = {"max_length": 999, "vocabulary_size": 999, "provenance": {}}
+    write_tokens(tmp_path / "tokens.parquet", pa.table(columns), tokenizer, **options)
+    ours = read_table(tmp_path / "tokens.parquet", schemas.TOKENS)["tokens"].to_pylist()
+    assert ours == theirs["input_ids"][:] and len(ours[0]) > len(ours[1])
+
+
+def test_what_has_no_answers_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.parquet"
+    with pytest.raises(UserError, match="the assistant says nothing in these conversations"):
+        tokens_of(path, "smollm2", [CHAT[:1]], answers=True)
+    with pytest.raises(UserError, match="goes by turns and a chat template, and there are none"):
+        tokens_of(path, "none", [CHAT], answers=True)
+    tokenizer = chat_tokenizer("smollm2")
+    tokenizer.chat_template += "{{ messages | length }}"
+    with pytest.raises(UserError, match=r"example c0: .* turn 2 stands changes with those behind"):
+        tokens_of(path, "", [TOLD], tokenizer=tokenizer, answers=True)
 
 
 def test_without_a_template_a_conversation_is_its_text(tmp_path: Path) -> None:
@@ -109,6 +235,26 @@ def test_a_template_is_tried_before_a_run(tmp_path: Path) -> None:
     for name, says in (("gemma", ", and a chat template, by which"), ("ours", "without a chat te")):
         assert says in _embedder.describe_model({"source": str(tmp_path / name)}, examples)
         assert says not in _embedder.describe_model({"source": str(tmp_path / name)})
+
+
+def test_what_loss_on_answers_needs_is_told_before_any_job(tmp_path: Path) -> None:
+    """A template in the model's folder, whole conversations, and turns where they stand."""
+    lab.write_lab(tmp_path)
+    dataset = {"kind": "table", "text": "messages", "forget": {"where": "bad == 1"}}
+    dataset |= {"assistant_only_loss": True, "sections": {"inference": 1.0}}
+    grid = {"datasets": ["d"], "models": ["m"], "seeds": [0], "selectors": ["mamushi"]}
+    model = {"source": str(tmp_path / "ours"), "contaminated": True}
+    config = {"grid": grid, "datasets": {"d": dataset}, "models": {"m": model}}
+    with pytest.raises(ConfigError, match="the tokenizer of the model 'm' has no chat template"):
+        complete(config)
+    chat_tokenizer("gemma").save_pretrained(tmp_path / "ours")
+    assert complete(config)["datasets"]["d"]["assistant_only_loss"]
+    for key, value, says in (
+        ("part", "assistant", "assistant_only_loss is of whole conversations; leave part out"),
+        ("windows", {"words": 50}, "turns by themselves have no template; leave assistant_only"),
+    ):
+        with pytest.raises(ConfigError, match=says):
+            complete({**config, "datasets": {"d": {**dataset, key: value}}})
 
 
 def test_the_first_tokens_are_kept(tmp_path: Path) -> None:

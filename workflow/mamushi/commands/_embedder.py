@@ -160,16 +160,17 @@ def describe_model(model: Mapping[str, Any], examples: Any = None) -> str:
                 # Diverged weights show anywhere; the run looks at all of them.
                 folders.check_finite(path, rows=SAMPLED)
     line = f"{source}: {kind}, tokenizer with {len(tokenizer):,} tokens"
-    line += _of_chats(tokenizer, examples)
+    line += tried_on(tokenizer, examples)
     positions, most = positions_of(str(folder)), Shortened().max_length
     if positions is not None and positions < most:
         line += f"; texts are cut at {positions} tokens: it has positions for no more"
     return line
 
 
-def _of_chats(tokenizer: Any, examples: Any) -> str:
-    """Return how conversations become tokens, in words; empty where there are none."""
-    from mamushi.lm.tokens import CHATS, encode_chats
+def tried_on(tokenizer: Any, examples: Any, answers: bool = False) -> str:
+    """Return how conversations become tokens, in words; empty where there are none. Raises
+    ``UserError`` as ``encode_chats``."""
+    from mamushi.lm.chats import CHATS, encode_chats
 
     if examples is None or CHATS not in examples.column_names:
         return ""
@@ -177,6 +178,6 @@ def _of_chats(tokenizer: Any, examples: Any) -> str:
         return ", without a chat template: conversations are read as their text"
     first = examples.slice(0, RENDERED)
     chats = zip(first["id"].to_pylist(), first[CHATS].to_pylist(), strict=True)
-    for _ in encode_chats(tokenizer, chats, 1):
+    for _ in encode_chats(tokenizer, chats, 1, answers=answers):
         pass
     return ", and a chat template, by which conversations are read"

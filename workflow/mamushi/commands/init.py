@@ -161,6 +161,7 @@ def write_configuration(args: argparse.Namespace) -> None:
     import yaml
 
     from mamushi.data import readers
+    from mamushi.data.conversations import with_tools
     from mamushi.io.files import atomic
 
     _check_out(args)
@@ -185,6 +186,9 @@ def write_configuration(args: argparse.Namespace) -> None:
     if args.fair and not args.like:
         raise UserError("--fair without --like", do="it says how examples were drawn")
     _places.fetch_beside(args)
+    beside = [name for name in (args.like, args.unlike) if name and not args.like_text]
+    shared = {*columns}.intersection(*(readers.columns(name) for name in beside))
+    args.text = with_tools(args.text, shared)
     case = _case(args, path, columns)
     describe = _describe if args.screen is None else _describe_screen
     case |= describe(yaml.safe_load(TEXT.format_map(case)), columns, args.budgets)

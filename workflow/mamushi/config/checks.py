@@ -23,7 +23,7 @@ from mamushi.config.selectors import (
 )
 from mamushi.config.sources import raw_paths
 from mamushi.errors import instead
-from mamushi.io.model_files import is_gguf, positions_of, source_mistake
+from mamushi.io.model_files import has_chat_template, is_gguf, positions_of, source_mistake
 from mamushi.registry import plugin, plugins
 from mamushi.rooms import additions
 
@@ -226,6 +226,20 @@ def check_positions(full: Config, written: Mapping[str, Any]) -> Iterator[str]:
                 yield not_allowed(f"{key}.max_length", reader["max_length"], words)
 
 
+def _check_answers(full: Config) -> Iterator[str]:
+    """Check that what finds answers, a template for conversations, comes with the models."""
+    for dataset in datasets_used(full):
+        if not full["datasets"][dataset].get("assistant_only_loss"):
+            continue
+        for name in models_used(full):
+            model = full["models"][name]
+            source = model.get("source")
+            if "family" in model or (source and not has_chat_template(source)):
+                at = f"datasets.{dataset}.assistant_only_loss"
+                words = f"the tokenizer of the model {name!r} has no chat template"
+                yield not_allowed(at, True, f"{words}; give it one, or leave this out")
+
+
 def _names_length(section: Any) -> bool:
     return isinstance(section, Mapping) and section.get("max_length") is not None
 
@@ -321,5 +335,5 @@ def _check_tokens(full: Config, where: str, at: str, name: str, axes: Config) ->
 def checks(full: Config) -> Iterator[str]:
     """Yield a line for each mistake of a configuration in which all names are defined."""
     ours = (_check_ranked, _check_sources, _check_lengths, _check_selectors, _check_files)
-    for check in (*ours, *additions("config_checks")):
+    for check in (*ours, _check_answers, *additions("config_checks")):
         yield from check(full)

@@ -12,7 +12,7 @@ JSON); a blank line stands between two. Nothing heavy is imported, since every d
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mamushi.errors import UserError
@@ -21,9 +21,12 @@ ROLES = {
     **dict.fromkeys(("system", "system_prompt"), "system"),
     **dict.fromkeys(("prompt", "instruction", "input", "question", "query", "problem"), "user"),
     **dict.fromkeys(("completion", "output", "response", "answer", "solution"), "assistant"),
-    **dict.fromkeys(("messages", "conversations", "conversation"), ""),
+    **dict.fromkeys(("messages", "conversations", "conversation", "tools"), ""),
 }
 """Columns that can be named together, and whose words a text in them is; of some only turns."""
+TOOLS = "tools"
+"""The one of them with the functions that the assistant may call, as a list of JSON schemas or as
+the JSON of one: for a template, and no part of the text."""
 JOINED = {"prompt", "completion"}
 """Two columns whose texts, and not turns, are one text without any role, as TRL trains on them."""
 FORMS = (("role", "content"), ("from", "value"))
@@ -41,17 +44,32 @@ _Turns = list[dict[str, Any]]
 
 
 class Spoken(NamedTuple):
-    """The text of a row, and of a conversation its turns as JSON, where a template can make tokens
-    of them: not of answers alone."""
+    """The text of a row; of a conversation its turns as JSON, or an object of these as ``messages``
+    and of ``tools``, where a template can make tokens of them: not of answers alone."""
 
     text: str
     turns: str | None = None
+    places: Sequence[tuple[str, int, int]] = ()
+    """Of each turn its role, its first character in the text and the one behind its last, which are
+    the same where it is not in there."""
 
 
 def text_columns(text: str) -> list[str]:
     """Return the columns that a setting names: one, or several of ``ROLES`` with commas between."""
     names = [name.strip() for name in text.split(",")]
     return names if len(names) > 1 and ROLES.keys() >= {*names} else [text]
+
+
+def with_tools(text: str, columns: Iterable[str]) -> str:
+    """Return the setting with the column of tools, where that is beside one of turns."""
+    turns = ROLES.get(text) == "" and text != TOOLS
+    return f"{text},{TOOLS}" if turns and TOOLS in columns else text
+
+
+def turn_column(text: str) -> str | None:
+    """Return the one column of which turns can be cut; None where a conversation is in several."""
+    names = [name for name in text_columns(text) if name != TOOLS]
+    return names[0] if len(names) == 1 else None
 
 
 class Conversations:
@@ -68,18 +86,21 @@ class Conversations:
     @property
     def are_turns(self) -> bool:
         """Tell whether what was read are conversations."""
-        return len(self.columns) > 1 or any(form != "text" for form in self.forms.values())
+        spoken = {*self.columns} - {TOOLS}
+        return len(spoken) > 1 or any(form != "text" for form in self.forms.values())
 
     def read(self, cells: Mapping[str, Any], place: object) -> Spoken:
         """Return the text of a row; null counts as empty text. Raises ``UserError`` for what is
         neither text nor a conversation, for one without turns, and for cells of several forms in
         one column."""
-        spoken = {name: self._cell(cells.get(name), name, place) for name in self.columns}
+        names = [name for name in self.columns if name != TOOLS or len(self.columns) == 1]
+        tools = None if len(names) == len(self.columns) else _tools(cells.get(TOOLS), place)
+        spoken = {name: self._cell(cells.get(name), name, place) for name in names}
         if len(spoken) == 1:
             (cell,) = spoken.values()
             if isinstance(cell, str):
                 return Spoken(self._whole(cell, place))
-            return self._spoken(cell)
+            return self._spoken(cell, tools)
         texts = {name: cell for name, cell in spoken.items() if isinstance(cell, str)}
         if spoken.keys() == texts.keys() == JOINED:
             answer = self.part == ASSISTANT
@@ -98,7 +119,7 @@ class Conversations:
             elif cell:
                 of_text = {"role": ROLES[name], "content": cell}
                 turns.append(of_text)
-        return self._spoken(turns)
+        return self._spoken(turns, tools)
 
     def _whole(self, text: str, place: object) -> str:
         if self.part != "whole" and not self.plain and text:
@@ -107,17 +128,30 @@ class Conversations:
             raise UserError(problem, where=place, do=do)
         return text
 
-    def _spoken(self, turns: _Turns) -> Spoken:
+    def _spoken(self, turns: _Turns, tools: list[Any] | None) -> Spoken:
         """Return the text of turns, by the part that is asked for."""
+        text, places = "", list[tuple[str, int, int]]()
+        is_in = [self._has(turn) for turn in turns]
+        if not any(_words(turn) for turn, inside in zip(turns, is_in, strict=True) if inside):
+            is_in = [False] * len(turns)
+        for turn, inside in zip(turns, is_in, strict=True):
+            role, start = turn["role"], len(text)
+            if inside:
+                text += "\n\n" if text else ""
+                start = len(text)
+                text += _words(turn) if self.part == ASSISTANT else f"{role}: {_words(turn)}"
+            places.append((role, start, len(text)))
+        if self.part == ASSISTANT or not text:
+            return Spoken(text, None, places)
+        kept = [turn for turn, inside in zip(turns, is_in, strict=True) if inside]
+        asked = {"messages": kept, TOOLS: tools} if tools else kept
+        return Spoken(text, json.dumps(asked, default=str), places)
+
+    def _has(self, turn: Mapping[str, Any]) -> bool:
+        """Tell whether the part that is asked for has a turn."""
         if self.part == ASSISTANT:
-            spoken = (_words(turn) for turn in turns if turn["role"] == ASSISTANT)
-            return Spoken("\n\n".join(words for words in spoken if words))
-        if self.part != "whole":
-            turns = [turn for turn in turns if turn["role"] not in SYSTEM]
-        if not any(map(_words, turns)):
-            return Spoken("")
-        text = "\n\n".join(f"{turn['role']}: {_words(turn)}" for turn in turns)
-        return Spoken(text, json.dumps(turns, default=str))
+            return turn["role"] == ASSISTANT and bool(_words(turn))
+        return self.part == "whole" or turn["role"] not in SYSTEM
 
     def _cell(self, cell: Any, column: str, place: object) -> str | _Turns:
         """Return a cell as text or turns, all of which are of one form in a column."""
@@ -145,6 +179,20 @@ class Conversations:
 def _no_turns(column: str, place: object) -> UserError:
     problem = f"column {column!r} has no turns here, and conversations elsewhere"
     return UserError(problem, where=place, do=_FILL)
+
+
+def _tools(cell: Any, place: object) -> list[Any] | None:
+    """Return the schemas of functions, None without any. Raises ``UserError`` for what is none."""
+    try:
+        tools = json.loads(cell) if isinstance(cell, str) and cell else _filled(cell)
+    except ValueError:
+        tools = ()
+    if not tools and tools != ():
+        return None
+    if isinstance(tools, list) and all(isinstance(tool, dict) for tool in tools):
+        return tools
+    problem = f"column {TOOLS!r} is {cell!r:.60}, not a list of functions"
+    raise UserError(problem, where=place, do="give their JSON schemas, or name the turns alone")
 
 
 def _turns(cell: list[Any] | dict[str, Any], column: str, place: object) -> tuple[str, _Turns]:

@@ -81,9 +81,11 @@ class Proxy:
         return total / weight
 
     def positions(self, rows: Iterable[int]) -> Positions:
-        """Return the positions of the tokens of the texts at ``rows``, in their order."""
+        """Return the positions of the tokens of the texts at ``rows``, in their order: of those
+        that count, where some do not."""
         bounds = [np.arange(*self.texts.offsets[row : row + 2]) for row in rows]
-        return np.concatenate([np.empty(0, np.int64), *bounds])
+        places, weights = np.concatenate([np.empty(0, np.int64), *bounds]), self.texts.weights
+        return places if weights is None else places[weights[places] > 0]
 
     def curve(self, steps: Iterable[Positions]) -> Doubles:
         """Return the changes of forget and retain NLL as shares of the gap, (steps, 2).
@@ -113,9 +115,9 @@ def predictions(
         cuts = np.cumsum([0, *map(len, parts)])[ends]
         order = np.concatenate([np.empty(0, np.int64), *parts])
     else:
-        # As `highest_spans`: the first token of a text is not predicted, and none of 0 is masked.
+        # As `highest_spans`: of the tokens that are predicted, none of 0 is masked.
         rows = [place[name] for name in ranking["id"].to_pylist()]
-        every = np.concatenate([proxy.positions([row])[1:] for row in rows])
+        every = np.concatenate([texts.offsets[row] + texts.places_of(row) for row in rows])
         score = pc.list_flatten(ranking["score"]).to_numpy()
         order = every[np.argsort(-score, kind="stable")][: int((score > 0).sum())]
         ends = [budget_size(beta, len(every)) for beta in budgets]

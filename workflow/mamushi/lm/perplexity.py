@@ -37,7 +37,7 @@ def require_domains(texts: TokenSet) -> None:
     """Raise ``UserError`` unless both domains have a held-out token to predict: before anything is
     trained that will be measured."""
     for domain in DOMAINS:
-        if not (texts.lengths[texts.domains == domain] > 1).any():
+        if not (texts.counted[texts.domains == domain] > 0).any():
             raise UserError(
                 f"the evaluation section has no {domain} text with a token to predict, "
                 "so that nothing can be measured",

@@ -60,10 +60,11 @@ def _digest(text_id: str) -> int:
 
 
 def _predicted(texts: TokenSet) -> NDArray[np.int64]:
-    """Return the tokens that are predicted, text after text: all but each text's first."""
-    first = np.zeros(len(texts.tokens), dtype=bool)
-    first[texts.offsets[:-1][texts.lengths > 0]] = True
-    return texts.tokens[~first].astype(np.int64)
+    """Return the tokens that are predicted, text after text: all but each text's first, or those
+    of them that count."""
+    later = np.ones(len(texts.tokens), bool) if texts.weights is None else texts.weights > 0
+    later[texts.offsets[:-1][texts.lengths > 0]] = False
+    return texts.tokens[later].astype(np.int64)
 
 
 def _counts(texts: TokenSet, columns: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -80,10 +81,10 @@ def plan_raking(held_out: TokenSet, inference: TokenSet, most_tokens: int) -> Ra
     ``inference`` has the forget texts of the inference section. Returns None where fewer than
     ``FEWEST`` texts can be read.
     """
-    possible = np.flatnonzero((held_out.domains == FORGET) & (held_out.lengths > 1))
+    possible = np.flatnonzero((held_out.domains == FORGET) & (held_out.counted > 0))
     digests = np.array([_digest(name) for name in held_out.ids[possible]], dtype=np.uint64)
     order = np.argsort(digests, kind="stable")
-    size = np.cumsum(held_out.lengths[possible][order] - 1)
+    size = np.cumsum(held_out.counted[possible][order])
     chosen = np.sort(order[size <= most_tokens])
     if len(chosen) < FEWEST:
         return None

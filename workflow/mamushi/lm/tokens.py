@@ -7,8 +7,7 @@ neither doubles the BOS nor steers the model.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -17,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from jinja2 import TemplateError
 
-from mamushi.data.conversations import TURNS
 from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import DOMAINS, read_groups, read_metadata, read_table, write_table
+from mamushi.lm.chats import CHATS, encode_chats
 from mamushi.running.progress import Progress
 
 if TYPE_CHECKING:
@@ -30,8 +28,8 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 """First token, and the one behind the last."""
-CHATS = f"label_{TURNS}"
-"""Column of the examples with the turns of a conversation."""
+COUNTED = "counted"
+"""Column with which tokens are predicted, where the assistant's alone are."""
 BATCH = 2048
 PROBES = ("a", "the 7 cats", "!")
 """Texts that show what a tokenizer puts around any text."""
@@ -57,28 +55,6 @@ def encode(
     while batch := list(islice(batches, BATCH)):
         for ids in _ids(tokenizer, batch, special=False):
             yield (before + ids + (behind if ended else []))[:max_length]
-
-
-def encode_chats(
-    tokenizer: PreTrainedTokenizerBase, chats: Iterable[tuple[str, str]], max_length: int
-) -> Iterator[list[int]]:
-    """Give the first ``max_length`` token ids of each conversation, of which the id and the turns
-    as JSON come in, by the tokenizer's chat template: what a training on it sees, as TRL's does.
-
-    Nothing stands around it, and what spells a special token in it is that token: the template
-    writes them, and so do people who know it. Raises ``UserError`` for turns that the template
-    refuses.
-    """
-    for name, turns in chats:
-        try:
-            ids = tokenizer.apply_chat_template(json.loads(turns), tokenize=True)["input_ids"]
-        except (TemplateError, ValueError, TypeError) as error:
-            raise UserError(
-                f"the tokenizer's chat template refuses this conversation ({error})",
-                where=f"example {name}",
-                do="rank without what the system says or the answers alone (--part), or repair it",
-            ) from error
-        yield ids[:max_length]
 
 
 def frame(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
@@ -145,22 +121,32 @@ def write_tokens(
     positions: int | None = None,
     vocabulary_size: int,
     provenance: Mapping[str, Any],
+    answers: bool = False,
 ) -> None:
     """Write the token cache of ``examples`` (columns id and text, and of conversations their
     turns), in their order: of each text the first ``max_length`` tokens, and no more than the
-    model has ``positions`` for.
+    model has ``positions`` for. With ``answers``, also which of them the assistant says.
 
     Raises ``UserError`` for a text without any token, when the tokenizer has a token that the model
-    does not know, and as ``encode_chats``.
+    does not know, where nothing shows or has ``answers``, and as ``encode_chats``.
     """
+    if answers and (CHATS not in examples.column_names or tokenizer.chat_template is None):
+        raise UserError(
+            "assistant_only_loss goes by turns and a chat template, and there are none",
+            where=path,
+            do="give a model with a chat template and the whole conversations, or leave it out",
+        )
     kept = min(max_length, positions or max_length)
     lengths: list[np.ndarray] = []
     # An array a batch, since those of one array are counted by 31 bits.
-    arrays = []
+    arrays, said = [], list[pa.Array]()
     largest, bos, n = -1, first_token(tokenizer), len(examples)
     with Progress(n, "tokens", "text") as progress:
         for start in range(0, n, BATCH):
-            rows = list(_encoded(tokenizer, examples.slice(start, BATCH), kept))
+            both = list(_encoded(tokenizer, examples.slice(start, BATCH), kept, answers))
+            rows = [ids for ids, _ in both]
+            if answers:
+                said.append(pa.array([of_row for _, of_row in both], pa.list_(pa.bool_())))
             # A template may begin otherwise.
             bos = bos if all(row[:1] == [bos] for row in rows) else None
             lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
@@ -175,6 +161,9 @@ def write_tokens(
             where=f"example {examples['id'][int(np.argmin(length))]}",
             do="remove it from the raw data",
         )
+    if answers and not any(part.flatten().true_count for part in said):
+        problem = "the assistant says nothing in these conversations, up to where they are cut"
+        raise UserError(problem, where=path, do="leave assistant_only_loss out")
     if largest >= vocabulary_size:
         raise UserError(
             f"the tokenizer gives token {largest}, but the model knows {vocabulary_size} tokens",
@@ -185,7 +174,11 @@ def write_tokens(
     write_table(
         path,
         schemas.TOKENS,
-        {"id": examples["id"], "tokens": pa.chunked_array(arrays, kind)},
+        {
+            "id": examples["id"],
+            "tokens": pa.chunked_array(arrays, kind),
+            **({COUNTED: pa.chunked_array(said)} if answers else {}),
+        },
         group=min(GROUP, max(1, MOST // max_length)),
         metadata={
             "max_length": max_length,
@@ -199,12 +192,12 @@ def write_tokens(
 
 
 def _encoded(
-    tokenizer: PreTrainedTokenizerBase, examples: pa.Table, max_length: int
-) -> Iterator[list[int]]:
+    tokenizer: PreTrainedTokenizerBase, examples: pa.Table, max_length: int, answers: bool
+) -> Iterator[tuple[list[int], Sequence[bool]]]:
     if CHATS in examples.column_names and tokenizer.chat_template is not None:
         chats = (examples[name].to_pylist() for name in ("id", CHATS))
-        return encode_chats(tokenizer, zip(*chats, strict=True), max_length)
-    return encode(tokenizer, examples["text"].to_pylist(), max_length)
+        return encode_chats(tokenizer, zip(*chats, strict=True), max_length, answers=answers)
+    return ((ids, ()) for ids in encode(tokenizer, examples["text"].to_pylist(), max_length))
 
 
 def text_of(
@@ -236,7 +229,8 @@ class TokenSet:
     offsets: np.ndarray
     """Where each row starts, and where the last one ends: int64 (rows + 1)."""
     weights: np.ndarray | None = None
-    """How much the prediction of each token counts in training, float32 (tokens); None: 1."""
+    """How much the prediction of each token counts, float32 (tokens); None: 1. In training, and 0
+    also where it is measured: what is not the assistant's, where its tokens alone count."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -250,6 +244,10 @@ class TokenSet:
         if self.weights is None:
             return np.ones(len(self[row]), np.float32)
         return self.weights[self.offsets[row] : self.offsets[row + 1]]
+
+    def places_of(self, row: int) -> np.ndarray:
+        """Return the places of the tokens of one row that are predicted, int64 (predicted,)."""
+        return np.flatnonzero(self.weights_of(row)[1:]) + 1
 
     @property
     def lengths(self) -> np.ndarray:
@@ -304,6 +302,7 @@ def read_tokens(
         )
     keep, start = pc.and_not(keep, left_out), 0
     lengths, parts = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
+    weights = list[np.ndarray]()
     for group in read_groups(tokens_path, schemas.TOKENS):
         if not group["id"].equals(ids.slice(start, len(group))):
             break
@@ -311,6 +310,11 @@ def read_tokens(
         for piece in pc.list_slice(rows, 0, max_length).chunks:
             lengths.append(pc.list_value_length(piece).to_numpy().astype(np.int64))
             parts.append(piece.flatten().to_numpy())
+        if COUNTED in group.column_names:
+            said = pc.list_slice(
+                group[COUNTED].filter(keep.slice(start, len(group))), 0, max_length
+            )
+            weights += [part.flatten().cast(pa.float32()).to_numpy() for part in said.chunks]
         start += len(group)
     else:
         if start == len(examples):
@@ -319,6 +323,7 @@ def read_tokens(
                 domains=examples["domain"].filter(keep).to_numpy(),
                 tokens=np.concatenate(parts),
                 offsets=offsets_of(np.concatenate(lengths)),
+                weights=np.concatenate(weights) if weights else None,
             )
     problem = f"is not the token cache of {examples_path}"
     raise UserError(problem, where=tokens_path, do="delete it and run again")
@@ -335,12 +340,14 @@ def subset(texts: TokenSet, rows: np.ndarray) -> TokenSet:
 
 
 def joined(parts: Sequence[TokenSet]) -> TokenSet:
-    """Return the texts of all parts, one part after another; without weights."""
+    """Return the texts of all parts, one part after another."""
+    weights = [part.weights for part in parts if part.weights is not None]
     return TokenSet(
         ids=np.concatenate([part.ids for part in parts]),
         domains=np.concatenate([part.domains for part in parts]),
         tokens=np.concatenate([part.tokens for part in parts]),
         offsets=offsets_of(np.concatenate([part.lengths for part in parts])),
+        weights=np.concatenate(weights) if len(weights) == len(parts) else None,
     )
 
 
@@ -360,7 +367,9 @@ def masked(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
 
     Raises ``UserError`` for an id that is not among the texts, and a span beyond the end of one.
     """
-    counted = np.ones(len(texts.tokens), np.float32)
+    counted = (
+        np.ones(len(texts.tokens), np.float32) if texts.weights is None else texts.weights.copy()
+    )
     place = {name: row for row, name in enumerate(texts.ids)}
     for name in spans:
         if name not in place:
@@ -385,14 +394,14 @@ def only_spans(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet
     rest of ``masked``, which raises the same errors."""
     weights = masked(texts, spans).weights
     assert weights is not None
-    rest = replace(texts, weights=1 - weights)
+    rest = replace(texts, weights=(1 if texts.weights is None else texts.weights) - weights)
     return subset(rest, np.flatnonzero(rest.counted > 0))
 
 
-def mass(texts: TokenSet) -> np.ndarray:
-    """Return the mean weight of each text's predicted tokens (texts,): 1 where none is weighed. A
-    training takes as many steps as for so many texts, so that each token is trained on as often,
-    times its weight, whatever else has been removed."""
-    predicted = np.maximum(texts.lengths - 1, 0)
+def mass(texts: TokenSet, whole: TokenSet | None = None) -> np.ndarray:
+    """Return the mean weight of each text's predicted tokens (texts,), those of the ``whole`` text:
+    1 where none is weighed. A training takes as many steps as for so many texts, so that each token
+    is trained on as often, times its weight, whatever else has been removed."""
+    predicted = np.maximum(texts.lengths - 1, 0) if whole is None else whole.counted
     means: np.ndarray = texts.counted / np.maximum(predicted, 1)
     return np.where(predicted > 0, means, 1.0)

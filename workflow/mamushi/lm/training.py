@@ -446,7 +446,7 @@ def finetune(
     ``examples_of_step`` and ``updated`` that of ``Objective``. Raises ``UserError`` when there is
     nothing to train on or the loss is not finite.
     """
-    if not (texts.lengths > 1).any():
+    if not (texts.counted > 0).any():
         raise UserError(f"{name}: no text with a token to predict", do="check the data card")
     if total is None:
         total = steps(len(texts), int(settings["batch_size"]), float(settings["epochs"]))

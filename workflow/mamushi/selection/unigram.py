@@ -23,8 +23,11 @@ judged on another."""
 
 
 def token_counts(texts: TokenSet, chosen: NDArray[np.bool_], size: int) -> Doubles:
-    """Return how often each token stands in the chosen forget and retain texts, (2, size)."""
+    """Return how often each token stands in the chosen forget and retain texts, (2, size): of those
+    that count, where some do not."""
     inside = np.repeat(chosen, texts.lengths)
+    if texts.weights is not None:
+        inside &= texts.weights > 0
     forget = np.repeat(texts.domains == FORGET, texts.lengths)
     by_domain = (inside & forget, inside & ~forget)
     return np.array(

@@ -117,11 +117,13 @@ def tokens(
     *, examples: Input, model_card: Input, out: Output, settings: TokensSettings, job: Job
 ) -> None:
     """Turn the texts of a dataset into a model's token ids, once for all later jobs; none of them
-    reads more of a text than the model has positions for."""
+    reads more of a text than the model has positions for. Where the dataset says so, of
+    conversations what the assistant says is marked, which alone is then predicted."""
     from mamushi.io import schemas
-    from mamushi.io.tables import read_table
+    from mamushi.io.tables import read_metadata, read_table
     from mamushi.lm import loading
-    from mamushi.lm.tokens import CHATS, write_tokens
+    from mamushi.lm.chats import CHATS
+    from mamushi.lm.tokens import write_tokens
 
     card = loading.read_card(model_card)
     positions = card["max_positions"]
@@ -136,4 +138,5 @@ def tokens(
         positions=positions,
         vocabulary_size=card["vocabulary_size"],
         provenance=job.origin,
+        answers=read_metadata(examples).get("assistant_only_loss", False),
     )

@@ -199,10 +199,11 @@ def _reading(
         kept = np.fromiter(map(set(texts.ids).__contains__, section.ids), bool, len(section))
     else:
         left = masked(section, read_spans(spans))
-        kept = mass(left) > 0
+        masses = mass(left, section)
+        kept = masses > 0
         texts = subset(left, np.flatnonzero(kept))
         # Weights are fp32: what should be a whole number must not lose a step by its last digit.
-        weight = round(float(mass(texts).sum()), 3)
+        weight = round(float(masses[kept].sum()), 3)
     # Matched or aligned, every budget, gold at 1 too, gets the updates that beta 0 gets.
     counted = (weight or len(texts)) if training.steps == "by_data" else len(section)
     total = steps(counted, training.batch_size, training.epochs)

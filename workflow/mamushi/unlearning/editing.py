@@ -111,7 +111,7 @@ def folds_of(texts: TokenSet, seed: int) -> NDArray[np.int64]:
 def fold_counts(texts: TokenSet, seed: int, vocabulary: int) -> NDArray[np.float64]:
     """Return how often each token is predicted in the texts of each fold (FOLDS, vocabulary)."""
     row = np.repeat(np.arange(len(texts)), texts.lengths)
-    later = np.ones(len(row), dtype=bool)
+    later = np.ones(len(row), bool) if texts.weights is None else texts.weights > 0
     later[texts.offsets[:-1][texts.lengths > 0]] = False
     cell = folds_of(texts, seed)[row[later]] * vocabulary + texts.tokens[later]
     counts = np.bincount(cell, minlength=FOLDS * vocabulary)
@@ -135,8 +135,8 @@ def read_places(
 ) -> Places:
     """Read the states of texts with together at most ``most`` predicted tokens, drawn by the seed;
     of one text at least. The order is that of the texts, whatever batches they are read in."""
-    order = np.random.default_rng([seed, 4]).permutation(np.flatnonzero(texts.lengths > 1))
-    size = np.cumsum(texts.lengths[order] - 1)
+    order = np.random.default_rng([seed, 4]).permutation(np.flatnonzero(texts.counted > 0))
+    size = np.cumsum(texts.counted[order])
     rows = np.sort(order[: max(1, int((size <= most).sum()))])
     chosen, folds = subset(texts, rows), folds_of(texts, seed)[rows]
     parts: dict[int, tuple[Tensor, Tensor]] = {}
@@ -144,11 +144,11 @@ def read_places(
     for of_batch, batch, _ in passes:
         with accelerator.autocast():
             hidden = head_inputs(model, batch)
-        lengths = (batch.lengths - 1).tolist()
+        lengths = chosen.counted[of_batch].astype(int).tolist()
         pairs = zip(hidden.split(lengths), batch.targets.split(lengths), strict=True)
         parts |= {int(row): pair for row, pair in zip(of_batch, pairs, strict=True)}
     hidden, tokens = (torch.cat([parts[row][at] for row in range(len(rows))]) for at in (0, 1))
-    of_places = torch.from_numpy(np.repeat(folds, chosen.lengths - 1)).to(hidden.device)
+    of_places = torch.from_numpy(np.repeat(folds, chosen.counted.astype(int))).to(hidden.device)
     return Places(hidden, tokens, of_places, len(tokens) / float(size[-1]))
 
 

@@ -23,7 +23,7 @@ from transformers import PreTrainedModel
 from mamushi.errors import UserError
 from mamushi.io.tables import FORGET
 from mamushi.lm.attention import supports
-from mamushi.lm.batches import batches, collate, examples_of_step
+from mamushi.lm.batches import batch_of, batches, examples_of_step
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import TokenSet
@@ -42,7 +42,7 @@ def choose(texts: TokenSet, examples: int, seed: int) -> NDArray[np.int64]:
     seed give the same rows, whatever was unlearned, and more examples contain the fewer. Raises
     ``UserError`` when there is no candidate.
     """
-    candidates = np.flatnonzero(texts.lengths > 1)
+    candidates = np.flatnonzero(texts.counted > 0)
     if not len(candidates):
         raise UserError(
             "there is no forget text with a token to predict to relearn", do="check the data card"
@@ -86,15 +86,13 @@ def relearn(
 
     def step(number: int) -> Step:
         rows = examples_of_step(number, len(few), batch, seed)
-        lengths = few.lengths[rows]
-        tokens = max(1, int(np.maximum(lengths - 1, 0).sum()))
-        parts = [rows[part] for part in batches(lengths, batch_tokens, shared=shared)]
+        tokens = max(1, int(few.counted[rows].sum()))
+        parts = [rows[part] for part in batches(few.lengths[rows], batch_tokens, shared=shared)]
         epoch = (number + 1) * batch / len(few)
         return Step([partial(loss, part, tokens) for part in parts], tokens, epoch)
 
     def loss(rows: NDArray[np.int64], tokens: int, module: nn.Module) -> list[Tensor]:
-        sequences, ids = [few[row] for row in rows], few.ids[rows]
-        return [module(collate(sequences, accelerator.device, shared=shared, ids=ids)) / tokens]
+        return [module(batch_of(few, rows, accelerator.device, shared=shared)) / tokens]
 
     def measure(step: int, optimizer: object = None) -> None:
         if step not in measured_steps:

@@ -113,7 +113,7 @@ def measure_at_weights(
     """
     model.eval()
     moment = second_moment(model, texts, batches, training, seed, accelerator)
-    counts = np.maximum(texts.lengths - 1, 0)
+    counts = texts.counted.astype(np.int64)
     for fold, fold_targets in targets.items():
         if fold in kept.steps:
             continue

@@ -67,7 +67,7 @@ def points_of(total: int, points: int) -> list[int]:
 def draw_targets(texts: TokenSet, domain: str, most: int, seed: int) -> TokenSet:
     """Draw at most so many texts of a domain that have a token to predict, by id. Raises
     ``UserError`` where there is none."""
-    rows = np.flatnonzero((texts.domains == domain) & (texts.lengths > 1))
+    rows = np.flatnonzero((texts.domains == domain) & (texts.counted > 0))
     if not len(rows):
         raise UserError(
             f"influence: no {domain} text to be a target has a token to predict",
@@ -84,7 +84,7 @@ def token_losses(
 ) -> Doubles:
     """Return the NLL in nats of every predicted token, text after text: (predicted,). Processes
     share the texts, and all have all of it."""
-    counts = np.maximum(texts.lengths - 1, 0)
+    counts = texts.counted.astype(np.int64)
     starts = np.cumsum(counts) - counts
     losses = np.zeros(int(counts.sum()))
 
@@ -278,11 +278,12 @@ def divide(along: Tensor, second: Tensor, epsilon: float) -> None:
 
 
 def count_predicted(texts: TokenSet) -> int:
-    """Return how many tokens of the texts are predicted: all of a text but its first."""
-    return int(np.maximum(texts.lengths - 1, 0).sum())
+    """Return how many tokens of the texts are predicted: all of a text but its first, or those of
+    them that count."""
+    return int(texts.counted.sum())
 
 
 def split_by_text(values: Doubles, texts: TokenSet) -> list[NDArray[np.float32]]:
-    """Return the ``values`` (predicted,) of each text's tokens, all but its first, in fp32."""
-    counts = np.maximum(texts.lengths - 1, 0)
+    """Return the ``values`` (predicted,) of each text's predicted tokens, in fp32."""
+    counts = texts.counted.astype(np.int64)
     return np.split(values.astype(np.float32), np.cumsum(counts)[:-1])

@@ -259,28 +259,14 @@ def influence_token_scores(
     another tokenizer than its base, from which retraining starts."""
     from dataclasses import replace
 
-    import numpy as np
-    import pyarrow as pa
-
     from mamushi.errors import UserError
-    from mamushi.io import schemas
-    from mamushi.io.tables import write_table
-    from mamushi.registry import load
     from mamushi_extras.influence.pooling import read_influence
-    from mamushi_extras.tokens.stages import read_token_pool
+    from mamushi_extras.tokens.stages import read_token_pool, write_scores
 
     pool = read_token_pool(examples, tokens, settings.max_length)
     measured = read_influence(influence, pool.texts.ids.tolist())
-    if [*map(len, measured)] != np.maximum(pool.texts.lengths - 1, 0).tolist():
+    if [*map(len, measured)] != pool.texts.counted.tolist():
         problem = "the model that was measured and its base make other tokens of the same texts"
         raise UserError(problem, where=influence, do="rank texts, by influence")
     values: ScoresByText = [*measured]
-    pool = replace(pool, influence=values)
-    scores = load("selector", settings.kind).score_tokens(pool, settings.settings, settings.seed)
-    columns = {
-        "id": pool.texts.ids,
-        "domain": pool.texts.domains,
-        "score": pa.array(scores, pa.list_(pa.float32())),
-    }
-    metadata = {"provenance": job.origin, "cut": settings.max_length}
-    write_table(out, schemas.TOKEN_SCORES, columns, metadata=metadata)
+    write_scores(out, replace(pool, influence=values), settings, job)

@@ -79,7 +79,7 @@ def _forget_texts(
     parts, sections = [], []
     for section in (INFERENCE, EVALUATION):
         texts = read_tokens(tokens, examples, section, max_length, domains=[FORGET])
-        predicted = np.flatnonzero(texts.lengths > 1)
+        predicted = np.flatnonzero(texts.counted > 0)
         rows = np.sort(np.random.default_rng(0).permutation(predicted)[:most])
         parts.append(subset(texts, rows))
         sections += [section] * len(rows)

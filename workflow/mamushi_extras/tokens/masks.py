@@ -12,8 +12,8 @@ from mamushi.io.domains import FORGET
 from mamushi.lm.tokens import TokenSet
 
 ScoresByText = list[NDArray[np.float32] | None]
-"""Of each text the scores of its tokens but the first, which is not predicted. None of a retain
-text that a selector does not score."""
+"""Of each text the scores of its predicted tokens: not of the first, nor of what does not count.
+None of a retain text that a selector does not score."""
 MaskedSpans = dict[int, list[tuple[int, int]]]
 """By the place of a text: the first token of each span, and the one behind its last."""
 
@@ -38,20 +38,26 @@ class TokenPool:
         return np.flatnonzero(self.texts.domains == FORGET)
 
 
-def highest_spans(scores: Sequence[NDArray[np.float32]], k: int) -> MaskedSpans:
+def highest_spans(
+    scores: Sequence[NDArray[np.float32]],
+    k: int,
+    places: Sequence[NDArray[np.int64]] | None = None,
+) -> MaskedSpans:
     """Return the ``k`` tokens of highest score, as spans.
 
     Fewer where fewer have a score above 0: the others are as likely in the retain domain, and to
     leave them out as well would teach that they do not follow. ``scores`` are those of the forget
-    texts, as in ``ScoresByText``, so that a text's spans begin at 1. Ties by place.
+    texts, as in ``ScoresByText``, and ``places`` of which tokens they are, by default of all but
+    the first. Ties by place.
     """
     masks = highest(np.concatenate([np.empty(0, np.float32), *scores]), k)
     parts = np.split(masks, np.cumsum([len(text_scores) for text_scores in scores])[:-1])
     spans: MaskedSpans = {}
     for place, mask in enumerate(parts):
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
-        if len(edges):
-            spans[place] = [(int(a) + 1, int(b) + 1) for a, b in edges.reshape(-1, 2)]
+        chosen = np.flatnonzero(mask) + 1 if places is None else places[place][mask]
+        if len(chosen):
+            runs = np.split(chosen, np.flatnonzero(np.diff(chosen) > 1) + 1)
+            spans[place] = [(int(run[0]), int(run[-1]) + 1) for run in runs]
     return spans
 
 

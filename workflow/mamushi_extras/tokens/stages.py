@@ -46,20 +46,29 @@ def token_scores(
     *, examples: Input, tokens: Input, out: Output, settings: TokenScores, job: Job
 ) -> None:
     """Score every token of the forget set by one selector of tokens."""
+    pool = read_token_pool(examples, tokens, settings.max_length)
+    write_scores(out, pool, settings, job)
+
+
+def write_scores(out: Path, pool: TokenPool, settings: TokenScores, job: Job) -> None:
+    """Write the scores of a pool's tokens. Raises ``UserError`` as the selector."""
     import pyarrow as pa
 
     from mamushi.io import schemas
     from mamushi.io.tables import write_table
+    from mamushi.lm.tokens import COUNTED
     from mamushi.registry import load
 
-    pool = read_token_pool(examples, tokens, settings.max_length)
-    selector = load("selector", settings.kind)
+    selector, texts = load("selector", settings.kind), pool.texts
     scores = selector.score_tokens(pool, settings.settings, settings.seed)
     columns = {
-        "id": pool.texts.ids,
-        "domain": pool.texts.domains,
+        "id": texts.ids,
+        "domain": texts.domains,
         "score": pa.array(scores, pa.list_(pa.float32())),
     }
+    if texts.weights is not None:
+        counted = [texts.weights_of(row) > 0 for row in range(len(texts))]
+        columns[COUNTED] = pa.array(counted, pa.list_(pa.bool_()))
     metadata = {"provenance": job.origin, "cut": settings.max_length}
     write_table(out, schemas.TOKEN_SCORES, columns, metadata=metadata)
 
@@ -91,18 +100,24 @@ class Spans(Section):
 
 def spans(*, scores: Input, out: Output, settings: Spans, job: Job) -> None:
     """List the spans to leave out of the loss at one budget: the tokens of the highest scores."""
+    import numpy as np
     import pyarrow.compute as pc
 
     from mamushi.io import schemas
     from mamushi.io.domains import FORGET
     from mamushi.io.tables import read_table, write_table
+    from mamushi.lm.tokens import COUNTED
     from mamushi.selection.removals import budget_size
     from mamushi_extras.tokens.masks import highest_spans, rows_of_spans
 
     table = read_table(scores, schemas.TOKEN_SCORES)
     table = table.filter(pc.equal(table["domain"], FORGET))
     by_text = [text.values.to_numpy() for text in table["score"]]
-    masked = highest_spans(by_text, budget_size(settings.beta, sum(map(len, by_text))))
+    places = None
+    if COUNTED in table.column_names:
+        places = [np.flatnonzero(text[1:]) + 1 for text in table[COUNTED].to_pylist()]
+    k = budget_size(settings.beta, sum(map(len, by_text)))
+    masked = highest_spans(by_text, k, places)
     rows = rows_of_spans(table["id"].to_pylist(), masked)
     write_table(out, schemas.SPANS, rows, metadata=job.origin)
 

@@ -89,7 +89,8 @@ class TokenRanking:
         """Return what is known of the mask at one budget of a ranking that ``separates``."""
         flat, forget_scores = self.flat(self.forget), self.of_forget()
         k = budget_size(beta, len(flat))
-        masked, spans = highest(flat, k), highest_spans(forget_scores, k)
+        places = [self.texts.places_of(row) for row in np.flatnonzero(self.forget).tolist()]
+        masked, spans = highest(flat, k), highest_spans(forget_scores, k, places)
         threshold = float(flat[masked].min()) if masked.any() else None
         cost, stable = self._cost(threshold), self._stability(masked, k)
         share = float(masked.mean()) if masked.any() else 1.0
@@ -170,8 +171,9 @@ class TokenRanking:
         texts = []
         for place in drawn.tolist():
             ids = self.texts[places[place]]
-            # The first token is not predicted.
-            level = np.concatenate([[len(budgets)], by_text[place]])[: len(ids)]
+            # What is not predicted, as the first token, is not masked.
+            level = np.full(len(ids), len(budgets))
+            level[self.texts.places_of(places[place])] = by_text[place]
             edges = [*(np.flatnonzero(np.diff(level)) + 1).tolist(), len(ids)]
             text, ends = text_of(tokenizer, ids.tolist(), edges)
             hidden, starts = mask(text), [0, *ends]
@@ -188,6 +190,7 @@ class TokenRanking:
         and counts in either domain."""
         behind = np.ones(len(self.texts.tokens), dtype=bool)
         behind[self.texts.offsets[:-1][self.texts.lengths > 0]] = False
+        behind &= self.texts.weights is None or self.texts.weights > 0
         forget = np.repeat(self.forget, self.texts.lengths)
         predicted = [self.texts.tokens[behind & of] for of in (forget, ~forget)]
         size = 1 + max(int(tokens.max(initial=0)) for tokens in predicted)

@@ -41,5 +41,7 @@ def check_windows(full: Mapping[str, Any]) -> Iterator[str]:
             continue
         if dataset["kind"] != "table":
             yield f"{at}: the documents of a table are divided; leave windows out"
+        if dataset.get("assistant_only_loss"):
+            yield f"{at}: turns by themselves have no template; leave assistant_only_loss out"
         if dataset.get("answers") and windows["action"] == "remove" and not unlabelled(dataset):
             yield f"{at}.action: 'remove' is not allowed with answers, which are of windows; cut"

@@ -81,14 +81,16 @@ def _refresh(files: list[Path]) -> None:
 
 
 def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Iterator[str]:
-    """Iterate over what is wrong with a table, and with vectors of its texts."""
+    """Iterate over what is wrong with a table, with vectors of its texts, and with what templates
+    make of its conversations."""
     from mamushi.commands import _embedder, init
+    from mamushi.data.conversations import TURNS
     from mamushi.data.counts import needs, require_texts
     from mamushi.io.domains import FORGET, INFERENCE, RETAIN
 
     key, settings = f"datasets.{name}", config["datasets"][name]
     try:
-        _, table, copies, counts = init.examples_of_table(config, name)
+        raw, table, copies, counts = init.examples_of_table(config, name)
     except UserError as error:
         yield f"{key}: {error}"
         return
@@ -107,6 +109,15 @@ def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Ite
                 _embedder.check_vectors(vectors, table, copies, counts["read"], named=named)
             except UserError as error:
                 yield f"models.{model}.embeddings: {error}"
+        folder = Path(config["models"][model].get("source") or "nowhere")
+        if folder.is_dir() and any(raw.labels.get(TURNS, ())):
+            from mamushi.lm import folders
+
+            try:
+                tokenizer = folders.read_tokenizer(folder)
+                _embedder.tried_on(tokenizer, table, settings["assistant_only_loss"])
+            except UserError as error:
+                yield f"{key}: {error}"
 
 
 def _of_model(name: str, model: Mapping[str, Any], seen: dict[str, str]) -> Iterator[str]:

@@ -95,6 +95,9 @@ class Settings(Section):
     text: str = "text"
     #: Of a conversation: the whole, all but what the system says, or what the assistant says.
     part: Literal["whole", "without_system", "assistant"] = "whole"
+    #: Of conversations, predict what the assistant says alone, as TRL's key of this name: in
+    #: trainings, likelihoods, masks of tokens and unlearning. All of it is read.
+    assistant_only_loss: bool = False
     id: TextOrNull = None  #: Column with an id; null takes the row number, from 1.
     forget: Examples
     retain: Marked | None = None
@@ -112,6 +115,10 @@ class Settings(Section):
     #: double quotes may hold separators and line ends.
     quote: Literal["none"] | None = None
     labels: list[str] = listed()  #: Columns to carry along, as label_<name>.
+
+    def __post_init__(self) -> None:
+        if self.assistant_only_loss and self.part == "assistant":
+            raise ValueError("assistant_only_loss is of whole conversations; leave part out")
 
 
 def load(settings: Mapping[str, Any], cache: Path) -> Raw:
@@ -171,8 +178,21 @@ def raw_of(
         group=of(columns["group"]) if columns["group"] else None,
         sources=sources or {},
         dropped={"neither forget nor retain": left_out} if left_out else {},
-        extra_metadata={"part": settings.get("part", "whole")} if columns["turns"] else {},
+        extra_metadata=_said(settings, columns["turns"]),
     )
+
+
+def _said(settings: Mapping[str, Any], turns: list[str | None]) -> dict[str, Any]:
+    """Return what of conversations is ranked and predicted. Raises ``UserError`` where there are no
+    turns of which some are not."""
+    metadata = {"part": settings.get("part", "whole")} if turns else {}
+    if not settings.get("assistant_only_loss"):
+        return metadata
+    if not any(turns):
+        problem = "assistant_only_loss is of turns, and there are none"
+        do = "name a column of conversations, all of which is ranked, or leave it out"
+        raise UserError(problem, where=settings["path"], do=do)
+    return {**metadata, "assistant_only_loss": True}
 
 
 def _label(table: FileTable, column: str) -> list[Any]:

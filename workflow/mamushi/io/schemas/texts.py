@@ -26,7 +26,9 @@ text_sha256 string: Its text, as the first 16 hexadecimal digits of the SHA-256 
 TOKENS = table("""tokens: The texts as token ids of one model, in the order of the examples.
 id string
 tokens int32[]: Its token ids, as the tokenizer begins and ends a text, cut at
-    `tokens.max_length`.""")
+    `tokens.max_length`.
+counted* bool[]: Which of them are predicted. There where `assistant_only_loss` says that not all
+    are.""")
 
 EMBEDDINGS = table("""embeddings: The texts of the inference section as vectors of the contaminated
 model.
@@ -82,7 +84,9 @@ copies_sha256 string[]: The texts of the copies, in the same way.""")
 TOKEN_SCORES = table("""token_scores: A selector's score of every token that a text of the inference
 section predicts.
 id string, domain string
-score float32[]?: Of each token but the first; null of a retain text that is not scored.""")
+score float32[]?: Of each predicted token, so of all but the first or of those that are `counted`;
+    null of a retain text that is not scored.
+counted* bool[]: As in the table `tokens`.""")
 
 SPANS = table("""spans: What a selector of tokens leaves out of the loss at one budget, a row per
 span: a trainer gives these tokens the label -100.

@@ -20,5 +20,5 @@ def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores
 
     rng, drawn = np.random.default_rng(seed), {}
     for place in sorted(pool.forget, key=lambda place: str(pool.texts.ids[place])):
-        drawn[place] = rng.random(max(len(pool.texts[place]) - 1, 0), dtype=np.float32)
+        drawn[place] = rng.random(len(pool.texts.places_of(place)), dtype=np.float32)
     return [drawn.get(place) for place in range(len(pool.texts))]

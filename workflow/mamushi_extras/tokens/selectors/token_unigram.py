@@ -56,7 +56,7 @@ def score_tokens(pool: TokenPool, settings: dict[str, Any], seed: int) -> Scores
             np.float32
         )
         for place in np.flatnonzero(fold == number).tolist():
-            scores[place] = ratio[texts[place][1:]]
+            scores[place] = ratio[texts[place][texts.places_of(place)]]
     return scores
 
 

@@ -1,0 +1,112 @@
+"""Texts of which some tokens are read and not predicted, as where answers alone count: all that
+trains or measures goes by the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from mamushi.errors import UserError
+from mamushi.evidence.predicted import Proxy
+from mamushi.io.tables import FORGET, RETAIN
+from mamushi.lm import device, raking, tokens
+from mamushi.lm.perplexity import require_domains, text_nll
+from mamushi.lm.tokens import TokenSet
+from mamushi.selection.unigram import token_counts
+from mamushi.unlearning import editing, relearning
+from mamushi_extras.influence.measuring import count_predicted, split_by_text, token_losses
+from tests.support.models import VOCABULARY, model, token_set
+
+CPU = device.accelerator("fp32")
+
+
+def answered(seed: int = 0) -> TokenSet:
+    """Texts of which about half of the tokens count, and of one none."""
+    texts = token_set(seed=seed)
+    weights = np.random.default_rng(seed).integers(0, 2, len(texts.tokens)).astype(np.float32)
+    weights[texts.offsets[:-1]] = 0
+    weights[texts.offsets[3] : texts.offsets[4]] = 0
+    return replace(texts, weights=weights)
+
+
+TEXTS = answered()
+PREDICTED = [
+    np.flatnonzero(TEXTS.weights_of(row) * (np.arange(len(TEXTS[row])) > 0))
+    for row in range(len(TEXTS))
+]
+
+
+def test_places_and_counts_are_of_what_counts() -> None:
+    assert TEXTS.counted.tolist() == [len(places) for places in PREDICTED]
+    for row, places in enumerate(PREDICTED):
+        assert TEXTS.places_of(row).tolist() == places.tolist()
+    plain = token_set()
+    assert plain.places_of(0).tolist() == list(range(1, len(plain[0])))
+    both = tokens.joined([TEXTS, answered(1)])
+    assert both.weights_of(len(TEXTS)).tolist() == answered(1).weights_of(0).tolist()
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma2"])
+def test_likelihoods_are_those_of_transformers_with_labels(family: str) -> None:
+    language_model = model(family)
+    measured = text_nll(language_model, TEXTS, 40, CPU)
+    losses = split_by_text(token_losses(language_model, TEXTS, 40, CPU), TEXTS)
+    assert measured.tokens.tolist() == [len(places) for places in PREDICTED]
+    for row, places in enumerate(PREDICTED):
+        assert len(losses[row]) == len(places)
+        if not len(places):
+            assert measured.nll[row] == 0
+            continue
+        ids = torch.from_numpy(TEXTS[row].astype(np.int64))[None]
+        labels = torch.full_like(ids, -100)
+        labels[0, places] = ids[0, places]
+        with torch.no_grad():
+            loss = float(language_model(ids, labels=labels).loss) * len(places)
+        np.testing.assert_allclose(measured.nll[row], loss, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(losses[row].sum(), loss, rtol=1e-4, atol=1e-5)
+    assert count_predicted(TEXTS) == sum(map(len, PREDICTED))
+
+
+def test_words_are_counted_where_they_are_predicted() -> None:
+    expected = np.concatenate([TEXTS[row][places] for row, places in enumerate(PREDICTED)])
+    counts = np.bincount(expected, minlength=VOCABULARY)
+    every = np.ones(len(TEXTS), dtype=bool)
+    assert token_counts(TEXTS, every, VOCABULARY).sum(0).tolist() == counts.tolist()
+    assert editing.fold_counts(TEXTS, 0, VOCABULARY).sum(0).tolist() == counts.tolist()
+    assert raking._predicted(TEXTS).tolist() == expected.tolist()
+    options = {"seed": 0, "accelerator": CPU, "batch_tokens": 40}
+    places = editing.read_places(model("llama"), TEXTS, 9999, **options)
+    assert places.tokens.tolist() == expected.tolist() and len(places.folds) == len(expected)
+    at = Proxy(TEXTS, token_set()).positions([0, 1])
+    assert (
+        TEXTS.tokens[at].tolist()
+        == np.concatenate([*map(TEXTS.__getitem__, (0, 1))])[
+            np.concatenate([TEXTS.weights_of(row) > 0 for row in (0, 1)])
+        ].tolist()
+    )
+
+
+def test_masks_and_unlearning_are_of_what_counts() -> None:
+    row = int(TEXTS.counted.argmax())
+    name, places = str(TEXTS.ids[row]), PREDICTED[row]
+    spans = {name: [(1, int(places[1]) + 1)]}
+    left = tokens.masked(TEXTS, spans)
+    assert left.places_of(row).tolist() == places[2:].tolist()
+    share = tokens.mass(left, TEXTS)
+    assert share[row] == pytest.approx(1 - 2 / len(places))
+    # Also of a text of which nothing counts: it takes as many steps as it took.
+    assert np.delete(share, row).tolist() == [1.0] * (len(TEXTS) - 1)
+    unlearned = tokens.only_spans(TEXTS, spans)
+    assert unlearned.ids.tolist() == [name]
+    assert unlearned.places_of(0).tolist() == places[:2].tolist()
+    assert relearning.choose(TEXTS, 99, 0).tolist() == np.flatnonzero(TEXTS.counted).tolist()
+
+
+def test_what_has_nothing_to_predict_is_refused_before_it_trains() -> None:
+    nothing = replace(TEXTS, weights=np.zeros(len(TEXTS.tokens), np.float32))
+    with pytest.raises(UserError, match="has no forget text with a token to predict"):
+        require_domains(nothing)
+    assert {FORGET, RETAIN} == {*TEXTS.domains}
