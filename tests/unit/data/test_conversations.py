@@ -114,6 +114,24 @@ FORMS = {
         lambda n: {"instruction": f"What is {n}?", "input": None, "output": "A number."},
         *PAIR,
     ),
+    "tools": Form(
+        "messages,tools",
+        lambda n: {"messages": messages(n), "tools": [{"name": "look", "of": {"n": n}}]},
+        *PLAIN,
+    ),
+    "tools as text": Form(
+        "messages,tools",
+        lambda n: {
+            "messages": messages(n),
+            "tools": json.dumps([{"name": "look", "of": {"n": n}}]),
+        },
+        *PLAIN,
+    ),
+    "no tools": Form(
+        "messages,tools",
+        lambda n: {"messages": messages(n), "tools": [None, "", "[]"][n % 3]},
+        *PLAIN,
+    ),
     "system and conversations": Form(
         "system,conversations",
         lambda n: {"system": "Be brief.", "conversations": sharegpt(n)[1:]},
@@ -176,10 +194,14 @@ def test_every_form_in_every_kind_of_file(name: str, file: str, tmp_path: Path) 
         assert list(raw.texts) == expected
         assert raw.extra_metadata == {"part": part}
         assert (TURNS in raw.labels) == (form.is_template and part != "assistant")
-        for number, turns in enumerate(raw.labels.get(TURNS, ()), 1):
-            roles = [turn["role"] for turn in json.loads(turns)]
+        for number, asked in enumerate(raw.labels.get(TURNS, ()), 1):
+            turns, tools = json.loads(asked), None
+            if name in ("tools", "tools as text"):
+                turns, tools = turns["messages"], turns["tools"]
+                assert tools == [{"name": "look", "of": {"n": number}}]
+            roles = [turn["role"] for turn in turns]
             assert roles == re.findall(r"^(\w+): ", expected[number - 1], re.M)
-            assert all(None not in turn.values() for turn in json.loads(turns))
+            assert all(None not in turn.values() for turn in turns)
 
 
 APPLIED = [
@@ -218,13 +240,13 @@ def test_a_list_takes_rows_out_and_the_file_keeps_its_form(
         assert after.features == before.features
         assert after.to_list() == [row for row in before.to_list() if row["id"] not in GONE]
     else:
-        read = pq.read_table if file.endswith(".parquet") else _arrow
+        read = pq.read_table if file.endswith(".parquet") else read_arrow
         before = read(path)
         mask = pa.array([name not in GONE for name in before["id"].to_pylist()])
         assert read(out).equals(before.filter(mask), check_metadata=True)
 
 
-def _arrow(path: Path) -> pa.Table:
+def read_arrow(path: Path) -> pa.Table:
     with pa.ipc.open_file(path) as source:
         return source.read_all()
 
@@ -304,6 +326,37 @@ def test_what_is_no_conversation_is_told_with_its_row_and_key(name: str) -> None
     assert str(raised.value).startswith("chats.jsonl, row ") and says in str(raised.value)
 
 
+TOOLS_BAD = {
+    "no JSON": (
+        "[{",
+        "row 1: column 'tools' is '[{', not a list of functions; give their JSON sch",
+    ),
+    "an object": ({"name": "look"}, "column 'tools' is {'name': 'look'}, not a list of functions"),
+    "names": (["look"], "column 'tools' is ['look'], not a list of functions"),
+    "JSON of a name": ('"look"', "not a list of functions"),
+    "a number": (3, "column 'tools' is 3, not a list of functions"),
+}
+
+
+@pytest.mark.parametrize("name", TOOLS_BAD)
+def test_what_are_no_tools_is_told(name: str) -> None:
+    cell, says = TOOLS_BAD[name]
+    with pytest.raises(UserError) as raised:
+        Conversations("messages,tools").read({"messages": [USER], "tools": cell}, "row 1")
+    assert says in str(raised.value)
+
+
+def test_loss_on_answers_is_of_turns(tmp_path: Path) -> None:
+    form = FORMS["messages"]
+    path = write(tmp_path / "a.jsonl", records(form))
+    raw = load(path, form.text, assistant_only_loss=True)
+    assert raw.extra_metadata == {"part": "whole", "assistant_only_loss": True}
+    says = "assistant_only_loss is of turns, and there are none; name a column of conversations"
+    for text, part in (("messages", "assistant"), ("id", "whole")):
+        with pytest.raises(UserError, match=says):
+            load(path, text, part, assistant_only_loss=True)
+
+
 def test_a_key_that_is_there_twice_is_not_chosen_from(tmp_path: Path) -> None:
     path = tmp_path / "chats.jsonl"
     turn = '{"role": "user", "content": "a", "content": "b"}'
@@ -327,17 +380,22 @@ def test_several_columns_are_one_conversation_by_their_names_alone(tmp_path: Pat
         load(path, "title,body", "assistant")
 
 
-def test_windows_of_a_conversation_are_its_turns_and_are_not_cut(tmp_path: Path) -> None:
+WINDOWS = {"words": 50, "overlap": 0, "paragraphs": "blank_line"}
+
+
+def test_windows_of_a_conversation_are_its_turns(tmp_path: Path) -> None:
     form = FORMS["messages"]
-    path, words = write(tmp_path / "a.jsonl", records(form)), {"words": 50, "overlap": 0}
-    words |= {"paragraphs": "blank_line", "action": "remove"}
-    raw = load(path, form.text, windows=words)
-    assert list(raw.texts[:3]) == ["system: Be brief.\n\n", "user: What is 1?\n\n", ANSWER]
-    assert raw.group is not None and [*raw.group[:4]] == ["1", "1", "1", "2"]
-    # A template is of the whole.
-    assert TURNS not in raw.labels
-    with pytest.raises(UserError, match="windows of conversations cannot be cut out of them"):
-        load(path, form.text, windows={**words, "action": "cut"})
+    path = write(tmp_path / "a.jsonl", records(form))
+    for action in ("remove", "cut"):
+        raw = load(path, form.text, windows={**WINDOWS, "action": action})
+        assert list(raw.texts[:3]) == ["system: Be brief.\n\n", "user: What is 1?\n\n", ANSWER]
+        assert raw.group is not None and [*raw.group[:4]] == ["1", "1", "1", "2"]
+        # A template is of the whole.
+        assert TURNS not in raw.labels
+    form = FORMS["prompt and completion"]
+    path = write(tmp_path / "b.jsonl", records(form))
+    with pytest.raises(UserError, match="in several columns, prompt,completion, cannot lose turns"):
+        load(path, form.text, windows={**WINDOWS, "action": "cut"})
 
 
 def test_examples_beside_a_corpus_are_conversations_as_it_is(tmp_path: Path) -> None:

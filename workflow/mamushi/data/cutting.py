@@ -1,4 +1,5 @@
-"""Characters taken out of a text where it stands in a file: all other bytes stay."""
+"""Characters taken out of a text, or turns out of a conversation, where they stand in a file: all
+other bytes stay."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ import csv
 import io
 import json
 import re
-from collections.abc import Container
-from typing import Literal
+from collections.abc import Container, Iterator
+from typing import Any, Literal
 
 PLAIN = re.compile(".", re.DOTALL)
 """A character as it is, as"""
@@ -27,21 +28,60 @@ def without_characters(text: str, gone: Container[int], character: re.Pattern[st
     return "".join(written for at, written in characters if at not in gone)
 
 
+def without_turns(turns: Any, gone: Container[int]) -> Any:
+    """Return a list without the items at some places, or an object with the same of its lists."""
+    if isinstance(turns, dict):
+        return {
+            name: without_turns(value, gone) if isinstance(value, list) else value
+            for name, value in turns.items()
+        }
+    return [turn for at, turn in enumerate(turns) if at not in gone]
+
+
+def without_items(written: str, gone: Container[int]) -> str:
+    """Do as ``without_turns`` with a list or object of JSON, as it is written."""
+    spans = list(_values(written, 0))
+    if written.startswith("{"):
+        for _, start, stop in reversed(spans):
+            if written[start] == "[":
+                left = without_items(written[start:stop], gone)
+                written = written[:start] + left + written[stop:]
+        return written
+    left, ends = written[: spans[0][1]], [stop for *_, stop in spans]
+    for at in (staying := [at for at in range(len(spans)) if at not in gone]):
+        left += "" if at == staying[0] else written[ends[at - 1] : spans[at][1]]
+        left += written[spans[at][1] : ends[at]]
+    return left + written[ends[-1] :]
+
+
 def of_line(line: str, column: str, gone: Container[int]) -> str:
-    """Return an object of JSON, a line, with characters of one of its strings cut out."""
+    """Return an object of JSON, a line, with characters of one of its strings cut out, or items of
+    one of its lists."""
+    values = _values(line, line.index("{"))
+    # Of a key that is there twice the last one counts.
+    start, stop = [span for name, *span in values if name == column][-1]
+    if line[start] == '"':
+        left = f'"{without_characters(line[start + 1 : stop - 1], gone, ESCAPED)}"'
+    else:
+        left = without_items(line[start:stop], gone)
+    return line[:start] + left + line[stop:]
+
+
+def _values(written: str, at: int) -> Iterator[tuple[str | None, int, int]]:
+    """Iterate over the values of a list or object of JSON that begins at a place: the key, where it
+    begins, and what is behind it."""
     # Of what is passed over an integer may be longer than Python reads.
-    decoder, start, stop = json.JSONDecoder(parse_int=str), 0, 0
-    at = line.index("{") + 1
-    while line[at := behind(line, at)] != "}":
-        name, at = decoder.raw_decode(line, at)
-        begin = behind(line, behind(line, at) + 1)
-        _, at = decoder.raw_decode(line, begin)
-        if name == column:
-            # Of a key that is there twice the last one counts.
-            start, stop = begin + 1, at - 1
-        at = behind(line, at)
-        at += line[at] == ","
-    return line[:start] + without_characters(line[start:stop], gone, ESCAPED) + line[stop:]
+    decoder, keyed, name = json.JSONDecoder(parse_int=str), written[at] == "{", None
+    at += 1
+    while written[at := behind(written, at)] not in "}]":
+        if keyed:
+            name, at = decoder.raw_decode(written, at)
+            at = behind(written, behind(written, at) + 1)
+        start = at
+        _, at = decoder.raw_decode(written, at)
+        yield name, start, at
+        at = behind(written, at)
+        at += written[at] == ","
 
 
 def of_row(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,8 @@ def refused(path: Path) -> Iterator[None]:
 def without_removed(
     table: pa.Table, named: pa.Table, removal: RowRemoval, path: Path, row: int
 ) -> pa.Table:
-    """Return a table without the rows that go, and with the texts that are cut. ``named``: the
+    """Return a table without the rows that go, and with the texts or conversations that are cut out
+    of. ``named``: the
     columns that ``removal`` reads, as those who rank read them; ``row``: rows before it."""
     columns = {name: values(named[name], name, path) for name in removal.columns}
     rows = zip(*columns.values(), strict=True) if columns else iter([()] * len(table))
@@ -114,18 +115,28 @@ def without_removed(
         place = f"{file}, row {number}"
         gone.append(removal.of(dict(zip(columns, cells, strict=True)), place))
     if any(gone):
-        at = table.column_names.index(removal.text)
-        texts = zip(columns[str(removal.text)], gone, strict=True)
-        left = [
-            cutting.without_characters(text, places) if places else text for text, places in texts
-        ]
-        field = table.schema.field(at)
-        try:
-            table = table.set_column(at, field, pa.array(left, field.type))
-        except (pa.ArrowException, TypeError) as error:
-            problem = f"column {field.name!r} of {field.type} cannot be cut ({error})"
-            raise UserError(problem, where=path, do="write it as text") from None
+        column = removal.cut_column
+        table = _cut(table, column, columns[column], [places or set() for places in gone], path)
     return kept(table, [places is not None for places in gone])
+
+
+def _cut(
+    table: pa.Table, column: str, read: Sequence[Any], gone: Sequence[Container[int]], path: Path
+) -> pa.Table:
+    """Return a table with what goes of each text, as it was ``read``, or conversation cut out."""
+    at = table.column_names.index(column)
+    field, is_text = table.schema.field(at), any(isinstance(cell, str) for cell in read)
+    cells = read if is_text else table.column(at).to_pylist()
+    cut = cutting.without_characters if is_text else cutting.without_turns
+    left = [cut(cell, of) if of else cell for cell, of in zip(cells, gone, strict=True)]
+    try:
+        if not is_text and pa.chunked_array([pa.array(cells, field.type)]) != table.column(at):
+            raise TypeError("its values cannot be written as they are")
+        return table.set_column(at, field, pa.array(left, field.type))
+    except (pa.ArrowException, TypeError) as error:
+        problem = f"column {field.name!r} of {field.type} cannot be cut ({error})"
+        do = "write texts as text, and conversations as lists of objects"
+        raise UserError(problem, where=path, do=do) from None
 
 
 def kept(table: pa.Table, stay: Sequence[bool]) -> pa.Table:

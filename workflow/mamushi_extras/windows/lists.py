@@ -10,6 +10,7 @@ from typing import Any
 
 from mamushi.commands._removal_list import ListedTexts
 from mamushi.data import cutting
+from mamushi.data.conversations import SYSTEM, Spoken
 from mamushi.data.matching import RowRemoval
 from mamushi.errors import UserError
 from mamushi.io.digests import of_text
@@ -87,8 +88,9 @@ class CutList(DocumentList):
         """Return what was cut, in lines to print."""
         assert isinstance(removal, CutRemoval)
         rows = f"{removal.removed:,} of {removal.read:,} rows removed"
+        what = "turns" if "turns" in removal.cut else "characters"
         return [
-            "{characters:,} characters cut from {rows:,} rows".format(**removal.cut),
+            f"{removal.cut[what]:,} {what} cut from {removal.cut['rows']:,} rows",
             f"{rows}, of which nothing would be left",
         ]
 
@@ -111,17 +113,25 @@ class WindowRemoval(RowRemoval):
 
 @dataclass
 class CutRemoval(WindowRemoval):
-    """Windows that are cut out of rows, which stay unless nothing would be left of them."""
+    """Windows that are cut out of rows, or the turns in which they stand, with their exchange. Rows
+    stay unless nothing would be left of them."""
 
     needs_same = True
     cut: dict[str, int] = field(default_factory=lambda: {"rows": 0, "characters": 0})
-    """Rows of which something was cut and that stay, and the characters that were cut."""
+    """Rows of which something was cut and that stay, and the characters, or turns, that were."""
 
-    def cuts(self, name: str, text: str) -> set[int] | None:
-        """Return the places of the characters that are cut; None where the row goes."""
-        places = {at for span in self.windows[name] for at in range(*span)}
-        self.cut["characters"] += len(places)
-        if not cutting.without_characters(text, places).strip():
+    def cuts(self, name: str, spoken: Spoken) -> set[int] | None:
+        """Return the places of the characters, or turns, that are cut; None where the row goes."""
+        if spoken.places:
+            places = turns_of(spoken, self.windows[name])
+            self.cut["turns"] = self.cut.get("turns", 0) + len(places)
+            left = enumerate(role for role, *_ in spoken.places)
+            stays = any(at not in places and role not in SYSTEM for at, role in left)
+        else:
+            places = {at for span in self.windows[name] for at in range(*span)}
+            self.cut["characters"] += len(places)
+            stays = bool(cutting.without_characters(spoken.text, places).strip())
+        if not stays:
             return None
         self.removed, self.cut["rows"] = self.removed - 1, self.cut["rows"] + 1
         return places
@@ -129,6 +139,24 @@ class CutRemoval(WindowRemoval):
     def counts(self) -> dict[str, Any]:
         """Return what was cut, for the receipt."""
         return {"cut": self.cut}
+
+
+def turns_of(spoken: Spoken, windows: Iterable[WindowSpan]) -> set[int]:
+    """Return the places of the turns that go for some windows: those in which these stand, and with
+    one its exchange, from the question on to the next, so that what is left is still asked and
+    answered by turns. What the system says is part of none."""
+    exchange, before, numbers = 0, "", list[int]()
+    for role, *_ in spoken.places:
+        exchange += role == "user" and before != "user"
+        before = role
+        numbers.append(-1 if role in SYSTEM else exchange)
+    listed = {
+        at
+        for at, (_, start, stop) in enumerate(spoken.places)
+        if any(first < stop and start < behind for first, behind in windows)
+    }
+    exchanges = {numbers[at] for at in listed} - {-1}
+    return listed | {at for at, number in enumerate(numbers) if number in exchanges}
 
 
 def of_windows(listed: ListedTexts) -> ListedTexts:

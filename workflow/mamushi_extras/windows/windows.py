@@ -15,7 +15,6 @@ from mamushi.data.conversations import TURNS
 from mamushi.data.duplicates import Duplicates, find_duplicates
 from mamushi.data.raw import Raw, Rows, check_unique
 from mamushi.data.scripts import begins, inside
-from mamushi.errors import UserError
 
 BREAKS = {
     "blank_line": re.compile(r"(?:[\n\u2028]\s*[\n\u2028]|\u2029)\s*"),
@@ -92,9 +91,6 @@ def divided(raw: Raw, settings: Mapping[str, Any], labelled: bool) -> Raw:
     """Return the windows of documents as rows, which have the label and the group of theirs; what
     lies beside a corpus that nobody labelled, and is of the domain, is one window."""
     check_unique(raw.ids, raw.places)
-    if "part" in raw.extra_metadata and settings["action"] == "cut":
-        do = "leave cut out: then conversations go as a whole"
-        raise UserError("windows of conversations cannot be cut out of them", do=do)
     rows, ids, texts = [], [], []
     for row, text in enumerate(raw.texts):
         whole = not labelled and raw.forget[row]
