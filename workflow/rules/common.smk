@@ -79,6 +79,7 @@ wildcard_constraints:
     study=NAME,
     unlearner=only(config["unlearners"]),
     list=NAME,
+    shard=r"\d+",
     seed=r"\d+",
     beta=arms.BETA,
     arm=arms.pattern(config),

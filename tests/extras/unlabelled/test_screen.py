@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
@@ -19,7 +15,6 @@ from mamushi_extras.unlabelled.screening import (
     CorpusShard,
     ScreenScores,
     find_cut,
-    join_samples,
     text_key,
 )
 from mamushi_extras.unlabelled.share import count_bounds
@@ -109,49 +104,6 @@ def test_copies_pass_together_and_texts_without_words_have_no_lowest_score() -> 
     cut = find_cut(lambda: [ScreenScores(keys, scores)], 4)
     assert cut.passing(ScreenScores(keys, scores)).all()
     assert np.isposinf(cut.lowest).all()
-
-
-@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
-def test_the_same_rows_pass_whatever_the_shards(
-    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Cut into shards anywhere, and with samples of fewer texts than there are."""
-    monkeypatch.setattr(screening, "SCREEN_SAMPLE", 200)
-    corpus = [*texts(500, 0.02), *texts(60, 0.3)]
-    corpus[7:9] = corpus[400:402] = texts(2, 0.9)
-    (tmp_path / "corpus").mkdir()
-    for part, rows in enumerate(np.array_split(np.arange(len(corpus)), 7)):
-        table = pa.table({"n": rows, "body": [corpus[row] for row in rows.tolist()]})
-        path = tmp_path / "corpus" / f"part-{part}.{ending}"
-        if ending == "parquet":
-            pq.write_table(table, path)
-        else:
-            path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
-    write(tmp_path / "like.jsonl", EXAMPLES)
-    settings = {
-        **{"path": str(tmp_path / "corpus"), "text": "body", "id": "n", "labels": []},
-        **{"forget": {"like": str(tmp_path / "like.jsonl"), "screen": 0.1}, "retain": None},
-    }
-    table, (counts, margins) = screening.screen_corpus(settings, ["n", "body"])
-    assert counts == {"texts": 560, "passed": 56}
-    assert {7, 8, 400, 401} <= {*table.columns["n"]}
-    files = sorted((tmp_path / "corpus").iterdir())
-    for bounds in ([0, 7], [0, 1, 2, 6, 7]):
-        shards = [CorpusShard(files[a:b], settings) for a, b in pairwise(bounds)]
-        sample = join_samples(shard.sample() for shard in shards)
-        fitted, examples = screening.fit_to_sample(sample, settings)
-        of_shards = [[*shard.score(fitted)] for shard in shards]
-        cut = find_cut(lambda of_shards=of_shards: chain.from_iterable(of_shards), 56)
-        before, tables = 0, []
-        for shard, blocks in zip(shards, of_shards, strict=True):
-            passing = np.concatenate([cut.passing(block) for block in blocks])
-            tables.append(shard.take(["n", "body"], passing, before))
-            before += len(passing)
-        again, (_, others) = screening.join_passed(tables, sample, examples, fitted, cut, settings)
-        assert again == table
-        assert again.digests == table.digests
-        assert again.numbers == [n + 1 for n in again.columns["n"]]
-        assert np.array_equal(margins(examples, corpus), others(examples, corpus))
 
 
 def test_a_sample_is_of_the_texts_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

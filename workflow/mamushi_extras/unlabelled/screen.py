@@ -93,6 +93,13 @@ def fit_screen(
     return Screen(weights, rarity, fold, windows)
 
 
+def rarity_of(weights: NDArray[Any]) -> TfidfTransformer:
+    """Return what weighs words by how rare they are, (FEATURES,), as that which was fitted."""
+    rarity = TfidfTransformer(sublinear_tf=True)
+    rarity.idf_ = weights
+    return rarity
+
+
 def windows_of(text: Any, settings: Mapping[str, Any] | None) -> list[Any]:
     """Return the windows of a document; what is not divided, or no text, as it is."""
     if settings is None or not isinstance(text, str):

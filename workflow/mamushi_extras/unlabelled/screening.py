@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from itertools import chain, islice
 from pathlib import Path
@@ -21,8 +22,8 @@ from numpy.typing import NDArray
 
 from mamushi.data import readers
 from mamushi.data.conversations import Conversations
-from mamushi.data.lines import shown_name
-from mamushi.data.loaders.table import raw_of, read_raw
+from mamushi.data.loaders.table import raw_of
+from mamushi.data.raw import Raw
 from mamushi.data.readers import FileTable, TableRow
 from mamushi.data.rows import needed_columns
 from mamushi.errors import UserError
@@ -120,10 +121,11 @@ class CorpusShard:
             scores = np.maximum.reduceat(screen.scores(chain.from_iterable(divided)), first)
             yield ScreenScores(np.array([*map(text_key, texts)], np.int64), scores)
 
-    def take(self, needed: Sequence[str], passing: NDArray[np.bool_], before: int = 0) -> FileTable:
-        """Return the ``needed`` columns of the rows that pass, and their numbers in a corpus that
-        has so many rows ``before`` these."""
+    def take(self, passing: NDArray[np.bool_], before: int = 0) -> Raw:
+        """Return the rows that pass, by their numbers in a corpus that has so many rows ``before``
+        these. Raises ``UserError`` as ``rows`` and ``raw_of``."""
         typed = tabular.format_of(self.files[0]) not in readers.SEPARATORS
+        needed = needed_columns(self.settings)
         table = FileTable("", {name: [] for name in needed}, [], typed=typed)
         passes = {*(np.flatnonzero(passing) + 1).tolist()}
         for number, place, cells in self.rows(needed):
@@ -132,8 +134,7 @@ class CorpusShard:
                 table.numbers.append(before + number)
                 for name, column in table.columns.items():
                     column.append(cells.get(name))
-        table.digests.update(self.digests)
-        return table
+        return raw_of(table, self.settings, {**self.digests})
 
 
 def text_key(text: str) -> int:
@@ -157,8 +158,8 @@ def join_samples(samples: Iterable[ScreenSample]) -> ScreenSample:
     return ScreenSample(np.array([*texts], np.int64), [*texts.values()], rows, [*names], digests)
 
 
-def fit_to_sample(sample: ScreenSample, settings: Mapping[str, Any]) -> tuple[Screen, list[str]]:
-    """Fit the screen of a corpus, and return the examples as well. Raises ``UserError`` as
+def fit_to_sample(sample: ScreenSample, settings: Mapping[str, Any]) -> Screen:
+    """Fit the screen of a corpus. Raises ``UserError`` as
     ``like.check_examples``, and for a corpus without rows or the column of its texts."""
     path = Path(settings["path"])
     if not sample.rows:
@@ -173,7 +174,7 @@ def fit_to_sample(sample: ScreenSample, settings: Mapping[str, Any]) -> tuple[Sc
     windows, draw = settings.get("windows"), np.random.default_rng(0)
     # An example is a passage, which is told from passages.
     passages = [str(draw.choice(windows_of(text, windows))) for text in sample.texts]
-    return fit_screen(examples, passages, windows), examples
+    return fit_screen(examples, passages, windows)
 
 
 def passing_count(settings: Mapping[str, Any], rows: int) -> int:
@@ -238,65 +239,47 @@ def _place(counts: NDArray[np.int64], rank: int) -> tuple[int, int]:
 
 
 def join_passed(
-    tables: Sequence[FileTable],
+    raws: Sequence[Raw],
     sample: ScreenSample,
-    examples: Sequence[str],
     screen: Screen,
     cut: ScreenCut,
     settings: Mapping[str, Any],
-) -> tuple[FileTable, like.Screened]:
-    """Return the rows that passed, and what the screen says of others. Raises ``UserError`` for a
-    file that changed between two readings, and where few examples pass."""
-    path, most = Path(settings["path"]), passing_count(settings, sample.rows)
-    table = FileTable(
-        shown_name(path),
-        {
-            name: [*chain.from_iterable(t.columns[name] for t in tables)]
-            for name in tables[0].columns
+) -> like.CorpusRows:
+    """Return the rows of all shards that passed, with what lies beside the corpus. Raises
+    ``UserError`` for a file that changed between two readings, where few examples pass, and as
+    ``like.with_examples``."""
+    filled = [raw for raw in raws if len(raw.ids)]
+
+    def column(name: str) -> list[Any]:
+        return [*chain.from_iterable(getattr(raw, name) for raw in filled)]
+
+    digests = dict(chain.from_iterable(raw.sources.items() for raw in raws))
+    if digests != sample.digests:
+        raise UserError("has changed while it was read", where=settings["path"], do="run again")
+    joined = Raw(
+        ids=column("ids"),
+        texts=column("texts"),
+        section=column("section"),
+        stratum=column("stratum"),
+        places=column("places"),
+        forget=np.concatenate([raw.forget for raw in filled]),
+        labels={
+            name: [*chain.from_iterable(raw.labels[name] for raw in filled)]
+            for name in filled[0].labels
         },
-        [*chain.from_iterable(table.places for table in tables)],
-        typed=tables[0].typed,
-        numbers=[*chain.from_iterable(table.numbers for table in tables)],
+        group=None if settings.get("group") is None else column("group"),
+        sources=digests,
+        extra_metadata=filled[0].extra_metadata,
     )
-    for read in tables:
-        table.digests.update(read.digests)
-    if table.digests != sample.digests:
-        raise UserError("has changed while it was read", where=path, do="run again")
+    examples = [spoken.text for _, spoken in like.read_beside(settings)["like"]]
     passed = int((screen.margins(cut.lowest, examples) >= 0).sum())
     if passed < like.FEWEST_EXAMPLES:
+        most = passing_count(settings, sample.rows)
         problem = (
             f"lets {passed} of {len(examples)} examples through among {most:,} of "
             f"{sample.rows:,} texts"
         )
         do = f"let through more; {like.FEWEST_EXAMPLES} have to pass"
         raise UserError(problem, where="screen", do=do)
-
-    def margins(these: Sequence[str], unseen: Sequence[str]) -> NDArray[np.float64]:
-        return screen.margins(cut.lowest, these, unseen)
-
-    return table, ({"texts": sample.rows, "passed": len(table.places)}, margins)
-
-
-def screen_corpus(
-    settings: Mapping[str, Any], columns: Sequence[str]
-) -> tuple[FileTable, like.Screened]:
-    """Read the ``columns`` of those rows of a corpus that its ``screen`` lets through, in one
-    process. Raises ``UserError`` as ``CorpusShard.sample``, ``fit_to_sample`` and
-    ``join_passed``."""
-    shard = CorpusShard(tabular.find(settings["path"]), settings)
-    sample = shard.sample()
-    screen, examples = fit_to_sample(sample, settings)
-    blocks = [*shard.score(screen)]
-    cut = find_cut(lambda: blocks, passing_count(settings, sample.rows))
-    passing = np.concatenate([cut.passing(block) for block in blocks])
-    return join_passed([shard.take(columns, passing)], sample, examples, screen, cut, settings)
-
-
-def read_corpus_rows(settings: Mapping[str, Any]) -> like.CorpusRows:
-    """Read a corpus, or what a screen lets through of it, with what lies beside it. Raises
-    ``UserError`` as ``readers.read_file_columns``, ``rows.raw_columns`` and
-    ``like.with_examples``."""
-    if not settings["forget"].get("screen"):
-        return like.with_examples(read_raw(settings), settings)
-    table, passed = screen_corpus(settings, needed_columns(settings))
-    return like.with_examples(raw_of(table, settings, table.digests), settings, passed)
+    counts = {"texts": sample.rows, "passed": len(joined.ids)}
+    return like.with_examples(joined, settings, (counts, partial(screen.margins, cut.lowest)))

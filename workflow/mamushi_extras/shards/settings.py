@@ -1,0 +1,36 @@
+"""Which jobs read the files of a corpus that is screened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mamushi.config.sources import raw_paths, unlabelled
+
+
+def shards_of(config: Mapping[str, Any], dataset: str) -> list[list[Path]]:
+    """Return the files of a dataset by shard: at most ``execution.shards`` runs of whole files, of
+    about as many bytes. One for a dataset that is not screened, or of one file."""
+    definition = config["datasets"][dataset]
+    files = [file for raw in raw_paths(definition) if raw.key == "path" for file in raw.files]
+    screened = unlabelled(definition) and definition["forget"].get("screen")
+    return divide_files(files, config["execution"]["shards"] if screened else 1)
+
+
+def divide_files(files: Sequence[Path], most: int) -> list[list[Path]]:
+    """Divide files into at most so many runs of about as many bytes; each has a file."""
+    sizes = [os.path.getsize(file) for file in files]
+    count = min(most, len(files))
+    runs: list[list[Path]] = []
+    start, rest = 0, sum(sizes)
+    for left in range(count, 0, -1):
+        # Up to where another file would add more beyond an equal share than it lacks.
+        stop, taken = start + 1, sizes[start]
+        while len(files) - stop >= left and taken + sizes[stop] / 2 <= rest / left:
+            taken, stop = taken + sizes[stop], stop + 1
+        stop = len(files) if left == 1 else stop
+        runs.append([*files[start:stop]])
+        start, rest = stop, rest - taken
+    return runs
