@@ -23,6 +23,7 @@ class Site:
         self.breaks_after: int | None = None
         self.tags = True
         self.url = ""
+        self.headers: dict[str, str] = {}
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         """Answer one request for a file, or a part of it."""
@@ -34,7 +35,7 @@ class Site:
             self.reply(handler, status, b"no")
             return
         tag = f'"{hashlib.sha256(content).hexdigest()[:8]}"'
-        headers = {"ETag": tag} if self.tags else {}
+        headers = {**self.headers, **({"ETag": tag} if self.tags else {})}
         start = 0
         if self.tags and span and handler.headers.get("If-Range", tag) == tag:
             first, last = re.fullmatch(r"bytes=(\d+)-(\d*)", span).groups()  # type: ignore[union-attr]
@@ -63,6 +64,10 @@ class Site:
 
 class Hub(Site):
     """A data set of the hub, of one commit, as the hub tells of it."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        super().__init__(files)
+        self.headers = {"X-Repo-Commit": COMMIT}
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         """Answer one request, for a file or for what there is."""

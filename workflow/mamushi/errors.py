@@ -1,7 +1,15 @@
 """The one kind of error that a user sees: a sentence, never a traceback."""
 
+import contextlib
 import difflib
+import json
+import os
+import re
 from collections.abc import Iterable
+from pathlib import Path
+
+COPY_RECEIPT = ".fetched.json"
+"""The file beside a copy of what lies at a URL that says so."""
 
 
 class UserError(Exception):
@@ -18,11 +26,24 @@ class UserError(Exception):
         line = problem if where is None else f"{where}: {problem}"
         if do is not None:
             line += f" {do}" if line.endswith("?") else f"; {do}"
-        super().__init__(" ".join(line.split()))
+        super().__init__(as_named(" ".join(line.split())))
 
     def _render_traceback_(self) -> list[str]:
         """Return what a notebook shows in the place of a traceback."""
         return [f"mamushi: {self}"]
+
+
+def as_named(text: str) -> str:
+    """Return a text in which copies of what lies at URLs are called by the URLs."""
+    for folder in {*re.findall(r"results/remote/[0-9a-f]{16}/", text)}:
+        with contextlib.suppress(OSError, ValueError):
+            receipt = json.loads(Path(folder, COPY_RECEIPT).read_text(encoding="utf-8"))
+            names = {receipt["name"]: receipt["url"]}
+            names |= {name: file["url"] for name, file in receipt["files"].items()}
+            for name in sorted(names, key=len, reverse=True):
+                text = text.replace(os.path.abspath(folder + name), names[name])
+                text = text.replace(folder + name, names[name])
+    return text
 
 
 def extra(name: str) -> str:

@@ -6,7 +6,6 @@ Memory, time limits and the plan depend on it, and a dry run knows models that a
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -17,7 +16,7 @@ from typing import Any
 
 from mamushi.config import grid
 from mamushi.config.kinds import Config
-from mamushi.config.sources import files
+from mamushi.config.sources import raw_size
 from mamushi.io import paths
 from mamushi.io.model_files import is_gguf
 
@@ -209,9 +208,7 @@ def expected_texts(
         return dict(definition["sizes"])
     published = TABLE["datasets"].get(definition["kind"], {})
     total = published.get("texts", 0)
-    with contextlib.suppress(OSError):
-        total = total or sum(os.stat(path).st_size for path in files(definition)) / BYTES_OF_A_TEXT
-    total = total or UNKNOWN_TEXTS
+    total = total or raw_size(definition) / BYTES_OF_A_TEXT or UNKNOWN_TEXTS
     if definition["kind"] == "table" and (screen := definition["forget"].get("screen")):
         # What a screen leaves out is not embedded.
         total = min(total, screen if screen >= 1 else screen * total)

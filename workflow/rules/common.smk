@@ -11,10 +11,11 @@ from snakemake.logging import logger
 from mamushi.config import arms, grid, selectors
 from mamushi.config.complete import complete
 from mamushi.config.reading import check_twice, refuse
-from mamushi.config.sources import files, unlabelled
+from mamushi.config.sources import fetched_urls, files, unlabelled, vector_files
 from mamushi.data import counts, rows
 from mamushi.errors import UserError
 from mamushi.io import paths
+from mamushi.io.copies import display_url, local_path, unsigned
 from mamushi.io.files import read_json
 from mamushi.io.model_files import is_gguf
 from mamushi.registry import plugins
@@ -43,7 +44,10 @@ def explained(function, *args):
 overriding = workflow.overwrite_configfiles
 base_files = dict.fromkeys(reversed(workflow.configfiles[len(overriding) :]))
 explained(check_twice, [*reversed(base_files), *overriding])
+written = dict(config)
 config.update(explained(complete, config))
+# By the receipts of their copies, and as they were written: some let in whoever has them.
+URLS = explained(fetched_urls, written)
 explained(rows.check_datasets, config)
 explained(arms.require_current)
 hooks.parsed[:] = [(workflow, config, os.getcwd())]
@@ -80,6 +84,7 @@ wildcard_constraints:
     unlearner=only(config["unlearners"]),
     list=NAME,
     shard=r"\d+",
+    place=only(os.path.basename(os.path.dirname(path)) for path in URLS),
     seed=r"\d+",
     beta=arms.BETA,
     arm=arms.pattern(config),
@@ -105,6 +110,8 @@ environment.give(
     MAMUSHI_EXECUTION=config["execution"],
     # What the comparisons take of each dataset's texts.
     MAMUSHI_NEEDS=NEEDS,
+    # With their signatures.
+    MAMUSHI_URLS=URLS,
     # Of models whose jobs have several.
     MAMUSHI_GPUS=RESOURCES.several,
 )
@@ -118,11 +125,14 @@ def settings(stage, *names, **fixed):
     """
 
     @cache
-    def text(*values):
+    def text(n_fetched, *values):
         wildcards = {k: int(v) if k == "seed" else v for k, v in zip(names, values)}
         return stages()[stage].settings_text(config, **fixed, **wildcards)
 
-    return lambda wildcards: text(*[getattr(wildcards, name) for name in names])
+    # What is fetched in a run has its digests once it is there.
+    return lambda wildcards: text(
+        sum(map(os.path.exists, URLS)), *[getattr(wildcards, name) for name in names]
+    )
 
 
 def unless_kept(path):

@@ -126,12 +126,9 @@ else:
 # The same table, of vectors that another program made of the texts.
 rule import_embeddings:
     input:
+        ancient(lambda wildcards: vector_files(config["models"][wildcards.model])),
         examples=paths.EXAMPLES,
         duplicates=paths.DUPLICATES,
-        vectors=ancient(
-            lambda wildcards: config["models"][wildcards.model]["embeddings"]["path"]
-            or []
-        ),
     output:
         out=paths.EMBEDDINGS,
     log:
@@ -148,9 +145,12 @@ rule import_embeddings:
     params:
         settings=settings("import-embeddings", "model"),
         data_card=lambda wildcards: paths.DATA_CARD.format(dataset=wildcards.dataset),
+        vectors=lambda wildcards: local_path(
+            config["models"][wildcards.model]["embeddings"]["path"] or ""
+        ),
     shell:
         "exec python -m mamushi import-embeddings --examples {input.examples:q}"
-        " --duplicates {input.duplicates:q} --vectors {input.vectors:q}"
+        " --duplicates {input.duplicates:q} --vectors {params.vectors:q}"
         " --data-card {params.data_card:q} --out {output.out:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mamushi.cli import main
-from mamushi.running import remote
+from mamushi.data import remote
 
 moto = pytest.importorskip("moto.server", reason="moto[s3] and flask are not installed")
 s3fs = pytest.importorskip("s3fs", reason="the extra remote is not installed")

@@ -8,6 +8,7 @@ from typing import Any
 
 from mamushi.commands import _places
 from mamushi.errors import UserError
+from mamushi.io.copies import display_url, local_path
 
 SAMPLED = 4
 """Rows of each tensor that are looked at before a run."""
@@ -41,7 +42,7 @@ def find_vectors(source: str | None) -> str:
 
     from mamushi.io import tabular
 
-    path = _places.local_path(source)
+    path = local_path(source).expanduser()
     if not path.is_file():
         raise UserError(tabular.no_file(path), where=source, do="check the path")
     try:
@@ -95,7 +96,7 @@ def check_vectors(
     from mamushi.data.vectors import aligned, parquet
     from mamushi.io.domains import INFERENCE
 
-    path, rows = Path(vectors["path"]), texts.to_pylist()
+    path, rows = local_path(vectors["path"]), texts.to_pylist()
     ranked = [row["id"] for row in rows if row["section"] == INFERENCE]
     dataset_ids = {*(row["id"] for row in rows), *copies["id"].to_pylist()}
     ids: set[str] = set()
@@ -137,7 +138,7 @@ def describe_model(model: Mapping[str, Any], examples: Any = None) -> str:
         )
     if "embeddings" in model:
         where, none = (
-            _places.display(model["embeddings"]["path"]),
+            display_url(model["embeddings"]["path"]),
             "no tokens are ranked, since it has no tokenizer",
         )
         return f"{where}: vectors made elsewhere; no model is run, and {none}"

@@ -3,25 +3,61 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
+from urllib.parse import urlencode
 
-from mamushi.io.tabular import is_remote
+from mamushi.errors import UserError
+from mamushi.io.copies import HUB, is_remote, unsigned
+from mamushi.io.tabular import format_of
 
 FILE_OPTIONS = ("like", "unlike", "terms", "embeddings", "label")
 """Options that name a file beside DATA."""
+DATASET_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what is asked of a data set of the hub."""
+    parser.add_argument("--split", metavar="NAME", help="of a data set of the hub: its split")
+    parser.add_argument("--config", metavar="NAME", help="of it: its configuration (subset)")
 
 
 def fetched_place(args: argparse.Namespace, name: str) -> Path:
     """Return the file that an option names, of a URL its copy as the original is now; the option
     then has the URL as configurations name it. Raises ``UserError`` as ``remote.fetch_copy``."""
-    if not is_remote(value := getattr(args, name)):
+    value = getattr(args, name)
+    url = _of_hub(args) if name == "data" else value
+    if not is_remote(url):
         return Path(value).expanduser().absolute()
-    from mamushi.running import remote
+    from mamushi.data import remote
 
-    url = remote.pinned(value) if value.startswith("hf:") else value
-    copy = remote.fetch_copy(url, refresh=True, table=name in ("data", "like", "unlike"))
-    setattr(args, name, remote.unsigned(url))
+    try:
+        pinned = remote.pinned(url) if url.startswith("hf:") else url
+    except UserError as error:
+        if is_remote(value):
+            raise
+        problem = f"no such file here; and of the hub: {error.problem}"
+        raise UserError(problem, where=value, do=error.do) from None
+    copy = remote.fetch_copy(pinned, refresh=True, table=name in ("data", "like", "unlike"))
+    setattr(args, name, unsigned(pinned))
     return copy.absolute()
+
+
+def _of_hub(args: argparse.Namespace) -> str:
+    """Return DATA, of a data set of the hub its URL, also where its id alone is given and nothing
+    of that name is here. Raises ``UserError`` for a split of what has none."""
+    value, path = str(args.data), Path(args.data).expanduser()
+    chosen = {name: getattr(args, name) for name in ("config", "split") if getattr(args, name)}
+    is_id = DATASET_ID.fullmatch(value) and not path.exists() and format_of(path) is None
+    if is_id and (chosen or not path.parent.exists()):
+        value = f"hf://datasets/{value}"
+    if chosen:
+        match = HUB.fullmatch(value)
+        if not match or match["path"]:
+            do = "leave it out: this has none"
+            raise UserError("is of a data set of the hub", where=f"--{next(iter(chosen))}", do=do)
+        value = f"{value.partition('?')[0]}?{urlencode(chosen)}"
+    return value
 
 
 def fetch_beside(args: argparse.Namespace) -> None:
@@ -31,24 +67,6 @@ def fetch_beside(args: argparse.Namespace) -> None:
             fetched_place(args, name)
 
 
-def local_path(value: str) -> Path:
-    """Return a file that ``fetched_place`` has returned, by how configurations name it."""
-    if not is_remote(value):
-        return Path(value).expanduser().absolute()
-    from mamushi.running import remote
-
-    return remote.copy_path(value)
-
-
 def as_configured(value: str) -> str:
     """Return a file as a configuration names it: a URL as it is, a path from the root on."""
     return value if is_remote(value) else str(Path(value).expanduser().absolute())
-
-
-def display(value: str) -> str:
-    """Return a file for messages, of a URL what may be read by everybody."""
-    if not is_remote(value):
-        return str(Path(value))
-    from mamushi.running import remote
-
-    return remote.display_url(value)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from mamushi.commands import _as_json, _places, _row_options
 from mamushi.errors import UserError
-from mamushi.io.tabular import is_remote
+from mamushi.io.copies import display_url, is_remote
 
 if TYPE_CHECKING:
     from mamushi.commands._removal_list import ListedTexts
@@ -33,6 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("list", type=Path, metavar="LIST", help="what to remove")
     data = "the table, a file or a folder, here or at a URL"
     parser.add_argument("--data", required=True, help=data)
+    _places.arguments(parser)
     parser.add_argument("--out", required=True, metavar="FILE", help="what to write")
     _row_options.arguments(parser)
     _as_json.argument(parser)
@@ -46,12 +47,12 @@ def run(args: argparse.Namespace) -> None:
     ``remote.fetch_copy`` and ``remote.upload``.
     """
     from mamushi.commands import _removal_list
+    from mamushi.data import remote
     from mamushi.data.rewriting import refuse_existing
-    from mamushi.running import remote
 
-    data, url = _places.display(args.data), str(args.out)
-    shown = _places.display(url)
-    args.data = _places.fetched_place(args, "data") if is_remote(args.data) else Path(args.data)
+    copy, url = _places.fetched_place(args, "data"), str(args.out)
+    data, shown = display_url(str(args.data)), display_url(url)
+    args.data = copy if is_remote(args.data) else Path(args.data)
     args.out = remote.outgoing(url) if is_remote(url) else Path(url)
     if not args.out.name:
         refuse_existing(args.out)
@@ -112,8 +113,8 @@ def _written(
 
 def _is_sent(url: str, receipt: Path) -> bool:
     """Return whether something is at a URL, whose receipt, if it has one, then is here."""
+    from mamushi.data import remote
     from mamushi.io.files import write_text
-    from mamushi.running import remote
 
     if is_taken := remote.exists_at(url):
         write_text(receipt, remote.text_at(f"{url}.receipt.json") or "")
@@ -125,12 +126,12 @@ def _send(out: Path, receipt: Path, url: str) -> None:
     one is."""
     import shutil
 
-    from mamushi.running import remote
+    from mamushi.data import remote
 
     sent_text = remote.text_at(f"{url}.receipt.json")
     if sent_text != receipt.read_text(encoding="utf-8") and (sent_text or remote.exists_at(url)):
         do = "name another one in --out"
-        raise UserError("exists already", where=remote.display_url(url), do=do)
+        raise UserError("exists already", where=display_url(url), do=do)
     remote.upload(receipt, f"{url}.receipt.json")
     remote.upload(out, url)
     shutil.rmtree(out.parent)

@@ -178,11 +178,14 @@ def _rows(
 def _ranked(listed: ListedTexts, args: argparse.Namespace) -> Path:
     """Return the table that was ranked. Raises ``UserError`` where it is another one now, since
     also texts that stay are written from it."""
+    from mamushi.data.remote import fetch_copy
     from mamushi.data.rewriting import table_files
+    from mamushi.io.copies import is_remote
     from mamushi.io.files import sha256
 
     card = listed.card()
-    data = Path(card["settings"]["loader"]["path"])
+    place = card["settings"]["loader"]["path"]
+    data = fetch_copy(place) if is_remote(place) else Path(place)
     digests = {*card["inputs"].values()}
     for file in () if args.changed_texts else table_files(data):
         if sha256(file) not in digests:

@@ -18,6 +18,7 @@ from mamushi.commands import _embedder, _places
 from mamushi.commands._embedder import as_yaml, find_model
 from mamushi.commands._options import as_option
 from mamushi.errors import UserError
+from mamushi.io.copies import display_url
 
 GROUP = "start"
 BUDGETS = (0.1, 0.2, 0.3)
@@ -48,7 +49,7 @@ SETTINGS = (
     *("embeddings", "retain", "id", "label", "quote", "part"),
     *("budgets", "selectors", "windows", "cut"),
 )
-CHOSEN = (*NEEDED, "model", *BESIDE, "screen", "fair", *SETTINGS)
+CHOSEN = (*NEEDED, "split", "config", "model", *BESIDE, "screen", "fair", *SETTINGS)
 """What the configuration is written from, by name."""
 
 
@@ -56,9 +57,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command, which ``mamushi rank`` has as well."""
     table = (
         "CSV, TSV, JSON or lines of text (also .gz, .zst, .zip), Parquet, a folder of such files, "
-        "one that datasets saved, or a URL: hf://datasets/, https://, s3://, gs://"
+        "one that datasets saved, a data set's id on the hub, or a URL: hf://datasets/, https://, "
+        "s3://, gs://"
     )
     parser.add_argument("data", nargs="?", metavar="DATA", help=table)
+    _places.arguments(parser)
     forget = "what is true of the rows to rank for removal, such as "
     retain = "what is true of the rows to keep; rows of neither are left out (default: all others)"
     model = "the model that was trained on the texts: a folder, a .gguf file or its id on the hub "
@@ -421,7 +424,7 @@ def _describe(
     if answers := raw.extra_metadata.get("answers"):
         domains += [f"answers: {', '.join(f'{n:,} {answer}' for answer, n in answers.items())}"]
     lines = [f"columns: {', '.join(map(repr, columns))}", *domains, f"ranked: {against}"]
-    path = _places.display(config["datasets"][dataset]["path"])
+    path = display_url(config["datasets"][dataset]["path"])
     print(f"{path}: {rows:,} {of}, {len(columns)} columns")
     print(*(f"  {line}" for line in lines), _embedder.describe_model(model, table), sep="\n")
     return {
@@ -447,7 +450,7 @@ def _describe_screen(
         raise UserError(as_option(error.lines[0])) from None
     most, of = dataset["forget"]["screen"], "documents" if dataset.get("windows") else "texts"
     ranked = f"{most:,} {of}" if most >= 1 else f"{most:.2%} of the {of}"
-    print(f"{_places.display(dataset['path'])}: {len(columns)} columns")
+    print(f"{display_url(dataset['path'])}: {len(columns)} columns")
     print(
         f"  ranked: the {ranked} most like the examples", _embedder.describe_model(model), sep="\n"
     )

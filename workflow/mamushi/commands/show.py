@@ -198,6 +198,7 @@ def table_options(root: Path, cell: Mapping[str, str | int]) -> str:
     """Return where `apply` finds the table that was ranked, and a name for what is left of it."""
     from mamushi.errors import UserError
     from mamushi.io import paths
+    from mamushi.io.copies import is_remote, local_path
     from mamushi.io.files import read_json
 
     try:
@@ -205,11 +206,12 @@ def table_options(root: Path, cell: Mapping[str, str | int]) -> str:
         made_with = read_json(card)["settings"]
     except UserError:
         made_with = {"kind": None}
-    data = Path(made_with["loader"]["path"]) if made_with["kind"] == "table" else Path("DATA")
-    if not data.exists():
+    data = made_with["loader"]["path"] if made_with["kind"] == "table" else "DATA"
+    path = local_path(data)
+    if not is_remote(data) and not path.exists():
         return "--data DATA --out FILE"
-    out = Path(f"{data.name.partition('.')[0]}.clean{''.join(data.suffixes)}")
-    return f"--data {shlex.quote(str(data))} --out {shlex.quote(str(out))}"
+    out = f"{path.name.partition('.')[0]}.clean{''.join(path.suffixes)}"
+    return f"--data {shlex.quote(data)} --out {shlex.quote(out)}"
 
 
 def _short(manifest: Mapping[str, Any], budget: float | None) -> list[str]:

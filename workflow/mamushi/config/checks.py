@@ -23,6 +23,7 @@ from mamushi.config.selectors import (
 )
 from mamushi.config.sources import raw_paths
 from mamushi.errors import instead
+from mamushi.io.copies import is_remote
 from mamushi.io.model_files import has_chat_template, is_gguf, positions_of, source_mistake
 from mamushi.registry import plugin, plugins
 from mamushi.rooms import additions
@@ -154,6 +155,7 @@ def _check_files(full: Config) -> Iterator[str]:
         f"models.{name}.embeddings.path": full["models"][name]["embeddings"]["path"]
         for name in models_used(full)
         if "embeddings" in full["models"][name]
+        and not is_remote(full["models"][name]["embeddings"]["path"])
     }
     lists = full["unlearning"]["lists"].items()
     for at, path in {**vectors, **{f"unlearning.lists.{n}": p for n, p in lists}}.items():

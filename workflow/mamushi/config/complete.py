@@ -12,18 +12,10 @@ from functools import cache
 from typing import Any
 
 from mamushi.config import models, sections
-from mamushi.config.checks import (
-    check_names,
-    check_positions,
-    checks,
-    comparisons,
-    datasets_used,
-    models_used,
-)
+from mamushi.config.checks import check_names, check_positions, checks, comparisons
 from mamushi.config.kinds import Section, as_plain
 from mamushi.config.reading import read_section, refuse
 from mamushi.config.selectors import base_selectors, of_texts
-from mamushi.config.sources import fetch_remote
 from mamushi.errors import instead
 from mamushi.registry import plugin, plugins
 
@@ -59,7 +51,6 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     # Whoever read the files has laid them over each other.
     del full["extends"]
     refuse(check_names(full))
-    refuse(fetch_remote(full, datasets_used(full), models_used(full)))
     refuse([*checks(full), *check_positions(full, config)])
     return full
 

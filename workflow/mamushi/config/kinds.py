@@ -24,7 +24,8 @@ from typing import (
 
 from annotated_types import Ge, Gt, Le, Len, Lt, MultipleOf
 
-from mamushi.io import tabular
+from mamushi.errors import UserError
+from mamushi.io import copies
 
 Config = Mapping[str, Any]
 """A configuration, or a part of one, as ``complete`` makes it."""
@@ -87,7 +88,8 @@ def resolve_path(path: Any) -> Any:
     """Return ``path`` with ``~`` and environment variables resolved; None if one is not set.
 
     Spelled in one way (no double or trailing slashes), since another spelling would look like
-    another file. Raises ``ValueError`` for braces, which Snakemake takes for a wildcard.
+    another file. Raises ``ValueError`` for braces, which Snakemake takes for a wildcard, and for a
+    URL as ``copies.unsigned``.
     """
     if not isinstance(path, str) or unless_null(path) is None:
         return unless_null(path)
@@ -95,7 +97,12 @@ def resolve_path(path: Any) -> Any:
     if any(not os.environ.get(braced or bare) for braced, bare in variables):
         return None
     expanded = os.path.expanduser(os.path.expandvars(path))
-    resolved = expanded if tabular.is_remote(expanded) else os.path.normpath(expanded)
+    if copies.is_remote(expanded):
+        try:
+            return copies.unsigned(expanded)
+        except UserError as error:
+            raise ValueError(f"it {error.problem}; {error.do}") from None
+    resolved = os.path.normpath(expanded)
     if "{" in resolved or "}" in resolved:
         raise ValueError("what stands in braces is a wildcard to Snakemake; give another path")
     return resolved

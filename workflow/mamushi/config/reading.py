@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from mamushi.config.kinds import as_plain, meanings, section_at
 from mamushi.errors import UserError, closest, instead
+from mamushi.io.copies import display_url, is_remote
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -150,6 +151,7 @@ def _words(details: ErrorDetails, wrong: Any) -> str:
 
 def _as_written(value: Any) -> str:
     """Return a value as a user would write it, shortened."""
+    value = display_url(value) if is_remote(value) else value
     text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 

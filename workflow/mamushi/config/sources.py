@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mamushi.errors import UserError
-from mamushi.io import tabular
+from mamushi.errors import COPY_RECEIPT, UserError
+from mamushi.io import copies, tabular
 from mamushi.registry import plugin
 
 
@@ -46,7 +47,10 @@ def raw_paths(dataset: Mapping[str, Any]) -> Iterator[RawPath]:
 
 def _look(value: str, names: list[str], sharded: object) -> tuple[list[Path], str | None]:
     """Return the raw files at a path, a folder with the files ``names`` or, without names, a file
-    or where the loader takes one a folder of shards; and what is missing, if anything."""
+    or where the loader takes one a folder of shards; and what is missing, if anything. What lies at
+    a URL stands for itself by the receipt of its copy, which may not be there yet."""
+    if copies.is_remote(value) and not names:
+        return [copies.receipt_path(value)], None
     path = Path(value)
     if sharded and (path.is_dir() or "*" in path.name):
         try:
@@ -71,31 +75,25 @@ def files(dataset: Mapping[str, Any]) -> list[str]:
     return [str(path) for raw in raw_paths(dataset) for path in raw.files]
 
 
-def fetch_remote(
-    full: Mapping[str, Any], datasets: Sequence[str], models: Sequence[str]
-) -> list[str]:
-    """Put the copies in the place of URLs, in a configuration that has its defaults: of tables and
-    files beside them of these datasets, of vectors of these models, and of lists. What has no copy
-    is fetched. Return a line for each that cannot be."""
-    places: list[tuple[str, Any, str, bool]] = []
-    for name in datasets:
-        dataset, at = full["datasets"][name], f"datasets.{name}"
-        places += [(at, dataset, key, True) for key in plugin("dataset", dataset["kind"]).files]
-        places += [(at, dataset, "answers", False)]
-        for key in beside(dataset):
-            places.append((f"{at}.forget", dataset["forget"], key, key != "terms"))
-    for name in models:
-        if vectors := full["models"][name].get("embeddings"):
-            places.append((f"models.{name}.embeddings", vectors, "path", False))
-    lists = full["unlearning"]["lists"]
-    places += [("unlearning.lists", lists, name, False) for name in lists]
-    mistakes = []
-    for at, section, key, table in places:
-        if tabular.is_remote(url := section.get(key)):
-            from mamushi.running import remote
+def vector_files(model: Mapping[str, Any]) -> list[str]:
+    """Return the file of vectors that another program made, to declare as an input."""
+    path = model["embeddings"]["path"]
+    return [str(copies.receipt_path(path)) if copies.is_remote(path) else path] if path else []
 
-            try:
-                section[key] = str(remote.fetch_copy(url, table=table))
-            except UserError as error:
-                mistakes.append(f"{at}.{key}: {error}")
-    return mistakes
+
+def raw_size(dataset: Mapping[str, Any]) -> int:
+    """Return the bytes of the raw files that are there."""
+    size = 0
+    for path in map(Path, files(dataset)):
+        for file in path.parent.rglob("*") if path.name == COPY_RECEIPT else [path]:
+            size += file.stat().st_size if file.is_file() else 0
+    return size
+
+
+def fetched_urls(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the URLs of data in a configuration by the receipts of their copies, each as it stands
+    there, perhaps with a signature. Raises ``UserError`` as ``copies.unsigned``."""
+    models = config.get("models")
+    vectors = [model.get("embeddings") for model in models.values()] if models else []
+    every = map(os.path.expandvars, copies.urls([config.get("datasets"), vectors]))
+    return {str(copies.receipt_path(copies.unsigned(url))): url for url in every}

@@ -17,6 +17,7 @@ from mamushi.data.conversations import Conversations, text_columns
 from mamushi.data.expression import parse
 from mamushi.data.readers import FileTable, check_text, name_at, name_of
 from mamushi.errors import UserError
+from mamushi.io.copies import is_remote, local_path, receipt_path
 from mamushi.io.domains import SECTIONS
 
 _SHOWN = 5
@@ -36,9 +37,11 @@ def check_datasets(config: Mapping[str, Any]) -> None:
         if settings["kind"] == "table":
             try:
                 columns = needed_columns(settings)
-                if settings["path"] is not None:
+                path = settings["path"]
+                # What is fetched by the run is read by it.
+                if path is not None and not (is_remote(path) and not receipt_path(path).exists()):
                     quote = settings.get("quote") is None
-                    readers.check_header(settings["path"], columns, quote=quote)
+                    readers.check_header(local_path(path), columns, quote=quote)
             except UserError as error:
                 lines.append(f"datasets.{name}: {error}")
     if lines:

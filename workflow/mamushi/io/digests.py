@@ -17,8 +17,8 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from mamushi.errors import UserError
-from mamushi.io.files import atomic, sha256
+from mamushi.errors import COPY_RECEIPT, UserError
+from mamushi.io.files import atomic, read_json, sha256
 
 STORE = Path("results/digests/known.json")
 MOST = 4096
@@ -50,7 +50,25 @@ def of(path: str | os.PathLike[str]) -> str:
 def content_digests(paths: Iterable[str]) -> dict[str, str]:
     """Return the SHA-256 by name of files that come from outside, so that another one runs again
     what reads it, whatever its date; a dry run does without those that are not there yet."""
-    return {os.path.basename(path): of(path) for path in paths if os.path.isfile(path)}
+    digests: dict[str, str] = {}
+    for path in filter(os.path.isfile, paths):
+        if os.path.basename(path) == COPY_RECEIPT:
+            digests |= _fetched(Path(path))
+        else:
+            digests[os.path.basename(path)] = of(path)
+    return digests
+
+
+def _fetched(receipt: Path) -> dict[str, str]:
+    """Return the SHA-256 by name of the files of a copy. Raises ``UserError`` where one is not what
+    was fetched."""
+    files = read_json(receipt)["files"]
+    for name, file in files.items():
+        copy = receipt.parent / name
+        if not copy.is_file() or of(copy) != file["sha256"]:
+            do = "mamushi check fetches it again"
+            raise UserError("has changed since it was fetched", where=copy, do=do)
+    return {os.path.basename(name): file["sha256"] for name, file in files.items()}
 
 
 def of_text(text: str) -> str:

@@ -22,6 +22,8 @@ SCREEN_TEXTS = DATA + "/shards/{shard}/texts.parquet"  # texts of a shard to whi
 SCREEN_SCORES = DATA + "/shards/{shard}/scores.parquet"  # scores of its rows
 PASSED_ROWS = DATA + "/shards/{shard}/passed.parquet"  # its rows that pass
 
+FETCHED = "results/remote/{place}/.fetched.json"  # where a copy comes from, and its digests
+
 BASE = "results/base/{model}"
 MODEL_CARD = BASE + "/card.json"  # where a model is, and how to check it
 

@@ -53,8 +53,6 @@ LAKES = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
 UNKNOWN = "of an unknown ending"
 URL = re.compile(r"(?:^|/)([a-z0-9]{3,}|hf|s3|gs):/+(.*)")
 """How a URL is written, in which a path has one slash in the place of two; kind and rest of it."""
-REMOTE = re.compile(r"(hf|s3|gs|https?)://")
-"""How a URL begins that is fetched."""
 AS_TABLE = {
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "save it as CSV"),
     **dict.fromkeys((".pkl", ".pickle", ".npy", ".h5", ".avro", ".orc"), "write it as Parquet"),
@@ -64,11 +62,6 @@ AS_TABLE = {
 """What to do with other endings: of the name, its stem and its ending."""
 SHOWN = 4
 """Names in a message."""
-
-
-def is_remote(value: object) -> bool:
-    """Return whether a value is a URL of a kind that is fetched."""
-    return isinstance(value, str) and REMOTE.match(value) is not None
 
 
 def format_of(path: Path) -> str | None:
@@ -95,7 +88,7 @@ def no_file(path: Path) -> str:
             return "no such file (it is a link to nothing)"
         # As the id of a data set is: `owner/name`.
         of_hub = not path.suffix and path.parent.name and not path.parent.exists()
-        hub = f" (a data set of the hub is named hf://datasets/{path.parent.name}/{path.name}/PATH)"
+        hub = f" (a data set of the hub is named hf://datasets/{path.parent.name}/{path.name})"
         return "no such file" + hub * bool(of_hub)
     return "is a folder" if path.is_dir() else "is no file but a pipe or a device"
 

@@ -12,7 +12,7 @@ from typing import Any
 from mamushi import rooms
 from mamushi.config.kinds import Config, Section
 from mamushi.config.models import VectorColumns
-from mamushi.config.sources import files, unlabelled
+from mamushi.config.sources import files, unlabelled, vector_files
 from mamushi.errors import UserError
 from mamushi.io.digests import content_digests
 from mamushi.registry import plugin
@@ -156,8 +156,8 @@ class ImportEmbeddings(Section):
     def of(cls, config: Config, *, model: str) -> ImportEmbeddings:
         """Return where the vectors are, with the digest of their file."""
         embeddings = config["models"][model]["embeddings"]
-        paths = [embeddings["path"]] if embeddings["path"] else []
-        return typed(cls, embedding=embeddings, inputs=content_digests(paths))
+        files_of_model = vector_files(config["models"][model])
+        return typed(cls, embedding=embeddings, inputs=content_digests(files_of_model))
 
 
 def import_embeddings(

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from mamushi.config import arms, grid
 from mamushi.config.selectors import of_tokens, selector_settings
-from mamushi.config.sources import files
+from mamushi.config.sources import raw_size
 from mamushi.registry import plugin
 from mamushi_runs.commands._rates import CPU, Rate
 from mamushi_runs.sizes import (
@@ -252,7 +252,7 @@ class Bill:
             uniform = definition.get("lengths", "uniform") == "uniform"
             return min(cut, 0.6 * (low + high) if uniform else 1.2 * (low * high) ** 0.5)
         texts = counted(dataset, self.root)
-        size = sum(path.stat().st_size for path in map(Path, files(definition)) if path.is_file())
+        size = raw_size(definition)
         text_count = (
             sum(sum(section.values()) for section in texts.values()) if texts and size else 0
         )

@@ -19,7 +19,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from mamushi.config.sources import fetched_urls
 from mamushi.errors import UserError, extra, suggestion
+from mamushi.io.copies import display_url
 from mamushi.io.files import check_writable
 from mamushi.registry import tree
 from mamushi.running.interruption import Stopped, handled
@@ -313,7 +315,10 @@ def run(
     folder = profile(args.profile)
     if not is_dry(args):
         check_cluster(folder)
-    check(configfiles, options)
+    full = check(configfiles, options)
+    for receipt, url in fetched_urls(full or {}).items() if is_dry(args) else ():
+        if not Path(receipt).is_file():
+            print(f"{display_url(url)}: is to be fetched")
     cores = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     cores.add_argument("-c", "--cores")
     if _spoken(cores, options).cores == "0":

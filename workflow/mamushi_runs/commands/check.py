@@ -13,8 +13,8 @@ from typing import Any
 
 from mamushi.commands import _as_json
 from mamushi.config.reading import ConfigError
+from mamushi.config.sources import fetched_urls
 from mamushi.errors import UserError
-from mamushi.io.tabular import is_remote
 from mamushi_runs.commands import _run
 
 GROUP = "check"
@@ -70,14 +70,10 @@ def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
 def _refresh(files: list[Path]) -> None:
     """Fetch again what lies at URLs, where it is another by now. Raises ``UserError`` as
     ``remote.fetch_copy``."""
-    values = [value for path in files for value in (_run.read(path).get("datasets") or {}).values()]
-    while values:
-        value = values.pop()
-        values += value.values() if isinstance(value, dict) else []
-        if is_remote(value):
-            from mamushi.running import remote
+    for url in {url for path in files for url in fetched_urls(_run.read(path)).values()}:
+        from mamushi.data import remote
 
-            remote.fetch_copy(value, refresh=True, table=False)
+        remote.fetch_copy(url, refresh=True, table=False)
 
 
 def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from mamushi.config.kinds import (
     named,
 )
 from mamushi.errors import UserError
+from mamushi.io.copies import localized
 
 if TYPE_CHECKING:
     from mamushi.data.raw import Raw
@@ -89,7 +90,8 @@ class Settings(Section):
     """Settings of this dataset."""
 
     #: The file (.csv, .tsv, .jsonl, .json, .txt, each also with .zip, .gz or .zst, .parquet,
-    #: .arrow), a folder of such files, one that datasets saved, or a URL of these.
+    #: .arrow), a folder of such files, one that datasets saved, a URL of these, or of a data set of
+    #: the hub: hf://datasets/ORG/NAME?config=en&split=train.
     path: PlaceOrNull = None
     #: Column with the text, or with conversations; or several that are one, as prompt,completion.
     text: str = "text"
@@ -128,6 +130,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
 
     if settings["path"] is None:
         raise UserError("no path to the table", do="set 'path' to a CSV, JSONL or Parquet file")
+    settings = localized(settings)
     read_rows, *_ = [*additions("read_rows", settings), read_raw]
     raw: Raw = read_rows(settings)
     for point in ("divide_rows", "mark_rows", "answer_rows"):

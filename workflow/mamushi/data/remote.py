@@ -1,8 +1,8 @@
 """Files on the hub, in a bucket or on a web server: copied once into ``results``, and sent whole.
 
-All that reads works on the copy, by its content. What is asked of a server is asked when a
-configuration is written or checked, and where there is no copy yet: no job asks. Names and
-passwords are the libraries' own business, and none of them stands in a message or a result.
+All that reads works on the copy, by its content: no job asks a server but that of the rule
+``fetch``. Names and passwords are the libraries' own business, and none of them stands in a message
+or a result.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qs
 
-from mamushi.errors import UserError, extra
+from mamushi.errors import COPY_RECEIPT, UserError, extra
 from mamushi.io import digests, tabular
+from mamushi.io.copies import HUB, display_url, local_path, receipt_path, unsigned
 from mamushi.io.files import DISK_FULL, read_json, write_json
 from mamushi.running.locks import exclusive
 
@@ -28,14 +29,6 @@ COPIES = Path("results/remote")
 OUTGOING = COPIES / "outgoing"
 CLIENTS = {"s3": "s3fs", "gs": "gcsfs"}
 """The package that each of these needs beside fsspec."""
-SIGNATURE = re.compile(
-    r"x-(amz|goog)-.+|(.*[-_])?(sig|signature|token|secret|password|key|api-?key)|awsaccesskeyid|"
-    r"googleaccessid|key-pair-id|policy|expires|s[eprtv]|sk[a-z]+",
-    re.IGNORECASE,
-)
-"""Names in a query that let whoever has the URL in, for a while: no part of what is named."""
-HUB = re.compile(r"hf://datasets/([^/@]+/[^/@]+)(?:@([^/]+))?(/.*)?")
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 TRANSFER = 1 << 20
 TIMEOUT = 60
 """Seconds in which a web server has to say something."""
@@ -43,107 +36,74 @@ AGAIN = "run the same command again: it goes on where it stopped"
 
 
 class RemoteFile(NamedTuple):
-    """A file elsewhere: its name below what the URL names, which content it has, as its server
-    tells, its bytes where they are told, and what opens it from a byte on."""
+    """A file elsewhere: its name below what the URL names, its own URL, which content it has, as
+    its server tells, its bytes where they are told, and what opens it from a byte on."""
 
     name: str
+    url: str
     revision: str
     size: int | None
     opened: Callable[[int], Any]
-
-
-def display_url(url: str) -> str:
-    """Return a URL for messages: without a name, a password, a query and a fragment."""
-    if not tabular.is_remote(url):
-        return url
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-
-
-def unsigned(url: str) -> str:
-    """Return a URL as a configuration names it: without a signature.
-
-    Raises ``UserError`` for a URL with a password, and for one that is not encrypted.
-    """
-    parts = urlsplit(url)
-    if parts.scheme == "hf":
-        if not HUB.fullmatch(url):
-            do = "hf://datasets/ORG/NAME/PATH names its files"
-            raise UserError("is no data set of the hub", where=url, do=do)
-        return url
-    if "@" in parts.netloc:
-        do = "leave it out; ~/.netrc, or what the library of the server reads, may have it"
-        raise UserError("has a name or a password in it", where=display_url(url), do=do)
-    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
-        raise UserError("is not encrypted", where=display_url(url), do="give https://")
-    query = [pair for pair in parse_qsl(parts.query, True) if not SIGNATURE.fullmatch(pair[0])]
-    return urlunsplit((*parts[:3], urlencode(query), ""))
 
 
 def pinned(url: str) -> str:
     """Return a URL as ``unsigned`` and, on the hub, with the commit that its branch has now. Raises
     ``UserError`` as that, and where the hub does not answer."""
     match = HUB.fullmatch(unsigned(url))
-    if match is None or re.fullmatch("[0-9a-f]{40}", match[2] or ""):
+    if match is None or re.fullmatch("[0-9a-f]{40}", match["revision"] or ""):
         return unsigned(url)
     with _explained(url):
         from huggingface_hub import HfApi
 
-        commit = HfApi().dataset_info(match[1], revision=match[2]).sha
-    return f"hf://datasets/{match[1]}@{commit}{match[3] or ''}"
-
-
-def copy_path(url: str) -> Path:
-    """Return where the copy of a URL lies, which ``unsigned`` has returned: what it names keeps its
-    name, and of a pattern every file."""
-    last = urlsplit(url).path.rstrip("/").rpartition("/")[2]
-    key = hashlib.sha256(url.encode()).hexdigest()[:16]
-    return COPIES / key / (re.sub(r"[{}$]", "_", last) or "data")
+        commit = HfApi().dataset_info(match["name"], revision=match["revision"]).sha
+    query = f"?{match['query']}" if match["query"] else ""
+    return f"hf://datasets/{match['name']}@{commit}{match['path'] or query}"
 
 
 def fetch_copy(url: str, *, refresh: bool = False, table: bool = True) -> Path:
-    """Return the copy of what a URL names: a file, a folder, or the files of a pattern.
+    """Return the copy of what a URL names: a file, a folder, the files of a pattern or a split.
 
     It is fetched where there is none or it was changed and, with ``refresh``, where its original
     was; what came already of a fetch that broke off stays. Only what is read as a whole ``table``
     is fetched. Raises ``UserError`` as ``unsigned`` and ``tabular.find``, for what is not there or
     not allowed, and for a server that does not answer.
     """
-    target = copy_path(unsigned(url))
-    receipt = target.parent.with_suffix(".json")
-    if not refresh and _recorded(receipt, target.parent):
+    target, receipt = local_path(unsigned(url)), receipt_path(unsigned(url))
+    if not refresh and _recorded(receipt):
         return target
-    with (
-        exclusive(target.parent.with_suffix(".lock"), f"fetches {display_url(url)}"),
-        _explained(url),
-    ):
+    folder = receipt.parent
+    lock = folder.with_suffix(".lock")
+    with exclusive(lock, f"fetches {display_url(url)}"), _explained(url):
         source = pinned(url) if url.startswith("hf:") else url
         files = _listed(source, target.name)
         revisions = {file.name: file.revision for file in files}
-        if _recorded(receipt, target.parent) == revisions:
+        if _recorded(receipt) == revisions:
             return target
         if table:
             _check_table(url, target, files)
-        part = _download(url, target, files)
+        part = _download(url, folder, files)
         if {file.name: file.revision for file in _listed(source, target.name)} != revisions:
             raise UserError("has changed while it was fetched", where=display_url(url), do=AGAIN)
-        receipt.unlink(missing_ok=True)
-        shutil.rmtree(target.parent, ignore_errors=True)
-        part.rename(target.parent)
         content = {
-            name: {"revision": revision, "sha256": digests.of(target.parent / name)}
-            for name, revision in revisions.items()
+            file.name: {
+                **{"url": file.url, "revision": file.revision},
+                "sha256": digests.of(part / file.name),
+            }
+            for file in files
         }
-        write_json(receipt, {"url": display_url(url), "files": content})
+        record = {"url": display_url(url), "name": target.name, "files": content}
+        write_json(part / COPY_RECEIPT, record)
+        shutil.rmtree(folder, ignore_errors=True)
+        part.rename(folder)
     return target
 
 
-def _recorded(receipt: Path, folder: Path) -> dict[str, str] | None:
+def _recorded(receipt: Path) -> dict[str, str] | None:
     """Return what revision each file of a copy has; None without one, or of one that changed."""
     with contextlib.suppress(UserError):
-        files = read_json(receipt)["files"] if receipt.is_file() else {}
-        if all(digests.of(folder / name) == file["sha256"] for name, file in files.items()):
-            return {name: file["revision"] for name, file in files.items()} or None
+        if digests.content_digests([str(receipt)]):
+            files = read_json(receipt)["files"]
+            return {name: file["revision"] for name, file in files.items()}
     return None
 
 
@@ -152,16 +112,14 @@ def _listed(url: str, last: str) -> list[RemoteFile]:
     if url.startswith("http"):
         return [_of_web(url, last)]
     files, path = _filesystem(url)
-    entries, above = {}, path.rpartition("/")[0]
-    if "*" in above:
-        do = "put * in the names of files alone"
-        raise UserError("has a pattern of folders in it", where=display_url(url), do=do)
-    if "*" in path:
-        entries = files.glob(path, detail=True)
-    elif files.info(path)["type"] == "file":
-        entries = {path: files.info(path)}
+    if (match := HUB.fullmatch(url)) and not match["path"]:
+        entries = {name: files.info(name) for name in _split_files(url)}
+        names = {name: f"{last}/{short}" for name, short in _short_names([*entries]).items()}
     else:
-        entries = files.find(path, detail=True)
+        entries = _entries(files, path, url)
+        names = {
+            name: Path(name).name if "*" in path else last + name[len(path) :] for name in entries
+        }
     if not entries:
         raise FileNotFoundError
 
@@ -175,7 +133,8 @@ def _listed(url: str, last: str) -> list[RemoteFile]:
 
     return [
         RemoteFile(
-            local_name(last + name[len(path) :] if "*" not in path else Path(name).name, url),
+            local_name(names[name], url),
+            f"{url.partition(':')[0]}://{name}",
             _revision(info),
             info["size"],
             opened(name, info["size"]),
@@ -183,6 +142,55 @@ def _listed(url: str, last: str) -> list[RemoteFile]:
         for name, info in sorted(entries.items())
         if info["type"] == "file"
     ]
+
+
+def _entries(files: Any, path: str, url: str) -> dict[str, dict[str, Any]]:
+    """Return what a path names, and of a folder what is in it, by full names."""
+    if "*" in path.rpartition("/")[0]:
+        do = "put * in the names of files alone"
+        raise UserError("has a pattern of folders in it", where=display_url(url), do=do)
+    if "*" in path:
+        return dict(files.glob(path, detail=True))
+    info = files.info(path)
+    return {path: info} if info["type"] == "file" else dict(files.find(path, detail=True))
+
+
+def _short_names(paths: list[str]) -> dict[str, str]:
+    """Return a name for each of several files, as short as they differ."""
+    names = {path: path.rpartition("/")[2] for path in paths}
+    if len({*names.values()}) < len(paths):
+        names = {path: path.split("/", 3)[3].replace("/", "-") for path in paths}
+    return names
+
+
+def _split_files(url: str) -> list[str]:
+    """Return the files of a split of a data set, as `datasets` tells them, which runs no code of
+    the hub. Raises ``UserError`` for a split or a configuration that is not there, or is one of
+    several and not named."""
+    if not importlib.util.find_spec("datasets"):
+        raise UserError("needs the package datasets", where=display_url(url), do=extra("remote"))
+    import datasets
+
+    match = HUB.fullmatch(url)
+    assert match
+    chosen = {key: values[0] for key, values in parse_qs(match["query"] or "").items()}
+    at = {"path": f"hf://datasets/{match['name']}", "revision": match["revision"]}
+    configs = datasets.get_dataset_config_names(**at)
+    config = chosen.get("config") or datasets.get_dataset_default_config_name(**at)
+    if config not in configs:
+        raise _choose("configuration", chosen.get("config"), configs, url)
+    parts = datasets.load_dataset_builder(name=config, **at).config.data_files or {}
+    split = chosen.get("split") or (next(iter(parts)) if len(parts) == 1 else None)
+    if split not in parts:
+        raise _choose("split", chosen.get("split"), [*map(str, parts)], url)
+    return [name.removeprefix("hf://") for name in parts[split]]
+
+
+def _choose(kind: str, wrong: str | None, names: list[str], url: str) -> UserError:
+    option = "--config" if kind == "configuration" else "--split"
+    problem = f"has no {kind} {wrong!r}" if wrong else f"has several {kind}s"
+    do = f"name one in {option}: {', '.join(names)}"
+    return UserError(problem, where=display_url(url), do=do)
 
 
 def local_name(name: str, url: str) -> str:
@@ -215,7 +223,8 @@ def _of_web(url: str, last: str) -> RemoteFile:
             _skip(answer.raw, start)
         return contextlib.closing(answer.raw)
 
-    return RemoteFile(last, f"{revision} {size}", size and int(size), opened)
+    content = f"{revision} {size}"
+    return RemoteFile(last, display_url(url), content, size and int(size), opened)
 
 
 def _answer(url: str, headers: dict[str, str]) -> Any:
@@ -247,13 +256,13 @@ def _check_table(url: str, target: Path, files: list[RemoteFile]) -> None:
             raise UserError(error.problem, where=display_url(url), do=error.do) from None
 
 
-def _download(url: str, target: Path, files: list[RemoteFile]) -> Path:
-    """Return the folder with the files, all of them whole. It goes by what they hold: what is there
-    of others is of no use."""
+def _download(url: str, folder: Path, files: list[RemoteFile]) -> Path:
+    """Return a folder beside ``folder`` with the files, all of them whole. It goes by what they
+    hold: what is there of others is of no use."""
     content = repr([(file.name, file.revision) for file in files])
     state = hashlib.sha256(content.encode()).hexdigest()[:8]
-    part = target.parent.with_name(f"{target.parent.name}.{state}.part")
-    for stale in part.parent.glob(f"{target.parent.name}.*.part"):
+    part = folder.with_name(f"{folder.name}.{state}.part")
+    for stale in part.parent.glob(f"{folder.name}.*.part"):
         if stale != part:
             shutil.rmtree(stale)
     print(
@@ -285,7 +294,7 @@ def outgoing(url: str) -> Path:
     if url.startswith("http"):
         do = "give a local path, s3://, gs:// or hf://datasets/"
         raise UserError("cannot be written to", where=display_url(url), do=do)
-    return OUTGOING / copy_path(url.rstrip("/")).relative_to(COPIES)
+    return OUTGOING / local_path(url.rstrip("/")).relative_to(COPIES)
 
 
 def exists_at(url: str) -> bool:
@@ -322,7 +331,8 @@ def _filesystem(url: str) -> tuple[Any, str]:
     client = CLIENTS.get(url.partition(":")[0])
     if client and not importlib.util.find_spec(client):
         raise UserError(f"needs the package {client}", where=display_url(url), do=extra("remote"))
-    files, path = fsspec.url_to_fs(url.rstrip("/"), skip_instance_cache=True)
+    place = url.partition("?")[0] if HUB.fullmatch(url) else url
+    files, path = fsspec.url_to_fs(place.rstrip("/"), skip_instance_cache=True)
     return files, str(path)
 
 
@@ -340,7 +350,10 @@ def _explained(url: str) -> Iterator[None]:
         if str(getattr(error, "filename", "")).startswith(str(COPIES)):
             raise
         problem, do = f"did not answer, or broke off ({name})", AGAIN
-        if number in DISK_FULL:
+        if name == "RepositoryNotFoundError":
+            # The hub says no more of what is private.
+            problem, do = "no such data set there, or no access", "check its name, or log in"
+        elif number in DISK_FULL:
             problem, do = "no space left for it", "free some, and run the same command again"
         elif status in (401, 403) or isinstance(error, PermissionError) or "Credential" in name:
             problem, do = "no access", "log in as its library does, or ask for access"

@@ -2,18 +2,23 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mamushi.cli import main
 from mamushi.config.complete import complete
+from mamushi.config.reading import ConfigError
+from mamushi.config.sources import fetched_urls, files
+from mamushi.data import remote
 from mamushi.errors import UserError
-from mamushi.running import remote
+from mamushi.io.copies import local_path, receipt_path, unsigned
+from mamushi.io.digests import content_digests
+from mamushi.registry import load
 from tests.support.servers import COMMIT, Hub, Site, serving
 
 TABLE = b"text,bad\n" + b"".join(b"a text of number %d,%d\n" % (n, n % 2) for n in range(500))
@@ -35,12 +40,14 @@ def test_a_file_is_fetched_once_and_known_again(site: Site) -> None:
     asked = len(site.asked)
     assert remote.fetch_copy(url) == copy
     assert len(site.asked) == asked, "a job must not ask the server"
-    receipt = json.loads(copy.parent.with_suffix(".json").read_text())
-    assert receipt["url"] == url
+    assert json.loads(receipt_path(url).read_text())["url"] == url
+    assert [*content_digests([str(receipt_path(url))])] == ["texts.csv"]
     site.files["/data/texts.csv"] = TABLE + b"one more,1\n"
     assert remote.fetch_copy(url).read_bytes() == TABLE
     assert remote.fetch_copy(url, refresh=True).read_bytes().endswith(b"one more,1\n")
     copy.write_bytes(b"text,bad\nby hand,1\n")
+    with pytest.raises(UserError, match=f"^{url}: has changed since it was fetched"):
+        content_digests([str(receipt_path(url))])
     assert remote.fetch_copy(url).read_bytes().endswith(b"one more,1\n")
 
 
@@ -50,10 +57,20 @@ def test_what_broke_off_goes_on(site: Site, tags: bool) -> None:
     site.breaks_after = 2000
     with pytest.raises(UserError, match=r"texts.csv: did not answer, or broke off \(\w+\); run"):
         remote.fetch_copy(url)
-    assert not remote.copy_path(url).exists()
+    assert not local_path(url).exists()
     site.breaks_after = None
     assert remote.fetch_copy(url).read_bytes() == TABLE
     assert (("/data/texts.csv", "bytes=2000-") in site.asked) is tags
+
+
+def complete_table(path: str) -> dict[str, Any]:
+    """The settings of a table, as a completed configuration has them."""
+    grid = {"datasets": ["d"], "models": ["m"], "selectors": ["stack"], "budgets": [0.1]}
+    forget, sections = {"where": "bad == 1"}, {"inference": 1.0}
+    table = {"kind": "table", "path": path, "forget": forget, "sections": sections}
+    models = {"m": {"embeddings": {"words": 16}}}
+    full = complete({"grid": grid, "datasets": {"d": table}, "models": models})
+    return dict(full["datasets"]["d"])
 
 
 @pytest.mark.parametrize(
@@ -98,8 +115,8 @@ def test_without_its_package_a_bucket_says_which(monkeypatch: pytest.MonkeyPatch
 def test_a_signature_is_no_part_of_a_name(site: Site) -> None:
     url = f"{site.url}/data/texts.csv"
     signed = f"{url}?page=2&{SECRET}&se=2026"
-    assert remote.unsigned(signed) == f"{url}?page=2"
-    assert remote.fetch_copy(signed) == remote.copy_path(f"{url}?page=2") != remote.copy_path(url)
+    assert unsigned(signed) == f"{url}?page=2"
+    assert remote.fetch_copy(signed) == local_path(f"{url}?page=2") != local_path(url)
     assert (f"/data/texts.csv?page=2&{SECRET}&se=2026", None) in site.asked
     assert "s3cret" not in "".join(p.read_text() for p in Path().rglob("*.json"))
 
@@ -110,27 +127,26 @@ def test_an_unknown_ending_is_refused_before_it_is_fetched(site: Site) -> None:
         remote.fetch_copy(f"{site.url}/x.xlsx")
 
 
-def test_a_configuration_names_urls_and_jobs_read_copies(site: Site) -> None:
+def test_a_configuration_names_urls_and_asks_no_server(site: Site) -> None:
     url = f"{site.url}/data/texts.csv"
-    config = {
-        "grid": {"datasets": ["d"], "models": ["m"], "selectors": ["stack"], "budgets": [0.1]},
-        "datasets": {
-            "d": {
-                "kind": "table",
-                "path": url,
-                "forget": {"where": "bad == 1"},
-                "sections": {"inference": 1.0},
-            }
-        },
-        "models": {"m": {"embeddings": {"words": 16}}},
-    }
-    full = complete(config)
-    assert full["datasets"]["d"]["path"] == str(remote.copy_path(url))
-    site.status = 403
-    assert complete(config) == full
-    shutil.rmtree("results")
-    with pytest.raises(UserError, match=r"datasets.d.path: http.*texts.csv: no access \(403\)"):
-        complete(config)
+    table = complete_table(f"{url}?{SECRET}")
+    assert table["path"] == url
+    assert files(table) == [str(receipt_path(url))]
+    signed = {"datasets": {"d": {"path": f"{url}?{SECRET}"}}}
+    assert fetched_urls(signed) == {str(receipt_path(url)): f"{url}?{SECRET}"}
+    assert not site.asked
+    with pytest.raises(ConfigError, match=r"d.path: 'https://host/x.csv' is not allowed; it has a"):
+        complete_table("https://me:s3cret@host/x.csv")
+
+
+def test_messages_name_urls_and_not_copies(site: Site) -> None:
+    url = f"{site.url}/data/texts.csv"
+    site.files["/data/texts.csv"] = TABLE.replace(b"text", b"words", 1)
+    remote.fetch_copy(url)
+    loader = complete_table(f"{url}?{SECRET}")
+    with pytest.raises(UserError, match=rf"^{url}: no column 'text'") as refused:
+        load("dataset", "table").load(loader, Path())
+    assert "results" not in str(refused.value)
 
 
 def test_check_fetches_what_has_changed(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,33 +163,102 @@ def test_check_fetches_what_has_changed(site: Site, capsys: pytest.CaptureFixtur
     assert "251 forget texts" in capsys.readouterr().out
 
 
+FETCH = """
+import sys
+from mamushi.data import remote
+for url in sys.argv[1:]:
+    try:
+        url = remote.pinned(url)
+        print(url, remote.fetch_copy(url, refresh=True))
+    except remote.UserError as error:
+        print(error)
+"""
+SPLITS = """---
+configs:
+- config_name: en
+  data_files:
+  - {split: train, path: [en/a/rows.csv, en/b/rows.csv]}
+  - {split: test, path: en/test.csv}
+- config_name: de
+  data_files: de.csv
+---
+"""
+
+
+def fetched(hub: Site, folder: Path, *urls: str) -> list[str]:
+    """What a process says that fetches URLs of the hub, a line each."""
+    told = subprocess.run(
+        [sys.executable, "-c", FETCH, *urls],
+        env=os.environ
+        | {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0", "HF_TOKEN": "s3cret"}
+        | {"HF_HOME": str(folder / "home")},
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert told.returncode == 0, told.stderr
+    assert "s3cret" not in told.stdout + told.stderr
+    return told.stdout.splitlines()
+
+
 def test_the_hub_is_asked_by_its_own_protocol(tmp_path: Path) -> None:
     parts = {f"/data/train-{n}.csv": b"text,bad\ntext %d,%d\n" % (n, n) for n in range(2)}
+    base = "hf://datasets/org/texts"
+    urls = [f"{base}/data/train-*.csv", f"{base}/data/train-1.csv", f"{base}/data"]
     with serving(Hub({**parts, "/README.md": b"about"})) as hub:
-        code = (
-            "import sys; from mamushi.running import remote\n"
-            "for url in sys.argv[1:]:\n"
-            "    url = remote.pinned(url); print(url)\n"
-            "    print(remote.fetch_copy(url, refresh=True))\n"
+        (of_pattern, pattern), (of_file, file), (_, folder) = (
+            line.split() for line in fetched(hub, tmp_path, *urls)
         )
-        base = "hf://datasets/org/texts"
-        urls = [f"{base}/data/train-*.csv", f"{base}/data/train-1.csv", f"{base}/data"]
-        told = subprocess.run(
-            [sys.executable, "-c", code, *urls],
-            env={**os.environ, "HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0", "HF_TOKEN": "s3cret"},
-            cwd=tmp_path,
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-    assert told.returncode == 0, told.stderr
-    of_pattern, pattern, of_file, file, _, folder = told.stdout.splitlines()
     assert of_pattern == f"{base}@{COMMIT}/data/train-*.csv"
     assert [p.read_bytes() for p in sorted(tmp_path.glob(pattern))] == [*parts.values()]
     assert (tmp_path / file).read_bytes() == parts["/data/train-1.csv"]
     assert sorted(p.name for p in (tmp_path / folder).iterdir()) == ["train-0.csv", "train-1.csv"]
     assert of_file.endswith("/data/train-1.csv")
-    assert "s3cret" not in told.stdout + told.stderr
+
+
+def test_a_split_is_what_datasets_makes_of_it(tmp_path: Path) -> None:
+    """By the card's configurations, without a line of the hub's code."""
+    pytest.importorskip("datasets")
+    names = ["en/a/rows.csv", "en/b/rows.csv", "en/test.csv", "de.csv"]
+    content = {f"/{name}": f"text,bad\n{name},1\n".encode() for name in names}
+    base = "hf://datasets/org/texts"
+    with serving(Hub({**content, "/README.md": SPLITS.encode()})) as hub:
+        train, only, several, wrong, none = fetched(
+            hub,
+            tmp_path,
+            *(f"{base}?config=en&split=train", f"{base}?config=de"),
+            *(f"{base}?config=en", f"{base}?config=fr", "hf://datasets/org/none"),
+        )
+    pinned_url, folder = train.split()
+    assert pinned_url == f"{base}@{COMMIT}?config=en&split=train"
+    rows = {p.name: p.read_bytes() for p in (tmp_path / folder).iterdir()}
+    assert rows == {
+        "en-a-rows.csv": content["/en/a/rows.csv"],
+        "en-b-rows.csv": content["/en/b/rows.csv"],
+    }
+    receipt = json.loads((tmp_path / folder).with_name(".fetched.json").read_text())
+    assert f"{base}@{COMMIT}/en/b/rows.csv" in {f["url"] for f in receipt["files"].values()}
+    assert [p.name for p in (tmp_path / only.split()[1]).iterdir()] == ["de.csv"]
+    assert several.endswith("has several splits; name one in --split: train, test")
+    assert wrong.endswith("has no configuration 'fr'; name one in --config: en, de")
+    assert "no such data set there, or no access" in none
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["org/none"], "org/none: no such file here; and of the hub: did not answer"),
+        (["here.csv", "--split", "train"], "--split: is of a data set of the hub; leave it out"),
+        (["hf://datasets/o/n/x.csv", "--config", "en"], "--config: is of a data set of the hub"),
+    ],
+)
+def test_an_id_of_the_hub_is_what_no_file_here_is_called(
+    words: list[str], line: str, site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("here.csv").write_bytes(TABLE)
+    assert main(["init", *words, "--text", "text", "--forget", "bad == 1"]) == 2
+    assert line in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["data/../../.bashrc", "..", "a/..", "a\0b"])

@@ -1,0 +1,49 @@
+"""Data at a URL: fetched by a rule before what reads them, and never asked for again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from tests.support.dry_runs import Snakemake
+from tests.support.servers import Site, serving
+from tests.support.workflow import run
+
+TABLE = b"text,bad\n" + b"".join(b"a text of number %d,%d\n" % (n, n % 2) for n in range(60))
+SIGNED = "X-Amz-Signature=s3cret"
+
+
+def test_a_dry_run_asks_nobody_and_a_run_asks_once(snakemake: Snakemake, tmp_path: Path) -> None:
+    with serving(Site({"/texts.csv": TABLE})) as site:
+        config = {
+            "grid": {"datasets": ["d"], "models": ["m"], "selectors": ["stack"], "budgets": [0.1]},
+            "datasets": {
+                "d": {
+                    "kind": "table",
+                    "path": f"{site.url}/texts.csv?{SIGNED}",
+                    "forget": {"where": "bad == 1"},
+                    "sections": {"inference": 1.0},
+                }
+            },
+            "models": {"m": {"embeddings": {"words": 16}}},
+        }
+        (tmp_path / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+        assert snakemake.would_run(tmp_path, targets=["data"]) == {"fetch": 1, "examples": 1}
+        assert site.asked == []
+
+        site.breaks_after = 1000
+        broken = run("data", directory=tmp_path, check=False)
+        assert f"Fetching {site.url}/texts.csv" in broken.stdout
+        assert not (tmp_path / "results/data/d/card.json").exists()
+        site.breaks_after = None
+        run("data", directory=tmp_path)
+        assert "bytes=1000-" in [span for _, span in site.asked]
+
+        asked = len(site.asked)
+        assert snakemake.would_run(tmp_path, targets=["data"]) == {}
+        assert len(site.asked) == asked
+    card = (tmp_path / "results/data/d/card.json").read_text(encoding="utf-8")
+    assert f"{site.url}/texts.csv" in card and "results/remote" not in card
+    every = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "config.yaml"]
+    assert not [path for path in every if b"s3cret" in path.read_bytes()]

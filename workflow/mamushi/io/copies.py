@@ -1,0 +1,101 @@
+"""What lies at a URL, by the names of its copy in ``results``: no server is asked here.
+
+A configuration names URLs, a run reads copies. A URL has one copy, of the content that its receipt
+tells; ``data.remote`` fetches it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from mamushi.errors import UserError
+from mamushi.io import paths
+
+REMOTE = re.compile(r"(hf|s3|gs|https?)://")
+"""How a URL begins that is fetched."""
+SIGNATURE = re.compile(
+    r"x-(amz|goog)-.+|(.*[-_])?(sig|signature|token|secret|password|key|api-?key)|awsaccesskeyid|"
+    r"googleaccessid|key-pair-id|policy|expires|s[eprtv]|sk[a-z]+",
+    re.IGNORECASE,
+)
+"""Names in a query that let whoever has the URL in, for a while: no part of what is named."""
+HUB = re.compile(
+    r"hf://datasets/(?P<name>[^/@?]+/[^/@?]+)(?:@(?P<revision>[^/?]+))?"
+    r"(?:(?P<path>/[^?]*)|\?(?P<query>[^?]+))?"
+)
+"""A data set of the hub: files by their path or, with a query, those of a split."""
+OF_SPLIT = ("config", "split")
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def is_remote(value: object) -> bool:
+    """Return whether a value is a URL of a kind that is fetched."""
+    return isinstance(value, str) and REMOTE.match(value) is not None
+
+
+def display_url(url: str) -> str:
+    """Return a URL for messages: without a name, a password, a query and a fragment."""
+    if not is_remote(url):
+        return url
+    parts = urlsplit(url)
+    kept = parts.query if parts.scheme == "hf" else ""
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, kept, ""))
+
+
+def unsigned(url: str) -> str:
+    """Return a URL as a configuration names it: without a signature.
+
+    Raises ``UserError`` for a URL with a password, and for one that is not encrypted.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "hf":
+        match = HUB.fullmatch(url)
+        if not match or {key for key, _ in parse_qsl(match["query"] or "")} - {*OF_SPLIT}:
+            do = "hf://datasets/ORG/NAME/PATH names its files"
+            raise UserError("is no data set of the hub", where=url, do=do)
+        return url
+    if "@" in parts.netloc:
+        do = "leave it out; ~/.netrc, or what the library of the server reads, may have it"
+        raise UserError("has a name or a password in it", where=display_url(url), do=do)
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+        raise UserError("is not encrypted", where=display_url(url), do="give https://")
+    query = [pair for pair in parse_qsl(parts.query, True) if not SIGNATURE.fullmatch(pair[0])]
+    return urlunsplit((*parts[:3], urlencode(query), ""))
+
+
+def receipt_path(url: str) -> Path:
+    """Return the receipt of the copy of a URL, which ``unsigned`` has returned: it is there if the
+    copy is."""
+    return Path(paths.FETCHED.format(place=hashlib.sha256(url.encode()).hexdigest()[:16]))
+
+
+def local_path(value: str) -> Path:
+    """Return where what a configuration names lies here: of a URL its copy, which keeps the name,
+    and of a pattern every file of it."""
+    if not is_remote(value):
+        return Path(value)
+    last = urlsplit(value).path.rstrip("/").rpartition("/")[2]
+    if (match := HUB.fullmatch(value)) and not match["path"]:
+        last = match["name"].rpartition("/")[2]
+    return receipt_path(value).parent / (re.sub(r"[{}$]", "_", last) or "data")
+
+
+def localized(values: Any) -> Any:
+    """Return values of a configuration with the copies of URLs in their place."""
+    if isinstance(values, Mapping):
+        return {key: localized(value) for key, value in values.items()}
+    return str(local_path(values)) if is_remote(values) else values
+
+
+def urls(values: Any) -> Iterator[str]:
+    """Iterate over the URLs in a part of a configuration."""
+    if isinstance(values, Mapping | list):
+        for value in values.values() if isinstance(values, Mapping) else values:
+            yield from urls(value)
+    elif is_remote(values):
+        yield values
