@@ -298,12 +298,12 @@ class Scores:
         return Variants(self.folder / "slopes.safetensors", self.corpus.ranked)
 
     def pool(self, name: str) -> Pool:
-        """Return the ranked texts with what a selector reads: for ``mamushi`` the vectors of a
-        model that was trained on other texts of the domains, for others none."""
+        """Return the ranked texts with what a selector reads: for ``mamushi`` and ``lr_cos`` the
+        vectors of a model that was trained on other texts of the domains, for others none."""
         ranked = self.corpus.ranked
         texts = np.array([self.corpus.text_of[text] for text in ranked.ids.tolist()])
         vectors = np.zeros((len(ranked), 1), np.float16)
-        if name == "mamushi":
+        if name in ("mamushi", "lr_cos"):
             vectors = load_file(self.folder / "embeddings.safetensors")["embeddings"]
         return Pool(ranked.ids.astype(str), self.corpus.forget, vectors, texts=texts)
 

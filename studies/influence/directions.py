@@ -101,6 +101,10 @@ class Meters:
             if meter.kept.total is not before:
                 self._values[f"{name}@{step}"] = meter.kept.total - before
 
+    def only(self, *names: str) -> Meters:
+        """Return the meters of these directions."""
+        return Meters({name: self._meters[name] for name in names})
+
     def save(self, path: Path) -> None:
         """Write what was measured."""
         save_file(self._values, path)

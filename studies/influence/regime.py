@@ -10,6 +10,7 @@ becomes a Parquet file ``{out}/{setting}/{dataset}/seed{n}/{arm}.parquet``, whic
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,20 +45,31 @@ Doubles = NDArray[np.float64]
 def make(bank: Bank, seed: int) -> None:
     """Train and measure both ends of a seed, unless they have files."""
     for arm in (BETA0, GOLD):
-        path = bank.folder / f"seed{seed}" / f"{arm}.parquet"
-        if path.is_file():
-            continue
-        path.parent.mkdir(parents=True, exist_ok=True)
         removed = bank.ranked.ids[bank.forget].astype(str) if arm == GOLD else []
-        with starting_from(bank.trunk, bank.model):
-            bank.without(seed, list(removed))
-            nll = text_nll(bank.model, bank.held_out, BATCH_TOKENS, bank.accelerator, bank.raking)
-        domains = bank.held_out.domains
-        columns = {"tokens": nll.tokens, "nll": nll.nll, "deep": nll.deep}
-        for name, domain in (("forget", FORGET), ("retain", RETAIN)):
-            columns[name] = domains == domain
-        with atomic(path) as part:
-            pq.write_table(pa.table(columns), part)
+        retrain(bank, seed, arm, list(removed))
+
+
+def retrain(
+    bank: Bank, seed: int, arm: str, removed: Sequence[str] | Mapping[str, list[tuple[int, int]]]
+) -> None:
+    """Train without these texts, or with these tokens masked, and measure without relearning,
+    unless the arm has a file."""
+    path = bank.folder / f"seed{seed}" / f"{arm}.parquet"
+    if path.is_file():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with starting_from(bank.trunk, bank.model):
+        if isinstance(removed, Mapping):
+            bank.masking(seed, removed)
+        else:
+            bank.without(seed, removed)
+        nll = text_nll(bank.model, bank.held_out, BATCH_TOKENS, bank.accelerator, bank.raking)
+    domains = bank.held_out.domains
+    columns = {"tokens": nll.tokens, "nll": nll.nll, "deep": nll.deep}
+    for name, domain in (("forget", FORGET), ("retain", RETAIN)):
+        columns[name] = domains == domain
+    with atomic(path) as part:
+        pq.write_table(pa.table(columns), part)
 
 
 def gaps(folder: Path, seeds: list[int]) -> tuple[Doubles, Doubles]:
