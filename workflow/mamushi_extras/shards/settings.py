@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config.sources import raw_paths, unlabelled
+from mamushi.io.copies import is_remote
 
 
 def shards_of(config: Mapping[str, Any], dataset: str) -> list[list[Path]]:
     """Return the files of a dataset by shard: at most ``execution.shards`` runs of whole files, of
-    about as many bytes. One for a dataset that is not screened, or of one file."""
+    about as many bytes. One for a dataset that is not screened, of one file, or at a URL, whose
+    files a dry run does not know."""
     definition = config["datasets"][dataset]
     files = [file for raw in raw_paths(definition) if raw.key == "path" for file in raw.files]
     screened = unlabelled(definition) and definition["forget"].get("screen")
-    return divide_files(files, config["execution"]["shards"] if screened else 1)
+    if not screened or is_remote(definition["path"]):
+        return [files]
+    return divide_files(files, config["execution"]["shards"])
 
 
 def divide_files(files: Sequence[Path], most: int) -> list[list[Path]]:

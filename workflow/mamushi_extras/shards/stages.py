@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mamushi.config.kinds import Config, Section
 from mamushi.config.sources import files
 from mamushi.errors import UserError
+from mamushi.io.copies import localized
 from mamushi.io.digests import content_digests
 from mamushi.running.stage import Input, Job, Output, typed
 from mamushi.stages.data import loader_settings
@@ -91,7 +92,7 @@ def screen_fit(*, texts: list[Input], out: Output, settings: ScreenSettings, job
 
     sample = join_samples(map(read_sample, texts))
     try:
-        screen = fit_to_sample(sample, settings.loader)
+        screen = fit_to_sample(sample, localized(settings.loader))
     except UserError as error:
         raise UserError(str(error), where=f"dataset {settings.dataset}") from None
     write_screen(out, screen, sample, job.origin)
