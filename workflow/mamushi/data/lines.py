@@ -1,5 +1,5 @@
-"""Records of CSV, TSV, JSON (objects a line, or in an array) and lines of text, plain or packed,
-with their bytes."""
+"""Records of CSV, TSV, JSON (objects a line, or in an array), lines of text and WARC, plain or
+packed, with their bytes."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def records(
     quote: bool = True,
     digests: dict[str, str] | None = None,
 ) -> Iterator[Record]:
-    """Iterate over each header, blank line and row of a file of CSV, TSV, JSON or text, packed or
-    not.
+    """Iterate over each header, blank line and row of a file of CSV, TSV, JSON, text or WARC,
+    packed or not.
 
     Their bytes, one after the other, are the file's. Without ``strict``, a row of CSV may hold
     bytes that are not UTF-8; without ``quote``, a `"` in it is a character as any other. Raises
@@ -78,7 +78,7 @@ def count_written(path: Path, like: Path, *, quote: bool) -> tuple[int, str]:
     SHA-256: both of one reading, which looks for nothing but where rows end."""
     separator, digests = SEPARATORS.get(tabular.format_of(like) or ""), dict[str, str]()
     with open_unpacked(path, digests, like=like) as handle:
-        if (form := tabular.format_of(like)) == "json":
+        if (form := tabular.format_of(like)) in ("json", "warc"):
             rows = sum(record.cells is not None for record in _rows(path, form, handle, ()))
         elif separator is None:
             rows = sum(1 for line in handle if line.strip(BLANK))
@@ -338,7 +338,11 @@ def _json_array(path: Path, text: str, needed: Sequence[str]) -> Iterator[Record
 def _rows(
     path: Path, form: str | None, handle: IO[bytes], needed: Sequence[str]
 ) -> Iterator[Record]:
-    """Iterate over the rows of a file of JSON, which may be one array, or over lines of text."""
+    """Iterate over the rows of a file of JSON, which may be one array, of WARC, or over lines of
+    text."""
+    if form == "warc":
+        yield from _warc_records(path, handle)
+        return
     if form == "txt":
         yield from _text_lines(path, handle)
         return
@@ -370,6 +374,40 @@ def _text_lines(path: Path, handle: IO[bytes]) -> Iterator[Record]:
             yield Record(line, {"text": line.decode("utf-8").rstrip("\r\n")}, place)
         except UnicodeDecodeError:
             raise UserError("not valid UTF-8", where=place, do="save the file as UTF-8") from None
+
+
+def _warc_records(path: Path, handle: IO[bytes]) -> Iterator[Record]:
+    """Iterate over the records of a WARC file (ISO 28500). Texts are those of the type
+    `conversion`, as in WET files; the named fields of each are columns."""
+    place, number, damaged = shown_name(path), 0, "look for damage, or download it again"
+    while line := handle.readline():
+        head = [line]
+        while line.strip():
+            head.append(line := handle.readline())
+        pairs = [line.decode("utf-8", "replace").partition(":") for line in head[1:-1]]
+        fields = {name.strip(): value.strip() for name, _, value in pairs}
+        named = {name.lower(): value for name, value in fields.items()}
+        kind, size = named.get("warc-type"), named.get("content-length", "")
+        if not (head[0].startswith(b"WARC/") and kind and size.isdecimal()):
+            raise UserError("no WARC record behind here", where=place, do=damaged)
+        block = handle.read(int(size))
+        end = handle.readline() + handle.readline()
+        if len(block) < int(size) or end.strip() or not end:
+            raise UserError("a WARC record behind here is cut off", where=place, do=damaged)
+        raw = b"".join([*head, block, end])
+        if kind in ("response", "resource"):
+            do = "give the texts of these pages, a WET file (.warc.wet.gz)"
+            raise UserError("holds pages as they were sent, not texts", where=path, do=do)
+        if kind != "conversion":
+            yield Record(raw, None, place)
+            continue
+        number += 1
+        place = f"{shown_name(path)}, row {number}"
+        try:
+            text = block.decode("utf-8")
+        except UnicodeDecodeError:
+            raise UserError("not valid UTF-8", where=place, do=damaged) from None
+        yield Record(raw, {**fields, "id": named.get("warc-record-id"), "text": text}, place)
 
 
 def _parsed(text: str) -> Any:

@@ -166,12 +166,17 @@ def _lines(
 ) -> None:
     form = tabular.format_of(path)
     separator = readers.SEPARATORS.get(form or "")
-    header, written = b"", False
+    header, written, packing = b"", False, tabular.packing_of(path)
+    # In WARC each record is packed for itself.
+    members = form == "warc" and packing == ".gz"
     source = readers.records(path, removal.columns, strict=False, quote=quote, digests=digests)
-    with _packed(out, tabular.packing_of(path), path.stem) as handle:
+    with _packed(out, "" if members else packing, path.stem) as handle:
         for raw, cells, place, is_header in source:
             gone = set() if cells is None or is_header else removal.of(cells, place)
             header = raw if is_header else header
+            if gone and form == "warc":
+                do = "remove whole records, or write it as JSON Lines first"
+                raise UserError("nothing can be cut out of a WARC record", where=place, do=do)
             if gone:
                 row = raw.decode("utf-8", "surrogateescape")
                 if form == "txt":
@@ -187,7 +192,7 @@ def _lines(
                     # In an array the comma stands before all that have another before them.
                     raw = raw if written else raw.replace(b",", b"", raw.lstrip()[:1] == b",")
                     written = True
-                handle.write(raw)
+                handle.write(gzip.compress(raw, mtime=0) if members else raw)
 
 
 @contextlib.contextmanager

@@ -15,16 +15,16 @@ from mamushi.errors import UserError
 FORMATS = {
     **{".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"},
     **{".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"},
-    **{".json": "json", ".txt": "txt"},
+    **{".json": "json", ".txt": "txt", ".warc": "warc", ".wet": "warc"},
 }
 """Ending -> format."""
-LINES = ("csv", "tsv", "jsonl", "json", "txt")
+LINES = ("csv", "tsv", "jsonl", "json", "txt", "warc")
 """Formats that may be packed."""
 PACKED = (".zip", ".gz", ".zst")
 KNOWN = (
-    "known are .csv, .tsv, .jsonl, .json (an array of objects), .txt (a text a line), each also "
-    "with .zip, .gz or .zst, .parquet, .arrow, .feather, and a folder of such files or a pattern "
-    "such as train-*.parquet"
+    "known are .csv, .tsv, .jsonl, .json (an array of objects), .txt (a text a line), .warc (WET), "
+    "each also with .zip, .gz or .zst, .parquet, .arrow, .feather, and a folder of such files or a "
+    "pattern such as train-*.parquet"
 )
 STATE, SPLITS = "state.json", "dataset_dict.json"
 """Files of `datasets` beside those of a data set, and above those of several splits."""
