@@ -16,7 +16,7 @@ import pytest
 
 from mamushi.cli import main
 from mamushi.config.complete import complete
-from mamushi.io import paths, schemas
+from mamushi.io import digests, paths, schemas
 from mamushi.io.tables import read_table
 from mamushi.running.stage import stages
 from mamushi_extras.shards import handed_on
@@ -177,6 +177,23 @@ def test_a_file_that_changes_between_two_readings_is_told(
     options = ["--cache", "c", "--examples", "e", "--duplicates", "d", "--card", "k"]
     assert main(["examples", "--parts", *parts, *options, "--settings", settings]) == 2
     assert "corpus: has changed while it was read; run again" in capsys.readouterr().err
+
+
+def test_of_many_files_one_that_changed_is_told_as_well(
+    corpus: Callable[..., dict[str, Any]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(digests, "MANY", 4)
+    config = corpus(".jsonl", 1, id="name")
+    settings = stages()["examples"].settings_text(config, dataset="corpus")
+    assert {*json.loads(settings)["inputs"]} == {"5 files", "like.jsonl"}
+    options = ["--cache", "c", "--examples", "e", "--duplicates", "d", "--card", "k"]
+    assert main(["examples", *options, "--settings", settings]) == 0
+    changed = Path("corpus/part-1.jsonl")
+    changed.write_text(changed.read_text(encoding="utf-8").replace("own", "won"), encoding="utf-8")
+    assert main(["examples", *options, "--settings", settings]) == 2
+    assert "5 files: has changed since this run began; run again" in capsys.readouterr().err
 
 
 def test_bad_input_is_told_by_the_job_that_reads_it(

@@ -53,6 +53,24 @@ def test_a_file_is_read_once_by_this_process_and_by_the_next(reads: list[str]) -
     assert reads == ["a"]
 
 
+def test_many_files_have_one_digest_together_and_are_read_once(reads: list[str]) -> None:
+    """The store is written a few times, and not once for each of them."""
+    names = [f"part-{number:03}" for number in range(digests.MANY + 1)]
+    for name in names:
+        Path(name).write_bytes(name.encode() + BIG)
+    (joint,) = digests.content_digests(names).items()
+    assert joint[0] == "101 files"
+    for kept in (names[:-1], names[::-1]):
+        digests._kept_digests.cache_clear()
+        again = digests.content_digests(kept)
+        assert (again == dict([joint])) == (len(kept) == len(names))
+    assert len(again) == 1
+    assert reads == names
+    assert len(digests._stored()) == len(names)
+    Path(names[3]).write_bytes(b"other" + BIG)
+    assert digests.content_digests(names)["101 files"] != joint[1]
+
+
 def older(date: int) -> None:
     """Another file of the same size, and of an older date, is moved into its place."""
     Path("b").write_bytes(BIG[:-1] + b"y")

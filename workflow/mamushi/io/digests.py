@@ -13,7 +13,7 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -21,8 +21,13 @@ from mamushi.errors import COPY_RECEIPT, UserError
 from mamushi.io.files import atomic, read_json, sha256
 
 STORE = Path("results/digests/known.json")
-MOST = 4096
+MOST = 65_536
 """Files whose digests are kept, those that were read last."""
+KEPT_SECONDS = 5.0
+"""Between two writings of the store while many files are read."""
+MANY = 100
+"""Files beyond which they have one digest together: the settings of a job are an argument of its
+command, which Linux limits to 128 KiB."""
 SMALL = 1 << 16
 """Bytes up to which a file is read as quickly as it is looked up."""
 SETTLED = 2.0
@@ -34,6 +39,14 @@ def of(path: str | os.PathLike[str]) -> str:
 
     Raises ``UserError`` when it is missing or a folder.
     """
+    fresh: dict[str, str] = {}
+    digest = _of(path, fresh)
+    _keep(fresh)
+    return digest
+
+
+def _of(path: str | os.PathLike[str], fresh: dict[str, str]) -> str:
+    """Return the digest of a file, and add it to what is ``fresh`` if the file was read for it."""
     key = _key(path)
     if key in _kept_digests():
         return _kept_digests()[key]
@@ -42,21 +55,36 @@ def of(path: str | os.PathLike[str]) -> str:
     status = os.stat(path)
     settled = began - max(status.st_mtime, status.st_ctime) > SETTLED
     if status.st_size > SMALL and settled and _key(path) == key:
-        _kept_digests()[key] = digest
-        _keep(key, digest)
+        _kept_digests()[key] = fresh[key] = digest
     return digest
 
 
 def content_digests(paths: Iterable[str]) -> dict[str, str]:
     """Return the SHA-256 by name of files that come from outside, so that another one runs again
-    what reads it, whatever its date; a dry run does without those that are not there yet."""
+    what reads it, whatever its date; a dry run does without those that are not there yet. More than
+    ``MANY`` have one ``together``."""
     digests: dict[str, str] = {}
-    for path in filter(os.path.isfile, paths):
-        if os.path.basename(path) == COPY_RECEIPT:
-            digests |= _fetched(Path(path))
-        else:
-            digests[os.path.basename(path)] = of(path)
-    return digests
+    fresh: dict[str, str] = {}
+    written = time.monotonic()
+    try:
+        for path in filter(os.path.isfile, paths):
+            if os.path.basename(path) == COPY_RECEIPT:
+                digests |= _fetched(Path(path))
+            else:
+                digests[os.path.basename(path)] = _of(path, fresh)
+            if time.monotonic() - written > KEPT_SECONDS:
+                _keep(fresh)
+                fresh, written = {}, time.monotonic()
+    finally:
+        _keep(fresh)
+    return together(digests) if len(digests) > MANY else digests
+
+
+def together(digests: Mapping[str, str]) -> dict[str, str]:
+    """Return one digest for many files, by what they are called together: that of their names and
+    digests, in the order of the names."""
+    lines = "".join(f"{digests[name]} {name}\n" for name in sorted(digests))
+    return {f"{len(digests)} files": hashlib.sha256(lines.encode()).hexdigest()}
 
 
 def _fetched(receipt: Path) -> dict[str, str]:
@@ -103,12 +131,12 @@ def _stored() -> dict[str, str]:
     return {}
 
 
-def _keep(key: str, digest: str) -> None:
+def _keep(fresh: Mapping[str, str]) -> None:
     """Add to the store, if this folder has results. Of two processes that write at the same moment
-    one may undo the other's entry, which is then made again."""
-    if not STORE.parents[1].is_dir():
+    one may undo the other's entries, which are then made again."""
+    if not fresh or not STORE.parents[1].is_dir():
         return
-    newest = list({**_stored(), key: digest}.items())[-MOST:]
+    newest = list({**_stored(), **fresh}.items())[-MOST:]
     body = json.dumps(dict(newest), indent=0).encode()
     with contextlib.suppress(OSError, UserError), atomic(STORE) as part:
         part.write_bytes(b"%d\n%b" % (zlib.crc32(body), body))

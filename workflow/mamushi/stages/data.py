@@ -12,9 +12,9 @@ from typing import Any
 from mamushi import rooms
 from mamushi.config.kinds import Config, Section
 from mamushi.config.models import VectorColumns
-from mamushi.config.sources import files, unlabelled, vector_files
+from mamushi.config.sources import beside, raw_paths, unlabelled, vector_files
 from mamushi.errors import UserError
-from mamushi.io.digests import content_digests
+from mamushi.io.digests import content_digests, together
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output, typed
 
@@ -54,7 +54,11 @@ class ExamplesSettings(Section):
             limit=definition["limit"],
             data=config["data"],
             drop_duplicates=definition["drop_duplicates"],
-            inputs=content_digests(files(definition)),
+            inputs={
+                name: digest
+                for raw in raw_paths(definition)
+                for name, digest in content_digests(map(str, raw.files)).items()
+            },
         )
 
     def plug_ins(self) -> Sequence[str]:
@@ -99,7 +103,7 @@ def examples(
             settings.data,
             drop_duplicates=settings.drop_duplicates,
         )
-        _check_unchanged(settings.inputs, raw.sources)
+        _check_unchanged(settings, raw.sources)
     except UserError as error:
         raise UserError(str(error), where=f"dataset {settings.dataset}") from None
     _print_counts(settings.dataset, counts)
@@ -125,13 +129,16 @@ def _print_counts(dataset: str, counts: Mapping[str, Any]) -> None:
         print(f"{dataset}: {texts}, the largest of {groups['largest']:,}", file=sys.stderr)
 
 
-def _check_unchanged(expected: Mapping[str, str], read: Mapping[str, str]) -> None:
+def _check_unchanged(settings: ExamplesSettings, read: Mapping[str, str]) -> None:
     """Raise ``UserError`` where a file that was ``read`` is another one than when the run began:
-    its digests would be of what nobody ranked. Both are SHA-256 by the name of a file."""
-    for name, sha256 in expected.items():
-        # What lies beside a table is called by its role as well, as `like examples.jsonl`.
+    its digests would be of what nobody ranked. It has SHA-256 by the names of files."""
+    # What lies beside a table is called by its role as well, as `like examples.jsonl`.
+    roles = {f"{role} {Path(path).name}": path for role, path in beside(settings.loader).items()}
+    of_table = together({name: digest for name, digest in read.items() if name not in roles})
+    for name, digest in settings.inputs.items():
         digests = [sha for full, sha in read.items() if full == name or full.endswith(f" {name}")]
-        if digests and sha256 not in digests:
+        digests += of_table.values() if name in of_table else ()
+        if digests and digest not in digests:
             raise UserError("has changed since this run began", where=name, do="run again")
 
 
