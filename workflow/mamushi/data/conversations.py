@@ -131,7 +131,7 @@ class Conversations:
     def _spoken(self, turns: _Turns, tools: list[Any] | None) -> Spoken:
         """Return the text of turns, by the part that is asked for."""
         text, places = "", list[tuple[str, int, int]]()
-        is_in = [self._has(turn) for turn in turns]
+        is_in = [self._is_inside(turn) for turn in turns]
         if not any(_words(turn) for turn, inside in zip(turns, is_in, strict=True) if inside):
             is_in = [False] * len(turns)
         for turn, inside in zip(turns, is_in, strict=True):
@@ -144,10 +144,10 @@ class Conversations:
         if self.part == ASSISTANT or not text:
             return Spoken(text, None, places)
         kept = [turn for turn, inside in zip(turns, is_in, strict=True) if inside]
-        asked = {"messages": kept, TOOLS: tools} if tools else kept
-        return Spoken(text, json.dumps(asked, default=str), places)
+        conversation = {"messages": kept, TOOLS: tools} if tools else kept
+        return Spoken(text, json.dumps(conversation, default=str), places)
 
-    def _has(self, turn: Mapping[str, Any]) -> bool:
+    def _is_inside(self, turn: Mapping[str, Any]) -> bool:
         """Tell whether the part that is asked for has a turn."""
         if self.part == ASSISTANT:
             return turn["role"] == ASSISTANT and bool(_words(turn))

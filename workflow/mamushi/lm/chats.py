@@ -43,22 +43,22 @@ def encode_chats(
     writes them, and so do people who know it. Raises ``UserError`` for turns that the template
     refuses, and for answers whose places it does not show.
     """
-    for name, asked in chats:
-        chat = json.loads(asked)
+    for name, turns_as_json in chats:
+        chat = json.loads(turns_as_json)
         turns, tools = (chat["messages"], chat[TOOLS]) if isinstance(chat, dict) else (chat, None)
         try:
             if answers:
-                ids, said = _answered(tokenizer, turns, tools)
+                ids, answered = _answered(tokenizer, turns, tools)
             else:
                 ids = tokenizer.apply_chat_template(turns, tools=tools, tokenize=True)["input_ids"]
-                said = [True] * len(ids)
+                answered = [True] * len(ids)
         except (TemplateError, ValueError, TypeError, NotImplementedError) as error:
             raise UserError(
                 f"the tokenizer's chat template refuses this conversation ({error})",
                 where=f"example {name}",
                 do="rank without what the system says or the answers alone (--part), or repair it",
             ) from error
-        yield ids[:max_length], said[:max_length]
+        yield ids[:max_length], answered[:max_length]
 
 
 def _answered(
@@ -77,11 +77,11 @@ def _answered(
 
     whole = rendered(turns, False)
     encoded = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True)
-    said = [False] * len(encoded["input_ids"])
+    answered = [False] * len(encoded["input_ids"])
     for start, stop in answer_spans(rendered, turns, tokenizer.eos_token or ""):
         for place, (first, behind) in enumerate(encoded["offset_mapping"]):
-            said[place] |= first < stop and behind > start
-    return encoded["input_ids"], said
+            answered[place] |= first < stop and behind > start
+    return encoded["input_ids"], answered
 
 
 def answer_spans(rendered: _Rendered, turns: _Turns, end: str) -> Iterator[tuple[int, int]]:
@@ -102,22 +102,22 @@ def answer_spans(rendered: _Rendered, turns: _Turns, end: str) -> Iterator[tuple
         if opened == before:
             # A template without such a header, or nothing before it.
             probes = ({"role": ASSISTANT, "content": words} for words in _PROBES)
-            one, other = (rendered([*turns[:place], probe], False) for probe in probes)
-            opened = one[: _shared(one, other)]
+            first, second = (rendered([*turns[:place], probe], False) for probe in probes)
+            opened = first[: _shared(first, second)]
         start, through = _shared(opened, whole), rendered(turns[: place + 1], False)
         # What ends a whole conversation ends no turn within one.
         ends = (through[start:], through[start:].removesuffix(end))
         pieces = (words[at:] for words in ends for at in range(len(words)))
-        said = next((words for words in pieces if whole.startswith(words, start)), "")
+        answer = next((words for words in pieces if whole.startswith(words, start)), "")
         if start < _shared(opened, before) or not (
-            whole.startswith(through[:start]) and said.strip()
+            whole.startswith(through[:start]) and answer.strip()
         ):
             problem = f"where turn {place + 1} stands changes with those behind it"
             raise ValueError(f"{problem}; put {{% generation %}} around what the assistant says")
-        yield start, start + len(said)
+        yield start, start + len(answer)
 
 
-def _shared(one: str, other: str) -> int:
+def _shared(first: str, second: str) -> int:
     """Return how many first characters two texts share."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(first), len(second)))

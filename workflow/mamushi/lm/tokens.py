@@ -139,14 +139,14 @@ def write_tokens(
     kept = min(max_length, positions or max_length)
     lengths: list[np.ndarray] = []
     # An array a batch, since those of one array are counted by 31 bits.
-    arrays, said = [], list[pa.Array]()
+    arrays, counts = [], list[pa.Array]()
     largest, bos, n = -1, first_token(tokenizer), len(examples)
     with Progress(n, "tokens", "text") as progress:
         for start in range(0, n, BATCH):
             both = list(_encoded(tokenizer, examples.slice(start, BATCH), kept, answers))
             rows = [ids for ids, _ in both]
             if answers:
-                said.append(pa.array([of_row for _, of_row in both], pa.list_(pa.bool_())))
+                counts.append(pa.array([of_row for _, of_row in both], pa.list_(pa.bool_())))
             # A template may begin otherwise.
             bos = bos if all(row[:1] == [bos] for row in rows) else None
             lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
@@ -161,7 +161,7 @@ def write_tokens(
             where=f"example {examples['id'][int(np.argmin(length))]}",
             do="remove it from the raw data",
         )
-    if answers and not any(part.flatten().true_count for part in said):
+    if answers and not any(part.flatten().true_count for part in counts):
         problem = "the assistant says nothing in these conversations, up to where they are cut"
         raise UserError(problem, where=path, do="leave assistant_only_loss out")
     if largest >= vocabulary_size:
@@ -177,7 +177,7 @@ def write_tokens(
         {
             "id": examples["id"],
             "tokens": pa.chunked_array(arrays, kind),
-            **({COUNTED: pa.chunked_array(said)} if answers else {}),
+            **({COUNTED: pa.chunked_array(counts)} if answers else {}),
         },
         group=min(GROUP, max(1, MOST // max_length)),
         metadata={
@@ -311,10 +311,10 @@ def read_tokens(
             lengths.append(pc.list_value_length(piece).to_numpy().astype(np.int64))
             parts.append(piece.flatten().to_numpy())
         if COUNTED in group.column_names:
-            said = pc.list_slice(
+            counts = pc.list_slice(
                 group[COUNTED].filter(keep.slice(start, len(group))), 0, max_length
             )
-            weights += [part.flatten().cast(pa.float32()).to_numpy() for part in said.chunks]
+            weights += [part.flatten().cast(pa.float32()).to_numpy() for part in counts.chunks]
         start += len(group)
     else:
         if start == len(examples):

@@ -88,9 +88,9 @@ class CutList(DocumentList):
         """Return what was cut, in lines to print."""
         assert isinstance(removal, CutRemoval)
         rows = f"{removal.removed:,} of {removal.read:,} rows removed"
-        what = "turns" if "turns" in removal.cut else "characters"
+        unit = "turns" if "turns" in removal.cut else "characters"
         return [
-            f"{removal.cut[what]:,} {what} cut from {removal.cut['rows']:,} rows",
+            f"{removal.cut[unit]:,} {unit} cut from {removal.cut['rows']:,} rows",
             f"{rows}, of which nothing would be left",
         ]
 

@@ -181,11 +181,11 @@ def raw_of(
         group=of(columns["group"]) if columns["group"] else None,
         sources=sources or {},
         dropped={"neither forget nor retain": left_out} if left_out else {},
-        extra_metadata=_said(settings, columns["turns"]),
+        extra_metadata=_metadata_of_turns(settings, columns["turns"]),
     )
 
 
-def _said(settings: Mapping[str, Any], turns: list[str | None]) -> dict[str, Any]:
+def _metadata_of_turns(settings: Mapping[str, Any], turns: list[str | None]) -> dict[str, Any]:
     """Return what of conversations is ranked and predicted. Raises ``UserError`` where there are no
     turns of which some are not."""
     metadata = {"part": settings.get("part", "whole")} if turns else {}
