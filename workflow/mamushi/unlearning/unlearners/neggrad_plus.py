@@ -26,7 +26,8 @@ class Settings(Section):
 
     learning_rate: Positive = 1.0e-5  #: AdamW's learning rate.
     beta_ng: Portion = 0.85  #: Weight of the retain loss; the rest is that of the forget loss.
-    #: Mean forget loss, in nats per token, above which to stop; null for never.
+    #: Mean forget loss, in nats per token, above which to stop; null for never. Where tokens are
+    #: unlearned, it is higher by as much as their loss is above that of their texts at the start.
     stop_forget_loss: Positive | None = 5.0
 
 
