@@ -225,6 +225,7 @@ class Bank(Corpus):
             accelerator=self.accelerator,
             special=frozenset(self.tokenizer.all_special_ids),
             vocabulary=self.tokenizer.get_vocab().values(),
+            whole=self.ranked,
         )
         print(f"{unlearner}: {outcome.steps} steps, stopped at {outcome.stopped_at}", flush=True)
 

@@ -77,6 +77,7 @@ def run(
     trunk: Trunk | None = None,
     special: frozenset[int] = frozenset(),
     micro: int = 16,
+    whole: TokenSet | None = None,
     **changes: Any,
 ) -> tuple[PreTrainedModel, Outcome]:
     """Unlearn with an unlearner's defaults, but for a learning rate that suits a tiny model."""
@@ -100,6 +101,7 @@ def run(
         trunk=trunk,
         state=state,
         fingerprint=fingerprint,
+        whole=whole,
     )
     return language_model, outcome
 

@@ -122,7 +122,7 @@ def unlearn(
     outcome = Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
     arguments = (model, selected, retain, settings, job, accelerator, states)
     if plugin("unlearner", settings.kind).trains:
-        outcome, counts = _trained(*arguments, outcome, len(forget), model_card, tensors, card)
+        outcome, counts = _trained(*arguments, outcome, forget, model_card, tensors, card)
     else:
         counts = _edited(*arguments, tensors)
     if accelerator.is_main_process:
@@ -142,7 +142,7 @@ def _trained(
     accelerator: Accelerator,
     trunk: Trunk | None,
     outcome: Outcome,
-    forget: int,
+    forget: TokenSet,
     model_card: Path,
     tensors: Path,
     card: Path,
@@ -158,7 +158,7 @@ def _trained(
     if len(selected):
         outcome = unlearn(
             *(model, selected, retain, asdict(settings), asdict(job.execution)),
-            total=steps_of(len(selected), forget, asdict(settings.training)),
+            total=steps_of(len(selected), len(forget), asdict(settings.training)),
             seed=settings.seed,
             accelerator=accelerator,
             special=frozenset(tokenizer.all_special_ids),
@@ -166,6 +166,7 @@ def _trained(
             trunk=trunk,
             state=state_of(card),
             fingerprint=fingerprint(job.origin),
+            whole=forget,
         )
     save_trained(tensors, model, job.origin)
     return outcome, {"trained_parameters": count(model).trained}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from mamushi.lm.batches import Batch, collate, examples_of_step, steps
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.sharding import all_gather, local
-from mamushi.lm.tokens import TokenSet
+from mamushi.lm.tokens import TokenSet, subset
 from mamushi.lm.training import Descent, Objective, Step, micro_batches, train
 from mamushi.registry import load
 from mamushi.unlearning.objective import (
@@ -98,13 +98,15 @@ def unlearn(
     trunk: Trunk | None = None,
     state: Path | None = None,
     fingerprint: str = "",
+    whole: TokenSet | None = None,
 ) -> Outcome:
     """Unlearn ``forget`` while keeping ``retain``, in place, in the weights that take gradients.
 
     In each of ``total`` steps, ``batch_size`` forget texts (or all, where there are fewer) go with
     as many retain texts, each domain shuffled anew for every pass over it. AdamW with a constant
     learning rate. The start from ``trunk`` changes nothing. Of ``forget`` with weights, 1 or 0,
-    the tokens of 1 are unlearned, by an unlearner that looks at no hidden states.
+    the tokens of 1 are unlearned, by an unlearner that looks at no hidden states; ``whole`` has
+    these texts with all that could be.
 
     An unlearner that stops does so before the update at which the mean of the forget loss over the
     last ``stop_window`` steps is above its limit, that of tokens by as much higher as their loss at
@@ -119,7 +121,7 @@ def unlearn(
     descent = Descent.of(float(unlearner["settings"]["learning_rate"]), unlearner["training"])
     with starting_from(trunk, model):
         arguments = (model, forget, retain, unlearner, execution, seed, accelerator)
-        run = _Run(*arguments, special, vocabulary)
+        run = _Run(*arguments, special, vocabulary, whole)
         _drop_out_where_trained(model)
         log = train(
             run.objective(),
@@ -155,6 +157,7 @@ class _Run:
     accelerator: Accelerator
     special: frozenset[int]
     vocabulary: Collection[int] | None
+    whole: TokenSet | None
 
     def __post_init__(self) -> None:
         require_predicted(self.forget, self.retain)
@@ -171,8 +174,8 @@ class _Run:
         self.shared = supports(self.model)
         stops = getattr(self.method, "STOPS", None)
         self.limit: float | None = None if stops is None else self.settings[stops]
-        if self.limit is not None and self.forget.weights is not None:
-            self.limit += self._above_texts()
+        if self.limit is not None and self.whole is not None:
+            self.limit += self._above_texts(self.whole)
         self.stopped_at: int | None = None
         # Of the start model, so that it comes before anything is restored or trained.
         self.masked: int | None = None
@@ -187,11 +190,14 @@ class _Run:
         if (key := getattr(self.method, "STATES", None)) is not None:
             self._look_into(int(self.settings[key]), f"unlearners.{self.name}.{key}")
 
-    def _above_texts(self) -> float:
-        """Return how far the mean NLL of the tokens to unlearn is above that of all in their texts:
-        a limit is one of texts, and these tokens may be above it from the start."""
+    def _above_texts(self, whole: TokenSet) -> float:
+        """Return how far the mean NLL of the tokens to unlearn is above that of their texts: the
+        limit is one of texts, and such tokens may be above it from the start."""
+        of_texts = subset(whole, np.flatnonzero(np.isin(whole.ids, self.forget.ids)))
+        if np.array_equal(of_texts.counted, self.forget.counted):
+            return 0.0
         tokens, means = int(self.execution["batch_tokens"]), []
-        for texts in (self.forget, replace(self.forget, weights=None)):
+        for texts in (self.forget, of_texts):
             start = text_nll(self.model, texts, tokens, self.accelerator)
             means.append(float(start.nll.sum() / start.tokens.sum()))
         return means[0] - means[1]
