@@ -130,12 +130,6 @@ def write_tokens(
     Raises ``UserError`` for a text without any token, when the tokenizer has a token that the model
     does not know, where nothing shows or has ``answers``, and as ``encode_chats``.
     """
-    if answers and (CHATS not in examples.column_names or tokenizer.chat_template is None):
-        raise UserError(
-            "assistant_only_loss goes by turns and a chat template, and there are none",
-            where=path,
-            do="give a model with a chat template and the whole conversations, or leave it out",
-        )
     kept = min(max_length, positions or max_length)
     lengths: list[np.ndarray] = []
     # An array a batch, since those of one array are counted by 31 bits.
@@ -155,30 +149,16 @@ def write_tokens(
             arrays.append(pa.ListArray.from_arrays(offsets_of(lengths[-1]).astype(np.int32), flat))
             progress.advance(len(rows))
     length = np.concatenate([np.empty(0, np.int64), *lengths])
-    if (length == 0).any():
-        raise UserError(
-            "the tokenizer gives no token for this text, so that it has no embedding",
-            where=f"example {examples['id'][int(np.argmin(length))]}",
-            do="remove it from the raw data",
-        )
+    _require_tokens(path, examples, length, largest, vocabulary_size)
     if answers and not any(part.flatten().true_count for part in counts):
         problem = "the assistant says nothing in these conversations, up to where they are cut"
-        raise UserError(problem, where=path, do="leave assistant_only_loss out")
-    if largest >= vocabulary_size:
-        raise UserError(
-            f"the tokenizer gives token {largest}, but the model knows {vocabulary_size} tokens",
-            where=path,
-            do="use the tokenizer that belongs to the model",
-        )
+        raise UserError(problem, do="leave assistant_only_loss out")
     kind = schemas.TOKENS.schema.field("tokens").type
     write_table(
         path,
         schemas.TOKENS,
-        {
-            "id": examples["id"],
-            "tokens": pa.chunked_array(arrays, kind),
-            **({COUNTED: pa.chunked_array(counts)} if answers else {}),
-        },
+        {"id": examples["id"], "tokens": pa.chunked_array(arrays, kind)}
+        | ({COUNTED: pa.chunked_array(counts)} if answers else {}),
         group=min(GROUP, max(1, MOST // max_length)),
         metadata={
             "max_length": max_length,
@@ -191,12 +171,33 @@ def write_tokens(
     )
 
 
+def _require_tokens(
+    path: str | Path, examples: pa.Table, length: np.ndarray, largest: int, vocabulary_size: int
+) -> None:
+    if (length == 0).any():
+        raise UserError(
+            "the tokenizer gives no token for this text, so that it has no embedding",
+            where=f"example {examples['id'][int(np.argmin(length))]}",
+            do="remove it from the raw data",
+        )
+    if largest >= vocabulary_size:
+        raise UserError(
+            f"the tokenizer gives token {largest}, but the model knows {vocabulary_size} tokens",
+            where=path,
+            do="use the tokenizer that belongs to the model",
+        )
+
+
 def _encoded(
     tokenizer: PreTrainedTokenizerBase, examples: pa.Table, max_length: int, answers: bool
 ) -> Iterator[tuple[list[int], Sequence[bool]]]:
     if CHATS in examples.column_names and tokenizer.chat_template is not None:
         chats = (examples[name].to_pylist() for name in ("id", CHATS))
         return encode_chats(tokenizer, zip(*chats, strict=True), max_length, answers=answers)
+    if answers:
+        problem = "assistant_only_loss goes by turns and a chat template, and there are none"
+        do = "give a model with a chat template and the whole conversations, or leave it out"
+        raise UserError(problem, do=do)
     return ((ids, ()) for ids in encode(tokenizer, examples["text"].to_pylist(), max_length))
 
 
@@ -301,19 +302,16 @@ def read_tokens(
             do="use the list that was made from this dataset",
         )
     keep, start = pc.and_not(keep, left_out), 0
-    lengths, parts = [np.empty(0, np.int64)], [np.empty(0, np.int32)]
-    weights = list[np.ndarray]()
+    lengths, parts, weights = [np.empty(0, np.int64)], [np.empty(0, np.int32)], list[np.ndarray]()
     for group in read_groups(tokens_path, schemas.TOKENS):
         if not group["id"].equals(ids.slice(start, len(group))):
             break
-        rows = group["tokens"].filter(keep.slice(start, len(group)))
-        for piece in pc.list_slice(rows, 0, max_length).chunks:
+        inside = keep.slice(start, len(group))
+        for piece in pc.list_slice(group["tokens"].filter(inside), 0, max_length).chunks:
             lengths.append(pc.list_value_length(piece).to_numpy().astype(np.int64))
             parts.append(piece.flatten().to_numpy())
         if COUNTED in group.column_names:
-            counts = pc.list_slice(
-                group[COUNTED].filter(keep.slice(start, len(group))), 0, max_length
-            )
+            counts = pc.list_slice(group[COUNTED].filter(inside), 0, max_length)
             weights += [part.flatten().cast(pa.float32()).to_numpy() for part in counts.chunks]
         start += len(group)
     else:
