@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from tests.support.dry_runs import Snakemake
 from tests.support.servers import Site, serving
-from tests.support.workflow import run
+from tests.support.workflow import mamushi, run
 
 TABLE = b"text,bad\n" + b"".join(b"a text of number %d,%d\n" % (n, n % 2) for n in range(60))
 SIGNED = "X-Amz-Signature=s3cret"
 
 
+def configuration(path: str) -> dict[str, Any]:
+    """A grid of words alone, of a table at a URL."""
+    forget, sections = {"where": "bad == 1"}, {"inference": 1.0}
+    table = {"kind": "table", "path": path, "forget": forget, "sections": sections}
+    grid = {"datasets": ["d"], "models": ["m"], "seeds": [0], "selectors": ["stack"]}
+    models = {"m": {"embeddings": {"words": 16}}}
+    return {"grid": grid | {"budgets": [0.1]}, "datasets": {"d": table}, "models": models}
+
+
+def test_a_dry_run_of_the_command_says_what_it_would_fetch(tmp_path: Path) -> None:
+    with serving(Site({})) as site:
+        config = configuration(f"{site.url}/texts.csv?{SIGNED}")
+        (tmp_path / "mine.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+        told = mamushi(tmp_path, "run", "data", "-n").stdout
+        assert site.asked == []
+    assert f"{site.url}/texts.csv: is to be fetched" in told
+    assert "s3cret" not in told
+
+
 def test_a_dry_run_asks_nobody_and_a_run_asks_once(snakemake: Snakemake, tmp_path: Path) -> None:
     with serving(Site({"/texts.csv": TABLE})) as site:
-        config = {
-            "grid": {"datasets": ["d"], "models": ["m"], "selectors": ["stack"], "budgets": [0.1]},
-            "datasets": {
-                "d": {
-                    "kind": "table",
-                    "path": f"{site.url}/texts.csv?{SIGNED}",
-                    "forget": {"where": "bad == 1"},
-                    "sections": {"inference": 1.0},
-                }
-            },
-            "models": {"m": {"embeddings": {"words": 16}}},
-        }
+        config = configuration(f"{site.url}/texts.csv?{SIGNED}")
         (tmp_path / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
         assert snakemake.would_run(tmp_path, targets=["data"]) == {"fetch": 1, "examples": 1}
         assert site.asked == []
