@@ -38,7 +38,13 @@ from studies.evidence.measures import (
     Measured,
     over_seeds,
 )
-from studies.influence.judge import claims_table, read_claims, shares_table, variants_table
+from studies.influence.judge import (
+    claims_table,
+    read_claims,
+    shares_table,
+    unlearned_table,
+    variants_table,
+)
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
@@ -287,6 +293,8 @@ def influence_blocks() -> dict[str, str]:
     measured = ["recovered", "deep", "after relearning", "retain NLL less gold's, thousandths"]
     rows = {dataset: list(shares_table(dataset, seeds)) for dataset in datasets}
     blocks = {f"influence {dataset}": table(["", *measured], rows[dataset]) for dataset in datasets}
+    unlearned = [[dataset, *row] for dataset in datasets for row in unlearned_table(dataset, seeds)]
+    blocks["influence unlearned"] = table(["", "", *measured], unlearned)
     head = ["", "texts: recovered", "deep", "tokens: recovered", "deep"]
     blocks["influence variants"] = table(head, variants_table("jigsaw", 0))
     head = ["", "measure", "is", *datasets]

@@ -47,6 +47,16 @@ ARMS = {
     "tokens-influence-0.25": "a quarter of the tokens, `token_influence`",
 }
 """The models of the tables, in their order."""
+UNLEARNED = {
+    f"{unlearner}-{listed}": f"`{unlearner}`, {name}"
+    for unlearner in ("neggrad_plus", "salun")
+    for listed, name in {
+        "tokens-influence-0.10": "a tenth of the tokens, `token_influence`",
+        "texts-influence-0.50": "half of the texts, `influence`",
+        "whole": "all texts",
+    }.items()
+}
+"""Those that are unlearned from beta 0 and not retrained."""
 VARIANTS = {
     "": "as it is: three points, 200 targets a domain, `less: 1`",
     "_last": "the last point alone",
@@ -213,6 +223,20 @@ def shares_table(dataset: str, seeds: list[int]) -> Iterator[list[str]]:
         effects = [archived.effect(of, arm, 0.0, at) for of in ("recovered", "deep", "relearned")]
         retain = archived.effect("retain", arm, 0.0, at)
         yield [name, *(in_percent(effect) for effect in effects), in_nats(retain)]
+
+
+def unlearned_table(dataset: str, seeds: list[int]) -> Iterator[list[str]]:
+    """Yield a row for each unlearned model of a corpus, with what ``shares_table`` has of one seed
+    after the other: of two seeds an interval says nothing."""
+    archived = Archived.read(dataset)
+    for arm, name in UNLEARNED.items():
+        if at := [seed for seed in archived.seeds(arm) if seed in seeds]:
+            shares, retain = (
+                [[archived.effect(of, arm, 0.0, [seed]).estimate for seed in at] for of in measures]
+                for measures in (("recovered", "deep", "relearned"), ("retain",))
+            )
+            cells = [", ".join(f"{value:.0%}" for value in values) for values in shares]
+            yield [name, *cells, ", ".join(f"{1000 * value:+.1f}" for value in retain[0])]
 
 
 def variants_table(dataset: str, seed: int) -> Iterator[list[str]]:
