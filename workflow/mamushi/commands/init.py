@@ -18,7 +18,7 @@ from mamushi.commands import _embedder, _places
 from mamushi.commands._embedder import as_yaml, find_model
 from mamushi.commands._options import as_option
 from mamushi.errors import UserError
-from mamushi.io.copies import display_url
+from mamushi.io.copies import display_url, local_path
 
 GROUP = "start"
 BUDGETS = (0.1, 0.2, 0.3)
@@ -189,18 +189,21 @@ def write_configuration(args: argparse.Namespace) -> None:
     if args.fair and not args.like:
         raise UserError("--fair without --like", do="it says how examples were drawn")
     _places.fetch_beside(args)
-    beside = [name for name in (args.like, args.unlike) if name and not args.like_text]
-    shared = {*columns}.intersection(*(readers.columns(name) for name in beside))
+    named = [name for name in (args.like, args.unlike) if name and not args.like_text]
+    beside = [local_path(name).expanduser() for name in named]
+    # What is not there is told by its option, below.
+    present = [file for file in beside if file.exists() or "*" in file.name]
+    shared = {*columns}.intersection(*map(readers.columns, present))
     args.text = with_tools(args.text, shared)
     case = _case(args, path, columns)
     describe = _describe if args.screen is None else _describe_screen
     case |= describe(yaml.safe_load(TEXT.format_map(case)), columns, args.budgets)
     text = TEXT.format_map(case)
-    present = args.out.read_bytes().decode("utf-8", "replace") if args.out.exists() else None
-    if present == text:
+    written = args.out.read_bytes().decode("utf-8", "replace") if args.out.exists() else None
+    if written == text:
         print(f"{args.out}: there already, with the same content")
         return
-    if present is not None and not args.force:
+    if written is not None and not args.force:
         do = "name another file in --out, or write over it with --force"
         raise UserError("another configuration is there", where=args.out, do=do)
     with atomic(args.out) as part:
