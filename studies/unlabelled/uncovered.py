@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -25,21 +24,21 @@ from scipy.stats import t as student
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 
-from mamushi.data.loaders import newsgroups
 from mamushi.running.threads import one_for_arithmetic
 from mamushi.selection.word_vectors import components_of_words
 from mamushi_extras.unlabelled.corpus import Corpus
 from mamushi_extras.unlabelled.uncovered import ASKED, SHOWN, in_between, uncovered_clusters
 from studies.lib.report import Report, arguments
 from studies.unlabelled import fair
+from studies.unlabelled.groups import posts
 from studies.unlabelled.positive import Doubles, Mask, Source, components, cross_fit, logistic
 
 PAIRS = {
     "politics": ("talk.politics.guns", "talk.politics.mideast"),
     "sport": ("rec.sport.hockey", "rec.sport.baseball"),
 }
-EXAMPLES, EACH, REST, SHORTEST = 100, 150, 1200, 20
-"""Examples, texts of each topic in the corpus and texts of the rest; characters of a post."""
+EXAMPLES, EACH, REST = 100, 150, 1200
+"""Examples, texts of each topic in the corpus and texts of the rest."""
 WORLD = "worlds"
 Drawn = tuple[Source, Mask, Mask, Mask]
 """Texts, which of them are examples, and which of the corpus are of the first and second topic."""
@@ -51,12 +50,8 @@ class Newsgroups:
 
     def __init__(self, archive: str) -> None:
         used = [*chain(*PAIRS.values())]
-        raw = newsgroups.load({"path": archive, "forget": used, "group": None}, Path("."))
-        rows = zip(raw.texts, raw.labels["group"], raw.labels["subset"], strict=True)
-        group_of = {
-            text: group for text, group, part in rows if part == "train" and len(text) > SHORTEST
-        }
-        self.texts, self.groups = [*group_of], np.array([*group_of.values()])
+        self.texts, groups = posts(archive)
+        self.groups = np.array(groups)
         politics = np.char.startswith(self.groups, "talk.politics")
         self.rest = np.flatnonzero(~politics & ~np.isin(self.groups, used))
         self.words = CountVectorizer(min_df=3).fit_transform(self.texts).tocsr()
@@ -184,11 +179,11 @@ def main() -> None:
     args = parser.parse_args()
     one_for_arithmetic()
     report = Report("uncovered", threads=1)
-    posts = Newsgroups(args.archive)
+    newsgroups = Newsgroups(args.archive)
     for at in (WORLD, *PAIRS):
         values: dict[str, list[Doubles]] = defaultdict(list)
         for seed in range(args.draws):
-            drawn = world(seed) if at == WORLD else posts.draw(at, seed)
+            drawn = world(seed) if at == WORLD else newsgroups.draw(at, seed)
             for name, recall in of_draw(drawn, seed).items():
                 values[name].append(recall)
         of_world(report, at, {name: np.array(rows) for name, rows in values.items()})
