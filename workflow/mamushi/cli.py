@@ -25,6 +25,7 @@ from types import ModuleType
 from typing import NoReturn
 
 import mamushi
+from mamushi.commands import _as_json
 from mamushi.errors import UserError, suggestion
 from mamushi.io.files import DISK_FULL, REFUSED
 from mamushi.running import launch, leases, locks, machine, stage
@@ -91,7 +92,8 @@ def _answer(module: ModuleType, args: argparse.Namespace) -> int:
     """Run a command for people and return its exit code. Raises ``UserError`` also for a path where
     the system refuses what was asked for."""
     try:
-        status: int = module.run(args) or 0
+        with _as_json.alone(args):
+            status: int = module.run(args) or 0
         sys.stdout.flush()
         return status
     except BrokenPipeError:

@@ -15,6 +15,7 @@ from typing import Any
 
 from mamushi.config.grid import is_tiny
 from mamushi.running import warm
+from mamushi.running.stage import stages
 
 MINE = Path("mine.yaml")
 """The configuration that `init` writes unless told otherwise."""
@@ -28,6 +29,8 @@ ended: Callable[[bool], None]
 
 
 FEW_JOBS = 4
+OF_JOBS = ("mamushi.cli", "mamushi.selection.pool")
+"""What nearly all jobs import of this package, beside the modules of stages."""
 _closing = contextlib.ExitStack()
 """What ends with the run."""
 
@@ -45,7 +48,8 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> None:
     if libraries and not guard.on_slurm(workflow) and os.environ.get(warm.SOCKET) not in off:
         # With it ends what it has started.
         _closing.callback(os.environ.pop, warm.SOCKET)
-        _closing.enter_context(warm.start(libraries))
+        modules = {entry.module.__name__ for entry in stages().values()}
+        _closing.enter_context(warm.start([*libraries, *OF_JOBS, *sorted(modules)]))
 
 
 def _libraries(workflow: Any, config: Mapping[str, Any]) -> Sequence[str]:

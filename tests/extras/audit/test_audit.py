@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.files import read_json, write_json
@@ -72,6 +74,10 @@ def test_the_sample_is_recorded_with_its_probabilities_and_tells_what_to_expect(
     assert said[-1] == "next: mamushi audit --merge answers-NAME.json"
     # The same again, and not another one in its place.
     before = Path("audit/audit.html").read_bytes()
+    assert main(["audit", str(made), "--size", "100", "--json"]) == 0
+    done = json.loads(capsys.readouterr().out)
+    assert done["strata"] == found["strata"]
+    assert done["half_widths"].keys() == {"precision", "recall"}
     command("audit", made, "--size", 100)
     assert Path("audit/audit.html").read_bytes() == before
     with pytest.raises(UserError, match="another audit is there"):

@@ -14,8 +14,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mamushi.commands import _as_json, _row_options
 from mamushi.commands import _model_folder as model
-from mamushi.commands import _row_options
 from mamushi.errors import UserError
 from mamushi.rooms import additions
 
@@ -51,6 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", choices=formats, metavar="FORMAT", help=", ".join(formats))
     parser.add_argument("--data", type=Path, help="the table (default: the one that was ranked)")
     _row_options.arguments(parser)
+    _as_json.argument(parser)
     model.arguments(parser.add_argument_group("a model"), required=False)
 
 
@@ -62,12 +63,20 @@ def _formats_of_rooms() -> dict[str, tuple[str, Callable[[Path, Path], None]]]:
 def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` for options that do not go together, for a bad list, and for a table
     that is not the list's."""
-    from mamushi.commands import _removal_list
-    from mamushi.data.rewriting import refuse_existing, whole_folder
+    from mamushi.data.rewriting import refuse_existing
 
     if args.out is None:
         raise UserError("nothing says what to write", do="give --out")
     refuse_existing(args.out)
+    _write(args)
+    _as_json.put({"written": args.out})
+
+
+def _write(args: argparse.Namespace) -> None:
+    """Write what was asked for."""
+    from mamushi.commands import _removal_list
+    from mamushi.data.rewriting import whole_folder
+
     if args.list is None:
         if args.model_card is None or not args.trained:
             do = "give a LIST and --to, or --model-card and --trained"

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mamushi.commands import _embedder, _places
+from mamushi.commands import _as_json, _embedder, _places
 from mamushi.commands._embedder import as_yaml, find_model
 from mamushi.commands._options import as_option
 from mamushi.errors import UserError
@@ -107,6 +107,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=default, metavar="FILE", help=out)
     force = "write over another configuration of that name"
     parser.add_argument("--force", action="store_true", help=force)
+    _as_json.argument(parser)
 
 
 def _share(text: str) -> float:
@@ -134,8 +135,12 @@ def _budget(text: str) -> float:
 def run(args: argparse.Namespace) -> None:
     """Write the configuration, and say what runs it. Raises ``UserError`` as
     ``write_configuration``."""
+    import yaml
+
     write_configuration(args)
-    print(f"next: {_next(args.out, 'removals')}")
+    print(f"next: {(command := _next(args.out, 'removals'))}")
+    content = yaml.safe_load(args.out.read_text(encoding="utf-8"))
+    _as_json.put({"configuration": args.out, "content": content, "next": command})
 
 
 _TWICE = (

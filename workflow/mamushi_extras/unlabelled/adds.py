@@ -38,7 +38,10 @@ def pool_step(pool: Pool, metadata: Mapping[str, Any], column: Callable[[str], A
 
 
 def describe_cell(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Say what is known of a corpus, in lines of `mamushi show`."""
+    """Say what is known of a corpus, in lines of `mamushi show`; nothing of another data set, for
+    which scipy.stats, which takes a second, is not imported."""
+    if "share" not in manifest:
+        return {}
     from mamushi_extras.unlabelled.shown import corpus_lines
 
     return corpus_lines(manifest)

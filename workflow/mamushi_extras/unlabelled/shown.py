@@ -16,9 +16,7 @@ TEXT_WIDTH = 60
 
 
 def corpus_lines(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Return lines by their heads, of the manifest of a list; none of another data set."""
-    if "share" not in manifest:
-        return {}
+    """Return lines by their heads, of the manifest of a list of a corpus."""
     hits, share, unit = manifest["blocklist"], manifest["share"], unit_of(manifest)
     by = f"{manifest['examples']:,} examples"
     if hits:

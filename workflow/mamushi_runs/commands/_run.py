@@ -12,10 +12,11 @@ import os
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,6 @@ from mamushi.running.interruption import Stopped, handled
 from mamushi_runs import guard
 from mamushi_runs.hooks import MINE
 
-PACKAGES = Path(__file__).parents[2]
 RUNNING = ("--logger", "mamushi", "--nolock")
 """Our own lock ends with the process: one of Snakemake's, which a kill leaves, stands in no way."""
 PROFILE = "gpu"
@@ -326,8 +326,7 @@ def run(
     if report:
         check_writable(report)
     line = [
-        *(sys.executable, "-m", "snakemake", "--snakefile", str(tree() / "Snakefile")),
-        *("--profile", str(folder)),
+        *("--snakefile", str(tree() / "Snakefile"), "--profile", str(folder)),
         *(("--dry-run", "--quiet", "rules") if is_dry(args) else RUNNING),
         *(("--cores", str(args.cores)) if args.cores else ()),
         *(("--report", str(report)) if report else ()),
@@ -353,19 +352,30 @@ class Ended(Stopped):
 
 
 def _wait(line: Sequence[str]) -> tuple[int, int]:
-    """Run Snakemake to its end, in a session of its own, so that a terminal's Ctrl-C is passed on
-    once. Return its exit status, and the last signal that this process got, else 0; each reaches
-    Snakemake as SIGTERM."""
-    search = os.pathsep.join(filter(None, [str(PACKAGES), os.environ.get("PYTHONPATH")]))
-    process = subprocess.Popen(
-        line, env=os.environ | {"PYTHONPATH": search}, start_new_session=True
-    )
+    """Run Snakemake to its end, in a process that has imported what this one has. Return its exit
+    status, and the last signal that this process got, else 0; each reaches Snakemake as SIGTERM."""
     received: list[int] = []
+    # A forked process does not clean up what it makes there.
+    with tempfile.TemporaryDirectory(prefix="mamushi-") as folder:
+        process = get_context("fork").Process(target=_snakemake, args=(line, folder))
+        process.start()
 
-    def pass_on(number: int, _: object) -> None:
-        received.append(number)
-        process.terminate()
+        def pass_on(number: int, _: object) -> None:
+            received.append(number)
+            process.terminate()
 
-    with handled(pass_on, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)):
-        status = process.wait()
-    return status, received[-1] if received else 0
+        with handled(pass_on, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)):
+            process.join()
+    return process.exitcode or 0, received[-1] if received else 0
+
+
+def _snakemake(line: Sequence[str], folder: str) -> None:
+    """Be Snakemake, in a session of its own, so that a terminal's Ctrl-C is passed on once."""
+    os.setsid()
+    if sys.stdout is sys.stderr:
+        # See `_as_json.alone`; the jobs print as well.
+        os.dup2(2, 1)
+    tempfile.tempdir, sys.argv[1:] = folder, line
+    from snakemake.cli import main
+
+    main(line)

@@ -33,8 +33,6 @@ CORES, QUEUE = "_cores", "_nodes"
 BEGIN_SECONDS, LOCAL_SECONDS, QUEUE_SECONDS = 10.0, 0.5, 40.0
 """Of Snakemake before the first job; of a core for each job; and of a job in an idle queue."""
 CLUSTER_CORES = 1024
-STDOUT = Path("-")
-"""Stands for a file that is not named."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,9 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", help=place)
     _run.configfile(parser)
     json_text = "print JSON in the place of text; with FILE, write it there as well as the text"
-    parser.add_argument(
-        "--json", nargs="?", type=Path, const=STDOUT, metavar="FILE", help=json_text
-    )
+    parser.add_argument("--json", nargs="?", type=Path, const=True, metavar="FILE", help=json_text)
     words = "what would be made; after --: also options of Snakemake"
     parser.add_argument("snakemake", nargs="*", metavar="TARGET", help=words)
 
@@ -58,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     rate = gpu_rate(args.gpu) if args.gpu else None
     if args.gpus is not None and args.gpus < 1:
         raise UserError(f"{args.gpus} is no number of GPUs", where="--gpus", do="give 1 or more")
-    if args.json not in (None, STDOUT):
+    if args.json not in (None, True):
         _run.check_ending(args.json, ".json")
         check_writable(args.json)
     words = _run.completed(args.snakemake, args.profile, args.configfile)
@@ -68,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         usable = config["execution"]["device"] != "cpu" and bool(leases.visible())
         bill = Bill(config, rate, gpus=cluster is not None or bool(args.gpu) or usable)
         plan = reckon(jobs, limits, bill, cluster=cluster is not None)
-    if args.json == STDOUT:
+    if args.json is True:
         _as_json.put(plan)
         return 0
     if args.json:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mamushi.commands import _as_json
 from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
 from mamushi.registry import Plugin, plugins, tree
@@ -43,7 +44,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Return the exit status: of the workflow where that failed. Raises ``UserError`` as `init`
     does, and for options of a configuration that is there already."""
-    from mamushi.commands import init
+    from mamushi.commands import init, show
+    from mamushi.io import paths
 
     if args.data is not None or not args.out.is_file():
         init.write_configuration(args)
@@ -60,6 +62,10 @@ def run(args: argparse.Namespace) -> int:
     cells = _run.cells(_run.grid(args.out))
     before = _listed(cells)
     status = _rank(args, cells)
+    if _run.is_dry(args):
+        _as_json.put([])
+    elif status == 0 and args.json:
+        show.show(Path(paths.RESULTS), as_json=True)
     for path, listed in _listed(cells).items():
         was = before.get(path, listed)
         came, went = listed - was, was - listed

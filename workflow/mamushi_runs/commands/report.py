@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from mamushi.commands import _as_json
 from mamushi_runs import hooks
 from mamushi_runs.commands import _run
 
@@ -23,6 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     default = Path("results/report.html")
     parser.add_argument("--out", type=Path, default=default, metavar="FILE", help=out)
     _run.configfile(parser)
+    _as_json.argument(parser)
     _run.arguments(parser)
 
 
@@ -35,4 +37,5 @@ def run(args: argparse.Namespace) -> int:
         # It links the report.
         hooks.start_page(configfiles, _run.check(configfiles, ()))
         print(args.out)
+    _as_json.put({"report": None if status or _run.is_dry(args) else args.out})
     return status

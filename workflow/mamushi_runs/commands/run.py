@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 
+from mamushi.commands import _as_json
 from mamushi_runs.commands import _run
 
 GROUP = "start"
@@ -21,9 +22,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     help_text = "what to make (default: all)"
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=help_text)
     _run.configfile(parser)
+    _as_json.argument(parser)
     _run.arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Return the exit status of the workflow. Raises ``UserError`` as ``_run.required``."""
-    return _run.run(args.targets, _run.required(args), args)
+    status = _run.run(args.targets, _run.required(args), args)
+    _as_json.put({"targets": args.targets or ["all"], "made": not (status or _run.is_dry(args))})
+    return status

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mamushi.commands import _as_json
 from mamushi.errors import UserError
 from mamushi_runs.commands import _run
 
@@ -36,6 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--unlearner", default="neggrad_plus", help="how to unlearn (default: %(default)s)"
     )
     _run.arguments(parser)
+    _as_json.argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -70,14 +72,18 @@ def run(args: argparse.Namespace) -> int:
         text = yaml.safe_dump({"unlearning": section}, sort_keys=False)
         part.write_text(text, encoding="utf-8", newline="\n")
     status = _run.run(["unlearned"], [args.configfile, added], args)
+    done: list[dict[str, Any]] = []
     if status == 0 and not _run.is_dry(args):
         for cell in _run.cells(grid):
             written = paths.TRAINED.format(**cell, arm=f"{args.unlearner}/lists/{name}")
             card = paths.MODEL_CARD.format(model=cell["model"])
             print(f"unlearned: {written}")
+            done.append({**cell, "unlearned": written, "export": None})
             if plugin("unlearner", args.unlearner).trains:
-                model = f"--model-card {card} --trained {written}"
-                print(f"as a model: mamushi export {model} --out FOLDER")
+                command = f"mamushi export --model-card {card} --trained {written} --out FOLDER"
+                print(f"as a model: {command}")
+                done[-1]["export"] = command
+    _as_json.put(done)
     return status
 
 

@@ -37,18 +37,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Snakemake's command lines, after its own and the workflow's name; it makes nothing."""
+    """Snakemake's command lines, after the workflow's name; it makes nothing."""
     found: list[list[str]] = []
 
-    class Process:
-        def __init__(self, line: list[str], **options: Any) -> None:
-            assert line[1:4] == ["-m", "snakemake", "--snakefile"]
-            found.append(line[5:])
+    def wait(line: list[str]) -> tuple[int, int]:
+        assert line[0] == "--snakefile"
+        found.append(line[2:])
+        return 0, 0
 
-        def wait(self) -> int:
-            return 0
-
-    monkeypatch.setattr(_run.subprocess, "Popen", Process)
+    monkeypatch.setattr(_run, "_wait", wait)
     return found
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mamushi.commands import _as_json
 from mamushi.errors import UserError
 
 _PAGE = Path(__file__).parents[1] / "page"
@@ -55,6 +56,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--merge", nargs="+", type=Path, metavar="FILE", help=files)
     out = "folder of the audit (default: audit)"
     parser.add_argument("--out", type=Path, default=Path("audit"), metavar="FOLDER", help=out)
+    _as_json.argument(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -140,8 +142,8 @@ def _draw(args: argparse.Namespace) -> None:
         )
     ]
     html = _audit(args, listed, rows, [(ids[row], int(codes[row])) for row in drawn])
-    _say(design, allocated, parts, listed.manifest or {})
-    _say_next(args, html)
+    wide = _say(design, allocated, parts, listed.manifest or {})
+    _say_next(args, html, strata=rows, half_widths=wide)
 
 
 def _choose(args: argparse.Namespace) -> None:
@@ -167,7 +169,7 @@ def _choose(args: argparse.Namespace) -> None:
     listed = _removal_list.read_list(args.list)
     page = _audit(args, listed, rows, [chosen[place] for place in order])
     print(f"{len(chosen):,} texts of {len(clusters)} clusters that the examples may not cover")
-    _say_next(args, page)
+    _say_next(args, page, strata=rows)
 
 
 def _audit(
@@ -225,10 +227,12 @@ def _earlier(examples: Path, copies: Callable[[str], Sequence[str]]) -> dict[str
     return {same: answer for name, answer in pairs if answer for same in (name, *copies(name))}
 
 
-def _say_next(args: argparse.Namespace, page: Path) -> None:
+def _say_next(args: argparse.Namespace, page: Path, **expected: Any) -> None:
+    """Print what to do with a page, and as JSON also what is ``expected`` of its answers."""
     print(f"{page}: open it in a browser; every answer is kept there, and s saves them as a file")
     named = "" if args.out == Path("audit") else f" --out {shlex.quote(str(args.out))}"
     print(f"next: mamushi audit --merge answers-NAME.json{named}")
+    _as_json.put({"page": page, **expected})
 
 
 def _page(title: str, audit: Mapping[str, Any], ids: Sequence[str], texts: Sequence[str]) -> str:
@@ -248,8 +252,11 @@ def _page(title: str, audit: Mapping[str, Any], ids: Sequence[str], texts: Seque
     )
 
 
-def _say(design: Any, allocated: Any, parts: Sequence[int], manifest: Mapping[str, Any]) -> None:
-    """Print what was drawn, what is known without answers, and what so many of them will give."""
+def _say(
+    design: Any, allocated: Any, parts: Sequence[int], manifest: Mapping[str, Any]
+) -> Mapping[str, float]:
+    """Print what was drawn, what is known without answers, and what so many of them will give: half
+    the widths of 95% intervals, which are returned."""
     from mamushi_extras.audit import auditing
     from mamushi_extras.unlabelled.corpus import list_words, share_text
 
@@ -267,6 +274,7 @@ def _say(design: Any, allocated: Any, parts: Sequence[int], manifest: Mapping[st
     ends = (f"{name} {100 * wide[name]:.1f}" for name in ("precision", "recall"))
     print(f"{drawn:,} answers: 95% intervals of {', '.join(ends)} points up and down, to expect")
     print(f"{auditing.answers_for(design, _HALF):,} answers: {100 * _HALF:.0f} points for both")
+    return {name: float(wide[name]) for name in ("precision", "recall")}
 
 
 def _say_of_screen(screen: Mapping[str, Any] | None) -> None:
@@ -329,6 +337,7 @@ def _merge(folder: Path, files: Sequence[Path]) -> None:
     }
     write_json(out, summary | {"labels": {**audit.get("earlier", {}), **labels}})
     print(f"{out}: the answers as labels, for mamushi rank --label {out}")
+    _as_json.put({"merged": out, **summary})
 
 
 def _say_counts(strata: Sequence[Mapping[str, Any]], answers: Any) -> None:
