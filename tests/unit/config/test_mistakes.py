@@ -42,6 +42,8 @@ datasets.jigsaw.kind = "jig"
 datasets.jigsaw.forget = ["toxic", "sever_toxic"]
     datasets.jigsaw.forget[1]: 'sever_toxic' is not allowed; did you mean 'severe_toxic'? it
     should be 'toxic',
+execution.tracker = "wandb"
+    execution.tracker: wandb is not installed; pip install wandb
 datasets.mine = {"path": "x.csv"}
     datasets.mine.kind: missing; known are: jigsaw, newsgroups, synthetic, table
 selectors.mine = {"kind": "best"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,12 @@ def _names_used(full: Config) -> Iterator[tuple[str, str, str]]:
 
 
 # Datasets -------------------------------------------------------------------------------------
+
+
+def _check_tracker(full: Config) -> Iterator[str]:
+    tracker = full["execution"]["tracker"]
+    if tracker and find_spec(tracker) is None:
+        yield f"execution.tracker: {tracker} is not installed; pip install {tracker}"
 
 
 def _check_ranked(full: Config) -> Iterator[str]:
@@ -337,5 +344,5 @@ def _check_tokens(full: Config, where: str, at: str, name: str, axes: Config) ->
 def checks(full: Config) -> Iterator[str]:
     """Yield a line for each mistake of a configuration in which all names are defined."""
     ours = (_check_ranked, _check_sources, _check_lengths, _check_selectors, _check_files)
-    for check in (*ours, _check_answers, *additions("config_checks")):
+    for check in (*ours, _check_answers, _check_tracker, *additions("config_checks")):
         yield from check(full)

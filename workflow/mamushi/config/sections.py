@@ -321,6 +321,9 @@ class Execution(Section):
     #: `cpu` uses no GPU. With `auto`, a job that holds a GPU which PyTorch cannot use stops at
     #: once, unless its model is tiny.
     device: Literal["auto", "cpu"] = "auto"
+    #: Losses of each step, and perplexities, of every model that is trained also go there, into the
+    #: folder of its files: see `tensorboard --logdir results/runs`. Null for none.
+    tracker: Literal["tensorboard", "wandb"] | None = None
     #: GPUs of one node over which each job with a language model cuts it (FSDP2). `auto`: 1 for a
     #: model that fits one GPU with what is trained of it, else 2, 4 or 8.
     gpus_per_job: Count | Literal["auto"] = "auto"

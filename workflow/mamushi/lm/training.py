@@ -291,6 +291,7 @@ class _Run:
                         do=objective.remedy,
                     )
             self.log.append(row | losses)
+            self.accelerator.log(row | losses, int(row["step"]))
         self.waiting.clear()
 
     def is_late(self, steps: int, seconds: float) -> bool:

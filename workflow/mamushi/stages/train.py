@@ -138,7 +138,8 @@ def finetune(
     model = open_placed(model_card, None, asdict(training), training.precision, accelerator)
     opened = (settings.section, training, model, accelerator, job)
     states = base_trunk(trunk, tokens, examples, *opened)
-    with starting_from(states, model):
+    tracked = device.tracked(accelerator, job.execution.tracker, card.parent)
+    with starting_from(states, model), tracked:
         log = finetune(
             model,
             batches.texts,

@@ -149,6 +149,7 @@ def _trained(
 ) -> tuple[Outcome, dict[str, Any]]:
     """Take the unlearner's steps, unless no text is ``selected``, and store what they trained."""
     from mamushi.io.provenance import fingerprint
+    from mamushi.lm.device import tracked
     from mamushi.lm.loading import open_tokenizer
     from mamushi.lm.parameters import count
     from mamushi.lm.storage import save_trained
@@ -156,18 +157,19 @@ def _trained(
 
     tokenizer = open_tokenizer(model_card)
     if len(selected):
-        outcome = unlearn(
-            *(model, selected, retain, asdict(settings), asdict(job.execution)),
-            total=steps_of(len(selected), len(forget), asdict(settings.training)),
-            seed=settings.seed,
-            accelerator=accelerator,
-            special=frozenset(tokenizer.all_special_ids),
-            vocabulary=tokenizer.get_vocab().values(),
-            trunk=trunk,
-            state=state_of(card),
-            fingerprint=fingerprint(job.origin),
-            whole=forget,
-        )
+        with tracked(accelerator, job.execution.tracker, card.parent):
+            outcome = unlearn(
+                *(model, selected, retain, asdict(settings), asdict(job.execution)),
+                total=steps_of(len(selected), len(forget), asdict(settings.training)),
+                seed=settings.seed,
+                accelerator=accelerator,
+                special=frozenset(tokenizer.all_special_ids),
+                vocabulary=tokenizer.get_vocab().values(),
+                trunk=trunk,
+                state=state_of(card),
+                fingerprint=fingerprint(job.origin),
+                whole=forget,
+            )
     save_trained(tensors, model, job.origin)
     return outcome, {"trained_parameters": count(model).trained}
 
