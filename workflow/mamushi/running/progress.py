@@ -1,9 +1,11 @@
-"""Progress with an estimate of the time left, in lines that ``tail -f`` can follow."""
+"""Progress with an estimate of the time left: a bar where a person looks on, in a terminal or a
+notebook, else lines that ``tail -f`` can follow."""
 
 from __future__ import annotations
 
 import sys
 import time
+from typing import Any
 
 _entered: list[Progress] = []
 
@@ -21,6 +23,12 @@ class Progress:
         self.done = self.start = start
         self.began = self.printed = time.monotonic()
         self.outer = _entered[-1] if _entered else None
+        self.bar: Any = None
+        # A kernel's stream says so, too.
+        if sys.stderr.isatty():
+            from tqdm.auto import tqdm  # type: ignore[import-untyped]
+
+            self.bar = tqdm(total=total, initial=start, desc=label, unit=f" {unit}s", leave=False)
 
     def __enter__(self) -> Progress:
         _entered.append(self)
@@ -28,6 +36,8 @@ class Progress:
 
     def __exit__(self, *raised: object) -> None:
         _entered.remove(self)
+        if self.bar is not None:
+            self.bar.close()
 
     def due(self) -> bool:
         """Return whether the next ``advance`` will show its note, which is then computed."""
@@ -36,6 +46,10 @@ class Progress:
     def advance(self, units: int = 1, note: str = "") -> None:
         """Count ``units`` more; ``note`` is what else to show now."""
         self.done += units
+        if self.bar is not None:
+            self.bar.set_postfix_str(note or self.bar.postfix or "", refresh=False)
+            self.bar.update(units)
+            return
         now = time.monotonic()
         if now - self.printed < self.every and self.done < self.total:
             return

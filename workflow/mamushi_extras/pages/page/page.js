@@ -25,7 +25,9 @@
 
   const state = {
     first: 0, second: -1, terms: [], filter: "all", key: "rank", ascending: true,
-    budget: data.budgets.length ? data.budgets[0] : "0.1", removed: 0, active: -1,
+    // The start page's link names the budget of the list that it recommends.
+    budget: /^#[\d.]+$/.test(location.hash) ? location.hash.slice(1) : data.budgets[0] || "0.1",
+    removed: 0, active: -1,
   };
   let order = []; // positions in data, as shown
   let rowHeight = 74;
