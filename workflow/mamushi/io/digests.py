@@ -62,7 +62,7 @@ def _of(path: str | os.PathLike[str], fresh: dict[str, str]) -> str:
 def content_digests(paths: Iterable[str]) -> dict[str, str]:
     """Return the SHA-256 by name of files that come from outside, so that another one runs again
     what reads it, whatever its date; a dry run does without those that are not there yet. More than
-    ``MANY`` have one ``together``."""
+    ``MANY`` have one together."""
     digests: dict[str, str] = {}
     fresh: dict[str, str] = {}
     written = time.monotonic()
@@ -77,10 +77,10 @@ def content_digests(paths: Iterable[str]) -> dict[str, str]:
                 fresh, written = {}, time.monotonic()
     finally:
         _keep(fresh)
-    return together(digests) if len(digests) > MANY else digests
+    return joint_digest(digests) if len(digests) > MANY else digests
 
 
-def together(digests: Mapping[str, str]) -> dict[str, str]:
+def joint_digest(digests: Mapping[str, str]) -> dict[str, str]:
     """Return one digest for many files, by what they are called together: that of their names and
     digests, in the order of the names."""
     lines = "".join(f"{digests[name]} {name}\n" for name in sorted(digests))

@@ -129,6 +129,10 @@ def find(path: str | Path) -> list[Path]:
         for file in sorted(path.iterdir())
         if file not in files and (no := _beside(file, saved=saved))
     ]
+    if files and unread and not saved:
+        first = format_of(files[0])
+        further = [file for file in files if format_of(file) != first]
+        unread = sorted([*unread, *(f"{file.name} ({format_of(file)})" for file in further)])
     if not files:
         # What is there has another ending, or lies deeper.
         deeper = [line for line in unread if not line.endswith(f"({UNKNOWN})")]

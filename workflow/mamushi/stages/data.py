@@ -14,7 +14,7 @@ from mamushi.config.kinds import Config, Section
 from mamushi.config.models import VectorColumns
 from mamushi.config.sources import beside, raw_paths, unlabelled, vector_files
 from mamushi.errors import UserError
-from mamushi.io.digests import content_digests, together
+from mamushi.io.digests import content_digests, joint_digest
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output, typed
 
@@ -134,7 +134,7 @@ def _check_unchanged(settings: ExamplesSettings, read: Mapping[str, str]) -> Non
     its digests would be of what nobody ranked. It has SHA-256 by the names of files."""
     # What lies beside a table is called by its role as well, as `like examples.jsonl`.
     roles = {f"{role} {Path(path).name}": path for role, path in beside(settings.loader).items()}
-    of_table = together({name: digest for name, digest in read.items() if name not in roles})
+    of_table = joint_digest({name: digest for name, digest in read.items() if name not in roles})
     for name, digest in settings.inputs.items():
         digests = [sha for full, sha in read.items() if full == name or full.endswith(f" {name}")]
         digests += of_table.values() if name in of_table else ()
