@@ -12,7 +12,7 @@ with a 95% interval for the sample of texts: by DeLong, and by resamples of grou
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,34 @@ def precision_difference(first: Scores, second: Scores, pool: Pool) -> tuple[flo
     return difference(slice(None)), float(low), float(high)
 
 
+def compare(
+    report: Report, corpus: str, pool: Pool, seeds: int, names: Collection[str] = ()
+) -> None:
+    """Report what each ranking of a corpus is worth, or those of the ``names``."""
+    report.value(f"{corpus}_texts", len(pool.ids))
+    reference: Scores | None = None
+    for name, score in rankings(pool).items():
+        if names and name not in names:
+            continue
+        start = time.process_time()
+        # One of `auto` takes as long as all others together.
+        drawn = [score(seed) for seed in range(1 if name == "auto" else seeds)]
+        seconds = (time.process_time() - start) / len(drawn)
+        mean = np.mean([standard(scored) for scored in drawn], axis=0)
+        reference = mean if reference is None else reference
+        areas = [auc(scored, pool.forget) for scored in drawn]
+        precise = [average_precision_score(pool.forget, scored) for scored in drawn]
+        report.value(f"{corpus}_{name}_auc", float(np.mean(areas)))
+        report.value(f"{corpus}_{name}_precision", float(np.mean(precise)))
+        less = auc_difference(mean, reference, pool.forget, pool.groups)
+        for end, value in zip(("", "_low", "_high"), less, strict=True):
+            report.value(f"{corpus}_{name}_less_{PLAIN}{end}", value)
+        less = precision_difference(mean, reference, pool)
+        for end, value in zip(("", "_low", "_high"), less, strict=True):
+            report.value(f"{corpus}_{name}_precision_less_{PLAIN}{end}", value)
+        report.value(f"{corpus}_{name}_cpu_seconds", seconds)
+
+
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("root", type=Path, help="the folder with the results of the configuration")
@@ -108,26 +136,7 @@ def main() -> None:
         pool = read_pool(
             cell / "embeddings.parquet", examples, layers=cell / "layers.parquet", texts=True
         )
-        report.value(f"{corpus}_texts", len(pool.ids))
-        reference: Scores | None = None
-        for name, score in rankings(pool).items():
-            start = time.process_time()
-            # One of `auto` takes as long as all others together.
-            drawn = [score(seed) for seed in range(1 if name == "auto" else args.seeds)]
-            seconds = (time.process_time() - start) / len(drawn)
-            mean = np.mean([standard(scored) for scored in drawn], axis=0)
-            reference = mean if reference is None else reference
-            areas = [auc(scored, pool.forget) for scored in drawn]
-            precise = [average_precision_score(pool.forget, scored) for scored in drawn]
-            report.value(f"{corpus}_{name}_auc", float(np.mean(areas)))
-            report.value(f"{corpus}_{name}_precision", float(np.mean(precise)))
-            less = auc_difference(mean, reference, pool.forget, pool.groups)
-            for end, value in zip(("", "_low", "_high"), less, strict=True):
-                report.value(f"{corpus}_{name}_less_{PLAIN}{end}", value)
-            less = precision_difference(mean, reference, pool)
-            for end, value in zip(("", "_low", "_high"), less, strict=True):
-                report.value(f"{corpus}_{name}_precision_less_{PLAIN}{end}", value)
-            report.value(f"{corpus}_{name}_cpu_seconds", seconds)
+        compare(report, corpus, pool, args.seeds)
     print(report.write(args.results))
 
 

@@ -41,9 +41,10 @@ def posts(archive: str) -> tuple[list[str], list[str]]:
     return [*group_of], [*group_of.values()]
 
 
-def vectors(texts: list[str], base: Path) -> np.ndarray:
-    """Return the mean-pooled embeddings of the texts by the model of a card (n, width)."""
-    rows = [np.array(row, np.int32) for row in encode(open_tokenizer(base), texts, LENGTH)]
+def vectors(texts: list[str], base: Path, length: int = LENGTH) -> np.ndarray:
+    """Return the mean-pooled embeddings of the first tokens of texts by the model of a card (n,
+    width)."""
+    rows = [np.array(row, np.int32) for row in encode(open_tokenizer(base), texts, length)]
     domains = np.full(len(rows), RETAIN, dtype=object)
     domains[:1] = FORGET
     offsets = offsets_of(np.array([len(row) for row in rows]))
