@@ -40,6 +40,7 @@ from studies.evidence.measures import (
 )
 from studies.influence.judge import (
     claims_table,
+    peers_table,
     read_claims,
     shares_table,
     unlearned_table,
@@ -297,6 +298,8 @@ def influence_blocks() -> dict[str, str]:
     blocks["influence unlearned"] = table(["", "", *measured], unlearned)
     head = ["", "texts: recovered", "deep", "tokens: recovered", "deep"]
     blocks["influence variants"] = table(head, variants_table("jigsaw", 0))
+    head = ["", "forget NLL", "less that of retain texts", "deep"]
+    blocks["influence peers"] = table(head, peers_table())
     head = ["", "measure", "is", *datasets]
     blocks["influence claims"] = table(head, claims_table(family))
     by_name = [{name: cells for name, *cells in rows[dataset]} for dataset in datasets]

@@ -25,29 +25,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from bergson.cli.trackstar import trackstar
-from bergson.config import (
-    DataConfig,
-    HessianConfig,
-    HessianPipelineConfig,
-    PreprocessConfig,
-    QuerySetConfig,
-    ScoreConfig,
-    TrackstarConfig,
-)
-from bergson.config.config import IndexConfig, TrackstarIndexConfig
-from bergson.data import load_scores
-from bergson.hessians.pipeline import hessian_pipeline
-from bergson.magic.cli import compute_query_gradients
-from bergson.magic.data_stream import DataStream
-from bergson.magic.trainer import BackwardState, Trainer
-from bergson.utils.math import weighted_causal_lm_ce
 from datasets import Dataset
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 from torch import nn
-from torchopt import adamw
-from torchopt.pytree import tree_iter
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from mamushi.io.tables import FORGET
@@ -111,32 +92,44 @@ def export(bank: Bank, seed: int, base: Path, folder: Path) -> None:
 
 def by_gradients(folder: Path, method: str) -> Doubles:
     """Return what bergson's pipelines TrackStar, with or without unit gradients, or EK-FAC give."""
-    run, query = (
-        folder / method,
-        QuerySetConfig(dataset=str(folder / "targets"), aggregation="mean"),
-    )
+    from bergson import config
+    from bergson.cli.trackstar import trackstar
+    from bergson.config.config import TrackstarIndexConfig
+    from bergson.data import load_scores
+    from bergson.hessians.pipeline import hessian_pipeline
+
+    run = folder / method
+    query = config.QuerySetConfig(dataset=str(folder / "targets"), aggregation="mean")
     options: dict[str, Any] = {
         "run_path": str(run),
         "overwrite": True,
         "model": str(folder / "beta0"),
-        "data": DataConfig(dataset=str(folder / "ranked")),
+        "data": config.DataConfig(dataset=str(folder / "ranked")),
         "token_batch_size": 512,
     }
     if method == "ekfac":
-        hessian = HessianConfig(method="kfac", ev_correction=True)
-        pipeline = HessianPipelineConfig(query=query)
-        index = IndexConfig(**options)
-        hessian_pipeline(index, hessian, ScoreConfig(), PreprocessConfig(), pipeline)
+        hessian = config.HessianConfig(method="kfac", ev_correction=True)
+        pipeline = config.HessianPipelineConfig(query=query)
+        index = config.IndexConfig(**options)
+        hessian_pipeline(index, hessian, config.ScoreConfig(), config.PreprocessConfig(), pipeline)
     else:
-        unit = PreprocessConfig(unit_normalize=method == "trackstar_unit")
+        unit = config.PreprocessConfig(unit_normalize=method == "trackstar_unit")
         trackstar(
-            TrackstarIndexConfig(**options), TrackstarConfig(query=query, preprocess_cfg=unit)
+            TrackstarIndexConfig(**options),
+            config.TrackstarConfig(query=query, preprocess_cfg=unit),
         )
     return np.asarray(load_scores(run / "scores")[:], dtype=np.float64)[:, 0]
 
 
 def by_magic(bank: Bank, seed: int, folder: Path) -> Doubles:
     """Return what MAGIC gives of a training from the start with beta 0's batches and settings."""
+    from bergson.magic.cli import compute_query_gradients
+    from bergson.magic.data_stream import DataStream
+    from bergson.magic.trainer import BackwardState, Trainer
+    from bergson.utils.math import weighted_causal_lm_ce
+    from torchopt import adamw
+    from torchopt.pytree import tree_iter
+
     model = AutoModelForCausalLM.from_pretrained(folder / "start", attn_implementation="eager")
     model.loss_function = partial(weighted_causal_lm_ce, reduction="mean")
     for frozen in (model.get_input_embeddings(), model.get_output_embeddings()):

@@ -66,6 +66,21 @@ VARIANTS = {
     "_mean": "`pool: mean`",
     "_deep": "the gradient of the deep NLL added",
 }
+PEERS = {
+    "influence": "`influence`",
+    "influence_forget_alone": "the same with `less: 0`",
+    "influence_and_deep": "with the gradient of the deep NLL added",
+    "bergson_magic": "MAGIC of bergson",
+    "bergson_ekfac": "EK-FAC of bergson",
+    "bergson_trackstar": "TrackStar of bergson",
+    "states_classifier": "a classifier of tokens on beta 0's states",
+    "token_unigram": "`token_unigram`",
+    "lexical": "`lexical`",
+    "mamushi": "`mamushi`",
+    "lr_cos": "`lr_cos`",
+    "random": "`random`",
+}
+"""The scores that ``peers.py`` compares, in their order."""
 Doubles = NDArray[np.float64]
 
 
@@ -252,6 +267,19 @@ def variants_table(dataset: str, seed: int) -> Iterator[list[str]]:
                 for of in ("recovered", "deep")
             ]
         yield [name, *cells]
+
+
+def peers_table() -> Iterator[list[str]]:
+    """Yield a row for each score that peers.py has compared: how its sums correlate with what
+    retrainings change."""
+    (file,) = HERE.glob("peers-*.txt")
+    lines = file.read_text(encoding="utf-8").splitlines()
+    values = dict(line.split(" ", 1) for line in lines if not line.startswith("#"))
+    for score, name in PEERS.items():
+        keys = [f"texts_{score}_{measure}" for measure in ("forget", "apart", "deep")]
+        if keys[0] in values:
+            parts = [values[key].split() for key in keys]
+            yield [name, *(f"{rho} [{low}, {high}]" for rho, low, high in parts)]
 
 
 def claims_table(family: dict[str, Any]) -> Iterator[list[str]]:

@@ -32,7 +32,7 @@ from mamushi.lm.tokens import TokenSet
 from mamushi.unlearning.trunk import starting_from
 from mamushi_extras.influence.measuring import count_predicted, points_of, split_by_text
 from mamushi_extras.tokens.masks import highest_spans
-from studies.influence.bank import BATCH_TOKENS, BETA0, POINTS, Bank, Scores
+from studies.influence.bank import BATCH_TOKENS, BETA0, POINTS, Bank, Cell, Corpus, Scores
 from studies.influence.directions import Variants, meters_of
 from studies.influence.regime import retrain
 from studies.lib import report
@@ -75,11 +75,11 @@ def states(bank: Bank, texts: TokenSet) -> NDArray[np.float32]:
 def classify(bank: Bank) -> Doubles:
     """Return the log odds of forget against retain of every token of the ranked texts (predicted,),
     by a logistic regression on beta 0's states of the contamination section's tokens."""
-    others = bank.contamination
-    labels = np.repeat(others.domains == FORGET, np.maximum(others.lengths - 1, 0))
+    section = bank.contamination
+    labels = np.repeat(section.domains == FORGET, np.maximum(section.lengths - 1, 0))
     with starting_from(bank.trunk, bank.model):
         fitted = make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=500))
-        fitted.fit(states(bank, others), labels)
+        fitted.fit(states(bank, section), labels)
         odds: Doubles = fitted.decision_function(states(bank, bank.ranked)).astype(np.float64)
     return odds
 
@@ -87,7 +87,7 @@ def classify(bank: Bank) -> Doubles:
 def make(bank: Bank, seed: int, lists: int, masks: int) -> None:
     """Measure what scores need along one training, then train and measure without each list."""
     folder = bank.folder / f"seed{seed}"
-    folder.mkdir(parents=True, exist_ok=True)
+    Cell(bank, seed, choosing=False).prepare("mamushi")
     if not (folder / "slopes.safetensors").is_file():
         points = points_of(bank.steps, POINTS)
         meters = meters_of(bank, seed, points, bank.training, choosing=True).only(*DIRECTIONS)
@@ -204,14 +204,15 @@ def main() -> None:
     parser.add_argument("--lists", type=int, default=LISTS)
     parser.add_argument("--masks", type=int, default=MASKS)
     args: argparse.Namespace = parser.parse_args()
-    bank = Bank(args.source, args.dataset, args.out)
+    read = (args.source, args.dataset, args.out)
     if args.make:
-        make(bank, args.seed, args.lists, args.masks)
+        make(Bank(*read), args.seed, args.lists, args.masks)
         return
-    scores = Scores(bank, args.seed)
+    corpus = Corpus(*read)
+    scores = Scores(corpus, args.seed)
     printed = report.Report("peers")
     lists = [f"list{n}" for n in range(args.lists)]
-    measured, forget_texts = changes(scores.folder, lists), int(bank.forget.sum())
+    measured, forget_texts = changes(scores.folder, lists), int(corpus.forget.sum())
     printed.value("lists", len(lists))
     for measure, values in measured._asdict().items():
         printed.value(f"texts_change_{measure}", f"{values.mean():.4f} sd {values.std(ddof=1):.4f}")
@@ -221,7 +222,7 @@ def main() -> None:
     masks = [f"mask{n}" for n in range(args.masks)]
     printed.value("masks", len(masks))
     if masks:
-        lengths = np.maximum(bank.ranked.lengths[bank.forget] - 1, 0)
+        lengths = np.maximum(corpus.ranked.lengths[corpus.forget] - 1, 0)
         measured = changes(scores.folder, masks)
         for name, parts in token_scores(scores):
             flat = np.concatenate(parts)
