@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -166,8 +166,9 @@ class Archived:
         if not isinstance(above, str):
             rival = ends["beta0"] + above * (ends["gold"] - ends["beta0"])
             return contrast(nll(arm), rival, tokens, groups, **ends)
-        trained = [name for name in self.arms if not set(seeds) - set(self.seeds(name))]
-        every = np.array([nll(name) for name in trained if name.startswith(("texts-", "tokens-"))])
+        # Arms that were trained after the claims were judged change no verdict.
+        named = [name for name in self.arms if name in claimed_arms()]
+        every = np.array([nll(name) for name in named if not set(seeds) - set(self.seeds(name))])
         of_arm, of_rival = nll(arm), nll(above)
         by_arm, by_seed = (x.sum(axis=-1) / tokens.sum() for x in (every, of_arm - of_rival))
         # As in the table effects: two models, each of one list.
@@ -182,6 +183,18 @@ class Archived:
             for name in (GOLD, BETA0)
         ]
         return contrast(*ends, self.tokens[inside], self.groups[inside])
+
+
+@cache
+def claimed_arms() -> set[str]:
+    """Return the arms that claims.yaml names."""
+    claims = yaml.safe_load(CLAIMS.read_text(encoding="utf-8"))["claims"].values()
+    return {
+        name
+        for claim in claims
+        for name in (claim["arm"], claim.get("above"))
+        if isinstance(name, str)
+    }
 
 
 def written(effect: Effect, digits: int = 2) -> str:

@@ -269,4 +269,4 @@ def influence_token_scores(
         problem = "the model that was measured and its base make other tokens of the same texts"
         raise UserError(problem, where=influence, do="rank texts, by influence")
     values: ScoresByText = [*measured]
-    write_scores(out, replace(pool, influence=values), settings, job)
+    write_scores(out, replace(pool, influence=values), settings, job.origin)

@@ -1,6 +1,6 @@
 # `execution.shards`: the files of a corpus are screened by several jobs, and `examples` puts together
 # what passed. The rows that pass are the same ones however many jobs there are.
-from mamushi_extras.shards.settings import shards_of
+from mamushi_extras.shards.settings import over_shards, shards_of
 
 SHARDS = {name: explained(shards_of, config, name) for name in CORPORA}
 SHARDED = [name for name, shards in SHARDS.items() if len(shards) > 1]
@@ -12,13 +12,6 @@ PARTS |= {
     ]
     for name in SHARDED
 }
-
-
-def over_shards(pattern):
-    """The files of a pattern for all shards of a dataset, in the order of its rows."""
-    return lambda wildcards: expand(
-        pattern, shard=range(len(SHARDS[wildcards.dataset])), allow_missing=True
-    )
 
 
 rule screen_texts:
@@ -45,7 +38,7 @@ rule screen_texts:
 
 rule screen_fit:
     input:
-        texts=over_shards(paths.SCREEN_TEXTS),
+        texts=over_shards(SHARDS, paths.SCREEN_TEXTS),
     output:
         out=paths.CORPUS_SCREEN,
     log:
@@ -89,7 +82,7 @@ rule screen_scores:
 
 rule screen_cut:
     input:
-        scores=over_shards(paths.SCREEN_SCORES),
+        scores=over_shards(SHARDS, paths.SCREEN_SCORES),
     output:
         out=paths.SCREEN_CUT,
     log:

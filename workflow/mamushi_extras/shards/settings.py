@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,3 +38,12 @@ def divide_files(files: Sequence[Path], most: int) -> list[list[Path]]:
         runs.append([*files[start:stop]])
         start, rest = stop, rest - taken
     return runs
+
+
+def over_shards(shards: Mapping[str, Sequence[Any]], pattern: str) -> Callable[[Any], list[str]]:
+    """Return what gives the files of a pattern for all ``shards`` of the dataset of a job, in the
+    order of its rows."""
+    return lambda wildcards: [
+        pattern.format(dataset=wildcards.dataset, shard=place)
+        for place in range(len(shards[wildcards.dataset]))
+    ]

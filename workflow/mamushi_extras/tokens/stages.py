@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,10 +47,12 @@ def token_scores(
 ) -> None:
     """Score every token of the forget set by one selector of tokens."""
     pool = read_token_pool(examples, tokens, settings.max_length)
-    write_scores(out, pool, settings, job)
+    write_scores(out, pool, settings, job.origin)
 
 
-def write_scores(out: Path, pool: TokenPool, settings: TokenScores, job: Job) -> None:
+def write_scores(
+    out: Path, pool: TokenPool, settings: TokenScores, origin: Mapping[str, Any]
+) -> None:
     """Write the scores of a pool's tokens. Raises ``UserError`` as the selector."""
     import pyarrow as pa
 
@@ -69,7 +71,7 @@ def write_scores(out: Path, pool: TokenPool, settings: TokenScores, job: Job) ->
     if texts.weights is not None:
         counted = [texts.weights_of(row) > 0 for row in range(len(texts))]
         columns[COUNTED] = pa.array(counted, pa.list_(pa.bool_()))
-    metadata = {"provenance": job.origin, "cut": settings.max_length}
+    metadata = {"provenance": origin, "cut": settings.max_length}
     write_table(out, schemas.TOKEN_SCORES, columns, metadata=metadata)
 
 
