@@ -26,7 +26,7 @@ NOT_IN_THE_GRID = frozenset(
     {
         *("base_model", "convert", "import_embeddings", "embed_shard", "join_embeddings"),
         *("embed_layers", "embed_layers_shard", "join_layers", "unlearn_list", "theory_tables"),
-        "word_vectors",
+        *("word_vectors", "fetch"),
     }
 )
 """Rules that the paper's grid does not ask for: tiny models, GGUF files, vectors of one's own

@@ -78,7 +78,7 @@ def test_what_is_imported_is_required() -> None:
     """Nothing is there only because another package happens to need it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    lines = [*project["dependencies"], *extras["lora"], *extras["tasks"]]
+    lines = [*project["dependencies"], *extras["lora"], *extras["remote"], *extras["tasks"]]
     names = (re.split(r"[\[<>=]", line)[0] for line in lines)
     required = {name.replace("_", "-") for name in names} | TRANSITIVE
     packages = packages_distributions()

@@ -33,7 +33,7 @@ def test_a_budget_that_would_share_a_file_with_another_is_refused() -> None:
 
 def test_every_pattern_names_known_wildcards_under_results() -> None:
     known = {"dataset", "model", "seed", "arm", "selector", "beta", "table", "figure", "study"}
-    known |= {"unlearner", "list", "scatteritem", "place"}
+    known |= {"unlearner", "list", "scatteritem", "place", "shard"}
     patterns = {k: v for k, v in vars(paths).items() if k.isupper() and isinstance(v, str)}
     assert {"EXAMPLES", "SCORES", "REMOVAL", "PERPLEXITY", "TABLE", "FIGURE"} <= set(patterns)
     for name, pattern in patterns.items():
