@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import re
 from collections.abc import Collection
 
@@ -82,3 +84,12 @@ def meant(wrong: str, options: Collection[str]) -> str:
         if len(option) > len("--id") and word.startswith(option.removeprefix("--")):
             return f"; did you mean {option!r}?"
     return suggestion(f"--{word}", options, ALIKE)
+
+
+def budget_share(text: str) -> float:
+    """Return a share of texts above 0 and below 1. Raises ``ArgumentTypeError`` for others."""
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < 1:
+            return float(text)
+    problem = f"{text!r} is no share above 0 and below 1; 10% is 0.1, several as in 0.1 0.2"
+    raise argparse.ArgumentTypeError(problem)

@@ -16,9 +16,9 @@ from typing import Any
 
 from mamushi.commands import _as_json, _embedder, _places
 from mamushi.commands._embedder import as_yaml, find_model
-from mamushi.commands._options import as_option
+from mamushi.commands._options import as_option, budget_share
 from mamushi.errors import UserError
-from mamushi.io.copies import display_url, local_path
+from mamushi.io.copies import display_url
 
 GROUP = "start"
 BUDGETS = (0.1, 0.2, 0.3)
@@ -87,7 +87,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fair", nargs="+", choices=("like", "unlike"), help=drawn)
     shares = "shares of the forget texts to list (default: 0.1 0.2 0.3), or of such a corpus (0.01 "
     shares += "0.05 0.1)"
-    parser.add_argument("--budgets", nargs="+", type=_budget, metavar="SHARE", help=shares)
+    parser.add_argument("--budgets", nargs="+", type=budget_share, metavar="SHARE", help=shares)
     names = (
         f"how to rank: mamushi, the paper's, trains networks (default: {LABELLED} and, of tokens, "
     )
@@ -122,14 +122,6 @@ def _selector(text: str) -> str:
     if "," in text:
         raise argparse.ArgumentTypeError(f"{text!r} has a comma; spaces stand between several")
     return text
-
-
-def _budget(text: str) -> float:
-    with contextlib.suppress(ValueError):
-        if 0 < float(text) < 1:
-            return float(text)
-    problem = f"{text!r} is no share above 0 and below 1; 10% is 0.1, several as in 0.1 0.2"
-    raise argparse.ArgumentTypeError(problem)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -194,12 +186,7 @@ def write_configuration(args: argparse.Namespace) -> None:
     if args.fair and not args.like:
         raise UserError("--fair without --like", do="it says how examples were drawn")
     _places.fetch_beside(args)
-    named = [name for name in (args.like, args.unlike) if name and not args.like_text]
-    beside = [local_path(name).expanduser() for name in named]
-    # What is not there is told by its option, below.
-    present = [file for file in beside if file.exists() or "*" in file.name]
-    shared = {*columns}.intersection(*map(readers.columns, present))
-    args.text = with_tools(args.text, shared)
+    args.text = with_tools(args.text, _places.shared_columns(args, columns))
     case = _case(args, path, columns)
     describe = _describe if args.screen is None else _describe_screen
     case |= describe(yaml.safe_load(TEXT.format_map(case)), columns, args.budgets)
