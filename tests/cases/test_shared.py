@@ -55,7 +55,7 @@ SAYS: dict[str, list[str]] = {
     "21-killed-before-receipt": [r"exit 0\nout\.csv\nout\.csv\.receipt\.json\n\Z"],
 }
 """By folder, what its output has to show."""
-NEVER = r"Traceback|DIFFERENT ROWS|damaged or not"
+NEVER, TOO_LATE = r"Traceback|DIFFERENT ROWS|damaged or not", "No such process"
 
 
 @pytest.mark.slow
@@ -65,22 +65,28 @@ def test_an_input_that_failed_gives_what_is_right(name: str, tmp_path: Path) -> 
     if not folder.is_dir():
         pytest.skip(f"no {folder}")
     python = Path(sys.executable)
-    done = subprocess.run(
-        ["bash", folder / "run.sh"],
-        env={
-            **os.environ,
-            # Case 19 looks for the job that reads by its command line.
-            "MAMUSHI_WARM": "off",
-            **{"M": str(python.with_name("mamushi")), "PY": str(python), "TMPDIR": str(tmp_path)},
-            "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
-        },
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    for _ in range(5):
+        done = subprocess.run(
+            ["bash", folder / "run.sh"],
+            env={
+                **os.environ,
+                # Case 19 looks for the job that reads by its command line.
+                "MAMUSHI_WARM": "off",
+                "M": str(python.with_name("mamushi")),
+                "PY": str(python),
+                "TMPDIR": str(tmp_path),
+                "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
+            },
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        # Case 21 kills between two writes: where other processes were faster, it is tried again.
+        if TOO_LATE not in done.stderr:
+            break
     for pattern in SAYS[name]:
-        assert re.search(pattern, done.stdout + done.stderr), done.stdout + done.stderr
+        assert any(re.search(pattern, said) for said in (done.stdout, done.stderr)), done
     read = done.stdout if name != "05-folder-parts-left-out" else ""
     assert not re.search(NEVER, read), read
 
