@@ -39,11 +39,15 @@ from studies.evidence.measures import (
     over_seeds,
 )
 from studies.influence.judge import (
+    ARCHIVE,
+    ARMS,
+    LONGER,
+    UNLEARNED,
+    by_seed_table,
     claims_table,
     peers_table,
     read_claims,
     shares_table,
-    unlearned_table,
     variants_table,
 )
 
@@ -294,12 +298,19 @@ def influence_blocks() -> dict[str, str]:
     measured = ["recovered", "deep", "after relearning", "retain NLL less gold's, thousandths"]
     rows = {dataset: list(shares_table(dataset, seeds)) for dataset in datasets}
     blocks = {f"influence {dataset}": table(["", *measured], rows[dataset]) for dataset in datasets}
-    unlearned = [[dataset, *row] for dataset in datasets for row in unlearned_table(dataset, seeds)]
-    blocks["influence unlearned"] = table(["", "", *measured], unlearned)
+    for block, suffix, compared in (("unlearned", "", UNLEARNED), ("epochs", LONGER, ARMS)):
+        by_seed = [
+            [dataset, *row]
+            for dataset in datasets
+            if (ARCHIVE / f"{dataset}{suffix}.parquet").is_file()
+            for row in by_seed_table(f"{dataset}{suffix}", compared, seeds)
+        ]
+        blocks[f"influence {block}"] = table(["", "", *measured], by_seed)
     head = ["", "texts: recovered", "deep", "tokens: recovered", "deep"]
     blocks["influence variants"] = table(head, variants_table("jigsaw", 0))
     head = ["", "forget NLL", "less that of retain texts", "deep"]
-    blocks["influence peers"] = table(head, peers_table())
+    blocks["influence peers"] = table(head, peers_table("texts"))
+    blocks["influence masks"] = table(head, peers_table("tokens"))
     head = ["", "measure", "is", *datasets]
     blocks["influence claims"] = table(head, claims_table(family))
     by_name = [{name: cells for name, *cells in rows[dataset]} for dataset in datasets]

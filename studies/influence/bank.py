@@ -372,6 +372,10 @@ class Cell(Scores):
             return only_spans(ranked, self.spans(listed))
         return subset(ranked, np.flatnonzero(np.isin(ranked.ids.astype(str), self.listed(listed))))
 
+    def mask(self, arm: str) -> None:
+        """Retrain with the tokens of an arm left out of the loss."""
+        self.bank.masking(self.seed, self.spans(arm))
+
     def make(self, arm: str) -> None:
         """Train and measure an arm, unless it has a file."""
         path, bank = self.folder / f"{arm}.parquet", self.bank
@@ -386,7 +390,7 @@ class Cell(Scores):
             if unlearner in UNLEARNERS:
                 bank.unlearning(self.seed, unlearner, self.unlearned(listed))
             elif unit == "tokens":
-                bank.masking(self.seed, self.spans(arm))
+                self.mask(arm)
             else:
                 bank.without(self.seed, [] if unit == "edit" else self.listed(arm))
         trained = time.process_time()

@@ -1,16 +1,17 @@
 """Judge the claims of claims.yaml by what bank.py has measured, and print every arm's shares.
 
     python -m studies.influence.judge --pack results bank
+    python -m studies.influence.judge --pack results bank4 --suffix=-epochs4
     python -m studies.influence.judge
 
 The first puts the models of a bank into ``archive``, a Parquet file for each corpus without a text
-or a weight; the second computes all from there.
+or a weight, and the second those that were trained longer; the third computes all from there.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -57,12 +58,19 @@ UNLEARNED = {
     }.items()
 }
 """Those that are unlearned from beta 0 and not retrained."""
+LONGER = "-epochs4"
+"""Of the archive's files whose models were trained for four epochs."""
 VARIANTS = {
     "": "as it is: three points, 200 targets a domain, `less: 1`",
     "_last": "the last point alone",
     "_own": "the last point, its moment from texts",
     "_less0": "`less: 0`",
+    "_targets16": "16 targets a domain",
     "_few": "50 targets a domain",
+    "_targets350": "350 targets a domain",
+    "_block": "the last block's weights alone",
+    "_second": "in two rounds: trained and measured again after half of the list",
+    "_weights": "weighed by it in the place of masked, as many tokens in all",
     "_mean": "`pool: mean`",
     "_deep": "the gradient of the deep NLL added",
 }
@@ -84,8 +92,8 @@ PEERS = {
 Doubles = NDArray[np.float64]
 
 
-def pack(results: Path, bank: Path) -> None:
-    """Put what a bank has measured into the archive."""
+def pack(results: Path, bank: Path, suffix: str = "") -> None:
+    """Put what a bank has measured into the archive, by the names of corpora and a suffix."""
     for folder in sorted(path for path in bank.iterdir() if path.is_dir()):
         if not (files := sorted(folder.glob("seed*/*.parquet"))):
             continue
@@ -108,7 +116,7 @@ def pack(results: Path, bank: Path) -> None:
                 values = table[name].to_numpy().astype(np.float32)
                 columns[f"{path.parent.name}/{path.stem}/{name}"] = values
         ARCHIVE.mkdir(exist_ok=True)
-        with atomic(ARCHIVE / f"{folder.name}.parquet") as part:
+        with atomic(ARCHIVE / f"{folder.name}{suffix}.parquet") as part:
             pq.write_table(pa.table(columns), part, compression="zstd", use_dictionary=False)
 
 
@@ -253,11 +261,11 @@ def shares_table(dataset: str, seeds: list[int]) -> Iterator[list[str]]:
         yield [name, *(in_percent(effect) for effect in effects), in_nats(retain)]
 
 
-def unlearned_table(dataset: str, seeds: list[int]) -> Iterator[list[str]]:
-    """Yield a row for each unlearned model of a corpus, with what ``shares_table`` has of one seed
-    after the other: of two seeds an interval says nothing."""
+def by_seed_table(dataset: str, arms: Mapping[str, str], seeds: list[int]) -> Iterator[list[str]]:
+    """Yield a row for each arm of a corpus, with what ``shares_table`` has of one seed after
+    the other: of two seeds an interval says nothing."""
     archived = Archived.read(dataset)
-    for arm, name in UNLEARNED.items():
+    for arm, name in arms.items():
         if at := [seed for seed in archived.seeds(arm) if seed in seeds]:
             shares, retain = (
                 [[archived.effect(of, arm, 0.0, [seed]).estimate for seed in at] for of in measures]
@@ -282,14 +290,14 @@ def variants_table(dataset: str, seed: int) -> Iterator[list[str]]:
         yield [name, *cells]
 
 
-def peers_table() -> Iterator[list[str]]:
-    """Yield a row for each score that peers.py has compared: how its sums correlate with what
-    retrainings change."""
+def peers_table(unit: str) -> Iterator[list[str]]:
+    """Yield a row for each score that peers.py has compared: how its sums over lists of texts or
+    masks of tokens correlate with what retrainings change."""
     (file,) = HERE.glob("peers-*.txt")
     lines = file.read_text(encoding="utf-8").splitlines()
     values = dict(line.split(" ", 1) for line in lines if not line.startswith("#"))
     for score, name in PEERS.items():
-        keys = [f"texts_{score}_{measure}" for measure in ("forget", "apart", "deep")]
+        keys = [f"{unit}_{score}_{measure}" for measure in ("forget", "apart", "deep")]
         if keys[0] in values:
             parts = [values[key].split() for key in keys]
             yield [name, *(f"{rho} [{low}, {high}]" for rho, low, high in parts)]
@@ -331,9 +339,10 @@ def in_nats(effect: Effect) -> str:
 def main() -> None:
     parser = report.arguments(__doc__)
     parser.add_argument("--pack", type=Path, nargs=2, metavar=("RESULTS", "BANK"))
+    parser.add_argument("--suffix", default="", help="of the archive's files")
     args = parser.parse_args()
     if args.pack:
-        pack(*args.pack)
+        pack(*args.pack, args.suffix)
         return
     family = read_claims()
     printed = report.Report("families")
