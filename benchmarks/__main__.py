@@ -16,7 +16,7 @@ import runpy
 import subprocess
 import sys
 
-SMALL = ("finetune", "embedding", "startup", "selection", "scale")
+SMALL = ("finetune", "embedding", "startup", "selection", "scale", "screen")
 BY_NAME = (*SMALL, "runtime", "gpu_check")
 
 

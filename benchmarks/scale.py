@@ -120,6 +120,16 @@ def whole_run(report: Report, n: int, folder: Path, names: list[str], embed: int
         "embedding": {"precision": "fp32"},
         "training": {"precision": "fp32", "trained_blocks": TINY["layers"], "epochs": 1},
     }
+    page = Path(CELL.format(model=model), "ranking.html")
+    measured_run(report, n, folder, config, ["removals", str(page)])
+    report.value(f"page_mib_n{n}", (folder / page).stat().st_size / 2**20)
+
+
+def measured_run(
+    report: Report, n: int, folder: Path, config: dict[str, Any], targets: list[str]
+) -> dict[str, float]:
+    """Run the workflow as far as ``targets`` in a folder, and report memory and time of stages.
+    Return their CPU seconds."""
     (folder / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
     log = folder / "used"
     (folder / "bin").mkdir(exist_ok=True)
@@ -129,13 +139,11 @@ def whole_run(report: Report, n: int, folder: Path, names: list[str], embed: int
     # In the shell of each job, since the workflow puts its own Python in front of other paths.
     (folder / "path.sh").write_text(f'PATH="{spy.parent}:$PATH"\n', encoding="utf-8")
     began = time.perf_counter()
-    page = folder / CELL.format(model=model) / "ranking.html"
     run = subprocess.Popen(
         [sys.executable, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--cores", "2",
-         "--max-threads", "1", "--directory", folder, "--quiet", "all", "--", "removals",
-         page.relative_to(folder)],
+         "--max-threads", "1", "--directory", folder, "--quiet", "all", "--", *targets],
         stdout=sys.stderr,
-        env={**os.environ, "BASH_ENV": str(folder / "path.sh")},
+        env={**os.environ, "BASH_ENV": str(folder / "path.sh"), "MAMUSHI_WARM": "off"},
     )  # fmt: skip
     together = 0.0
     while run.poll() is None:
@@ -157,7 +165,7 @@ def whole_run(report: Report, n: int, folder: Path, names: list[str], embed: int
     report.value(f"all_rss_gib_n{n}", max(job[0] for job in of_all))
     report.value(f"together_gib_n{n}", together)
     report.value(f"all_cpu_seconds_n{n}", sum(job[1] for job in of_all))
-    report.value(f"page_mib_n{n}", page.stat().st_size / 2**20)
+    return {stage: sum(job[1] for job in jobs) for stage, jobs in used.items()}
 
 
 def shared_out(process: int) -> float:
