@@ -80,6 +80,8 @@ RELEARNING = {"steps": [8], "batch_size": 8, "learning_rate": 1e-4}
 MAMUSHI = {"batch_size": 256, "seeds_averaged": 10}
 BETA0, GOLD, WHOLE = "beta0", "gold", "whole"
 UNLEARNERS, PASSES = ("neggrad_plus", "salun"), 1
+EMBEDDED = ("mamushi", "lr_cos", "stack")
+"""Selectors that read vectors."""
 
 
 def drawn(texts: TokenSet, counts: Mapping[str, int]) -> TokenSet:
@@ -299,12 +301,12 @@ class Scores:
         return Variants(self.folder / "slopes.safetensors", self.corpus.ranked)
 
     def pool(self, name: str) -> Pool:
-        """Return the ranked texts with what a selector reads: for ``mamushi`` and ``lr_cos`` the
-        vectors of a model that was trained on other texts of the domains, for others none."""
+        """Return the ranked texts with what a selector reads: for some the vectors of a model that
+        was trained on other texts of the domains, for others none."""
         ranked = self.corpus.ranked
         texts = np.array([self.corpus.text_of[text] for text in ranked.ids.tolist()])
         vectors = np.zeros((len(ranked), 1), np.float16)
-        if name in ("mamushi", "lr_cos"):
+        if name in EMBEDDED:
             vectors = load_file(self.folder / "embeddings.safetensors")["embeddings"]
         return Pool(ranked.ids.astype(str), self.corpus.forget, vectors, texts=texts)
 
@@ -361,7 +363,7 @@ class Cell(Scores):
                 meters = meters_of(bank, self.seed, points, bank.training, choosing=self.choosing)
                 bank.train(self.seed, bank.ranked, None, meters.updated)
                 meters.save(slopes)
-            elif name == "mamushi" and not vectors.is_file():
+            elif name in EMBEDDED and not vectors.is_file():
                 bank.train(self.seed, bank.contamination)
                 save_file({"embeddings": bank.embeddings()}, vectors)
 
@@ -422,7 +424,12 @@ ARMS = {
         for unlearner in UNLEARNERS
         for listed in ("tokens-influence-0.10", "texts-influence-0.50", WHOLE)
     ],
-    "further": ["tokens-influence-0.25", "tokens-influence-0.05", "texts-influence-0.25"],
+    "further": [
+        "tokens-influence-0.25",
+        "tokens-influence-0.05",
+        "texts-influence-0.25",
+        "texts-stack-0.50",
+    ],
     "chosen": [
         *COMPARED,
         "tokens-influence_deep-0.10",
@@ -436,8 +443,8 @@ ARMS = {
         "tokens-influence_few-0.10",
     ],
 }
-"""What claims judge, edits of the logits, what is unlearned and not retrained, other budgets, and
-what seed 0 chose among."""
+"""What claims judge, edits of the logits, what is unlearned and not retrained, other budgets and
+`rank`'s default, and what seed 0 chose among."""
 
 
 def main() -> None:

@@ -40,6 +40,7 @@ ARMS = {
     "edit-tilt": "nothing trained, `tilt`",
     "texts-random-0.50": "half of the texts, `random`",
     "texts-mamushi-0.50": "half of the texts, `mamushi`",
+    "texts-stack-0.50": "half of the texts, `stack`",
     "texts-influence-0.50": "half of the texts, `influence`",
     "texts-influence-0.25": "a quarter of the texts, `influence`",
     "tokens-token_unigram-0.10": "a tenth of the tokens, `token_unigram`",
