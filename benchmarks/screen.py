@@ -45,8 +45,8 @@ def drawn(seed: Sequence[int], n: int, share: float) -> Iterator[str]:
     rng = np.random.default_rng(seed)
     lengths = rng.integers(10, 40, n)
     words = COMMON[np.searchsorted(ZIPF, rng.random(lengths.sum()) * ZIPF[-1])]
-    own = np.repeat(rng.random(n) < share, lengths) & (rng.random(len(words)) < OWN_WORDS)
-    words[own] = OF_DOMAIN[rng.integers(0, len(OF_DOMAIN), own.sum())]
+    special = np.repeat(rng.random(n) < share, lengths) & (rng.random(len(words)) < OWN_WORDS)
+    words[special] = OF_DOMAIN[rng.integers(0, len(OF_DOMAIN), special.sum())]
     ends, flat = np.cumsum(lengths).tolist(), words.tolist()
     for start, stop in pairwise([0, *ends]):
         yield " ".join(flat[start:stop])
@@ -95,7 +95,7 @@ def compared(report: Report, folder: Path, n: int) -> None:
     texts, labels = [*examples, *sample.texts], np.repeat([1, 0], [EXAMPLES, len(sample.texts)])
     screen = fit_to_sample(sample, settings)
 
-    def own() -> np.ndarray:
+    def by_mamushi() -> np.ndarray:
         return np.concatenate([scored.scores[:, 0] for scored in shard.score(screen)])
 
     def lines(scorer: Scorer) -> np.ndarray:
@@ -107,15 +107,15 @@ def compared(report: Report, folder: Path, n: int) -> None:
                     scores.append(scorer(block))
         return np.concatenate(scores)
 
-    ways: dict[str, Callable[[], Any]] = {"mamushi": own}
-    for name, scorer in others(texts, labels, folder):
-        ways[name] = lambda scorer=scorer: lines(scorer)
-    taken: dict[str, list[float]] = {name: [] for name in ways}
+    measured: dict[str, Callable[[], Any]] = {"mamushi": by_mamushi}
+    for name, scorer in peers(texts, labels, folder):
+        measured[name] = lambda scorer=scorer: lines(scorer)
+    taken: dict[str, list[float]] = {name: [] for name in measured}
     truth = np.concatenate([*map(of_domain, files)])
     for turn in range(3):
-        for name, way in ways.items():
+        for name, scored_by in measured.items():
             began = time.process_time()
-            scores = way()
+            scores = scored_by()
             taken[name].append(time.process_time() - began)
             if not turn:
                 report.value(f"auc_{name}", float(roc_auc_score(truth, scores)))
@@ -129,7 +129,7 @@ def of_domain(file: Path) -> np.ndarray:
         return np.array([" d" in f" {json.loads(line)['body']}" for line in handle])
 
 
-def others(texts: list[str], labels: np.ndarray, folder: Path) -> Iterator[tuple[str, Scorer]]:
+def peers(texts: list[str], labels: np.ndarray, folder: Path) -> Iterator[tuple[str, Scorer]]:
     """Yield what other programs fit to texts, and what scores texts by it."""
     from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
     from sklearn.linear_model import LogisticRegression, SGDClassifier
@@ -189,7 +189,7 @@ def extrapolated(report: Report, sizes: list[int], by_size: list[dict[str, float
     """Report what a hundred million texts would take."""
 
     def line(first: int, stage: str, n: int) -> float:
-        x, y = sizes[first : first + 2], [found[stage] for found in by_size[first : first + 2]]
+        x, y = sizes[first : first + 2], [seconds[stage] for seconds in by_size[first : first + 2]]
         return y[1] + (n - x[1]) * (y[1] - y[0]) / (x[1] - x[0])
 
     for stage in by_size[-1]:

@@ -139,6 +139,21 @@ def test_windows_are_cut_from_rows_by_their_numbers(tmp_path: Path) -> None:
     assert (tmp_path / "clean.csv").read_text("utf-8") == 'text\n"say please"\nno\n'
 
 
+def test_what_is_cut_from_a_folder_is_counted_over_its_files(tmp_path: Path) -> None:
+    data = tmp_path / "data.jsonl"
+    rows = [json.dumps({"id": name, "text": text}) + "\n" for name, text in TEXTS.items()]
+    data.write_text("".join(rows))
+    (folder := tmp_path / "folder").mkdir()
+    for number, row in enumerate(rows):
+        (folder / f"{number}.jsonl").write_text(row)
+    counts = []
+    for place, out in ((data, "x.jsonl"), (folder, "x")):
+        command("apply", listed(data), "--data", place, "--out", tmp_path / out)
+        receipt = read_json(tmp_path / f"{out}.receipt.json")
+        counts.append([receipt[name] for name in ("rows", "cut", "texts", "ids")])
+    assert counts[0] == counts[1] and counts[0][1]["rows"] == 2
+
+
 def test_a_text_that_is_another_one_now_is_one_line_and_nothing_is_written(tmp_path: Path) -> None:
     data = tmp_path / "data.jsonl"
     rows = [{"id": name, "text": text} for name, text in TEXTS.items()]

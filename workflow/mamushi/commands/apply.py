@@ -102,8 +102,13 @@ def _written(
         done.update({**request, **_receipt(listed, removal, written, *places)})
         write_json(receipt, done)
 
+    quote = listed.quote(args)
+    # All that says what is written.
+    options = [str(args.data), quote, removal.text, removal.part, args.changed_texts]
     try:
-        rewrite(args.data, args.out, removal, quote=listed.quote(args), record=record)
+        rewrite(
+            args.data, args.out, removal, quote=quote, record=record, request=[request, options]
+        )
     except BaseException:
         if done:
             receipt.unlink(missing_ok=True)

@@ -4,7 +4,7 @@ Of CSV, TSV and JSON Lines the rows that stay keep their bytes: quotes, line end
 and Arrow stay as ``rewriting_parquet`` and ``rewriting_arrow`` say. What was packed is packed
 again, and of a folder every file keeps its name. One row, or one row group, is in memory at a time.
 What was written is read again before it gets its name: its rows are those that were read without
-those that go.
+those that go. Of a folder, each file is written by itself, and stays when the command is killed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator
@@ -28,8 +29,19 @@ from mamushi.data.lines import count_written
 from mamushi.data.matching import RowRemoval
 from mamushi.errors import UserError
 from mamushi.io import tabular
-from mamushi.io.files import atomic, part_of, read_plain_json, sha256, sweep, writable
+from mamushi.io.files import (
+    atomic,
+    part_of,
+    read_json,
+    read_plain_json,
+    sha256,
+    sweep,
+    writable,
+    write_json,
+)
 
+DONE = ".done"
+"""In a folder that is being written: a file for each that is finished, which says what it is."""
 INFO = "dataset_info.json"
 """Beside ``tabular.STATE`` in a folder that ``datasets`` saved."""
 
@@ -74,11 +86,13 @@ def rewrite(
     *,
     quote: bool = True,
     record: Callable[[Rewritten], None] | None = None,
+    request: object = None,
 ) -> Rewritten:
     """Write ``data``, a file or a folder, to ``out`` without what ``removal`` takes; it counts.
     Without ``quote``, a `"` of CSV and TSV is a character as any other.
 
-    Whole or not at all; ``record`` is called before the result gets its name. Raises ``UserError``
+    Whole or not at all; ``record`` is called before the result gets its name. Of a folder, what a
+    killed process wrote for the same ``request`` is taken over, file by file. Raises ``UserError``
     for a file that is missing, damaged or written meanwhile, a missing column, a target that
     exists, and when nothing is to be removed; ``RuntimeError`` where what was written is not what
     was read without what goes.
@@ -92,18 +106,19 @@ def rewrite(
     if data.is_file() and form != kept:
         problem = f"the endings of {data.name} and {out.name} differ"
         raise UserError(problem, where=out, do="keep the format")
-    before = removal.read, removal.removed
+    start, is_folder = removal.read, data.is_dir()
     read, written, rows = dict[str, str](), dict[str, str](), 0
-    with whole_folder(out) if data.is_dir() else atomic(out) as part:
+    with resumed_folder(out, request) if is_folder else atomic(out) as part:
         for path in files:
-            to = part / path.name if data.is_dir() else part
-            n, digest = _written(path, to, removal, quote, read)
-            written[path.name if data.is_dir() else out.name], rows = digest, rows + n
+            name = path.name if is_folder else out.name
+            if is_folder:
+                done = _of_folder(path, part / name, removal, quote)
+            else:
+                done = _of_file(path, part, removal, quote)
+            removal.add(done["rows_read"], done["counted"])
+            read[path.name], written[name] = done["read"], done["written"]
+            rows += done["rows_written"]
         removal.check(data)
-        n_read, n_removed = removal.read - before[0], removal.removed - before[1]
-        if rows != n_read - n_removed:
-            problem = f"{n_read} rows were read and {n_removed} go, but {rows} were written"
-            raise RuntimeError(f"{data}: {problem}; nothing was kept of it, please report this")
         if data.is_dir():
             _copy_rest(data, files, part)
             if (data / tabular.STATE).is_file():
@@ -112,10 +127,41 @@ def rewrite(
             if table_files(data) != files:
                 do = "run the same command again when nothing writes to it"
                 raise UserError("has changed while it was read", where=data, do=do)
-        done = Rewritten(data, out, read, written, n_read, rows)
+        result = Rewritten(data, out, read, written, removal.read - start, rows)
         if record is not None:
-            record(done)
+            record(result)
+    return result
+
+
+def _of_folder(path: Path, out: Path, removal: RowRemoval, quote: bool) -> dict[str, Any]:
+    """Write one file of a folder, unless a command did that was killed, and what was read and
+    written is as it was then. Return what is known of it."""
+    log = out.parent / DONE / f"{path.name}.json"
+    with contextlib.suppress(UserError, KeyError, TypeError):
+        done, before = read_json(log), removal.read
+        files = {"before": before, "read": sha256(path), "written": sha256(out)}
+        if all(done[name] == value for name, value in files.items()):
+            return done
+    with atomic(out) as part:
+        done = _of_file(path, part, removal, quote)
+    write_json(log, done)
     return done
+
+
+def _of_file(path: Path, out: Path, removal: RowRemoval, quote: bool) -> dict[str, Any]:
+    """Write one file, and return what was read, written and counted."""
+    counted, digests = removal.begun(), dict[str, str]()
+    rows, digest = _written(path, out, counted, quote, digests)
+    n, gone = counted.read - removal.read, counted.removed
+    if rows != n - gone:
+        problem = f"{n} rows were read and {gone} go, but {rows} were written"
+        raise RuntimeError(f"{path}: {problem}; nothing was kept of it, please report this")
+    counts = {name: getattr(counted, name) for name in removal.counted}
+    return {
+        **{"before": removal.read, "read": digests[path.name], "written": digest},
+        **{"rows_read": n, "rows_written": rows},
+        "counted": {**counts, "seen_ids": sorted(counted.seen_ids)},
+    }
 
 
 def _written(
@@ -152,13 +198,39 @@ def whole_folder(path: Path) -> Iterator[Path]:
         part.mkdir()
     try:
         yield part
-        for file in part.rglob("*"):
-            if file.is_file() and not file.is_symlink():
-                with file.open("rb+") as handle:
-                    os.fsync(handle.fileno())
+        _flush(part)
         part.rename(path)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def _flush(folder: Path) -> None:
+    for file in folder.rglob("*"):
+        if file.is_file() and not file.is_symlink():
+            with file.open("rb+") as handle:
+                os.fsync(handle.fileno())
+
+
+@contextlib.contextmanager
+def resumed_folder(path: Path, request: object) -> Iterator[Path]:
+    """Do as ``whole_folder``, in a place that all commands with the same ``request`` share; what is
+    in it stays when they are stopped."""
+    key = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:12]
+    part = path.with_name(f".{path.name}.{key}.part")
+    with writable(path):
+        (part / DONE).mkdir(parents=True, exist_ok=True)
+    try:
+        yield part
+    except Exception:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    shutil.rmtree(part / DONE)
+    _flush(part)
+    part.rename(path)
+    # What is left of other requests for the same path is of no use any more.
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{12}}\.part")
+    for stale in filter(lambda file: pattern.fullmatch(file.name), path.parent.iterdir()):
+        shutil.rmtree(stale, ignore_errors=True)
 
 
 def _lines(

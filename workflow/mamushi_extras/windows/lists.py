@@ -119,6 +119,7 @@ class CutRemoval(WindowRemoval):
     needs_same = True
     cut: dict[str, int] = field(default_factory=lambda: {"rows": 0, "characters": 0})
     """Rows of which something was cut and that stay, and the characters, or turns, that were."""
+    counted = (*RowRemoval.counted, "cut")
 
     def cuts(self, name: str, spoken: Spoken) -> set[int] | None:
         """Return the places of the characters, or turns, that are cut; None where the row goes."""
