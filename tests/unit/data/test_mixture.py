@@ -92,7 +92,7 @@ def test_densities_sum_to_1_and_draws_follow_them(world: dict[str, Any]) -> None
         rng = np.random.default_rng([1, domain])
         tokens, component = model.draw(mixture, np.full(n, domain), (3, 3), rng)
         np.testing.assert_allclose(np.bincount(component) / n, WEIGHTS[domain], atol=0.01)
-        drawn = model.spell(mixture, tokens, rng)
+        drawn = [*model.spell(mixture, tokens, rng)]
         ratio = model.log_density_ratio(mixture, tokens)
         np.testing.assert_allclose(ratio, [truth[text] for text in drawn])
         places = {text: i for i, text in enumerate(texts)}

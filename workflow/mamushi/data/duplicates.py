@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Self
+from itertools import compress
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +31,7 @@ from mamushi.data.scripts import spaced
 
 ROWS, CHARACTERS = 4096, 2**24
 """Limits of a block."""
-SLOTS, LEAST_SLOTS = 64, 2**16
+SLOTS, LEAST_SLOTS = 24, 2**16
 """Counters of shingles for each text, and in all. Where shingles share one, no pair is lost."""
 _MOST = 2**15 - 1
 """A counter stops there; with a block's texts on top it is below 2^16."""
@@ -41,6 +42,7 @@ HASH = np.uint64(52)
 
 Hashes = NDArray[np.uint64]
 _Places = NDArray[np.int64]
+_Narrow = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -69,13 +71,14 @@ class DuplicateClusters:
     def __init__(self, n: int) -> None:
         self.parent = np.arange(n)
 
-    def find(self, items: _Places) -> _Places:
+    def find(self, items: NDArray[np.integer[Any]]) -> _Places:
         """Return the smallest member of each item's cluster."""
         while True:
             above = self.parent[items]
-            items = self.parent[above]
-            if np.array_equal(above, items):
-                return items
+            top = self.parent[above]
+            if np.array_equal(above, top):
+                return top
+            items = top
 
     def union(self, a: int, b: int) -> None:
         """Make one cluster of those of ``a`` and ``b``."""
@@ -128,7 +131,7 @@ def find_duplicates(
 
 
 class Keys:
-    """The keys of the texts at ``rows``, computed when they are asked for, and ``changed``."""
+    """The keys of the texts at ``rows``, which ascend, computed when asked for, and ``changed``."""
 
     def __init__(
         self, texts: Sequence[str], rows: _Places, changed: Callable[[str], str] = str
@@ -139,7 +142,9 @@ class Keys:
         return len(self.rows)
 
     def __iter__(self) -> Iterator[str]:
-        return (self.changed(key(self.texts[row])) for row in self.rows.tolist())
+        listed = np.zeros(len(self.texts), dtype=np.bool_)
+        listed[self.rows] = True
+        return (self.changed(key(text)) for text in compress(self.texts, listed))
 
     def __getitem__(self, at: int) -> str:
         return self.changed(key(self.texts[self.rows[at]]))
@@ -147,11 +152,17 @@ class Keys:
 
 def first_of_key(keys: Keys) -> _Places:
     """Return of each text the first one with its key, (n,), by digests of 128 bits."""
-    digests = b"".join(blake2b(k.encode(), digest_size=16).digest() for k in keys)
-    _, first, same = np.unique(
-        np.frombuffer(digests, "S16"), return_index=True, return_inverse=True
-    )
-    return np.asarray(first[same], dtype=np.int64)
+    read = bytearray()
+    for text_key in keys:
+        read += blake2b(text_key.encode(), digest_size=16).digest()
+    digests = np.frombuffer(read, np.uint64).reshape(-1, 2)
+    # Those alike lie together, the first one first.
+    order = np.lexsort(digests.T)
+    begins = np.ones(len(order), dtype=np.bool_)
+    begins[1:] = (digests[order[1:]] != digests[order[:-1]]).any(axis=1)
+    first = np.empty(len(order), dtype=np.int64)
+    first[order] = order[begins][np.cumsum(begins) - 1]
+    return first
 
 
 def near_pairs(keys: Keys, threshold: float, words: int) -> Iterator[tuple[int, int]]:
@@ -166,6 +177,7 @@ def near_pairs(keys: Keys, threshold: float, words: int) -> Iterator[tuple[int, 
     # Those with the same shingle lie together, by size, so that pairs too unlike in size are left.
     order = np.lexsort((rows, size[rows], hashes))
     hashes, rows, places = hashes[order], rows[order], places[order]
+    del order
     sizes = size[rows]
     clusters = DuplicateClusters(len(keys))
     at, step = np.arange(len(hashes) - 1), 1
@@ -197,19 +209,19 @@ def _unfinished(at: _Places, hashes: Hashes, roots: _Places) -> _Places:
     return at[~is_single[np.searchsorted(starts, at, side="right") - 1]]
 
 
-def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[_Places, Hashes, _Places, _Places]:
+def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[_Narrow, Hashes, _Narrow, _Narrow]:
     """Return the sizes (n,) of the sets of shingles, and of those in their prefixes that more than
     one text may have: hash, text, and place among the text's shingles by rising frequency."""
     slots = 1 << (max(LEAST_SLOTS, SLOTS * len(keys)) - 1).bit_length()
     counters = np.zeros(slots, dtype=np.uint16)
-    size = np.zeros(len(keys), dtype=np.int64)
+    size = np.zeros(len(keys), dtype=np.int32)
     for part, row, hashed in _blocks(keys, words):
         size[part] = np.bincount(row, minlength=part.stop - part.start)
         slot = (hashed & np.uint64(slots - 1)).astype(np.int64)
         np.add.at(counters, slot, np.uint16(1))
         counters[slot[counters[slot] > _MOST]] = _MOST
-    prefix = size - np.ceil(threshold * size - _SLACK).astype(np.int64) + 1
-    blocks: list[tuple[Hashes, _Places, _Places]] = []
+    prefix = size - np.ceil(threshold * size - _SLACK).astype(np.int32) + 1
+    blocks: list[tuple[Hashes, _Narrow, _Narrow]] = []
     for part, row, hashed in _blocks(keys, words):
         count = counters[(hashed & np.uint64(slots - 1)).astype(np.int64)]
         rare = np.bincount(row[count == 1], minlength=part.stop - part.start)
@@ -219,8 +231,10 @@ def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[_Places, Hashes
         row, hashed = row[order], hashed[order]
         place = rare[row] + np.arange(len(row)) - np.searchsorted(row, row)
         inside = place < prefix[part][row]
-        blocks.append((hashed[inside], row[inside] + part.start, place[inside]))
-    empty = np.empty(0, dtype=np.int64)
+        narrow = (row[inside] + part.start).astype(np.int32), place[inside].astype(np.int32)
+        blocks.append((hashed[inside], *narrow))
+    del counters
+    empty = np.empty(0, dtype=np.int32)
     hashes, rows, places = zip(*blocks, (empty.astype(np.uint64), empty, empty), strict=True)
     return size, np.concatenate(hashes), np.concatenate(rows), np.concatenate(places)
 

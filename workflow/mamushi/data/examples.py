@@ -3,15 +3,17 @@ limit."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mamushi.data.compact import Compact, some, strings
 from mamushi.data.duplicates import Duplicates
+from mamushi.data.labels import group_codes
 from mamushi.data.raw import Raw, check_unique
 from mamushi.data.splitting import limited, split_sections, with_group_sections
 from mamushi.errors import UserError
@@ -66,29 +68,31 @@ def build_examples(
     left = _Left(raw.forget)
     left.drop("read", np.empty(0, dtype=np.int64), "in its files")
     texts = _clean(raw, data["max_characters"])
-    left.drop("empty", np.flatnonzero(texts == ""), "after empty texts were dropped")
+    empty = np.asarray(pc.equal(texts, ""))
+    left.drop("empty", np.flatnonzero(empty), "after empty texts were dropped")
     rows = left.rows
     if drop_duplicates:
         near, words = data["near_duplicates"], data["shingle_words"]
-        copies = raw.copies(rows, texts[rows].tolist(), threshold=near, words=words)
+        filled = Compact.of(texts if len(rows) == len(texts) else texts.filter(pa.array(~empty)))
+        copies = raw.copies(rows, filled, threshold=near, words=words)
     else:
         copies = Duplicates.none(len(rows))
     raw = raw.joined(rows, copies.roots)
     left.forget = raw.forget
     # Made before sections and limits, which leave rows out of the experiment, not out of the
     # training data from which copies are to be removed.
-    ids = np.array(raw.ids, dtype=object)[rows]
-    duplicates = _copies(ids, texts[rows], copies, raw.unlisted(rows))
+    duplicates = _copies(strings(raw.ids), texts, rows, copies, raw.unlisted(rows))
     left.drop("exact_duplicates", rows[copies.exact])
     left.drop("near_duplicates", rows[copies.near])
     crossed = "after duplicates and cross-posts were dropped"
     do = "all of them are in the other domain as well; mark each text once"
     left.drop("cross_posts", rows[copies.crossed], crossed, do)
+    del rows, copies
 
-    rows, section = _in_sections(raw, left, sections, limit, data["split_seed"])
-    table = _table(raw, rows, texts, section)
-    section, forget = (np.array(table[n].to_pylist(), dtype=object) for n in ("section", "domain"))
-    by_section = {name: _by_domain(forget[section == name] == FORGET) for name in SECTIONS}
+    section = _in_sections(raw, left, sections, limit, data["split_seed"])
+    table = _table(raw, left.remaining, texts, section)
+    forget = raw.forget[left.remaining]
+    by_section = {name: _by_domain(forget[section == name]) for name in SECTIONS}
     counts = {
         "read": len(raw.ids) + sum(raw.dropped.values()),
         "left_out": dict(raw.dropped),
@@ -108,79 +112,93 @@ def _in_sections(
     sections: Mapping[str, float],
     limit: Mapping[str, int | None],
     seed: int,
-) -> tuple[NDArray[np.int64], Objects]:
-    """Return the rows that are left within the limits, and their sections."""
-    rows = left.rows
-    ready, strata, group, places = (
-        [column[row] for row in rows.tolist()]
-        for column in (raw.section, raw.stratum, raw.group or [None] * len(raw.ids), raw.places)
-    )
-    ready = with_group_sections(ready, group, places)
+) -> Objects:
+    """Leave the rows within the limits, and return their sections, (n,)."""
+    rows, left_rows = left.rows, left.remaining.copy()
+    ready, strata = some(raw.section, left_rows), some(raw.stratum, left_rows)
+    group = some(raw.group, left_rows) if raw.group else []
+    if raw.group:
+        ready = with_group_sections(ready, group, some(raw.places, left_rows))
     section = split_sections(raw.forget[rows], strata, ready, sections, seed, group)
     within = limited(raw.forget[rows], section, limit, seed)
     left.drop("limit", rows[~within])
-    rows, section = rows[within], section[within]
     # A section is there when it has a share, or when rows came with it.
     expected = {name for name, share in sections.items() if share > 0 and None in raw.section}
-    most = max(Counter(filter(None, group)).values(), default=0)
-    do = f"a group stays together, and the largest has {most:,} of {len(group):,} texts; give "
+    codes = group_codes(strings(group)) if raw.group else None
+    most = 0 if codes is None else int(np.bincount(codes).max())
+    do = f"a group stays together, and the largest has {most:,} of {len(rows):,} texts; give "
     do += "'group' a column that tells texts apart better, or null"
+    section = some(section, within)
     for name in SECTIONS:
         if name in expected | set(raw.section):
-            forget = raw.forget[rows[section == name]]
+            forget = raw.forget[left.remaining][section == name]
             _check_domains(forget, f"in section {name!r}", do if most > 1 else None)
-    return rows, section
+    return section
 
 
 def _copies(
-    ids: Objects, texts: Objects, copies: Duplicates, unlisted: NDArray[np.bool_]
+    ids: pa.ChunkedArray,
+    texts: pa.ChunkedArray,
+    rows: NDArray[np.int64],
+    copies: Duplicates,
+    unlisted: NDArray[np.bool_],
 ) -> pa.Table:
     """Return the table of duplicates: each with the text that was kept for it, and why it went; but
-    for texts that are ``unlisted``, (n,)."""
-    originals = ids[copies.roots]
-    originals[copies.crossed] = None
-    reasons = np.select([copies.exact, copies.near], ["exact", "near"], "cross_post")
-    columns = {"id": ids, "kept_id": originals, "reason": reasons}
+    for texts that are ``unlisted``, (n,). ``copies`` are of ``rows``, (n,)."""
     gone = ~(copies.kept | unlisted)
-    table = {n: pa.array(c[gone].tolist(), pa.string()) for n, c in columns.items()}
-    return pa.table({**table, "text_sha256": pa.array([*map(of_text, texts[gone])], pa.string())})
+    crossed = copies.crossed[gone]
+    reasons = np.select([copies.exact[gone], copies.near[gone]], ["exact", "near"], "cross_post")
+    roots, place = np.unique(rows[copies.roots[gone]], return_inverse=True)
+
+    def at(column: pa.ChunkedArray, places: NDArray[np.int64]) -> pa.Array:
+        # To take rows by their numbers would copy the whole column first.
+        mask = np.zeros(len(column), dtype=np.bool_)
+        mask[places] = True
+        return column.filter(pa.array(mask)).combine_chunks()
+
+    columns = {
+        "id": at(ids, rows[gone]),
+        "kept_id": at(ids, roots).take(pa.array(place, mask=crossed)),
+        "reason": pa.array(reasons.tolist(), pa.string()),
+        "text_sha256": pa.array([*map(of_text, at(texts, rows[gone]).to_pylist())], pa.string()),
+    }
+    return pa.table(columns)
 
 
-def _clean(raw: Raw, max_characters: int) -> Objects:
+def _clean(raw: Raw, max_characters: int) -> pa.ChunkedArray:
     """Return the texts without the white space around them, (n,). Nothing inside a text changes: a
     model was or will be trained on it as it is."""
-    texts = np.array([text.strip() for text in raw.texts], dtype=object)
-    for text, place in zip(texts, raw.places, strict=True):
-        if len(text) > max_characters:
-            do = f"allowed are {max_characters:,} (data.max_characters); split or remove it"
-            raise UserError(f"a text of {len(text):,} characters", where=place, do=do)
-    if not any(texts):
+    column = raw.texts if isinstance(raw.texts, Compact) else Compact(raw.texts)
+    texts = strings(column.changed(str.strip))
+    lengths = pc.fill_null(pc.max(pc.utf8_length(texts)), 0).as_py()
+    if lengths > max_characters:
+        long = int(np.asarray(pc.greater(pc.utf8_length(texts), max_characters)).argmax())
+        n, do = pc.utf8_length(texts[long]).as_py(), "(data.max_characters); split or remove it"
+        do = f"allowed are {max_characters:,} {do}"
+        raise UserError(f"a text of {n:,} characters", where=raw.places[long], do=do)
+    if not lengths:
         problem = f"all {len(texts)} texts are empty or white space"
         raise UserError(problem, do="check that the right column is read")
     return texts
 
 
-def _table(raw: Raw, rows: NDArray[np.int64], texts: Objects, section: Objects) -> pa.Table:
-    """Return the examples: ``rows`` of ``raw`` with their cleaned texts and sections."""
-
-    def of(column: Any) -> Any:
-        is_array = isinstance(column, np.ndarray)
-        return column[rows] if is_array else [column[row] for row in rows.tolist()]
-
-    ratio = raw.log_density_ratio
+def _table(raw: Raw, kept: NDArray[np.bool_], texts: pa.ChunkedArray, section: Objects) -> pa.Table:
+    """Return the examples: the rows of ``raw`` that are ``kept`` (n,), with their cleaned texts and
+    sections."""
+    n, ratio = int(kept.sum()), raw.log_density_ratio
     columns: dict[str, Any] = {
-        "id": pa.array(of(raw.ids), pa.string()),
-        "text": pa.array(of(texts), pa.string()),
-        "domain": pa.array(
-            [FORGET if is_forget else RETAIN for is_forget in raw.forget[rows]], pa.string()
-        ),
+        "id": strings(some(raw.ids, kept)),
+        "text": texts if n == len(texts) else texts.filter(pa.array(kept)),
+        "domain": pc.if_else(pa.array(raw.forget[kept]), FORGET, RETAIN),
         "section": pa.array(section, pa.string()),
-        "log_density_ratio": pa.nulls(len(rows), pa.float64()) if ratio is None else ratio[rows],
+        "log_density_ratio": pa.nulls(n, pa.float64()) if ratio is None else some(ratio, kept),
     }
-    group = pa.nulls(len(rows), pa.string()) if raw.group is None else of(raw.group)
-    columns["group"] = pa.array(group, pa.string())
+    group = pa.nulls(n, pa.string()) if raw.group is None else strings(some(raw.group, kept))
+    columns["group"] = group
     for name, label in raw.labels.items():
-        values = pa.array(of(label))
+        of = some(label, kept)
+        values = of.arrow() if isinstance(of, Compact) else None
+        values = pa.array(of) if values is None else values
         columns[f"label_{name}"] = values.cast(pa.string()) if values.type == pa.null() else values
     return pa.table(columns)
 
@@ -207,18 +225,19 @@ def _by_domain(forget: NDArray[np.bool_]) -> dict[str, int]:
 def _groups(table: pa.Table) -> dict[str, Any]:
     """Return the number of groups of two texts or more, the size of the largest, and the texts in
     them; and of the inference section, by domain, the groups of any size, such as a text alone."""
-    group, domain, section = (table[n].to_pylist() for n in ("group", "domain", "section"))
-    sizes = [size for size in Counter(filter(None, group)).values() if size > 1]
-    named = [row if name is None else name for row, name in enumerate(group)]
-    ranked = {
-        (of, name)
-        for of, name, where in zip(domain, named, section, strict=True)
-        if where == INFERENCE
-    }
-    domain_counts = Counter(name for name, _ in ranked)
+    codes = group_codes(table["group"])
+    codes = np.arange(len(table)) if codes is None else codes
+    sizes = np.bincount(codes)
+    sizes = sizes[sizes > 1]
+    ranked = np.asarray(pc.equal(table["section"], INFERENCE))
     return {
-        **{"groups": len(sizes), "largest": max(sizes, default=0), "texts": sum(sizes)},
-        "inference": {name: domain_counts[name] for name in (FORGET, RETAIN)},
+        "groups": len(sizes),
+        "largest": int(sizes.max(initial=0)),
+        "texts": int(sizes.sum()),
+        "inference": {
+            name: len(np.unique(codes[ranked & np.asarray(pc.equal(table["domain"], name))]))
+            for name in (FORGET, RETAIN)
+        },
     }
 
 

@@ -15,7 +15,9 @@ independent of the component and cancel in log p1(x)/p2(x), which is exact.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +32,8 @@ _FLOOR = 1e-3
 _ROWS = 2**16
 """Texts whose probabilities are in memory at once."""
 
+ConceptRows = NDArray[np.int16]
+"""Concepts, of which there are at most 5,000."""
 Chains = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Backbone and topics."""
 
@@ -105,7 +109,7 @@ def draw(
     rng: np.random.Generator,
     *,
     log_uniform: bool = False,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[ConceptRows, NDArray[np.int64]]:
     """Draw a text for each entry of ``domain`` (0: forget, 1: retain), each with a length in
     ``lengths``, both ends included: uniform, or a whole length whose logarithm is.
 
@@ -119,23 +123,26 @@ def draw(
         length = np.minimum(spread, high).astype(np.int64)  # Rounding may reach high + 1.
     else:
         length = rng.integers(low, high, size=n, endpoint=True)
-    from_topic = rng.random((n, high)) < mixture.topic_share
+    from_topic = np.empty((n, high), dtype=np.bool_)
+    for start in range(0, n, _ROWS):
+        part = from_topic[start : start + _ROWS]
+        part[:] = rng.random(part.shape) < mixture.topic_share
     after_any = mixture.topics.shape[1]
     topics = np.cumsum(mixture.topics, axis=2).reshape(-1, mixture.topics.shape[2])
     backbone = np.cumsum(mixture.backbone, axis=1)
-    tokens = np.empty((n, high), dtype=np.int64)
-    before = np.full(n, -1)
+    tokens = np.empty((n, high), dtype=np.int16)
+    before = np.full(n, -1, dtype=np.int16)
     for t in range(high):
         tokens[:, t] = _inverse(backbone, before, rng)
         topical = from_topic[:, t]
-        after = component[topical] * after_any + before[topical] % after_any
+        after = component[topical] * after_any + before[topical].astype(np.int64) % after_any
         tokens[topical, t] = _inverse(topics, after, rng)
         before = tokens[:, t]
     tokens[np.arange(high) >= length[:, None]] = -1
     return tokens, component
 
 
-def component_log_likelihoods(mixture: Mixture, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+def component_log_likelihoods(mixture: Mixture, tokens: ConceptRows) -> NDArray[np.float64]:
     """Return log q_c of each text given its length, in nats, (N, C), of tokens as from ``draw``."""
     present = tokens >= 0
     concept = np.where(present, tokens, 0)
@@ -151,7 +158,7 @@ def component_log_likelihoods(mixture: Mixture, tokens: NDArray[np.int64]) -> ND
     )
 
 
-def log_density_ratio(mixture: Mixture, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+def log_density_ratio(mixture: Mixture, tokens: ConceptRows) -> NDArray[np.float64]:
     """Return log p1(x)/p2(x) of each text in nats, shape (N,); it is exact."""
     ratio = np.empty(len(tokens))
     for start in range(0, len(tokens), _ROWS):
@@ -162,11 +169,13 @@ def log_density_ratio(mixture: Mixture, tokens: NDArray[np.int64]) -> NDArray[np
     return ratio
 
 
-def spell(mixture: Mixture, tokens: NDArray[np.int64], rng: np.random.Generator) -> list[str]:
-    """Return the texts: a synonym of each concept, drawn uniformly, with a space between."""
+def spell(mixture: Mixture, tokens: ConceptRows, rng: np.random.Generator) -> Iterator[str]:
+    """Yield the texts: a synonym of each concept, drawn uniformly, with a space between."""
     synonyms = len(mixture.words) // mixture.backbone.shape[1]
-    spelt = tokens * synonyms + rng.integers(synonyms, size=tokens.shape)
-    return [" ".join(mixture.words[w] for w in row if w >= 0) for row in spelt]
+    for start in range(0, len(tokens), _ROWS):
+        part = tokens[start : start + _ROWS].astype(np.int64)
+        spelt = part * synonyms + rng.integers(synonyms, size=part.shape)
+        yield from (" ".join(mixture.words[w] for w in row if w >= 0) for row in spelt)
 
 
 def _rows_sum_to_1(table: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -174,7 +183,7 @@ def _rows_sum_to_1(table: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _inverse(
-    cumulative: NDArray[np.float64], rows: NDArray[np.int64], rng: np.random.Generator
+    cumulative: NDArray[np.float64], rows: NDArray[np.integer[Any]], rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """Draw for each of ``rows`` (N,) from that row's distribution by its ``cumulative`` sums,
     shape (K, V)."""

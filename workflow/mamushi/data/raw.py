@@ -8,8 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mamushi.data.compact import strings
 from mamushi.data.duplicates import Duplicates, find_duplicates
 from mamushi.errors import UserError
 
@@ -83,6 +85,9 @@ class Raw:
 
 def check_unique(ids: Sequence[str], places: Sequence[str]) -> None:
     """Raise ``UserError`` with the first id that occurs twice, and both of its rows."""
+    column = strings(ids)
+    if len(pc.unique(column)) == len(column):
+        return
     seen: dict[str, int] = {}
     for row, name in enumerate(ids):
         if name in seen:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.data.columnar import opened_columns, values
+from mamushi.data.compact import Compact
 from mamushi.data.lines import SEPARATORS, Record, check_columns, check_text, records, shown_name
 from mamushi.errors import UserError
 from mamushi.io import tabular
@@ -47,11 +48,11 @@ class FileTable:
     """Columns of a file by name, and the place of each row for messages."""
 
     file: str
-    columns: dict[str, list[Any]]
-    places: list[str]
+    columns: Mapping[str, Sequence[Any]]
+    places: Sequence[str]
     typed: bool
     """Whether values have types of their own; those of CSV and TSV are all text."""
-    numbers: list[int] = field(default_factory=list)
+    numbers: Sequence[int] = ()
     """Of each row in all files, from 1; none where all were read."""
     digests: dict[str, str] = field(default_factory=dict, compare=False)
     """Of each file by its name: the SHA-256 of the bytes from which the rows were read."""
@@ -72,20 +73,20 @@ def read_file_columns(path: str | Path, needed: Sequence[str], *, quote: bool = 
     path = Path(path)
     files = tabular.find(path)
     kind = tabular.format_of(files[0])
-    table = FileTable(
-        shown_name(path), {name: [] for name in needed}, [], typed=kind not in SEPARATORS
-    )
+    columns = {name: Compact() for name in needed}
     names: dict[str, None] = {}
-    for _, place, cells in numbered_rows(files, needed, table.digests, quote=quote):
+    places, digests = Compact(), dict[str, str]()
+    for _, place, cells in numbered_rows(files, needed, digests, quote=quote):
         names.update(dict.fromkeys(cells))
-        table.places.append(place)
-        for name, column in table.columns.items():
+        places.append(place)
+        for name, column in columns.items():
             column.append(cells.get(name))
-    if not table.places:
+    if not places:
         raise UserError("no rows", where=path, do="give a file with data")
     # Of JSON Lines: a key may come up in a later row for the first time.
     check_columns(path, list(names), needed)
-    return table
+    typed = kind not in SEPARATORS
+    return FileTable(shown_name(path), columns, places, typed=typed, digests=digests)
 
 
 def numbered_rows(

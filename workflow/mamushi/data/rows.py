@@ -13,6 +13,7 @@ from typing import Any
 from mamushi.config.checks import datasets_used
 from mamushi.config.reading import ConfigError
 from mamushi.data import readers
+from mamushi.data.compact import Compact
 from mamushi.data.conversations import Conversations, text_columns
 from mamushi.data.expression import parse
 from mamushi.data.readers import FileTable, check_text, name_at, name_of
@@ -58,7 +59,7 @@ def needed_columns(settings: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(name for name in columns if name is not None))
 
 
-def raw_columns(table: FileTable, settings: Mapping[str, Any]) -> dict[str, list[Any]]:
+def raw_columns(table: FileTable, settings: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
     """Return columns of ``Raw`` by the settings of the loader ``table``: ``ids``, ``texts``,
     ``forget`` (None where a row is of neither domain), ``section``, ``group``, empty without a
     column of groups, and ``turns`` as JSON, empty where no text is a conversation.
@@ -74,12 +75,12 @@ def raw_columns(table: FileTable, settings: Mapping[str, Any]) -> dict[str, list
     return {
         "ids": _names(table, identifier)
         if identifier
-        else [*map(str, table.numbers or range(1, n + 1))],
+        else Compact(map(str, table.numbers or range(1, n + 1))),
         "texts": texts,
         "turns": turns,
         "forget": _filled(table, settings),
         "section": _sections(table, section, settings["section_values"]) if section else [None] * n,
-        "group": [name or None for name in _names(table, group, filled=False)] if group else [],
+        "group": Compact(name or None for name in _names(table, group, False)) if group else [],
     }
 
 
@@ -208,10 +209,10 @@ def _spells(cell: str, value: Any) -> bool:
         return False
 
 
-def _names(table: FileTable, column: str, filled: bool = True) -> list[str]:
+def _names(table: FileTable, column: str, filled: bool = True) -> Compact:
     """Return each cell's name, empty where it has none. Raises ``UserError`` at the first of these
     if they are to be ``filled``, and at one that holds several values."""
-    names = []
+    names = Compact()
     for value, place in zip(table.columns[column], table.places, strict=True):
         name = name_at(value, column, place)
         if name is None and filled:
@@ -259,10 +260,10 @@ def _sections(table: FileTable, column: str, mapping: Mapping[str, str]) -> list
 
 def texts_and_turns(
     table: FileTable, conversations: Conversations
-) -> tuple[list[str], list[str | None]]:
+) -> tuple[Sequence[str], Sequence[str | None]]:
     """Return the texts, null counting as empty, and of conversations their turns. Raises
     ``UserError`` for a text that is none."""
-    texts, turns = [], []
+    texts, turns = Compact(), Compact()
     columns = [table.columns[name] for name in conversations.columns]
     for place, *cells in zip(table.places, *columns, strict=True):
         spoken = conversations.read(dict(zip(conversations.columns, cells, strict=True)), place)

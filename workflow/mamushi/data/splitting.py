@@ -53,10 +53,8 @@ def split_sections(
     rows before it leave the shares least met; rows without one then fill up what is left.
     """
     sections = np.array(ready, dtype=object)
-    cells: dict[tuple[bool, str], list[int]] = {}
-    for row, section in enumerate(ready):
-        if section is None:
-            cells.setdefault((bool(forget[row]), strata[row]), []).append(row)
+    open_rows = np.flatnonzero(np.fromiter((name is None for name in ready), bool, len(ready)))
+    cells = _cells(forget, strata, open_rows)
     if not cells:
         return sections
     names = np.array([name for name in SECTIONS if shares.get(name)], dtype=object)
@@ -71,7 +69,7 @@ def split_sections(
         sections[placed >= 0] = names[placed[placed >= 0]]
     owed = {domain: np.zeros(len(names)) for domain in (True, False)}
     for domain, stratum in sorted(cells):
-        rows = np.array(cells[domain, stratum])
+        rows = cells[domain, stratum]
         grouped_parts, left = placed[rows][placed[rows] >= 0], portions
         if len(grouped_parts):
             due = len(rows) * portions - np.bincount(grouped_parts, minlength=len(names))
@@ -81,6 +79,22 @@ def split_sections(
         shuffled = _generator(seed, "split", domain, stratum).permutation(rows[placed[rows] < 0])
         sections[shuffled] = np.repeat(names, counts)
     return sections
+
+
+def _cells(
+    forget: NDArray[np.bool_], strata: Sequence[str], rows: NDArray[np.int64]
+) -> dict[tuple[bool, str], NDArray[np.int64]]:
+    """Return those of ``rows`` that are in each stratum of each domain, in the order in which these
+    come up."""
+    code_of: dict[str, int] = {}
+    codes = np.fromiter((code_of.setdefault(name, len(code_of)) for name in strata), np.int64)
+    kinds = 2 * codes[rows] + forget[rows]
+    order = np.argsort(kinds, kind="stable")
+    names, starts = np.unique(kinds[order], return_index=True)
+    parts = np.split(rows[order], starts[1:]) if len(rows) else []
+    by_first = sorted(zip(names.tolist(), parts, strict=True), key=lambda cell: cell[1][0])
+    strata_names = [*code_of]
+    return {(bool(kind % 2), strata_names[kind // 2]): part for kind, part in by_first}
 
 
 def with_group_sections(

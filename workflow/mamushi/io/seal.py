@@ -15,6 +15,8 @@ from mamushi.errors import UserError
 MARK, DIGITS = b"mamushi-crc32:", 8
 SLOT = MARK.decode() + "0" * DIGITS
 """What stands in the metadata in place of the checksum until the file is complete."""
+_PART = 2**26
+"""Bytes that are in memory at once while all are read."""
 
 
 def seal(path: str | Path) -> None:
@@ -55,5 +57,14 @@ def _place(data: mmap.mmap) -> int:
 
 
 def _checksum(data: mmap.mmap, place: int) -> bytes:
-    with memoryview(data) as view, view[:place] as before, view[place + DIGITS :] as after:
-        return b"%08x" % zlib.crc32(after, zlib.crc32(before))
+    """Return the checksum of all but the digits at ``place``. What was read of a mapped file counts
+    as memory of the process until it is given back."""
+    checksum, end = 0, place + DIGITS
+    for start in range(0, len(data), _PART):
+        stop = min(start + _PART, len(data))
+        for low, high in ((start, min(stop, place)), (max(start, end), stop)):
+            if low < high:
+                with memoryview(data) as view, view[low:high] as part:
+                    checksum = zlib.crc32(part, checksum)
+        data.madvise(mmap.MADV_DONTNEED, start, stop - start)
+    return b"%08x" % checksum

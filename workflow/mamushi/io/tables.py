@@ -29,8 +29,8 @@ Columns = Any
 """A table, its columns by their names, or its rows."""
 SEALED = "mamushi.seal"
 """The key of the metadata that all tables of this program have."""
-GROUP = 16384
-"""Rows of a row group in a table of vectors."""
+GROUP, LARGE_GROUP = 16384, 2**20
+"""Rows of a row group in a table of vectors, and in others."""
 
 
 def write_table(
@@ -76,7 +76,10 @@ def writing(
                 write_page_checksum=True,
             )
             opened.append(writer)
-        opened[0].write_table(table, row_group_size=GROUP if kind.plain else group)
+        rows = GROUP if kind.plain else group or LARGE_GROUP
+        # A column in pieces would end its pages where they end.
+        for start in range(0, max(len(table), 1), rows):
+            opened[0].write_table(table.slice(start, rows).combine_chunks(), row_group_size=rows)
 
     with atomic(path) as part:
         try:

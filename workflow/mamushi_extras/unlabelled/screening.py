@@ -126,14 +126,16 @@ class CorpusShard:
         these. Raises ``UserError`` as ``rows`` and ``raw_of``."""
         typed = tabular.format_of(self.files[0]) not in readers.SEPARATORS
         needed = needed_columns(self.settings)
-        table = FileTable("", {name: [] for name in needed}, [], typed=typed)
+        columns: dict[str, list[Any]] = {name: [] for name in needed}
+        places, numbers = list[str](), list[int]()
         passes = {*(np.flatnonzero(passing) + 1).tolist()}
         for number, place, cells in self.rows(needed):
             if number in passes:
-                table.places.append(place)
-                table.numbers.append(before + number)
-                for name, column in table.columns.items():
+                places.append(place)
+                numbers.append(before + number)
+                for name, column in columns.items():
                     column.append(cells.get(name))
+        table = FileTable("", columns, places, typed=typed, numbers=numbers)
         return raw_of(table, self.settings, {**self.digests})
 
 

@@ -8,7 +8,7 @@ evaluation section; those that were never scored (labelled -1) are dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -68,8 +68,9 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     if set(graded) < set(LABELS):
         dropped[f"labelled, but not {' or '.join(graded)}"] = len(labels) - len(kept)
 
-    def of(train_rows: list[Any], test_rows: list[Any]) -> list[Any]:
-        column = train_rows + [test_rows[row] for row in scored]
+    def of(train_rows: Sequence[Any], test_rows: Sequence[Any]) -> list[Any]:
+        held_out = [*test_rows]
+        column = [*train_rows, *(held_out[row] for row in scored)]
         return [column[row] for row in kept]
 
     return Raw(
@@ -103,7 +104,7 @@ def _labels(table: FileTable, allowed: set[str]) -> NDArray[np.int8]:
             if value not in allowed:
                 do = f"allowed are {', '.join(sorted(allowed))}"
                 raise UserError(f"label {name!r} is {value!r}", where=place, do=do)
-    return np.array([table.columns[name] for name in LABELS]).astype(np.int8).T
+    return np.array([[*table.columns[name]] for name in LABELS]).astype(np.int8).T
 
 
 def _match(test: FileTable, scores: FileTable) -> list[int]:

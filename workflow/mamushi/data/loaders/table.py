@@ -8,7 +8,7 @@ another table, or a blocklist finds them. A column may hold a ready-made split.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -156,36 +156,33 @@ def raw_of(
     ``rows.raw_columns``."""
     import numpy as np
 
+    from mamushi.data.compact import some
     from mamushi.data.conversations import TURNS
     from mamushi.data.raw import Raw
     from mamushi.data.rows import raw_columns
 
     columns = raw_columns(table, settings)
-    kept = [row for row, forget in enumerate(columns["forget"]) if forget is not None]
-    left_out = len(table.places) - len(kept)
-
-    def of(column: list[Any]) -> list[Any]:
-        return [column[row] for row in kept]
-
-    labels = {name: of(_label(table, name)) for name in settings["labels"]}
+    kept = np.array([forget is not None for forget in columns["forget"]], dtype=np.bool_)
+    left_out = len(kept) - int(kept.sum())
+    labels = {name: some(_label(table, name), kept) for name in settings["labels"]}
     if any(columns["turns"]):
-        labels[TURNS] = of(columns["turns"])
+        labels[TURNS] = some(columns["turns"], kept)
     return Raw(
-        ids=of(columns["ids"]),
-        texts=of(columns["texts"]),
-        forget=np.array(of(columns["forget"]), dtype=bool),
-        section=of(columns["section"]),
-        stratum=[""] * len(kept),
-        places=of(table.places),
+        ids=some(columns["ids"], kept),
+        texts=some(columns["texts"], kept),
+        forget=np.array(some(columns["forget"], kept), dtype=bool),
+        section=some(columns["section"], kept),
+        stratum=[""] * (len(kept) - left_out),
+        places=some(table.places, kept),
         labels=labels,
-        group=of(columns["group"]) if columns["group"] else None,
+        group=some(columns["group"], kept) if columns["group"] else None,
         sources=sources or {},
         dropped={"neither forget nor retain": left_out} if left_out else {},
         extra_metadata=_metadata_of_turns(settings, columns["turns"]),
     )
 
 
-def _metadata_of_turns(settings: Mapping[str, Any], turns: list[str | None]) -> dict[str, Any]:
+def _metadata_of_turns(settings: Mapping[str, Any], turns: Sequence[str | None]) -> dict[str, Any]:
     """Return what of conversations is ranked and predicted. Raises ``UserError`` where there are no
     turns of which some are not."""
     metadata = {"part": settings.get("part", "whole")} if turns else {}
@@ -198,12 +195,16 @@ def _metadata_of_turns(settings: Mapping[str, Any], turns: list[str | None]) -> 
     return {**metadata, "assistant_only_loss": True}
 
 
-def _label(table: FileTable, column: str) -> list[Any]:
+def _label(table: FileTable, column: str) -> Sequence[Any]:
     """Return a column to carry along, whose cells must be of one type."""
     import pyarrow as pa
 
+    from mamushi.data.compact import Compact
+
     try:
-        pa.array(cells := table.columns[column])
+        cells = table.columns[column]
+        if not isinstance(cells, Compact) or cells.arrow() is None:
+            pa.array([*cells])
     except (pa.ArrowException, UnicodeError, OverflowError) as error:
         error_text = f"cannot carry column {column!r} along ({error})"
         do = "leave it out of 'labels' or give its cells one type"

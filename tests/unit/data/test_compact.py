@@ -1,0 +1,57 @@
+"""Columns in pieces hold what a list holds, in as little memory as their bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mamushi.data import compact
+from mamushi.data.compact import Compact, some, strings
+
+CELLS: dict[str, list[Any]] = {
+    "text": ["a", "", None, "ä", "e" * 9, "f", "g"],
+    "mixed": ["a", 1, None, [2], "e", "f", 1.5],
+    "surrogates": ["a", "\ud800", "c", "d", "e", "f", "g"],
+    "none": [],
+}
+
+
+@pytest.fixture(autouse=True)
+def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compact, "ROWS", 3)
+    monkeypatch.setattr(compact, "CHARACTERS", 8)
+
+
+@pytest.mark.parametrize("cells", CELLS.values(), ids=CELLS)
+def test_cells_are_those_of_a_list(cells: list[Any]) -> None:
+    column = Compact(cells)
+    assert [*column] == cells and column == cells and len(column) == len(cells)
+    assert [column[i] for i in range(-len(cells), len(cells))] == cells * 2
+    assert column[1:-1] == cells[1:-1]
+    kept = np.arange(len(cells)) % 2 == 1
+    assert some(column, kept) == cells[1::2]
+    assert some(column, ~kept | kept) is column
+    assert column != [*cells, "more"] and column != "text"
+    with pytest.raises(IndexError):
+        column[len(cells)]
+
+
+def test_text_is_an_arrow_column_that_shares_its_pieces() -> None:
+    column = Compact(CELLS["text"])
+    arrow = column.arrow()
+    assert arrow is not None and arrow.type == pa.string() and arrow.to_pylist() == CELLS["text"]
+    assert strings(CELLS["text"]).equals(arrow) and Compact.of(arrow) == CELLS["text"]
+    same = column.changed(lambda cell: cell).arrow()
+    assert same is not None
+    # But for the last one, whose cells may become more.
+    assert [*map(_address, same.chunks)][:-1] == [*map(_address, arrow.chunks)][:-1]
+    assert column.changed(lambda cell: f"{cell}!") == [f"{cell}!" for cell in CELLS["text"]]
+    for name in ("mixed", "surrogates"):
+        assert Compact(CELLS[name]).arrow() is None
+
+
+def _address(piece: pa.Array) -> int:
+    return int(piece.buffers()[2].address)
