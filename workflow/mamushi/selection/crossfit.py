@@ -172,7 +172,7 @@ def _tasks(
         train = np.flatnonzero(used & (fold != i))
         if fit_sample is not None and len(train) > fit_sample:
             rng = np.random.default_rng(derive_seed(seed, SAMPLE, i, *draw))
-            train = train[_drawn(pool.forget[train], fit_sample, rng)]
+            train = train[draw_sample(pool.forget[train], fit_sample, rng)]
         task = Task(
             pool.embeddings,
             pool.forget,
@@ -188,7 +188,9 @@ def _tasks(
         yield task
 
 
-def _drawn(forget: NDArray[np.bool_], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def draw_sample(
+    forget: NDArray[np.bool_], most: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
     """Draw ``most`` of the examples. Classes are balanced by their weights, so that none of a rare
     domain has to go, as the examples of one beside a large corpus."""
     rare = np.flatnonzero(forget if 2 * forget.sum() < len(forget) else ~forget)

@@ -2,6 +2,7 @@
 1990)."""
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,20 +17,37 @@ FITTED = 50_000
 """Most texts, drawn at random, that the components are those of."""
 
 
+class WordComponents(NamedTuple):
+    """Hashed ``words`` (c,) with their ``rarity`` (c,), and what makes vectors of a text's tf-idf:
+    ``directions`` (width, c)."""
+
+    words: NDArray[np.int64]
+    rarity: NDArray[np.float32]
+    directions: NDArray[np.float32]
+
+
 def components_of_words(texts: Sequence[str], width: int) -> NDArray[np.float16]:
     """Return the first ``width`` components (n, width) of the texts' tf-idf, with sublinear counts,
     by a randomized decomposition with a fixed seed; fewer where they have fewer words. Numbers have
     the standard deviation 1 over all texts and components, for float16."""
+    return np.asarray(fit_components(texts, width)[1], np.float16)
+
+
+def fit_components(texts: Sequence[str], width: int) -> tuple[WordComponents, NDArray[Any]]:
+    """Return what makes vectors as ``components_of_words``, and those of the texts unrounded."""
     counts = count_words(texts)
     frequency = np.bincount(counts.indices, minlength=counts.shape[1])
     columns = np.flatnonzero(frequency >= LEAST)
     if not columns.size:
-        return np.zeros((len(texts), 1), np.float16)
-    x = TfidfTransformer(sublinear_tf=True).fit_transform(counts[:, columns])
+        nothing = np.zeros((1, 0), np.float32)
+        return WordComponents(columns, nothing[0], nothing), np.zeros((len(texts), 1))
+    weigh = TfidfTransformer(sublinear_tf=True)
+    x = weigh.fit_transform(counts[:, columns])
     sample = np.sort(np.random.default_rng(0).permutation(len(texts))[:FITTED])
     # On one thread, because sums over threads round differently.
     with blas().limit(limits=1):
         model = TruncatedSVD(min(width, *x.shape), random_state=0).fit(x[sample])
         vectors = model.transform(x)
     scale = vectors.std()
-    return np.asarray(vectors / (scale if scale > 0 else 1.0), np.float16)
+    scale = scale if scale > 0 else 1.0
+    return WordComponents(columns, weigh.idf_, model.components_ / scale), vectors / scale

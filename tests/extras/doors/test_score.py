@@ -1,0 +1,226 @@
+"""`mamushi score`: texts of any table by a saved screen or selector, and bad input in one line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from mamushi.cli import main
+from mamushi.io.tables import read_metadata
+from mamushi.selection.metrics import auc
+from mamushi_extras.doors.commands import score
+from mamushi_extras.doors.scorers import read_scorer
+from mamushi_extras.shards.handed_on import write_screen
+from mamushi_extras.unlabelled.screen import fit_screen
+from mamushi_extras.unlabelled.screening import CorpusShard, ScreenSample
+from tests.extras.doors.test_scorers import drawn
+from tests.support.lab import write_lab
+from tests.support.scored_cells import rank_cell
+
+WINDOWS = {"words": 8, "overlap": 2, "paragraphs": None}
+NEWTON = {"kind": "mamushi_lr", "solver": "newton-cholesky", "alpha": 1.0}
+TEXTS, THEIRS = drawn(60, 5)
+
+
+def write_corpus(folder: Path, names: list[str] | None = None) -> Path:
+    """Three files of twenty texts; the last has one text without words."""
+    folder.mkdir()
+    for number in range(3):
+        rows = range(20 * number, 20 * number + 20)
+        lines = [{"name": names[i] if names else f"n{i}", "body": TEXTS[i]} for i in rows]
+        lines += [{"name": "empty", "body": "?!"}] if number == 2 else []
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        (folder / f"part-{number}.jsonl").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def screen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("screen") / "screen.safetensors"
+    texts, theirs = drawn(120, 3)
+    like = [text for text, their in zip(texts, theirs, strict=True) if their]
+    fitted = fit_screen(like, [text for text in texts if text not in like], WINDOWS)
+    write_screen(path, fitted, ScreenSample(np.empty(0, np.int64), [], 120), {})
+    return path
+
+
+def scored(screen: Path, data: Path, out: Path, *more: str) -> int:
+    words = ["--with", str(screen), "--out", str(out), "--text", "body", *more]
+    return main(["score", str(data), *words])
+
+
+def test_a_screen_scores_as_the_jobs_that_screen(
+    screen: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the bit, in blocks of any size, and in all formats."""
+    corpus = write_corpus(tmp_path / "corpus")
+    settings = {"text": "body", "quote": None}
+    shard = CorpusShard(sorted(corpus.iterdir()), settings)
+    blocks = [*shard.score(read_scorer(screen).screen)]  # type: ignore[attr-defined]
+    expected = np.concatenate([block.scores[:, 0] for block in blocks]).astype(np.float64)
+    assert np.isneginf(expected[-1]) and auc(expected[:60], THEIRS) > 0.95
+    outs = []
+    for number, (block, ending) in enumerate(((1, "jsonl"), (7, "csv"), (8192, "parquet"))):
+        monkeypatch.setattr(score, "SCORED_AT_ONCE", block)
+        outs.append(tmp_path / f"scores-{number}.{ending}")
+        assert scored(screen, corpus, outs[-1], "--id", "name") == 0
+    lines = [json.loads(line) for line in outs[0].read_text("utf-8").splitlines()]
+    with outs[1].open(encoding="utf-8") as file:
+        cells = [row["score"] for row in csv.DictReader(file)]
+    table = pq.read_table(outs[2])
+    of_table = table["score"].to_pylist()
+    assert of_table == [line["score"] for line in lines]
+    assert of_table == [float(cell) if cell else None for cell in cells]
+    assert of_table == [*expected[:60].tolist(), None]
+    assert table["id"].to_pylist() == [f"n{i}" for i in range(60)] + ["empty"]
+    assert read_metadata(outs[2])["provenance"]["inputs"].keys() == {"scorer"}
+
+
+def test_without_a_column_of_ids_rows_have_their_numbers(
+    screen: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus, out = write_corpus(tmp_path / "corpus"), tmp_path / "out.parquet"
+    assert scored(screen, corpus, out, "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said == {"written": str(out), "rows": 61, "without_a_score": 1}
+    assert pq.read_table(out)["id"].to_pylist() == [*map(str, range(1, 62))]
+
+
+@pytest.mark.parametrize("kind", ["stack", "lexical", "mamushi_words"])
+def test_a_list_of_words_alone_is_exported_as_what_ranked_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Texts of the same kinds are told apart, those that were ranked about as they were."""
+    monkeypatch.chdir(tmp_path)
+    rows = write_lab(tmp_path)
+    listed = rank_cell({"kind": kind})
+    command = ["export", str(listed), "--to", "scorer", "--out", "scorer.safetensors"]
+    assert main(command) == 0
+    assert main(command) == 2  # It is there.
+    scorer = Path("scorer.safetensors")
+    assert (read_scorer(scorer).text, read_scorer(scorer).part) == ("body", "whole")
+    assert main(["score", "comments.csv", "--with", str(scorer), "--out", "all.csv"]) == 0
+    with open("all.csv", encoding="utf-8") as file:
+        scores = np.array([float(row["score"]) for row in csv.DictReader(file)])
+    assert auc(scores, np.array([source == "theirs" for _, _, source in rows])) > 0.99
+    assert scored(scorer, write_corpus(tmp_path / "new"), Path("new.parquet")) == 0
+    new = pq.read_table("new.parquet")["score"].to_numpy()
+    assert auc(new[:60], THEIRS) > 0.95
+
+
+@pytest.fixture(scope="module")
+def of_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a ranking by the vectors of the model ``ours``, and what ranked it."""
+    folder = tmp_path_factory.mktemp("model")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        write_lab(folder)
+        listed = rank_cell(NEWTON, {"source": "ours", "contaminated": True})
+        assert main(["export", str(listed), "--to", "scorer", "--out", "s.safetensors"]) == 0
+    return folder
+
+
+def test_vectors_are_those_of_the_model_that_ranked(
+    of_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the scores of an independent fit to the run's own vectors."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    embeddings = pq.read_table(next(of_model.glob("results/runs/*/*/*/embeddings.parquet")))
+    x = np.array(embeddings["embedding"].to_pylist(), np.float64)
+    forget = np.array([domain == "forget" for domain in embeddings["domain"].to_pylist()])
+    scaled = StandardScaler().fit_transform(x).astype(np.float32)
+    model = LogisticRegression(
+        C=1 / len(x), solver="newton-cholesky", class_weight="balanced", tol=1e-8
+    ).fit(scaled, forget)
+    expected = dict(zip(embeddings["id"].to_pylist(), model.decision_function(scaled), strict=True))
+    for block in (16, 8192):
+        monkeypatch.setattr(score, "SCORED_AT_ONCE", block)
+        out = tmp_path / f"{block}.jsonl"
+        words = ["--with", str(of_model / "s.safetensors"), "--model", str(of_model / "ours")]
+        words += ["--id", "id", "--out", str(out)]
+        assert main(["score", str(of_model / "comments.csv"), *words]) == 0
+        lines = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+        ours = np.array([line["score"] for line in lines if line["id"] in expected])
+        theirs = np.array([expected[line["id"]] for line in lines if line["id"] in expected])
+        # Of batches of other texts, in bf16.
+        assert len(ours) == len(x) and np.abs(ours - theirs).max() < 0.02
+
+
+@pytest.fixture
+def refusal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., str]:
+    """Return the one line that a command says, which wrote nothing."""
+
+    def said(*words: object) -> str:
+        before = {*tmp_path.rglob("*")}
+        capsys.readouterr()
+        assert main([*map(str, words)]) == 2
+        assert {*tmp_path.rglob("*")} == before
+        (line,) = capsys.readouterr().err.splitlines()
+        return line
+
+    return said
+
+
+def test_bad_input_is_refused_in_a_line(
+    screen: Path, tmp_path: Path, refusal: Callable[..., str]
+) -> None:
+    corpus = write_corpus(tmp_path / "corpus", ["x" if i else "" for i in range(60)])
+    options = ["--with", screen, "--out", tmp_path / "o.csv"]
+    assert "no column 'text'" in refusal("score", corpus, *options)
+    named = ["score", corpus, "--text", "body"]
+    assert "row 1: no id" in refusal(*named, "--id", "name", *options)
+    assert "needs no model" in refusal(*named, *options, "--model", "ours")
+    assert "no such format" in refusal(*named, "--with", screen, "--out", tmp_path / "o.tsv")
+    there = tmp_path / "there.csv"
+    there.touch()
+    assert "exists already" in refusal(*named, "--with", screen, "--out", there)
+    (tmp_path / "no.jsonl").touch()
+    assert "no.jsonl" in refusal("score", tmp_path / "no.jsonl", "--text", "body", *options)
+    damaged = tmp_path / "damaged.safetensors"
+    damaged.write_bytes(screen.read_bytes()[:-9] + b"x" * 9)
+    missing = tmp_path / "missing.safetensors"
+    for path, problem in ((damaged, "damaged"), (missing, "no such file"), (corpus, "damaged")):
+        assert problem in refusal(*named, "--with", path, "--out", tmp_path / "o.csv")
+
+
+def test_another_model_is_refused(
+    of_model: Path, tmp_path: Path, refusal: Callable[..., str]
+) -> None:
+    from mamushi.lm import tiny
+    from tests.support.lab import SHAPE
+
+    model, tokenizer = tiny.build(SHAPE, TEXTS, seed=1)
+    for saved in (model, tokenizer):
+        saved.save_pretrained(tmp_path / "other")
+    words = ["score", of_model / "comments.csv", "--with", of_model / "s.safetensors"]
+    words += ["--out", tmp_path / "o.csv"]
+    assert f"name it with --model; it was {of_model / 'ours'}" in refusal(*words)
+    line = refusal(*words, "--model", tmp_path / "other")
+    assert "is not the model of" in line and "differs; give the model" in line
+
+
+def test_what_cannot_score_other_texts_is_not_exported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: Callable[..., str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_lab(tmp_path)
+    to = ["--to", "scorer", "--out", "s.safetensors"]
+    listed = rank_cell({"kind": "l2_norm"})
+    assert "'l2_norm' is no weighted sum" in refusal("export", listed, *to)
+    listed = rank_cell({"kind": "linear", "depths": [1.0]}, {"source": "ours"})
+    problem = "its vectors are of a model that the run has trained: of other texts there are none"
+    assert problem in refusal("export", listed, *to)
+    examples = next(tmp_path.glob("results/data/*/examples.parquet"))
+    kept = examples.read_bytes()
+    examples.write_bytes(next(tmp_path.glob("results/runs/*/*/*/scores/*")).read_bytes())
+    assert "is of another run than" in refusal("export", listed, *to)
+    examples.write_bytes(kept)
+    assert "is no list of a run" in refusal("export", "comments.csv", *to)

@@ -1,0 +1,199 @@
+"""What ranked texts, as a file that scores others: as pipelines of scikit-learn do, and as the
+selectors themselves."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+
+from mamushi.errors import UserError
+from mamushi.selection.linear import count_ngrams, estimate_layers
+from mamushi.selection.nested import combined, inner_scores, last_scores, one_by_one
+from mamushi.selection.pool import Pool
+from mamushi.selection.selectors import mamushi_words
+from mamushi.selection.selectors._stack import ngrams
+from mamushi.selection.word_vectors import fit_components
+from mamushi_extras.doors.fits import AffineWeights, fit_whole, of_words_alone, whole_task
+from mamushi_extras.doors.saving import _write
+from mamushi_extras.doors.scorers import read_scorer
+from tests.support.lab import WORDS
+
+FOLDS = {"folds": 5, "fit_sample": None}
+
+
+def drawn(n: int, seed: int) -> tuple[list[str], np.ndarray]:
+    """Texts of both kinds, with words of their own, and which are of the second."""
+    rng = random.Random(seed)
+    kinds = [rng.choice([*WORDS]) for _ in range(n)]
+    texts = [
+        " ".join(rng.choices(WORDS[kind] + ["both", f"w{rng.randrange(50)}"], k=rng.randint(3, 20)))
+        for kind in kinds
+    ]
+    return texts, np.array([kind == "theirs" for kind in kinds])
+
+
+TEXTS, FORGET = drawn(300, 0)
+NEW = [*drawn(40, 1)[0], "", "?!", "unseen nothing"]
+
+
+def pool_of_texts(x: Any = None) -> Pool:
+    x = np.random.default_rng(0).normal(size=(300, 1)) if x is None else x
+    ids = np.array([f"t{i}" for i in range(300)], object)
+    return Pool(ids, FORGET, x, texts=np.array(TEXTS, object))
+
+
+def saved(path: Path, weights: AffineWeights, **about: Any) -> Path:
+    scorer = {"text": "text", "part": "whole", "parts": [*weights.parts], "vectors": None}
+    _write(path, weights, {"scorer": {**scorer, "joint": weights.joint, **about}})
+    return path
+
+
+def words(analyzer: str, lengths: tuple[int, int], token: str = r"\b\w+\b") -> Any:
+    pattern = {"token_pattern": token} if analyzer == "word" else {}
+    return HashingVectorizer(
+        **{"analyzer": analyzer, "ngram_range": lengths, "n_features": 2**20, **pattern},
+        **{"alternate_sign": False, "norm": None, "dtype": np.float32},
+    )
+
+
+class Seen(TfidfTransformer):
+    """Sublinear tf-idf of what occurs where it is fitted."""
+
+    def __init__(self) -> None:
+        super().__init__(sublinear_tf=True)
+
+    def fit(self, x: Any, y: Any = None) -> Any:
+        self.columns = np.unique(x.indices)
+        return super().fit(x[:, self.columns])
+
+    def transform(self, x: Any) -> Any:
+        return super().transform(x[:, self.columns])
+
+
+def fitted(**more: Any) -> LogisticRegression:
+    return LogisticRegression(class_weight="balanced", max_iter=5000, **more)
+
+
+def test_words_and_characters_are_a_pipeline_of_scikit_learn(tmp_path: Path) -> None:
+    weights = fit_whole(pool_of_texts(), "lexical", {**FOLDS, "prior": 30.0}, 0)
+    scores = read_scorer(saved(tmp_path / "a.safetensors", weights)).scores(NEW)
+    parts = [
+        (name, make_pipeline(words(name, lengths), Seen()))
+        for name, lengths in (("word", (1, 2)), ("char_wb", (3, 5)))
+    ]
+    pipeline = make_pipeline(FeatureUnion(parts), Normalizer(), fitted(C=30.0, tol=1e-5))
+    expected = pipeline.fit(TEXTS, FORGET).decision_function(NEW)
+    assert np.ptp(expected) > 3
+    np.testing.assert_allclose(scores, expected, atol=1e-4)
+
+
+def test_vectors_of_words_are_a_pipeline_of_scikit_learn(tmp_path: Path) -> None:
+    """Fitted to components of the words, and saved as a weight of each word."""
+    components, vectors = fit_components(TEXTS, 8)
+    settings = {**FOLDS, "solver": "newton-cholesky", "alpha": 0.1, "seeds_averaged": 3}
+    weights = fit_whole(pool_of_texts(vectors), "mamushi_lr", settings, 0)
+    path = saved(tmp_path / "a.safetensors", of_words_alone(weights, components))
+    hashing = words("word", (1, 1), r"[^\W\d_]+")
+    counts = hashing.transform(TEXTS)
+    columns = np.flatnonzero(np.bincount(counts.indices, minlength=2**20) > 1)
+    tfidf = TfidfTransformer(sublinear_tf=True).fit(counts[:, columns])
+    svd = TruncatedSVD(8, random_state=0).fit(tfidf.transform(counts[:, columns]))
+    scaled = make_pipeline(tfidf, svd, StandardScaler())
+    x = scaled.fit_transform(counts[:, columns])
+    model = fitted(C=1 / (0.1 * 300), solver="newton-cholesky", tol=1e-10).fit(x, FORGET)
+    expected = model.decision_function(scaled.transform(hashing.transform(NEW)[:, columns]))
+    assert np.ptp(expected) > 2
+    np.testing.assert_allclose(read_scorer(path).scores(NEW), expected, atol=1e-4)
+
+
+def test_the_stack_scores_as_the_selector_scores_who_was_held_out(tmp_path: Path) -> None:
+    """By its own functions, of texts and others in one pool."""
+    settings = {**FOLDS, "prior": 10.0, "ngrams_prior": 30.0}
+    x = np.random.default_rng(1).normal(size=(300 + len(NEW), 4)) + 3
+    x[:300, 0] += FORGET
+    weights = fit_whole(pool_of_texts(x[:300]), "stack", settings, 7)
+    alone = AffineWeights(
+        weights.intercept, {k: v for k, v in weights.parts.items() if k != "vectors"}
+    )
+    scores = read_scorer(saved(tmp_path / "a.safetensors", alone)).scores(NEW)
+    scores += x[300:] @ weights.parts["vectors"][0]
+
+    task = whole_task(pool_of_texts(x[:300]), settings, 7)
+    everything = Pool(
+        ids=np.arange(len(x)).astype(str).astype(object),
+        forget=np.append(FORGET, np.zeros(len(NEW), bool)),
+        embeddings=x,
+        texts=np.array([*TEXTS, *NEW], object),
+    )
+    members = [
+        one_by_one("embedding", lambda t: estimate_layers(t, [x], 10.0)),
+        *(
+            ngrams(name, counts, 30.0)
+            for name, counts in zip("wc", count_ngrams(everything), strict=True)
+        ),
+    ]
+    inner, _ = inner_scores(task, members, 5)
+    both = replace(task, forget=everything.forget, held=np.arange(300, len(x)))
+    expected, _ = combined(inner, FORGET, last_scores(both, members, range(3)))
+    assert np.ptp(expected) > 2
+    np.testing.assert_allclose(scores, expected, atol=1e-4)
+    assert list(weights.parts) == ["vectors", "words", "characters"]
+
+
+@pytest.mark.parametrize("solver", ["newton-cholesky", "sgd"])
+def test_a_fit_to_vectors_is_the_estimator_of_scikit_learn(solver: str) -> None:
+    x = (np.random.default_rng(2).normal(size=(300, 5)) * 3 + [0, 1, 50, -7, 0]).astype(np.float16)
+    x[:, 4] = 2.5  # constant
+    x[:, 0] += FORGET.astype(np.float16)
+    settings = {**FOLDS, "solver": solver, "alpha": 0.1, "epochs": 50, "seeds_averaged": 1}
+    weights = fit_whole(pool_of_texts(x), "mamushi_lr", settings, 0)
+    scaled = StandardScaler().fit(x.astype(np.float64))
+    scaled.scale_[4] = 1.0
+    model = (
+        fitted(C=1 / 30, solver=solver, tol=1e-10)
+        if solver != "sgd"
+        else SGDClassifier(
+            **{"loss": "log_loss", "alpha": 0.1, "class_weight": "balanced", "max_iter": 50},
+            **{"tol": 1e-4, "random_state": 0},
+        )
+    )
+    model.fit(scaled.transform(x).astype(np.float32), FORGET)
+    expected = model.decision_function(scaled.transform(x))
+    (along,) = weights.parts["vectors"]
+    np.testing.assert_allclose(x.astype(float) @ along + weights.intercept, expected, atol=1e-3)
+
+
+def test_words_beside_vectors_are_a_sum_of_standard_scores(tmp_path: Path) -> None:
+    """As the selector scores what is held out, with the means of all texts."""
+    components, vectors = fit_components(TEXTS, 8)
+    settings = {**FOLDS, "alpha": 1.0, "prior": 1.0}
+    weights = fit_whole(pool_of_texts(vectors), "mamushi_words", settings, 0)
+    scorer = read_scorer(saved(tmp_path / "a.safetensors", of_words_alone(weights, components)))
+    scores = scorer.scores(TEXTS)
+    assert abs(scores.mean()) < 1e-3 and 1 < scores.std() <= 2
+    held_out = mamushi_words.score(pool_of_texts(vectors), settings, 0).scores
+    assert np.corrcoef(scores, held_out)[0, 1] > 0.97
+
+
+def test_what_is_no_weighted_sum_is_refused() -> None:
+    with pytest.raises(UserError, match=r"'mamushi' is no weighted sum.*rank by lexical"):
+        fit_whole(pool_of_texts(), "mamushi", FOLDS, 0)
+    screened = pool_of_texts().with_columns(words=np.zeros(300))
+    with pytest.raises(UserError, match="has its words from a screen"):
+        fit_whole(screened, "mamushi_words", {**FOLDS, "alpha": 1.0, "prior": 1.0}, 0)
+
+
+def test_no_more_examples_are_fitted_to_than_the_selector_fits_to() -> None:
+    task = whole_task(pool_of_texts(), {"fit_sample": 100}, 0)
+    assert len(task.train) == 100 and 0 < FORGET[task.train].sum() < 100
+    assert np.array_equal(task.train, whole_task(pool_of_texts(), {"fit_sample": 100}, 0).train)

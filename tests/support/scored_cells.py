@@ -1,0 +1,58 @@
+"""Cells of a lab's table whose texts were ranked stage by stage, without Snakemake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mamushi.cli import main
+from mamushi.config.complete import complete
+from mamushi.io import paths
+from mamushi.running.stage import stages
+
+TABLE = {
+    **{"kind": "table", "path": "comments.csv", "text": "body", "id": "id"},
+    **{"forget": {"where": "source == 'theirs'"}, "sections": {"inference": 1}},
+}
+
+FILES = ("EXAMPLES", "DUPLICATES", "DATA_CARD", "EMBEDDINGS", "MODEL_CARD", "TOKENS", "SCORES")
+FILES += ("REMOVAL",)
+
+
+def rank_cell(selector: Mapping[str, Any], model: Mapping[str, Any] | None = None) -> Path:
+    """Rank ``comments.csv`` of this folder by a selector, with the vectors of a model or of words;
+    return the list of half of the forget texts."""
+    config = complete(
+        {
+            "grid": {"datasets": ["comments"], "models": ["m"], "selectors": ["s"]},
+            "datasets": {"comments": TABLE},
+            "selectors": {"s": selector},
+            "models": {"m": model or {"embeddings": {"words": 8}}},
+        }
+    )
+    where = {"dataset": "comments", "model": "m", "seed": 0, "selector": "s", "beta": "0.50"}
+    at = {name: getattr(paths, name).format(**where) for name in FILES}
+    for path in at.values():
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+
+    def run(stage: str, *options: str, **wildcards: Any) -> None:
+        settings = stages()[stage].settings_text(config, **wildcards)
+        assert main([stage, *options, "--settings", settings]) == 0
+
+    examples = ["--examples", at["EXAMPLES"]]
+    both = [*examples, "--duplicates", at["DUPLICATES"]]
+    run("examples", *both, "--card", at["DATA_CARD"], "--cache", "cache", dataset="comments")
+    out = ["--out", at["EMBEDDINGS"]]
+    if model is None:
+        run("word-vectors", *examples, *out, model="m")
+    else:
+        card = ["--model-card", at["MODEL_CARD"]]
+        run("model-card", "--out", at["MODEL_CARD"], model="m")
+        run("tokens", *examples, *card, "--out", at["TOKENS"])
+        run("embed", *examples, "--tokens", at["TOKENS"], *card, *out, model="m")
+    scored = [*examples, "--embeddings", at["EMBEDDINGS"], "--out", at["SCORES"]]
+    run("score", *scored, selector="s", seed=0)
+    ranked = [*both, "--scores", at["SCORES"], "--out", at["REMOVAL"]]
+    run("remove", *ranked, beta="0.50")
+    return Path(at["REMOVAL"])

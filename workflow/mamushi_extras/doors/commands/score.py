@@ -1,0 +1,130 @@
+"""Score the texts of any table by a saved screen or selector, without the run that fitted it.
+
+FILE is the screen of a corpus, results/data/DATASET/screen.safetensors, or what
+`mamushi export LIST --to scorer` has written. DATA is a table, a file or a folder of files, read a
+block at a time. The result has an id and a score a row, in the order of the rows: the higher, the
+more like what was to be forgotten; none of a text that says nothing, as one without words.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from mamushi.commands import _as_json, _places
+from mamushi.errors import UserError
+
+GROUP = "act"
+SCORED_AT_ONCE = 8192
+"""Texts that are in memory at a time."""
+SCORE_FORMATS = (".parquet", ".jsonl", ".csv")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("data", metavar="DATA", help="the table, a file or a folder, or a URL")
+    scorer = "what scores: a screen, or a selector that was exported"
+    parser.add_argument(
+        "--with", required=True, type=Path, metavar="FILE", dest="scorer", help=scorer
+    )
+    out = f"what to write, {', '.join(SCORE_FORMATS)} by its ending"
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help=out)
+    text = "column with the texts (default: as where it was fitted, else `text`)"
+    parser.add_argument("--text", metavar="COLUMN", help=text)
+    ids = "column with the ids (default: the number of the row, from 1)"
+    parser.add_argument("--id", metavar="COLUMN", help=ids)
+    model = "of a scorer of vectors: the model that made these, a folder or an id on the hub"
+    parser.add_argument("--model", help=model)
+    quote = 'of CSV and TSV: whether `"` holds cells together (default: double)'
+    parser.add_argument("--quote", choices=("double", "none"), default="double", help=quote)
+    _places.arguments(parser)
+    _as_json.argument(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Write the scores. Raises ``UserError`` as ``read_scorer``, ``Conversations.read`` and
+    ``readers.numbered_rows``, for rows without an id, and for a table without rows."""
+    from mamushi.data.rewriting import refuse_existing
+    from mamushi_extras.doors.scorers import read_scorer
+
+    if args.out.suffix not in SCORE_FORMATS:
+        raise UserError(
+            "no such format", where=args.out, do=f"end it in {', '.join(SCORE_FORMATS)}"
+        )
+    refuse_existing(args.out)
+    scorer = read_scorer(args.scorer, args.model)
+    path = _places.fetched_place(args, "data")
+    rows = unscored = 0
+    with _opened(args) as write:
+        for names, texts in _blocks(args, path, args.text or scorer.text, scorer.part):
+            scores = scorer.scores(texts)
+            write(names, scores)
+            rows, unscored = rows + len(texts), unscored + int((scores != scores).sum())
+        if not rows:
+            raise UserError("no rows", where=path, do="give a file with data")
+    if args.json:
+        _as_json.put({"written": args.out, "rows": rows, "without_a_score": unscored})
+        return
+    print(f"{rows:,} texts scored" + (f", {unscored:,} of them say nothing" if unscored else ""))
+    print(args.out)
+
+
+def _blocks(
+    args: argparse.Namespace, path: Path, text: str, part: str
+) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield ids and texts of the rows."""
+    from mamushi.data import readers
+    from mamushi.data.conversations import Conversations
+    from mamushi.io import tabular
+
+    spoken = Conversations(text, part)
+    needed = [*spoken.columns, *([args.id] if args.id else [])]
+    files = tabular.find(path)
+    readers.check_columns(path, readers.columns(path, quote=args.quote == "double"), needed)
+    rows = readers.numbered_rows(files, needed, {}, quote=args.quote == "double")
+    while block := list(islice(rows, SCORED_AT_ONCE)):
+        names = []
+        for number, place, cells in block:
+            name = readers.name_at(cells.get(args.id), args.id, place) if args.id else str(number)
+            if name is None:
+                raise UserError("no id", where=place, do="fill it, or leave --id out")
+            names.append(name)
+        yield names, [spoken.read(cells, place).text for _, place, cells in block]
+
+
+@contextmanager
+def _opened(args: argparse.Namespace) -> Iterator[Callable[[list[str], Any], None]]:
+    """Give a function that writes ids and scores; the file is there when the block ends."""
+    import json
+
+    import pyarrow as pa
+    from pyarrow import csv
+
+    from mamushi.io.files import atomic
+    from mamushi.io.provenance import provenance
+    from mamushi.io.tables import writing
+    from mamushi_extras.doors.schemas import NEW_SCORES
+
+    def columns(names: list[str], scores: Any) -> dict[str, Any]:
+        return {"id": names, "score": pa.array(scores, mask=scores != scores)}
+
+    if args.out.suffix == ".parquet":
+        origin = provenance({}, scorer=args.scorer)
+        with writing(args.out, NEW_SCORES, metadata={"provenance": origin}) as write:
+            yield lambda names, scores: write(columns(names, scores))
+        return
+    with atomic(args.out) as part:
+        if args.out.suffix == ".csv":
+            with csv.CSVWriter(part, NEW_SCORES.schema) as file:
+                schema = NEW_SCORES.schema
+                yield lambda names, scores: file.write(pa.table(columns(names, scores), schema))
+            return
+        with part.open("w", encoding="utf-8") as lines:
+            yield lambda names, scores: lines.writelines(
+                f"{json.dumps({'id': name, 'score': None if score != score else score})}\n"
+                for name, score in zip(names, scores.tolist(), strict=True)
+            )
