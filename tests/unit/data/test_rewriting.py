@@ -248,6 +248,17 @@ def test_a_folder_goes_on_where_a_process_was_killed(
     assert texts == {"a.csv": "id\n2\n", "b.csv": "id\n3\n", "c.csv": "id\n5\n"}
 
 
+def test_two_equal_commands_are_not_at_work_at_once(parts: Path) -> None:
+    out = parts.with_name("elsewhere")
+    with (
+        rewriting.resumed_folder(out, 1) as part,
+        pytest.raises(UserError, match="the same command writes it now; wait until that has ended"),
+        rewriting.resumed_folder(out, 1),
+    ):
+        pass
+    assert [*out.iterdir()] == [] and not part.exists()
+
+
 @pytest.mark.parametrize("change", ["data", "written", "log"])
 def test_what_is_not_as_it_was_is_written_again(
     parts: Path, monkeypatch: pytest.MonkeyPatch, change: str

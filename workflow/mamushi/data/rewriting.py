@@ -39,6 +39,7 @@ from mamushi.io.files import (
     writable,
     write_json,
 )
+from mamushi.running.locks import exclusive
 
 DONE = ".done"
 """In a folder that is being written: a file for each that is finished, which says what it is."""
@@ -214,17 +215,20 @@ def _flush(folder: Path) -> None:
 @contextlib.contextmanager
 def resumed_folder(path: Path, request: object) -> Iterator[Path]:
     """Do as ``whole_folder``, in a place that all commands with the same ``request`` share; what is
-    in it stays when they are stopped."""
+    in it stays when they are stopped. Raises ``UserError`` where one of them is at work."""
     key = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:12]
     part = path.with_name(f".{path.name}.{key}.part")
     with writable(path):
         (part / DONE).mkdir(parents=True, exist_ok=True)
-    try:
-        yield part
-    except Exception:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
-    shutil.rmtree(part / DONE)
+    do = "wait until that has ended"
+    busy = UserError("the same command writes it now", where=path, do=do)
+    with exclusive(part / DONE / ".lock", f"writes {path}", busy):
+        try:
+            yield part
+        except Exception:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+        shutil.rmtree(part / DONE)
     _flush(part)
     part.rename(path)
     # What is left of other requests for the same path is of no use any more.

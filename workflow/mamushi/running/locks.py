@@ -25,10 +25,10 @@ UNSUPPORTED = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL}
 
 
 @contextlib.contextmanager
-def exclusive(lock: Path, activity: str) -> Iterator[None]:
+def exclusive(lock: Path, activity: str, busy: Exception | None = None) -> Iterator[None]:
     """Let one process at a time into the block, of those that name this lock file. Who has to wait
-    prints ``waiting for another process, which`` and ``activity``. Where the file system has no
-    locks, all go in, and a line says so."""
+    prints ``waiting for another process, which`` and ``activity``, or raises ``busy``. Where the
+    file system has no locks, all go in, and a line says so."""
     with contextlib.ExitStack() as stack:
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)
@@ -36,6 +36,8 @@ def exclusive(lock: Path, activity: str) -> Iterator[None]:
             try:
                 stack.enter_context(held.acquire(timeout=0))
             except Timeout:
+                if busy is not None:
+                    raise busy from None
                 print(f"waiting for another process, which {activity}", file=sys.stderr, flush=True)
                 stack.enter_context(held.acquire(poll_interval=POLL_SECONDS))
         except (NotImplementedError, OSError) as error:
