@@ -22,16 +22,17 @@ FILES += ("REMOVAL",)
 
 def rank_cell(selector: Mapping[str, Any], model: Mapping[str, Any] | None = None) -> Path:
     """Rank ``comments.csv`` of this folder by a selector, with the vectors of a model or of words;
-    return the list of half of the forget texts."""
+    return the list of half of the forget texts. It lies where the pages have that of ``ours``."""
     config = complete(
         {
-            "grid": {"datasets": ["comments"], "models": ["m"], "selectors": ["s"]},
+            "grid": {"datasets": ["comments"], "models": ["ours"], "selectors": ["stack"]},
             "datasets": {"comments": TABLE},
-            "selectors": {"s": selector},
-            "models": {"m": model or {"embeddings": {"words": 8}}},
+            "selectors": {"stack": selector},
+            "models": {"ours": model or {"embeddings": {"words": 8}}},
         }
     )
-    where = {"dataset": "comments", "model": "m", "seed": 0, "selector": "s", "beta": "0.50"}
+    where = {"dataset": "comments", "model": "ours", "seed": 0, "selector": "stack"}
+    where["beta"] = "0.50"
     at = {name: getattr(paths, name).format(**where) for name in FILES}
     for path in at.values():
         Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -45,14 +46,14 @@ def rank_cell(selector: Mapping[str, Any], model: Mapping[str, Any] | None = Non
     run("examples", *both, "--card", at["DATA_CARD"], "--cache", "cache", dataset="comments")
     out = ["--out", at["EMBEDDINGS"]]
     if model is None:
-        run("word-vectors", *examples, *out, model="m")
+        run("word-vectors", *examples, *out, model="ours")
     else:
         card = ["--model-card", at["MODEL_CARD"]]
-        run("model-card", "--out", at["MODEL_CARD"], model="m")
+        run("model-card", "--out", at["MODEL_CARD"], model="ours")
         run("tokens", *examples, *card, "--out", at["TOKENS"])
-        run("embed", *examples, "--tokens", at["TOKENS"], *card, *out, model="m")
+        run("embed", *examples, "--tokens", at["TOKENS"], *card, *out, model="ours")
     scored = [*examples, "--embeddings", at["EMBEDDINGS"], "--out", at["SCORES"]]
-    run("score", *scored, selector="s", seed=0)
+    run("score", *scored, selector="stack", seed=0)
     ranked = [*both, "--scores", at["SCORES"], "--out", at["REMOVAL"]]
     run("remove", *ranked, beta="0.50")
     return Path(at["REMOVAL"])
