@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from mamushi.io import paths
 from tests.support.audit import commands
-from tests.support.corpora import write_texts
+from tests.support.corpora import screened_corpus
 from tests.support.processes import until
 from tests.support.workflow import command, environment, run
 
@@ -27,28 +26,7 @@ KILLED = {"screen-texts": "job", "screen-scores": "all", "screen-pass": "job"}
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The configuration of a corpus of four files."""
-    folder, rng = tmp_path_factory.mktemp("corpus"), random.Random(0)
-
-    def texts(n: int, share: float) -> list[str]:
-        return [
-            " ".join(
-                f"{'own' if rng.random() < share else 'word'}{rng.randrange(60)}" for _ in range(30)
-            )
-            for _ in range(n)
-        ]
-
-    (folder / "texts").mkdir()
-    for number in range(4):
-        rows = [*texts(60, 0.02), *texts(15, 0.3)]
-        write_texts(folder / "texts" / f"{number}.jsonl", [*rows, *rows[:2]])
-    like = write_texts(folder / "like.jsonl", texts(60, 0.3))
-    source = {"kind": "table", "path": str(folder / "texts"), "text": "body"}
-    forget = {"like": like, "screen": 0.3}
-    return {
-        "grid": {"datasets": ["corpus"], "models": ["words"], "selectors": ["lexical"]},
-        "datasets": {"corpus": {**source, "forget": forget, "sections": {"inference": 1}}},
-        "models": {"words": {"embeddings": {"words": 16}}},
-    }
+    return screened_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 def sharded(corpus: dict[str, Any]) -> dict[str, Any]:

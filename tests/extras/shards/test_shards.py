@@ -20,6 +20,7 @@ from mamushi.io import digests, paths, schemas
 from mamushi.io.tables import read_table
 from mamushi.running.stage import stages
 from mamushi_extras.shards import handed_on
+from mamushi_extras.shards import settings as of_shards
 from mamushi_extras.shards.settings import divide_files, shards_of
 from mamushi_extras.unlabelled import screening
 from mamushi_extras.unlabelled.screen import fit_screen
@@ -219,6 +220,25 @@ def test_a_screen_is_the_same_when_it_is_read_again(tmp_path: Path) -> None:
     assert np.array_equal(again.scores(texts), fitted.scores(texts))
     assert again.fold.tolist() == fitted.fold.tolist()
     assert (about.rows, about.digests) == (7, {"a.csv": "0"})
+
+
+def test_the_jobs_of_many_shards_list_the_files_once(
+    corpus: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And there are no more shards than a command can name."""
+    asked = list[int]()
+
+    def divided(files: list[Path], most: int) -> list[list[Path]]:
+        asked.append(most)
+        return divide_files(files, most)
+
+    monkeypatch.setattr(of_shards, "MOST_SHARDS", 4)
+    monkeypatch.setattr(of_shards, "divide_files", divided)
+    config = corpus(".jsonl", 5)
+    assert len(shards_of(config, "corpus")) == 4
+    for shard in range(4):
+        stages()["screen-texts"].settings_text(config, dataset="corpus", shard=shard)
+    assert asked == [4]
 
 
 @pytest.mark.parametrize("most", [1, 2, 7, 30, 1000])
