@@ -5,7 +5,7 @@
     python -m benchmarks scale --texts 200000 --embed 2
 
 The workflow goes from so many synthetic texts to the removal lists and the page of the ranking,
-with vectors of width 256 in the place of a model's embeddings, or, with `--embed`, those of a tiny
+with vectors of `--width` 256 in the place of embeddings, or, with `--embed`, those of a tiny
 language model that the same run makes and trains, by so many jobs that share the texts. At most two
 jobs at a time have a thread each. Of each stage `rss_gib_*` is the most memory that one of its
 processes has at any time, as the kernel counts it, with files that are mapped; `cpu_seconds_*` is
@@ -31,7 +31,7 @@ from studies.lib.report import Report, arguments
 
 ROOT = Path(__file__).parents[1]
 
-WIDTH, SHARE, ROWS = 256, 0.1, 2**16
+SHARE, ROWS = 0.1, 2**16
 TINY = {
     **{"family": "llama", "hidden_size": 64, "layers": 2, "intermediate_size": 128},
     "pretraining": {"datasets": ["made"], "epochs": 1},
@@ -55,6 +55,7 @@ def main() -> None:
     parser.add_argument("--selectors", nargs="+", default=["lr_cos", "mamushi_lr"])
     parser.add_argument("--texts", nargs="+", type=int, default=[20_000], help="numbers of texts")
     parser.add_argument("--embed", type=int, metavar="JOBS", help="embed by a tiny model")
+    parser.add_argument("--width", type=int, default=256, help="numbers of a vector")
     parser.add_argument("--work", type=Path, help="a folder whose files stay there")
     args = parser.parse_args()
     report = Report("scale-embedded" if args.embed else "scale-texts", threads=2)
@@ -62,7 +63,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             work = args.work or Path(folder)
             if not args.embed and not (work / "vectors.parquet").exists():
-                prepare(n, work)
+                prepare(n, work, args.width)
             whole_run(report, n, work, args.selectors, args.embed)
     print(report.write(args.results))
 
@@ -73,21 +74,21 @@ def of_domains(n: int) -> dict[str, int]:
     return {"forget": forget, "retain": n - forget}
 
 
-def prepare(n: int, folder: Path) -> None:
+def prepare(n: int, folder: Path, width: int) -> None:
     """Vectors of ``n`` texts in the place of a model's embeddings: normal, and shifted by a twelfth
     of a deviation in every dimension where the text is a forget one."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     rng = np.random.default_rng(0)
-    kind = pa.list_(pa.float16(), WIDTH)
+    kind = pa.list_(pa.float16(), width)
     schema = pa.schema([("id", pa.string()), ("vector", kind)])
     with pq.ParquetWriter(folder / "vectors.parquet", schema, use_dictionary=False) as file:
         for domain, size in of_domains(n).items():
             for start in range(0, size, ROWS):
                 count = min(ROWS, size - start)
                 x = (
-                    rng.standard_normal((count, WIDTH), dtype=np.float32)
+                    rng.standard_normal((count, width), dtype=np.float32)
                     + (domain == "forget") / 12
                 )
                 flat = pa.array(x.astype(np.float16).reshape(-1))

@@ -11,7 +11,13 @@ from snakemake.logging import logger
 from mamushi.config import arms, grid, selectors
 from mamushi.config.complete import complete
 from mamushi.config.reading import check_twice, refuse
-from mamushi.config.sources import fetched_urls, files, unlabelled, vector_files
+from mamushi.config.sources import (
+    fetched_urls,
+    files,
+    unlabelled,
+    vector_files,
+    vector_shards,
+)
 from mamushi.data import counts, rows
 from mamushi.errors import UserError
 from mamushi.io import paths

@@ -123,6 +123,13 @@ else:
     ruleorder: embed_layers > join_layers
 
 
+def vectors_made_elsewhere(wildcards):
+    path = local_path(config["models"][wildcards.model]["embeddings"]["path"] or "")
+    files = [*map(str, vector_shards(path))]
+    # One file as it always was, so that what is finished is not made again.
+    return files if len(files) > 1 else "".join(files)
+
+
 # The same table, of vectors that another program made of the texts.
 rule import_embeddings:
     input:
@@ -145,9 +152,7 @@ rule import_embeddings:
     params:
         settings=settings("import-embeddings", "model"),
         data_card=lambda wildcards: paths.DATA_CARD.format(dataset=wildcards.dataset),
-        vectors=lambda wildcards: local_path(
-            config["models"][wildcards.model]["embeddings"]["path"] or ""
-        ),
+        vectors=vectors_made_elsewhere,
     shell:
         "exec python -m mamushi import-embeddings --examples {input.examples:q}"
         " --duplicates {input.duplicates:q} --vectors {params.vectors:q}"

@@ -53,7 +53,7 @@ def test_frequencies_and_overlaps_by_hand() -> None:
     assert frequency[0.5, "b"] == pytest.approx(2 / 3)
     assert frequency[0.5, "c"] == pytest.approx(1 / 3)
     assert frequency[0.5, "d"] == 0
-    assert columns["rank"] == [1, 2, 3, 4] * 3
+    assert columns["rank"].tolist() == [1, 2, 3, 4] * 3
 
 
 def test_without_refits_nothing_is_claimed_of_another_run() -> None:

@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from safetensors.numpy import save_file
 
 from mamushi.cli import main
+from mamushi.config.sources import vector_files, vector_shards
 from mamushi.io import digests, schemas
 from mamushi.io.files import write_json
 from mamushi.io.tables import read_metadata, read_table, write_table
@@ -49,9 +51,11 @@ def write(path: Path, ids: list[Any], vectors: Any, kind: pa.DataType | None = N
 
 
 def run(root: Path, **changes: Any) -> int:
+    (root / "vectors").mkdir(exist_ok=True)
     settings = {"embedding": {"id": "name", "vector": "vec"}, "inputs": {}, **changes}
     words = [f"--{name}={root / f'{name}.parquet'}" for name in ("examples", "duplicates")]
-    words += [f"--vectors={root / 'vectors.parquet'}", f"--data-card={root / 'data.json'}"]
+    vectors = vector_shards(root / "vectors") or [root / "vectors.parquet"]
+    words += [f"--data-card={root / 'data.json'}", "--vectors", *map(str, vectors)]
     words += [f"--out={root / 'embeddings.parquet'}", f"--settings={json.dumps(settings)}"]
     return main(["import-embeddings", *words])
 
@@ -86,11 +90,108 @@ def test_vectors_come_in_the_order_of_the_texts(base: Path, kind: pa.DataType) -
     check(base, ids, vectors)
     stored = read_metadata(base / "embeddings.parquet")
     assert stored["settings"]["embedding"] == {"id": "name", "vector": "vec"}
-    assert stored["inputs"]["vectors"] == digests.of(base / "vectors.parquet")
+    assert stored["inputs"]["vectors/0"] == digests.of(base / "vectors.parquet")
 
 
-def assert_refused(root: Path, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(root) == 2
+def write_shards(folder: Path, ids: list[Any], vectors: Any, said: list[dict[str, str]]) -> None:
+    """As many shards as there are things to say, in turn of Parquet and of safetensors."""
+    folder.mkdir()
+    for at, (rows, about) in enumerate(
+        zip(np.array_split(np.arange(len(ids)), len(said)), said, strict=True)
+    ):
+        names, part = [ids[i] for i in rows], np.array([vectors[i] for i in rows])
+        path = folder / f"part-{at}.{('parquet', 'safetensors')[at % 2]}"
+        if at % 2:
+            save_file({"vec": part}, path, about)
+            path.with_suffix(".txt").write_text("\n".join(names), encoding="utf-8")
+        else:
+            write(path, names, part)
+            table = pq.read_table(path)
+            pq.write_table(table.replace_schema_metadata(about), path)
+
+
+MEAN = {"model": "theirs", "pooling": "mean"}
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_shards_are_one_file(base: Path, count: int) -> None:
+    ids, vectors = everything()
+    write_shards(base / "vectors", ids, vectors, [MEAN] * count)
+    assert run(base) == 0
+    check(base, ids, vectors)
+    sharded = read_table(base / "embeddings.parquet", schemas.EMBEDDINGS)
+    for path in (base / "vectors").iterdir():
+        path.unlink()
+    write(base / "vectors.parquet", ids, vectors)
+    assert run(base) == 0
+    assert read_table(base / "embeddings.parquet", schemas.EMBEDDINGS).equals(sharded)
+
+
+def test_shards_are_declared_with_what_lies_beside_them(tmp_path: Path) -> None:
+    ids, vectors = everything()
+    write_shards(tmp_path / "v", ids, vectors, [MEAN] * 2)
+    (tmp_path / "v" / "embedding.json").write_text("{}", encoding="utf-8")
+    for path in (tmp_path / "v", tmp_path / "v" / "part-*"):
+        files = vector_files({"embeddings": {"path": str(path)}})
+        names = ["part-0.parquet", "part-1.safetensors", "part-1.txt", "embedding.json"]
+        assert files == [str(tmp_path / "v" / name) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("said", "manifest", "says", "message"),
+    [
+        ([MEAN, MEAN | {"pooling": "cls"}], None, {}, "says pooling 'cls', and part-0.parquet 'me"),
+        ([MEAN, {}], {"model": "ours"}, {}, "says model 'theirs', and embedding.json 'ours'"),
+        ([{}, MEAN], None, {"model": "ours"}, "says model 'theirs', and the configuration 'ours'"),
+        ([{}, {}], {"layer": 3}, {"layer": "4"}, "says layer 3, and the configuration '4'"),
+        ([MEAN, MEAN], None, {"layer": "4"}, "no file says its layer, which has to be '4'"),
+    ],
+)
+def test_shards_that_were_made_otherwise_are_refused(
+    base: Path,
+    capsys: pytest.CaptureFixture[str],
+    said: list[dict[str, str]],
+    manifest: dict[str, Any] | None,
+    says: dict[str, str],
+    message: str,
+) -> None:
+    write_shards(base / "vectors", *everything(), said)
+    if manifest is not None:
+        write_json(base / "vectors" / "embedding.json", manifest)
+    embedding = {"id": "name", "vector": "vec", "says": says}
+    assert_refused(base, message, capsys, embedding=embedding)
+
+
+def test_shards_that_do_not_fit_are_one_line(
+    base: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids, vectors = everything()
+    folder = base / "vectors"
+    write_shards(folder, ids, vectors, [MEAN] * 3)
+    beside = folder / "part-1.txt"
+    names = beside.read_text(encoding="utf-8")
+    for text, message in (
+        (names.replace(ids[12], ids[0]), f"the id {ids[0]!r} is there more than once"),
+        (names.rpartition("\n")[0], "tensor 'vec' is F32 [11, 6], with 10 ids"),
+        (names.replace(ids[12], ""), "part-1.txt, line 2: there is no id"),
+    ):
+        beside.write_text(text, encoding="utf-8")
+        assert_refused(base, message, capsys)
+    beside.unlink()
+    assert_refused(base, "has no ids beside it", capsys)
+    beside.write_text(names, encoding="utf-8")
+    write(folder / "part-2.parquet", ids[-10:], vectors[-10:, :4])
+    assert_refused(base, "has vectors of 4 numbers, and part-0.parquet 6", capsys)
+    save_file({"other": vectors[11:22]}, folder / "part-1.safetensors")
+    assert_refused(base, "has no tensor 'vec', but other", capsys)
+    (folder / "part-1.safetensors").write_bytes(b"x" * 20)
+    assert_refused(base, "damaged or not a safetensors file", capsys)
+
+
+def assert_refused(
+    root: Path, message: str, capsys: pytest.CaptureFixture[str], **changes: Any
+) -> None:
+    assert run(root, **changes) == 2
     text = capsys.readouterr().err.strip()
     assert message in text and len(text.splitlines()) == 1
     assert not (root / "embeddings.parquet").exists()

@@ -93,22 +93,26 @@ def check_vectors(
 ) -> None:
     """Raise ``UserError`` as ``data.vectors`` for vectors that are not those of the texts, which
     have ids where they are ``named``, else numbers."""
-    from mamushi.data.vectors import aligned, parquet
+    from mamushi.config.sources import vector_shards
+    from mamushi.data.vectors import aligned, shards
     from mamushi.io.domains import INFERENCE
 
     path, rows = local_path(vectors["path"]), texts.to_pylist()
     ranked = [row["id"] for row in rows if row["section"] == INFERENCE]
-    dataset_ids = {*(row["id"] for row in rows), *copies["id"].to_pylist()}
-    ids: set[str] = set()
+    further_ids = [
+        *(row["id"] for row in rows if row["section"] != INFERENCE),
+        *copies["id"].to_pylist(),
+    ]
+    files, ids = vector_shards(path), set[str]()
 
     def noted() -> Iterator[Any]:
-        for names, part in parquet(path, vectors["id"], vectors["vector"]):
+        for names, part in shards(files, vectors["id"], vectors["vector"], {}):
             ids.update(names)
             yield names, part
 
     problem = "has the id '0', and rows are numbered from 1"
     try:
-        aligned(noted(), ranked, dataset_ids, read - len(dataset_ids), path)
+        aligned(noted(), ranked, further_ids, read - len(rows) - len(copies), path)
     except UserError as error:
         if named or not (do := _by_row(ids, read)):
             raise

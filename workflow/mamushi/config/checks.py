@@ -22,7 +22,7 @@ from mamushi.config.selectors import (
     reads_layers,
     scores_both,
 )
-from mamushi.config.sources import raw_paths
+from mamushi.config.sources import raw_paths, vector_shards
 from mamushi.errors import instead
 from mamushi.io.copies import is_remote
 from mamushi.io.model_files import has_chat_template, is_gguf, positions_of, source_mistake
@@ -167,7 +167,9 @@ def _check_files(full: Config) -> Iterator[str]:
     lists = full["unlearning"]["lists"].items()
     for at, path in {**vectors, **{f"unlearning.lists.{n}": p for n, p in lists}}.items():
         # A list that the workflow writes itself may not be there yet.
-        if path is not None and not path.startswith("results/") and not Path(path).is_file():
+        files_at = vector_shards(path) if path and at in vectors else [Path(path)] if path else []
+        is_there = path is None or (bool(files_at) and all(map(Path.is_file, files_at)))
+        if not is_there and not path.startswith("results/"):
             yield not_allowed(at, path, "no such file")
 
 

@@ -141,20 +141,27 @@ class TinyModel(TrainedOtherwise):
             )
 
 
-class VectorColumns(Section):
-    """Where a file of vectors has them."""
-
-    id: str = "id"  #: Column with the texts' ids.
-    vector: str = "vector"  #: Column with the vectors, lists.
-
-
-class Vectors(VectorColumns):
+class Vectors(Section):
     """A vector for each text of the inference section, under its id."""
 
-    #: A Parquet file.
+    id: str = "id"  #: Column with the texts' ids.
+    vector: str = "vector"  #: Column with the vectors, lists; of safetensors, the tensor's name.
+    #: A Parquet file; or shards, a folder or a pattern of .parquet or of .safetensors, with the ids
+    #: of X.safetensors, one a line, in X.txt.
     path: Annotated[
-        Annotated[str, matching(r".*\.(parquet|pq)", "a .parquet file")] | None, RESOLVED
+        Annotated[
+            str,
+            matching(
+                r".*\.(parquet|pq|safetensors)|(.*/)?[^/.]+",
+                "a .parquet file, or a folder or a pattern of .parquet or .safetensors",
+            ),
+        ]
+        | None,
+        RESOLVED,
     ] = None
+    #: What the files have to say of how their vectors were made, as {model: NAME, pooling: mean}:
+    #: in their metadata, or in embedding.json beside them. Shards that differ are refused anyway.
+    says: dict[str, str] = named()
     #: In place of a file: vectors of so many numbers by the words alone, the leading components of
     #: the ranked texts' tf-idf. 128 are enough.
     words: Count | None = None

@@ -11,6 +11,11 @@ from mamushi.errors import COPY_RECEIPT, UserError
 from mamushi.io import copies, tabular
 from mamushi.registry import plugin
 
+VECTOR_ENDINGS = (".parquet", ".pq", ".safetensors")
+IDS, MANIFEST = ".txt", "embedding.json"
+"""The ending of the file of ids beside a shard of safetensors, and the file beside shards that says
+how their vectors were made."""
+
 
 class RawPath(NamedTuple):
     """A key of a dataset that names raw files: which of them are there, what is missing."""
@@ -75,10 +80,26 @@ def files(dataset: Mapping[str, Any]) -> list[str]:
     return [str(path) for raw in raw_paths(dataset) for path in raw.files]
 
 
+def vector_shards(path: str | Path) -> list[Path]:
+    """Return the files of vectors that a path names: one, or those of a folder or a pattern, by
+    name."""
+    path = Path(path)
+    if path.is_dir() or "*" in path.name:
+        every = path.iterdir() if path.is_dir() else path.parent.glob(path.name)
+        return sorted(file for file in every if file.suffix in VECTOR_ENDINGS)
+    return [path]
+
+
 def vector_files(model: Mapping[str, Any]) -> list[str]:
-    """Return the file of vectors that another program made, to declare as an input."""
+    """Return the files of vectors that another program made, to declare as inputs: with those of
+    shards their ids, and what is said of them."""
     path = model["embeddings"]["path"]
-    return [str(copies.receipt_path(path)) if copies.is_remote(path) else path] if path else []
+    if not path or copies.is_remote(path):
+        return [str(copies.receipt_path(path))] if path else []
+    every = vector_shards(path)
+    ids = [file.with_suffix(IDS) for file in every if file.suffix == ".safetensors"]
+    manifests = sorted({file.parent / MANIFEST for file in every})
+    return [*map(str, every), *(str(file) for file in (*ids, *manifests) if file.is_file())]
 
 
 def raw_size(dataset: Mapping[str, Any]) -> int:

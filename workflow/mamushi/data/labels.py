@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 from mamushi.data.scripts import has_unspaced, spaced
 from mamushi.errors import UserError
 from mamushi.io import schemas
-from mamushi.io.tables import FORGET, read_table
+from mamushi.io.tables import FORGET, read_groups
 
+_ROWS = 2**16
+Ids: TypeAlias = Sequence[str] | pa.ChunkedArray
+"""Ids of texts, in a list or as a table has them."""
 OF_ROOMS = "label__"
 """How columns of the examples begin that are no labels, see ``Raw.labels``."""
 
@@ -33,27 +36,55 @@ class Labelled:
     groups: NDArray[np.int64] | None = None
 
 
-def read_labels(examples: str | Path, ids: Sequence[str], *, do: str) -> Labelled:
+def read_labels(examples: str | Path, ids: Ids, *, do: str) -> Labelled:
     """Read what the table ``examples`` knows of the texts ``ids``, in their order.
 
     Raises ``UserError`` when it is missing or damaged, and for an id that it lacks: then ``do``.
     """
-    table = read_table(examples, schemas.EXAMPLES)
-    places = pc.index_in(pa.array(ids, pa.string()), value_set=table["id"].combine_chunks())
-    if places.null_count:
-        missing = ids[places.is_null().index(True).as_py()]
-        raise UserError(f"has no example {missing!r}", where=examples, do=do)
-    return labels_of(table.take(places))
+    parts, words = [], []
+    for part in read_groups(examples, schemas.EXAMPLES):
+        # Of texts no more than their lengths are kept, and few are divided into words at once.
+        rows = range(0, len(part), _ROWS)
+        words += [_words(part["text"].slice(row, _ROWS)) for row in rows]
+        parts.append(part.drop_columns("text"))
+    table = pa.concat_tables(parts)
+    places = places_of(ids, table["id"])
+    if (missing := np.flatnonzero(places < 0)).size:
+        raise UserError(f"has no example {_at(ids, missing[0])!r}", where=examples, do=do)
+    if not np.array_equal(places, np.arange(len(table))):
+        table = table.take(pa.array(places))
+    return _labelled(table, np.concatenate([*words, np.empty(0)])[places])
+
+
+def places_of(ids: Ids, column: pa.ChunkedArray | pa.Array) -> NDArray[np.int64]:
+    """Return at which place of ``column`` each of ``ids`` is (n,), -1 for one that it lacks."""
+    asked_ids = (
+        ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else pa.array(ids, pa.string())
+    )
+    listed = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if asked_ids.equals(listed):
+        return np.arange(len(listed))
+    places = pc.index_in(asked_ids, value_set=listed)
+    return np.asarray(pc.fill_null(places, -1).to_numpy(), dtype=np.int64)
+
+
+def _at(ids: Ids, place: int) -> str:
+    cell = ids[int(place)]
+    return cell if isinstance(cell, str) else cell.as_py()
 
 
 def labels_of(table: pa.Table) -> Labelled:
     """Return what a table ``examples`` knows of its texts."""
+    return _labelled(table, _words(table["text"]))
+
+
+def _labelled(table: pa.Table, words: NDArray[np.float64]) -> Labelled:
     schema_names = {*schemas.EXAMPLES.schema.names}
     # What a room beside the core says is no label that came with a text.
     labels = [n for n in table.column_names if n not in schema_names and not n.startswith(OF_ROOMS)]
     return Labelled(
         forget=np.asarray(pc.equal(table["domain"], FORGET).to_numpy(), dtype=np.bool_),
-        words=_words(table["text"]),
+        words=words,
         labels={name: _values(table[name]) for name in labels},
         groups=group_codes(table["group"]),
     )

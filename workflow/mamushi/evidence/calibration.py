@@ -29,6 +29,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes
@@ -37,7 +38,7 @@ from mamushi.io import schemas
 from mamushi.io.tables import FORGET, read_table
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.folds import stratified_folds
-from mamushi.selection.refits import HALVES, WHOLE_REFIT, Refit, of_table
+from mamushi.selection.refits import HALVES, WHOLE_REFIT, Refit, read_refits
 
 PARTS, PARTED = 5, 2**32 - 4
 """Of the texts, in the cross-fitting of the calibration, and the seed that deals them out, which is
@@ -222,11 +223,12 @@ def read_ratio(scores: str | Path, refits: str | Path | None) -> tuple[RatioScor
     n = len(table)
     stored = []
     if refits is not None:
-        repeated = read_table(refits, schemas.REFITS)
-        if len(repeated) % n or repeated["id"].to_pylist()[:n] != table["id"].to_pylist():
+        refit_ids = read_table(refits, schemas.REFITS, ["id"])["id"]
+        if len(refit_ids) % n or refit_ids.slice(0, n) != table["id"]:
             problem = f"are refits of other examples than {scores}"
             raise UserError(problem, where=refits, do="delete both and score again")
-        stored = list(of_table(repeated))
+        del refit_ids
+        stored = read_refits(refits)
     return ratio_of(table, stored, scores)
 
 
@@ -242,7 +244,7 @@ def ratio_of(
         do = "set removal.ratio to one that scores both domains, such as mamushi"
         raise UserError(problem, where=where, do=do)
     fold = table["fold"].fill_null(0).to_numpy().astype(np.int64)
-    forget = np.array(table["domain"].to_pylist()) == FORGET
+    forget = np.asarray(pc.equal(table["domain"], FORGET))
     score = np.asarray(table["score"].to_numpy(), dtype=np.float64)
     whole = [scored.scores for part, _, scored in refits if part == WHOLE_REFIT]
     return RatioScores(score, forget, fold, halves_of(refits)), whole

@@ -5,18 +5,18 @@ Intervals are 95%; one in twenty misses, and there are as many as rows.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes
-from mamushi.data.labels import Labelled, read_labels
+from mamushi.data.labels import Ids, Labelled, places_of, read_labels
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, RETAIN, read_table
 from mamushi.selection.arrays import Doubles, Mask
@@ -55,7 +55,7 @@ class TextProperties:
     groups: GroupCodes | None = None
 
 
-def read_texts(examples: str | Path, duplicates: str | Path, ids: Sequence[str]) -> TextProperties:
+def read_texts(examples: str | Path, duplicates: str | Path, ids: Ids) -> TextProperties:
     """Read the properties of the texts ``ids``, in their order.
 
     ``examples`` has their lengths, labels and groups, ``duplicates`` the copies. Raises
@@ -65,11 +65,13 @@ def read_texts(examples: str | Path, duplicates: str | Path, ids: Sequence[str])
     return text_properties(labelled, read_table(duplicates, schemas.DUPLICATES, ["kept_id"]), ids)
 
 
-def text_properties(labelled: Labelled, duplicates: pa.Table, ids: Sequence[str]) -> TextProperties:
+def text_properties(labelled: Labelled, duplicates: pa.Table, ids: Ids) -> TextProperties:
     """Return the properties of ``labelled`` texts with these ``ids``, and how many copies of each
     are among the ``duplicates``."""
-    copies = Counter(duplicates["kept_id"].drop_null().to_pylist())
-    counts = np.array([copies[name] for name in ids], dtype=np.float64)
+    copies = pc.value_counts(duplicates["kept_id"].drop_null())
+    of_ids = np.append(copies.field("counts").to_numpy(), 0)
+    # What has no copies has the place -1.
+    counts = of_ids[places_of(ids, copies.field("values"))].astype(np.float64)
     return TextProperties(labelled.words, counts, labelled.labels, labelled.groups)
 
 

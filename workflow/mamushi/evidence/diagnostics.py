@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.evidence.dependence import Dependence
@@ -47,8 +48,7 @@ def read_scores(path: str | Path) -> SelectorScores:
     """Read the table ``scores`` of one selector. Raises ``UserError`` for a missing or damaged
     file."""
     table = read_table(path, schemas.SCORES, ["id", "domain", "score", "fold"])
-    domain = np.array(table["domain"].to_pylist(), dtype=object)
-    forget = np.asarray(domain == FORGET, dtype=np.bool_)
+    forget = np.asarray(pc.equal(table["domain"], FORGET), dtype=np.bool_)
     score = np.asarray(table["score"].to_numpy(), dtype=np.float64)
     fold = None if table["fold"].null_count else table["fold"].to_numpy().astype(np.int64)
     return SelectorScores(score, forget, fold)

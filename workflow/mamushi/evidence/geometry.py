@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.errors import UserError
@@ -43,11 +44,10 @@ def read_embeddings(path: str | Path) -> Pool:
     """Read the table ``embeddings`` alone as a pool. Raises ``UserError`` for a missing or damaged
     file."""
     table = read_table(path, schemas.EMBEDDINGS).combine_chunks()
-    domain = np.array(table["domain"].to_pylist(), dtype=object)
+    forget = np.asarray(pc.equal(table["domain"], FORGET))
     column = table["embedding"]
     vectors = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
-    ids = np.array(table["id"].to_pylist(), dtype=object)
-    return Pool(ids, domain == FORGET, vectors.reshape(-1, column.type.list_size))
+    return Pool(table["id"].to_numpy(), forget, vectors.reshape(-1, column.type.list_size))
 
 
 @dataclass(frozen=True)

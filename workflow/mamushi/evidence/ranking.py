@@ -19,7 +19,7 @@ from mamushi.io import digests, paths, schemas
 from mamushi.io.names import label
 from mamushi.io.rst import list_table
 from mamushi.io.tables import read_groups, read_metadata, read_table
-from mamushi.selection.refits import of_table
+from mamushi.selection.refits import read_refits
 
 _ENDS = 10
 EXCERPT = 300
@@ -76,8 +76,7 @@ def read_ranking(
     ids = table["id"].to_pylist()
     if refits is None:
         return SelectorRanking(ids, scores, **attributes)
-    made_again = of_table(read_table(refits, schemas.REFITS))
-    of, ranks = rankings(read_table(path, schemas.SCORES), made_again)
+    of, ranks = rankings(read_table(path, schemas.SCORES), read_refits(refits))
     place = {name: position for position, name in enumerate(of)}
     return SelectorRanking(ids, scores, ranks[1:, [place[name] for name in ids]], **attributes)
 

@@ -27,7 +27,7 @@ def rankings(scores: pa.Table, refits: Iterable[Refit]) -> tuple[list[str], NDAr
     """Return ids (n1,) of the forget examples in the order of ``scores``, and their ranks (R, n1)
     from 1 there and in each whole one of ``refits``."""
     forget = np.asarray(scores["rank"].is_valid())
-    ids = np.array(scores["id"].to_pylist(), dtype=np.str_)[forget]
+    ids = scores["id"].filter(scores["rank"].is_valid()).to_numpy().astype(np.str_)
     ranks = [np.asarray(scores["rank"].drop_null().to_numpy(), dtype=np.int64)]
     certain = np.zeros(len(ids), dtype=np.bool_)
     if "posterior" in scores.column_names:
@@ -55,7 +55,7 @@ def stability_columns(
     """
     total, n1 = ranks.shape
     first = np.argsort(ranks[0])
-    columns: dict[str, list[Any]] = {"id": [], "rank": [], "beta": [], "frequency": []}
+    frequencies = list[NDArray[np.float64]]()
     summary: dict[str, Any] = {"rankings": total, "budgets": {}}
     alike = [spearman(ranks[0], ranking) for ranking in ranks[1:]]
     defined = [correlation for correlation in alike if correlation is not None]
@@ -65,10 +65,7 @@ def stability_columns(
         k = budget_size(beta, n1)
         listed = ranks <= k
         frequency = listed.mean(axis=0)
-        columns["id"] += [ids[i] for i in first]
-        columns["rank"] += ranks[0][first].tolist()
-        columns["beta"] += [float(beta)] * n1
-        columns["frequency"] += frequency[first].tolist()
+        frequencies.append(frequency[first])
         overlaps = (listed[1:] & listed[0]).sum(axis=1) / k if k and total > 1 else None
         surely = int((frequency == 1).sum())
         summary["budgets"][written(beta)] = {
@@ -77,4 +74,11 @@ def stability_columns(
             "surely": surely if total > 1 else None,
             "toss_up": k - surely if total > 1 else None,
         }
+    times = len(budgets)
+    columns = {
+        "id": np.tile(np.array(ids, dtype=object)[first], times),
+        "rank": np.tile(ranks[0][first], times),
+        "beta": np.repeat(np.array(budgets, dtype=np.float64), n1),
+        "frequency": np.concatenate([*frequencies, np.empty(0)]),
+    }
     return columns, summary

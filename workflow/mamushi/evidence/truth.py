@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mamushi.data.labels import read_labels
+from mamushi.data.labels import Ids, places_of, read_labels
 from mamushi.evidence.frontier import Frontier, RemovalOrder
 from mamushi.io.domains import FORGET
 from mamushi.io.shards import ranked
@@ -24,7 +24,7 @@ TRUE_DOMAIN = "label_true_domain"
 """The column of the examples that says from which density a text with a wrong label was drawn."""
 
 
-def read_truth(examples: str | Path, ids: Sequence[str]) -> Doubles | None:
+def read_truth(examples: str | Path, ids: Ids) -> Doubles | None:
     """Return the exact log ratio (n,) in nats of the texts ``ids``, in their order; None for data
     that have none. Where labels are wrong it is that of the densities of what is labelled.
 
@@ -34,8 +34,7 @@ def read_truth(examples: str | Path, ids: Sequence[str]) -> Doubles | None:
     if columns["log_density_ratio"].null_count:
         return None
     texts = read_labels(examples, ids, do="delete the scores and score again")
-    places = {name: row for row, name in enumerate(columns["id"].to_pylist())}
-    log_ratio = columns["log_density_ratio"].to_numpy()[[places[name] for name in ids]]
+    log_ratio = columns["log_density_ratio"].to_numpy()[places_of(ids, columns["id"])]
     if TRUE_DOMAIN not in texts.labels:
         return np.asarray(log_ratio)
     return ratio_of_labels(log_ratio, texts.forget, texts.labels[TRUE_DOMAIN] == FORGET)

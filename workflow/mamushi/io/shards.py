@@ -3,6 +3,9 @@ a shard: some of the rows, beside the others until they are joined."""
 
 from __future__ import annotations
 
+import mmap
+import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,8 @@ from mamushi.io.tables import INFERENCE, read_groups, read_metadata, read_table,
 
 BLOCK = 131072
 """Texts: eight row groups of a table of vectors, 1 GiB at a width of 4,096."""
+MAPPED = 2**30
+"""Bytes from which a matrix lies in a file that is mapped into memory."""
 
 Columns = Mapping[str, NDArray[np.float16]]
 """By column vectors (m, width)."""
@@ -32,6 +37,41 @@ def ranked(examples: Path, *further: str) -> dict[str, pa.Array]:
     table = read_table(examples, schemas.EXAMPLES, ["id", "domain", "section", *further])
     inference = table.filter(pc.equal(table["section"], INFERENCE))
     return {name: inference[name].combine_chunks() for name in ("id", "domain", *further)}
+
+
+def large_matrix(shape: tuple[int, int], folder: Path | None) -> NDArray[np.float16]:
+    """Return a matrix of zeros; a large one, if there is a ``folder``, in a file there without a
+    name, whose pages the system drops as it needs. Raises ``OSError`` where the disk is full."""
+    size = 2 * shape[0] * shape[1]
+    if size < MAPPED or folder is None:
+        return np.zeros(shape, dtype=np.float16)
+    with tempfile.TemporaryFile(dir=folder) as handle:
+        os.posix_fallocate(handle.fileno(), 0, size)
+        return np.frombuffer(mmap.mmap(handle.fileno(), size), np.float16).reshape(shape)
+
+
+def drop_pages(matrix: NDArray[np.float16]) -> None:
+    """Let go of the memory of a ``large_matrix``, which is read again from its file."""
+    below: Any = matrix
+    while isinstance(below, np.ndarray):
+        below = below.base
+    if isinstance(below, mmap.mmap):
+        below.madvise(mmap.MADV_DONTNEED)
+
+
+def write_matrix(
+    path: Path,
+    kind: Table,
+    matrix: NDArray[np.float16],
+    texts: Mapping[str, pa.Array],
+    metadata: Mapping[str, Any],
+) -> None:
+    """Write a table of vectors whose column ``embedding`` is ``matrix`` (n, width)."""
+    with writing(path, kind, metadata=metadata) as write:
+        for start in range(0, max(len(matrix), 1), BLOCK):
+            names = {name: column.slice(start, BLOCK) for name, column in texts.items()}
+            write(names | _arrays({"embedding": matrix[start : start + BLOCK]}))
+            drop_pages(matrix)
 
 
 def write_pieces(

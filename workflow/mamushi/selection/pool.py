@@ -2,7 +2,7 @@
 
 import errno
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mamushi.data.labels import group_codes
 from mamushi.errors import UserError
 from mamushi.io import schemas
-from mamushi.io.shards import ranked
+from mamushi.io.shards import MAPPED, ranked
 from mamushi.io.tables import DOMAINS, FORGET, RETAIN, read_metadata, read_table
 from mamushi.registry import load, plugin
 from mamushi.rooms import additions
@@ -25,7 +25,6 @@ from mamushi.selection.arrays import Doubles
 Strings = NDArray[np.object_]
 
 _COLUMNS = ("ids", "forget", "embeddings", "truth", "texts", "groups")
-MAPPED = 2**30  # Bytes from which a matrix lies in a file that is mapped into memory.
 BLOCK_BYTES = 2 * 2**20
 """Of a block of embeddings in float64, which so stays in a processor's cache."""
 
@@ -140,20 +139,22 @@ def read_pool(
     (its id is named) or when a domain is empty.
     """
     table = read_table(embeddings, schemas.EMBEDDINGS, ["id", "domain"])
-    ids, domain = (np.array(table[name].to_pylist(), dtype=object) for name in ("id", "domain"))
     listed = ranked(Path(examples), "log_density_ratio", "group", *(["text"] if texts else []))
     groups = group_codes(listed.pop("group"))
-    columns = {name: column.to_pylist() for name, column in listed.items()}
     # In the order of the embeddings, which another program may have made.
-    rows = _rows(ids, domain, columns, embeddings, examples)
+    rows = _rows(table, listed, embeddings, examples)
+    ids, forget = table["id"].to_numpy(), np.asarray(pc.equal(table["domain"], FORGET))
+    ratio = listed["log_density_ratio"].to_numpy(zero_copy_only=False)[rows]
+    of_texts = listed["text"].to_numpy(zero_copy_only=False)[rows] if texts else None
+    del table, listed
     pool = Pool(
         ids=ids,
-        forget=np.asarray(domain == FORGET, dtype=np.bool_),
+        forget=forget,
         embeddings=_matrix(embeddings, ids),
-        truth=_truth(np.array(columns["log_density_ratio"], np.float64)[rows], ids, examples),
+        truth=_truth(ratio, ids, examples),
         base=None if base is None else _base(base, ids, embeddings),
         layers={} if layers is None else _layers(layers, ids, embeddings),
-        texts=np.array(columns["text"], dtype=object)[rows] if texts else None,
+        texts=of_texts,
         groups=None if groups is None else groups[rows],
     )
     for name, count in zip(DOMAINS, (pool.forget.sum(), (~pool.forget).sum()), strict=True):
@@ -172,18 +173,21 @@ def read_pool(
 
 
 def _rows(
-    ids: Strings,
-    domain: Strings,
-    columns: Mapping[str, Sequence[Any]],
+    table: pa.Table,
+    columns: Mapping[str, pa.Array],
     embeddings: str | Path,
     examples: str | Path,
-) -> list[int]:
+) -> slice | list[int]:
     """Return the rows of the table ``examples`` that the embeddings are of."""
-    place = {key: row for row, key in enumerate(columns["id"])}
-    embedded = dict(zip(ids, domain, strict=True))
+    same = all(table[name].combine_chunks().equals(columns[name]) for name in ("id", "domain"))
+    if same and len(pc.unique(columns["id"])) == len(table):
+        return slice(None)
+    ids, listed = table["id"].to_pylist(), columns["id"].to_pylist()
+    place = {key: row for row, key in enumerate(listed)}
+    embedded = dict(zip(ids, table["domain"].to_pylist(), strict=True))
     if len(embedded) < len(ids):
         raise UserError("an id occurs twice", where=embeddings, do="delete it and embed again")
-    expected = dict(zip(columns["id"], columns["domain"], strict=True))
+    expected = dict(zip(listed, columns["domain"].to_pylist(), strict=True))
     if embedded != expected:
         odd = min(
             key
@@ -229,10 +233,17 @@ def table_of(pool: Pool, scored: Scored) -> pa.Table:
 
 def score_columns(pool: Pool, scored: Scored) -> dict[str, pa.Array]:
     """Return the columns ``id``, ``domain``, ``score`` and ``fold`` of a table of scores."""
-    n, fold = len(pool.ids), scored.fold
-    return {
+    names = {
         "id": pa.array(pool.ids, pa.string()),
-        "domain": pa.array(np.where(pool.forget, FORGET, RETAIN).tolist()),
+        "domain": pc.if_else(pa.array(pool.forget), FORGET, RETAIN),
+    }
+    return names | score_arrays(scored)
+
+
+def score_arrays(scored: Scored) -> dict[str, pa.Array]:
+    """Return the columns ``score`` and ``fold`` of a table of scores."""
+    n, fold = len(scored.scores), scored.fold
+    return {
         "score": pa.array(scored.scores, mask=np.isnan(scored.scores)),
         "fold": pa.nulls(n, pa.int16()) if fold is None else pa.array(fold),
     }
@@ -289,8 +300,13 @@ def _layers(
     return {float(name.removeprefix(begin)): _matrix(path, ids, name) for name in names}
 
 
+def same_ids(table: pa.Table, ids: Strings) -> bool:
+    """Return whether a table has the examples ``ids``, in their order."""
+    return bool(table["id"].equals(pa.chunked_array([pa.array(ids, pa.string())])))
+
+
 def _check_ids(table: pa.Table, ids: Strings, path: str | Path, embeddings: str | Path) -> None:
-    if table["id"].to_pylist() != ids.tolist():
+    if not same_ids(table, ids):
         problem = f"its examples are not those of {embeddings}"
         raise UserError(problem, where=path, do="delete it and run again")
 
@@ -299,7 +315,7 @@ def _matrix(path: str | Path, ids: Strings, column: str = "embedding") -> NDArra
     """Read the (n, d) vectors, a row group at a time; large ones into a file without a name beside
     the table, whose pages the system drops as it needs."""
     try:
-        file = pq.ParquetFile(path, memory_map=True)
+        file = pq.ParquetFile(path, pre_buffer=False)
         shape = (len(ids), file.schema_arrow.field(column).type.list_size)
         size = 2 * len(ids) * shape[1]
         if size < MAPPED:

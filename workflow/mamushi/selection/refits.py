@@ -17,10 +17,13 @@ from mamushi.io import schemas
 from mamushi.io.tables import read_table
 from mamushi.running.progress import Progress
 from mamushi.selection.crossfit import derive_seed
-from mamushi.selection.pool import Pool, Scored, score_columns, scored_by, scored_of
+from mamushi.selection.pool import Pool, Scored, score_arrays, score_columns, scored_by, scored_of
 
 WHOLE_REFIT = "whole"
 HALVES = ("half_a", "half_b")
+
+COLUMNS = ("refit", "part", "score", "fold")
+"""Of the table, all but whose scores they are."""
 
 _AGAIN = 2**32 - 3  # Sets the seeds of refits apart from those of folds and networks.
 IN_A_FOLD = 4  # Examples, or groups, of a domain from which halves of the others can be fitted.
@@ -78,21 +81,29 @@ def refit_seed(seed: int, number: int) -> int:
 def as_table(pool: Pool, results: Sequence[Refit], schema: pa.Schema) -> pa.Table:
     """Put refits of ``pool`` into the table ``refits``, in the order of the pool within each."""
     n, parts = len(pool.ids), []
+    names: dict[str, pa.Array] = {}
     for part, number, scored in results:
-        labels = {"refit": pa.array(np.full(n, number, np.int16)), "part": pa.array([part] * n)}
-        parts.append(pa.table(score_columns(pool, scored) | labels, schema=schema))
+        labels = {"refit": pa.array(np.full(n, number, np.int16)), "part": pa.repeat(part, n)}
+        names = names or score_columns(pool, scored)
+        columns = {name: names[name] for name in ("id", "domain")} | score_arrays(scored)
+        parts.append(pa.table(columns | labels).select(schema.names).cast(schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
 def read_refits(path: str | Path | None) -> list[Refit]:
     """Read a table ``refits``; none where there is no table, because nothing was refitted. Raises
     ``UserError`` for a missing or damaged file."""
-    return [] if path is None else list(of_table(read_table(path, schemas.REFITS)))
+    return [] if path is None else list(of_table(read_table(path, schemas.REFITS, COLUMNS)))
 
 
 def of_table(table: pa.Table) -> Iterator[Refit]:
     """Yield the refits of a table ``refits``, in its order."""
-    number, part = (table[name].to_numpy() for name in ("refit", "part"))
+    number, coded = table["refit"].to_numpy(), table["part"].combine_chunks().dictionary_encode()
+    part = coded.indices.to_numpy()
     begins = [0, *(1 + np.flatnonzero((number[1:] != number[:-1]) | (part[1:] != part[:-1])))]
     for start, stop in zip(begins, [*begins[1:], len(table)], strict=True):
-        yield str(part[start]), int(number[start]), scored_of(table.slice(start, stop - start))
+        yield (
+            coded.dictionary[int(part[start])].as_py(),
+            int(number[start]),
+            scored_of(table.slice(start, stop - start)),
+        )

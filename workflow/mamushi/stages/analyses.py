@@ -77,12 +77,12 @@ def calibrate(
     from mamushi.evidence.manifest import calibrate_pool
     from mamushi.io import schemas
     from mamushi.io.tables import read_metadata, read_table, write_table
-    from mamushi.selection.pool import read_pool
+    from mamushi.selection.pool import read_pool, same_ids
 
     ratio = read_ratio(scores, refits)
     table = read_table(scores, schemas.SCORES)
     pool = read_pool(embeddings, examples)
-    if table["id"].to_pylist() != pool.ids.tolist():
+    if not same_ids(table, pool.ids):
         problem = f"its examples are not those of {embeddings}"
         raise UserError(problem, where=scores, do="delete both and embed again")
     estimate, verdict, checked = calibrate_pool(
@@ -242,7 +242,7 @@ def frontier(
     points, relative = frontier_with_gain(
         estimated, rankings, settings.budgets, settings.resamples, settings.seed
     )
-    truth = read_truth(examples, ids.to_pylist())
+    truth = read_truth(examples, ids)
     if truth is not None:
         points = achieved(points, rankings, truth, estimated.forget)
     metadata = {
@@ -316,7 +316,7 @@ def confounds(
     rows = []
     for name, path in zip(settings.selectors, scores, strict=True):
         table = read_scores(path)
-        ids = read_table(path, schemas.SCORES, ["id"])["id"].to_pylist()
+        ids = read_table(path, schemas.SCORES, ["id"])["id"]
         texts = read_texts(examples, duplicates, ids)
         is_cross_fitted = table.fold is not None
         followed = confound_rows(table.score, table.forget, texts, cross_fitted=is_cross_fitted)

@@ -11,7 +11,6 @@ from typing import Any
 
 from mamushi import rooms
 from mamushi.config.kinds import Config, Section
-from mamushi.config.models import VectorColumns
 from mamushi.config.sources import beside, raw_paths, unlabelled, vector_files
 from mamushi.errors import UserError
 from mamushi.io.digests import content_digests, joint_digest
@@ -154,24 +153,28 @@ def _rows_of(settings: ExamplesSettings) -> dict[str, Any]:
 
 
 class ImportEmbeddings(Section):
-    """Columns of vectors that were made elsewhere."""
+    """Columns of vectors that were made elsewhere, and what their files have to say."""
 
-    embedding: VectorColumns
+    embedding: dict[str, Any]
     inputs: dict[str, str]
 
     @classmethod
     def of(cls, config: Config, *, model: str) -> ImportEmbeddings:
-        """Return where the vectors are, with the digest of their file."""
+        """Return where the vectors are, with the digests of their files."""
         embeddings = config["models"][model]["embeddings"]
+        keys = ("id", "vector", *(["says"] if embeddings["says"] else []))
         files_of_model = vector_files(config["models"][model])
-        return typed(cls, embedding=embeddings, inputs=content_digests(files_of_model))
+        return cls(
+            embedding={key: embeddings[key] for key in keys},
+            inputs=content_digests(files_of_model),
+        )
 
 
 def import_embeddings(
     *,
     examples: Input,
     duplicates: Input,
-    vectors: Input,
+    vectors: list[Input],
     data_card: Path | None = None,
     out: Output,
     settings: ImportEmbeddings,
@@ -179,29 +182,35 @@ def import_embeddings(
 ) -> None:
     """Make the embeddings table of vectors that another program made of the texts.
 
-    ``data_card`` says how many rows of the dataset are in neither table. Raises ``UserError`` for a
-    file that has changed since the workflow looked at it, and for ids and vectors that do not fit
-    the dataset: see ``data.vectors``.
+    ``vectors`` are a file, or shards; ``data_card`` says how many rows of the dataset are in
+    neither table. Raises ``UserError`` for a file that has changed since the workflow looked at it,
+    and for ids and vectors that do not fit the dataset: see ``data.vectors``.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    from mamushi.data.vectors import aligned, parquet
+    from mamushi.data.vectors import aligned, shards
     from mamushi.io import schemas
     from mamushi.io.digests import of
     from mamushi.io.files import read_json
-    from mamushi.io.tables import INFERENCE, read_table, write_table
+    from mamushi.io.shards import write_matrix
+    from mamushi.io.tables import INFERENCE, read_table
 
-    if settings.inputs.get(vectors.name, of(vectors)) != of(vectors):
-        raise UserError("has changed since this run began", where=vectors, do="run again")
+    where = vectors[0] if len(vectors) == 1 else vectors[0].parent
+    for path in vectors:
+        if settings.inputs.get(path.name, of(path)) != of(path):
+            raise UserError("has changed since this run began", where=path, do="run again")
     texts = read_table(examples, schemas.EXAMPLES, ["id", "domain", "section"])
-    copies = read_table(duplicates, schemas.DUPLICATES, ["id"])["id"].to_pylist()
-    mask = [section == INFERENCE for section in texts["section"].to_pylist()]
-    ranked = texts.filter(pa.array(mask))
-    ids = {*texts["id"].to_pylist(), *copies}
+    copies = read_table(duplicates, schemas.DUPLICATES, ["id"])["id"]
     # Rows without a text or a domain, and those beyond a limit, may have a vector all the same.
-    rows_read = read_json(data_card)["counts"]["read"] if data_card else len(ids)
-    parts = parquet(vectors, settings.embedding.id, settings.embedding.vector)
-    matrix = aligned(parts, ranked["id"].to_pylist(), ids, rows_read - len(ids), vectors)
-    lists = pa.FixedSizeListArray.from_arrays(pa.array(matrix.reshape(-1)), matrix.shape[1])
-    columns = {"id": ranked["id"], "domain": ranked["domain"], "embedding": lists}
-    write_table(out, schemas.EMBEDDINGS, columns, metadata=job.origin)
+    kept = len(texts) + len(copies)
+    rows_read = read_json(data_card)["counts"]["read"] if data_card else kept
+    ranked = texts.filter(pc.equal(texts["section"], INFERENCE)).select(["id", "domain"])
+    further_ids = texts.filter(pc.not_equal(texts["section"], INFERENCE))["id"]
+    further_ids = pa.chunked_array([*further_ids.chunks, *copies.chunks], pa.string())
+    del texts
+    embedding = settings.embedding
+    parts = shards(vectors, embedding["id"], embedding["vector"], embedding.get("says", {}))
+    matrix = aligned(parts, ranked["id"], further_ids, rows_read - kept, where, out.parent)
+    columns = dict(zip(ranked.column_names, ranked.columns, strict=True))
+    write_matrix(out, schemas.EMBEDDINGS, matrix, columns, job.origin)

@@ -274,6 +274,6 @@ def stability(
     refitted = read_refits(refits)
     ranking = read_table(ranked or scores, schemas.SCORES)
     columns, metadata = stability_columns(*rankings(ranking, refitted), settings.budgets)
-    texts = read_texts(examples, duplicates, table["id"].to_pylist())
+    texts = read_texts(examples, duplicates, table["id"])
     metadata |= {"provenance": job.origin, "separation": separation(table, refitted, texts)}
     write_table(out, schemas.STABILITY, columns, metadata=metadata)

@@ -65,7 +65,7 @@ def theory(
         inputs[f"examples/{cell['dataset']}"] = examples
         inputs[f"calibrated/{cell['dataset']}/{cell['model']}/seed{cell['seed']}"] = calibrated
         estimate = read_table(calibrated, schemas.CALIBRATED, ["id", "domain", "log_ratio"])
-        ratio = read_truth(examples, estimate["id"].to_pylist())
+        ratio = read_truth(examples, estimate["id"])
         if ratio is None:
             continue
         forget = np.array(estimate["domain"].to_pylist()) == FORGET

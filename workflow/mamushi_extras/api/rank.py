@@ -173,10 +173,10 @@ def _read(
         with as_in_a_command(gpu=True):
             pool, tokens = embed_texts(full, examples)
     else:
-        ids, read = examples["id"].to_pylist(), counts["read"]
-        dataset_ids = {*ids, *duplicates["id"].to_pylist()}
-        parts = iter([(names, embedded)])
-        vectors = aligned(parts, ids, dataset_ids, read - len(dataset_ids), "embeddings")
+        left_out = counts["read"] - len(examples) - len(duplicates)
+        copies = duplicates["id"].to_pylist()
+        parts = [(names, embedded)]
+        vectors = aligned(parts, examples["id"].to_pylist(), copies, left_out, "embeddings")
         pool, tokens = pool_of(examples, vectors), None
     seed = config["grid"]["seeds"][0]
     return _Cell(full, seed, raw, examples, duplicates, pool, tokens, len(source))
