@@ -265,8 +265,8 @@ def test_curator_drops_the_listed_documents(curator: Any, listed: Path) -> None:
 
 @pytest.fixture
 def titan(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The door, by what torchtitan has in components/data/dataset.py: the door's base class is in
-    its repository, not yet in its release 0.3.0, and needs Grain."""
+    """The door, by what torchtitan has in components/data at b5bcd76, where the real classes gave
+    the same; its release 0.3.0 has not, and Grain would come along."""
 
     class SampleProcessor:
         @dataclass(kw_only=True, slots=True)
