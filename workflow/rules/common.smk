@@ -82,6 +82,13 @@ def only(names):
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
+def vectors_made_elsewhere(wildcards):
+    """The file of vectors, or its shards; one stands alone, so that finished jobs are as they were."""
+    path = local_path(config["models"][wildcards.model]["embeddings"]["path"] or "")
+    files = [*map(str, vector_shards(path))]
+    return files if len(files) > 1 else "".join(files)
+
+
 wildcard_constraints:
     dataset=NAME,
     model=NAME,

@@ -123,13 +123,6 @@ else:
     ruleorder: embed_layers > join_layers
 
 
-def vectors_made_elsewhere(wildcards):
-    path = local_path(config["models"][wildcards.model]["embeddings"]["path"] or "")
-    files = [*map(str, vector_shards(path))]
-    # One file as it always was, so that what is finished is not made again.
-    return files if len(files) > 1 else "".join(files)
-
-
 # The same table, of vectors that another program made of the texts.
 rule import_embeddings:
     input:
