@@ -180,8 +180,9 @@ def _written(
 
 def _copy_rest(data: Path, files: list[Path], part: Path) -> None:
     """Copy what lies beside the files of a table; not the caches of `datasets`."""
+    listed = {*files}
     for path in sorted(data.iterdir()):
-        if path in files or path.name[0] in "._":
+        if path in listed or path.name[0] in "._":
             continue
         if path.is_dir():
             shutil.copytree(path, part / path.name, symlinks=True)

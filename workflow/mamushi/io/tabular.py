@@ -124,10 +124,11 @@ def find(path: str | Path) -> list[Path]:
         raise UserError("has several splits", where=path, do="name the folder of one of them")
     saved = (path / STATE).is_file()
     files = _saved(path) if saved else sorted(file for file in path.iterdir() if is_part(file))
+    listed = {*files}
     unread = [
         f"{file.name} ({no})"
         for file in sorted(path.iterdir())
-        if file not in files and (no := _beside(file, saved=saved))
+        if file not in listed and (no := _beside(file, saved=saved))
     ]
     if files and unread and not saved:
         first = format_of(files[0])
