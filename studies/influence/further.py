@@ -134,8 +134,8 @@ class Further(Cell):
         variant, share = name.partition("_")[2], float(beta)
         if variant == SECOND:
             first = self._highest("", share / 2)
-            again = self._scores(self._measured(f"{SECOND}_tokens"))
-            return self._top(np.where(first > 0, np.inf, again), share)
+            second = self._scores(self._measured(f"{SECOND}_tokens"))
+            return self._top(np.where(first > 0, np.inf, second), share)
         if variant != WEIGHTS:
             return self._highest(variant, share)
         scores = np.maximum(self._scores(self.slopes), 0)
