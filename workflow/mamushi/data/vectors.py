@@ -250,7 +250,7 @@ def aligned(
         )
         such_as = f"; its ids are such as {next(iter(unknown))!r}" if unknown else ""
         do = "embed all texts, under the ids of the dataset"
-        raise mistake(f"{problem} {first!r}{such_as}", do)
+        raise mistake(f"{problem}{such_as}", do)
     if len(unknown) > n_left_out:
         problem = f"{len(unknown)} of its {total} ids are not in the dataset, the first is"
         do = "give vectors of this dataset's texts"

@@ -122,14 +122,20 @@ def _weighed(counts: sparse.csr_matrix, part: LinearPart) -> tuple[Doubles, Doub
 def read_scorer(path: Path, model: str | None = None) -> Scorer:
     """Read a scorer. Raises ``UserError`` for a missing or damaged file, for one that scores
     nothing, and for a ``model`` that is not the one that it needs."""
-    metadata = trained_metadata(path)
+    do = "give results/data/DATASET/screen.safetensors, or what mamushi export --to scorer wrote"
+    try:
+        metadata = trained_metadata(path)
+    except UserError:
+        if not path.exists():
+            raise
+        # Whatever it is, it may be the user's own.
+        raise UserError("is no scorer, or is damaged", where=path, do=do) from None
     scorer = metadata.get("scorer")
     if scorer is None:
         with safe_open(path, "numpy") as file:
             is_screen = {*file.keys()} == SCREEN_TENSORS
         if not is_screen:
-            do = "give results/data/DATASET/screen.safetensors, or what mamushi export LIST --to "
-            raise UserError("is no scorer", where=path, do=f"{do}scorer has written")
+            raise UserError("is no scorer", where=path, do=do)
         if model is not None:
             raise UserError("scores words, and needs no model", where=path, do="leave --model out")
         return ScreenScorer(screen=read_screen(path)[0])
