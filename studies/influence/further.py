@@ -10,11 +10,12 @@ judge's table of variants has them.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from mamushi.lm.tokens import TokenSet, mass, subset
@@ -81,9 +82,9 @@ class Further(Cell):
         """Train on the texts, and write what meters of ``variants`` measure, by their files."""
         meters = {file: Meters({"main": self._meter(name)}) for file, name in variants.items()}
 
-        def updated(*state: object) -> None:
+        def updated(step: int, optimizer: torch.optim.Optimizer) -> None:
             for meter in meters.values():
-                meter.updated(*state)  # type: ignore[arg-type]
+                meter.updated(step, optimizer)
 
         with starting_from(self.bank.trunk, self.bank.model):
             self.bank.train(self.seed, texts, kept, updated)
@@ -183,10 +184,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     bank = Bank(args.results, args.dataset, args.out)
-    arms: Sequence[str] = args.arms
     for seed in args.seeds:
         cell = Further(bank, seed, choosing=True)
-        for arm in arms:
+        for arm in args.arms:
             cell.make(arm)
 
 

@@ -7,6 +7,7 @@ scored by itself, so that its score does not depend on which others are scored b
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -43,16 +44,16 @@ class LinearPart(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scorer:
+class Scorer(ABC):
     """Scores texts. ``text`` and ``part`` say what was read of a row where it was fitted."""
 
     text: str = "text"
     part: str = "whole"
 
+    @abstractmethod
     def scores(self, texts: Sequence[str]) -> Doubles:
         """Return the score of each text (n,), the higher, the more like the forget domain; NaN of
         one that says nothing."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
