@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +23,11 @@ CELLS: dict[str, list[Any]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, params=[0, 2**27], ids=["on disk", "in memory"])
+def _small_pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compact, "ROWS", 3)
     monkeypatch.setattr(compact, "CHARACTERS", 8)
+    monkeypatch.setattr(compact, "HELD", request.param)
 
 
 @pytest.mark.parametrize("cells", CELLS.values(), ids=CELLS)
@@ -49,8 +54,42 @@ def test_text_is_an_arrow_column_that_shares_its_pieces() -> None:
     # But for the last one, whose cells may become more.
     assert [*map(_address, same.chunks)][:-1] == [*map(_address, arrow.chunks)][:-1]
     assert column.changed(lambda cell: f"{cell}!") == [f"{cell}!" for cell in CELLS["text"]]
+    pieces = [cell for piece in column.pieces() for cell in piece.to_pylist()]
+    assert pieces == CELLS["text"]
     for name in ("mixed", "surrogates"):
         assert Compact(CELLS[name]).arrow() is None
+
+
+def test_what_is_too_much_lies_on_disk_and_is_let_go(tmp_path: Path) -> None:
+    script = """
+import resource
+from mamushi.data import compact
+
+def most():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+compact.HELD = compact.CHARACTERS = 2**22
+import numpy as np, pyarrow
+pyarrow.array(["a"])
+before = most()
+text = "x" * 2048
+column = compact.Compact(f"{i} {text} " for i in range(2**17))
+kept = compact.some(column.changed(str.strip), np.arange(len(column)) % 2 == 0)
+for piece in kept.pieces():
+    pass
+assert kept[-1] == f"{2**17 - 2} {text}", kept[-1][:20]
+print(most() - before)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # Of 640 MiB in three columns; some pieces of 4 MiB are worked on at a time.
+    assert float(run.stdout) < 200
+    assert not [*tmp_path.iterdir()]
 
 
 def _address(piece: pa.Array) -> int:

@@ -1,8 +1,12 @@
-"""Columns of many rows that take little more memory than their bytes. Arrow is imported where cells
-are packed, since every dry run comes here."""
+"""Columns of many rows: a part of their bytes is in memory, the rest in temporary files, in the
+folder that ``TMPDIR`` names. Arrow is imported where cells are packed, since every dry run comes
+here."""
 
 from __future__ import annotations
 
+import mmap
+import tempfile
+import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
@@ -15,6 +19,9 @@ if TYPE_CHECKING:
 
 ROWS, CHARACTERS = 2**16, 2**26
 """Limits of a piece."""
+HELD = 2**27
+"""Bytes of a column's pieces in memory. Those beyond are mapped from files without names."""
+_mapped: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 
 
 class Compact(Sequence[Any]):
@@ -24,6 +31,7 @@ class Compact(Sequence[Any]):
     def __init__(self, cells: Iterable[Any] = ()) -> None:
         self._pieces: list[pa.Array | list[Any]] = []
         self._starts, self._last, self._characters = [0], list[Any](), 0
+        self._held = 0
         for cell in cells:
             self.append(cell)
 
@@ -32,7 +40,7 @@ class Compact(Sequence[Any]):
         """Return an Arrow column of text, which is not copied."""
         compact = cls()
         for piece in column.chunks:
-            compact._add(piece)
+            compact._add(piece, shared=True)
         return compact
 
     def append(self, cell: Any) -> None:
@@ -40,8 +48,7 @@ class Compact(Sequence[Any]):
         self._last.append(cell)
         self._characters += len(cell) if isinstance(cell, str) else 0
         if len(self._last) == ROWS or self._characters >= CHARACTERS:
-            cells, self._last, self._characters = self._last, [], 0
-            self._add(_packed(cells))
+            self._flush()
 
     def changed(self, change: Callable[[Any], Any]) -> Compact:
         """Return the column with each cell as ``change`` has it. A piece in which that is as it was
@@ -51,7 +58,23 @@ class Compact(Sequence[Any]):
             cells = _cells(piece)
             changed = [*map(change, cells)]
             same = all(a is b for a, b in zip(cells, changed, strict=True))
-            column._add(piece if same else _packed(changed))
+            column._add(piece if same else _packed(changed), shared=same)
+            release_pages()
+        return column
+
+    def kept(self, kept: NDArray[np.bool_]) -> Compact:
+        """Return the cells that are ``kept``, (n,)."""
+        column = Compact()
+        for piece, start in zip(self._all(), self._starts, strict=False):
+            of_piece = kept[start : start + len(piece)]
+            if isinstance(piece, list):
+                for cell in compress(piece, of_piece.tolist()):
+                    column.append(cell)
+            else:
+                column._flush()
+                same = bool(of_piece.all())
+                column._add(piece if same else piece.filter(of_piece), shared=same)
+            release_pages()
         return column
 
     def arrow(self) -> pa.ChunkedArray | None:
@@ -68,7 +91,9 @@ class Compact(Sequence[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         for piece in self._all():
-            yield from _cells(piece)
+            cells = _cells(piece)
+            release_pages()
+            yield from cells
 
     def __eq__(self, column: object) -> bool:
         if isinstance(column, str) or not isinstance(column, Sequence) or len(column) != len(self):
@@ -86,7 +111,22 @@ class Compact(Sequence[Any]):
         cell = piece[row - self._starts[number]]
         return cell if isinstance(piece, list) else cell.as_py()
 
-    def _add(self, piece: pa.Array | list[Any]) -> None:
+    def pieces(self) -> Iterator[pa.Array]:
+        """Iterate over Arrow arrays of a column whose cells are all text or None."""
+        for piece in self._all():
+            yield _packed(piece) if isinstance(piece, list) else piece
+            release_pages()
+
+    def _flush(self) -> None:
+        cells, self._last, self._characters = self._last, [], 0
+        if cells:
+            self._add(_packed(cells))
+
+    def _add(self, piece: pa.Array | list[Any], *, shared: bool = False) -> None:
+        """Add a piece, which is in memory or on disk already where it is ``shared``."""
+        if not (shared or isinstance(piece, list)):
+            self._held += piece.nbytes
+            piece = piece if self._held <= HELD else _on_disk(piece)
         self._pieces.append(piece)
         self._starts.append(self._starts[-1] + len(piece))
 
@@ -108,8 +148,27 @@ def some(column: Any, kept: NDArray[np.bool_]) -> Any:
         return column
     if hasattr(column, "dtype"):
         return column[kept]
-    chosen = compress(column, kept.tolist())
-    return Compact(chosen) if isinstance(column, Compact) else [*chosen]
+    return column.kept(kept) if isinstance(column, Compact) else [*compress(column, kept.tolist())]
+
+
+def release_pages() -> None:
+    """Let go of what of the temporary files is in memory; it is read again where it is needed."""
+    for pages in _mapped:
+        pages.madvise(mmap.MADV_DONTNEED)
+
+
+def _on_disk(piece: pa.Array) -> pa.Array:
+    """Return a piece that lies in a file of its own, which goes with it."""
+    import pyarrow as pa
+
+    written = pa.record_batch([piece], names=["cells"]).serialize()
+    with tempfile.TemporaryFile() as handle:
+        handle.write(written)
+        handle.flush()
+        pages = mmap.mmap(handle.fileno(), len(written), access=mmap.ACCESS_READ)
+    _mapped.add(pages)
+    schema = pa.schema([("cells", piece.type)])
+    return pa.ipc.read_record_batch(pa.py_buffer(pages), schema).column(0)
 
 
 def _cells(piece: pa.Array | list[Any]) -> list[Any]:

@@ -14,6 +14,7 @@ et al. 2008). Keys and shingles are computed a block at a time, twice, and not k
 
 from __future__ import annotations
 
+import tempfile
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ ROWS, CHARACTERS = 4096, 2**24
 """Limits of a block."""
 SLOTS, LEAST_SLOTS = 24, 2**16
 """Counters of shingles for each text, and in all. Where shingles share one, no pair is lost."""
+PART, MOST_PARTS = 2**22, 512
+"""Shingles of prefixes that are sorted at a time, at most where there are not too many."""
 _MOST = 2**15 - 1
 """A counter stops there; with a block's texts on top it is below 2^16."""
 _SLACK = 1e-9
@@ -43,6 +46,9 @@ HASH = np.uint64(52)
 Hashes = NDArray[np.uint64]
 _Places = NDArray[np.int64]
 _Narrow = NDArray[np.int32]
+_Prefixes = NDArray[np.void]
+PREFIX_ENTRY = np.dtype([("hash", np.uint64), ("row", np.int32), ("place", np.int32)])
+"""Of a shingle: its text, and its place among the text's shingles by rising frequency."""
 
 
 @dataclass(frozen=True)
@@ -173,13 +179,26 @@ def near_pairs(keys: Keys, threshold: float, words: int) -> Iterator[tuple[int, 
     def shingles_of(i: int) -> frozenset[str]:
         return shingles(keys[i], words)
 
-    size, hashes, rows, places = _prefixes(keys, threshold, words)
+    size, parts = _prefixes(keys, threshold, words)
+    clusters = DuplicateClusters(len(keys))
+    for prefixes in parts:
+        for i, j in _candidates(size, prefixes, threshold, clusters):
+            root_i, root_j = clusters.find(np.array([i, j]))
+            if root_i != root_j and jaccard(shingles_of(i), shingles_of(j)) >= threshold:
+                clusters.union(i, j)
+                yield min(i, j), max(i, j)
+
+
+def _candidates(
+    size: _Narrow, prefixes: _Prefixes, threshold: float, clusters: DuplicateClusters
+) -> Iterator[tuple[int, int]]:
+    """Iterate over pairs that share a shingle early enough, and were not in one of the ``clusters``
+    when they were looked up. ``size`` (n,) is of all texts, ``prefixes`` a part of these."""
     # Those with the same shingle lie together, by size, so that pairs too unlike in size are left.
-    order = np.lexsort((rows, size[rows], hashes))
-    hashes, rows, places = hashes[order], rows[order], places[order]
+    order = np.lexsort((prefixes["row"], size[prefixes["row"]], prefixes["hash"]))
+    hashes, rows, places = (prefixes[name][order] for name in PREFIX_ENTRY.names or ())
     del order
     sizes = size[rows]
-    clusters = DuplicateClusters(len(keys))
     at, step = np.arange(len(hashes) - 1), 1
     while len(at):
         # Each with the one so many steps further; sizes rise, so who has none now will have none.
@@ -190,11 +209,7 @@ def near_pairs(keys: Keys, threshold: float, words: int) -> Iterator[tuple[int, 
         left = np.minimum(sizes[at] - places[at], sizes[to] - places[to])
         apart = clusters.find(rows[at]) != clusters.find(rows[to])
         for pair in np.flatnonzero((left >= least) & apart).tolist():
-            i, j = int(rows[at[pair]]), int(rows[to[pair]])
-            root_i, root_j = clusters.find(np.array([i, j]))
-            if root_i != root_j and jaccard(shingles_of(i), shingles_of(j)) >= threshold:
-                clusters.union(i, j)
-                yield min(i, j), max(i, j)
+            yield int(rows[at[pair]]), int(rows[to[pair]])
         if step.bit_count() == 1:
             at = _unfinished(at, hashes, clusters.find(rows))
         step += 1
@@ -209,9 +224,9 @@ def _unfinished(at: _Places, hashes: Hashes, roots: _Places) -> _Places:
     return at[~is_single[np.searchsorted(starts, at, side="right") - 1]]
 
 
-def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[_Narrow, Hashes, _Narrow, _Narrow]:
-    """Return the sizes (n,) of the sets of shingles, and of those in their prefixes that more than
-    one text may have: hash, text, and place among the text's shingles by rising frequency."""
+def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[_Narrow, Iterator[_Prefixes]]:
+    """Return the sizes (n,) of the sets of shingles, and in parts those in their prefixes that more
+    than one text may have."""
     slots = 1 << (max(LEAST_SLOTS, SLOTS * len(keys)) - 1).bit_length()
     counters = np.zeros(slots, dtype=np.uint16)
     size = np.zeros(len(keys), dtype=np.int32)
@@ -221,7 +236,7 @@ def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[_Narrow, Hashes
         np.add.at(counters, slot, np.uint16(1))
         counters[slot[counters[slot] > _MOST]] = _MOST
     prefix = size - np.ceil(threshold * size - _SLACK).astype(np.int32) + 1
-    blocks: list[tuple[Hashes, _Narrow, _Narrow]] = []
+    parts = _Parts(min(-(-int(prefix.sum(dtype=np.int64)) // PART), MOST_PARTS))
     for part, row, hashed in _blocks(keys, words):
         count = counters[(hashed & np.uint64(slots - 1)).astype(np.int64)]
         rare = np.bincount(row[count == 1], minlength=part.stop - part.start)
@@ -231,12 +246,34 @@ def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[_Narrow, Hashes
         row, hashed = row[order], hashed[order]
         place = rare[row] + np.arange(len(row)) - np.searchsorted(row, row)
         inside = place < prefix[part][row]
-        narrow = (row[inside] + part.start).astype(np.int32), place[inside].astype(np.int32)
-        blocks.append((hashed[inside], *narrow))
-    del counters
-    empty = np.empty(0, dtype=np.int32)
-    hashes, rows, places = zip(*blocks, (empty.astype(np.uint64), empty, empty), strict=True)
-    return size, np.concatenate(hashes), np.concatenate(rows), np.concatenate(places)
+        entries = np.empty(int(inside.sum()), PREFIX_ENTRY)
+        entries["hash"], entries["row"] = hashed[inside], row[inside] + part.start
+        entries["place"] = place[inside]
+        parts.add(entries)
+    return size, parts.read()
+
+
+class _Parts:
+    """Prefixes in files without names, by what their hashes are modulo the number of files: so all
+    texts with a shingle are in one part."""
+
+    def __init__(self, count: int) -> None:
+        # Closed one by one as they are read.
+        self.files = [tempfile.TemporaryFile() for _ in range(count)]  # noqa: SIM115
+
+    def add(self, entries: _Prefixes) -> None:
+        part = (entries["hash"] % np.uint64(max(len(self.files), 1))).astype(np.int64)
+        entries = entries[np.argsort(part, kind="stable")]
+        stops = np.cumsum(np.bincount(part, minlength=len(self.files)))
+        for file, start, stop in zip(self.files, [0, *stops], stops, strict=False):
+            file.write(entries[start:stop].tobytes())
+
+    def read(self) -> Iterator[_Prefixes]:
+        """Iterate over the parts, each of which is gone after that."""
+        for file in self.files:
+            with file:
+                file.seek(0)
+                yield np.frombuffer(file.read(), PREFIX_ENTRY)
 
 
 def _blocks(keys: Keys, words: int) -> Iterator[tuple[slice, _Places, Hashes]]:

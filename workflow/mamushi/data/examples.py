@@ -3,7 +3,7 @@ limit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,20 +68,19 @@ def build_examples(
     left = _Left(raw.forget)
     left.drop("read", np.empty(0, dtype=np.int64), "in its files")
     texts = _clean(raw, data["max_characters"])
-    empty = np.asarray(pc.equal(texts, ""))
+    empty = np.concatenate([np.asarray(pc.equal(piece, "")) for piece in texts.pieces()])
     left.drop("empty", np.flatnonzero(empty), "after empty texts were dropped")
     rows = left.rows
     if drop_duplicates:
         near, words = data["near_duplicates"], data["shingle_words"]
-        filled = Compact.of(texts if len(rows) == len(texts) else texts.filter(pa.array(~empty)))
-        copies = raw.copies(rows, filled, threshold=near, words=words)
+        copies = raw.copies(rows, some(texts, ~empty), threshold=near, words=words)
     else:
         copies = Duplicates.none(len(rows))
     raw = raw.joined(rows, copies.roots)
     left.forget = raw.forget
     # Made before sections and limits, which leave rows out of the experiment, not out of the
     # training data from which copies are to be removed.
-    duplicates = _copies(strings(raw.ids), texts, rows, copies, raw.unlisted(rows))
+    duplicates = _copies(raw.ids, texts, rows, copies, raw.unlisted(rows))
     left.drop("exact_duplicates", rows[copies.exact])
     left.drop("near_duplicates", rows[copies.near])
     crossed = "after duplicates and cross-posts were dropped"
@@ -137,8 +136,8 @@ def _in_sections(
 
 
 def _copies(
-    ids: pa.ChunkedArray,
-    texts: pa.ChunkedArray,
+    ids: Sequence[str],
+    texts: Compact,
     rows: NDArray[np.int64],
     copies: Duplicates,
     unlisted: NDArray[np.bool_],
@@ -150,11 +149,10 @@ def _copies(
     reasons = np.select([copies.exact[gone], copies.near[gone]], ["exact", "near"], "cross_post")
     roots, place = np.unique(rows[copies.roots[gone]], return_inverse=True)
 
-    def at(column: pa.ChunkedArray, places: NDArray[np.int64]) -> pa.Array:
-        # To take rows by their numbers would copy the whole column first.
+    def at(column: Sequence[str], places: NDArray[np.int64]) -> pa.Array:
         mask = np.zeros(len(column), dtype=np.bool_)
         mask[places] = True
-        return column.filter(pa.array(mask)).combine_chunks()
+        return strings(some(column, mask)).combine_chunks()
 
     columns = {
         "id": at(ids, rows[gone]),
@@ -165,30 +163,32 @@ def _copies(
     return pa.table(columns)
 
 
-def _clean(raw: Raw, max_characters: int) -> pa.ChunkedArray:
+def _clean(raw: Raw, max_characters: int) -> Compact:
     """Return the texts without the white space around them, (n,). Nothing inside a text changes: a
     model was or will be trained on it as it is."""
     column = raw.texts if isinstance(raw.texts, Compact) else Compact(raw.texts)
-    texts = strings(column.changed(str.strip))
-    lengths = pc.fill_null(pc.max(pc.utf8_length(texts)), 0).as_py()
-    if lengths > max_characters:
-        long = int(np.asarray(pc.greater(pc.utf8_length(texts), max_characters)).argmax())
-        n, do = pc.utf8_length(texts[long]).as_py(), "(data.max_characters); split or remove it"
-        do = f"allowed are {max_characters:,} {do}"
-        raise UserError(f"a text of {n:,} characters", where=raw.places[long], do=do)
-    if not lengths:
+    texts, longest, row = column.changed(str.strip), 0, 0
+    for piece in texts.pieces():
+        lengths = pc.utf8_length(piece).to_numpy()
+        if (lengths > max_characters).any():
+            long = int((lengths > max_characters).argmax())
+            do = f"allowed are {max_characters:,} (data.max_characters); split or remove it"
+            problem = f"a text of {lengths[long]:,} characters"
+            raise UserError(problem, where=raw.places[row + long], do=do)
+        longest, row = max(longest, lengths.max(initial=0)), row + len(piece)
+    if not longest:
         problem = f"all {len(texts)} texts are empty or white space"
         raise UserError(problem, do="check that the right column is read")
     return texts
 
 
-def _table(raw: Raw, kept: NDArray[np.bool_], texts: pa.ChunkedArray, section: Objects) -> pa.Table:
+def _table(raw: Raw, kept: NDArray[np.bool_], texts: Compact, section: Objects) -> pa.Table:
     """Return the examples: the rows of ``raw`` that are ``kept`` (n,), with their cleaned texts and
     sections."""
     n, ratio = int(kept.sum()), raw.log_density_ratio
     columns: dict[str, Any] = {
         "id": strings(some(raw.ids, kept)),
-        "text": texts if n == len(texts) else texts.filter(pa.array(kept)),
+        "text": strings(some(texts, kept)),
         "domain": pc.if_else(pa.array(raw.forget[kept]), FORGET, RETAIN),
         "section": pa.array(section, pa.string()),
         "log_density_ratio": pa.nulls(n, pa.float64()) if ratio is None else some(ratio, kept),

@@ -46,8 +46,9 @@ def read_labels(examples: str | Path, ids: Ids, *, do: str) -> Labelled:
         # Of texts no more than their lengths are kept, and few are divided into words at once.
         rows = range(0, len(part), _ROWS)
         words += [_words(part["text"].slice(row, _ROWS)) for row in rows]
-        parts.append(part.drop_columns("text"))
+        parts.append(part.drop_columns(["text", "section", "log_density_ratio"]))
     table = pa.concat_tables(parts)
+    del parts, part
     places = places_of(ids, table["id"])
     if (missing := np.flatnonzero(places < 0)).size:
         raise UserError(f"has no example {_at(ids, missing[0])!r}", where=examples, do=do)
@@ -58,6 +59,9 @@ def read_labels(examples: str | Path, ids: Ids, *, do: str) -> Labelled:
 
 def places_of(ids: Ids, column: pa.ChunkedArray | pa.Array) -> NDArray[np.int64]:
     """Return at which place of ``column`` each of ``ids`` is (n,), -1 for one that it lacks."""
+    in_pieces = pa.ChunkedArray
+    if isinstance(ids, in_pieces) and isinstance(column, in_pieces) and ids.equals(column):
+        return np.arange(len(column))
     asked_ids = (
         ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else pa.array(ids, pa.string())
     )

@@ -69,8 +69,9 @@ def spread(of: Callable[[Array], Array], u: Array, lost: float, sign: float) -> 
     if lost <= 0:
         return of(u)
     level, tau = u + sign * lost / 2, float(np.sqrt(lost))
-    total: Array = np.sum(
-        [weight * of(level + tau * z) for z, weight in zip(NODES, WEIGHTS, strict=True)], axis=0
+    # One term at a time, since there may be many texts.
+    total: Array = np.asarray(
+        sum(weight * of(level + tau * z) for z, weight in zip(NODES, WEIGHTS, strict=True))
     )
     return total
 

@@ -5,6 +5,7 @@ All are Parquet, with zstd but for those with vectors."""
 from __future__ import annotations
 
 import json
+import mmap
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,7 +31,9 @@ Columns = Any
 SEALED = "mamushi.seal"
 """The key of the metadata that all tables of this program have."""
 GROUP, LARGE_GROUP = 16384, 2**20
-"""Rows of a row group in a table of vectors, and in others."""
+"""Rows of a row group in a table of vectors, and at most in others."""
+GROUP_BYTES = 2**28
+"""Of these, in memory."""
 
 
 def write_table(
@@ -76,7 +79,7 @@ def writing(
                 write_page_checksum=True,
             )
             opened.append(writer)
-        rows = GROUP if kind.plain else group or LARGE_GROUP
+        rows = GROUP if kind.plain else group or rows_of_group(table)
         # A column in pieces would end its pages where they end.
         for start in range(0, max(len(table), 1), rows):
             opened[0].write_table(table.slice(start, rows).combine_chunks(), row_group_size=rows)
@@ -88,6 +91,11 @@ def writing(
             for writer in opened:
                 writer.close()
         seal.seal(part)
+
+
+def rows_of_group(table: pa.Table) -> int:
+    """Return how many rows of a table make a row group: fewer where texts are long."""
+    return min(LARGE_GROUP, max(GROUP, GROUP_BYTES * len(table) // max(table.nbytes, 1)))
 
 
 def _as(kind: Table, columns: Columns) -> pa.Table:
@@ -120,18 +128,22 @@ def read_table(path: str | Path, kind: Table, columns: Sequence[str] | None = No
 def read_groups(
     path: str | Path, kind: Table, columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
-    """Read an artifact row group by row group: 1,048,576 rows at a time, of embeddings 16,384.
+    """Read an artifact row group by row group: at most 1,048,576 rows, of embeddings 16,384.
 
     Raises ``UserError`` as ``read_table``.
     """
-    file = _checked(path, kind)
+    data = seal.opened(path)
+    file = _checked(path, kind, data)
     for group in range(file.num_row_groups):
         yield file.read_row_group(group, columns=None if columns is None else list(columns))
+        # What was read of a mapped file counts as memory of the process.
+        data.madvise(mmap.MADV_DONTNEED)
 
 
-def _checked(path: str | Path, kind: Table) -> pq.ParquetFile:
-    """Open a table and check that it has the columns of its schema."""
-    file = _opened(path)
+def _checked(path: str | Path, kind: Table, data: mmap.mmap | None = None) -> pq.ParquetFile:
+    """Open a table, of which one may have the ``data``, and check that it has the columns of its
+    schema."""
+    file = _opened(path, data)
     stored = file.schema_arrow
     for field in kind.like(stored):
         stored_type = stored.field(field.name).type if field.name in stored.names else "nothing"
@@ -152,9 +164,9 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
     return dict(json.loads(stored.get(b"mamushi", b"{}")))
 
 
-def _opened(path: str | Path) -> pq.ParquetFile:
+def _opened(path: str | Path, data: mmap.mmap | None = None) -> pq.ParquetFile:
     """Return a table, every bit of which is as it was written: see ``seal``."""
-    return pq.ParquetFile(pa.BufferReader(pa.py_buffer(seal.opened(path))))
+    return pq.ParquetFile(pa.BufferReader(pa.py_buffer(data or seal.opened(path))))
 
 
 def publish(folder: Path, tables: Iterable[tuple[Table, Any]], metadata: Mapping[str, Any]) -> None:

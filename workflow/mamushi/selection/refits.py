@@ -5,8 +5,10 @@ are *halves* with its folds, fitted on one stratified half of each fold's traini
 the other: of a text that both hold out they are independent estimates.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from mamushi.io import schemas
-from mamushi.io.tables import read_table
+from mamushi.io.tables import read_groups
 from mamushi.running.progress import Progress
 from mamushi.selection.crossfit import derive_seed
 from mamushi.selection.pool import Pool, Scored, score_arrays, score_columns, scored_by, scored_of
@@ -93,17 +95,33 @@ def as_table(pool: Pool, results: Sequence[Refit], schema: pa.Schema) -> pa.Tabl
 def read_refits(path: str | Path | None) -> list[Refit]:
     """Read a table ``refits``; none where there is no table, because nothing was refitted. Raises
     ``UserError`` for a missing or damaged file."""
-    return [] if path is None else list(of_table(read_table(path, schemas.REFITS, COLUMNS)))
+    return [] if path is None else list(of_tables(read_groups(path, schemas.REFITS, COLUMNS)))
 
 
-def of_table(table: pa.Table) -> Iterator[Refit]:
-    """Yield the refits of a table ``refits``, in its order."""
+def of_tables(tables: Iterable[pa.Table]) -> Iterator[Refit]:
+    """Yield the refits of a table ``refits``, in its order, from parts of it."""
+    pieces = (piece for table in tables for piece in _of_table(table))
+    for (part, number), same in groupby(pieces, key=itemgetter(0, 1)):
+        scored = [piece for _, _, piece in same]
+        folds = [piece.fold for piece in scored if piece.fold is not None]
+        yield (
+            part,
+            number,
+            Scored(
+                np.concatenate([piece.scores for piece in scored]),
+                fold=np.concatenate(folds) if len(folds) == len(scored) else None,
+            ),
+        )
+
+
+def _of_table(table: pa.Table) -> Iterator[Refit]:
     number, coded = table["refit"].to_numpy(), table["part"].combine_chunks().dictionary_encode()
     part = coded.indices.to_numpy()
     begins = [0, *(1 + np.flatnonzero((number[1:] != number[:-1]) | (part[1:] != part[:-1])))]
     for start, stop in zip(begins, [*begins[1:], len(table)], strict=True):
-        yield (
-            coded.dictionary[int(part[start])].as_py(),
-            int(number[start]),
-            scored_of(table.slice(start, stop - start)),
-        )
+        if start < stop:
+            yield (
+                coded.dictionary[int(part[start])].as_py(),
+                int(number[start]),
+                scored_of(table.slice(start, stop - start)),
+            )

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mamushi import rooms
 from mamushi.config.kinds import Config, Section
@@ -16,6 +16,9 @@ from mamushi.errors import UserError
 from mamushi.io.digests import content_digests, joint_digest
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output, typed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def loader_settings(config: Config, dataset: str) -> dict[str, Any]:
@@ -110,12 +113,25 @@ def examples(
     in_inference = counts["sections"].get(INFERENCE, {})
     groups = counts.get("groups", {}).get("inference")
     require_texts(settings.dataset, [Need(*need) for need in needs], in_inference, groups)
-    write_table(examples, schemas.EXAMPLES, table, metadata=dict(raw.extra_metadata))
+    _write(examples, table, raw.extra_metadata)
     # So that a removal list can tell that it joins what belongs together, and what its ids are.
     digest = sha256(examples)
     origin = {"examples": digest, "rows": _rows_of(settings) | dict(raw.extra_metadata)}
     write_table(duplicates, schemas.DUPLICATES, copies, metadata=origin)
     write_json(card, data_card(job.origin["settings"], raw, counts, digest))
+
+
+def _write(path: Path, table: pa.Table, metadata: Mapping[str, Any]) -> None:
+    """Write the table ``examples``, of whose columns a part lies on disk."""
+    from mamushi.data.compact import release_pages
+    from mamushi.io import schemas
+    from mamushi.io.tables import rows_of_group, writing
+
+    rows = rows_of_group(table)
+    with writing(path, schemas.EXAMPLES, metadata=dict(metadata), group=rows) as write:
+        for start in range(0, len(table), rows):
+            write(table.slice(start, rows))
+            release_pages()
 
 
 def _print_counts(dataset: str, counts: Mapping[str, Any]) -> None:

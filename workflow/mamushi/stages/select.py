@@ -272,8 +272,9 @@ def stability(
 
     table = read_table(scores, schemas.SCORES)
     refitted = read_refits(refits)
-    ranking = read_table(ranked or scores, schemas.SCORES)
+    ranking = read_table(ranked, schemas.SCORES) if ranked else table
     columns, metadata = stability_columns(*rankings(ranking, refitted), settings.budgets)
+    del ranking
     texts = read_texts(examples, duplicates, table["id"])
     metadata |= {"provenance": job.origin, "separation": separation(table, refitted, texts)}
     write_table(out, schemas.STABILITY, columns, metadata=metadata)

@@ -1,0 +1,38 @@
+"""Row groups of tables that do not fit into memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mamushi.io import schemas, tables
+
+
+def test_row_groups_of_long_texts_are_small_and_together_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "GROUP", 10)
+    monkeypatch.setattr(tables, "GROUP_BYTES", 2**20)
+    n = 100
+    columns = {
+        "id": [str(i) for i in range(n)],
+        "text": [f"{i} " + "x" * 40_000 for i in range(n)],
+        "domain": ["forget"] * n,
+        "section": ["inference"] * n,
+        "log_density_ratio": pa.nulls(n, pa.float64()),
+        "group": pa.nulls(n, pa.string()),
+    }
+    path = tmp_path / "examples.parquet"
+    tables.write_table(path, schemas.EXAMPLES, columns)
+    rows = pq.ParquetFile(path).metadata.row_group(0).num_rows
+    assert rows == 2**20 * n // tables.read_table(path, schemas.EXAMPLES).nbytes
+    parts = [*tables.read_groups(path, schemas.EXAMPLES, ["id", "text"])]
+    assert [len(part) for part in parts] == [rows] * (n // rows) + [n % rows]
+    assert pa.concat_tables(parts).to_pydict() == {name: columns[name] for name in ("id", "text")}
+    # As many rows at least, however long the texts are.
+    monkeypatch.setattr(tables, "GROUP_BYTES", 1)
+    tables.write_table(path, schemas.EXAMPLES, columns)
+    assert pq.ParquetFile(path).num_row_groups == 10
