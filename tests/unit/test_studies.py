@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ import torch
 from benchmarks import gpu_check
 from benchmarks.texts import FULL
 from mamushi.errors import UserError
+from mamushi.lm.tiny import build
 from mamushi_runs.commands import _rates as rates
 from studies.lib.pools import synthetic
 from studies.predicted import run as predicted
+from tests.support.models import SIZES
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,6 +70,51 @@ def test_scale(tmp_path: Path, options: tuple[str, ...], stage: str) -> None:
         assert 0 < float(values[f"rss_gib_{name}_n400"]) <= float(values["all_rss_gib_n400"])
     # Snakemake beside what the greatest job has.
     assert float(values["together_gib_n400"]) > float(values["rss_gib_score_n400"])
+
+
+@pytest.mark.slow
+def test_embedding_peers(tmp_path: Path) -> None:
+    """All programs embed alike, also with a BOS and without a token to pad with."""
+    words = [f" {a}{b}{c}" for a in "bdfgklm" for b in "aeiou" for c in "nrst"]
+    settings = {**SIZES, "family": "llama", "max_positions": 256, "vocabulary_size": 400}
+    for part in build(settings, words, 0):
+        part.save_pretrained(tmp_path / "model")
+    values = values_of(
+        tmp_path, "benchmarks embedding_peers", "--model", str(tmp_path / "model"), "--texts", "60",
+        "--batches", "1", "--batch-size", "20", "--turns", "1",
+    )  # fmt: skip
+    peers = {"transformers", "transformers_sorted"}
+    if find_spec("sentence_transformers"):
+        peers.add("sentence_transformers")
+    for label in ("tweets_fp32", "posts_bf16"):
+        ratios = {name for name in values if name.startswith(f"{label}_ratio_")}
+        assert ratios == {f"{label}_ratio_{peer}" for peer in peers}
+        assert float(values[f"{label}_tokens_per_second_mamushi"]) > 0
+        for peer in peers:
+            difference, scale = (
+                float(values[f"{label}_{name}_{peer}"]) for name in ("difference", "scale")
+            )
+            assert difference < scale / 50
+    shares = [float(values[f"posts_padding_transformers{order}"]) for order in ("_sorted", "")]
+    assert 0 < shares[0] < shares[1] < 1
+
+
+@pytest.mark.slow
+def test_screen(tmp_path: Path) -> None:
+    """Each program tells texts of the domain from the others."""
+    command = [sys.executable, "-m", "benchmarks", "screen", "--texts", "26000"]
+    command += ["--results", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    values = {}
+    for path in tmp_path.glob("screen-*.txt"):
+        lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+        values |= dict(line.split(" ", 1) for line in lines)
+    for program in ("mamushi", "sklearn_lr", "sklearn_sgd"):
+        assert float(values[f"auc_{program}"]) > 0.8
+        assert float(values[f"rate_{program}"]) > 0
+    for stage in ("screen-scores", "examples"):
+        assert 0 < float(values[f"rss_gib_{stage}_n26000"]) <= float(values["all_rss_gib_n26000"])
 
 
 @pytest.mark.slow
