@@ -28,7 +28,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mamushi.data.compact import release_pages
 from mamushi.data.scripts import spaced
+from mamushi.running.progress import Progress
 
 ROWS, CHARACTERS = 4096, 2**24
 """Limits of a block."""
@@ -187,6 +189,7 @@ def near_pairs(keys: Keys, threshold: float, words: int) -> Iterator[tuple[int, 
             if root_i != root_j and jaccard(shingles_of(i), shingles_of(j)) >= threshold:
                 clusters.union(i, j)
                 yield min(i, j), max(i, j)
+        release_pages()
 
 
 def _candidates(
@@ -230,14 +233,14 @@ def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[_Narrow, Iterat
     slots = 1 << (max(LEAST_SLOTS, SLOTS * len(keys)) - 1).bit_length()
     counters = np.zeros(slots, dtype=np.uint16)
     size = np.zeros(len(keys), dtype=np.int32)
-    for part, row, hashed in _blocks(keys, words):
+    for part, row, hashed in _blocks(keys, words, "counted for near-duplicates"):
         size[part] = np.bincount(row, minlength=part.stop - part.start)
         slot = (hashed & np.uint64(slots - 1)).astype(np.int64)
         np.add.at(counters, slot, np.uint16(1))
         counters[slot[counters[slot] > _MOST]] = _MOST
     prefix = size - np.ceil(threshold * size - _SLACK).astype(np.int32) + 1
     parts = _Parts(min(-(-int(prefix.sum(dtype=np.int64)) // PART), MOST_PARTS))
-    for part, row, hashed in _blocks(keys, words):
+    for part, row, hashed in _blocks(keys, words, "compared for near-duplicates"):
         count = counters[(hashed & np.uint64(slots - 1)).astype(np.int64)]
         rare = np.bincount(row[count == 1], minlength=part.stop - part.start)
         shared = (count > 1) & (rare < prefix[part])[row]
@@ -276,18 +279,20 @@ class _Parts:
                 yield np.frombuffer(file.read(), PREFIX_ENTRY)
 
 
-def _blocks(keys: Keys, words: int) -> Iterator[tuple[slice, _Places, Hashes]]:
+def _blocks(keys: Keys, words: int, purpose: str) -> Iterator[tuple[slice, _Places, Hashes]]:
     """Iterate over blocks: their rows, and their shingles, each as its row within the block and its
     hash; the shingles of a row are distinct, and their hashes rise."""
     start, block, characters = 0, [], 0
-    for at, text_key in enumerate(keys, 1):
-        block.append(text_key)
-        characters += len(text_key)
-        if len(block) == ROWS or characters >= CHARACTERS or at == len(keys):
-            packed = _hashed(block, words)
-            row = (packed >> HASH).astype(np.int64)
-            yield slice(start, at), row, packed & np.uint64((1 << int(HASH)) - 1)
-            start, block, characters = at, [], 0
+    with Progress(len(keys), purpose, "text") as progress:
+        for at, text_key in enumerate(keys, 1):
+            block.append(text_key)
+            characters += len(text_key)
+            if len(block) == ROWS or characters >= CHARACTERS or at == len(keys):
+                packed = _hashed(block, words)
+                row = (packed >> HASH).astype(np.int64)
+                yield slice(start, at), row, packed & np.uint64((1 << int(HASH)) - 1)
+                progress.advance(at - start)
+                start, block, characters = at, [], 0
 
 
 def _hashed(keys: Sequence[str], words: int) -> Hashes:

@@ -18,6 +18,7 @@ from mamushi.data.compact import Compact
 from mamushi.data.lines import SEPARATORS, Record, check_columns, check_text, records, shown_name
 from mamushi.errors import UserError
 from mamushi.io import tabular
+from mamushi.running.progress import Progress
 
 __all__ = [
     "SEPARATORS",
@@ -93,11 +94,14 @@ def numbered_rows(
     files: Sequence[Path], needed: Sequence[str], digests: dict[str, str], *, quote: bool = True
 ) -> Iterator[TableRow]:
     """Iterate over the rows of several files, as ``table_rows``."""
-    every = (
-        row for file in files for row in table_rows(file, needed, quote=quote, digests=digests)
-    )
-    for number, (place, cells) in enumerate(every, 1):
-        yield number, place, cells
+    number = 0
+    with Progress(len(files), "read", "file") as progress:
+        for file in files:
+            for place, cells in table_rows(file, needed, quote=quote, digests=digests):
+                number += 1
+                yield number, place, cells
+            if len(files) > 1:
+                progress.advance()
 
 
 def table_rows(

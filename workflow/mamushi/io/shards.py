@@ -22,6 +22,8 @@ from mamushi.io.tables import INFERENCE, read_groups, read_metadata, read_table,
 
 BLOCK = 131072
 """Texts: eight row groups of a table of vectors, 1 GiB at a width of 4,096."""
+TAKEN = 2**14
+"""Rows of a mapped matrix that are taken at a time."""
 MAPPED = 2**30
 """Bytes from which a matrix lies in a file that is mapped into memory."""
 
@@ -52,11 +54,28 @@ def large_matrix(shape: tuple[int, int], folder: Path | None) -> NDArray[np.floa
 
 def drop_pages(matrix: NDArray[np.float16]) -> None:
     """Let go of the memory of a ``large_matrix``, which is read again from its file."""
+    if (pages := _pages(matrix)) is not None:
+        pages.madvise(mmap.MADV_DONTNEED)
+
+
+def take_rows(matrix: NDArray[np.float16], rows: NDArray[np.int64]) -> NDArray[np.float16]:
+    """Return ``rows`` of a matrix. Of a large one, a part at a time: the system maps sixteen pages
+    for one that is read."""
+    if _pages(matrix) is None:
+        return matrix[rows]
+    chosen = np.empty((len(rows), matrix.shape[1]), matrix.dtype)
+    for start in range(0, len(rows), TAKEN):
+        part = slice(start, start + TAKEN)
+        chosen[part] = matrix[rows[part]]
+        drop_pages(matrix)
+    return chosen
+
+
+def _pages(matrix: NDArray[np.float16]) -> mmap.mmap | None:
     below: Any = matrix
-    while isinstance(below, np.ndarray):
-        below = below.base
-    if isinstance(below, mmap.mmap):
-        below.madvise(mmap.MADV_DONTNEED)
+    while isinstance(below, np.ndarray | memoryview):
+        below = below.base if isinstance(below, np.ndarray) else below.obj
+    return below if isinstance(below, mmap.mmap) else None
 
 
 def write_matrix(

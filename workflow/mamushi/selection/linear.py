@@ -21,6 +21,7 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from mamushi.data.scripts import spaced, units
 from mamushi.errors import UserError
+from mamushi.io.shards import take_rows
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import Fit, Task
 from mamushi.selection.pool import Pool
@@ -104,10 +105,10 @@ def estimate_layers(task: Task, layers: Sequence[NDArray[np.float16]], prior: fl
 
     Columns are standardised by the training rows.
     """
-    moments = [_moments(layer[task.train].astype(np.float32)) for layer in layers]
+    moments = [_moments(take_rows(layer, task.train).astype(np.float32)) for layer in layers]
 
     def features(rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        blocks = [layer[rows].astype(np.float32) for layer in layers]
+        blocks = [take_rows(layer, rows).astype(np.float32) for layer in layers]
         for x, (mean, scale) in zip(blocks, moments, strict=True):
             x -= mean
             x /= scale

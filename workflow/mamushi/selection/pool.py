@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mamushi.data.labels import group_codes
 from mamushi.errors import UserError
 from mamushi.io import schemas
-from mamushi.io.shards import MAPPED, ranked
+from mamushi.io.shards import MAPPED, drop_pages, ranked
 from mamushi.io.tables import DOMAINS, FORGET, RETAIN, read_metadata, read_table
 from mamushi.registry import load, plugin
 from mamushi.rooms import additions
@@ -117,7 +117,9 @@ class Pool:
         rows = max(least, BLOCK_BYTES // (8 * self.width))
         for start in range(0, len(self.ids), rows):
             part = slice(start, min(start + rows, len(self.ids)))
-            yield part, self.embeddings[part].astype(np.float64)
+            block = self.embeddings[part].astype(np.float64)
+            drop_pages(self.embeddings)
+            yield part, block
 
 
 def column_of(depth: float) -> str:
