@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,7 +50,7 @@ def test_text_is_an_arrow_column_that_shares_its_pieces() -> None:
     column = Compact(CELLS["text"])
     arrow = column.arrow()
     assert arrow is not None and arrow.type == pa.string() and arrow.to_pylist() == CELLS["text"]
-    assert strings(CELLS["text"]).equals(arrow) and Compact.of(arrow) == CELLS["text"]
+    assert strings(CELLS["text"]).equals(arrow)
     same = column.changed(lambda cell: cell).arrow()
     assert same is not None
     # But for the last one, whose cells may become more.
@@ -94,3 +96,14 @@ print(most() - before)
 
 def _address(piece: pa.Array) -> int:
     return int(piece.buffers()[2].address)
+
+
+def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def full() -> Any:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(compact, "HELD", 0)
+    monkeypatch.setattr(compact.tempfile, "TemporaryFile", full)
+    monkeypatch.setattr(compact.tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(OSError, match=re.escape(f"No space left on device: '{tmp_path}'")):
+        Compact("abcd")

@@ -9,6 +9,7 @@ import tempfile
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
@@ -34,14 +35,6 @@ class Compact(Sequence[Any]):
         self._held = 0
         for cell in cells:
             self.append(cell)
-
-    @classmethod
-    def of(cls, column: pa.ChunkedArray) -> Compact:
-        """Return an Arrow column of text, which is not copied."""
-        compact = cls()
-        for piece in column.chunks:
-            compact._add(piece, shared=True)
-        return compact
 
     def append(self, cell: Any) -> None:
         """Add a cell at the end."""
@@ -157,12 +150,21 @@ def release_pages() -> None:
         pages.madvise(mmap.MADV_DONTNEED)
 
 
+@contextmanager
+def where_temporary() -> Iterator[None]:
+    """Within the block, have an ``OSError`` say in which folder temporary files are."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, tempfile.gettempdir()) from None
+
+
 def _on_disk(piece: pa.Array) -> pa.Array:
     """Return a piece that lies in a file of its own, which goes with it."""
     import pyarrow as pa
 
     written = pa.record_batch([piece], names=["cells"]).serialize()
-    with tempfile.TemporaryFile() as handle:
+    with where_temporary(), tempfile.TemporaryFile() as handle:
         handle.write(written)
         handle.flush()
         pages = mmap.mmap(handle.fileno(), len(written), access=mmap.ACCESS_READ)

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.compact import release_pages
+from mamushi.data.compact import release_pages, where_temporary
 from mamushi.data.scripts import spaced
 from mamushi.running.progress import Progress
 
@@ -268,15 +268,17 @@ class _Parts:
         part = (entries["hash"] % np.uint64(max(len(self.files), 1))).astype(np.int64)
         entries = entries[np.argsort(part, kind="stable")]
         stops = np.cumsum(np.bincount(part, minlength=len(self.files)))
-        for file, start, stop in zip(self.files, [0, *stops], stops, strict=False):
-            file.write(entries[start:stop].tobytes())
+        with where_temporary():
+            for file, start, stop in zip(self.files, [0, *stops], stops, strict=False):
+                file.write(entries[start:stop].tobytes())
 
     def read(self) -> Iterator[_Prefixes]:
         """Iterate over the parts, each of which is gone after that."""
         for file in self.files:
-            with file:
+            with where_temporary(), file:
                 file.seek(0)
-                yield np.frombuffer(file.read(), PREFIX_ENTRY)
+                entries = np.frombuffer(file.read(), PREFIX_ENTRY)
+            yield entries
 
 
 def _blocks(keys: Keys, words: int, purpose: str) -> Iterator[tuple[slice, _Places, Hashes]]:
