@@ -1,7 +1,7 @@
 """Embedding beside other programs: plain transformers and sentence-transformers, at equal pooling.
 
     python -m studies.real.fetch_smollm2 results/models     SmolLM2-135M, once
-    python -m benchmarks embedding_peers                    on one thread, six minutes
+    python -m benchmarks embedding_peers                    on one thread, eight minutes
     python -m benchmarks embedding_peers --model FOLDER     another model
 
 From texts to vectors: the time of a tokenizer counts. A vector is the mean of a text's final hidden
