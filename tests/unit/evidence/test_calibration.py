@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
+from mamushi.evidence import calibration
 from mamushi.evidence.advice import predicted_budget
 from mamushi.evidence.bootstrap import bands
 from mamushi.evidence.calibration import (
@@ -129,8 +130,12 @@ def test_the_offsets_of_folds_are_taken_out(seed: int) -> None:
     assert np.abs(unmended - plain).mean() > 0.7
 
 
+@pytest.mark.parametrize("rows", [2**20, 97])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_platt_is_a_logistic_regression_less_the_prior(weighted: bool) -> None:
+def test_platt_is_a_logistic_regression_less_the_prior(
+    weighted: bool, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration, "_ROWS", rows)
     exactly, forget = normals(300, 900, 1.5)
     weights = np.random.default_rng(0).integers(0, 3, 1200).astype(float)
     weights = weights if weighted else np.ones(1200)

@@ -43,6 +43,8 @@ from mamushi.selection.refits import HALVES, WHOLE_REFIT, Refit, read_refits
 PARTS, PARTED = 5, 2**32 - 4
 """Of the texts, in the cross-fitting of the calibration, and the seed that deals them out, which is
 that of no run."""
+_ROWS = 2**20
+"""Of a design that are worked on at a time."""
 OFFSETS = 20.0
 """Ridge penalty on a fold's offset: what holds it back is worth as many texts at even odds / 4."""
 MOST_LOST = 20.0
@@ -192,9 +194,14 @@ def fit_logistic(
     """Return argmin_b sum_i w_i BCE(x_i b, y_i) + sum_j penalty_j b_j^2 / 2 (p,), by Newton."""
     coefficients = np.zeros(design.shape[1])
     for _ in range(most):
-        predicted = np.exp(-np.logaddexp(0.0, -(design @ coefficients)))
-        slope = design.T @ (weights * (predicted - label)) + penalty * coefficients
-        curvature = (design * (weights * predicted * (1 - predicted))[:, None]).T @ design
+        slope, curvature = np.zeros(len(penalty)), np.zeros((len(penalty), len(penalty)))
+        for start in range(0, len(design), _ROWS):
+            part = slice(start, start + _ROWS)
+            x, times = design[part], weights[part]
+            predicted = np.exp(-np.logaddexp(0.0, -(x @ coefficients)))
+            slope += x.T @ (times * (predicted - label[part]))
+            curvature += (x * (times * predicted * (1 - predicted))[:, None]).T @ x
+        slope += penalty * coefficients
         step = np.linalg.solve(curvature + np.diag(penalty), slope)
         # Separable texts send the slope off without end; a step of 5 is a doubling by then.
         coefficients -= step * min(1.0, 5.0 / float(np.abs(step).max()))

@@ -73,6 +73,8 @@ def calibrate(
     the metadata as the verdict. Raises ``UserError`` for scores that lack a ratio, or refits of
     other texts.
     """
+    from dataclasses import replace
+
     from mamushi.evidence.calibration import read_ratio
     from mamushi.evidence.manifest import calibrate_pool
     from mamushi.io import schemas
@@ -85,6 +87,8 @@ def calibrate(
     if not same_ids(table, pool.ids):
         problem = f"its examples are not those of {embeddings}"
         raise UserError(problem, where=scores, do="delete both and embed again")
+    # Strings of Python for ten million texts are a GiB.
+    pool = replace(pool, ids=pool.ids[:0])
     estimate, verdict, checked = calibrate_pool(
         table,
         ratio,
