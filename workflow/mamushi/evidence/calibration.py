@@ -176,10 +176,14 @@ def platt(score: Doubles, forget: Mask, fold: NDArray[np.int64], weights: Double
     total = weights.sum()
     mean = float(weights @ score / total)
     spread = float(np.sqrt(weights @ (score - mean) ** 2 / total)) or 1.0
-    x = np.column_stack([np.ones(len(score)), (score - mean) / spread])
     folds = int(fold.max()) + 1
-    design = np.column_stack([x, fold[:, None] == np.arange(folds)])
     penalty = np.concatenate([[0.0, 1e-6], np.full(folds, OFFSETS)])
+
+    def design(part: slice) -> Doubles:
+        in_fold = fold[part, None] == np.arange(folds)
+        scaled = (score[part] - mean) / spread
+        return np.column_stack([np.ones(len(scaled)), scaled, in_fold])
+
     coefficients = fit_logistic(design, forget.astype(np.float64), weights, penalty)
     forget_weight = float(weights @ forget)
     prior = float(np.log(forget_weight) - np.log(total - forget_weight))
@@ -189,15 +193,20 @@ def platt(score: Doubles, forget: Mask, fold: NDArray[np.int64], weights: Double
 
 
 def fit_logistic(
-    design: Doubles, label: Doubles, weights: Doubles, penalty: Doubles, most: int = 50
+    design: Callable[[slice], Doubles],
+    label: Doubles,
+    weights: Doubles,
+    penalty: Doubles,
+    most: int = 50,
 ) -> Doubles:
-    """Return argmin_b sum_i w_i BCE(x_i b, y_i) + sum_j penalty_j b_j^2 / 2 (p,), by Newton."""
-    coefficients = np.zeros(design.shape[1])
+    """Return argmin_b sum_i w_i BCE(x_i b, y_i) + sum_j penalty_j b_j^2 / 2 (p,), by Newton.
+    ``design`` gives the rows (m, p) of a slice of the n texts."""
+    coefficients = np.zeros(len(penalty))
     for _ in range(most):
         slope, curvature = np.zeros(len(penalty)), np.zeros((len(penalty), len(penalty)))
-        for start in range(0, len(design), _ROWS):
+        for start in range(0, len(label), _ROWS):
             part = slice(start, start + _ROWS)
-            x, times = design[part], weights[part]
+            x, times = design(part), weights[part]
             predicted = np.exp(-np.logaddexp(0.0, -(x @ coefficients)))
             slope += x.T @ (times * (predicted - label[part]))
             curvature += (x * (times * predicted * (1 - predicted))[:, None]).T @ x

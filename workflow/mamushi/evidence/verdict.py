@@ -181,7 +181,8 @@ def ratio_checks(
     def measured(weights: Doubles) -> list[float]:
         forget_weights, retain_weights = weights * forget, weights * ~forget
         n1, n2 = forget_weights.sum(), retain_weights.sum()
-        coefficients = fit_logistic(design, forget.astype(np.float64), weights, np.full(2, 1e-6))
+        of_part, label = design.__getitem__, forget.astype(np.float64)
+        coefficients = fit_logistic(of_part, label, weights, np.full(2, 1e-6))
         return [
             float(coefficients[1]),
             float(coefficients[0] - np.log(n1) + np.log(n2)),
