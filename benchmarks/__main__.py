@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 SMALL = ("finetune", "embedding", "startup", "selection", "scale", "screen")
-BY_NAME = (*SMALL, "embedding_peers", "runtime", "gpu_check")
+BY_NAME = (*SMALL, "embedding_peers", "runtime", "curve", "gpu_check")
 
 
 def main() -> None:

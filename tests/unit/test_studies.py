@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import gpu_check
+from benchmarks import curve, gpu_check
 from benchmarks.texts import FULL
 from mamushi.errors import UserError
 from mamushi.lm.tiny import build
@@ -45,6 +45,17 @@ def values_of(folder: Path, module: str, *options: str) -> dict[str, str]:
 @pytest.mark.parametrize("path", sorted(ROOT.glob("studies/*/*.py")), ids=str)
 def test_every_study_finds_what_it_imports(path: Path) -> None:
     import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+
+
+def test_the_curve_in_the_docs_is_that_of_the_results(tmp_path: Path) -> None:
+    rows = curve.measurements()
+    assert {*rows.line} == {*curve.STAGES, curve.SCREEN}
+    assert rows.groupby(["line", "quantity"], observed=True).n.nunique().min() >= 3
+    curve.draw(rows, tmp_path / "scale.svg")
+    assert (tmp_path / "scale.svg").read_bytes() == curve.PICTURE.read_bytes()
+    page = curve.PAGE.read_text(encoding="utf-8")
+    assert curve.with_table(page, rows) == page
+    assert curve.with_table(page, rows.assign(value=1.0)) != page
 
 
 @pytest.mark.slow
