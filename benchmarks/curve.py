@@ -21,7 +21,13 @@ from mamushi.figures.style import HEIGHT, HOUSE, MARKS, PALETTE, REFERENCE, WIDT
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parents[1] / "docs/guide/scale.md"
 PICTURE = PAGE.with_suffix(".svg")
-BLOCK = "<!-- made by benchmarks/curve.py -->\n\n{}\n\n<!-- end of the table -->"
+BLOCK = """<!-- made by benchmarks/curve.py -->
+
+<!-- numbers: none, they are made from the results and held against them by a test -->
+
+{}
+
+<!-- end of the table -->"""
 STAGES = ("examples", "import-embeddings", "score", "refits", "calibrate", "stability", "manifests")
 """Of texts with labels, in the order of the data."""
 SCREEN = "screen, all stages"
@@ -83,9 +89,9 @@ def with_table(page: str, rows: pd.DataFrame) -> str:
         time = [f"{values[line, TIME, n]:,.0f}" for n in sizes]
         cells.append([f"`{line}`" if line in STAGES else line, *memory, *time])
     table = "\n".join(f"| {' | '.join(row)} |" for row in cells)
-    begin, end = BLOCK.split("{}")
-    before, rest = page.split(begin.strip())
-    return before + BLOCK.format(table) + rest.split(end.strip())[1]
+    begin, *_, end = BLOCK.splitlines()
+    before, rest = page.split(begin)
+    return before + BLOCK.format(table) + rest.split(end)[1]
 
 
 def draw(rows: pd.DataFrame, path: Path) -> None:

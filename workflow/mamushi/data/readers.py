@@ -77,11 +77,15 @@ def read_file_columns(path: str | Path, needed: Sequence[str], *, quote: bool = 
     columns = {name: Compact() for name in needed}
     names: dict[str, None] = {}
     places, digests = Compact(), dict[str, str]()
-    for _, place, cells in numbered_rows(files, needed, digests, quote=quote):
-        names.update(dict.fromkeys(cells))
-        places.append(place)
-        for name, column in columns.items():
-            column.append(cells.get(name))
+    with Progress(len(files), "read", "file") as progress:
+        for file in files:
+            for place, cells in table_rows(file, needed, quote=quote, digests=digests):
+                names.update(dict.fromkeys(cells))
+                places.append(place)
+                for name, column in columns.items():
+                    column.append(cells.get(name))
+            if len(files) > 1:
+                progress.advance()
     if not places:
         raise UserError("no rows", where=path, do="give a file with data")
     # Of JSON Lines: a key may come up in a later row for the first time.
@@ -94,14 +98,11 @@ def numbered_rows(
     files: Sequence[Path], needed: Sequence[str], digests: dict[str, str], *, quote: bool = True
 ) -> Iterator[TableRow]:
     """Iterate over the rows of several files, as ``table_rows``."""
-    number = 0
-    with Progress(len(files), "read", "file") as progress:
-        for file in files:
-            for place, cells in table_rows(file, needed, quote=quote, digests=digests):
-                number += 1
-                yield number, place, cells
-            if len(files) > 1:
-                progress.advance()
+    every = (
+        row for file in files for row in table_rows(file, needed, quote=quote, digests=digests)
+    )
+    for number, (place, cells) in enumerate(every, 1):
+        yield number, place, cells
 
 
 def table_rows(

@@ -22,7 +22,7 @@ from mamushi.io.tables import INFERENCE, read_groups, read_metadata, read_table,
 
 BLOCK = 131072
 """Texts: eight row groups of a table of vectors, 1 GiB at a width of 4,096."""
-TAKEN = 2**14
+TAKEN = 2**11
 """Rows of a mapped matrix that are taken at a time."""
 MAPPED = 2**30
 """Bytes from which a matrix lies in a file that is mapped into memory."""
