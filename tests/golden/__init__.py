@@ -1,12 +1,16 @@
 """Numbers of every stage on the small demo, beside the `VERSION` that stands for them.
 
-A stage's code may change without a new `VERSION` as long as its numbers stay. ``numbers.json`` has
-both, so that neither can change alone. Numbers are few and rounded, so that they are the same on
-other processors: of each column, key or tensor how many values there are and their mean size.
+A stage's code may change without a new `VERSION` as long as its numbers stay. A record has both, so
+that neither can change alone. Numbers are few and rounded: of each column, key or tensor how many
+values there are and their mean size.
+
+There is a record for each arithmetic. Processors round differently, and where a training stops
+early the last bits decide when: then no tolerance makes their numbers the same.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections import defaultdict
@@ -19,11 +23,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors.numpy import load_file
 
+from mamushi.io.files import sha256
+from mamushi.running.machine import processor
 from mamushi.running.stage import stages as all_stages
 from tests.support.demo import TARGETS, science
 from tests.support.dry_runs import Snakemake
 
-FILE = Path(__file__).with_name("numbers.json")
+FOLDER = Path(__file__).parent
+BASE = "results/base/*/model.safetensors"
+"""What the demo trains first: where its bits are the same, so is the arithmetic."""
 STAGES = all_stages()
 TOLERANCE = 2e-3
 """Relative difference of means that another processor may make."""
@@ -33,6 +41,26 @@ ABOUT = {"provenance", "versions", "settings", "digests", "inputs", "execution"}
 
 Numbers = dict[str, list[float]]
 """Name of a column, key or tensor -> how many values it has, and the mean of their sizes."""
+
+
+class Arithmetic(NamedTuple):
+    """The name of a processor, and the digest of the tensors that it trains first; none in a record
+    of before that was noted."""
+
+    processor: str
+    tensors: str | None
+
+    @classmethod
+    def of(cls, folder: Path) -> Arithmetic:
+        """Return that by which the demo in a folder was computed."""
+        digests = [sha256(path) for path in sorted(folder.glob(BASE))]
+        return cls(processor(), hashlib.sha256("".join(digests).encode()).hexdigest()[:16])
+
+    def is_of(self, here: Arithmetic) -> bool:
+        """Return whether numbers of this record are to be had here."""
+        return self.tensors == here.tensors or (
+            self.tensors is None and self.processor == here.processor
+        )
 
 
 class Recorded(NamedTuple):
@@ -142,10 +170,13 @@ def differences(was: Numbers, numbers: Numbers) -> list[str]:
     return lines
 
 
-def stored() -> dict[str, Recorded]:
-    """Return what ``numbers.json`` has of each stage."""
-    stages = json.loads(FILE.read_text(encoding="utf-8")) if FILE.is_file() else {}
-    return {name: Recorded(**fields) for name, fields in stages.items()}
+def stored(here: Arithmetic) -> dict[str, Recorded] | None:
+    """Return the record of each stage by this arithmetic; None without one."""
+    for path in sorted(FOLDER.glob("*.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if Arithmetic(**found["arithmetic"]).is_of(here):
+            return {name: Recorded(**fields) for name, fields in found["stages"].items()}
+    return None
 
 
 def problems(old: Mapping[str, Recorded], new: Mapping[str, Recorded]) -> list[str]:
