@@ -38,7 +38,7 @@ _FEWEST = 30
 """Texts of a domain below which nothing is looked at."""
 MOST_LOOKED_AT = 20_000
 """Texts that are looked at, drawn if there are more."""
-CELLS = 2**23
+CELLS = 2**21
 """Pairs that are held at a time."""
 
 HIDDEN = (

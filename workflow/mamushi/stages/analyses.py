@@ -82,7 +82,7 @@ def calibrate(
     from mamushi.selection.pool import read_pool, same_ids
 
     ratio = read_ratio(scores, refits)
-    table = read_table(scores, schemas.SCORES)
+    table = read_table(scores, schemas.SCORES, ["id", "domain", "score"])
     pool = read_pool(embeddings, examples)
     if not same_ids(table, pool.ids):
         problem = f"its examples are not those of {embeddings}"
