@@ -61,9 +61,9 @@ def measurements() -> pd.DataFrame:
 
 
 def newest(name: str) -> Path:
-    """Return the newest result of a benchmark."""
+    """Return the newest result of a benchmark; of several of a day the last by name."""
     dated = [path for path in RESULTS.glob(f"{name}-*.txt") if path.name[len(name) + 1] == "2"]
-    return max(dated, key=lambda path: path.name[len(name) :][:11])
+    return max(dated, key=lambda path: path.name)
 
 
 def _values(path: Path) -> Iterator[tuple[str, int, str, float]]:

@@ -9,7 +9,7 @@ from tests.golden import Arithmetic, Recorded, problems, record, stored
 
 def test_numbers_change_with_the_version_of_their_stage_alone(demo: Path) -> None:
     """After a change that is meant: raise `VERSION`, then ``python -m tests.golden``."""
-    here = Arithmetic.of(demo)
+    here = Arithmetic.here()
     old, new = stored(here), record(demo)
     if old is None:
         pytest.skip(f"no record of the arithmetic of {here}; python -m tests.golden makes it")

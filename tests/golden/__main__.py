@@ -18,7 +18,7 @@ def main() -> int:
     versions go, since they can be made by their processors alone."""
     with tempfile.TemporaryDirectory() as folder:
         run_all(Path(folder))
-        stages, here = record(Path(folder)), Arithmetic.of(Path(folder))
+        stages, here = record(Path(folder)), Arithmetic.here()
     if lines := problems(stored(here) or {}, stages):
         print("\n".join(lines), file=sys.stderr)
         return 1
@@ -33,7 +33,7 @@ def main() -> int:
     # A name and its numbers on a line.
     text = re.sub(r"\[\s+([^\[\]]*?)\s+\]", lambda m: f"[{' '.join(m[1].split())}]", text)
     slug = re.sub(r"[^a-z0-9]+", "-", here.processor.lower()).strip("-")
-    (FOLDER / f"{slug}-{here.tensors}.json").write_text(f"{text}\n", encoding="utf-8")
+    (FOLDER / f"{slug}-{here.bits}.json").write_text(f"{text}\n", encoding="utf-8")
     return 0
 
 
