@@ -175,5 +175,9 @@ format: $(TESTED) ## format Python and Snakemake files
 	$(BIN)/ruff format
 	$(BIN)/snakefmt $(SNAKEFILES)
 
+.PHONY: bits
+bits: $(TESTED) ## every number as at another commit, to the last bit: BASE=
+	$(BIN)/python -m tests.bits $(BASE)
+
 clean: ## delete .venv and caches; results and Snakemake's records of them stay
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
