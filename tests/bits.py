@@ -68,7 +68,8 @@ def results(commit: str) -> Path:
     folder, tree = BITS / commit, BITS / commit / "tree"
     if (folder / "complete").is_file():
         return folder
-    subprocess.run(["git", "worktree", "remove", "--force", tree], stderr=subprocess.DEVNULL)
+    git = ["git", "worktree", "remove", "--force", tree]
+    subprocess.run(git, check=False, stderr=subprocess.DEVNULL)
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run(["git", "worktree", "add", "--quiet", "--detach", tree, commit], check=True)
     # Commits that lock the same packages share an environment; which code runs, the path says.
@@ -81,7 +82,7 @@ def results(commit: str) -> Path:
         def run(where: Path, *words: str) -> None:
             where.mkdir(exist_ok=True)
             line = [venv / "bin" / words[0], *words[1:]]
-            if subprocess.run(line, cwd=where, env=env, stdout=log, stderr=log).returncode:
+            if subprocess.call(line, cwd=where, env=env, stdout=log, stderr=log):
                 sys.exit(f"{' '.join(words)} failed: see {log.name}")
 
         for targets in DEMO:
