@@ -205,31 +205,6 @@ def test_configuration_keys_are_those_that_exist() -> None:
         assert not known(wrong.split("."))
 
 
-# Length -------------------------------------------------------------------------------------------
-
-WORDS, WIDTH = 18_000, 120
-MADE = r"<!-- made by .*?<!-- end of .*?-->"
-
-
-def prose(text: str) -> str:
-    """A page without code, comments, pictures and what a program has written into it."""
-    text = re.sub(MADE, "", text, flags=re.S)
-    text = re.sub(r"^```.*?^```$|<!--.*?-->", "", text, flags=re.M | re.S)
-    return re.sub(r"^!\[.*$", "", text, flags=re.M)
-
-
-def test_the_pages_are_short() -> None:
-    """Without the tables that a program writes, which grow with what is measured."""
-    written = (re.sub(MADE, "", TEXTS[page], flags=re.S) for page in DOCS)
-    assert sum(len(text.split()) for text in written) <= WORDS
-
-
-@every_page
-def test_prose_is_in_lines_that_fit(page: Path) -> None:
-    lines = [line for line in prose(TEXTS[page]).splitlines() if not line.startswith("|")]
-    assert not [line for line in lines if len(line) > WIDTH]
-
-
 # Files and links ----------------------------------------------------------------------------------
 
 
