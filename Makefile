@@ -108,11 +108,6 @@ bench: $(READY) ## time the software at a small size, on the CPU: benchmarks/res
 gpu-check: $(READY) ## five minutes on a GPU of your own: right kernels, speed, the rates of `plan`
 	$(BIN)/python -m benchmarks gpu_check
 
-.PHONY: worlds
-worlds: $(READY) ## are the advised budgets right? random worlds with known truth
-	OMP_NUM_THREADS=1 $(BIN)/python -m studies.worlds.run
-	OMP_NUM_THREADS=1 $(BIN)/python -m studies.theory.run
-
 .PHONY: evidence-page
 evidence-page: $(READY) ## every number of docs/science/evidence.md on real texts again, from its archive
 	$(BIN)/python -m studies.evidence.page

@@ -1,4 +1,4 @@
-"""Time the software: fine-tuning, embedding, start-up, selectors, and the workflow as it grows.
+"""Time the software: fine-tuning, embedding, selectors, and the workflow as it grows.
 
     python -m benchmarks                      # all at a small size, on one thread: make bench
     python -m benchmarks finetune --full      # one of them, with options of its own
@@ -16,8 +16,8 @@ import runpy
 import subprocess
 import sys
 
-SMALL = ("finetune", "embedding", "startup", "selection", "scale", "screen")
-BY_NAME = (*SMALL, "embedding_peers", "runtime", "curve", "gpu_check")
+SMALL = ("finetune", "embedding", "selection", "scale")
+BY_NAME = (*SMALL, "gpu_check")
 
 
 def main() -> None:

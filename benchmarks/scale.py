@@ -2,15 +2,12 @@
 
     python -m benchmarks scale                       20,000 texts, a few minutes on two cores
     python -m benchmarks scale --texts 20000 200000 1000000
-    python -m benchmarks scale --texts 200000 --embed 2
 
 The workflow goes from so many synthetic texts to the removal lists and the page of the ranking,
-with vectors of `--width` 256 in the place of embeddings, or, with `--embed`, those of a tiny
-language model that the same run makes and trains, by so many jobs that share the texts. At most two
-jobs at a time have a thread each. Of each stage `rss_gib_*` is the most memory that one of its
-processes has at any time, as the kernel counts it, with files that are mapped; `cpu_seconds_*` is
-the sum over its jobs. `together_gib_*` is the most that Snakemake and all jobs have at one time,
-looked at every second, where what processes share counts once. `all_*` is of all jobs.
+with vectors of `--width` 256 in the place of embeddings. At most two jobs at a time have a thread
+each. Of each stage `rss_gib_*` is the most memory that one of its processes has at any time, as the
+kernel counts it, with files that are mapped; `cpu_seconds_*` is the sum over its jobs. `all_*` is
+of all jobs.
 """
 
 from __future__ import annotations
@@ -23,7 +20,6 @@ import tempfile
 import time
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -32,11 +28,7 @@ from studies.lib.report import Report, arguments
 ROOT = Path(__file__).parents[1]
 
 SHARE, ROWS = 0.1, 2**16
-TINY = {
-    **{"family": "llama", "hidden_size": 64, "layers": 2, "intermediate_size": 128},
-    "pretraining": {"datasets": ["made"], "epochs": 1},
-}
-CELL = "results/runs/made/{model}/seed0"
+PAGE = "results/runs/made/vectors/seed0/ranking.html"
 SPY = """#!{python} -IS
 import json, os, sys, time
 began = time.time()
@@ -54,17 +46,13 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--selectors", nargs="+", default=["lr_cos", "mamushi_lr"])
     parser.add_argument("--texts", nargs="+", type=int, default=[20_000], help="numbers of texts")
-    parser.add_argument("--embed", type=int, metavar="JOBS", help="embed by a tiny model")
     parser.add_argument("--width", type=int, default=256, help="numbers of a vector")
-    parser.add_argument("--work", type=Path, help="a folder whose files stay there")
     args = parser.parse_args()
-    report = Report("scale-embedded" if args.embed else "scale-texts", threads=2)
+    report = Report("scale-texts", threads=2)
     for n in args.texts:
         with tempfile.TemporaryDirectory() as folder:
-            work = args.work or Path(folder)
-            if not args.embed and not (work / "vectors.parquet").exists():
-                prepare(n, work, args.width)
-            whole_run(report, n, work, args.selectors, args.embed)
+            prepare(n, Path(folder), args.width)
+            whole_run(report, n, Path(folder), args.selectors)
     print(report.write(args.results))
 
 
@@ -97,92 +85,45 @@ def prepare(n: int, folder: Path, width: int) -> None:
                 file.write_table(pa.table([pa.array(ids), vectors], schema=schema))
 
 
-def whole_run(report: Report, n: int, folder: Path, names: list[str], embed: int | None) -> None:
-    """Memory and time of every stage from ``n`` texts to the lists and the page."""
-    sizes, model = {"inference": of_domains(n)}, "vectors"
-    models: dict[str, Any] = {model: {"embeddings": {"path": str(folder / "vectors.parquet")}}}
-    if embed:
-        # As few as make it a language model, since what is measured is what grows with n.
-        sizes, model = {"contamination": of_domains(2000), **sizes}, "tiny"
-        models = {model: TINY}
+def whole_run(report: Report, n: int, folder: Path, names: list[str]) -> None:
+    """Report memory and time of every stage from ``n`` texts to the lists and the page."""
     config = {
         "grid": {
-            **{"datasets": ["made"], "models": [model], "seeds": [0]},
+            **{"datasets": ["made"], "models": ["vectors"], "seeds": [0]},
             **{"budgets": [0.1, 0.3, 0.5, 0.7], "selectors": names},
         },
         "studies": None,
         "removal": {"ratio": names[-1]},
         "evidence": {"refits": {"whole": 2, "halves": 1}},
-        "datasets": {
-            "made": {"kind": "synthetic", "sizes": sizes},
-        },
-        "models": models,
-        "execution": {"shards": embed or 1},
+        "datasets": {"made": {"kind": "synthetic", "sizes": {"inference": of_domains(n)}}},
+        "models": {"vectors": {"embeddings": {"path": str(folder / "vectors.parquet")}}},
         "embedding": {"precision": "fp32"},
-        "training": {"precision": "fp32", "trained_blocks": TINY["layers"], "epochs": 1},
     }
-    page = Path(CELL.format(model=model), "ranking.html")
-    measured_run(report, n, folder, config, ["removals", str(page)])
-    report.value(f"page_mib_n{n}", (folder / page).stat().st_size / 2**20)
-
-
-def measured_run(
-    report: Report, n: int, folder: Path, config: dict[str, Any], targets: list[str]
-) -> dict[str, float]:
-    """Run the workflow as far as ``targets`` in a folder, and report memory and time of stages.
-    Return their CPU seconds."""
     (folder / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
-    log = folder / "used"
-    (folder / "bin").mkdir(exist_ok=True)
-    spy = folder / "bin" / "python"
+    log, spy = folder / "used", folder / "bin" / "python"
+    spy.parent.mkdir()
     spy.write_text(SPY.format(python=sys.executable, log=str(log)), encoding="utf-8")
     spy.chmod(0o755)
     # In the shell of each job, since the workflow puts its own Python in front of other paths.
     (folder / "path.sh").write_text(f'PATH="{spy.parent}:$PATH"\n', encoding="utf-8")
     began = time.perf_counter()
-    run = subprocess.Popen(
+    subprocess.run(
         [sys.executable, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--cores", "2",
-         "--max-threads", "1", "--directory", folder, "--quiet", "all", "--", *targets],
+         "--max-threads", "1", "--directory", folder, "--quiet", "all", "--", "removals", PAGE],
         stdout=sys.stderr,
         env={**os.environ, "BASH_ENV": str(folder / "path.sh"), "MAMUSHI_WARM": "off"},
+        check=True,
     )  # fmt: skip
-    together = 0.0
-    while run.poll() is None:
-        together = max(together, shared_out(run.pid))
-        time.sleep(1)
-    if run.returncode:
-        raise SystemExit(run.returncode)
     report.value(f"all_wall_seconds_n{n}", time.perf_counter() - began)
-    used: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    used: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for line in log.read_text(encoding="utf-8").splitlines():
-        stage, rss, *seconds = json.loads(line)
-        used[stage].append((rss / 2**20, *seconds))
+        stage, rss, seconds, _ = json.loads(line)
+        used[stage].append((rss / 2**20, seconds))
+    used["all"] = [job for jobs in used.values() for job in jobs]
     for stage, jobs in used.items():
-        most, cpu_seconds, wall = map(list, zip(*jobs, strict=True))
-        report.value(f"rss_gib_{stage}_n{n}", max(most))
-        report.value(f"cpu_seconds_{stage}_n{n}", sum(cpu_seconds))
-        report.value(f"wall_seconds_{stage}_n{n}", max(wall))
-    of_all = [job for jobs in used.values() for job in jobs]
-    report.value(f"all_rss_gib_n{n}", max(job[0] for job in of_all))
-    report.value(f"together_gib_n{n}", together)
-    report.value(f"all_cpu_seconds_n{n}", sum(job[1] for job in of_all))
-    return {stage: sum(job[1] for job in jobs) for stage, jobs in used.items()}
-
-
-def shared_out(process: int) -> float:
-    """GiB of a process and of all that it has started, each page that several have in parts."""
-    kib, waiting = 0, [process]
-    while waiting:
-        folder = Path(f"/proc/{waiting.pop()}")
-        try:
-            for task in (folder / "task").iterdir():
-                waiting += map(int, (task / "children").read_text().split())
-            rollup = (folder / "smaps_rollup").read_text()
-        except OSError:
-            # It has ended meanwhile.
-            continue
-        kib += sum(int(line.split()[1]) for line in rollup.splitlines() if line[:4] == "Pss:")
-    return kib / 2**20
+        report.value(f"rss_gib_{stage}_n{n}", max(rss for rss, _ in jobs))
+        report.value(f"cpu_seconds_{stage}_n{n}", sum(seconds for _, seconds in jobs))
+    report.value(f"page_mib_n{n}", (folder / PAGE).stat().st_size / 2**20)
 
 
 if __name__ == "__main__":

@@ -45,10 +45,8 @@ from studies.influence.judge import (
     UNLEARNED,
     by_seed_table,
     claims_table,
-    peers_table,
     read_claims,
     shares_table,
-    variants_table,
 )
 
 FOLDER = Path(__file__).parent
@@ -306,11 +304,6 @@ def influence_blocks() -> dict[str, str]:
             for row in by_seed_table(f"{dataset}{suffix}", compared, seeds)
         ]
         blocks[f"influence {block}"] = table(["", "", *measured], by_seed)
-    head = ["", "texts: recovered", "deep", "tokens: recovered", "deep"]
-    blocks["influence variants"] = table(head, variants_table("jigsaw", 0))
-    head = ["", "forget NLL", "less that of retain texts", "deep"]
-    blocks["influence peers"] = table(head, peers_table("texts"))
-    blocks["influence masks"] = table(head, peers_table("tokens"))
     head = ["", "measure", "is", *datasets]
     blocks["influence claims"] = table(head, claims_table(family))
     by_name = [{name: cells for name, *cells in rows[dataset]} for dataset in datasets]

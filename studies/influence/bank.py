@@ -1,6 +1,6 @@
 """Train what a family of claims compares, on one corpus, and measure it: all in one process.
 
-    python -m studies.influence.bank results jigsaw --seeds 0 1 2 --arms chosen --out bank
+    python -m studies.influence.bank results jigsaw --seeds 3 4 5 6 7 --arms judged --out bank
 
 The workflow has made the texts and tokens of families.yaml. Blocks below the trained ones never
 move, so that their output is computed once for all seeds and models. Each model becomes a Parquet
@@ -46,9 +46,16 @@ from mamushi.unlearning.editing import edit_logits
 from mamushi.unlearning.loop import steps_of, unlearn
 from mamushi.unlearning.relearning import relearn
 from mamushi.unlearning.trunk import Trunk, starting_from, write_trunk
-from mamushi_extras.influence.measuring import draw_targets, points_of
+from mamushi_extras.influence.measuring import (
+    Direction,
+    InfluenceMeter,
+    Kept,
+    count_predicted,
+    draw_targets,
+    points_of,
+    split_by_text,
+)
 from mamushi_extras.tokens.masks import TokenPool, highest_spans
-from studies.influence.directions import Variants, meters_of
 
 Doubles = NDArray[np.float64]
 MODEL, LENGTH, BATCH_TOKENS = "smollm2_frozen", 48, 16384
@@ -93,39 +100,22 @@ def drawn(texts: TokenSet, counts: Mapping[str, int]) -> TokenSet:
     return subset(texts, np.sort(np.concatenate(rows)))
 
 
-class Corpus:
-    """The texts of a corpus: those that are ranked, others of both domains, and held-out ones."""
+class Bank:
+    """The texts of a corpus, those that are ranked, others of both domains and held-out ones, and a
+    model that can be put back to where it started."""
 
-    def __init__(
-        self, results: Path, dataset: str, out: Path, ranked: Mapping[str, int] | None = None
-    ) -> None:
-        self.folder = out / dataset
-        data = results / "data" / dataset
+    def __init__(self, results: Path, dataset: str, out: Path, epochs: int) -> None:
+        self.folder, data = out / dataset, results / "data" / dataset
         files = data / "tokens" / f"{MODEL}.parquet", data / "examples.parquet"
         inference, self.contamination, held_out = (
             read_tokens(*files, section, LENGTH)
             for section in (INFERENCE, CONTAMINATION, EVALUATION)
         )
-        self.ranked, self.held_out = drawn(inference, ranked or RANKED), drawn(held_out, HELD_OUT)
+        self.ranked, self.held_out = drawn(inference, RANKED), drawn(held_out, HELD_OUT)
         table = read_table(files[1], schemas.EXAMPLES, ["id", "text"])
         self.text_of = dict(zip(*(table[name].to_pylist() for name in ("id", "text")), strict=True))
         self.forget = self.ranked.domains == FORGET
-
-
-class Bank(Corpus):
-    """A corpus, and a model that can be put back to where it started. ``changes`` are those of
-    ``TRAINING``; where the input embedding moves, nothing is computed once."""
-
-    def __init__(
-        self,
-        results: Path,
-        dataset: str,
-        out: Path,
-        ranked: Mapping[str, int] | None = None,
-        **changes: Any,
-    ) -> None:
-        super().__init__(results, dataset, out, ranked)
-        self.training = {**TRAINING, **changes}
+        self.training = {**TRAINING, "epochs": epochs}
         forget = subset(self.ranked, np.flatnonzero(self.forget))
         self.raking = plan_raking(self.held_out, forget, BATCH_TOKENS)
         device.reproducible(0)
@@ -133,7 +123,7 @@ class Bank(Corpus):
         card = results / "base" / MODEL / "card.json"
         self.model = open_placed(card, None, self.training, "bf16", self.accelerator)
         self.tokenizer = open_tokenizer(card)
-        self.trunk = None if self.training["train_input_embedding"] else self._trunk()
+        self.trunk = self._trunk()
         moved = [p for p in self.model.parameters() if p.requires_grad]
         self._start = [(p, p.detach().clone()) for p in moved]
         self._beta0: dict[int, list[torch.Tensor]] = {}
@@ -288,95 +278,93 @@ class Bank(Corpus):
         }
 
 
-class Scores:
-    """What one seed ranks by: texts and tokens, by a selector or a variant of influence."""
+class Cell:
+    """One seed of a bank: what it ranks by, measured when it is first asked for, and its models."""
 
-    def __init__(self, corpus: Corpus, seed: int) -> None:
-        self.corpus, self.seed = corpus, seed
-        self.folder = corpus.folder / f"seed{seed}"
+    def __init__(self, bank: Bank, seed: int) -> None:
+        self.bank, self.seed = bank, seed
+        self.folder = bank.folder / f"seed{seed}"
+        self.folder.mkdir(parents=True, exist_ok=True)
 
     @cached_property
-    def slopes(self) -> Variants:
-        """The influence of every token along beta 0's training, by direction and point."""
-        return Variants(self.folder / "slopes.safetensors", self.corpus.ranked)
+    def influence(self) -> list[NDArray[np.float32]]:
+        """The influence of each text's predicted tokens along beta 0's training."""
+        total = load_file(self.folder / "slopes.safetensors")["total"]
+        return split_by_text(total, self.bank.ranked)
 
     def pool(self, name: str) -> Pool:
         """Return the ranked texts with what a selector reads: for some the vectors of a model that
         was trained on other texts of the domains, for others none."""
-        ranked = self.corpus.ranked
-        texts = np.array([self.corpus.text_of[text] for text in ranked.ids.tolist()])
+        ranked = self.bank.ranked
+        texts = np.array([self.bank.text_of[text] for text in ranked.ids.tolist()])
         vectors = np.zeros((len(ranked), 1), np.float16)
         if name in EMBEDDED:
             vectors = load_file(self.folder / "embeddings.safetensors")["embeddings"]
-        return Pool(ranked.ids.astype(str), self.corpus.forget, vectors, texts=texts)
+        return Pool(ranked.ids.astype(str), self.bank.forget, vectors, texts=texts)
 
     def score_texts(self, name: str) -> Doubles:
         """Return the scores of the ranked texts (n,)."""
-        if name.startswith("influence"):
-            return self.slopes.of_texts(name.removeprefix("influence").strip("_"))
+        if name == "influence":
+            return np.array([values.sum(dtype=np.float64) for values in self.influence])
         settings = {**plugin("selector", name).defaults, **(MAMUSHI if name == "mamushi" else {})}
         return np.asarray(scored_by(name, self.pool(name), settings, self.seed).scores)
 
     def score_tokens(self, name: str) -> list[NDArray[np.float32] | None]:
         """Return the scores of each text's predicted tokens."""
-        if name.startswith("influence"):
-            return list(self.slopes.of_tokens(name.removeprefix("influence").strip("_")))
-        pool = TokenPool(self.corpus.ranked, self.corpus.contamination)
+        if name == "influence":
+            return list(self.influence)
+        pool = TokenPool(self.bank.ranked, self.bank.contamination)
         settings = dict(plugin("selector", name).defaults)
         return load("selector", name).score_tokens(pool, settings, self.seed)
 
     def listed(self, arm: str) -> list[str]:
         """Return the ids of the texts that an arm such as ``texts-influence-0.50`` is without."""
-        ids = self.corpus.ranked.ids[self.corpus.forget].astype(str)
+        ids = self.bank.ranked.ids[self.bank.forget].astype(str)
         if arm in (BETA0, GOLD, WHOLE):
             return [] if arm == BETA0 else ids.tolist()
         _, name, beta = arm.split("-")
-        scores = self.score_texts(name)[self.corpus.forget]
+        scores = self.score_texts(name)[self.bank.forget]
         first = np.argsort(-scores, kind="stable")[: budget_size(float(beta), len(ids))]
         return ids[first].tolist()
 
     def spans(self, arm: str) -> dict[str, list[tuple[int, int]]]:
         """Return what an arm such as ``tokens-influence-0.10`` masks, by the ids of the texts."""
         _, name, beta = arm.split("-")
-        ids, forget = self.corpus.ranked.ids[self.corpus.forget].astype(str), self.corpus.forget
+        ids, forget = self.bank.ranked.ids[self.bank.forget].astype(str), self.bank.forget
         pairs = zip(self.score_tokens(name), forget, strict=True)
         scores = [values for values, here in pairs if here and values is not None]
         spans = highest_spans(scores, budget_size(float(beta), sum(map(len, scores))))
         return {ids[place]: spans[place] for place in spans}
-
-
-class Cell(Scores):
-    """One seed of a bank: what it ranks by, measured when it is first asked for, and its models."""
-
-    def __init__(self, bank: Bank, seed: int, *, choosing: bool) -> None:
-        super().__init__(bank, seed)
-        self.bank, self.choosing = bank, choosing
-        self.folder.mkdir(parents=True, exist_ok=True)
 
     def prepare(self, name: str) -> None:
         """Measure what a selector ranks by, unless it has a file: a training of its own."""
         bank, slopes = self.bank, self.folder / "slopes.safetensors"
         vectors = self.folder / "embeddings.safetensors"
         with starting_from(bank.trunk, bank.model):
-            if name.startswith("influence") and not slopes.is_file():
-                points = points_of(bank.steps, POINTS)
-                meters = meters_of(bank, self.seed, points, bank.training, choosing=self.choosing)
-                bank.train(self.seed, bank.ranked, None, meters.updated)
-                meters.save(slopes)
+            if name == "influence" and not slopes.is_file():
+                part = slopes.with_suffix(".part")
+                meter = InfluenceMeter(
+                    bank.model,
+                    bank.ranked,
+                    bank.targets(self.seed),
+                    Direction(less=1.0),
+                    points_of(bank.steps, POINTS),
+                    bank.accelerator,
+                    bank.training,
+                    Kept(part, "", np.zeros(count_predicted(bank.ranked))),
+                )
+                bank.train(self.seed, bank.ranked, None, meter.updated)
+                part.replace(slopes)
             elif name in EMBEDDED and not vectors.is_file():
                 bank.train(self.seed, bank.contamination)
                 save_file({"embeddings": bank.embeddings()}, vectors)
 
     def unlearned(self, listed: str) -> TokenSet:
         """Return the texts to unlearn, or those with a token to unlearn."""
-        ranked = self.corpus.ranked
+        ranked = self.bank.ranked
         if listed.startswith("tokens"):
             return only_spans(ranked, self.spans(listed))
         return subset(ranked, np.flatnonzero(np.isin(ranked.ids.astype(str), self.listed(listed))))
-
-    def mask(self, arm: str) -> None:
-        """Retrain with the tokens of an arm left out of the loss."""
-        self.bank.masking(self.seed, self.spans(arm))
 
     def make(self, arm: str) -> None:
         """Train and measure an arm, unless it has a file."""
@@ -392,7 +380,7 @@ class Cell(Scores):
             if unlearner in UNLEARNERS:
                 bank.unlearning(self.seed, unlearner, self.unlearned(listed))
             elif unit == "tokens":
-                self.mask(arm)
+                bank.masking(self.seed, self.spans(arm))
             else:
                 bank.without(self.seed, [] if unit == "edit" else self.listed(arm))
         trained = time.process_time()
@@ -430,21 +418,9 @@ ARMS = {
         "texts-influence-0.25",
         "texts-stack-0.50",
     ],
-    "chosen": [
-        *COMPARED,
-        "tokens-influence_deep-0.10",
-        "texts-influence_deep-0.50",
-        "tokens-influence_last-0.10",
-        "tokens-influence_own-0.10",
-        "texts-influence_own-0.50",
-        "tokens-influence_less0-0.10",
-        "texts-influence_less0-0.50",
-        "texts-influence_mean-0.50",
-        "tokens-influence_few-0.10",
-    ],
 }
 """What claims judge, edits of the logits, what is unlearned and not retrained, other budgets and
-`rank`'s default, and what seed 0 chose among."""
+`rank`'s default."""
 
 
 def main() -> None:
@@ -456,10 +432,10 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    bank = Bank(args.results, args.dataset, args.out, epochs=args.epochs)
+    bank = Bank(args.results, args.dataset, args.out, args.epochs)
     arms = [arm for name in args.arms for arm in ARMS.get(name, [name])]
     for seed in args.seeds:
-        cell = Cell(bank, seed, choosing="chosen" in args.arms)
+        cell = Cell(bank, seed)
         for arm in arms:
             cell.make(arm)
 

@@ -61,35 +61,6 @@ UNLEARNED = {
 """Those that are unlearned from beta 0 and not retrained."""
 LONGER = "-epochs4"
 """Of the archive's files whose models were trained for four epochs."""
-VARIANTS = {
-    "": "as it is: three points, 200 targets a domain, `less: 1`",
-    "_last": "the last point alone",
-    "_own": "the last point, its moment from texts",
-    "_less0": "`less: 0`",
-    "_targets16": "16 targets a domain",
-    "_few": "50 targets a domain",
-    "_targets350": "350 targets a domain",
-    "_block": "the last block's weights alone",
-    "_second": "in two rounds: trained and measured again after half of the list",
-    "_weights": "weighed by it in the place of masked, as many tokens in all",
-    "_mean": "`pool: mean`",
-    "_deep": "the gradient of the deep NLL added",
-}
-PEERS = {
-    "influence": "`influence`",
-    "influence_forget_alone": "the same with `less: 0`",
-    "influence_and_deep": "with the gradient of the deep NLL added",
-    "bergson_magic": "MAGIC of bergson",
-    "bergson_ekfac": "EK-FAC of bergson",
-    "bergson_trackstar": "TrackStar of bergson",
-    "states_classifier": "a classifier of tokens on beta 0's states",
-    "token_unigram": "`token_unigram`",
-    "lexical": "`lexical`",
-    "mamushi": "`mamushi`",
-    "lr_cos": "`lr_cos`",
-    "random": "`random`",
-}
-"""The scores that ``peers.py`` compares, in their order."""
 Doubles = NDArray[np.float64]
 
 
@@ -274,34 +245,6 @@ def by_seed_table(dataset: str, arms: Mapping[str, str], seeds: list[int]) -> It
             )
             cells = [", ".join(f"{value:.0%}" for value in values) for values in shares]
             yield [name, *cells, ", ".join(f"{1000 * value:+.1f}" for value in retain[0])]
-
-
-def variants_table(dataset: str, seed: int) -> Iterator[list[str]]:
-    """Yield a row for each variant of influence that one seed chose among: what half of the texts
-    and a tenth of the tokens by it recover, whole and deep."""
-    archived = Archived.read(dataset)
-    for variant, name in VARIANTS.items():
-        cells = []
-        for arm in (f"texts-influence{variant}-0.50", f"tokens-influence{variant}-0.10"):
-            trained = seed in archived.seeds(arm)
-            cells += [
-                in_percent(archived.effect(of, arm, 0.0, [seed])) if trained else "not run"
-                for of in ("recovered", "deep")
-            ]
-        yield [name, *cells]
-
-
-def peers_table(unit: str) -> Iterator[list[str]]:
-    """Yield a row for each score that peers.py has compared: how its sums over lists of texts or
-    masks of tokens correlate with what retrainings change."""
-    (file,) = HERE.glob("peers-*.txt")
-    lines = file.read_text(encoding="utf-8").splitlines()
-    values = dict(line.split(" ", 1) for line in lines if not line.startswith("#"))
-    for score, name in PEERS.items():
-        keys = [f"{unit}_{score}_{measure}" for measure in ("forget", "apart", "deep")]
-        if keys[0] in values:
-            parts = [values[key].split() for key in keys]
-            yield [name, *(f"{rho} [{low}, {high}]" for rho, low, high in parts)]
 
 
 def claims_table(family: dict[str, Any]) -> Iterator[list[str]]:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import yaml
-from safetensors.numpy import save_file
 
-from mamushi.lm.tokens import TokenSet, offsets_of
-from studies.influence.directions import Variants
 from studies.influence.judge import CLAIMS, HERE, Archived, judged
 
 FAMILY = yaml.safe_load(CLAIMS.read_text(encoding="utf-8"))
@@ -52,28 +47,6 @@ def test_shares_and_claims_are_those_of_the_world() -> None:
     assert words["wrong"].endswith(": contradicted")
     assert words["preserves"].endswith(": confirmed")
     assert words["lacking"] == "not trained"
-
-
-def test_variants_add_up_their_directions(tmp_path: Path) -> None:
-    texts = TokenSet(
-        ids=np.array(["a", "b"]),
-        domains=np.array(["forget", "retain"]),
-        tokens=np.arange(5, dtype=np.int32),
-        offsets=offsets_of(np.array([3, 2])),
-    )
-    rng = np.random.default_rng(1)
-    slopes = {
-        f"{name}@{step}": rng.standard_normal(3) for name in ("forget", "retain") for step in (1, 2)
-    }
-    save_file(slopes, tmp_path / "slopes.safetensors")
-    variants = Variants(tmp_path / "slopes.safetensors", texts)
-    apart = {step: slopes[f"forget@{step}"] - slopes[f"retain@{step}"] for step in (1, 2)}
-    assert variants.flat("") == pytest.approx(apart[1] + apart[2])
-    assert variants.flat("last") == pytest.approx(apart[2])
-    assert variants.flat("less0") == pytest.approx(slopes["forget@1"] + slopes["forget@2"])
-    whole = apart[1] + apart[2]
-    assert variants.of_texts("") == pytest.approx([whole[:2].sum(), whole[2]], rel=1e-5)
-    assert variants.of_texts("mean") == pytest.approx([whole[:2].mean(), whole[2]], rel=1e-5)
 
 
 @pytest.mark.parametrize("dataset", FAMILY["datasets"])

@@ -18,9 +18,9 @@ from mamushi.evidence.frontier import Frontier, gain, removal_order
 from mamushi.io import schemas
 from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.selection.refits import HALVES, WHOLE_REFIT
-from studies.worlds.exact import Truth, exact
 from tests.support import divergences
 from tests.support.divergences import preservation_by_importance
+from tests.support.exact import Truth, exact
 from tests.support.score_files import (
     domains,
     ranks_of,

@@ -35,9 +35,9 @@ from mamushi.registry import load, plugin
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.pool import Pool
 from mamushi.selection.refits import WHOLE_REFIT, make_refits
-from studies.worlds.exact import Truth, exact
 from tests.support import divergences
 from tests.support.divergences import preservation_by_importance
+from tests.support.exact import Truth, exact
 
 BUDGETS = np.linspace(0, 1, 51)
 Row = dict[str, Any]

@@ -66,8 +66,8 @@ def test_scores_follow_the_true_ratio(pool, scored):
 
 def test_with_the_same_draws_it_is_the_reference(pool):
     """From the same weights, held-out part and batches, scikit-learn ends at the same logits."""
-    from benchmarks.scikit import ByLoss, replayed
     from mamushi.selection.mlp_sklearn import fit_classifiers
+    from tests.support.scikit import ByLoss, replayed
 
     def ours(task):
         (fit,) = mlp.estimate_mlp([task], small())

@@ -51,7 +51,7 @@ MOST_LOST = 20.0
 """Times J that ``lost`` is at most; a score that noisy is refused anyway."""
 LOSS_SLACK = {"preservation": 1.0, "removal": 3.0}
 """Times J by which the spread may exceed what the halves show, at the far end of an interval of
-preservation, and of all that rests on removal. By experiment (studies/worlds): in mixtures
+preservation, and of all that rests on removal. By experiment (the page Evidence): in mixtures
 networks learn half of J, and forget texts that the retain domain hardly has hide in its tail."""
 
 

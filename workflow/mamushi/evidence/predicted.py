@@ -29,7 +29,7 @@ from mamushi.selection.unigram import nll, token_counts, vocabulary
 PROXY_FOLDS = 5
 HALF_WIDTH = 0.15
 """At least 95% of the budgets that retraining needed for a share of the gap were so near to the
-predicted one, 222 of 226 for the half (studies/predicted)."""
+predicted one, 222 of 226 for the half (the page Predicted retraining)."""
 
 Positions = NDArray[np.int64]
 """Places of tokens among all of a set of texts."""

@@ -5,7 +5,7 @@ Texts are drawn at random within strata: of the list, and of what is kept, about
 the depths. Intervals are melded (Fay, Proschan and Brittain 2015): the exact one-sided confidence
 distributions of each stratum's number of texts of the domain, of which a lower limit takes the
 lower and an upper limit the upper one. They hold where nothing was found in a large stratum, where
-an error by the normal distribution is zero; see ``studies/audit``.
+an error by the normal distribution is zero; see the page on audits.
 """
 
 from __future__ import annotations

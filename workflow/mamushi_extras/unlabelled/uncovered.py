@@ -24,7 +24,7 @@ from mamushi_extras.unlabelled.schemas import UNCOVERED_CLUSTERS
 
 BELOW, CLUSTERS, SHOWN, ASKED = 0.5, 20, 10, 3
 """The share of the texts below the likely ones that is clustered, into how many clusters, how many
-of these a person sees, and texts to read of each: what found most in ``studies/unlabelled``."""
+of these a person sees, and texts to read of each: what found most in a study."""
 MOST_CLUSTERED = 10_000
 """Texts that are clustered; of more, so many at random."""
 
