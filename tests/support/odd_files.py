@@ -334,8 +334,6 @@ COLUMNS = (
     Columns("a.parquet", "Polars, Decimal", stored("polars_decimal.parquet"),
             ["1.50", "2.25", "3"]),
     Columns("a.parquet", "DuckDB", stored("duck.parquet"), [f"a{at}" for at in range(1, 7)]),
-    Columns("a.parquet", "DuckDB, UUID, HUGEINT and INTERVAL", stored("duck_uuid.parquet"),
-            [str(uuid.UUID(int=at)) for at in (1, 2)]),
     Columns("a.parquet", "DuckDB, TIMESTAMPTZ", stored("duck_tz.parquet"),
             [f"2024-01-0{day} 00:00:00+00:00" for day in (1, 2)]),
     Columns("a.arrow", "Polars, IPC", stored("polars.arrow"), [f"a{n}" for n in range(1, 7)]),

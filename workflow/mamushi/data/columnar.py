@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,58 @@ from mamushi.errors import UserError
 from mamushi.io import tabular
 
 ARROW_FILE = b"ARROW1"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A Parquet file, Arrow file or Arrow stream that is open; a stream is read once."""
+
+    path: Path
+    source: Any
+
+    @property
+    def schema(self) -> Any:
+        """Return the schema as Arrow has it."""
+        return self.source.schema_arrow if self.is_parquet else self.source.schema
+
+    @property
+    def is_parquet(self) -> bool:
+        """Return whether its blocks are row groups; of Arrow they are record batches."""
+        return tabular.format_of(self.path) == "parquet"
+
+    def blocks(self, names: list[str] | None = None) -> Iterator[tuple[Any, Any]]:
+        """Iterate over its blocks as tables, with some columns or all, and the metadata that a
+        record batch has of its own. Raises ``UserError`` for what is damaged."""
+        import pyarrow as pa
+
+        if self.is_parquet:
+            for number in range(self.source.num_row_groups):
+                with library_errors(self.path):
+                    table = self.source.read_row_group(number, columns=names)
+                yield table, None
+            return
+        count = getattr(self.source, "num_record_batches", None)
+        for number in itertools.count() if count is None else range(count):
+            with library_errors(self.path):
+                try:
+                    if count is None:
+                        block = self.source.read_next_batch_with_custom_metadata()
+                    else:
+                        block = self.source.get_batch_with_custom_metadata(number)
+                except StopIteration:
+                    return
+                # The library takes on trust where each value begins and ends.
+                block.batch.validate(full=True)
+                table = pa.Table.from_batches([block.batch])
+            yield table if names is None else table.select(names), block.custom_metadata
+
+
+def open_reader(path: Path, handle: Any, int96: str = "ns") -> Reader:
+    """Return the reader of an open file, whatever was read of it; ``int96``: the unit in which old
+    times of Parquet are read. Raises ``UserError`` for a damaged file, or one of another kind."""
+    if tabular.format_of(path) == "parquet":
+        return Reader(path, _open_parquet(path, handle, int96))
+    return Reader(path, _open_arrow(path, handle))
 
 
 @contextlib.contextmanager
@@ -25,41 +79,9 @@ def opened_columns(
     Raises ``UserError`` for a damaged file and what cannot be read, also while it is read;
     ``digests`` as of ``opening.open_unpacked``.
     """
-    import pyarrow as pa
-
     with held(path, digests) as handle:
-        if tabular.format_of(path) == "parquet":
-            source = opened_parquet(path, handle)
-            pieces = source.num_row_groups
-            schema = source.schema_arrow
-
-            def piece(number: int, names: list[str] | None) -> Any:
-                return source.read_row_group(number, columns=names)
-
-        else:
-            source = opened_arrow(path, handle)
-            schema = source.schema
-            pieces = getattr(source, "num_record_batches", None)
-
-            def piece(number: int, names: list[str] | None) -> Any:
-                batch = source.get_batch(number) if pieces else source.read_next_batch()
-                # The library takes on trust where each value begins and ends.
-                batch.validate(full=True)
-                table = pa.Table.from_batches([batch])
-                return table if names is None else table.select(names)
-
-        def tables(names: list[str] | None) -> Iterator[Any]:
-            number = 0
-            while pieces is None or number < pieces:
-                with library_errors(path):
-                    try:
-                        table = piece(number, names)
-                    except StopIteration:
-                        return
-                yield table
-                number += 1
-
-        yield schema, tables
+        reader = open_reader(path, handle)
+        yield reader.schema, lambda names: (table for table, _ in reader.blocks(names))
 
 
 @contextlib.contextmanager
@@ -84,18 +106,16 @@ def library_errors(path: Path) -> Iterator[None]:
         raise UserError(problem, where=path, do="make it again") from None
 
 
-def opened_parquet(path: Path, handle: Any, metadata: Any = None) -> Any:
-    """Return the reader of an open Parquet file; with ``metadata`` in the place of its own."""
+def _open_parquet(path: Path, handle: Any, int96: str) -> Any:
     import pyarrow.parquet as pq
 
     _check_head(path, handle, (b"PAR1",), "a Parquet file")
     with library_errors(path):
         # A file by itself: the names of folders above it are no columns.
-        return pq.ParquetFile(handle, metadata=metadata)
+        return pq.ParquetFile(handle, coerce_int96_timestamp_unit=int96)
 
 
-def opened_arrow(path: Path, handle: Any) -> Any:
-    """Return the reader of an open Arrow file, or of an open stream."""
+def _open_arrow(path: Path, handle: Any) -> Any:
     import pyarrow as pa
 
     head = _check_head(path, handle, (ARROW_FILE, b"\xff\xff\xff\xff"), "an Arrow stream or file")

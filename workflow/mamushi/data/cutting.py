@@ -7,8 +7,14 @@ import csv
 import io
 import json
 import re
-from collections.abc import Container, Iterator
-from typing import Any, Literal
+from collections.abc import Container, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from mamushi.errors import UserError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PLAIN = re.compile(".", re.DOTALL)
 """A character as it is, as"""
@@ -52,6 +58,30 @@ def without_items(written: str, gone: Container[int]) -> str:
         left += "" if at == staying[0] else written[ends[at - 1] : spans[at][1]]
         left += written[spans[at][1] : ends[at]]
     return left + written[ends[-1] :]
+
+
+def cut_column(
+    table: pa.Table, column: str, cuts: Mapping[int, Container[int]], path: Path
+) -> pa.Table:
+    """Return a table with places cut out of some rows' texts, or conversations, in a column. Raises
+    ``UserError`` for a column that cannot be written again."""
+    import pyarrow as pa
+
+    if not cuts:
+        return table
+    at = table.column_names.index(column)
+    field, cells = table.schema.field(at), table.column(at).to_pylist()
+    is_text = any(isinstance(cell, str) for cell in cells)
+    cut = without_characters if is_text else without_turns
+    left = [cut(cell, cuts[row]) if row in cuts else cell for row, cell in enumerate(cells)]
+    try:
+        if pa.chunked_array([pa.array(cells, field.type)]) != table.column(at):
+            raise TypeError("its values cannot be written as they are")
+        return table.set_column(at, field, pa.array(left, field.type))
+    except (pa.ArrowException, TypeError) as error:
+        problem = f"column {field.name!r} of {field.type} cannot be cut ({error})"
+        do = "write texts as text, and conversations as lists of objects"
+        raise UserError(problem, where=path, do=do) from None
 
 
 def of_line(line: str, column: str, gone: Container[int]) -> str:

@@ -73,23 +73,6 @@ def records(
             yield from _Delimited(path, separator, needed, strict, quote).records(handle)
 
 
-def count_written(path: Path, like: Path, *, quote: bool) -> tuple[int, str]:
-    """Return the number of rows of a file that was written in the format of ``like``, and its
-    SHA-256: both of one reading, which looks for nothing but where rows end."""
-    separator, digests = SEPARATORS.get(tabular.format_of(like) or ""), dict[str, str]()
-    with open_unpacked(path, digests, like=like) as handle:
-        if (form := tabular.format_of(like)) in ("json", "warc"):
-            rows = sum(record.cells is not None for record in _rows(path, form, handle, ()))
-        elif separator is None:
-            rows = sum(1 for line in handle if line.strip(BLANK))
-        else:
-            text = io.TextIOWrapper(handle, "utf-8", errors="surrogateescape", newline="")
-            lines = (line.lstrip(BOM) for line in text)
-            reader = csv.reader(lines, delimiter=separator, strict=True, quoting=quotes(quote))
-            rows = max(sum(1 for cells in reader if cells) - 1, 0)
-    return rows, digests[path.name]
-
-
 def shown_name(path: Path) -> str:
     """Return the name of a file for messages and tables: what is not UTF-8 in it is escaped."""
     return os.fsencode(path.name).decode("utf-8", "backslashreplace")

@@ -130,7 +130,11 @@ def held(path: Path, digests: dict[str, str] | None = None) -> Iterator[IO[bytes
     """Open a file to read any part of it. ``digests`` and errors as of ``open_unpacked``."""
     with path.open("rb") as handle:
         before = os.fstat(handle.fileno())
-        yield handle
+        try:
+            yield handle
+        except UserError:
+            check_unchanged(path, handle, before)
+            raise
         if digests is not None:
             digests[path.name] = _digest(handle)
         check_unchanged(path, handle, before)

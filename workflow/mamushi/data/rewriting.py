@@ -1,7 +1,7 @@
 """A table written again without some of its rows, or without parts of its texts; all else stays.
 
 Of CSV, TSV and JSON Lines the rows that stay keep their bytes: quotes, line ends, the BOM. Parquet
-and Arrow stay as ``rewriting_parquet`` and ``rewriting_arrow`` say. What was packed is packed
+and Arrow stay as ``rewriting_columns`` says. What was packed is packed
 again, and of a folder every file keeps its name. One row, or one row group, is in memory at a time.
 What was written is read again before it gets its name: its rows are those that were read without
 those that go. Of a folder, each file is written by itself, and stays when the command is killed.
@@ -24,9 +24,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from mamushi.data import cutting, readers, rewriting_arrow, rewriting_parquet
-from mamushi.data.lines import count_written
+from mamushi.data import cutting, readers, rewriting_columns
 from mamushi.data.matching import RowRemoval
+from mamushi.data.opening import open_unpacked
 from mamushi.errors import UserError
 from mamushi.io import tabular
 from mamushi.io.files import (
@@ -169,13 +169,9 @@ def _written(
     path: Path, out: Path, removal: RowRemoval, quote: bool, digests: dict[str, str]
 ) -> tuple[int, str]:
     """Write one file again. Return the rows that are in it by what was written, and its SHA-256."""
-    match tabular.format_of(path):
-        case "parquet":
-            return rewriting_parquet.write_parquet(path, out, removal, digests)
-        case "arrow":
-            return rewriting_arrow.write_arrow(path, out, removal, digests)
-    _lines(path, out, removal, quote, digests)
-    return count_written(out, path, quote=quote)
+    if tabular.format_of(path) in readers.COLUMNAR:
+        return rewriting_columns.write_columns(path, out, removal, digests)
+    return _lines(path, out, removal, quote, digests)
 
 
 def _copy_rest(data: Path, files: list[Path], part: Path) -> None:
@@ -240,8 +236,10 @@ def resumed_folder(path: Path, request: object) -> Iterator[Path]:
 
 def _lines(
     path: Path, out: Path, removal: RowRemoval, quote: bool, digests: dict[str, str]
-) -> None:
-    form = tabular.format_of(path)
+) -> tuple[int, str]:
+    """Write a file of lines again, and compare each byte that was written with those that were read
+    of the records that stay."""
+    form, rows, stays, again = tabular.format_of(path), 0, hashlib.sha256(), dict[str, str]()
     separator = readers.SEPARATORS.get(form or "")
     header, written, packing = b"", False, tabular.packing_of(path)
     # In WARC each record is packed for itself.
@@ -269,7 +267,13 @@ def _lines(
                     # In an array the comma stands before all that have another before them.
                     raw = raw if written else raw.replace(b",", b"", raw.lstrip()[:1] == b",")
                     written = True
+                stays.update(raw)
+                rows += cells is not None and not is_header
                 handle.write(gzip.compress(raw, mtime=0) if members else raw)
+    with open_unpacked(out, again, like=path) as handle:
+        if hashlib.file_digest(handle, "sha256").digest() != stays.digest():  # type: ignore[arg-type]
+            raise RuntimeError(f"{path}: other bytes were written than stay; please report this")
+    return rows, again[out.name]
 
 
 @contextlib.contextmanager
