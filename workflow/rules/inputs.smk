@@ -14,7 +14,6 @@ EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics", "confounds", "geometry"),
     *("agreement", "predicted", "runtime", "runtime_summary", "paper"),
 )
-THEORY_TABLES = ("theory", "theory_worlds")
 STUDY_TABLES = ("sad", "sad_summary", "sad_differences", "selection")
 
 

@@ -39,7 +39,7 @@ rule evidence:
 # What the paper proves, beside what was measured where the truth is known.
 rule theory:
     input:
-        expand(paths.TABLE, table=THEORY_TABLES),
+        expand(paths.TABLE, table="theory"),
 
 
 # What each unlearner needs to recover half of the gap, what its models say, how fast they relearn.

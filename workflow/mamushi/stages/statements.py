@@ -11,8 +11,6 @@ from mamushi.io import paths
 from mamushi.registry import plugin
 from mamushi.running.stage import Job, Output
 
-RANDOM_WORLDS = 1000
-
 
 def with_truth(config: Config) -> list[dict[str, Any]]:
     """Return the cells of the grid whose exact log-density ratio is known."""
@@ -30,7 +28,6 @@ class TheorySettings(Section):
     cells: list[dict[str, Any]]
     budgets: list[float]
     selector: str
-    worlds: int
 
     @classmethod
     def of(cls, config: Config) -> TheorySettings:
@@ -39,19 +36,17 @@ class TheorySettings(Section):
             cells=with_truth(config),
             budgets=config["grid"]["budgets"],
             selector=config["removal"]["ratio"],
-            worlds=RANDOM_WORLDS,
         )
 
 
 def theory(
     *, root: Path = paths.RESULTS, out_folder: Output, settings: TheorySettings, job: Job
 ) -> None:
-    """Measure the paper's statements beside their bounds: on the texts of each cell whose exact
-    ratio is known, and over random worlds."""
+    """Measure the paper's statements beside their bounds, on the texts of each cell whose exact
+    ratio is known."""
     import numpy as np
 
     from mamushi.evidence.theory_texts import Population, theory_rows
-    from mamushi.evidence.theory_worlds import looseness
     from mamushi.evidence.truth import read_truth
     from mamushi.io import schemas
     from mamushi.io.provenance import provenance
@@ -73,6 +68,4 @@ def theory(
         texts = Population.of(ratio[forget], log_ratio[forget], float(forget.mean()))
         measured = theory_rows(texts, settings.budgets)
         rows += [{**cell, "selector": settings.selector, **row} for row in measured]
-    worlds = looseness(settings.worlds, seed=0)
-    results = [(schemas.THEORY, rows), (schemas.THEORY_WORLDS, worlds)]
-    publish(out_folder, results, provenance(job.origin["settings"], **inputs))
+    publish(out_folder, [(schemas.THEORY, rows)], provenance(job.origin["settings"], **inputs))

@@ -222,14 +222,3 @@ tau_error float64?: r_τ, how far the thresholds of the two regions are apart, i
 delta float64?: The δ of the least bound, in nats; null where none is better than p1 ≤ 1.
 margin float64?: M, the smallest with p1(|l − τ| ≤ t) ≤ 2Mt at t = δ + r_τ, per nat.
 largest_ratio float64?: B, the largest |l|, in nats.""")
-
-THEORY_WORLDS = table("""theory_worlds: How loose the transfer bound is over random worlds whose
-densities are known: a row per bound and objective.
-bound string: `drawn` (at a random δ), `best` (at the best one), `mass` (from p1 of the texts in one
-    region alone), or `bce` (at the best δ, by the error that the cross-entropy allows), with the
-    objective, `_removal` or `_preservation`.
-worlds int64: Worlds to which it applies.
-held int64: Those in which it holds, which are all by the theorem.
-ratio_q05 float64?: Bound over regret, 5% quantile over worlds whose regret is more than rounding.
-ratio_median float64?: Its median.
-ratio_q95 float64?: Its 95% quantile.""")
