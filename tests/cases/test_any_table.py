@@ -161,6 +161,11 @@ def write(drawn: Drawn, to: Path) -> Path:
     return files[0] if drawn.parts == 1 else to / "data"
 
 
+def written(data: Path) -> str:
+    """The ending of what is written of a table: a zip archive unpacked."""
+    return "" if data.is_dir() else "".join(data.suffixes).removesuffix(".zip")
+
+
 def read(path: Path) -> list[Any]:
     """What a file holds: of lines the bytes, of columns the rows."""
     ending = path.suffix
@@ -173,9 +178,6 @@ def read(path: Path) -> list[Any]:
         return [gzip.decompress(path.read_bytes())]
     if ending == ".zst":
         return [pa.input_stream(str(path), compression="zstd").read()]
-    if ending == ".zip":
-        with zipfile.ZipFile(path) as archive:
-            return [archive.read(archive.namelist()[0])]
     return [path.read_bytes()]
 
 
@@ -260,7 +262,7 @@ def check(drawn: Drawn, choice: Any, folder: Path) -> None:
     # They are bad rows, with each copy of a listed text.
     of = dict(zip(names_of(drawn), drawn.rows, strict=True))
     assert gone <= of.keys() and all(of[name]["bad"] == 1 for name in gone)
-    out = folder / f"clean{data.suffix if data.is_dir() else ''.join(data.suffixes)}"
+    out = folder / f"clean{written(data)}"
     away = folder / "away" / "list.parquet"
     away.parent.mkdir()
     shutil.copy(made, away)
@@ -282,7 +284,7 @@ def changed(drawn: Drawn, choice: Any, made: Path, gone: set[str], folder: Path)
         del rows[at]
     other = folder / "other"
     data = write(Drawn(**{**vars(drawn), "rows": rows}), other)
-    out = other / f"clean{data.suffix if data.is_dir() else ''.join(data.suffixes)}"
+    out = other / f"clean{written(data)}"
     with pytest.raises(UserError):
         command("apply", made, "--data", data, "--out", out)
     assert not [*other.glob("*clean*")]

@@ -159,7 +159,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_that_which_was_opened(
     WRITE[ending](other, ["8", "1", "9"])
     was = sha256(data)
     monkeypatch.setattr(Meddling, "happens", lambda: os.replace(other, data))
-    out = tmp_path / f"out{ending}"
+    out = tmp_path / f"out{ending.removesuffix('.zip')}"
     done = rewrite(data, out, Meddling(["1"], "id"))
     assert done.read == {data.name: was} and sha256(data) != was
     assert readers.read_file_columns(out, ["id"]).columns == {"id": ["2"]}
@@ -169,7 +169,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_that_which_was_opened(
 def test_a_file_that_is_written_while_it_is_read_is_refused(
     tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, out = tmp_path / f"data{ending}", tmp_path / f"out{ending}"
+    data, out = tmp_path / f"data{ending}", tmp_path / f"out{ending.removesuffix('.zip')}"
     WRITE[ending](data, ["1", "2"])
 
     def write() -> None:
@@ -187,7 +187,7 @@ def test_a_result_with_other_rows_is_not_kept(
     tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As by a writer that loses one without a word."""
-    data, out = tmp_path / f"data{ending}", tmp_path / f"out{ending}"
+    data, out = tmp_path / f"data{ending}", tmp_path / f"out{ending.removesuffix('.zip')}"
     WRITE[ending](data, ["1", "2", "3"])
     whole = rewriting._written
     monkeypatch.setattr(rewriting, "_written", lambda *of: (whole(*of)[0] - 1, "digest"))

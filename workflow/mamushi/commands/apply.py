@@ -4,8 +4,8 @@ byte, with a receipt.
 LIST is a removal list of a run, results/runs/.../removals/SELECTOR/betaB.parquet, also a copy of
 it, whose copies go with it, or ids of your own: a text file with one a line, or a table with a
 column `id`. The rows are found by these ids, and their texts have to be those that were ranked. The
-result has the format of the data: CSV, TSV and JSON Lines, plain or packed (.gz, .zst, .zip),
-Parquet, Arrow, a folder of shards, or a folder that Hugging Face `datasets` saved.
+result has the format of the data: CSV, TSV and JSON Lines, plain or packed (.gz, .zst; a zip
+unpacked), Parquet, Arrow, a folder of shards, or a folder that Hugging Face `datasets` saved.
 FILE.receipt.json says what was done, with digests.
 """
 

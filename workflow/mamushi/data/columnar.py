@@ -134,9 +134,6 @@ def _check_head(path: Path, handle: Any, magics: tuple[bytes, ...], expected: st
         return head
     if foreign := kind_of_file(head):
         raise UserError(f"is {foreign[0]}, not {expected}", where=path, do=foreign[1])
-    # Streams of before 2019 begin with the length of their schema.
-    if tabular.format_of(path) == "arrow" and 0 < int.from_bytes(head[:4], "little") < 1 << 24:
-        return head
     if any(magic.startswith(head[: len(magic)]) for magic in magics):
         return head  # Cut short.
     problem = f"is not {expected}: it begins with {head[:16]!r}"

@@ -1,5 +1,5 @@
-"""Records of CSV, TSV, JSON (objects a line, or in an array), lines of text and WARC, plain or
-packed, with their bytes."""
+"""Records of CSV, TSV, JSON (objects a line, or in an array) and lines of text, plain or packed,
+with their bytes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import os
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,17 +21,9 @@ from mamushi.errors import UserError, lacks
 from mamushi.io import tabular
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
-NAMES = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 MARK = BOM.encode()
 BLANK = b" \t\r\n\x0b\x0c" + MARK
 """Bytes of a line of JSON Lines in which nothing is."""
-COMMAND = (
-    ': python -c "import csv, sys; csv.writer(sys.stdout).writerows(csv.reader(sys.stdin, '
-    "delimiter='{}'))\" < OLD > NEW"
-)
-"""What writes commas in the place of another separator."""
-EXCEL = re.compile(r'"?sep=(.)"?,*\s*', re.IGNORECASE)
-"""A first line that tells Excel the separator."""
 AS_PLAIN = ', or read " as any other character with --quote none'
 _EXACT = 2.0**53
 """From here on not every integer is a float."""
@@ -58,8 +49,8 @@ def records(
     quote: bool = True,
     digests: dict[str, str] | None = None,
 ) -> Iterator[Record]:
-    """Iterate over each header, blank line and row of a file of CSV, TSV, JSON, text or WARC,
-    packed or not.
+    """Iterate over each header, blank line and row of a file of CSV, TSV, JSON or text, packed or
+    not.
 
     Their bytes, one after the other, are the file's. Without ``strict``, a row of CSV may hold
     bytes that are not UTF-8; without ``quote``, a `"` in it is a character as any other. Raises
@@ -163,7 +154,7 @@ class _Delimited:
                     lines.clear()
                     yield Record(raw, dict(zip(self.header, cells, strict=True)), place)
                 else:
-                    self._check_header(row, cells, reader.line_num)
+                    self._check_header(cells, reader.line_num)
                     lines.clear()
                     self.header, width = cells, len(cells)
                     yield Record(raw, dict.fromkeys(cells), place, is_header=True)
@@ -189,20 +180,7 @@ class _Delimited:
                 raise UserError(problem, where=f"{self.file}, row {number}", do=do)
         self.earlier.add(cells)
 
-    def _check_header(self, row: str, cells: list[str], last: int) -> None:
-        line = row.lstrip(BOM)
-        if excel := EXCEL.fullmatch(line):
-            problem = f"begins with a line for Excel ({line.strip()!r}), not with a header"
-            hint = f", and separate by {NAMES[self.separator]}" * (excel[1] != self.separator)
-            raise UserError(problem, where=self.path, do=f"take that line out{hint}")
-        if len(cells) == 1 and list(self.needed) != cells:
-            separator = max(NAMES, key=line.count)
-            if line.count(separator):
-                expected = NAMES[self.separator]
-                problem = f"its header is separated by {NAMES[separator]}, not by {expected}"
-                named = {"\t": ", or name it .tsv", ",": ", or name it .csv"}.get(separator)
-                do = f"save it with {expected}{named or COMMAND.format(separator)}"
-                raise UserError(problem, where=self.path, do=do)
+    def _check_header(self, cells: list[str], last: int) -> None:
         widths = [
             len(quoting.split_line(part, self.separator)) for part in self.lines if part.strip()
         ]
@@ -321,11 +299,7 @@ def _json_array(path: Path, text: str, needed: Sequence[str]) -> Iterator[Record
 def _rows(
     path: Path, form: str | None, handle: IO[bytes], needed: Sequence[str]
 ) -> Iterator[Record]:
-    """Iterate over the rows of a file of JSON, which may be one array, of WARC, or over lines of
-    text."""
-    if form == "warc":
-        yield from _warc_records(path, handle)
-        return
+    """Iterate over the rows of a file of JSON, which may be one array, or over lines of text."""
     if form == "txt":
         yield from _text_lines(path, handle)
         return
@@ -357,40 +331,6 @@ def _text_lines(path: Path, handle: IO[bytes]) -> Iterator[Record]:
             yield Record(line, {"text": line.decode("utf-8").rstrip("\r\n")}, place)
         except UnicodeDecodeError:
             raise UserError("not valid UTF-8", where=place, do="save the file as UTF-8") from None
-
-
-def _warc_records(path: Path, handle: IO[bytes]) -> Iterator[Record]:
-    """Iterate over the records of a WARC file (ISO 28500). Texts are those of the type
-    `conversion`, as in WET files; the named fields of each are columns."""
-    place, number, damaged = shown_name(path), 0, "look for damage, or download it again"
-    while line := handle.readline():
-        head = [line]
-        while line.strip():
-            head.append(line := handle.readline())
-        pairs = [line.decode("utf-8", "replace").partition(":") for line in head[1:-1]]
-        fields = {name.strip(): value.strip() for name, _, value in pairs}
-        named = {name.lower(): value for name, value in fields.items()}
-        kind, size = named.get("warc-type"), named.get("content-length", "")
-        if not (head[0].startswith(b"WARC/") and kind and size.isdecimal()):
-            raise UserError("no WARC record behind here", where=place, do=damaged)
-        block = handle.read(int(size))
-        end = handle.readline() + handle.readline()
-        if len(block) < int(size) or end.strip() or not end:
-            raise UserError("a WARC record behind here is cut off", where=place, do=damaged)
-        raw = b"".join([*head, block, end])
-        if kind in ("response", "resource"):
-            do = "give the texts of these pages, a WET file (.warc.wet.gz)"
-            raise UserError("holds pages as they were sent, not texts", where=path, do=do)
-        if kind != "conversion":
-            yield Record(raw, None, place)
-            continue
-        number += 1
-        place = f"{shown_name(path)}, row {number}"
-        try:
-            text = block.decode("utf-8")
-        except UnicodeDecodeError:
-            raise UserError("not valid UTF-8", where=place, do=damaged) from None
-        yield Record(raw, {**fields, "id": named.get("warc-record-id"), "text": text}, place)
 
 
 def _parsed(text: str) -> Any:

@@ -95,7 +95,7 @@ def open_unpacked(
     bytes, whatever lies at the path by then. Raises ``UserError`` for a file that is damaged or
     another one than its name says, and that was written to meanwhile.
     """
-    packing = tabular.packing_of(like or path)
+    packing = tabular.packing_of(Path(tabular.written_name(like)) if like else path)
     try:
         with contextlib.ExitStack() as files:
             raw = files.enter_context(path.open("rb", buffering=0))

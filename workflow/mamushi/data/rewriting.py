@@ -1,10 +1,10 @@
 """A table written again without some of its rows, or without parts of its texts; all else stays.
 
 Of CSV, TSV and JSON Lines the rows that stay keep their bytes: quotes, line ends, the BOM. Parquet
-and Arrow stay as ``rewriting_columns`` says. What was packed is packed
-again, and of a folder every file keeps its name. One row, or one row group, is in memory at a time.
-What was written is read again before it gets its name: its rows are those that were read without
-those that go. Of a folder, each file is written by itself, and stays when the command is killed.
+and Arrow stay as ``rewriting_columns`` says. What was packed is packed again, but for zip, and of a
+folder every file keeps its name. One row, or one row group, is in memory at a time. What was
+written is read again before it gets its name: its rows are those that were read without those that
+go. Of a folder, each file is written by itself, and stays when the command is killed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import json
 import os
 import re
 import shutil
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,15 +102,16 @@ def rewrite(
     if data.is_dir() and out.resolve().is_relative_to(data.resolve()):
         problem = "lies in the folder of the data, which would hold it from then on"
         raise UserError(problem, where=out, do="name a place outside of it in --out")
-    form, kept = ([tabular.format_of(p), tabular.packing_of(p)] for p in (data, out))
+    written_as = Path(tabular.written_name(data))
+    form, kept = ([tabular.format_of(p), tabular.packing_of(p)] for p in (written_as, out))
     if data.is_file() and form != kept:
         problem = f"the endings of {data.name} and {out.name} differ"
-        raise UserError(problem, where=out, do="keep the format")
+        raise UserError(problem, where=out, do=f"name it as in {written_as}")
     start, is_folder = removal.read, data.is_dir()
     read, written, rows = dict[str, str](), dict[str, str](), 0
     with resumed_folder(out, request) if is_folder else atomic(out) as part:
         for path in files:
-            name = path.name if is_folder else out.name
+            name = tabular.written_name(path) if is_folder else out.name
             if is_folder:
                 done = _of_folder(path, part / name, removal, quote)
             else:
@@ -242,16 +242,11 @@ def _lines(
     form, rows, stays, again = tabular.format_of(path), 0, hashlib.sha256(), dict[str, str]()
     separator = readers.SEPARATORS.get(form or "")
     header, written, packing = b"", False, tabular.packing_of(path)
-    # In WARC each record is packed for itself.
-    members = form == "warc" and packing == ".gz"
     source = readers.records(path, removal.columns, strict=False, quote=quote, digests=digests)
-    with _packed(out, "" if members else packing, path.stem) as handle:
+    with _packed(out, packing) as handle:
         for raw, cells, place, is_header in source:
             gone = set() if cells is None or is_header else removal.of(cells, place)
             header = raw if is_header else header
-            if gone and form == "warc":
-                do = "remove whole records, or write it as JSON Lines first"
-                raise UserError("nothing can be cut out of a WARC record", where=place, do=do)
             if gone:
                 row = raw.decode("utf-8", "surrogateescape")
                 if form == "txt":
@@ -269,7 +264,7 @@ def _lines(
                     written = True
                 stays.update(raw)
                 rows += cells is not None and not is_header
-                handle.write(gzip.compress(raw, mtime=0) if members else raw)
+                handle.write(raw)
     with open_unpacked(out, again, like=path) as handle:
         if hashlib.file_digest(handle, "sha256").digest() != stays.digest():  # type: ignore[arg-type]
             raise RuntimeError(f"{path}: other bytes were written than stay; please report this")
@@ -277,20 +272,14 @@ def _lines(
 
 
 @contextlib.contextmanager
-def _packed(path: Path, packing: str, member: str) -> Iterator[Any]:
-    """Open a file to write; the same content gives the same bytes. ``member``: its name in a zip
-    archive."""
+def _packed(path: Path, packing: str) -> Iterator[Any]:
+    """Open a file to write; the same content gives the same bytes."""
     with contextlib.ExitStack() as files:
         raw = files.enter_context(path.open("wb"))
         if packing == ".gz":
             yield files.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
         elif packing == ".zst":
             yield files.enter_context(pa.CompressedOutputStream(raw, "zstd"))
-        elif packing == ".zip":
-            archive = files.enter_context(zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED))
-            entry = zipfile.ZipInfo(member)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            yield files.enter_context(archive.open(entry, "w", force_zip64=True))
         else:
             yield raw
 

@@ -15,16 +15,16 @@ from mamushi.errors import UserError
 FORMATS = {
     **{".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"},
     **{".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"},
-    **{".json": "json", ".txt": "txt", ".warc": "warc", ".wet": "warc"},
+    **{".json": "json", ".txt": "txt"},
 }
 """Ending -> format."""
-LINES = ("csv", "tsv", "jsonl", "json", "txt", "warc")
+LINES = ("csv", "tsv", "jsonl", "json", "txt")
 """Formats that may be packed."""
 PACKED = (".zip", ".gz", ".zst")
 KNOWN = (
-    "known are .csv, .tsv, .jsonl, .json (an array of objects), .txt (a text a line), .warc (WET), "
-    "each also with .zip, .gz or .zst, .parquet, .arrow, .feather, and a folder of such files or a "
-    "pattern such as train-*.parquet"
+    "known are .csv, .tsv, .jsonl, .json (an array of objects), .txt (a text a line), each also "
+    "with .zip, .gz or .zst, .parquet, .arrow, .feather, and a folder of such files or a pattern "
+    "such as train-*.parquet"
 )
 STATE, SPLITS = "state.json", "dataset_dict.json"
 """Files of `datasets` beside those of a data set, and above those of several splits."""
@@ -76,6 +76,11 @@ def format_of(path: Path) -> str | None:
 def packing_of(path: Path) -> str:
     """Return the ending that says how a file is packed; empty where none does."""
     return path.suffix.lower() if path.suffix.lower() in PACKED else ""
+
+
+def written_name(path: Path) -> str:
+    """Return the name under which a file is written again: a zip archive unpacked."""
+    return path.stem if packing_of(path) == ".zip" else path.name
 
 
 def no_file(path: Path) -> str:

@@ -89,8 +89,8 @@ class Examples(Marked):
 class Settings(Section):
     """Settings of this dataset."""
 
-    #: The file (.csv, .tsv, .jsonl, .json, .txt, .warc of texts, each also with .zip, .gz or
-    #: .zst, .parquet, .arrow), a folder of such files, one that datasets saved, a URL of these, or
+    #: The file (.csv, .tsv, .jsonl, .json, .txt, each also with .zip, .gz or .zst, .parquet,
+    #: .arrow), a folder of such files, one that datasets saved, a URL of these, or
     #: of a data set of the hub: hf://datasets/ORG/NAME?config=en&split=train.
     path: PlaceOrNull = None
     #: Column with the text, or with conversations; or several that are one, as prompt,completion.
