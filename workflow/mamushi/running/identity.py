@@ -3,8 +3,7 @@
 A stage stands for its function, the helpers beside it, and every file of the rooms that compute
 which these import, at any depth. Files are parsed and never imported. What a reader alone sees does
 not count: comments, docstrings, messages of errors. Nor do rooms that decide how and where a stage
-runs; a change there that moves a number raises the ``VERSION`` of the stage's module, which the
-golden test of ``tests/golden`` watches.
+runs; a change there that moves a number raises the ``VERSION`` of the stage's module.
 """
 
 from __future__ import annotations
