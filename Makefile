@@ -64,7 +64,7 @@ ifdef JIGSAW
 export MAMUSHI_JIGSAW := $(JIGSAW)
 endif
 
-real-ranking: $(READY) ## a real model and real posts, ranked, with the evidence; see studies/real
+real-ranking: $(TESTED) ## a real model and real posts, ranked, with the evidence; see studies/real
 	$(BIN)/python -m studies.real.fetch_smollm2 results/models
 	$(REAL) -- removals evidence
 

@@ -138,12 +138,12 @@ def test_studies_are_targets_of_their_own(tmp_path: Path) -> None:
 
 def test_the_real_run_is_of_one_model_in_aligned_steps(tmp_path: Path) -> None:
     science = yaml.safe_load((ROOT / "studies/real/config.yaml").read_text(encoding="utf-8"))
-    gguf = tmp_path / science["models"]["smollm2"]["source"]
-    gguf.parent.mkdir(parents=True)
-    gguf.write_bytes(b"GGUF\3" + bytes(19))
+    folder = tmp_path / science["models"]["smollm2"]["source"]
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}", encoding="utf-8")
     output = run("all", "studies", "-n", "-q", "rules", directory=tmp_path, config=science).stdout
     counted = jobs(output)
-    assert (counted["examples"], counted["convert"]) == (1, 1)
+    assert (counted["examples"], counted["model_card"]) == (1, 1)
     assert (counted["retrain"], counted["gold"], counted["beta0"]) == (7 * 3, 1, 1)
 
 

@@ -8,8 +8,6 @@ import numpy as np
 from mamushi.lm import loading
 from mamushi.lm.tokens import TokenSet, encode, offsets_of
 
-CONVERT = '{"name": "smollm2", "contaminated": false, "inputs": {}, "code": "1"}'
-"""Settings of the stage that converts the model."""
 SENTENCES = [
     "The three primary colours are red, blue and yellow.",
     "Water boils at one hundred degrees Celsius at sea level, and at less on a mountain.",

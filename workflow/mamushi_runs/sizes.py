@@ -18,7 +18,6 @@ from mamushi.config import grid
 from mamushi.config.kinds import Config
 from mamushi.config.sources import raw_size
 from mamushi.io import paths
-from mamushi.io.model_files import is_gguf
 
 TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("rates.json").read_text("utf-8"))
 """What is known beforehand: how fast GPUs and a processor are, and the sizes of public models and
@@ -106,8 +105,8 @@ class Size:
 def of(config: Config, model: str, root: str | os.PathLike[str] = ".") -> Size:
     """Return the size of a configured model; ``root`` is the folder with ``results``. From the
     first of these that there is: a tiny model's definition, its card, the weights in its folder,
-    the published sizes of the paper's models, a number in its name ("-7b"), the size of its GGUF
-    file. What is none of these is taken for 8 billion, and ``source`` says so."""
+    the published sizes of the paper's models, a number in its name ("-7b"). What is
+    none of these is taken for 8 billion, and ``source`` says so."""
     definition = config["models"][model]
     if definition.get("family") is not None:
         return _tiny(definition)
@@ -119,10 +118,10 @@ def of(config: Config, model: str, root: str | os.PathLike[str] = ".") -> Size:
     if all(isinstance(card.get(name), int) for name in names):
         parameters, hidden, layers, vocabulary = (card[name] for name in names)
         return Size(parameters, hidden, layers, vocabulary, bool(card.get("tied")), "its card")
-    weights = _from_files(Path(source), is_gguf(definition)) if source else None
-    named = _from_name(source, model)
-    first, second = (named, weights) if is_gguf(definition) else (weights, named)
-    return first or second or _like(8e9, "assumed to have 8 billion parameters")
+    weights = _from_files(Path(source)) if source else None
+    return (
+        weights or _from_name(source, model) or _like(8e9, "assumed to have 8 billion parameters")
+    )
 
 
 def _tiny(definition: Mapping[str, Any]) -> Size:
@@ -148,17 +147,15 @@ def _json(path: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _from_files(source: Path, gguf: bool) -> Size | None:
-    """Return a size by that of the weights, of which a GGUF file has 4 bits each; their shape is
-    known when a job has opened them."""
+def _from_files(source: Path) -> Size | None:
+    """Return a size by that of the weights; their shape is known when a job has opened them."""
     index = _json(source / "model.safetensors.index.json")
     names = set(index.get("weight_map", {}).values()) or {"model.safetensors"}
     config = _json(source / "config.json")
     half = str(config.get("dtype") or config.get("torch_dtype")).endswith("float16")
-    width = 0.5 if gguf else 2 if half else 4
     try:
-        files = [source] if gguf else [source / name for name in names]
-        return _like(sum(path.stat().st_size for path in files) / width, "its weights")
+        size = sum((source / name).stat().st_size for name in names)
+        return _like(size / (2 if half else 4), "its weights")
     except OSError:
         return None
 

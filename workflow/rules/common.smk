@@ -23,7 +23,6 @@ from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi.io.copies import display_url, local_path, unsigned
 from mamushi.io.files import read_json
-from mamushi.io.model_files import is_gguf
 from mamushi.registry import plugins
 from mamushi.running.stage import stages
 from mamushi.stages.analyses import agreeing_selectors, scored_selectors
@@ -69,7 +68,6 @@ AGREEING = agreeing_selectors(config)
 TIMED = timed_selectors(config)
 TINY = [model for model in config["models"] if grid.is_tiny(config, model)]
 READY = [model for model in config["models"] if model not in TINY]
-GGUF = [model for model in READY if is_gguf(config["models"][model])]
 VECTORS = [model for model in READY if "embeddings" in config["models"][model]]
 WORDS = [model for model in VECTORS if config["models"][model]["embeddings"]["words"]]
 LANGUAGE = [model for model in config["models"] if model not in VECTORS]

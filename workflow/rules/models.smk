@@ -10,7 +10,7 @@ rule model_card:
     log:
         "results/logs/model_card/{model}.log",
     wildcard_constraints:
-        model=only(model for model in READY if model not in GGUF),
+        model=only(READY),
     priority: LOOK_FIRST
     conda:
         "../../envs/mamushi.yaml"
@@ -55,37 +55,6 @@ rule base_model:
         settings=settings("base-model", "model"),
     shell:
         "exec python -m mamushi base-model --examples {input.examples:q}"
-        ' --out "$(dirname {output.card:q})" --settings {params.settings:q} > {log:q} 2>&1'
-
-
-# The model of a GGUF file, whose weights are made plain numbers once.
-rule convert:
-    input:
-        gguf=ancient(lambda wildcards: config["models"][wildcards.model]["source"]),
-    output:
-        card=paths.MODEL_CARD,
-        files=multiext(
-            "results/base/{model}/",
-            "config.json",
-            "model.safetensors",
-            "tokenizer.json",
-            "tokenizer_config.json",
-        ),
-    log:
-        "results/logs/convert/{model}.log",
-    wildcard_constraints:
-        model=only(GGUF),
-    priority: LOOK_FIRST
-    conda:
-        "../../envs/mamushi.yaml"
-    resources:
-        # Its numbers in fp32, twice while they are handed from one to the next.
-        mem_mb=RESOURCES.of_model(4000, 4000, 10000),
-        runtime=lambda wildcards, attempt: 120 * attempt,
-    params:
-        settings=settings("convert", "model"),
-    shell:
-        "exec python -m mamushi convert --gguf {input.gguf:q}"
         ' --out "$(dirname {output.card:q})" --settings {params.settings:q} > {log:q} 2>&1'
 
 

@@ -69,8 +69,8 @@ datasets.jigsaw.sections.inference = 1.0
     datasets.jigsaw.sections: the shares (contamination 0.5, inference 1) sum to 1.5; they must
     sum to 1
 models.mine = {}
-    models.mine.source: missing; it has no default (Local folder, a GGUF file (.gguf), or an id on
-    the hub such as google/gemma-2-2b; or give a family, of which to build a tiny one)
+    models.mine.source: missing; it has no default (Local folder, or an id on the hub such as
+    google/gemma-2-2b; or give a family, of which to build a tiny one)
 models.gemma-2-2b.revision = null
     models.gemma-2-2b.revision: null is not allowed, since 'google/gemma-2-2b' is no folder
 tokens.max_length = 64
@@ -271,22 +271,6 @@ def test_a_folder_is_a_model(tmp_path: Path) -> None:
     assert line.startswith(f"{at}its weights are pickle files (pytorch_model.bin), which can run")
     (tmp_path / "model.safetensors").touch()
     assert complete(config)["models"]["gemma-2-2b"]["revision"] is None
-
-
-def test_a_gguf_file_is_a_model_if_it_starts_as_one(tmp_path: Path) -> None:
-    path, config = tmp_path / "small.Q8_0.gguf", paper()
-    config["models"]["gemma-2-2b"] = {"source": str(path)}
-    at = f"models.gemma-2-2b.source: {str(path)!r} is not allowed; "
-    assert mistakes(config) == [f"{at}no such file"]
-    begins = f"{at}it does not start as a GGUF file does; download it again"
-    for content in (b"", b"GGUF\3", b"PK\3\4" + bytes(60)):
-        path.write_bytes(content)
-        assert mistakes(config) == [begins]
-    path.write_bytes(b"GGUF\0\0\0\3")
-    (line,) = mistakes(config)
-    assert line.startswith(f"{at}its GGUF version, 50331648, cannot be read; 2 and 3 can")
-    path.write_bytes(b"GGUF\3\0\0\0")
-    assert complete(config)["models"]["gemma-2-2b"]["source"] == str(path)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "-x", "a/b", "a b", "a;b", "$a", "a'", "ä", "a\n"])

@@ -75,13 +75,13 @@ def find_model(source: str) -> str:
     mistake = source_mistake(str(path)) if path.exists() else None
     if mistake:
         raise UserError(mistake, where=source)
-    if path.is_dir() or (path.is_file() and source.lower().endswith(".gguf")):
+    if path.is_dir():
         return as_yaml(str(path.absolute()))
     if source.startswith(PAGES):
         do = f"give its id alone: {source.removeprefix(PAGES).strip('/')}"
         raise UserError("is a page of the hub", where=source, do=do)
-    if path.exists() or source.count("/") > 1 or source.endswith(".gguf") or source[0] in "./~":
-        raise UserError("no such model", where=source, do="give a model's folder or .gguf file")
+    if path.exists() or source.count("/") > 1 or source[0] in "./~":
+        raise UserError("no such model", where=source, do="give a model's folder")
     from mamushi.lm import folders
 
     commit = folders.fetch(source, None, "--model", weights=False)[1]
@@ -147,11 +147,6 @@ def describe_model(model: Mapping[str, Any], examples: Any = None) -> str:
         )
         return f"{where}: vectors made elsewhere; no model is run, and {none}"
     source = model["source"]
-    if source.lower().endswith(".gguf"):
-        from mamushi.lm.dequantize import describe
-
-        header = describe(Path(source))
-        return f"{source}: {header['architecture']} in {header['quantization']}, a GGUF file"
     from mamushi.config.models import Shortened
     from mamushi.io.model_files import positions_of
     from mamushi.lm import folders

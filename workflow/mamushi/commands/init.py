@@ -64,7 +64,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     _places.arguments(parser)
     forget = "what is true of the rows to rank for removal, such as "
     retain = "what is true of the rows to keep; rows of neither are left out (default: all others)"
-    model = "the model that was trained on the texts: a folder, a .gguf file or its id on the hub "
+    model = "the model that was trained on the texts: a folder or its id on the hub "
     model += "(default: none, and the words alone rank)"
     for option, metavar, help_text in (
         ("text", "COL", "column with the text or a conversation; or such as prompt,completion"),
@@ -352,7 +352,7 @@ def _name(file: str, otherwise: str) -> str:
     from mamushi.io.tabular import FORMATS, PACKED
 
     stem = Path(file)
-    while stem.suffix.lower() in (*FORMATS, *PACKED, ".gguf"):
+    while stem.suffix.lower() in (*FORMATS, *PACKED):
         stem = stem.with_suffix("")
     return re.sub(r"[^A-Za-z0-9._-]+", "-", stem.name).strip("-._") or otherwise
 

@@ -25,7 +25,7 @@ from mamushi.config.selectors import (
 from mamushi.config.sources import raw_paths, vector_shards
 from mamushi.errors import instead
 from mamushi.io.copies import is_remote
-from mamushi.io.model_files import has_chat_template, is_gguf, positions_of, source_mistake
+from mamushi.io.model_files import has_chat_template, positions_of, source_mistake
 from mamushi.registry import plugin, plugins
 from mamushi.rooms import additions
 
@@ -183,8 +183,7 @@ def not_allowed(at: str, value: object, why: str) -> str:
 
 
 def _check_sources(full: Config) -> Iterator[str]:
-    """Check that a source is a GGUF file or a folder that is there, or a hub's id with a pinned
-    revision."""
+    """Check that a source is a folder that is there, or a hub's id with a pinned revision."""
     for name in models_used(full):
         model, at = full["models"][name], f"models.{name}"
         source = model.get("source")
@@ -192,12 +191,11 @@ def _check_sources(full: Config) -> Iterator[str]:
             continue
         if problem := source_mistake(source):
             yield not_allowed(f"{at}.source", source, problem)
-        elif is_gguf(model) or Path(source).is_dir():
+        elif Path(source).is_dir():
             continue
         elif not re.fullmatch(r"[\w.-]+/[\w.-]+", source) or source[0] in ".~":
             yield (
-                f"{at}.source: {source!r} is no folder; give a model's folder, a .gguf file or its "
-                "id on the hub"
+                f"{at}.source: {source!r} is no folder; give a model's folder or its id on the hub"
             )
         elif model["revision"] is None:
             yield (

@@ -80,10 +80,10 @@ class TrainedOtherwise(Section):
 class HubModel(TrainedOtherwise):
     """A causal language model from a local folder or the hub."""
 
-    #: Local folder, a GGUF file (.gguf), or an id on the hub such as google/gemma-2-2b; or give a
-    #: family, of which to build a tiny one.
+    #: Local folder, or an id on the hub such as google/gemma-2-2b; or give a family, of which to
+    #: build a tiny one.
     source: PlaceOrNull
-    #: Commit on the hub. A hub model must have one; a local folder or file needs none.
+    #: Commit on the hub. A hub model must have one; a local folder needs none.
     revision: Commit = None
     #: The model has already been trained on the data; it is the embedder as it is.
     contaminated: bool = False

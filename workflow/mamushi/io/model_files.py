@@ -1,4 +1,4 @@
-"""What can be told at a glance of a model's folder or GGUF file, before anything opens it."""
+"""What can be told at a glance of a model's folder, before anything opens it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mamushi.io import tabular
-
-GGUF_VERSIONS = (2, 3)
-"""Those that the package gguf reads."""
 PICKLE_ENDINGS = (".bin", ".pt", ".pth", ".ckpt")
 """Endings of weights that are not opened."""
 POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")
@@ -20,11 +16,6 @@ INDEX = "model.safetensors.index.json"
 """The file that says which tensor is in which file of several."""
 MODEL_FILES = (".json", ".model", ".txt", ".jinja", ".safetensors")
 """Endings of the files in a model's folder that are looked at."""
-
-
-def is_gguf(model: Mapping[str, Any]) -> bool:
-    """Return whether a model's source is a GGUF file, going by its name."""
-    return str(model.get("source") or "").lower().endswith(".gguf")
 
 
 def positions(config: Mapping[str, Any]) -> int | None:
@@ -56,14 +47,10 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def source_mistake(source: str) -> str | None:
-    """Return what tells at a glance that a GGUF file or a folder holds no model to be opened."""
+    """Return what tells at a glance that a folder holds no model to be opened."""
     path = Path(source)
-    if is_gguf({"source": source}):
-        return _no_gguf(path)
-    return _no_folder(path) if path.is_dir() else None
-
-
-def _no_folder(path: Path) -> str | None:
+    if not path.is_dir():
+        return None
     names = [file.name for file in path.iterdir()]
     # Also beside a model: transformers would open the one that the adapters name.
     if "adapter_config.json" in names:
@@ -92,27 +79,9 @@ def kind_mistake(config: Mapping[str, Any]) -> str | None:
         method = quantized.get("quant_method") or "of a kind that it does not name"
         return (
             f"its weights are quantised ({method}), which cannot be trained; give the "
-            "model that they were made from, or a GGUF file of it"
+            "model that they were made from"
         )
     if config.get("is_encoder_decoder"):
         kind = f"sequence to sequence, {config.get('model_type')}"
         return f"it makes one text of another ({kind}); choose a decoder-only model"
-    return None
-
-
-def _no_gguf(path: Path) -> str | None:
-    """Return what tells a file from a GGUF file, by its first 8 bytes."""
-    if not path.is_file():
-        return tabular.no_file(path)
-    try:
-        with path.open("rb") as file:
-            head = file.read(8)
-    except OSError as error:
-        return str(error.strerror)
-    if len(head) < 8 or head[:4] != b"GGUF":
-        return "it does not start as a GGUF file does; download it again"
-    version = int.from_bytes(head[4:], "little")
-    if version not in GGUF_VERSIONS:
-        readable = " and ".join(map(str, GGUF_VERSIONS))
-        return f"its GGUF version, {version}, cannot be read; {readable} can"
     return None

@@ -17,7 +17,7 @@ from mamushi.io.files import read_json
 
 PACKAGES = (
     *("torch", "transformers", "accelerate", "tokenizers", "safetensors"),
-    *("scikit-learn", "numpy", "pyarrow", "gguf"),
+    *("scikit-learn", "numpy", "pyarrow"),
 )
 
 

@@ -69,39 +69,6 @@ def model_card(*, out: Output, settings: ModelCard, job: Job) -> None:
     write_json(out, {**card, "source": source, "provenance": job.origin})
 
 
-class Convert(Section):
-    """The model of a GGUF file."""
-
-    name: str
-    contaminated: bool
-    inputs: dict[str, str]
-
-    @classmethod
-    def of(cls, config: Config, *, model: str) -> Convert:
-        """Return what is converted, with the digest of its file."""
-        definition = config["models"][model]
-        return cls(
-            name=model,
-            contaminated=definition["contaminated"],
-            inputs=content_digests([definition["source"]]),
-        )
-
-
-def convert(*, gguf: Input, out: Output, settings: Convert, job: Job) -> None:
-    """Make a model's folder of a GGUF file: its weights as plain numbers, its tokenizer, its card.
-
-    The card, written when all is there, says under ``gguf`` what it was made from.
-    """
-    from mamushi.io.files import write_json
-    from mamushi.lm import dequantize, loading
-
-    model, tokenizer, header = dequantize.open_gguf(gguf)
-    card = loading.save_base(
-        out, settings.name, model, tokenizer, contaminated=settings.contaminated
-    )
-    write_json(out / "card.json", {**card, "gguf": header, "provenance": job.origin})
-
-
 class TokensSettings(Section):
     """Longest text in tokens."""
 

@@ -15,7 +15,6 @@ from mamushi.config import selectors
 from mamushi.config.sections import Execution
 from mamushi.io import schemas
 from mamushi.io.domains import INFERENCE
-from mamushi.io.model_files import is_gguf
 from mamushi.io.tables import write_table
 from mamushi.lm.tokens import TokenSet, read_tokens
 from mamushi.running.stage import Job, stages
@@ -34,7 +33,6 @@ def embed_texts(config: Mapping[str, Any], examples: pa.Table) -> tuple[Pool, To
     from mamushi.lm import device
 
     execution = msgspec.convert(config["execution"], Execution)
-    source = Path(config["models"][MODEL]["source"])
     with device.unchanged(), tempfile.TemporaryDirectory(prefix="mamushi-") as temporary:
         folder = Path(temporary)
         card, layers = folder / MODEL / "card.json", None
@@ -46,10 +44,7 @@ def embed_texts(config: Mapping[str, Any], examples: pa.Table) -> tuple[Pool, To
             Job(stage, files, stage.settings.of(config, **wildcards), {}, execution).run()
 
         of_model = {"model": MODEL}
-        if is_gguf(config["models"][MODEL]):
-            run("convert", of_model, gguf=source, out=card.parent)
-        else:
-            run("model-card", of_model, out=card)
+        run("model-card", of_model, out=card)
         files = {"examples": table, "model_card": card}
         run("tokens", {}, out=tokens, **files)
         files |= {"tokens": tokens}

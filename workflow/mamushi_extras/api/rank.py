@@ -97,8 +97,8 @@ def rank(
     ``forget`` marks the unwanted texts: the name of a column of 0 and 1 or booleans, an array of
     them, an expression such as ``toxic >= 0.5``, or ``{"column": "topic", "values": ["guns"]}``;
     ``retain`` in the same way those to keep (default: all others). Either ``embeddings``, an array
-    (n, width) or the name of a column of vectors, or ``model``, a folder, GGUF file or id on the
-    hub of the model that was trained on the texts; without both, their words alone rank.
+    (n, width) or the name of a column of vectors, or ``model``, a folder or id on the hub
+    of the model that was trained on the texts; without both, their words alone rank.
     ``selector`` is a name, or settings with its ``kind`` (default: stack; mamushi is the paper's,
     influence takes a model); ``budgets`` are shares of the forget texts (default: 0.1, 0.2, 0.3).
     ``quick`` does without the refits, which say how certain lists are.

@@ -345,7 +345,7 @@ class Bill:
 
     def _processor_seconds(self, job: Job, model: str | None, dataset: str | None) -> float:
         """Return the seconds of a job without a language model."""
-        if job.rule in ("model_card", "convert") and model is not None:
+        if job.rule == "model_card" and model is not None:
             # Digests of the weights.
             return 5 + self.size(model).parameters / 1e8
         if dataset is None or dataset not in self.config["datasets"]:
