@@ -106,6 +106,22 @@ def test_what_is_tested_is_what_is_locked() -> None:
     assert installed == locked(), "the environment is not the lock file's: run make test"
 
 
+def ceilings() -> dict[str, int]:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    numbers: dict[str, int] = tomllib.loads(text)["tool"]["mamushi"]["lines"]
+    return numbers
+
+
+@pytest.mark.parametrize("folder", ceilings())
+def test_no_folder_grows(folder: str) -> None:
+    """A lab picks a tool that it can read: the numbers only fall."""
+    paths = [path for path in (ROOT / folder).rglob("*") if path.is_file()]
+    sources = [path for path in paths if path.suffix in (".py", ".smk") or path.name == "Snakefile"]
+    assert sources
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in sources)
+    assert lines <= ceilings()[folder]
+
+
 def settings(profile: str) -> dict[str, Any]:
     loaded: dict[str, Any] = yaml.safe_load(PROFILES[profile].read_text(encoding="utf-8"))
     return loaded

@@ -18,7 +18,9 @@ import os
 import re
 import signal
 import sys
+import tempfile
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -51,7 +53,8 @@ GROUPS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit code: 0, or what a command for people says; 2 after a
-    user's mistake told in one line, or 128 and the number of the signal that ended it."""
+    user's mistake and 1 after any other error, told in one line, or 128 and the number of the
+    signal that ended it."""
     began = time.monotonic()
     for stream in (sys.stdout, sys.stderr):
         # A terminal may not know a character, and path names have bytes that are none.
@@ -72,20 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         message = str(end) or "interrupted"
         print(f"\nmamushi {name}: {message}", file=sys.stderr, flush=True)
         return end.status if isinstance(end, Stopped) else 128 + signal.SIGINT
-    except UserError as error:
-        return _fail(name, error)
     except Exception as error:
-        # Known by name, so that stages without torch need not import it.
-        if type(error).__name__ == "OutOfMemoryError":
-            lower = "execution.micro_batch_size and execution.batch_tokens"
-            return _fail(name, f"out of GPU memory; lower {lower}", "failed")
-        number = error.errno if isinstance(error, OSError) else None
-        if number in DISK_FULL:
-            do = "free some space and run the same command again"
-            return _fail(name, f"no space left ({error}); {do}", "failed")
-        if number in (errno.EACCES, errno.EPERM, errno.EROFS):
-            return _fail(name, error)
-        raise
+        return _report(name, error)
 
 
 def _answer(module: ModuleType, args: argparse.Namespace) -> int:
@@ -106,11 +97,38 @@ def _answer(module: ModuleType, args: argparse.Namespace) -> int:
         raise UserError(str(error.strerror).lower(), where=error.filename) from None
 
 
-def _fail(name: str, mistake: object, kind: str = "error") -> int:
-    """Print the last line: after an ``error`` the same command would fail again, after ``failed``
-    perhaps not."""
+def _report(name: str, error: Exception) -> int:
+    """Print why a command ended, in one line, and return its exit code: 2 for a user's mistake,
+    with what to do, else 1, with what the library said, the files and rows at which it did (the
+    exception's notes), and where its traceback is."""
+    number, mistake, kind = getattr(error, "errno", None), "", "failed"
+    # Known by name, so that stages without torch need not import it.
+    if type(error).__name__ == "OutOfMemoryError":
+        lower = "execution.micro_batch_size and execution.batch_tokens"
+        mistake = f"out of GPU memory; lower {lower}"
+    elif number in DISK_FULL:
+        mistake = f"no space left ({error}); free some space and run the same command again"
+    elif isinstance(error, UserError) or number in (errno.EACCES, errno.EPERM, errno.EROFS):
+        mistake, kind = str(error), "error"
+    status = 2 if mistake else 1
+    if not mistake:
+        said = " ".join(str(error).split()) or type(error).__name__
+        notes = [*reversed(getattr(error, "__notes__", [])), said]
+        mistake, kind = f"{': '.join(notes)} (traceback: {_write_traceback(name, error)})", "error"
     print(f"mamushi {name}: {kind}: {mistake}", file=sys.stderr)
-    return 2
+    return status
+
+
+def _write_traceback(name: str, error: Exception) -> str:
+    """Return the file in which the traceback of an error is, beside the logs of a run."""
+    folder = Path("results/logs") if Path("results").is_dir() else Path(tempfile.gettempdir())
+    path = folder / f"{name}-{os.getpid()}.traceback.txt"
+    try:
+        folder.mkdir(exist_ok=True)
+        path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+    except OSError as problem:
+        return f"cannot be written, {problem}"
+    return str(path)
 
 
 # Which command ------------------------------------------------------------------------------------
