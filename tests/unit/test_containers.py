@@ -74,9 +74,3 @@ def test_what_is_installed_is_the_lock_files_part_for_running(tmp_path: Path) ->
     assert lines[-1] == f"{tmp_path} -m pip install --no-cache-dir --no-deps " + (
         "--no-build-isolation --editable ."
     )
-
-
-def test_no_recipe_names_a_package_index() -> None:
-    for path in (DOCKER, APPTAINER, INSTALL):
-        text = path.read_text(encoding="utf-8")
-        assert not re.search(r"https?://|index-url|pypi|conda\.", text), path

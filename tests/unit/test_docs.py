@@ -147,14 +147,6 @@ def test_commands_are_those_that_exist(page: Path, capsys: pytest.CaptureFixture
                 pytest.fail(f"unknown command {words}")
 
 
-@every_page
-def test_commands_are_for_whoever_installed_a_wheel_or_say_that_they_are_not(page: Path) -> None:
-    for block in blocks(TEXTS[page], "sh") if page.name != "CONTRIBUTING.md" else ():
-        if not block.startswith("# in a clone"):
-            programs = {words[0] for words in commands(f"```sh\n{block}```")}
-            assert programs <= {"mamushi", "pip"}, block
-
-
 # Configuration ------------------------------------------------------------------------------------
 
 

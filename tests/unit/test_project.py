@@ -140,14 +140,6 @@ def test_every_setting_is_an_option_of_snakemake() -> None:
             assert f"--{key}" in known or (profile, key) == ("slurm", "cluster"), (profile, key)
 
 
-def test_the_default_profile_is_in_nobody_s_way() -> None:
-    """It wins over any other profile, key by key."""
-    for profile in PROFILES.keys() - {"default"}:
-        assert not settings("default").keys() & settings(profile).keys(), profile
-    of_machines = ("cores", "jobs", "executor", "resources", "default-resources", "retries")
-    assert not settings("default").keys() & set(of_machines)
-
-
 def test_slurm_says_which_gpu_for_every_rule_that_asks_for_one() -> None:
     slurm = settings("slurm")
     assert slurm["set-resources"].keys() == gpu_rules() != set()
@@ -169,26 +161,3 @@ def test_every_command_takes_the_place_of_its_shell() -> None:
     for name, rule in rules().items():
         assert rule["shell"].startswith("exec python -m mamushi "), name
         assert not re.search(r"&&|\|\||;|\| ", rule["shell"]), name
-
-
-def test_make_says_what_is_missing(tmp_path: Path) -> None:
-    """Setting up with a Python that is too old, or cannot make environments, is one clear line."""
-    for answer, wanted in (("3.9", "needs Python 3.11 or later"), ("3.11", "apt install python3-")):
-        python = tmp_path / f"python{answer}"
-        # Says yes to the question for the version if it is recent, and no to all others.
-        first = "exit 0" if answer == "3.11" else "exit 1"
-        python.write_text(
-            f'#!/bin/sh\ncase "$*" in --version) echo Python {answer};; *version_info*) {first};;'
-            " *) exit 1;; esac\n"
-        )
-        python.chmod(0o755)
-        done = subprocess.run(
-            ["make", "setup", f"PYTHON={python}", f"VENV={tmp_path / 'venv'}"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode != 0
-        assert wanted in done.stderr
-        assert not (tmp_path / "venv").exists()

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from mamushi.cli import commands
 from mamushi.running.stage import stages
-from tests.support.grid_files import GRID, write_results
 from tests.support.workflow import ROOT
 
 HEAVY = {
@@ -35,12 +29,6 @@ def loaded_by(program: str, *words: str) -> list[str]:
     return process.stdout.rpartition("\nloaded ")[2].split()
 
 
-def of_a_command(*words: str) -> set[str]:
-    """Run a command of the package and return the modules that it has loaded."""
-    program = "import sys\nfrom mamushi.cli import main\nassert main(sys.argv[1:]) == 0"
-    return set(loaded_by(program, *words))
-
-
 def test_help_imports_nothing_heavy() -> None:
     program = (
         "import sys\n"
@@ -52,26 +40,6 @@ def test_help_imports_nothing_heavy() -> None:
     lines = [*(f"stage {name}" for name in stages()), *commands(), "stage"]
     assert not HEAVY & {*loaded_by(program, *lines)}
     assert len(loaded_by(program, "")) < PYTHON_ALONE
-
-
-def test_a_stage_of_tables_loads_no_model(tmp_path: Path) -> None:
-    grid = {**GRID, "datasets": ["alpha"], "models": ["small"]}
-    write_results(tmp_path, grid)
-    settings = json.dumps({"grid": grid, "ranked": GRID["selectors"]})
-    words = ["tables", "--root", str(tmp_path), "--out-folder", str(tmp_path / "tables")]
-    modules = of_a_command(*words, "--settings", settings)
-    assert "pyarrow" in modules and "torch" not in modules
-    modules = {*loaded_by("from mamushi.selection import metrics\nmetrics.auc_ends(0.9, 0.01, 50)")}
-    assert "scipy.special" in modules and "scipy.stats" not in modules
-
-
-def test_a_configuration_is_written_without_torch(tmp_path: Path) -> None:
-    table, vectors, out = (str(tmp_path / name) for name in ("t.csv", "v.parquet", "mine.yaml"))
-    Path(table).write_text("\n".join(["id,text,kind", *(f"c{i},a {i},{i % 2}" for i in range(40))]))
-    numbers = {"id": [f"c{i}" for i in range(40)], "vector": [[0.5, i] for i in range(40)]}
-    pq.write_table(pa.table(numbers), vectors)
-    words = ["init", table, "--text", "text", "--id", "id", "--forget", "kind == 1"]
-    assert "torch" not in of_a_command(*words, "--embeddings", vectors, "--out", out)
 
 
 def test_a_training_loads_little_beside_the_library_of_its_model() -> None:

@@ -56,20 +56,6 @@ def test_load_dataset_reads_its_splits(listed: Path, tmp_path: Path) -> None:
         assert found.to_list() == wanted
 
 
-@pytest.mark.parametrize("name", ["a\nb", " a", "a\rb", "a\x85b ", "\ufeffa"])
-def test_ids_that_a_line_cannot_hold_are_refused(name: str, tmp_path: Path) -> None:
-    data, out = tmp_path / "comments.jsonl", tmp_path / "ids.txt"
-    rows = [{"id": name, "text": "one"}, {"id": "b", "text": "two"}]
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    made = removal_list(tmp_path / "results", {name: []}, data=data)
-    with pytest.raises(UserError, match="has a line end or white space, which plain text cannot"):
-        command("export", made, "--to", "ids", "--out", out)
-    assert not [*tmp_path.glob("ids*")]
-    # The list itself can.
-    command("apply", made, "--data", data, "--out", tmp_path / "clean.jsonl")
-    assert lines(tmp_path / "clean.jsonl") == rows[1:]
-
-
 def test_a_table_that_has_changed_is_not_exported(listed: Path, tmp_path: Path) -> None:
     data = tmp_path / "comments.jsonl"
     words = ("export", listed, "--to", "jsonl", "--out", tmp_path / "out")
@@ -100,30 +86,3 @@ def test_texts_of_another_loader_are_the_ranked_examples(tmp_path: Path) -> None
     command("export", link(listed), "--to", "jsonl", "--out", tmp_path / "out")
     assert lines(tmp_path / "out/forget.jsonl") == [{"id": "a", "text": "text a"}]
     assert lines(tmp_path / "out/retain.jsonl") == [{"id": "b", "text": "text b"}]
-
-
-def test_what_cannot_be_exported_is_one_line_and_writes_nothing(
-    listed: Path, tmp_path: Path
-) -> None:
-    plain = tmp_path / "plain.txt"
-    plain.write_text("c2\n")
-    (tmp_path / "there").mkdir()
-    data = tmp_path / "comments.jsonl"
-    other = tmp_path / "other.jsonl"
-    other.write_text('{"key": "c2", "body": 7}\n')
-    before = {path.name for path in tmp_path.iterdir()}
-    out = ["--out", tmp_path / "out"]
-    for words, message in (
-        ([*out], "nothing to export"),
-        ([listed, "--to", "ids"], "nothing says what to write"),
-        ([listed, *out], "nothing says as what; give --to: ids,"),
-        ([plain, "--to", "jsonl", *out], "no run lies around it"),
-        ([plain, "--to", "jsonl", "--data", data, *out], "no column 'id'; it has 'key', 'body'"),
-        ([listed, "--to", "ids", "--out", tmp_path / "ids.csv"], "is the name of a table"),
-        ([listed, "--to", "jsonl", "--out", tmp_path / "there"], "exists already"),
-        ([listed, "--to", "jsonl", "--data", other, *out], "column 'body' is 7, not text"),
-    ):
-        with pytest.raises(UserError) as raised:
-            command("export", *words)
-        assert message in str(raised.value)
-    assert {path.name for path in tmp_path.iterdir()} == before

@@ -66,25 +66,6 @@ def test_the_folder_is_the_base_with_each_file_over_the_one_before(files: Path) 
     assert card["inputs"]["trained_2"] == sha256(files / "unlearned.safetensors")
 
 
-def test_bf16_rounds_once(files: Path) -> None:
-    assert export(files, "start", out="half", dtype="bf16") == 0
-    found = AutoModelForCausalLM.from_pretrained(files / "half", dtype="auto")
-    with storage._opened(files / "start.safetensors") as start:
-        for name, value in found.named_parameters():
-            assert value.dtype == torch.bfloat16
-            if name in start.keys():  # noqa: SIM118
-                assert torch.equal(value, start.get_tensor(name).bfloat16())
-
-
-def test_a_folder_that_exists_is_left_alone(
-    files: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (files / "there").mkdir()
-    assert export(files, "start", out="there") == 2
-    assert "exists already" in capsys.readouterr().err
-    assert not list((files / "there").iterdir())
-
-
 def test_tensors_of_another_model_are_refused(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from mamushi.errors import UserError
 from mamushi.io import paths, schemas
-from mamushi.io.files import read_json, sha256, write_json
+from mamushi.io.files import read_json, sha256
 from mamushi.io.tables import read_metadata, read_table, write_table
 from tests.support.removal_files import CELL, command, removal_list
 from tests.support.score_files import write_scores
@@ -112,20 +112,6 @@ def test_other_texts_under_the_same_ids_stay_unless_that_is_asked_for(
     assert (tmp_path / "same.csv").read_text() == "id,text\nc1,x\n"
 
 
-def test_texts_that_cannot_be_compared_are_one_line(tmp_path: Path) -> None:
-    data = comments(tmp_path)
-    made = removal_list(tmp_path / "results", {"c2": []}, data=data)
-    data.write_text("id,body\nc1,text 1\nc2,text 2\n")
-    words = ("apply", made, "--data", data, "--out")
-    with pytest.raises(UserError, match="no column 'text' with the texts that were ranked"):
-        command(*words, tmp_path / "none.csv")
-    for number, more in enumerate((("--text", "body"), ("--changed-texts",))):
-        out = tmp_path / f"{number}.csv"
-        command(*words, out, *more)
-        assert out.read_text() == "id,body\nc1,text 1\n"
-        assert read_json(f"{out}.receipt.json")["texts"]["compared"] == 1 - number
-
-
 def test_a_ranking_and_other_tables_are_no_lists(tmp_path: Path) -> None:
     data = comments(tmp_path)
     made = removal_list(tmp_path / "results", {"c2": []}, data=data)
@@ -148,15 +134,6 @@ def test_a_ranking_and_other_tables_are_no_lists(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=said):
             command("apply", path, "--data", data, "--out", tmp_path / "clean.csv")
     assert not (tmp_path / "clean.csv").exists()
-
-
-def test_a_list_that_is_not_its_manifests_is_refused(tmp_path: Path) -> None:
-    data = comments(tmp_path)
-    made = removal_list(tmp_path / "results", {"c2": []}, data=data)
-    manifest = made.with_suffix(".json")
-    write_json(manifest, read_json(manifest) | {"ids_sha256": "0" * 64})
-    with pytest.raises(UserError, match="is of another list than the one beside it"):
-        command("apply", made, "--data", data, "--out", tmp_path / "clean.csv")
 
 
 def test_a_list_of_an_earlier_ranking_is_refused(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +13,13 @@ from mamushi.io import paths, schemas
 from mamushi.io.files import read_json, sha256, write_json
 from mamushi.io.tables import read_table, write_table
 from mamushi_extras.pages.start import write_start_page
-from tests.support.processes import mamushi
 from tests.support.ranked_files import (
     BOUND,
     CELL,
     CHANCE,
     STRONG,
     WEAK,
-    frontier,
     judgement,
-    write_frontiers,
     write_ranked,
 )
 
@@ -127,52 +123,6 @@ def test_a_list_of_an_earlier_ranking_is_named_and_not_shown(
     assert html.count("of an earlier ranking") == 1 and "beta0.10.parquet --data" not in html
 
 
-def test_where_nothing_was_ranked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", str(tmp_path)]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"mamushi show: error: {tmp_path}: no removal list in it; make them")
-    assert said.count("\n") == 1
-
-
-def test_a_list_of_another_version_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_ranked(tmp_path)
-    older = paths.under(tmp_path, paths.MANIFEST, **CELL, selector="mamushi", beta="0.10")
-    write_json(older, {**CELL, "selector": "mamushi", "verdict": STRONG})
-    assert main(["show", str(tmp_path)]) == 2
-    said = capsys.readouterr().err
-    assert f"{older}: was written by another version" in said and said.count("\n") == 1
-
-
-def test_a_damaged_ranking_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_ranked(tmp_path)
-    scores = paths.under(tmp_path, paths.SCORES, **CELL, selector="mamushi")
-    whole = scores.read_bytes()
-    scores.write_bytes(whole[: len(whole) // 2])
-    assert main(["show", str(tmp_path)]) == 2
-    said = capsys.readouterr().err
-    assert str(scores) in said and "damaged" in said and said.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    "variables",
-    [
-        {"PYTHONIOENCODING": "latin-1"},
-        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-    ],
-)
-def test_a_terminal_without_a_character_shows_its_number(
-    tmp_path: Path, variables: dict[str, str]
-) -> None:
-    write_ranked(tmp_path)
-    process = mamushi(tmp_path, "show", str(tmp_path), **variables)
-    assert process.wait(60) == 0
-    said = (tmp_path / "said").read_bytes()
-    # The end of a text that is shown in part.
-    assert b"\\u2026" in said and b"Traceback" not in said
-
-
 def write_tokens(root: Path, most: int, stored: int, lengths: list[int], **positions: int) -> None:
     """The tokens of a ranking's texts, and vectors that were made of the first of them."""
     examples = read_table(paths.under(root, paths.EXAMPLES, **CELL), schemas.EXAMPLES)
@@ -216,15 +166,3 @@ def test_how_many_texts_were_cut_is_said_with_what_to_do(
     write_tokens(tmp_path, 8, 16, [4, 4])
     assert main(["show", str(tmp_path)]) == 0
     assert "  cut  " not in capsys.readouterr().out
-
-
-def test_a_list_that_is_too_short_says_which_one_to_make(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = tmp_path / "results"
-    write_ranked(root)
-    rows = frontier("mamushi", 1.9, width=0.1)
-    write_frontiers(root, [{**row, "dataset": "texts", "model": "ours"} for row in rows])
-    assert main(["show", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"  longer    half of the effect takes about 1\d of 20: mamushi list", said)

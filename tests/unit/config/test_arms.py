@@ -32,12 +32,6 @@ def test_a_name_says_how_a_model_was_made(name: str) -> None:
     assert Arm.parse(name) == NAMES[name] and str(NAMES[name]) == name
 
 
-@pytest.mark.parametrize("name", ["mine", "salun", "salun/mamushi/0.10", "salun/lists/a/b", ""])
-def test_what_is_no_name_of_a_model(name: str) -> None:
-    with pytest.raises(ValueError, match="no model of a cell"):
-        Arm.parse(name)
-
-
 @pytest.mark.parametrize(
     ("name", "model", "origin", "base"),
     [

@@ -12,10 +12,8 @@ from jsonschema import Draft202012Validator
 from mamushi import registry
 from mamushi.config import arms, grid
 from mamushi.config.complete import complete
-from mamushi.config.sections import configuration
 from mamushi.config.selectors import selector_settings
 from mamushi.config.sources import files
-from mamushi.registry import PLUGIN_FOLDERS, plugins
 from tests.support.configurations import ROOT, Config, laid_over, minimal, paper
 
 JIGSAW = ("train.csv", "test.csv", "test_labels.csv")
@@ -29,13 +27,6 @@ def test_the_schema_for_editors_is_valid_and_takes_what_the_program_takes() -> N
     Draft202012Validator.check_schema(rule)
     Draft202012Validator(rule).validate(paper())
     assert rule["properties"]["training"]["properties"]["epochs"]["description"]
-
-
-def test_every_key_is_described() -> None:
-    declared = list(keys(configuration()))
-    for kind in PLUGIN_FOLDERS:
-        declared += [key for plugin in plugins(kind).values() for key in keys(plugin.section)]
-    assert [key.path for key in declared if not key.meaning] == []
 
 
 @pytest.mark.parametrize(
@@ -68,21 +59,6 @@ def test_the_paper_needs_no_defaults() -> None:
     assert set(full) == set(written)
 
 
-def test_defaults_are_the_decisions_of_the_design() -> None:
-    """Leaving everything out gives what config.yaml says for the paper."""
-    full, of_paper = complete(minimal()), complete(paper())
-    for section in SECTIONS:
-        assert full[section] == of_paper[section], section
-    for axis in ("seeds", "budgets", "selectors"):
-        assert full["grid"][axis] == of_paper["grid"][axis]
-    assert full["removal"] == of_paper["removal"]
-    assert full["studies"] == {}
-    assert full["keep_checkpoints"] is False
-    dataset = full["datasets"]["made"]
-    assert dataset["sections"] == {"contamination": 0.4, "inference": 0.4, "evaluation": 0.2}
-    assert dataset["limit"] == {"forget": None, "retain": None}
-
-
 def test_the_base_of_a_derived_selector_is_there() -> None:
     config = minimal()
     config["grid"]["selectors"] = ["mirror"]
@@ -110,20 +86,6 @@ def test_completing_twice_changes_nothing() -> None:
     for config in (paper(), minimal(), laid_over("profiles/demo/science.yaml")):
         full = complete(config)
         assert complete(full) == full
-
-
-def as_text(value: Any) -> Any:
-    """What a nested value on the command line becomes: every leaf is text."""
-    if isinstance(value, dict):
-        return {key: as_text(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [as_text(item) for item in value]
-    return "null" if value is None else str(value)
-
-
-def test_text_is_coerced() -> None:
-    """`--config` gives text; it must not look like a change of the science."""
-    assert complete(as_text(paper())) == complete(paper())
 
 
 @pytest.mark.parametrize(
@@ -163,15 +125,6 @@ def test_paths_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ]
 
 
-def test_definitions_that_are_not_used_may_lack_their_files() -> None:
-    config = paper()
-    config["datasets"]["jigsaw"]["path"] = "/no/such/folder"
-    config["grid"]["datasets"] = ["newsgroups"]
-    config["probe"]["datasets"] = ["newsgroups"]
-    config["studies"] = None
-    assert complete(config)["grid"]["datasets"] == ["newsgroups"]
-
-
 @pytest.mark.parametrize(
     ("definition", "measurable"),
     [
@@ -192,19 +145,6 @@ def test_measuring_needs_an_evaluation_section(definition: Config, measurable: b
 
 
 # Unlearning ---------------------------------------------------------------------------------------
-
-
-def test_unlearning_and_its_probe_take_the_grids_lists() -> None:
-    config = minimal()
-    config["grid"] |= {"seeds": [3, 4], "selectors": ["random", "lr_cos"]}
-    config["unlearning"] = {"selectors": ["random"]}
-    full = complete(config)
-    assert full["unlearning"]["datasets"] == full["probe"]["datasets"] == ["made"]
-    assert full["unlearning"]["models"] == full["probe"]["models"] == ["tiny"]
-    assert full["unlearning"]["selectors"] == ["random"]
-    assert full["unlearning"]["seeds"] == [3, 4]
-    assert full["probe"]["seeds"] == [3]
-    assert full["unlearning"]["max_length"] == full["tokens"]["max_length"]
 
 
 def test_what_is_left_is_asked_of_the_grids_cells() -> None:

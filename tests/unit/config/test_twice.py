@@ -47,10 +47,3 @@ def test_a_key_that_stands_twice(text: str, line: str, tmp_path: Path) -> None:
 def test_the_same_key_in_other_places_is_no_mistake(tmp_path: Path) -> None:
     text = "a: &more {x: 1, y: 2}\nb: {<<: *more, y: 3}\nc: [{x: 1}, {x: 2}]\n"
     assert lines_of(tmp_path, text, text) == []
-
-
-@pytest.mark.parametrize(
-    "text", ["", "- a\n", "a: [", "\ta: 1", "datasets: 3\n", "? [a, b]\n: 1\n", "&a {b: *a}"]
-)
-def test_shapes_of_all_sorts_are_left_to_others(text: str, tmp_path: Path) -> None:
-    assert lines_of(tmp_path, text) == []

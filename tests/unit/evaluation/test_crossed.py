@@ -122,16 +122,6 @@ def test_a_share_of_the_gap_holds_the_truth_or_is_withheld(gap: float) -> None:
     assert held >= 0.93 * given if gap > 0.1 else given < 250
 
 
-def test_what_cannot_be_known_is_withheld_for_a_reason() -> None:
-    rng = np.random.default_rng(4)
-    few = rng.normal(size=(3, 19))
-    found = contrast(few, np.zeros((3, 19)), np.ones(19))
-    assert found.reason == NO_TEXTS and np.isnan(found.low) and np.isfinite(found.estimate)
-    nll = rng.normal(3, 1, (3, 40))
-    none = contrast(nll, nll, np.ones(40), beta0=nll, gold=nll - 0.1)
-    assert none.reason == NO_GAP and np.isnan(none.estimate)
-
-
 @pytest.mark.parametrize(
     ("low", "high", "word"),
     [

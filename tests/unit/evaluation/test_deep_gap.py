@@ -46,13 +46,6 @@ def test_the_interval_of_a_budget_holds_the_truth(seeds: int) -> None:
     assert held >= 0.93 * times - 7  # three errors of 100 draws
 
 
-def test_one_seed_has_a_budget_and_no_interval() -> None:
-    scale, nll = world(np.random.default_rng(0), 1)
-    row = scale.crossing(BETA, nll, 0.5)
-    assert abs(row["deep_budget"] - TRUE) < 0.2 and not row["deep_censored"]
-    assert (row["deep_budget_low"], row["deep_budget_high"]) == (None, None)
-
-
 def test_a_gap_that_chance_may_have_made_has_no_budget() -> None:
     scale, _ = world(np.random.default_rng(1), 3, gap=0.0)
     assert scale.why_not() == NO_GAP
@@ -81,18 +74,3 @@ def test_shares_and_budgets_stand_in_the_tables(tmp_path: Path) -> None:
     assert ours["deep_budget"] > ours["budget"] + 0.2
     assert (ours["deep_censored"], ours["deep_withheld"]) == (False, None)
     assert "; deep " in synergy(table).replace("\\", "")
-
-
-def test_a_budget_beyond_the_whole_set_is_open(tmp_path: Path) -> None:
-    write_runs(tmp_path, AXES, deep=0.3)
-    row = gaps(tmp_path).budgets["alpha", "small", "neggrad_plus", "mamushi"]
-    expected = {"deep_budget": None, "deep_censored": True}
-    assert row == expected | {"deep_budget_low": None, "deep_budget_high": None}
-
-
-def test_where_it_is_not_measured_the_reason_stands(tmp_path: Path) -> None:
-    write_runs(tmp_path, AXES, deep=None)
-    deep = gaps(tmp_path)
-    assert deep.shares == {}
-    reasons = {row["deep_withheld"] for row in deep.budgets.values()}
-    assert reasons == {"too few held-out forget texts"} and len(deep.budgets) == 4

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mamushi.evaluation.masking import STEMS, WORDS, mask, profane
+from mamushi.evaluation.masking import mask
 
 
 @pytest.mark.parametrize(
@@ -44,9 +44,3 @@ def test_listed_words_keep_their_first_letter_and_length(text: str, masked: str)
 )
 def test_everything_else_stays_as_it_is(text: str) -> None:
     assert mask(text) == text
-
-
-def test_no_word_is_spelled_in_the_lists_and_a_stem_must_begin_the_word() -> None:
-    assert all(len(d) == 8 and int(d, 16) >= 0 for d in STEMS | WORDS)
-    assert not STEMS & WORDS
-    assert profane("crapshoot") and not profane("scrapbook")

@@ -168,25 +168,3 @@ def test_texts_of_a_group_are_one_draw(root: Path) -> None:
     alone = width(None)
     # Three texts of one topic each, of which one pays.
     assert width([f"g{i // 2 % 40}" for i in range(N + 60)]) > 1.4 * alone
-
-
-def test_a_selector_that_masks_has_no_list_of_texts(root: Path) -> None:
-    for path in root.glob("runs/d/m/*/removals/vmf/*"):
-        path.unlink()
-    assert make(root) == 2
-    assert make(root, ranked=[]) == 0
-    rows = read_table(root / "tables/subgroups.parquet", schemas.SUBGROUPS).to_pylist()
-    assert {(r["listed"], r["of_list"]) for r in rows} == {(None, None)}
-    assert {r["ranked"] for r in rows if r["value"] == "all"} == {40, None}
-
-
-def test_a_file_of_other_texts_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = {"dataset": "d", "model": "m", "seed": 1}
-    path = paths.under(root, paths.NLL, **run, arm="retrained/vmf/beta0.50")
-    write_nll(path, [f"u{i}" for i in range(N)], np.ones(N, np.int64), np.ones(N))
-    assert make(root) == 2
-    assert f"{path}: has no text 't000'" in capsys.readouterr().err
-    path.unlink()
-    assert make(root) == 2
-    assert f"{path}: no such file" in capsys.readouterr().err
-    assert not (root / "tables").exists()

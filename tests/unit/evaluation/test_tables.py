@@ -9,16 +9,13 @@ import numpy as np
 import pytest
 
 from mamushi.cli import main
-from mamushi.errors import UserError
 from mamushi.evaluation.curves import sad_table
-from mamushi.evaluation.quality import selection_table
 from mamushi.evaluation.summary import sad_summary
-from mamushi.io import paths, schemas
+from mamushi.io import schemas
 from mamushi.io.tables import read_metadata, read_table
-from tests.support.grid_files import GRID, N_FORGET, write_perplexity, write_results
+from tests.support.grid_files import GRID, N_FORGET, write_results
 
 ONE = GRID | {"datasets": ["alpha"], "models": ["small"]}
-CELL: dict[str, Any] = {"dataset": "alpha", "model": "small", "seed": 1}
 
 
 @pytest.fixture
@@ -90,58 +87,6 @@ def test_area_is_compared_with_random_at_the_same_seeds(root: Path) -> None:
     assert (chance["area_vs_random"], chance["area_vs_random_se"]) == (0.0, 0.0)
     # The seed moves both areas alike, so the paired error is far below that of the areas.
     assert mine["area_vs_random_se"] < mine["area_se"] / chance["area_mean"]
-
-
-def test_without_random_or_with_one_seed_nothing_is_made_up(root: Path) -> None:
-    alone = ONE | {"selectors": ["mamushi"], "seeds": [2]}
-    unknown = ("area_vs_random", "area_vs_random_se", "sad_se", "area_se", "gold_sad")
-    for row in sad_summary(sad_table(alone, root)).to_pylist():
-        assert [row[name] for name in unknown] == [None] * len(unknown)
-
-
-def test_selection_reads_what_the_scores_say(root: Path) -> None:
-    table = selection_table(ONE, root)
-    assert table.num_rows == 9
-    (fitted,) = rows(table, selector="mamushi", seed=1)
-    assert fitted["auc"] == 0.9
-    assert (fitted["auc_fold_min"], fitted["auc_fold_max"]) == (0.875, 1.0)
-    assert fitted["auc_fold_mean"] == pytest.approx(0.9375)
-    assert fitted["fold_offset"] == pytest.approx(0.75)
-    assert fitted["spearman_with_truth"] == 0.75
-    assert fitted["chosen"] == "stack (2 of 2 folds)"
-    assert [fitted[f"auc_gain{end}"] for end in ("", "_low", "_high")] == [0.02, -0.01, 0.05]
-    (plain,) = rows(table, selector="random", seed=1)
-    assert plain["ties"] == 0
-    assert plain["auc"] is plain["auc_fold_mean"] is plain["spearman_with_truth"] is None
-    assert plain["chosen"] is plain["auc_gain"] is None
-
-
-@pytest.mark.parametrize(
-    ("pattern", "wildcards"),
-    [
-        (paths.PERPLEXITY, {"arm": "gold"}),
-        (paths.PERPLEXITY, {"arm": "retrained/my_own/beta0.50"}),
-        (paths.SCORES, {"selector": "random"}),
-    ],
-)
-def test_a_missing_file_is_named_and_nothing_is_written(
-    root: Path, capsys: pytest.CaptureFixture[str], pattern: str, wildcards: dict[str, str]
-) -> None:
-    gone = paths.under(root, pattern, **CELL, **wildcards)
-    gone.unlink()
-    assert make_tables(root) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert str(gone) in said
-    assert not (root / "tables").exists()
-
-
-def test_a_diverged_model_is_named(root: Path) -> None:
-    path = paths.under(root, paths.PERPLEXITY, **CELL, arm="beta0")
-    write_perplexity(path, float("nan"), 10.0)
-    with pytest.raises(UserError, match="not a finite number") as caught:
-        sad_table(ONE, root)
-    assert caught.value.where == path
 
 
 def make_tables(root: Path) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ import numpy as np
 import pytest
 
 from mamushi.cli import main
-from mamushi.errors import UserError
-from mamushi.evidence.advice import advice, read_frontier
+from mamushi.evidence.advice import advice
 from mamushi.io import paths, schemas
 from mamushi.io.tables import write_table
 from tests.support.ranked_files import frontier, write_frontiers
@@ -106,16 +104,6 @@ def test_what_retraining_may_need() -> None:
     assert one(advice(frontier("s", 1.0), [("removal", 0.5)]))["retraining_low"] is None
 
 
-@pytest.mark.parametrize(
-    ("target", "value"),
-    [("removal", 0.0), ("removal", 1.1), ("removal", -0.5), ("preservation", -1), ("loss", 0.5),
-     ("removal", math.nan), ("preservation", math.inf)],
-)  # fmt: skip
-def test_targets_that_make_no_sense(target: str, value: float) -> None:
-    with pytest.raises(UserError):
-        advice(frontier("s", 1.0), [(target, value)])
-
-
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     selectors = (("slow", 2.0, 0.05), ("fast", 0.5, 0.0))
@@ -124,14 +112,6 @@ def root(tmp_path: Path) -> Path:
         [row for name, p, w in selectors for seed in (0, 1) for row in frontier(name, p, seed, w)],
     )
     return tmp_path
-
-
-def test_rows_come_back_with_their_relative_curves(root: Path) -> None:
-    path = paths.under(root, paths.FRONTIER, dataset="small", model="tiny", seed=1)
-    wanted = [*frontier("slow", 2.0, 1, 0.05), *frontier("fast", 0.5, 1)]
-    found = read_frontier(path)
-    # No truth is known of them.
-    assert found == [{key: row.get(key) for key in found[0]} for row in wanted]
 
 
 def printed(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
@@ -161,55 +141,6 @@ def test_the_command(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(root, capsys, "--removal", "1")[1:] == [
         "no budget for slow, fast: no budget below 1 gets there"
     ]
-
-
-def test_a_harm_that_nothing_exceeds_takes_no_removal(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert printed(root, capsys, "--preservation", "0.7") == [
-        "small, tiny: harm to the retain domain of at most 0.7 nats per text "
-        "(2 seeds, 40 forget texts)",
-        "nothing has to go for slow, fast: with all texts kept the harm is 0.4 nats",
-    ]
-
-
-def test_the_command_says_what_retraining_may_need(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_frontiers(tmp_path, [*frontier("fast", 0.5), *frontier("random", 1.0)])
-    lines = printed(tmp_path, capsys, "--removal", "0.5")
-    found = [re.split(r"  +", line)[4] for line in lines[1:3]]
-    assert found == ["retraining may need", "25% to 50%"]
-    assert lines[-1].startswith("The share is that of a learner")
-
-
-def test_a_frontier_of_another_version_is_named(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = paths.under(root, paths.FRONTIER, dataset="small", model="tiny", seed=1)
-    metadata = {"relative": {}, "verdict": {"reason": None}}
-    write_table(path, schemas.FRONTIER, schemas.FRONTIER.schema.empty_table(), metadata=metadata)
-    assert main(["advise", "--root", str(root), "--removal", "0.5"]) == 2
-    said = capsys.readouterr().err
-    assert f"{path}: was written by another version; mamushi run evidence" in said
-    assert said.count("\n") == 1
-
-
-def test_mistakes_at_the_command(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["advise", "--root", str(root)]
-    for words, said in (
-        (["--removal", "0.5", "--dataset", "other"], "no runs/other/*/seed*/frontier.parquet in"),
-        # Names are no patterns.
-        (["--removal", "0.5", "--dataset", "[a-z]*"], "[a-z]*/"),
-        (["--removal", "0.5", "--model", "[a-z]*"], "[a-z]*/"),
-        (["--removal", "0.5", "--selector", "x"], "no selector 'x' in the frontiers; there are fa"),
-        (["--removal", "50"], "removal: 50.0; give a share above 0 and at most 1"),
-    ):
-        assert main([*given, *words]) == 2
-        assert said in capsys.readouterr().err
-    for bad in ([], ["--preservation", "0.5", "--removal", "0.5"]):
-        with pytest.raises(SystemExit):
-            main([*given, *bad])
 
 
 def test_advise_says_first_what_retraining_is_predicted_to_need(

@@ -158,22 +158,6 @@ def test_ties_take_the_share_of_the_retain_examples_that_goes_of_the_forget_exam
         assert removed[i] == pytest.approx(divergences.removal(l1, kept, PI1), abs=1e-12)
 
 
-def test_a_ratio_that_gains_nothing_promises_nothing() -> None:
-    """A constant one, and one that says the contrary of the texts, by which removing all loses."""
-    flat = removal_order(np.zeros(N1), np.arange(1.0, N1 + 1), np.zeros(N2), True)
-    found = Frontier(flat, np.zeros(N1), np.zeros(N2), PI1).at(COUNTS)
-    assert np.array(found) == pytest.approx(0, abs=1e-12)
-    l1, l2 = normal()
-    turned, _ = Frontier(removal_order(l1, ranks_of(l1), l2, False), -l1, -l2, PI1).at(COUNTS)
-    assert turned[-1] < turned[0]
-    for removed in (found[0], turned):
-        assert np.isnan(gain(removed)).all()
-    constant = estimated(np.zeros(N1), np.zeros(N2))
-    assert constant.estimate().log_ratio == pytest.approx(0, abs=1e-12)
-    found = bands(constant, {"one": flat}, COUNTS, 20, 0)["one"]
-    assert np.isnan(found["gain"].low).all()
-
-
 MEAN = 1.0
 GRID = np.linspace(-12, 12, 200_001)
 
@@ -318,19 +302,3 @@ def test_where_the_truth_is_known_it_stands_beside_the_estimate(run: Path) -> No
             preserved = divergences.preservation(l2, np.full(N2, 1 - b), PI1, b)
         assert row["removal_true"] == pytest.approx(divergences.removal(l1, kept, PI1), abs=1e-12)
         assert row["preservation_true"] == pytest.approx(preserved, abs=1e-12)
-
-
-def test_mistakes_are_one_line(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def refused(said: str, *names: str, **more: Any) -> None:
-        assert make(run, "noisy", *names, **more) == 2
-        assert said in capsys.readouterr().err
-
-    refused("has no score for some examples", ratio="alone")
-    refused("budget 1.5 is not between 0 and 1", budgets=[1.5])
-    table = read_table(run / "reverse.parquet", schemas.SCORES)
-    write_table(run / "reverse.parquet", schemas.SCORES, table.slice(1))
-    refused("reverse.parquet: ranks other examples than", "reverse")
-    refits = read_table(run / "refits.parquet", schemas.REFITS)
-    write_table(run / "refits.parquet", schemas.REFITS, refits.slice(1))
-    refused("refits.parquet: are refits of other examples than")
-    assert not (run / "frontier.parquet").exists()

@@ -25,7 +25,6 @@ from mamushi.evidence.frontier import Frontier, RemovalOrder, removal_order
 from mamushi.evidence.verdict import (
     CHECKS,
     NORMAL,
-    Verdict,
     auc_interval,
     judge_scores,
     ratio_checks,
@@ -377,15 +376,6 @@ def test_a_ratio_that_is_surely_off_is_refused_and_noise_too() -> None:
     assert noisy.auc_low > 0.55
     said = noisy.as_json()["words"]
     assert said.startswith("no budget can be named: the scores are m")
-
-
-@pytest.mark.parametrize(
-    ("low", "words"), [(0.8, "strong"), (0.79, "moderate"), (0.65, "moderate"), (0.64, "weak")]
-)
-def test_the_words_of_a_verdict(low: float, words: str) -> None:
-    said = Verdict(0.9, low, 0.95, 1.0, None).as_json()["words"]
-    assert said.startswith(f"{words} separation")
-    assert f"separation: AUC 0.90 [{low:.2f}, 0.95], up to 1.00 if 5%" in said
 
 
 def test_the_checks_hold_of_the_exact_ratio_and_of_no_other_scale() -> None:

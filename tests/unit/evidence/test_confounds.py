@@ -74,18 +74,6 @@ def test_an_area_is_sklearns_and_its_interval_holds_the_truth() -> None:
         assert 460 <= held <= 490
 
 
-def test_an_area_near_1_has_an_interval_that_holds_the_truth() -> None:
-    """Of a wide forget domain, whose few texts on the wrong side a sample may not hold."""
-    rng, held = np.random.default_rng(0), 0
-    positive, shift = np.arange(200) < 100, norm.ppf(0.99) * np.sqrt(10)
-    for _ in range(300):
-        score = rng.normal(size=200) * np.where(positive, 3, 1) + shift * positive
-        found, _ = stratified_auc(score, positive, one(score))
-        assert found is not None
-        held += found[1] <= 0.99 <= found[2]
-    assert held >= 0.93 * 300
-
-
 def test_of_doubled_texts_intervals_by_groups_are_those_of_half_of_them() -> None:
     rng = np.random.default_rng(0)
     forget = np.arange(400) < 200
@@ -111,25 +99,6 @@ def test_of_doubled_texts_intervals_by_groups_are_those_of_half_of_them() -> Non
     few = replace(doubled, groups=np.arange(800) // 100)
     (row, *_) = confound_rows(np.repeat(score, 2), np.repeat(forget, 2), few)
     assert row["why"] == "4 groups of texts differ from the others"
-
-
-def test_intervals_of_perfect_and_of_cross_fitted_scores() -> None:
-    score = np.arange(30.0)
-    found, _ = stratified_auc(score, score >= 15, one(score))
-    assert found is not None
-    assert found[0] == found[2] == 1.0 and found[1] == pytest.approx(0.025 ** (1 / 15))
-    assert stratified_auc(-score, score >= 15, one(score))[0] == pytest.approx(
-        (0.0, 0.0, 1 - found[1])
-    )
-    forget = np.arange(400) < 200
-    noisy = np.random.default_rng(0).normal(size=400) + forget
-    fixed, learned = (
-        rows_of(confound_rows(noisy, forget, texts(400), cross_fitted=each), measure="auc")[0]
-        for each in (False, True)
-    )
-    assert fixed["estimate"] == learned["estimate"]
-    wider = (learned["high"] - learned["low"]) / (fixed["high"] - fixed["low"])
-    assert wider == pytest.approx(np.sqrt(2), abs=0.02)
 
 
 def test_between_texts_of_one_length_length_is_no_separation() -> None:
@@ -182,25 +151,6 @@ def test_labels_of_all_kinds_and_what_is_missing() -> None:
     assert copies["why"] is None and not copies["apart"] and copies["low"] < 0 < copies["high"]
 
 
-def test_no_estimate_without_scores_and_without_what_differs() -> None:
-    forget = np.arange(60) < 30
-    score = np.where(forget, np.arange(60.0), np.nan)
-    known = TextProperties(
-        np.arange(60.0), np.zeros(60), {"label_kind": np.array(["x"] * 60, object)}
-    )
-    found = confound_rows(score, forget, known)
-    assert all(row["why"] == "no score for retain texts" for row in found if row["domain"] is None)
-    (copies,) = rows_of(found, domain="forget", confound="copies")
-    assert copies["why"] == "0 texts differ from the others"
-    (words,) = rows_of(found, domain="retain", confound="words")
-    assert (words["estimate"], words["why"]) == (None, "no score for retain texts")
-    (equal,) = rows_of(confound_rows(np.ones(60), forget, known), domain="forget", confound="words")
-    assert equal["why"] == "all scores are equal"
-    one_length = TextProperties(np.where(forget, 1.0, 99.0), np.zeros(60), {})
-    (matched,) = rows_of(confound_rows(np.arange(60.0), forget, one_length), measure="auc_matched")
-    assert (matched["estimate"], matched["why"]) == (None, "no length is common to both")
-
-
 def write_inputs(root: Path, ids: list[str], scored: list[str]) -> list[str]:
     rng = np.random.default_rng(0)
     words = rng.integers(1, 40, len(ids))
@@ -244,11 +194,3 @@ def test_the_stage_brings_scores_and_texts_together_by_id(tmp_path: Path) -> Non
     assert [row["value"] for row in topics] == ["a", "b", "c"] * 2
     copies = rows_of(rows, confound="copies")
     assert [row["why"] for row in copies] == [None, None]
-
-
-def test_scores_of_other_examples_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ids = [f"t{i:03d}" for i in range(120)]
-    assert main(write_inputs(tmp_path, ids, ["odd", *ids[1:]])) == 2
-    assert "has no example 'odd'; delete the scores" in capsys.readouterr().err

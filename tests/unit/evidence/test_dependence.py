@@ -17,9 +17,7 @@ from mamushi.evidence.bootstrap import bands, few_groups, resample
 from mamushi.evidence.calibration import RatioScores
 from mamushi.evidence.dependence import HIDDEN, Dependence, hidden_groups, z_of_pairs
 from mamushi.evidence.frontier import removal_order
-from mamushi.evidence.judgement import judge_list, separation_by
 from mamushi.evidence.verdict import (
-    Verdict,
     auc_interval,
     auc_of_right_labels,
     auc_words,
@@ -91,21 +89,6 @@ def test_groups_within_a_domain_are_seen(size: int, icc: float) -> None:
     assert sum(reason is not None for reason in found) >= 4
 
 
-def test_nothing_is_said_of_few_texts_or_where_nothing_is_left() -> None:
-    x = np.random.default_rng(0).normal(size=(100, 4))
-    assert hidden_groups(x, np.arange(100) < 29) == Dependence()
-    assert hidden_groups(np.zeros((100, 4)), np.arange(100) < 50) == Dependence(None, 100, None)
-    x[:, 0] = np.arange(100) < 50
-    # Domains that one direction tells apart at once.
-    assert hidden_groups(x[:, :1], np.arange(100) < 50).z is None
-
-
-def test_more_texts_than_are_looked_at_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dependence, "MOST_LOOKED_AT", 200)
-    x = np.random.default_rng(0).normal(size=(500, 4))
-    assert hidden_groups(x, np.arange(500) < 200).looked_at == 200
-
-
 @pytest.mark.parametrize(
     ("z", "ends"),
     [(None, (0.8, 0.95)), (-2.0, (0.8, 0.95)), (1.0, (0.7, 0.95)), (1.7, (None, None))],
@@ -115,27 +98,6 @@ def test_what_near_texts_share_moves_the_lower_end_or_withholds_all(
 ) -> None:
     assert Dependence(None, 100, z).ends(0.9, 0.8, 0.95) == pytest.approx(ends)
     assert Dependence(None, 100, 1.5).ends(0.5, 0.2, 0.8)[0] == 0
-
-
-def test_hidden_groups_withhold_intervals_in_every_word_but_no_verdict() -> None:
-    separates = {"auc": 0.9, "auc_low": 0.85, "auc_high": 0.93, "follows": []}
-    separates |= {"matched": 0.88, "matched_low": 0.83}
-    hidden = Dependence(None, 400, 5.0)
-    found = separation_by(hidden, separates)
-    assert found == separates | {"auc_low": None, "auc_high": None, "matched_low": None}
-    listed = {"rankings": 3, "toss_up": 0}
-    also = {"estimate": 0.0, "upper_bound": 0.1}
-    judged = judge_list(found, 10, listed, also, texts=hidden.words())
-    assert judged["act"] == "check"
-    assert judged["ranking"].startswith("AUC 0.90 without an interval; no interval holds: near")
-    low = judge_list(found | {"auc": 0.6}, 10, listed, also)
-    assert low["act"] == "refuse"
-    doubted = separation_by(Dependence(None, 400, 1.0), separates)
-    assert doubted["auc_low"] == pytest.approx(0.8)
-    assert doubted["matched_low"] == pytest.approx(0.78)
-    assert separation_by(None, separates) == separates
-    verdict = Verdict(0.9, None, None, 1.0, None, hidden).as_json()
-    assert verdict["withheld"] == HIDDEN and verdict["words"].startswith("AUC 0.90 without an")
 
 
 def test_the_auc_against_the_right_labels_by_a_count_of_pairs() -> None:

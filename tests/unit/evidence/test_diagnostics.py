@@ -16,7 +16,6 @@ from mamushi.evidence.diagnostics import (
     SelectorScores,
     calibration_error,
     diagnose,
-    fisher,
     reliability,
     roc,
 )
@@ -96,18 +95,6 @@ def test_calibration_of_a_few_scores_by_hand() -> None:
         assert calibration_error(huge, np.array([False, False, True, True])) == 0
 
 
-def test_equal_scores_share_a_bin_in_any_order() -> None:
-    rng = np.random.default_rng(0)
-    score = rng.integers(0, 4, 500).astype(float)
-    forget = rng.random(500) < 0.4
-    order = rng.permutation(500)
-    one = reliability(score, forget)
-    two = reliability(score[order], forget[order])
-    assert len(one[0]) == 4
-    for a, b in zip(one, two, strict=True):
-        np.testing.assert_allclose(a, b)
-
-
 @pytest.mark.parametrize("rounded", [False, True])
 def test_roc_is_sklearns_and_its_area_is_the_auc(rounded: bool) -> None:
     scores = true_ratios(70, 130)
@@ -117,22 +104,6 @@ def test_roc_is_sklearns_and_its_area_is_the_auc(rounded: bool) -> None:
     np.testing.assert_allclose(x, false)
     np.testing.assert_allclose(y, true)
     assert np.trapezoid(y, x) == pytest.approx(auc(score, scores.forget))
-
-
-def test_constant_scores_have_defined_results() -> None:
-    # A tenth is no float, so a mean of tenths rounds.
-    row = diagnose(SelectorScores(np.full(30, 0.1), np.arange(30) < 10, np.arange(30) % 5))
-    assert (row["forget_sd"], row["forget_cov"], row["ties"]) == (0.0, 0.0, 9)
-    assert row["fisher"] is None
-    assert (row["auc"], row["auc_fold_mean"], row["auc_fold_sd"]) == (0.5, 0.5, 0.0)
-    assert row["fold_offset"] == pytest.approx(0)
-    # One bin: all are predicted to be a third forget, times e^0.1 in odds.
-    odds = np.exp(0.1) / 2
-    assert row["ece"] == pytest.approx(odds / (1 + odds) - 1 / 3)
-    assert (
-        diagnose(SelectorScores(np.zeros(3), np.array([True, True, False])))["forget_cov"] is None
-    )
-    assert fisher(np.zeros(2), np.ones(3)) is None
 
 
 def write(path: Path, scores: SelectorScores, named: list[str] | None = None) -> Path:

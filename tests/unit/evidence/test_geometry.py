@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from scipy.linalg import subspace_angles
 
 from mamushi.cli import main
-from mamushi.errors import UserError
 from mamushi.evidence.geometry import (
     affinity,
     angles,
@@ -22,7 +20,6 @@ from mamushi.evidence.geometry import (
 )
 from mamushi.io import schemas
 from mamushi.io.tables import read_metadata, read_table
-from mamushi.selection import pool as pools
 from mamushi.selection.pool import Pool
 from tests.support.score_files import domains, write_embeddings
 
@@ -122,38 +119,6 @@ def test_angles_of_known_planes() -> None:
     assert affinity(cosines)[-1] == pytest.approx(np.sqrt((np.cos(wanted) ** 2).mean()))
 
 
-def test_memory_is_that_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pools, "BLOCK_BYTES", 2**20)
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((6000, 512), dtype=np.float32) * 0.9 ** np.arange(512)
-    big = make_pool(x[:2500], x[2500:])
-    del x
-    tracemalloc.start()
-    try:
-        columns = geometry_columns(big, 4)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert len(columns["k"]) == 4
-    # Centred rows of the larger domain alone would be 14 MB.
-    assert peak < 13e6
-
-
-def test_fewer_rows_or_directions_than_components() -> None:
-    rng = np.random.default_rng(0)
-    wide = make_pool(rng.standard_normal((6, 40)), rng.standard_normal((9, 40)))
-    narrow = make_pool(rng.standard_normal((60, 3)), rng.standard_normal((90, 3)))
-    for exact in PATHS:
-        # Centring takes one direction.
-        columns = geometry_columns(wide, 50, exact=exact)
-        assert columns["k"].tolist() == [1, 2, 3, 4, 5]
-        assert columns["variance_forget"][-1] == pytest.approx(1)
-        assert columns["variance_retain"][-1] < 1
-        columns = geometry_columns(narrow, 50, exact=exact)
-        assert columns["k"].tolist() == [1, 2, 3]
-        np.testing.assert_allclose(columns["affinity"][-1], 1)
-
-
 @pytest.mark.parametrize("exact", PATHS)
 def test_duplicates_leave_the_directions_that_there_are(exact: int) -> None:
     rng = np.random.default_rng(0)
@@ -171,22 +136,6 @@ def test_duplicates_leave_the_directions_that_there_are(exact: int) -> None:
     # 40 rows of length 1; 20 lie at the mean.
     np.testing.assert_allclose(columns["singular_forget"], np.sqrt(40))
     assert columns["variance_forget"].tolist() == pytest.approx([1.0])
-
-
-def test_what_cannot_be_decomposed_is_named() -> None:
-    x = np.random.default_rng(0).standard_normal((10, 4))
-    with pytest.raises(UserError, match="no retain example among 10"):
-        geometry_columns(make_pool(x, x[:0]), 3)
-    with pytest.raises(UserError, match="the 1 forget embeddings are all the same"):
-        geometry_columns(make_pool(x[:1], x), 3)
-    # A third is no float16, so the mean of its copies may round.
-    for exact in PATHS:
-        with pytest.raises(UserError, match="the 30 retain embeddings are all the same"):
-            geometry_columns(make_pool(x, np.full((30, 4), 1 / 3)), 3, exact=exact)
-    broken = make_pool(x, x)
-    broken.embeddings[7, 2] = np.nan
-    with pytest.raises(UserError, match=f"example '{broken.ids[7]}' holds NaN"):
-        geometry_columns(broken, 3)
 
 
 def test_summary_reads_the_quoted_numbers() -> None:
@@ -246,12 +195,3 @@ def test_the_stage_writes_the_table_with_its_width(tmp_path: Path) -> None:
         **geometry_summary(columns),
     }
     assert set(stored["provenance"]["inputs"]) == {"embeddings"}
-
-
-def test_the_stage_says_which_file_is_wrong(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out = staged(tmp_path, make_pool(np.ones((3, 2)), np.eye(2)))
-    assert (code, out.exists()) == (2, False)
-    said = "embeddings.parquet: the 3 forget embeddings are all the same"
-    assert said in capsys.readouterr().err

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.evidence.predicted import NoPrediction, Proxy, budget, not_foreseen, predictions
+from mamushi.evidence.predicted import Proxy, budget, not_foreseen, predictions
 from mamushi.io.domains import FORGET, RETAIN
 from mamushi.lm.tokens import TokenSet, offsets_of
 from mamushi.selection.folds import stratified_folds
@@ -105,15 +105,6 @@ def test_of_a_ranking_that_is_not_foreseen_the_ends_alone_are_there():
         {"beta": 0.0, "removed": 0, "recovered": None},
         {"beta": 1.0, "removed": N1, "recovered": None},
     ]
-
-
-def test_nothing_is_predicted_of_too_few_texts_or_without_a_gap():
-    with pytest.raises(NoPrediction, match="5 folds need at least 5 forget examples"):
-        Proxy(texts(3, 8, 0), None)
-    same = texts(N1, N2, 0)
-    apart = TokenSet(same.ids, same.domains, same.tokens % 2 + 20, same.offsets)
-    with pytest.raises(NoPrediction, match="predicted as well without"):
-        Proxy(apart, texts(5, 6, 1))
 
 
 def test_the_budget_is_the_first_that_recovers_a_share():

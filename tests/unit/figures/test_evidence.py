@@ -11,7 +11,6 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from mamushi.errors import UserError
 from mamushi.evidence.diagnostics import (
     calibration_error,
     fisher,
@@ -19,7 +18,6 @@ from mamushi.evidence.diagnostics import (
     read_scores,
     reliability,
 )
-from mamushi.evidence.geometry import reaches
 from mamushi.figures.style import TONES
 from mamushi.io import paths, schemas
 from mamushi.io.tables import write_table
@@ -132,14 +130,6 @@ def test_diagnostics_draw_distributions_rates_and_ranks_with_the_numbers_of_the_
     assert f"ties 0 of {N1}" in fourth.get_title()
 
 
-def test_diagnostics_without_scores_of_retain_texts_say_so(root: Path) -> None:
-    first, second, third, fourth = drawn(root, "diagnostics", selector="l2_norm").axes
-    assert first.get_title() == "(a) scores"
-    assert len(first.collections) == 1
-    assert all("no retain scores" in axes.get_title() for axes in (second, third))
-    assert len(line(fourth, "forget")) == N1
-
-
 def test_subspaces_show_affinity_angles_and_energy(root: Path) -> None:
     figure = drawn(root, "subspaces")
     first, second, third, fourth = figure.axes
@@ -155,35 +145,3 @@ def test_subspaces_show_affinity_angles_and_energy(root: Path) -> None:
     assert third.get_title() == f"(c) sorted at k = 50: {', '.join(map(str, counts))}"
     for name in ("forget", "retain"):
         np.testing.assert_allclose(line(fourth, name)[:, 1], columns[f"energy_{name}"])
-
-
-def test_variance_stands_beside_isotropic_embeddings(root: Path) -> None:
-    figure = drawn(root, "variance")
-    columns = geometric()
-    for axes, name in zip(figure.axes, ("forget", "retain"), strict=True):
-        np.testing.assert_allclose(line(axes, name)[:, 1], columns[f"variance_{name}"])
-        even = line(axes, "isotropic, k / d")
-        np.testing.assert_allclose(even[:, 1], even[:, 0] / WIDTH)
-        share = columns[f"variance_{name}"][49]
-        assert axes.get_title() == f"{name}: {share:.0%} at k = 50 (isotropic {50 / WIDTH:.1%})"
-
-
-def test_discrimination_shows_power_and_singular_values(root: Path) -> None:
-    power, cumulative, singular, relative = drawn(root, "discrimination").axes
-    columns = geometric()
-    np.testing.assert_allclose(
-        line(power, "_both")[:, 1], columns["power"] / columns["power"].sum()
-    )
-    np.testing.assert_allclose(line(cumulative, "_both")[:, 1], columns["power_cumulative"])
-    numbers = [reaches(columns["power_cumulative"], share) for share in (0.9, 0.95)]
-    assert cumulative.get_title() == "(b) cumulative, 90%: k = {}, 95%: k = {}".format(*numbers)
-    for name in ("forget", "retain"):
-        values = columns[f"singular_{name}"]
-        np.testing.assert_allclose(line(singular, name)[:, 1], values)
-        np.testing.assert_allclose(line(relative, name)[:, 1], values / values[0])
-
-
-def test_a_run_without_its_files_is_refused(root: Path) -> None:
-    for name in ("diagnostics", "variance"):
-        with pytest.raises(UserError, match="seed4"):
-            drawn(root, name, seed=4)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
-from matplotlib.text import Text
 
 from mamushi.cli import main
-from mamushi.errors import UserError
 from mamushi.evaluation.curves import sad_table
 from mamushi.evaluation.summary import sad_summary
-from mamushi.figures.style import SEEDS, TONES, WIDTH, marks
+from mamushi.figures.style import SEEDS, TONES
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
 from mamushi.registry import plugins
@@ -24,16 +21,6 @@ from tests.support.figures import bands, draw, legend_texts, lines, named
 from tests.support.grid_files import GRID, write_results
 
 ONE_PANEL = GRID | {"datasets": ["alpha"], "models": ["small"]}
-PAPER = {
-    "datasets": ["jigsaw", "newsgroups"],
-    "models": ["llama-3.1-8b", "qwen-2.5-7b", "gemma-2-2b"],
-    "seeds": [0, 1],
-    "budgets": [0.1, 0.5, 0.9],
-    "selectors": [
-        *("random", "l2_norm", "cos_mu2", "lr_cos", "vmf", "coreset", "kcenter", "mamushi")
-    ],
-}
-"""The paper's Figures 2 and 3, with fewer seeds and budgets."""
 
 
 def write_tables(root: Path, grid: dict[str, Any]) -> Path:
@@ -47,11 +34,6 @@ def write_tables(root: Path, grid: dict[str, Any]) -> Path:
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tables(tmp_path_factory.mktemp("results"), GRID)
-
-
-@pytest.fixture(scope="module")
-def of_paper(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tables(tmp_path_factory.mktemp("paper"), PAPER)
 
 
 def test_sad_has_a_panel_per_dataset_and_model(tables: Path) -> None:
@@ -103,64 +85,6 @@ def test_perplexity_shows_both_domains_and_the_level_of_gold(tables: Path) -> No
         np.testing.assert_allclose(named(axes)["gold standard"].get_ydata(), level)
 
 
-def test_at_the_papers_width_all_words_have_8_points_and_nothing_is_cut(of_paper: Path) -> None:
-    figure = draw("sad", of_paper, PAPER | {"compared": ["random"]})
-    assert figure.get_figwidth() == WIDTH == 5.5  # Of the ICLR style, in inches.
-    assert len(figure.axes) == 6
-    words = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
-    assert {text.get_fontsize() for text in words} == {8.0}
-    page = figure.bbox
-    for text in words:
-        box = text.get_window_extent()
-        assert page.x0 <= box.x0 and box.x1 <= page.x1, text.get_text()
-        assert page.y0 <= box.y0 and box.y1 <= page.y1, text.get_text()
-    titles = [axes.title.get_window_extent() for axes in figure.axes[:3]]
-    assert all(left.x1 < right.x0 for left, right in pairwise(titles))
-
-
-def test_selectors_look_the_same_in_every_figure_and_differ_in_grey() -> None:
-    every = marks({"selectors": [*PAPER["selectors"], "oracle"]})
-    assert len({to_hex(colour) for colour in every["palette"].values()}) == 9
-    assert len({*every["markers"].values()}) == 9
-    assert len({*marks({"selectors": ["auto", "one", "two", "three"]})["markers"].values()}) == 4
-    few = marks({"selectors": ["mamushi", "random"], "compared": ["random"]})
-    assert few["palette"] == {name: every["palette"][name] for name in ("mamushi", "random")}
-    assert few["sizes"]["mamushi"] > every["sizes"]["oracle"] > few["sizes"]["random"]
-    assert few["dashes"] == {"mamushi": "", "random": (3, 1.5)}
-
-
-def test_comparisons_are_drawn_thin_and_dashed_and_said_to_be_so(tables: Path) -> None:
-    figure = draw("sad", tables, ONE_PANEL | {"compared": ["random"]})
-    assert "thin dashed lines: comparisons" in figure.legends[0].get_title().get_text()
-    assert "random" in lines(figure.axes[0], GRID, "--")
-    assert lines(figure.axes[0], GRID).keys() == {"mamushi", "my_own"}
-
-
-@pytest.mark.parametrize(
-    ("changed", "problem"),
-    [
-        ({"selectors": ["vmf"]}, "no rows for alpha, small, vmf, 0"),
-        ({"seeds": [0, 7]}, "no rows for alpha, small, random, 7"),
-    ],
-)
-def test_a_curve_that_the_table_lacks_is_named(
-    tables: Path, changed: dict[str, Any], problem: str
-) -> None:
-    with pytest.raises(UserError, match=problem):
-        draw("sad", tables, ONE_PANEL | changed)
-
-
-def test_a_seed_with_fewer_budgets_than_another_is_named(tables: Path, tmp_path: Path) -> None:
-    rows = [
-        row
-        for row in sad_table(ONE_PANEL, tables.parent).to_pylist()
-        if (row["seed"], row["beta"], row["selector"]) != (1, 0.5, "mamushi")
-    ]
-    write_table(tmp_path / "sad.parquet", schemas.SAD, rows)
-    with pytest.raises(UserError, match="no rows for alpha, small, mamushi, 1"):
-        draw("sad", tmp_path, ONE_PANEL)
-
-
 def test_the_schematic_needs_no_table_and_keeps_what_is_not_removed(tmp_path: Path) -> None:
     figure = draw("schematic", tmp_path, {})
     titles = [axes.get_title() for axes in figure.axes]
@@ -205,11 +129,3 @@ def test_all_of_the_papers_displays_are_figures() -> None:
     of |= {"cell": ("diagnostics", "discrimination", "subspaces", "variance")}
     of |= {"unlearning": ("half_gap",), "probe": ("relearned",)}
     assert kinds == {name: kind for kind, names in of.items() for name in names}
-
-
-def test_figures_are_short_since_seaborn_draws_them() -> None:
-    folder = Path(str(plugins("figure")["sad"].code.__file__)).parents[1]
-    texts = [path.read_text(encoding="utf-8") for path in folder.rglob("*.py")]
-    assert sum(text.count("\n") for text in texts) <= 680
-    gallery = [path.read_text(encoding="utf-8") for path in folder.glob("gallery/[a-z]*.py")]
-    assert all("from mamushi.figures.style import" in text for text in gallery)

@@ -13,7 +13,7 @@ from mamushi.evaluation.half_gap import half_gap_table, unlearning_table
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
 from tests.support.figures import draw, legend_texts, lines, named
-from tests.support.unlearning_files import AXES, heights, sweeps_of, write_runs
+from tests.support.unlearning_files import AXES, sweeps_of, write_runs
 
 
 def tables(root: Path, deep: float | None = None, **changed: Any) -> Path:
@@ -57,15 +57,3 @@ def test_the_deep_gap_has_panels_of_its_own_where_it_is_known(tmp_path: Path) ->
     share, deep = figure.axes[3:5]
     np.testing.assert_allclose(lines(deep, AXES)["mamushi"][1:3, 1], [0.231, 0.456], atol=0.02)
     assert crossings(share)[1] < 0.4 and crossings(deep)[1] == pytest.approx(0.65, abs=0.05)
-
-
-def test_a_curve_that_never_gets_there_has_no_mark_and_one_beyond_gold_is_cut(
-    tmp_path: Path,
-) -> None:
-    def far(*where: Any) -> float:
-        return 0.3 if where[2] != "mamushi" else 100 * heights(*where)
-
-    axes = draw("half_gap", tables(tmp_path, height=far), AXES).axes[2]
-    random, ours = crossings(axes)
-    assert np.isnan(random) and 0 < ours < 0.25
-    assert axes.get_ylim()[1] == 1.6

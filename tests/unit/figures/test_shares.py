@@ -75,13 +75,6 @@ def test_recovered_and_deep_stand_side_by_side(tmp_path: Path) -> None:
     assert sorted(legend_texts(figure)) == sorted(names)
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_deep_gap_that_is_not_known_has_no_panel(tmp_path: Path, whole: bool) -> None:
-    figure = draw("shares", effects(tmp_path, deep=False, whole=whole), GRID)
-    assert [axes.get_title() for axes in figure.axes] == ["of the whole gap"] * whole
-    assert [text.get_text() for text in figure.texts] == [f"{EMPTY}no gap"] * (not whole)
-
-
 @pytest.mark.parametrize("known", [True, False])
 def test_what_is_left_is_drawn_by_the_steps_of_relearning(tmp_path: Path, known: bool) -> None:
     grid = {**GRID, "selectors": ["random", "mamushi"]}

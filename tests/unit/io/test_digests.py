@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from mamushi.errors import UserError
 from mamushi.io import digests
 
 BIG = b"x" * (digests.SMALL + 1)
@@ -51,24 +50,6 @@ def test_a_file_is_read_once_by_this_process_and_by_the_next(reads: list[str]) -
         assert digests.of("a") == expected()
         digests._kept_digests.cache_clear()
     assert reads == ["a"]
-
-
-def test_many_files_have_one_digest_together_and_are_read_once(reads: list[str]) -> None:
-    """The store is written a few times, and not once for each of them."""
-    names = [f"part-{number:03}" for number in range(digests.MANY + 1)]
-    for name in names:
-        Path(name).write_bytes(name.encode() + BIG)
-    (joint,) = digests.content_digests(names).items()
-    assert joint[0] == "101 files"
-    for kept in (names[:-1], names[::-1]):
-        digests._kept_digests.cache_clear()
-        again = digests.content_digests(kept)
-        assert (again == dict([joint])) == (len(kept) == len(names))
-    assert len(again) == 1
-    assert reads == names
-    assert len(digests._stored()) == len(names)
-    Path(names[3]).write_bytes(b"other" + BIG)
-    assert digests.content_digests(names)["101 files"] != joint[1]
 
 
 def older(date: int) -> None:
@@ -142,10 +123,3 @@ def test_several_processes_at_once_leave_a_whole_store() -> None:
         if json.loads(digests._key(path)) == [path, *times]:
             assert digest == hashlib.sha256(Path(path).read_bytes()).hexdigest()
     assert list(digests.STORE.parent.iterdir()) == [digests.STORE]
-
-
-def test_what_cannot_be_read() -> None:
-    with pytest.raises(UserError, match="no such file"):
-        digests.of("nowhere")
-    with pytest.raises(UserError, match="is a folder"):
-        digests.of("results")

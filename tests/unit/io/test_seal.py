@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from transformers import PreTrainedModel
 
@@ -96,21 +95,6 @@ def test_no_flipped_bit_of_trained_tensors_is_read(tmp_path: Path) -> None:
             lambda: storage.overlay(path, model),
         ],
     )
-
-
-def test_a_table_without_a_checksum_is_refused(tmp_path: Path) -> None:
-    """Such as an earlier version wrote."""
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"id": ["a"]}), path)
-    with pytest.raises(UserError, match=r"earlier version \(it has no checksum\); delete it"):
-        read_table(path, schemas.REMOVALS)
-    path.write_bytes(b"")
-    with pytest.raises(UserError, match="damaged"):
-        read_metadata(path)
-    with pytest.raises(UserError, match="no such file"):
-        read_metadata(tmp_path / "b.parquet")
-    with pytest.raises(UserError, match="damaged"):
-        read_metadata(tmp_path)
 
 
 def test_texts_may_hold_what_marks_a_checksum(tmp_path: Path) -> None:

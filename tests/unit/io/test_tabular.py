@@ -68,32 +68,6 @@ def test_what_holds_no_rows_may_lie_beside_them(tmp_path: Path) -> None:
     assert [path.name for path in tabular.find(folder)] == ["part-0.jsonl", "part-1.jsonl"]
 
 
-def test_a_pattern_names_what_it_cannot_read(tmp_path: Path) -> None:
-    folder = shards(tmp_path / "d")
-    assert len(tabular.find(folder / "part-*")) == 2
-    (folder / ".part-9.jsonl").write_text("hidden")
-    assert len(tabular.find(folder / "*.jsonl")) == 2
-    (folder / "part-3.jsonl").mkdir()
-    (folder / "part-4.jsonl").symlink_to("nowhere")
-    (folder / "part-5.xml").write_text("x")
-    named = r"part-3\.jsonl \(a folder\), part-4\.jsonl \(a link to nothing\), part-5\.xml \(of"
-    with pytest.raises(UserError, match=named):
-        tabular.find(folder / "part-*")
-    with pytest.raises(UserError, match="no such file: nothing matches this pattern"):
-        tabular.find(folder / "gone-*")
-
-
-def test_a_folder_without_a_table_says_what_is_deeper(tmp_path: Path) -> None:
-    folder = tmp_path / "d"
-    folder.mkdir()
-    beside("notes")(folder)
-    with pytest.raises(UserError, match="no table in this folder; known are"):
-        tabular.find(folder)
-    beside("data/a.parquet")(folder)
-    with pytest.raises(UserError, match=r"no table in this folder, but data \(a folder with tab"):
-        tabular.find(folder)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

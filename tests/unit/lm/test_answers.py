@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from mamushi.errors import UserError
 from mamushi.evidence.predicted import Proxy
-from mamushi.io.tables import FORGET, RETAIN
 from mamushi.lm import device, raking, tokens
-from mamushi.lm.perplexity import require_domains, text_nll
+from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet
 from mamushi.selection.unigram import token_counts
 from mamushi.unlearning import editing, relearning
@@ -103,10 +101,3 @@ def test_masks_and_unlearning_are_of_what_counts() -> None:
     assert unlearned.ids.tolist() == [name]
     assert unlearned.places_of(0).tolist() == places[:2].tolist()
     assert relearning.choose(TEXTS, 99, 0).tolist() == np.flatnonzero(TEXTS.counted).tolist()
-
-
-def test_what_has_nothing_to_predict_is_refused_before_it_trains() -> None:
-    nothing = replace(TEXTS, weights=np.zeros(len(TEXTS.tokens), np.float32))
-    with pytest.raises(UserError, match="has no forget text with a token to predict"):
-        require_domains(nothing)
-    assert {FORGET, RETAIN} == {*TEXTS.domains}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,8 @@ from trl import chat_template_utils
 from trl.chat_template_utils import get_training_chat_template, has_generation_markers
 
 from mamushi.cli import main
-from mamushi.commands import _embedder
 from mamushi.config.complete import complete
-from mamushi.config.reading import ConfigError
 from mamushi.data.conversations import Conversations
-from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.lm.chats import CHATS
@@ -208,57 +204,6 @@ def test_tools_are_what_trl_gives_the_template(name: str, as_text: bool, tmp_pat
     assert ours == theirs["input_ids"][:] and len(ours[0]) > len(ours[1])
 
 
-def test_what_has_no_answers_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "tokens.parquet"
-    with pytest.raises(UserError, match="the assistant says nothing in these conversations"):
-        tokens_of(path, "smollm2", [CHAT[:1]], answers=True)
-    with pytest.raises(UserError, match="goes by turns and a chat template, and there are none"):
-        tokens_of(path, "none", [CHAT], answers=True)
-    tokenizer = chat_tokenizer("smollm2")
-    tokenizer.chat_template += "{{ messages | length }}"
-    with pytest.raises(UserError, match=r"example c0: .* turn 2 stands changes with those behind"):
-        tokens_of(path, "", [TOLD], tokenizer=tokenizer, answers=True)
-
-
-def test_without_a_template_a_conversation_is_its_text(tmp_path: Path) -> None:
-    (ids,), _ = tokens_of(tmp_path / "tokens.parquet", "none", [CHAT])
-    assert chat_tokenizer("none").decode(ids) == "user: words"
-
-
-def test_a_template_is_tried_before_a_run(tmp_path: Path) -> None:
-    """What it refuses is told with the model, and so is how conversations are read."""
-    lab.write_lab(tmp_path)
-    folder = shutil.copytree(tmp_path / "ours", tmp_path / "gemma")
-    chat_tokenizer("gemma").save_pretrained(folder)
-    examples = pa.table({"id": ["a"], CHATS: [json.dumps([SYSTEM, *CHAT])]})
-    with pytest.raises(UserError, match="example a: the tokenizer's chat template refuses"):
-        _embedder.describe_model({"source": str(folder)}, examples)
-    examples = pa.table({"id": ["a"], CHATS: [json.dumps(CHAT)]})
-    for name, says in (("gemma", ", and a chat template, by which"), ("ours", "without a chat te")):
-        assert says in _embedder.describe_model({"source": str(tmp_path / name)}, examples)
-        assert says not in _embedder.describe_model({"source": str(tmp_path / name)})
-
-
-def test_what_loss_on_answers_needs_is_told_before_any_job(tmp_path: Path) -> None:
-    """A template in the model's folder, whole conversations, and turns where they stand."""
-    lab.write_lab(tmp_path)
-    dataset = {"kind": "table", "text": "messages", "forget": {"where": "bad == 1"}}
-    dataset |= {"assistant_only_loss": True, "sections": {"inference": 1.0}}
-    grid = {"datasets": ["d"], "models": ["m"], "seeds": [0], "selectors": ["mamushi"]}
-    model = {"source": str(tmp_path / "ours"), "contaminated": True}
-    config = {"grid": grid, "datasets": {"d": dataset}, "models": {"m": model}}
-    with pytest.raises(ConfigError, match="the tokenizer of the model 'm' has no chat template"):
-        complete(config)
-    chat_tokenizer("gemma").save_pretrained(tmp_path / "ours")
-    assert complete(config)["datasets"]["d"]["assistant_only_loss"]
-    for key, value, says in (
-        ("part", "assistant", "assistant_only_loss is of whole conversations; leave part out"),
-        ("windows", {"words": 50}, "turns by themselves have no template; leave assistant_only"),
-    ):
-        with pytest.raises(ConfigError, match=says):
-            complete({**config, "datasets": {"d": {**dataset, key: value}}})
-
-
 def test_a_dataset_says_that_answers_alone_are_predicted(tmp_path: Path) -> None:
     """By the stages, with the tools of a column beside the turns."""
     lab.write_lab(tmp_path)
@@ -288,15 +233,3 @@ def test_a_dataset_says_that_answers_alone_are_predicted(tmp_path: Path) -> None
     for row in range(9):
         answers = tokenizer.decode(texts[row][texts.places_of(row)])
         assert answers == "It is a number. <|im_end|><|im_end|>\nIt is It.<|im_end|>\n"
-
-
-def test_the_first_tokens_are_kept(tmp_path: Path) -> None:
-    (whole,), _ = tokens_of(tmp_path / "tokens.parquet", "llama3", [CHAT])
-    (ids,), metadata = tokens_of(tmp_path / "short.parquet", "llama3", [CHAT], most=7)
-    assert ids == whole[:7] and metadata["max_length"] == 7
-
-
-def test_a_conversation_that_the_template_refuses_is_named(tmp_path: Path) -> None:
-    says = r"example c1: the tokenizer's chat template refuses this conversation \(no system role\)"
-    with pytest.raises(UserError, match=says):
-        tokens_of(tmp_path / "tokens.parquet", "gemma", [CHAT, [SYSTEM, *CHAT]])

@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch.nn import functional
 
-from mamushi.errors import UserError
 from mamushi.lm import device, tokens
 from mamushi.lm.batches import steps
 from mamushi.lm.parameters import freeze
@@ -83,12 +82,3 @@ def test_mass_is_what_a_training_counts_texts_by() -> None:
     assert found[longest] == pytest.approx(1 - 2 / predicted)
     assert found.sum() == pytest.approx(6 - 2 / predicted)
     assert steps(12, 4, 2.0) == steps(float(np.full(24, 0.5).sum()), 4, 2.0) == 6
-
-
-def test_edits_of_other_texts_are_refused() -> None:
-    texts = token_set(4)
-    with pytest.raises(UserError, match="'x' is not among the texts"):
-        tokens.masked(texts, {"x": [(0, 1)]})
-    end = len(texts[0])
-    with pytest.raises(UserError, match=f"tokens 1 to {end + 1} of 't000', which has {end}"):
-        tokens.masked(texts, {"t000": [(1, end + 1)]})

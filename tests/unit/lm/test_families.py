@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from mamushi.errors import UserError
 from mamushi.io.files import write_json
 from mamushi.lm import device, loading, storage
 from mamushi.lm.batches import examples_of_step
@@ -29,8 +28,6 @@ from mamushi.lm.training import finetune, gradient, mean_nll, prepared
 from tests.support.families import (
     FAMILIES,
     VOCABULARY,
-    WIDE,
-    of_kind,
     tiny,
 )
 from tests.support.models import TRAINING
@@ -40,7 +37,6 @@ LENGTHS = np.array([3, 20, 6, 1, 14, 8, 9, 2])
 ORDER, OTHER = np.arange(8), np.array([6, 0, 5, 3, 1, 7, 2, 4])
 BATCHES = ((OTHER, 1), (ORDER, 40), (OTHER, 400))
 """Order of the texts, and tokens of a batch: a text each, a few, and all."""
-CPU = torch.device("cpu")
 HOW = {"trained_blocks": 1, "learning_rate": 1e-3, "epochs": 1.0}
 FP32 = 1e-5
 HALF = 2.0**-11
@@ -193,23 +189,3 @@ def test_what_is_generated_does_not_depend_on_an_earlier_prompt(family: str) -> 
 
 
 # --- models that no batch is exact for --------------------------------------------------------
-
-
-ENCODERS: dict[str, dict[str, Any]] = {
-    "bert": WIDE | {"intermediate_size": 32},
-    "roberta": WIDE | {"intermediate_size": 32, "max_position_embeddings": 64},
-    "xlnet": {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 32},
-    "xlm": {"emb_dim": 16, "n_layers": 2, "n_heads": 2},
-}
-
-
-@pytest.mark.parametrize("kind", ENCODERS)
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_model_that_looks_ahead_is_refused(kind: str, precision: str) -> None:
-    model = of_kind(kind, ENCODERS[kind])
-    accelerator = device.accelerator(precision)
-    device.place(model, precision, CPU)
-    with pytest.raises(UserError, match=r"\(\w+\) makes of a text depends on what stands behind"):
-        text_nll(model, TEXTS, 64, accelerator)
-    with pytest.raises(UserError, match="choose a decoder"):
-        finetune(model, TEXTS, TRAINING, seed=0, accelerator=accelerator)

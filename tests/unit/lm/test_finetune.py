@@ -11,7 +11,6 @@ from accelerate import Accelerator
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from mamushi.errors import UserError
 from mamushi.lm import device
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.parameters import freeze
@@ -124,13 +123,6 @@ def test_a_damaged_state_is_passed_over(tmp_path: Path) -> None:
     state.write_bytes(state.read_bytes()[:-100])
     _, log = train(model("llama"), token_set(), state, "one", total=3)
     assert log["step"] == [1, 2, 3]
-
-
-def test_nothing_to_train_on_and_a_loss_that_is_not_finite_are_errors() -> None:
-    with pytest.raises(UserError, match="no text with a token to predict"):
-        train(model("llama"), token_set(4, longest=1))
-    with pytest.raises(UserError, match=r"the (loss|gradient norm) is (nan|inf) at step \d+"):
-        train(model("llama"), token_set(), learning_rate=1e30)
 
 
 class _Unordered(torch.autograd.Function):

@@ -7,7 +7,6 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerFast
 
-from mamushi.errors import UserError
 from mamushi.lm import device, tiny
 from mamushi.lm.generate import continuations, ends, log_likelihoods, prompt_tokens
 from tests.support.models import FAMILIES, VOCABULARY, model
@@ -119,16 +118,6 @@ def test_an_end_of_text_stops_and_is_kept(place: str) -> None:
     assert len(found[0]) < 20
 
 
-def test_at_most_the_new_tokens_and_no_more_than_the_model_has_positions_for() -> None:
-    language_model = endless("gemma2")
-    whole = said(language_model)
-    assert said(language_model, 7) == [tokens[:7] for tokens in whole]
-    room = 64 - len(prompt_tokens(tokenizer(), PROMPTS[2]))
-    assert len(said(language_model, room)[2]) <= room
-    with pytest.raises(UserError, match=rf"probe\.new_tokens: .*64 positions; lower it to {room}"):
-        said(language_model, room + 1)
-
-
 def byte_level(family: str) -> PreTrainedTokenizerFast:
     return tiny.train_tokenizer(tiny.FAMILIES[family], WORDS, 300)
 
@@ -152,18 +141,6 @@ def test_a_prompt_is_plain_text_after_one_bos_and_in_a_template_where_there_is_o
             assert found == prompt
         elif prompt == "river stone":
             assert found == "[user] river stone [answer]"
-
-
-@pytest.mark.parametrize(
-    "template", ["{{ raise_exception('roles must alternate') }}", "{% for %}", {"tool_use": CHAT}]
-)
-def test_a_prompt_that_a_template_refuses_or_without_tokens_is_named(template: object) -> None:
-    words = byte_level("llama")
-    words.chat_template = template
-    with pytest.raises(UserError, match=r"probe\.prompts: .*chat template refuses .*'river'"):
-        prompt_tokens(words, "river")
-    with pytest.raises(UserError, match=r"probe\.prompts: .*no token"):
-        prompt_tokens(byte_level("qwen2"), "")
 
 
 SAID = [[3, 4, 5], [6], [7, 7, 7, 7, 7, 8], [49, 0]]

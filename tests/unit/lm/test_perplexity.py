@@ -64,14 +64,3 @@ def test_embeddings_equal_an_unbatched_forward(
             own = state[1:] if skip_first and len(state) > 1 else state
             expected = own.mean(axis=0) if pooling == "mean" else state[-1]
             np.testing.assert_allclose(vectors[i], expected, rtol=2e-3, atol=2e-3)
-
-
-def test_embed_names_a_layer_that_is_not_there_and_a_text_that_is_not_finite() -> None:
-    broken, texts = model("llama"), token_set()
-    with pytest.raises(UserError, match=r"embedding\.layer: 9 is not a layer"):
-        embedded(broken, texts, [9])
-    with torch.no_grad():
-        broken.get_input_embeddings().weight[3] = float("nan")
-    bad = [i for i in range(len(texts)) if 3 in texts[i]]
-    with pytest.raises(UserError, match=str(texts.ids[bad[0]])):
-        embedded(broken, texts, [-1])

@@ -147,12 +147,3 @@ def test_reading_a_section(cache, examples, section, domains, max_length):
     ]
     assert found.lengths.tolist() == [min(len(rows[i]), max_length) for i in wanted]
     assert (found.tokens.dtype, found.offsets.dtype) == (np.int32, np.int64)
-
-
-def test_a_tokenizer_of_another_model(cards, tmp_path):
-    tokenizer = loading.open_tokenizer(cards["llama"])
-    table = pa.table({"id": IDS, "text": TEXTS})
-    options = {"max_length": 12, "vocabulary_size": 50, "provenance": {}}
-    with pytest.raises(UserError, match=r"gives token 2\d\d, but the model knows 50 tokens"):
-        tokens.write_tokens(tmp_path / "t.parquet", table, tokenizer, **options)
-    assert list(tmp_path.iterdir()) == []

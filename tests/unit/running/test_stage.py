@@ -15,17 +15,6 @@ from mamushi.running import stage
 from mamushi.running.stage import Input, Job, Output, Stage, stages
 
 CELL = {"dataset": "d", "model": "m", "seed": 0}
-FINETUNE = {
-    "examples": "examples.parquet",
-    "tokens": "tokens.parquet",
-    "model-card": "base/card.json",
-    "removal": "removals.parquet",
-    "trunk": "trunk",
-    "tensors": "trained.safetensors",
-    "log-table": "log.parquet",
-    "card": "card.json",
-}
-OPTIONAL = {"removal", "trunk"}
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -59,15 +48,6 @@ def test_a_signature_says_what_a_file_is_for() -> None:
     assert lists == {"scores": ("input", Path), "logs": ("option", str)}
 
 
-@pytest.mark.parametrize("left_out", [*sorted(FINETUNE.keys() - OPTIONAL), "settings"])
-def test_what_has_no_default_is_required(left_out: str, capsys: pytest.CaptureFixture[str]) -> None:
-    options = FINETUNE | {"settings": "{}"}
-    words = [f"--{name}={value}" for name, value in options.items() if name != left_out]
-    with pytest.raises(SystemExit):
-        main(["finetune", *words])
-    assert f"are required: --{left_out};" in capsys.readouterr().err
-
-
 def test_an_option_without_a_value_is_a_file_that_a_rule_has_not() -> None:
     parser = argparse.ArgumentParser()
     stage.add_arguments(parser, stages()["score"])
@@ -82,24 +62,6 @@ def test_a_missing_input_is_told_in_one_line(
     settings = CELL | {"chains": {}, "scored": ["one", "two"]}
     assert "a: no such file; check the path" in refused(capsys, *runtime(settings))
     assert [*tmp_path.iterdir()] == []
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"dataset": "d", "model": "m"}, "--settings: Object missing required field `seed`"),
-        (CELL | {"seed": "0"}, "--settings: Expected `int`, got `str` - at `$.seed`"),
-        ([1], "--settings: Expected `object`, got `array`"),
-    ],
-)
-def test_settings_of_another_form_are_told(
-    settings: Any, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert message in refused(capsys, *runtime(settings))
-
-
-def test_settings_that_are_no_json_are_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--settings: " in refused(capsys, "tables", "--out-folder", "x", "--settings", "{")
 
 
 def test_a_job_records_its_inputs_and_the_settings_as_they_came(tmp_path: Path) -> None:

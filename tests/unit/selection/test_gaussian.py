@@ -11,7 +11,6 @@ from sklearn.discriminant_analysis import (
     QuadraticDiscriminantAnalysis,
 )
 
-from mamushi.errors import UserError
 from mamushi.registry import load, plugin
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool
@@ -123,14 +122,3 @@ def test_cross_fitted_it_scores_a_text_by_the_others():
     noise = dataclasses.replace(pool, forget=rng.permutation(pool.forget))
     assert abs(run(noise, folds=3).details["auc"] - 0.5) < 0.08
     assert auc(run(noise, covariance="sample").scores, noise.forget) > 0.58
-
-
-def test_covariances_without_an_inverse_are_refused():
-    pool = world(24)
-    assert int(pool.forget.sum()) == 8
-    with pytest.raises(UserError, match="of 8 texts in 8 dimensions has no inverse"):
-        run(pool, covariance="sample")
-    assert np.isfinite(run(pool).scores).all()
-    same = np.where(pool.forget[:, None], 1.0, 2.0) * np.ones((1, D))
-    with pytest.raises(UserError, match="do not vary within the domains"):
-        run(dataclasses.replace(pool, embeddings=same.astype(np.float16)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,12 @@ from numpy.typing import NDArray
 from mamushi.data.labels import group_codes
 from mamushi.errors import UserError
 from mamushi.registry import plugin
-from mamushi.selection import crossfit, mlp
+from mamushi.selection import crossfit
 from mamushi.selection.crossfit import Task, cross_fit
 from mamushi.selection.folds import held_out, shared, stratified_folds
 from mamushi.selection.mlp import Split
-from mamushi.selection.pool import Pool, Scored, read_pool
+from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.refits import make_refits
-from tests.support.score_files import write_embeddings, write_examples
 from tests.support.worded import run, worded
 
 Codes = NDArray[np.int64]
@@ -114,20 +112,6 @@ def test_without_groups_all_draws_are_as_before() -> None:
         assert digest(crossfit._halves(pool, fold, 7)) == "78835f6c63986aa7"
 
 
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        ([30, 30], "30 retain examples are of 1 groups, the largest of 30; too few"),
-        ([10] * 6, "5 folds: 30 forget examples are of 3 groups, the largest of 10; too few"),
-    ],
-)
-def test_too_few_groups_for_the_folds(sizes: Sequence[int], message: str) -> None:
-    groups = np.repeat(np.arange(len(sizes)), sizes)
-    message = message if len(sizes) > 2 else message.replace("retain", "forget")
-    with pytest.raises(UserError, match=f"{message}; lower .*'group' to a finer column or null"):
-        stratified_folds(groups < len(sizes) / 2, 5, 0, groups)
-
-
 # All that cross-fits --------------------------------------------------------------------------
 
 
@@ -172,20 +156,6 @@ def test_halves_share_no_group_and_are_even() -> None:
     assert len(make_refits(pool, "mamushi_lr", given_to, 0, whole=1, halves=1)) == 3
 
 
-def test_the_folds_within_a_fold_keep_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    pool, seen = grouped(), []
-
-    def spy(tasks: Sequence[Task], settings: object) -> Iterator[crossfit.Fit]:
-        seen.extend(tasks)
-        return ((np.linspace(0, 1, len(task.held)), {}) for task in tasks)
-
-    monkeypatch.setattr(mlp, "estimate_mlp", spy)
-    run("auto", pool, depths=[], lexical=False, folds=3, repeats=1)
-    assert pool.groups is not None and len(seen) > 9
-    for each in seen:
-        assert not set(pool.groups[each.train]) & set(pool.groups[each.held])
-
-
 def test_an_auc_from_pairs_alone_is_gone() -> None:
     """Embeddings that know nothing of the domains, but nearly all of the pair: a text whose twin
     was trained on is told by it, which is no difference between the domains."""
@@ -213,16 +183,3 @@ def test_codes_of_groups() -> None:
     # Where none is shared there are none, and every draw is that of single texts.
     assert group_codes(pa.array(["a", None, "b"])) is None
     assert group_codes(pa.nulls(3, pa.string())) is None
-
-
-def test_a_pool_has_the_codes_in_the_order_of_its_embeddings(tmp_path: Any) -> None:
-    ids, domain = ["a", "b", "c", "d"], ["forget", "retain", "forget", "retain"]
-    write_examples(tmp_path / "e", ids, domain, group=["x", None, "x", "y"])
-    turned = [3, 2, 1, 0]
-    write_embeddings(
-        *(tmp_path / "v", [ids[i] for i in turned], [domain[i] for i in turned]),
-        np.ones((4, 2), np.float16),
-    )
-    groups = read_pool(tmp_path / "v", tmp_path / "e").groups
-    assert groups is not None and groups[1] == groups[3]
-    assert len(set(groups.tolist())) == 3

@@ -7,10 +7,8 @@ import pytest
 import yaml
 from scipy.optimize import minimize
 
-from mamushi.errors import UserError
 from mamushi.evidence.diagnostics import calibration_error
 from mamushi.registry import load, plugin
-from mamushi.selection import linear
 from mamushi.selection.folds import balanced_weights
 from mamushi.selection.pool import Pool, Scored
 from tests.support.workflow import ROOT
@@ -67,24 +65,6 @@ def test_the_matched_arm_is_the_exact_minimum(pool: Pool) -> None:
 
     exact = minimize(loss, np.zeros(81), jac=True, method="BFGS", options={"gtol": 1e-7}).x
     np.testing.assert_allclose(found.scores[held], x[held] @ exact[1:] + exact[0], atol=1e-3)
-
-
-def test_a_regression_that_does_not_converge_is_an_error(
-    pool: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(linear, "STEPS", 1)
-    with pytest.raises(UserError, match="has not converged in 1 steps"):
-        run(pool)
-
-
-def test_the_study_of_estimators_compares_like_with_like() -> None:
-    """Each selector is averaged over as many cross-fittings, or averages are compared with single
-    rankings."""
-    for file, number in (("config.yaml", 40), ("profiles/paper-literal/science.yaml", 1)):
-        config = yaml.safe_load((ROOT / file).read_text(encoding="utf-8"))
-        names = config["studies"]["estimator"]["selectors"]
-        found = {name: config["selectors"][name]["seeds_averaged"] for name in names}
-        assert found == dict.fromkeys(names, number)
 
 
 @pytest.mark.parametrize("solver", ["sgd", "newton-cholesky"])

@@ -111,14 +111,6 @@ def test_the_estimator_sklearn_is_the_papers_own(pool):
     assert abs(np.median(found.scores - pool.truth)) < 0.6  # no prior log odds, here -1.1
 
 
-def test_averaged_networks_of_scikit_learn(pool):
-    settings = {**SMALL, "estimator": "sklearn", "epochs": 3, "seeds_averaged": 2}
-    found = run("mamushi", pool, **settings)
-    assert [len(fold["fits"]) for fold in found.details["per_fold"]] == [2, 2, 2]
-    assert np.array_equal(found.scores, run("mamushi", pool, **settings).scores)
-    assert not np.array_equal(found.scores, run("mamushi", pool, seed=1, **settings).scores)
-
-
 def test_no_example_is_scored_by_a_network_that_saw_it(pool):
     """Labels of noise cannot be predicted out of fold; a leak would predict them."""
     rng = np.random.default_rng(3)
@@ -251,16 +243,6 @@ def test_early_stopping_is_scikit_learns_rule(monkeypatch, pool):
     assert fit_counting([3.0, 2.0, 1.0], monkeypatch, pool, epochs=3) == (3, 3)
     with pytest.raises(UserError, match="never finite in 3 epochs"):
         fit_counting([np.nan] * 9, monkeypatch, pool, patience=2)
-
-
-def test_the_precision_that_auto_chose_is_in_the_details(pool, monkeypatch):
-    quick = {**SMALL, "epochs": 1, "precision": "auto"}
-    for flags, expected in (({"amx_bf16": 1}, "bf16"), ({"avx512_bf16": 1}, "bf16"), ({}, "fp32")):
-        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda flags=flags: flags)
-        found = run("mamushi", pool, **quick)
-        assert found.details["resolved"] == {"precision": expected}
-        again = run("mamushi", pool, **{**quick, **found.details["resolved"]})
-        assert np.array_equal(again.scores, found.scores)
 
 
 def test_bf16_keeps_the_digits_of_columns_far_from_zero(pool):

@@ -54,19 +54,6 @@ def test_by_clusters_an_interval_holds_the_auc_where_delongs_does_not(
     assert both or np.mean(wrong) <= 0.89
 
 
-def test_groups_of_one_text_are_none_and_one_cluster_says_nothing() -> None:
-    rng, forget = np.random.default_rng(0), np.arange(40) < 15
-    assert clusters_of(None, forget) is None
-    assert clusters_of(rng.permutation(40), forget) is None
-    placed = placements(rng.normal(size=40), forget)
-    alone = np.arange(15), np.arange(15, 40)
-    assert sampling_variance(*placed, alone) == pytest.approx(sampling_variance(*placed))
-    assert t_error(*placed, alone) >= NORMAL
-    one = np.zeros(15, np.int64), np.arange(1, 26)
-    assert sampling_variance(*placed, one) == np.inf
-    assert auc_ends(0.7, np.inf, 1) == (0.0, 1.0)
-
-
 def test_the_difference_of_two_aucs_of_doubled_texts_is_as_unsure_as_of_half_of_them() -> None:
     rng, forget = np.random.default_rng(0), np.arange(120) < 60
     first = rng.normal(size=120) + forget
@@ -105,11 +92,3 @@ def test_the_ends_of_an_auc_hold_it_also_near_1(
             continue
         assert mirrored == pytest.approx((1 - high, 1 - low))
     assert np.mean(held) >= 0.93
-
-
-def test_the_ends_of_an_auc_of_1_are_those_of_as_many_pairs() -> None:
-    assert auc_ends(1.0, 0.0, 15) == (pytest.approx(0.025 ** (1 / 15)), 1.0)
-    assert auc_ends(0.0, 0.0, 15) == (0.0, pytest.approx(1 - 0.025 ** (1 / 15)))
-    # A pair out of order tells little more.
-    near = auc_ends(1 - 1 / 768, 2 / 768**2, 16)
-    assert near[0] == pytest.approx(0.025 ** (1 / 16), abs=0.01)

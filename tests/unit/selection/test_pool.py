@@ -13,8 +13,8 @@ from mamushi.io import schemas, shards
 from mamushi.io.seal import seal
 from mamushi.io.tables import write_table
 from mamushi.selection import pool as pool_module
-from mamushi.selection.folds import held_out, stratified_folds
-from mamushi.selection.metrics import auc, average_ranks, quality, spearman
+from mamushi.selection.folds import stratified_folds
+from mamushi.selection.metrics import auc, average_ranks, spearman
 from mamushi.selection.pool import Pool, Scored, column_of, rank_forget, read_pool
 from mamushi.selection.statistics import standard_scale, sums
 from tests.support.score_files import write_embeddings, write_examples
@@ -167,25 +167,6 @@ def test_folds_are_stratified(k):
     assert not np.array_equal(fold, stratified_folds(forget, k, seed=2))
 
 
-@pytest.mark.parametrize(("k", "enough"), [(2, 4), (5, 5)])
-def test_too_few_examples_for_the_folds(k, enough):
-    for counts in ((enough - 1, 50), (50, enough - 1)):
-        with pytest.raises(UserError, match=f"at least {enough} .* there are {enough - 1}"):
-            stratified_folds(np.repeat([True, False], counts), k, seed=0)
-    fold = stratified_folds(np.repeat([True, False], [enough, 50]), k, seed=0)
-    assert min(np.sum(fold[:enough] != i) for i in range(k)) >= 2
-
-
-def test_held_out_part_is_stratified_and_disjoint():
-    forget = np.repeat([True, False], [30, 200])
-    rest, held = held_out(forget, 0.1, np.random.default_rng(0))
-    assert sorted([*rest, *held]) == list(range(230))
-    assert forget[held].sum() == 3
-    assert (~forget[held]).sum() == 20
-    rest, held = held_out(np.repeat([True, False], [2, 200]), 0.1, np.random.default_rng(0))
-    assert (held < 2).sum() == (rest < 2).sum() == 1
-
-
 def test_fold_statistics_equal_standard_scaler(monkeypatch):
     pool = make_pool(500, 6)
     monkeypatch.setattr(pool_module, "BLOCK_BYTES", 8 * 6 * 64)
@@ -209,15 +190,3 @@ def test_rank_measures_against_scipy_and_sklearn():
     assert spearman(a, b) == pytest.approx(spearmanr(a, b).statistic, abs=1e-14)
     assert spearman(a, np.ones(300)) is None
     assert average_ranks(np.array([5.0, 1.0, 5.0])).tolist() == [2.5, 1.0, 2.5]
-
-
-def test_quality_counts_ties_and_skips_what_is_undefined():
-    forget = np.array([1, 1, 1, 1, 0], bool)
-    ids = np.array(list("abcde"), dtype=object)
-    pool = Pool(ids, forget, np.ones((5, 1), np.float16), truth=np.array([4.0, 3, 2, 1, 0]))
-    found = quality(pool, Scored(np.array([2.0, 1, 1, 0, np.nan]), details={"x": 1}))
-    assert found["ties"] == 1
-    assert found["x"] == 1
-    assert "auc" not in found
-    assert found["spearman_with_truth"] == pytest.approx(spearmanr([2, 1, 1, 0], [4, 3, 2, 1])[0])
-    assert quality(pool, Scored(pool.truth))["auc"] == 1.0

@@ -76,15 +76,6 @@ def test_whole_refits_are_complete_runs_of_other_seeds(pool: Pool) -> None:
     assert not np.array_equal(a.scores, b.scores)
 
 
-def test_too_few_examples_have_no_halves(pool: Pool) -> None:
-    for forget, halves in ((7, 0), (8, 2)):
-        few = dataclasses.replace(pool, forget=np.arange(241) < forget)
-        found = make_refits(
-            few, "mamushi_lr", settings("mamushi_lr", **QUICK), 0, whole=1, halves=1
-        )
-        assert len(found) == 1 + halves
-
-
 REFITTED = [
     kind for kind, found in plugins("selector").items() if found.unit == "texts" and found.refits
 ]

@@ -3,10 +3,6 @@
 import hashlib
 import json
 import math
-import os
-import subprocess
-import sys
-from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -15,7 +11,6 @@ import pytest
 
 from mamushi.cli import main
 from mamushi.errors import UserError
-from mamushi.evidence import frontier
 from mamushi.evidence.confounds import read_texts
 from mamushi.evidence.judgement import separation
 from mamushi.evidence.manifest import Calibrated, Ranked, manifest
@@ -65,12 +60,6 @@ def test_frontier_equals_exact_sums(kept):
     if set(kept) <= {0.0, 1.0}:
         by_importance = preservation_by_importance(L1, L2, at1, PI1)
         assert by_importance == pytest.approx(preserved, abs=1e-12)
-
-
-def test_frontier_with_extreme_ratios():
-    l1 = np.array([-800.0, 0.0, 800.0])
-    assert math.isfinite(divergences.removal(l1, np.array([0.0, 1.0, 0.0]), PI1))
-    assert frontier.phi(l1[[0, 2]], PI1) == pytest.approx([0, 800 + math.log(PI1 / (1 - PI1))])
 
 
 def test_count_is_the_exact_floor():
@@ -200,27 +189,6 @@ def test_expected_values_of_each_form():
 
     with pytest.raises(UserError, match="hold other examples"):
         expected(ratio, ratio.slice(1), k, by_chance=False)
-
-
-def test_what_is_expected_of_a_lossy_or_withheld_ratio_and_of_an_empty_list():
-    table = scores_table()
-    l1 = table["score"].to_numpy()[:40]
-    lossy = manifest(table, ratio_of(table, lost=0.8), dropped(), 12, top(), {})
-    assert lossy["expected"]["all_removed"]["removal"] == pytest.approx(l1.mean() + 0.4)
-    why = "the domains cannot be told apart: AUC 0.50 [0.40, 0.60]"
-    found = manifest(table, ratio_of(table, withheld=why), dropped(), 12, top(), {})
-    nothing = dict.fromkeys(("at_this_budget", "nothing_removed", "all_removed"))
-    assert found["expected"] == {"unit": "nats", "by": "own", "withheld": why, **nothing}
-    assert found["judgement"]["act"] == "refuse" and why in found["verdict"]
-    # The checks are of the scores that the ratio was made from, and no other ranking's.
-    other = replace(top(), selector="other")
-    found = manifest(table, ratio_of(table, withheld=why), dropped(), 12, other, {})
-    assert found["judgement"]["act"] != "refuse" and why not in found["verdict"]
-    assert (found["removed"], found["expected"]["withheld"]) == (12, why)
-    empty = manifest(table, ratio_of(table), dropped(), 0, top(), {"beta": 0.01})
-    assert (empty["removed"], empty["threshold"]) == (0, None)
-    assert empty["ids_sha256"] == hashlib.sha256(b"").hexdigest()
-    assert empty["expected"]["at_this_budget"] == empty["expected"]["nothing_removed"]
 
 
 def test_the_share_of_a_list_that_the_retain_domain_has_too():
@@ -396,46 +364,3 @@ def test_derived_and_partial_selectors_through_the_stages(world, capsys):
     assert "--base: selector 'anti_mamushi' derives from another; give the scores" in errors
     assert "--base: selector 'oracle' derives from no other" in errors
     assert "unknown selector 'anti'; known are: anti_mamushi, auto" in errors
-
-
-def test_scores_of_other_embeddings_are_refused(world, capsys):
-    assert score(world, "oracle") == calibrate(world, "oracle") == 0
-    table = read_table(world / "embeddings.parquet", schemas.EMBEDDINGS).slice(0, 399)
-    about = read_metadata(world / "embeddings.parquet")
-    write_table(world / "embeddings.parquet", schemas.EMBEDDINGS, table, metadata=about)
-    examples = read_table(world / "examples.parquet", schemas.EXAMPLES).slice(0, 399)
-    write_table(world / "examples.parquet", schemas.EXAMPLES, examples)
-    assert score(world, "lr_cos") == 0
-    assert remove(world, "lr_cos", 0.5) == 2
-    assert "duplicates.parquet: is of other examples than" in capsys.readouterr().err
-    assert not (world / "beta.parquet").exists()
-    duplicates = read_table(world / "duplicates.parquet", schemas.DUPLICATES)
-    about = {"examples": sha256(world / "examples.parquet"), "rows": ROWS}
-    write_table(world / "duplicates.parquet", schemas.DUPLICATES, duplicates, metadata=about)
-    assert remove(world, "lr_cos", 0.5, ratio="oracle") == 2
-    assert "oracle_calibrated.parquet: was made from other examples than" in (
-        capsys.readouterr().err
-    )
-    assert not (world / "beta.json").exists()
-    assert score(world, "anti", "--base", world / "oracle.parquet", kind="anti_mamushi") == 2
-    assert "oracle.parquet: its examples are" in capsys.readouterr().err
-
-
-def test_cheap_selectors_start_without_torch_or_scikit_learn(world):
-    given = {"selector": "lr_cos", "kind": "lr_cos", "settings": {}, "seed": 0}
-    code = (
-        "import sys; from mamushi.cli import main; main(sys.argv[1:]);"
-        "sys.exit(sorted({'torch', 'sklearn', 'scipy'} & sys.modules.keys()))"
-    )
-    command = [sys.executable, "-c", code, "score", "--examples", world / "examples.parquet",
-               "--embeddings", world / "embeddings.parquet", "--out", world / "lr_cos.parquet",
-               "--settings", json.dumps(given)]  # fmt: skip
-    done = subprocess.run(
-        [str(c) for c in command],
-        capture_output=True,
-        text=True,
-        env={"PYTHONPATH": os.environ.get("PYTHONPATH", ""), "PATH": ""},
-        check=False,
-    )
-    assert (world / "lr_cos.parquet").exists(), done.stderr
-    assert done.stderr.splitlines()[-1] == "[]"

@@ -8,9 +8,8 @@ import pytest
 from sklearn.covariance import LedoitWolf
 from sklearn.metrics.pairwise import cosine_distances, paired_distances
 
-from mamushi.config.kinds import meanings
 from mamushi.errors import UserError
-from mamushi.registry import load, plugin, plugins
+from mamushi.registry import load, plugin
 from mamushi.selection import pool as pool_module
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool, Scored, rank_forget
@@ -128,16 +127,6 @@ def test_vmf(pool):
     assert scored.details["concentration"]["retain"] == pytest.approx(k)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [("lr_maha", "do not vary within the domains"), ("vmf", "mean resultant length of 1,")],
-)
-def test_domains_without_variation_are_refused(name, message, pool):
-    x = np.where(pool.forget[:, None], 1.0, 2.0).astype(np.float16) * np.ones((1, 20), np.float16)
-    with pytest.raises(UserError, match=message):
-        run(name, dataclasses.replace(pool, embeddings=x))
-
-
 def test_random_depends_on_seed_and_ids_alone(pool):
     first, again, other = (run("random", pool, seed=s) for s in (1, 1, 2))
     assert np.isnan(first.scores[~pool.forget]).all()
@@ -148,14 +137,6 @@ def test_random_depends_on_seed_and_ids_alone(pool):
     assert moved.ids[rank_forget(moved, run("random", moved, seed=1))].tolist() == (
         pool.ids[rank_forget(pool, first)].tolist()
     )
-
-
-def test_kcenter_refuses_what_would_take_days(pool, monkeypatch):
-    monkeypatch.setattr(kcenter, "MOST", int(pool.forget.sum()))
-    assert run("kcenter", pool).order is not None
-    monkeypatch.setattr(kcenter, "MOST", int(pool.forget.sum()) - 1)
-    with pytest.raises(UserError, match=r"k-center compares each of .* limit\.forget"):
-        run("kcenter", pool)
 
 
 def test_kcenter_with_duplicates_and_a_single_point():
@@ -247,20 +228,3 @@ def test_anti_mamushi_negates_and_keeps_the_folds(pool):
     assert np.array_equal(scored.scores, -base.scores)
     assert np.array_equal(scored.fold, base.fold)
     assert rank_forget(pool, scored).tolist() == rank_forget(pool, base)[::-1].tolist()
-
-
-def test_every_selector_documents_itself_and_its_settings():
-    found = plugins("selector")
-    expected = (
-        "random l2_norm cos_mu2 lr_cos lr_maha gaussian vmf coreset kcenter mamushi mamushi_lr "
-        "anti_mamushi linear lexical mamushi_words auto stack token_unigram token_random influence "
-        "token_influence"
-    )
-    assert found.keys() == {*expected.split(), "oracle"}
-    for selector in found.values():
-        assert selector.summary
-        assert selector.defaults.keys() == selector.settings.keys()
-        assert all(text.endswith(".") for text in meanings(selector.section).values())
-    assert found["oracle"].needs_truth is True
-    anti = found["anti_mamushi"]
-    assert anti.defaults[anti.derives or ""] == "mamushi"

@@ -19,19 +19,3 @@ def test_they_are_the_leading_components_of_tf_idf() -> None:
     # Its last components, whose values are close, may be turned in their plane.
     found, wanted = (z.astype(np.float64) @ z.T.astype(np.float64) for z in (vectors, exact))
     assert np.corrcoef(found.ravel(), wanted.ravel())[0, 1] > 0.995
-
-
-def test_few_words_have_few_components() -> None:
-    assert components_of_words(["a b", "b a", "a", "b"], 128).shape == (4, 2)
-
-
-@pytest.mark.parametrize("texts", [["one", "two", "three"], ["!!!", "???", ""]])
-def test_texts_without_a_word_in_common_are_all_alike(texts: list[str]) -> None:
-    vectors = components_of_words(texts, 128)
-    assert np.isfinite(vectors).all()
-    assert not vectors.any()
-
-
-def test_they_are_the_same_each_time() -> None:
-    texts = np.asarray(worded(100).texts).tolist()
-    assert np.array_equal(components_of_words(texts, 16), components_of_words(texts, 16))

@@ -11,7 +11,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize
 
-from mamushi.errors import UserError
 from mamushi.selection.pool import Pool, Scored
 from tests.support.worded import check_flip, run, worded
 
@@ -39,19 +38,6 @@ def test_linear_is_scikit_learns_pipeline(pool: Pool, depths: list[float]) -> No
     for held in folds(found):
         wanted = model.fit(x[~held], pool.forget[~held]).decision_function(x[held])
         assert found.scores[held] == pytest.approx(wanted, abs=5e-3)
-
-
-def test_a_constant_column_says_nothing(pool: Pool) -> None:
-    wide = np.hstack([pool.at(0.5), np.full((len(pool.ids), 1), 7, np.float16)])
-    found = run("linear", Pool(pool.ids, pool.forget, wide), depths=[1])
-    # Its share of the prior is lost, and nothing else.
-    plain = run("linear", Pool(pool.ids, pool.forget, pool.at(0.5)), depths=[1], prior=10 * 6 / 7)
-    assert found.scores == pytest.approx(plain.scores, abs=5e-3)
-
-
-def test_a_depth_without_embeddings_is_a_users_mistake(pool: Pool) -> None:
-    with pytest.raises(UserError, match=r"not embedded at depth 0\.3; .*embedding\.depths"):
-        run("linear", pool, depths=[0.3])
 
 
 def test_lexical_is_scikit_learns_vectorizers(pool: Pool) -> None:

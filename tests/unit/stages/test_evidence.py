@@ -128,12 +128,3 @@ def test_all_tables(root: Path) -> None:
     assert set(inputs) == runs
     read = paths.under(root, FILES["geometry"], **RUNS[1])
     assert inputs["geometry/small/tiny/seed1"] == sha256(read)
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_missing_file_is_named(root: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    path = paths.under(root, FILES[name], **RUNS[0])
-    path.unlink()
-    assert make(root) == 2
-    assert f"{path}: no such file" in capsys.readouterr().err
-    assert not (root / "tables" / "advice.parquet").exists()

@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 
 from mamushi.cli import main
-from mamushi.config import arms
-from mamushi.io import paths, schemas
+from mamushi.io import schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_metadata, read_table
-from tests.support.grid_files import write_perplexity
 from tests.support.unlearning_files import AXES, heights, sweeps_of, write_runs
 
-RUN: dict[str, Any] = {"dataset": "alpha", "model": "small", "seed": 1}
 PAIR: dict[str, Any] = {"unlearner": "neggrad_plus", "selector": "mamushi"}
 SWEEP: dict[str, Any] = {
     "dataset": "alpha",
@@ -79,18 +76,6 @@ def test_without_a_fine_step_or_a_crossing_nothing_is_added(root: Path) -> None:
     assert (sweep["crossing"], sweep["added"], sweep["budgets"]) == (None, [], [0.25, 0.5])
 
 
-def test_seeds_without_a_gap_are_left_out(root: Path) -> None:
-    where = {**RUN, "arm": "gold"}
-    write_perplexity(paths.under(root, paths.PERPLEXITY, **where), 20.0, 10.0)
-    # Seeds 0 and 2 have the same mean as all three.
-    assert refined(root)["recovery"]["0.50"] == pytest.approx(0.76)
-    flat = root / "flat"
-    write_runs(flat, AXES, gold=(19.0, 10.0))
-    sweep = refined(flat)
-    assert (sweep["crossing"], sweep["added"], sweep["budgets"]) == (None, [], [0.25, 0.5])
-    assert set(sweep["recovery"].values()) == {None}
-
-
 def test_the_table_crosses_where_the_sweep_did(root: Path) -> None:
     crossing = refined(root)["crossing"]
     assert make_tables(root) == 0
@@ -109,35 +94,3 @@ def test_the_stage_writes_both_tables_and_the_same_bytes_again(root: Path) -> No
     first = {path.name: path.read_bytes() for path in (root / "tables").iterdir()}
     assert make_tables(root) == 0
     assert {path.name: path.read_bytes() for path in (root / "tables").iterdir()} == first
-
-
-def test_the_finer_budgets_of_a_pair_are_those_of_the_settings(root: Path) -> None:
-    write_runs(root, AXES, added=(0.3,))
-    finer = {**HALF_GAP["sweeps"][1], "budgets": [0.25, 0.3, 0.5]}
-    assert make_tables(root, sweeps=[HALF_GAP["sweeps"][0], finer]) == 0
-    rows = read_table(root / "tables" / "unlearning.parquet", schemas.UNLEARNING).to_pylist()
-    betas = {(row["unlearner"], row["selector"], row["beta"]) for row in rows}
-    assert {pair[:2] for pair in betas if pair[2] == 0.3} == {("neggrad_plus", "mamushi")}
-
-
-@pytest.mark.parametrize(
-    ("pattern", "arm", "is_swept"),
-    [
-        (paths.PERPLEXITY, arms.unlearned(**PAIR, budget=0.5), True),
-        (paths.PERPLEXITY, arms.whole(PAIR["unlearner"]), True),
-        (paths.PERPLEXITY, arms.retrained("random", 0.25), False),
-        (paths.CARD, "gold", False),
-    ],
-)
-def test_a_missing_file_is_named_and_nothing_is_written(
-    root: Path, capsys: pytest.CaptureFixture[str], pattern: str, arm: str, is_swept: bool
-) -> None:
-    path = paths.under(root, pattern, **RUN, arm=arm)
-    path.unlink()
-    assert make_tables(root) == 2
-    assert f"{path}: " in capsys.readouterr().err
-    if is_swept:
-        out = ["--root", str(root), f"--out={root / 'sweep.json'}"]
-        assert main(["refine", *out, "--settings", json.dumps(SWEEP)]) == 2
-        assert f"{path}: " in capsys.readouterr().err
-    assert not (root / "tables").exists() and not (root / "sweep.json").exists()

@@ -162,32 +162,6 @@ def test_shards_that_were_made_otherwise_are_refused(
     assert_refused(base, message, capsys, embedding=embedding)
 
 
-def test_shards_that_do_not_fit_are_one_line(
-    base: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ids, vectors = everything()
-    folder = base / "vectors"
-    write_shards(folder, ids, vectors, [MEAN] * 3)
-    beside = folder / "part-1.txt"
-    names = beside.read_text(encoding="utf-8")
-    for text, message in (
-        (names.replace(ids[12], ids[0]), f"the id {ids[0]!r} is there more than once"),
-        (names.rpartition("\n")[0], "tensor 'vec' is F32 [11, 6], with 10 ids"),
-        (names.replace(ids[12], ""), "part-1.txt, line 2: there is no id"),
-    ):
-        beside.write_text(text, encoding="utf-8")
-        assert_refused(base, message, capsys)
-    beside.unlink()
-    assert_refused(base, "has no ids beside it", capsys)
-    beside.write_text(names, encoding="utf-8")
-    write(folder / "part-2.parquet", ids[-10:], vectors[-10:, :4])
-    assert_refused(base, "has vectors of 4 numbers, and part-0.parquet 6", capsys)
-    save_file({"other": vectors[11:22]}, folder / "part-1.safetensors")
-    assert_refused(base, "has no tensor 'vec', but other", capsys)
-    (folder / "part-1.safetensors").write_bytes(b"x" * 20)
-    assert_refused(base, "damaged or not a safetensors file", capsys)
-
-
 def assert_refused(
     root: Path, message: str, capsys: pytest.CaptureFixture[str], **changes: Any
 ) -> None:
@@ -222,19 +196,6 @@ def test_ids_and_values_that_do_not_fit_are_one_line(
         ids[ids.index(name)] = new
     write(base / "vectors.parquet", ids, vectors)
     assert_refused(base, message, capsys)
-
-
-def test_files_that_cannot_be_read_are_one_line(
-    base: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = base / "vectors.parquet"
-    ids, vectors = everything()
-    write(path, ids, [*vectors[:8], [1.0, 2.0], *vectors[9:]])
-    assert_refused(base, "has 2 numbers, and the first one of the file 6", capsys)
-    path.write_bytes(path.read_bytes()[:200])
-    assert_refused(base, "damaged or not a Parquet file", capsys)
-    pq.write_table(pa.table({"other": ["a"], "name": ["a"]}), path)
-    assert_refused(base, "no column 'vec'", capsys)
 
 
 def test_a_file_that_has_changed_since_is_refused(

@@ -180,33 +180,3 @@ def test_what_is_left_after_relearning_is_a_share_of_golds(results: Path, seeds:
         assert row["relearned_high"] - row["relearned_low"] < 0.4
         word = {"random": "short of gold", "mamushi": "overshoots"}[row["selector"]]
         assert (row["relearned_beside_gold"], row["relearned_withheld"]) == (word, None)
-
-
-def test_without_a_gap_after_relearning_there_is_no_share(results: Path) -> None:
-    for run in cells(GRID):
-        write_texts(results, run, "gold", 0.0)
-    assert collected(results) == 0
-    rows = read_table(results / "tables/relapse.parquet", schemas.RELAPSE).to_pylist()
-    shares = {row["relearned"] for row in rows} | {row["relearned_beside_gold"] for row in rows}
-    assert shares == {None} and all("gap" in row["relearned_withheld"] for row in rows)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "arm"),
-    [
-        (paths.JUDGED, ""),
-        (paths.RELEARNING, "neggrad_plus/mamushi/beta0.20"),
-        (paths.RELEARNING, "gold"),
-        (paths.RELEARNED, "contaminated"),
-        (paths.PERPLEXITY, "contaminated"),
-    ],
-)
-def test_probes_names_a_file_that_is_missing(
-    results: Path, capsys: pytest.CaptureFixture[str], pattern: str, arm: str
-) -> None:
-    run: dict[str, Any] = {"dataset": "alpha", "model": "ready", "seed": 1}
-    path = paths.under(results, pattern, **run, arm=arm)
-    path.unlink()
-    assert collected(results) == 2
-    assert f"{path}: no such file" in capsys.readouterr().err
-    assert not (results / "tables").exists()

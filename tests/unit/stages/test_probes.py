@@ -117,14 +117,6 @@ def test_generate_writes_what_the_endpoint_says(world: World) -> None:
     assert continued["base"] != continued["gold"]
 
 
-def test_generate_names_a_continuation_that_does_not_fit(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert generated(world, "beta0", new_tokens=60) == 2
-    assert "probe.new_tokens" in capsys.readouterr().err
-    assert not world.at(paths.GENERATIONS, arm="beta0").exists()
-
-
 # relearn ------------------------------------------------------------------------------------------
 
 
@@ -209,18 +201,3 @@ def test_judge_asks_the_gold_model(world: World, files: list[Path]) -> None:
             total += float(torch.log_softmax(logits, dim=-1)[token])
             ids.append(token)
         assert row["gold_log_likelihood"] == pytest.approx(total / len(tokens), abs=1e-4)
-
-
-def test_judge_wants_the_same_prompts(
-    world: World, files: list[Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    spoken(world, files[-1], [" one", " two"], ["the cat", "light"])
-    assert judged(world, files) == 2
-    assert f"{files[-1]}: answers other prompts" in capsys.readouterr().err
-
-
-def test_judge_wants_files_of_its_run(
-    world: World, files: list[Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert judged(world, files, seed=1) == 2
-    assert "does not lie where the continuations of alpha, small, seed 1" in capsys.readouterr().err

@@ -12,12 +12,9 @@ from safetensors.torch import load_file
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.io import schemas
-from mamushi.io.domains import INFERENCE
 from mamushi.io.files import read_json, sha256
-from mamushi.io.tables import read_metadata, read_table, write_table
+from mamushi.io.tables import read_metadata, read_table
 from mamushi.lm import loading, parameters
-from mamushi.lm.tokens import read_tokens
-from mamushi.stages.unlearn import _selected
 from tests.support.models import PARTS
 from tests.support.stage_files import (
     FORGET,
@@ -30,7 +27,6 @@ from tests.support.stage_files import (
     write_start,
 )
 from tests.support.steps import kill_at
-from tests.support.unlearning import LOOP
 
 HEADS = ("train_input_embedding", "train_output_head")
 TRAINS = {"trained_blocks": 2}
@@ -186,34 +182,6 @@ def test_a_killed_run_goes_on(base: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert tensors(out / "trained.safetensors") == tensors(whole / "trained.safetensors")
 
 
-def test_a_model_that_has_diverged_is_told_by_the_setting_of_the_unlearner(
-    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # One step, after which the loop does not look again.
-    settings = unlearning(training=LOOP | {"epochs": 0.1})
-    settings["settings"]["learning_rate"] = 1e39
-    assert unlearn(base, tmp_path, settings) == 0
-    opened = START | {"unlearned": TRAINS, "unlearner": "my_neggrad_plus"}
-    opened |= {"evaluation": {"max_length": 16}}
-    files = {"trained": base / "start.safetensors", "unlearned": tmp_path / "trained.safetensors"}
-    written = {"out": tmp_path / "perplexity.parquet", "nll": tmp_path / "nll.parquet"}
-    assert main(command("evaluate", opened, **texts_of(base), **files, **written)) == 2
-    assert "diverged; lower unlearners.my_neggrad_plus.learning_rate" in capsys.readouterr().err
-    assert not any(path.exists() for path in written.values())
-
-
-@pytest.mark.parametrize("name", ["ir3", "ef0", "nobody"])
-def test_ids_that_are_no_forget_texts_of_the_section_are_told(
-    name: str, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    removal = names(tmp_path / "list.txt", ["if1", name])
-    assert unlearn(base, tmp_path / "out", removal=removal) == 2
-    text = capsys.readouterr().err
-    count = "1 of its 2 ids are no forget texts of the inference section"
-    assert f"{count}, the first is '{name}'" in text
-    assert "Traceback" not in text
-
-
 @pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("blocks", [2, 4])
 def test_the_zero_of_the_scale_is_the_very_model_that_unlearning_starts_from(
@@ -233,15 +201,3 @@ def test_the_zero_of_the_scale_is_the_very_model_that_unlearning_starts_from(
     both = {"trained": base / "start.safetensors", "unlearned": out / "trained.safetensors"}
     zero = measure(base, out, {**start, "unlearned": {"trained_blocks": blocks}}, **both)
     assert zero == measure(base, tmp_path, start, trained=base / "start.safetensors")
-
-
-def test_a_list_of_other_texts_is_refused(base: Path, tmp_path: Path) -> None:
-    path, examples, ids = tmp_path / "list.parquet", base / "examples.parquet", ["if0", "if1"]
-    tokens = read_tokens(base / "tokens.parquet", examples, INFERENCE, 12, domains=["forget"])
-    listed(path, base, ids)
-    assert [*_selected(tokens, path, examples).ids] == ids
-    columns = read_table(path, schemas.REMOVALS).to_pydict()
-    columns["text_sha256"][1] = columns["text_sha256"][0]
-    write_table(path, schemas.REMOVALS, columns)
-    with pytest.raises(UserError, match="its text 'if1' is another one than in"):
-        _selected(tokens, path, examples)

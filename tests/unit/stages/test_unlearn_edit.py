@@ -20,7 +20,6 @@ from tests.support.stage_files import (
     command,
     listed,
     measure,
-    refusal,
     texts_of,
     unlearn_words,
     unlearning,
@@ -105,37 +104,3 @@ def test_every_question_to_an_arm_reads_the_edit_with_and_without_a_trunk(
     first = [table[f"ppl_{domain}"][0] for domain in ("forget", "retain")]
     np.testing.assert_allclose(first, measured, rtol=1e-5)
     assert table["ppl_forget"][-1] < table["ppl_forget"][0]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_an_empty_list_leaves_the_start_as_it_is(
-    kind: str, precision: str, base: Path, tmp_path: Path
-) -> None:
-    start = {"training": PARTS, "precision": precision}
-    removal = listed(tmp_path / "removals.parquet", base, [])
-    settings = settings_of(kind, **SET[kind]) | {"start": start}
-    stored = edit(base, tmp_path / "out", kind, removal=removal, settings=settings)
-    card = read_json(tmp_path / "out/card.json")
-    assert (card["removed"], card["strength"], card["harm"]) == (0, 0.0, 0.0)
-    zero = measure(base, tmp_path, {**start, "unlearned": TRAINS}, **opened(base, stored))
-    assert zero == measure(base, tmp_path, start, trained=base / "start.safetensors")
-
-
-def test_a_model_that_is_cut_over_gpus_is_refused_in_one_line(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("mamushi.lm.sharding.is_cut", lambda model: True)
-    said = refusal(unlearn_words(base, tmp_path / "out", settings_of("logit_bias")), capsys)
-    assert "its output head is in parts, and an edit of the logits needs it whole" in said
-    assert "execution.gpus_per_job" in said
-
-
-def test_an_edit_is_not_exported(
-    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stored = edit(base, tmp_path / "out", "logit_bias")
-    words = ["export", "--model-card", str(base / "card.json"), "--out", str(tmp_path / "model")]
-    said = refusal([*words, "--trained", str(base / "start.safetensors"), str(stored)], capsys)
-    assert "an edit of the logits, for which a model of transformers has no tensor" in said
-    assert not (tmp_path / "model").exists()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
-from mamushi.lm import device, sharding
+from mamushi.lm import device
 from mamushi.lm.batches import collate
 from mamushi.lm.head import EditedHead, HeadEdit, lay_over
 from mamushi.lm.loss import batch_nll, batch_nll_and_logits
@@ -27,8 +27,6 @@ from mamushi.lm.tokens import TokenSet, joined, subset
 from mamushi.lm.training import finetune
 from mamushi.registry import plugin
 from mamushi.unlearning.editing import (
-    CHOOSING,
-    FOLDS,
     Edited,
     chosen_pair,
     edit_logits,
@@ -164,16 +162,6 @@ def test_a_stored_edit_is_read_back_and_belongs_to_its_model(edit: str, tmp_path
         overlay(path, model("gemma2"))
 
 
-def test_a_model_that_makes_more_of_its_logits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    scaled = model("llama")
-    scaled.register_forward_hook(lambda m, args, output: type(output)(logits=3 * output.logits))
-    with pytest.raises(UserError, match="of more than a linear head, a factor and a soft-cap"):
-        edited_by("logit_bias", scaled)
-    monkeypatch.setattr(sharding, "is_cut", lambda language_model: True)
-    with pytest.raises(UserError, match="its output head is in parts"):
-        edited_by("logit_bias", model("llama"))
-
-
 # --- which edit, and how strong ------------------------------------------------------------------
 
 
@@ -254,17 +242,6 @@ def test_the_same_bits_again_and_the_same_choice_by_other_batches_and_a_trunk(
         assert other.counts["strength"] == one.counts["strength"]
         for name, value in other.edit.state_dict().items():
             torch.testing.assert_close(value, tensors[name], rtol=1e-3, atol=1e-3)
-
-
-def test_at_most_so_many_tokens_are_read_and_their_share_is_kept() -> None:
-    options: dict[str, Any] = {"seed": 1, "accelerator": CPU, "batch_tokens": 32}
-    whole, part = (read_places(model("llama"), RETAIN, most, **options) for most in (10**6, 60))
-    assert len(whole.tokens) == (RETAIN.lengths - 1).sum() and whole.share == 1
-    assert 30 < len(part.tokens) <= 60
-    assert part.share == len(part.tokens) / len(whole.tokens)
-    assert len(part.sampled(20, 0).tokens) == 20
-    assert set(part.folds.tolist()) <= set(range(FOLDS))
-    assert CHOOSING > 1000
 
 
 # --- worlds of known truth -----------------------------------------------------------------------

@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from mamushi.errors import UserError
 from mamushi.lm import training
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.tokens import TokenSet
@@ -336,12 +335,6 @@ def test_towards_beta_0_npo_is_gradient_ascent(monkeypatch: pytest.MonkeyPatch) 
         away[beta] = sum(float((gap**2).sum()) for gap in gaps) ** 0.5 / size
     assert away[1e-4] < 1e-3
     assert away[1e-2] > 30 * away[1e-4]
-
-
-@pytest.mark.parametrize("layer", [0, -3, 3, -4])
-def test_states_are_those_of_a_block_that_is_trained(layer: int) -> None:
-    with pytest.raises(UserError, match=f"unlearners.rmu.layer: there is no trained block {layer}"):
-        run("rmu", layer=layer)
 
 
 def test_blocks_behind_the_states_stay_bit_equal() -> None:

@@ -78,10 +78,6 @@ def perplexities(language_model: PreTrainedModel) -> list[float]:
     return found
 
 
-def states(language_model: PreTrainedModel) -> dict[str, torch.Tensor]:
-    return {name: p.detach().clone() for name, p in language_model.named_parameters()}
-
-
 def gradients(language_model: PreTrainedModel, texts: TokenSet, step: int, batch: int) -> float:
     """Put the gradient of a step's mean NLL into the model, text by text; the mean."""
     language_model.zero_grad(set_to_none=True)
@@ -154,8 +150,3 @@ def test_each_text_is_kept_after_each_step_that_is_measured() -> None:
     nll, tokens = (np.array(found.texts[name]).reshape(2, -1) for name in ("nll", "tokens"))
     mean = nll.sum(axis=1) / tokens.sum(axis=1)
     np.testing.assert_allclose(np.exp(mean), found.curve["ppl_forget"][1:])
-
-
-def test_divergence_names_the_step() -> None:
-    with pytest.raises(UserError, match=r"relearning.* step \d.*; lower probe\.relearning"):
-        curve(opened("llama"), learning_rate=1e30)

@@ -13,15 +13,9 @@ from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
 from mamushi.unlearning.removal import read_ids
-from tests.support.score_files import unknown_texts, write_scores
+from tests.support.score_files import unknown_texts
 
 IDS = ["b", "a", "ü 1"]
-
-
-def test_a_ranking_of_all_texts_is_no_list(tmp_path: Path) -> None:
-    write_scores(tmp_path / "scores.parquet", IDS, ["forget"] * 3, [1.0, 0.0, -1.0])
-    with pytest.raises(UserError, match="is a ranking of all texts, and no list"):
-        read_ids(tmp_path / "scores.parquet")
 
 
 def test_every_format_gives_the_same_ids(tmp_path: Path) -> None:
@@ -61,10 +55,4 @@ def test_every_format_gives_the_same_ids(tmp_path: Path) -> None:
 def test_bad_lists_are_told(name: str, content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content)
     with pytest.raises(UserError, match=message):
-        read_ids(tmp_path / name)
-
-
-@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.parquet", "."])
-def test_a_list_that_is_missing_is_told(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no such file|is a folder"):
         read_ids(tmp_path / name)
