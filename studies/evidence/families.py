@@ -8,8 +8,6 @@ from typing import Literal
 import msgspec
 import yaml
 
-from mamushi.errors import UserError
-
 FOLDER = Path(__file__).parent / "families"
 RANDOM = "random"
 OF_TEXTS = ("recovered", "deep", "retain")
@@ -70,14 +68,11 @@ class Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def read_families(folder: Path = FOLDER) -> dict[str, Family]:
     """Return the families of all files by ``jigsaw-tokens``; those of ``rankings.yaml`` have the
-    name of their dataset. Raises ``UserError`` for a file that is not as it should."""
+    name of their dataset."""
     families = {}
     for path in sorted(folder.glob("*.yaml")):
-        try:
-            content = yaml.safe_load(path.read_text(encoding="utf-8"))
-            for dataset in content.pop("datasets"):
-                name = dataset if path.stem == "rankings" else f"{dataset}-{path.stem}"
-                families[name] = msgspec.convert({"dataset": dataset, **content}, Family)
-        except (msgspec.ValidationError, yaml.YAMLError) as error:
-            raise UserError(str(error), where=path, do="see README.md beside it") from None
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for dataset in content.pop("datasets"):
+            name = dataset if path.stem == "rankings" else f"{dataset}-{path.stem}"
+            families[name] = msgspec.convert({"dataset": dataset, **content}, Family)
     return dict(sorted(families.items()))

@@ -36,20 +36,17 @@ from mamushi.evaluation.paired import interval
 from mamushi.io import schemas
 from mamushi.io.tables import EVALUATION, FORGET, RETAIN, read_table
 from mamushi.lm import device, tokens
-from mamushi.lm.batches import steps
 from mamushi.lm.generate import ends, generate
-from mamushi.lm.loading import open_model, open_tokenizer, open_trained
-from mamushi.lm.parameters import freeze
+from mamushi.lm.loading import open_tokenizer, open_trained
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, subset
-from mamushi.lm.training import finetune
 from mamushi.registry import plugin
 from mamushi.running.progress import Progress
 from mamushi.running.threads import one_for_arithmetic
 from mamushi.selection.unigram import token_counts, vocabulary
 from mamushi.unlearning.relearning import choose, relearn
 from mamushi_extras.tokens.selectors.token_unigram import log_ratio
-from studies.lib.cells import EXECUTION, Cell, arguments
+from studies.lib.cells import EXECUTION, Cell, arguments, tuned
 from studies.lib.report import Report
 
 Doubles = NDArray[np.float64]
@@ -88,17 +85,7 @@ def model_of(cell: Cell, kind: str, beta: str, accelerator: Accelerator) -> PreT
         model = open_trained(cell.base, trained, cell.training)
         return device.place(model, cell.training["precision"], accelerator.device)
     texts = texts_of(cell, kind, beta)
-    kept = tokens.mass(texts) > 0
-    training = cell.training | EXECUTION | {"steps": "aligned"}
-    total = steps(len(kept), int(training["batch_size"]), float(training["epochs"]))
-    model = open_model(cell.base)
-    freeze(model, cell.training)
-    device.place(model, cell.training["precision"], accelerator.device)
-    chosen = subset(texts, np.flatnonzero(kept))
-    finetune(
-        model, chosen, training, total=total, seed=cell.seed, accelerator=accelerator, kept=kept
-    )
-    return model
+    return tuned(cell, texts, cell.seed, accelerator, tokens.mass(texts) > 0)
 
 
 class Questions:
