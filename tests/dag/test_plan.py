@@ -25,10 +25,10 @@ SLURM = ("--profile", ROOT / "profiles/slurm")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str]:
     """The plan of config.yaml on SLURM: as JSON, and as it is printed."""
     folder = tmp_path_factory.mktemp("paper")
-    said = plan("--json", folder / "plan.json", "--", *SLURM, directory=folder).stdout
+    said = plan("--json", "--", *SLURM, directory=folder)
     # It runs nothing and leaves nothing.
     assert not (folder / "results").exists()
-    return json.loads((folder / "plan.json").read_text()), said
+    return json.loads(said.stdout), said.stderr
 
 
 def test_the_papers_grid_on_a_cluster(planned: tuple[dict[str, Any], str]) -> None:
@@ -38,20 +38,18 @@ def test_the_papers_grid_on_a_cluster(planned: tuple[dict[str, Any], str]) -> No
     hours = made["gpu_seconds"] / 3600
     # Training takes 800 of them; each perplexity starts a process of its own.
     assert hours == pytest.approx(852, rel=0.02)
-    assert made["bound"] == ["_nodes", 100] and made["unknown"] == 0
-    assert hours / 100 <= made["wall_seconds"] / 3600 <= 1.2 * hours / 100 + 1
-    for words in ("bound by 100 jobs in the queue", "NVIDIA H100", "published sizes", "26.6%"):
+    for words in ("NVIDIA H100", "published sizes", "26.6%"):
         assert words in said
 
 
 def test_the_papers_grid_on_disk(planned: tuple[dict[str, Any], str]) -> None:
     disk = planned[0]["disk"]
-    # Trained tensors of three endpoints of thirty runs, and the embeddings.
+    # Trained tensors of three endpoints of thirty runs.
     trained = 4 * 2 * 5 * (1.705e9 + 1.789e9 + 0.823e9)
-    assert disk["end"] == pytest.approx(3 * trained, rel=0.05)
-    assert disk["end_kept"] - disk["end"] == pytest.approx(72 * trained, rel=0.01)
-    # At most two checkpoints of each of a hundred jobs: weights and two moments.
-    assert disk["running"] == pytest.approx(100 * 2 * 12 * 1.79e9, rel=0.01)
+    assert disk["end"] == pytest.approx(3 * trained, rel=0.01)
+    assert disk["kept"] == pytest.approx(72 * trained, rel=0.01)
+    # Weights and two moments.
+    assert disk["checkpoint"] == pytest.approx(12 * 1.79e9, rel=0.01)
 
 
 def test_another_workflow_is_no_case_for_it(tmp_path: Path) -> None:

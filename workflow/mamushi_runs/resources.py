@@ -1,7 +1,7 @@
 """What jobs ask for: memory, minutes, GPUs and threads, by configuration, wildcards and attempt.
 
-It grows with the attempt, so that a job that ran out of something gets more of it. The minutes are
-twice what the plan expects, and some for a slow start.
+It grows with the attempt, so that a job that ran out of something gets more of it. The minutes of
+language models are twice what the plan expects, and some for a slow start.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from mamushi_runs.commands._rates import gpu_rate
 
 THREADS = 8
 """Of a job that ranks the texts of a model that is not tiny."""
+TINY_SECONDS = 1800
+"""Of a tiny model on a core, for a million texts."""
 WILDCARDS = ("dataset", "model", "selector", "unlearner", "beta", "scatteritem")
 """On which minutes depend: those of other seeds are the same."""
 Resource = Callable[[Any, int], int]
@@ -65,20 +67,23 @@ class JobResources:
             return large
         return lambda wildcards: 1 if wildcards.model in self.tiny else large
 
-    def minutes(self, rule: str, start: float = 15) -> Resource:
-        """Return the minutes of a rule: ``start``, and twice what the plan expects of its work."""
+    def minutes(self, rule: str) -> Resource:
+        """Return the minutes of a rule: 15, and twice what the plan expects of its work."""
 
         def need(job: Any) -> float:
             values = tuple(getattr(job, name, "") for name in WILDCARDS)
             card = paths.DATA_CARD.format(dataset=job.dataset)
-            return start + 2 / 60 * self._seconds(rule, os.path.exists(card), *values)
+            return 15 + 2 / 60 * self._seconds(rule, os.path.exists(card), *values)
 
         return _of_attempt(need)
 
     def _expected(self, rule: str, is_counted: bool, *values: str) -> float:
         wildcards = {name: value for name, value in zip(WILDCARDS, values, strict=True) if value}
-        count, tiny = self.several.get(wildcards["model"], 1), wildcards["model"] in self.tiny
-        job = Job(rule, wildcards, gpus=count, threads=1 if tiny else THREADS)
+        count = self.several.get(wildcards["model"], 1)
+        job = Job(rule, wildcards, gpus=count)
+        if wildcards["model"] in self.tiny:
+            shards = int(wildcards.get("scatteritem", "1").rpartition("-")[2])
+            return TINY_SECONDS * self.millions[wildcards["dataset"]] / shards
         return self._bill(wildcards["dataset"], is_counted).computed(job).seconds or 0.0
 
     def of_texts(self, start: float, slope: float) -> Resource:

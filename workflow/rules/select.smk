@@ -18,7 +18,7 @@ rule score:
     threads: RESOURCES.cores(8)
     resources:
         mem_mb=RESOURCES.rank_memory,
-        runtime=RESOURCES.minutes("score", 60),
+        runtime=RESOURCES.of_texts(60, 600),
     params:
         settings=settings("score", "selector", "seed"),
     shell:
@@ -45,7 +45,7 @@ rule refits:
     threads: RESOURCES.cores(8)
     resources:
         mem_mb=RESOURCES.rank_memory,
-        runtime=RESOURCES.minutes("refits", 60),
+        runtime=RESOURCES.of_texts(60, 3000),
     params:
         settings=settings("refits", "selector", "seed"),
     shell:

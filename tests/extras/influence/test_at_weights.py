@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.io.domains import FORGET, RETAIN
-from mamushi.lm import device, sharding, tiny
+from mamushi.lm import device, sharding
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet, subset
@@ -25,8 +24,6 @@ from mamushi_extras.influence.at_weights import (
     targets_of,
 )
 from mamushi_extras.influence.measuring import Direction, Kept, count_predicted
-from mamushi_runs import sizes
-from mamushi_runs.commands._bill import influence_at_weights_flop
 from tests.extras.influence.test_measuring import (
     HOW,
     OTHERS,
@@ -37,7 +34,7 @@ from tests.extras.influence.test_measuring import (
     nll,
 )
 from tests.support.gradients import exact
-from tests.support.models import SIZES, model, token_set
+from tests.support.models import model, token_set
 from tests.support.processes import in_two_processes
 
 BATCHES, MOST, SEED = 3, 3, 1
@@ -168,27 +165,6 @@ def test_a_half_that_was_measured_is_not_measured_again(
     again, _ = measured(model("llama"), tmp_path)
     assert added == [1]
     assert np.array_equal(again.total, whole.total)
-
-
-def test_the_plan_counts_the_operations_that_torch_counts(tmp_path: Path) -> None:
-    words = ["one two three four five"] * 4
-    language_model = tiny.build({"family": "llama", **SIZES}, words, seed=0)[0]
-    freeze(language_model, HOW)
-    lengths = np.full(40, 8)
-    ids, domains = token_set(40).ids, token_set(40).domains
-    texts = TokenSet(
-        ids, domains, np.arange(320, dtype=np.int32) % 200, np.concatenate([[0], lengths.cumsum()])
-    )
-    folds = target_folds(texts, None, NONE, 0)
-    targets = {fold: targets_of(texts, folds, fold, NONE, 5, 0) for fold in (0, 1)}
-    how = (Direction(1.0), 4, HOW, 0, device.accelerator("fp32"))
-    with FlopCounterMode(display=False) as counter:
-        kept = Kept(tmp_path / "points", "run", np.zeros(280))
-        measure_at_weights(language_model, texts, folds, targets, *how, kept)
-    size = sizes.of({"models": {"m": {"source": None, "family": "llama", **SIZES}}}, "m")
-    training = {**HOW, "method": "partial"}
-    flop = influence_at_weights_flop(size, training, 40, {"batches": 4, "targets": 5})
-    assert 8 * flop == pytest.approx(counter.get_total_flops(), rel=0.1)
 
 
 SHARDED = """

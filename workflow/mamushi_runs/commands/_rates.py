@@ -12,7 +12,6 @@ from mamushi.io import paths
 from mamushi_runs.sizes import TABLE
 
 GPUS: dict[str, dict[str, Any]] = TABLE["gpus"]
-CPU: dict[str, Any] = TABLE["cpu"]
 MEASURED = Path(paths.GPU_RATES)
 """What `make gpu-check` has measured, in the folder that has ``results``: of each GPU of the table,
 the ``share`` of its peak that a fine-tune reaches, and when."""
@@ -46,13 +45,8 @@ def gpu_rate(name: str | None = None) -> Rate:
         do = f"known are {', '.join(GPUS)}"
         raise UserError(f"unknown GPU {name!r}", where="--gpu", do=do)
     share, reason = TABLE["share"], f"assumed: {TABLE['share_source']}"
-    try:
-        measured = json.loads(MEASURED.read_text(encoding="utf-8"))[key]
-        share = float(measured["share"])
-        reason = f"measured by make gpu-check on {measured['date']}"
-    except (OSError, ValueError, LookupError, TypeError):
-        # Not measured here.
-        pass
+    if MEASURED.is_file() and (entry := json.loads(MEASURED.read_text("utf-8")).get(key)):
+        share, reason = float(entry["share"]), f"measured by make gpu-check on {entry['date']}"
     peak = GPUS[key]["tflops"]
     source = f"{GPUS[key]['name']} at {share:.1%} of {peak} TFLOP/s (data sheet), {reason}"
     return Rate(key, share * peak * 1e12, source)

@@ -12,14 +12,12 @@ import yaml
 from torch.utils.flop_counter import FlopCounterMode
 
 from mamushi.config.complete import complete
-from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi.lm import parameters, tiny
 from mamushi_runs import sizes
 from mamushi_runs.commands import _rates as rates
 from mamushi_runs.commands import plan
-from mamushi_runs.commands._bill import Bill, Job, forward_flop, score_seconds, training_flop
-from mamushi_runs.commands.plan import CORES, QUEUE
+from mamushi_runs.commands._bill import Bill, Job, forward_flop, training_flop
 from tests.support.workflow import ROOT
 
 LOG = "results/logs/{rule}/{{dataset}}/{{model}}/seed{{seed}}/{{selector}}/beta{{beta}}.log"
@@ -34,11 +32,9 @@ def paper() -> dict[str, Any]:
     return configured("config.yaml")
 
 
-def job(rule: str, *needs: int, gpus: int = 1, **at: str) -> Job:
+def job(rule: str, gpus: int = 1, **at: str) -> Job:
     cell = {"dataset": "jigsaw", "model": "llama-3.1-8b", "seed": "0", **at}
-    uses = {CORES: 1.0, QUEUE: 1.0, "gpu": float(gpus), "licence": 2.0}
-    log = LOG.format(rule=rule) if "beta" in at else None
-    return Job(rule, cell, log=log, needs=needs, uses=uses, gpus=gpus, memory_mb=64000.0)
+    return Job(rule, cell, LOG.format(rule=rule) if "beta" in at else None, gpus, 64000.0)
 
 
 def test_the_papers_fine_tune_takes_what_the_paper_says_less_the_padding(
@@ -64,28 +60,7 @@ def test_what_jobs_have_taken_here_goes_before_what_is_calculated(
             f"step {place}\nmamushi finetune: took {seconds} s, {2 * seconds} s of CPU\n"
         )
     estimate = Bill(paper, rates.gpu_rate(), gpus=False, root=tmp_path).estimate(wanted)
-    assert estimate == (100.0, "2 finished here", 2.0)
-
-
-@pytest.mark.parametrize(
-    ("kind", "texts", "width", "seconds"),
-    [
-        # Measured on one core of an AMD EPYC, on synthetic embeddings of which 12% are forget.
-        ("mamushi", 24_783, 64, 26.1),
-        ("mamushi", 6_000, 2304, 18.0),
-        ("mamushi_lr", 6_000, 2304, 7.7),
-        ("lexical", 4_000, 256, 3.3),
-        ("mamushi_words", 20_000, 64, 1.6),
-        ("lr_maha", 80_000, 2304, 25.2),
-        ("kcenter", 80_000, 2304, 7.2),
-        ("random", 80_000, 2304, 2.5),
-    ],
-)
-def test_a_ranking_takes_what_its_size_says(
-    kind: str, texts: int, width: int, seconds: float, paper: dict[str, Any]
-) -> None:
-    settings = {"kind": kind, **paper["selectors"].get(kind, {}), "seeds_averaged": 1}
-    assert seconds / 2 < score_seconds(settings, texts, 0.1 * texts, width) < 2 * seconds
+    assert estimate == (100.0, "2 finished here", 200.0)
 
 
 @pytest.mark.parametrize(
@@ -98,24 +73,6 @@ def test_a_ranking_takes_what_its_size_says(
 )
 def test_gpus_by_the_names_that_clusters_give_them(name: str, key: str | None) -> None:
     assert rates.gpu_key(name) == key
-
-
-def test_the_wall_time_names_what_binds_it(paper: dict[str, Any], tmp_path: Path) -> None:
-    bill = Bill(paper, rates.gpu_rate(), root=tmp_path)
-    jobs = [job("beta0", seed=str(seed)) for seed in range(8)]
-    alone = plan.reckon(jobs[:1], {}, bill, cluster=True)["wall_seconds"]
-    for limits, bound, times in (
-        ({}, ["chain", None], 1),
-        ({CORES: 4}, [CORES, 4], 2),
-        ({QUEUE: 4, "gpu": 2, CORES: 64}, ["gpu", 2], 4),
-        # A job that asks for more than there is takes all there is.
-        ({"licence": 1}, ["licence", 1], 8),
-    ):
-        planned = plan.reckon(jobs, limits, bill, cluster=True)
-        assert planned["bound"] == bound
-        assert planned["wall_seconds"] == pytest.approx(alone * times, rel=0.1)
-    with pytest.raises(UserError, match="GPU"):
-        plan.reckon(jobs, {"gpu": 0}, bill)
 
 
 def test_tokens_follow_the_files_once_texts_are_counted(tmp_path: Path) -> None:
@@ -136,18 +93,16 @@ def test_tokens_follow_the_files_once_texts_are_counted(tmp_path: Path) -> None:
 def test_the_plan_says_for_every_rule_what_it_is_from(
     paper: dict[str, Any], tmp_path: Path
 ) -> None:
-    remove = job("remove", 0, gpus=0, beta="0.10", selector="random")
-    bill = Bill(paper, rates.gpu_rate(), root=tmp_path)
-    planned = plan.reckon([job("beta0"), remove], {"gpu": 4}, bill)
+    jobs = [job("beta0"), job("remove", gpus=0, beta="0.10", selector="random")]
+    planned = plan.reckon(jobs, Bill(paper, rates.gpu_rate(), root=tmp_path))
     said = plan.text(planned)
     lines = {line.split()[0]: line for line in said.splitlines() if line}
-    assert lines["beta0"].endswith("FLOP on h100")
-    for part in ("Wall time", "with keep_checkpoints", "8.03 billion", "without padding"):
+    assert lines["beta0"].endswith("FLOP on h100") and lines["remove"].endswith(" -")
+    for part in ("for 1 jobs", "with keep_checkpoints", "8.03 billion", "without padding"):
         assert part in said
-    assert plan.text(plan.reckon([], {"gpu": 4}, bill)) == "Nothing to be done."
     json.dumps(planned, allow_nan=False)
     on_processor = Bill(paper, rates.gpu_rate(), gpus=False, root=tmp_path)
-    assert "No time is given for 1 jobs" in plan.text(plan.reckon([job("beta0")], {}, on_processor))
+    assert plan.reckon(jobs, on_processor)["unknown"] == 2
 
 
 PAPER = {
@@ -182,4 +137,3 @@ def test_operations_are_those_that_torch_counts(family: str, change: dict[str, A
         model(input_ids=ids).logits.sum().backward()
     counted = counter.get_total_flops()
     assert training_flop(size, training) * ids.numel() == pytest.approx(counted, rel=0.06)
-    assert training_flop(size, training, cached=True) <= training_flop(size, training)
