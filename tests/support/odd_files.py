@@ -306,9 +306,7 @@ LISTS: tuple[tuple[str, bytes, bytes, Sequence[str] | str], ...] = (
     ("l.csv", FIVE, FIVE, "nothing would be left"),
     ("l.txt", b"2\n", b"ID,text\n1,a\n2,b\n", "name the column with the ids in --id"),
     ("l.txt", b"2\n", HEAD + b"1,a\n2,b\n2,c\n", "several rows"),
-    ("l.txt", b"2\n", b"id,comment_id\n1,3\n2,1\n3,2\n", "of other rows"),
     ("l.txt", b"2\n", HEAD + b"001,a\n002,b\n", "none of its"),
-    ("l.txt", b"a \n", HEAD + b"a ,x\na,y\nb,z\n", "the id 'a ' has white space around it"),
 )
 """A list, its table, and the ids that it means there, or the words of the refusal."""
 

@@ -176,12 +176,9 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         if unknown := re.search(r"unrecognized arguments: (-[\w-]+)", message):
-            from mamushi.commands._options import meant
-
-            message += meant(unknown[1], self._option_string_actions)
+            message += suggestion(unknown[1], self._option_string_actions)
         elif "unrecognized" in message and "--forget" in self._option_string_actions:
-            message += "; one DATA is read, and what has spaces stands in quotes, as in "
-            message += "--forget \"topic == 'cars'\""
+            message += "; what has spaces stands in quotes, as in --forget \"topic == 'cars'\""
         message += "" if message.endswith("?") else f"; see {self.prog} --help"
         self.exit(2, f"{self.prog}: error: {message}\n")
 

@@ -5,7 +5,7 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 COPY_RECEIPT = ".fetched.json"
@@ -31,6 +31,16 @@ class UserError(Exception):
     def _render_traceback_(self) -> list[str]:
         """Return what a notebook shows in the place of a traceback."""
         return [f"mamushi: {self}"]
+
+
+@contextlib.contextmanager
+def located(place: object) -> Iterator[None]:
+    """Note on what another library raises in the block where that was: a file, or a row of one."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(str(place))
+        raise
 
 
 def as_named(text: str) -> str:

@@ -40,7 +40,7 @@ def test_ids_come_back(listed: Path, tmp_path: Path) -> None:
     # And are a list themselves.
     clean = tmp_path / "clean.jsonl"
     data = tmp_path / "comments.jsonl"
-    command("apply", out, "--data", data, "--out", clean)
+    command("apply", out, "--data", data, "--out", clean, "--id", "key")
     assert lines(clean) == RETAIN
 
 

@@ -7,36 +7,23 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.commands import _places
-from mamushi.errors import UserError
+from mamushi.errors import UserError, located
 from mamushi.io.copies import display_url, local_path
 
 SAMPLED = 4
 """Rows of each tensor that are looked at before a run."""
 RENDERED = 1000
 """Conversations that a template is tried on before a run."""
-PAGES = "https://huggingface.co/"
-"""How the address of a model's page on the hub begins."""
-
-
-def as_yaml(value: Any) -> str:
-    """Return a value on one line of YAML."""
-    import yaml
-
-    line = yaml.safe_dump(
-        value, allow_unicode=True, default_flow_style=True, sort_keys=False, width=1 << 30
-    )
-    return line.removesuffix("\n").removesuffix("\n...")
-
 
 BY_WORDS = {"words": 128}
 """The vectors of a table without a model, and without vectors."""
 
 
-def find_vectors(source: str | None) -> str:
-    """Return where vectors lie, as YAML; without a source, those of the words. Raises ``UserError``
-    for a file that has no columns of ids and of lists, or several."""
+def find_vectors(source: str | None) -> dict[str, Any]:
+    """Return where vectors lie, and in which columns; without a source, those of the words. Raises
+    ``UserError`` for a file that has no columns of ids and of lists, or several."""
     if source is None:
-        return f"embeddings: {as_yaml(BY_WORDS)} # no model: the words alone"
+        return dict(BY_WORDS)
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -45,47 +32,36 @@ def find_vectors(source: str | None) -> str:
     path = local_path(source).expanduser()
     if not path.is_file():
         raise UserError(tabular.no_file(path), where=source, do="check the path")
-    try:
+    with located(source):
         schema = pq.read_schema(path)
-    except (pa.ArrowException, OSError) as error:
-        problem = f"damaged or not a Parquet file ({str(error).splitlines()[0]})"
-        raise UserError(
-            problem, where=source, do="give a Parquet file of ids and vectors"
-        ) from None
     kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     lists = [field.name for field in schema if any(kind(field.type) for kind in kinds)]
-    plain_names = [name for name in schema.names if name not in lists]
+    others = [name for name in schema.names if name not in lists]
     columns = {}
-    for key, default, candidates in (("id", "id", plain_names), ("vector", "vector", lists)):
-        if default not in candidates and len(candidates) != 1:
-            problem = f"no column {default!r}, and {len(candidates)} that could be it"
-            if default in schema.names:
-                problem = f"column {default!r} holds {schema.field(default).type}"
-            do = f"name it {default!r}; the columns are {', '.join(map(repr, schema.names))}"
-            raise UserError(problem, where=source, do=do)
-        columns[key] = default if default in candidates else candidates[0]
-    return f"embeddings: {as_yaml({'path': _places.as_configured(source), **columns})}"
+    for name, candidates in (("id", others), ("vector", lists)):
+        if name not in candidates and len(candidates) != 1:
+            do = f"name it so; the columns are {', '.join(map(repr, schema.names))}"
+            raise UserError(f"no column {name!r}", where=source, do=do)
+        columns[name] = name if name in candidates else candidates[0]
+    return {"path": _places.as_configured(source), **columns}
 
 
-def find_model(source: str) -> str:
-    """Return a model's source as YAML and, of one on the hub, its commit."""
+def find_model(source: str) -> dict[str, str]:
+    """Return a model's source and, of one on the hub, its commit. Raises ``UserError`` where there
+    is none."""
     from mamushi.io.model_files import source_mistake
 
     path = Path(source).expanduser()
-    mistake = source_mistake(str(path)) if path.exists() else None
-    if mistake:
+    if path.exists() and (mistake := source_mistake(str(path))):
         raise UserError(mistake, where=source)
     if path.is_dir():
-        return as_yaml(str(path.absolute()))
-    if source.startswith(PAGES):
-        do = f"give its id alone: {source.removeprefix(PAGES).strip('/')}"
-        raise UserError("is a page of the hub", where=source, do=do)
+        return {"source": str(path.absolute())}
     if path.exists() or source.count("/") > 1 or source[0] in "./~":
         raise UserError("no such model", where=source, do="give a model's folder")
     from mamushi.lm import folders
 
     commit = folders.fetch(source, None, "--model", weights=False)[1]
-    return as_yaml(source) + (f"\n    revision: {as_yaml(commit)}" if commit else "")
+    return {"source": source} | ({"revision": commit} if commit else {})
 
 
 def check_vectors(

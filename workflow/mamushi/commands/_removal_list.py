@@ -8,7 +8,6 @@ read from its run has to have the digest that the list recorded.
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,17 +17,12 @@ from mamushi.data import readers
 from mamushi.data.conversations import text_columns
 from mamushi.data.matching import RowRemoval
 from mamushi.errors import UserError
-from mamushi.io import digests, paths, schemas, tabular
+from mamushi.io import digests, paths, schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_metadata, read_table
 from mamushi.rooms import additions
 from mamushi.selection.removals import digest_of_ids
-from mamushi.unlearning.removal import OURS, columns_of, padded, read_ids
-
-AN_ID = re.compile(r"(?i:(?:^|[^a-z])(?:id|key|uuid|guid|index|idx|number|nr|no))$|[a-z]I[dD]$")
-"""How the name of a column ends that has ids."""
-SIDECAR = ".manifest.json"
-"""Ending of what lies beside exported ids and says what they are."""
+from mamushi.unlearning.removal import OURS, columns_of, read_ids
 
 
 @dataclass(frozen=True)
@@ -50,8 +44,6 @@ class ListedTexts:
     cross_posts: list[str] = field(default_factory=list)
     """Texts of the dataset that stood in both domains: in no list."""
     manifest: Mapping[str, Any] | None = None
-    padded: frozenset[str] = frozenset()
-    """Lines of plain text that have white space around an id."""
 
     @property
     def copied(self) -> set[str]:
@@ -133,14 +125,6 @@ class ListedTexts:
             raise UserError(problem, where=data, do=do)
         return str(ranked)
 
-    def _columns_with_ids(self, args: argparse.Namespace, data: Path) -> list[str]:
-        """Return columns of ``data`` beside ``id`` that plain ids may be of, by their names."""
-        if args.rows or args.id is not None or self.rows is not None:
-            return []
-        files = [readers.columns(file, quote=self.quote(args)) for file in tabular.find(data)]
-        names = [name for name in files[0] if name != "id" and AN_ID.search(name)]
-        return [name for name in names if all(columns.count(name) == 1 for columns in files)]
-
     def text(self, args: argparse.Namespace, data: Path) -> str | None:
         """Return the column of ``data`` whose texts are compared with those that were ranked; None
         where they cannot be, or need not. Raises ``UserError`` where there is no such column."""
@@ -171,20 +155,17 @@ class ListedTexts:
             problem = "the list has the numbers of rows, and their texts are not to be compared"
             do = "say --rows as well if the numbers are those of this table"
             raise UserError(problem, where=data, do=do)
-        id_columns = self._columns_with_ids(args, data)
         options = {"changed_texts": args.changed_texts, "missing_ids": args.missing_ids}
         options["part"] = (self.rows or {}).get("part", "whole")
-        return self.removing(column, text, other_columns=id_columns, padded=self.padded, **options)
+        return self.removing(column, text, **options)
 
     def removing(self, column: str | None, text: str | None, **options: Any) -> RowRemoval:
         """Return the rows that go by their ids in a ``column``, with their texts compared."""
         return RowRemoval(self.all, column, text, texts=self.texts, **options)
 
-    def exported(self) -> tuple[list[str], Mapping[str, Any] | None, list[str]]:
-        """Return the ids by rank, each with its copies after it, what they are, and the digests of
-        their texts."""
-        ids = [listed_id for name in self.ids for listed_id in (name, *self.copies.get(name, []))]
-        return ids, self.rows, [self.texts[name] for name in ids if name in self.texts]
+    def exported(self) -> list[str]:
+        """Return the ids by rank, each with its copies after it."""
+        return [listed_id for name in self.ids for listed_id in (name, *self.copies.get(name, []))]
 
     def receipt(self, removal: RowRemoval) -> dict[str, Any]:
         """Return how many of its ids are there, and which are not."""
@@ -219,7 +200,7 @@ def read_list(path: Path) -> ListedTexts:
         raise UserError("is no list", where=path, do=do)
     names = columns_of(path)
     if names is None or not names >= OURS:
-        return _plain(path)
+        return ListedTexts(path, read_ids(path))
     if path.suffix.lower() not in (".parquet", ".pq"):
         problem = "is a removal list in another format, of which copies would stay"
         raise UserError(problem, where=path, do="give the .parquet that the run has made")
@@ -250,21 +231,6 @@ def read_list(path: Path) -> ListedTexts:
     for step in additions("removal_list"):
         listed = step(listed)
     return listed
-
-
-def _plain(path: Path) -> ListedTexts:
-    """Return a list of plain ids, with what lies beside those that this program exported."""
-    ids = read_ids(path)
-    beside = path.with_name(path.name + SIDECAR)
-    if not beside.is_file():
-        return ListedTexts(path, ids, padded=padded(path))
-    sidecar = read_json(beside)
-    if sidecar.get("ids_sha256") != digest_of_ids(ids):
-        do = "export it again, or remove the manifest of another list"
-        raise UserError(f"is not the list of {beside.name} beside it", where=path, do=do)
-    text_digests = sidecar["text_sha256"]
-    texts = dict(zip(ids, text_digests, strict=True)) if text_digests else {}
-    return ListedTexts(path, ids, texts=texts, rows=sidecar["rows"])
 
 
 def _with_cross_posts(listed: ListedTexts) -> ListedTexts:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,32 +100,17 @@ def _write(args: argparse.Namespace) -> None:
 
 
 def _write_ids(listed: ListedTexts, out: Path) -> None:
-    """Write ids to a text file, and beside it what they are, as `apply` reads it. Raises
-    ``UserError`` for ids that such a file cannot hold."""
-    from mamushi.commands._removal_list import SIDECAR
-    from mamushi.data.rewriting import refuse_existing
+    """Write ids to a text file. Raises ``UserError`` for ids that such a file cannot hold."""
     from mamushi.io import tabular
-    from mamushi.io.files import atomic, write_json
-    from mamushi.selection.removals import digest_of_ids
-    from mamushi.unlearning.removal import read_ids
+    from mamushi.io.files import write_text
 
     if tabular.format_of(out) not in (None, "txt"):
         raise UserError("is the name of a table", where=out, do="end it in .txt")
-    beside = out.with_name(out.name + SIDECAR)
-    refuse_existing(beside)
-    ids, rows, texts = listed.exported()
-    sidecar = {"rows": rows, "ids_sha256": digest_of_ids(ids), "text_sha256": texts}
-    with atomic(out) as part:
-        part.write_text("".join(f"{name}\n" for name in ids), encoding="utf-8", newline="\n")
-        # Whoever reads ids splits them at line ends, and drops the white space around them.
-        if (back := read_ids(part)) != ids:
-            wrong = next(name for name, read in zip_longest(ids, back) if name != read)
-            unfit = "a line end or white space, which plain text cannot hold"
-            problem = f"the id {wrong!r} has {unfit}"
+    for name in (ids := listed.exported()):
+        if name.strip("\ufeff \t") != name or len(name.splitlines()) != 1:
+            problem = f"the id {name!r} has a line end or white space, which plain text cannot hold"
             raise UserError(problem, where=listed.path, do="give the list itself to mamushi apply")
-        # Of ids whose kind nobody knows nothing can be told.
-        if listed.rows is not None:
-            write_json(beside, sidecar)
+    write_text(out, "".join(f"{name}\n" for name in ids))
 
 
 def _write_splits(folder: Path, rows: Iterator[tuple[dict[str, Any], bool]]) -> None:

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.commands import _as_json, _embedder, _places
-from mamushi.commands._embedder import as_yaml, find_model
-from mamushi.commands._options import as_option, budget_share
+from mamushi.commands._options import budget_share
 from mamushi.errors import UserError
 from mamushi.io.copies import display_url
 
@@ -51,6 +50,13 @@ SETTINGS = (
 )
 CHOSEN = (*NEEDED, "split", "config", "model", *BESIDE, "screen", "fair", *SETTINGS)
 """What the configuration is written from, by name."""
+HEAD = """\
+# Written by `mamushi init`. It stands alone: what is left out has its default, and the page Keys of
+# `make docs` has all keys. `contaminated: true` says that a model has seen the texts; to retrain,
+# name in its `base` the model (by its name here) that it was trained from.
+#   {removals}   # the lists
+#   {evidence}   # how many to remove
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -135,17 +141,6 @@ def run(args: argparse.Namespace) -> None:
     _as_json.put({"configuration": args.out, "content": content, "next": command})
 
 
-_TWICE = (
-    ("model", "embeddings", "give one of them"),
-    ("forget", "like", "give one: --like is for a table in which no column marks the rows"),
-    ("forget", "terms", "give one: --terms is for a table in which no column marks the rows"),
-    ("like", "terms", "give one: examples are surer than the hits of terms"),
-    ("retain", "like", "give --unlike, a table of texts that are wanted"),
-    ("retain", "terms", "give --unlike, a table of texts that are wanted"),
-)
-"""Options that exclude each other, and what to do."""
-
-
 def _next(out: Path, target: str) -> str:
     """Return the command that makes a target of a configuration."""
     named = "" if out == Path("mine.yaml") else f" --configfile {shlex.quote(str(out))}"
@@ -162,9 +157,11 @@ def write_configuration(args: argparse.Namespace) -> None:
 
     from mamushi.data import readers
     from mamushi.data.conversations import with_tools
-    from mamushi.io.files import atomic
+    from mamushi.io.files import write_text
 
-    _check_out(args)
+    if args.out.suffix.lower() not in (".yaml", ".yml"):
+        do = "end it in .yaml; the table without the listed rows is written by mamushi apply"
+        raise UserError("is no name of a configuration", where=args.out, do=do)
     columns_text = ""
     for name, (option, means) in NEEDED.items():
         instead = name == "forget" and (args.like or args.terms)
@@ -174,23 +171,20 @@ def write_configuration(args: argparse.Namespace) -> None:
             path = _places.fetched_place(args, name)
             columns = readers.columns(path, quote=args.quote is None)
             columns_text = f"; the columns are {', '.join(map(repr, columns))}"
-    for first, second, do in _TWICE:
-        if getattr(args, first) and getattr(args, second):
-            raise UserError(f"both --{first} and --{second}", do=do)
-    if args.unlike and not (args.like or args.terms):
-        raise UserError("--unlike without --like", do="give examples of what is unwanted as well")
+    beside = ("like", "unlike", "terms", "screen", "fair", "like_text")
+    for first, others in (("forget", beside), ("model", ("embeddings",))):
+        for other in others if getattr(args, first) else ():
+            if getattr(args, other) is not None:
+                options = f"--{first} and --{other.replace('_', '-')}"
+                raise UserError(f"both {options}", do="give one of them")
     if args.cut and args.windows is None:
         raise UserError("--cut without --windows", do="give --windows WORDS as well")
-    if args.screen is not None and not args.like:
-        raise UserError("--screen without --like", do="give examples, which it goes by")
-    if args.fair and not args.like:
-        raise UserError("--fair without --like", do="it says how examples were drawn")
     _places.fetch_beside(args)
     args.text = with_tools(args.text, _places.shared_columns(args, columns))
-    case = _case(args, path, columns)
-    describe = _describe if args.screen is None else _describe_screen
-    case |= describe(yaml.safe_load(TEXT.format_map(case)), columns, args.budgets)
-    text = TEXT.format_map(case)
+    config = _configuration(args, path, columns)
+    (_describe if args.screen is None else _describe_screen)(config, columns, args.budgets)
+    commands = {name: _next(Path(args.out.name), name) for name in ("removals", "evidence")}
+    text = HEAD.format(**commands) + yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
     written = args.out.read_bytes().decode("utf-8", "replace") if args.out.exists() else None
     if written == text:
         print(f"{args.out}: there already, with the same content")
@@ -198,134 +192,53 @@ def write_configuration(args: argparse.Namespace) -> None:
     if written is not None and not args.force:
         do = "name another file in --out, or write over it with --force"
         raise UserError("another configuration is there", where=args.out, do=do)
-    with atomic(args.out) as part:
-        part.write_text(text, encoding="utf-8")
+    write_text(args.out, text)
     print(f"{args.out}: written")
 
 
-def _check_out(args: argparse.Namespace) -> None:
-    """Raise ``UserError`` where the configuration would not be one, or take a user's file away."""
-    if args.out.is_dir():
-        raise UserError("is a folder", where=args.out, do="name a file in --out")
-    if args.out.suffix.lower() not in (".yaml", ".yml"):
-        do = "end it in .yaml; the table without the listed rows is written by mamushi apply"
-        raise UserError("is no name of a configuration", where=args.out, do=do)
-    if str(args.data).lower().endswith((".yaml", ".yml")):
-        do = "give a table; mamushi rank without one goes on with the configuration of --out"
-        raise UserError("is a configuration and no table", where=args.data, do=do)
-    beside = ("data", "like", "unlike", "terms", "model", "embeddings", "label")
-    for name in beside if args.out.exists() else ():
-        path = Path(getattr(args, name) or "")
-        if path.is_file() and path.samefile(args.out):
-            problem = f"is what {'DATA' if name == 'data' else f'--{name}'} names"
-            raise UserError(problem, where=args.out, do="name another file in --out")
-
-
-TEXT = """\
-# Written by `mamushi init`. It stands alone: what is left out has its default.
-# All keys: the page Keys of `make docs`
-#   {removals}   # the lists
-#   {evidence}   # how many to remove
-
-# Every combination of these lists is computed.
-grid:
-  datasets: [{dataset}]
-  models: [{model}]
-  seeds: [0] # of folds and networks
-  budgets: {budgets} # shares of the {ranked} that are ranked
-  selectors: {selectors} # {more}
-
-# How certain the lists are: each selector scores again so often. More takes longer and tells more;
-# whole: 0 does without.
-evidence:
-  refits: {refits}
-
-{defined}datasets:
-  {dataset}:
-    kind: table
-    path: {path} # {rows}
-    text: {text}{part}
-    id: {id}{quote}
-    forget: {forget} # {n_forget}
-    retain: {retain} # {others}{answers}
-    sections: {sections}{windows}
-
-models:
-  {model}:
-    {embedder}
-"""
-"""The configuration, of a case's values as YAML on one line each."""
-
-
-SEEN = """source: {source}
-    contaminated: true # it has seen the texts: it is the embedder as it is
-    # base: clean # to retrain: the model (by name, here) that it was trained from"""
-"""A model that embeds, as YAML."""
-WINDOWS = "\n    windows: {} # a paragraph, or a part of one, is a text of its own"
-"""How documents are divided, as YAML."""
-
-
-def _case(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str, Any]:
-    """Return the values of the configuration."""
+def _configuration(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str, Any]:
+    """Return the configuration that the options ask for, before the table is read."""
     from mamushi.config.kinds import defaults
     from mamushi.config.sections import Refits
     from mamushi.data.conversations import text_columns
     from mamushi.data.expression import parse
     from mamushi.data.readers import check_columns
 
-    for sign, means in (("$", "an environment variable"), ("{", "a wildcard"), ("}", "a wildcard")):
-        if sign in str(path):
-            do = f"the workflow takes that for {means}; give it a path without"
-            raise UserError(f"a {sign!r} in the path", where=path, do=do)
-    marks = [parse(mark).names for mark in (args.forget, args.retain) if mark is not None]
-    needed = [
-        *text_columns(args.text),
-        *([args.id] if args.id else ()),
-        *(n for names in marks for n in names),
-    ]
-    marking = {name for names in marks for name in names}
-    check_columns(path, columns, [name for name in needed if name not in marking])
+    check_columns(path, columns, [*text_columns(args.text), *([args.id] if args.id else ())])
     for mark in filter(None, (args.forget, args.retain)):
         parse(mark).check(columns, path)
-    check_columns(path, columns, needed)
-    corpus = args.forget is None
     labelled = [LABELLED, *([_TOKENS] if args.model else [])]
-    usual = labelled if not corpus else [*HITS] if args.terms else [EXAMPLES]
-    held = args.evaluation
-    divided = {"words": args.windows, "action": "cut" if args.cut else "remove"}
-    shares = {"inference": round(1 - held, 6)} | ({"evaluation": held} if held else {})
-    sections = (
-        "held out to measure on, the rest is ranked"
-        if held
-        else "everything is ranked; {inference: 0.8, evaluation: 0.2} to measure as well"
-    )
-    return {
-        **{name: _next(Path(args.out.name), name) for name in ("removals", "evidence")},
-        "dataset": as_yaml(_name(path.name, "texts")),
-        "model": as_yaml(_name(Path(args.embeddings or args.model or "words").name, "model")),
-        "budgets": args.budgets or [*(OF_CORPUS if corpus else BUDGETS)],
-        "refits": as_yaml(defaults(Refits)),
-        "selectors": as_yaml(args.selectors or usual),
-        "more": "mamushi is the paper's, which trains networks"
-        + ("" if corpus or not args.model else f"; {_TOKENS} ranks tokens, in the place of texts"),
-        "defined": f"selectors: {as_yaml(HITS)}\n\n" if args.terms and not args.selectors else "",
-        "path": as_yaml(_places.as_configured(args.data)),
-        "text": as_yaml(args.text),
-        "part": f"\n    part: {args.part}" if args.part else "",
-        "id": as_yaml(args.id) if args.id else "null # row numbers, from 1",
-        "quote": "\n    quote: none # each line is a row" if args.quote else "",
-        "forget": as_yaml(_marks(args)),
-        "retain": as_yaml(None if args.retain is None else {"where": args.retain}),
-        "answers": f"\n    answers: {as_yaml(_places.as_configured(args.label))}"
-        if args.label
-        else "",
-        "sections": f"{as_yaml(shares)} # {sections}",
-        "windows": WINDOWS.format(as_yaml(divided)) if args.windows is not None else "",
-        "embedder": SEEN.format(source=find_model(args.model))
+    usual = labelled if args.forget else [*HITS] if args.terms else [EXAMPLES]
+    dataset = _name(path.name, "texts")
+    model = _name(Path(args.embeddings or args.model or "words").name, "model")
+    shares = {"inference": round(1 - args.evaluation, 6), "evaluation": args.evaluation}
+    table: dict[str, Any] = {
+        "kind": "table",
+        "path": _places.as_configured(args.data),
+        "text": args.text,
+        "id": args.id,
+        "forget": _marks(args),
+        "retain": None if args.retain is None else {"where": args.retain},
+        "sections": {name: share for name, share in shares.items() if share},
+    }
+    table |= {"part": args.part} if args.part else {}
+    table |= {"quote": "none"} if args.quote else {}
+    table |= {"answers": _places.as_configured(args.label)} if args.label else {}
+    if args.windows is not None:
+        table["windows"] = {"words": args.windows, "action": "cut" if args.cut else "remove"}
+    embedder = (
+        {**_embedder.find_model(args.model), "contaminated": True}
         if args.model
-        else _embedder.find_vectors(args.embeddings),
-        # Counted later.
-        **dict.fromkeys(("rows", "ranked", "n_forget", "others"), ""),
+        else {"embeddings": _embedder.find_vectors(args.embeddings)}
+    )
+    grid = {"datasets": [dataset], "models": [model], "seeds": [0]}
+    grid |= {"budgets": args.budgets, "selectors": args.selectors or usual}
+    return {
+        "grid": grid,
+        "evidence": {"refits": defaults(Refits)},
+        **({"selectors": HITS} if args.terms and not args.selectors else {}),
+        "datasets": {dataset: table},
+        "models": {model: embedder},
     }
 
 
@@ -372,25 +285,23 @@ def examples_of_table(
     return raw, *build_examples(raw, settings["sections"], settings["limit"], exact)
 
 
-def _describe(
-    config: dict[str, Any], columns: list[str], chosen: list[float] | None
-) -> dict[str, Any]:
-    """Print what the table and the model are; return counts and the budgets that suit them, if none
-    were ``chosen``."""
+def _describe(config: dict[str, Any], columns: list[str], chosen: list[float] | None) -> None:
+    """Print what the table and the model are, and give the configuration budgets that suit them, if
+    none were ``chosen``."""
     from mamushi.config.complete import complete
     from mamushi.config.reading import ConfigError
-    from mamushi.io.domains import INFERENCE
-    from mamushi.io.tables import FORGET, RETAIN
+    from mamushi.io.domains import FORGET, INFERENCE, RETAIN
 
     (dataset,), (model,) = config["datasets"], config["models"].values()
     try:
+        # With budgets of a corpus as long as it is not known how many texts there are.
+        config["grid"]["budgets"] = [*(chosen or OF_CORPUS)]
         full = complete(config)
-        settings = full["datasets"][dataset]
         raw, table, copies, counts = examples_of_table(full, dataset)
-        n_ranked = counts["sections"][INFERENCE]
         settle_budgets(config, dataset, chosen, counts)
     except ConfigError as error:
-        raise UserError(as_option(error.lines[0])) from None
+        raise UserError(error.lines[0]) from None
+    settings = full["datasets"][dataset]
     if model.get("embeddings", {}).get("path"):
         named = settings["id"] is not None
         (vectors,) = (item["embeddings"] for item in full["models"].values())
@@ -398,58 +309,48 @@ def _describe(
     forget, divided = int(raw.forget.sum()), settings.get("windows")
     of, unit = ("windows", "windows") if divided else ("rows", "texts")
     retain, neither = len(raw.ids) - forget, sum(raw.dropped.values())
+    n_ranked = counts["sections"][INFERENCE]
     dropped = {step["step"]: sum(step["dropped"].values()) for step in counts["steps"]}
     gone = f"empty: {dropped['empty']:,}; copies: {dropped['exact_duplicates']:,}"
     if (corpus := counts.get("corpus")) is not None:
         rows, kind = counts["of_corpus"], "hits" if "terms" in settings["forget"] else "examples"
-        ranked, marked = f"{corpus:,} {unit}", f"{n_ranked[FORGET]:,} {kind}"
         domains = [f"{kind}: {n_ranked[FORGET]:,}; {gone}"]
-        against, retained = f"{ranked} of the corpus", "nobody marked it"
+        against = f"{corpus:,} {unit} of the corpus"
     else:
         left_out = f"; of neither, left out: {neither:,}" if neither else ""
-        rows, ranked = counts["read"], f"{n_ranked[FORGET]:,} forget texts"
-        marked, retained = f"{forget:,} {of}", f"{retain:,} {of}"
+        rows = counts["read"]
         domains = [
-            f"forget: {marked}; retain: {retain:,} {of}{left_out}",
+            f"forget: {forget:,} {of}; retain: {retain:,} {of}{left_out}",
             f"{gone}; in both domains, neither ranked nor listed: {dropped['cross_posts']:,}",
         ]
-        against = f"{ranked} against {n_ranked[RETAIN]:,} retain texts"
-        kept_out = f"{retained}; {neither:,} rows of neither are left out"
-        retained = f"all others, {retained}" if settings["retain"] is None else kept_out
+        against = f"{n_ranked[FORGET]:,} forget texts against {n_ranked[RETAIN]:,} retain texts"
     if answers := raw.extra_metadata.get("answers"):
         domains += [f"answers: {', '.join(f'{n:,} {answer}' for answer, n in answers.items())}"]
     lines = [f"columns: {', '.join(map(repr, columns))}", *domains, f"ranked: {against}"]
     path = display_url(config["datasets"][dataset]["path"])
     print(f"{path}: {rows:,} {of}, {len(columns)} columns")
     print(*(f"  {line}" for line in lines), _embedder.describe_model(model, table), sep="\n")
-    return {
-        "budgets": config["grid"]["budgets"],
-        "rows": f"{rows:,} {of}",
-        "ranked": ranked,
-        "n_forget": marked,
-        "others": retained,
-    }
 
 
 def _describe_screen(
     config: dict[str, Any], columns: list[str], chosen: list[float] | None
-) -> dict[str, Any]:
+) -> None:
     """Do the same of a corpus that has a screen, which only the run reads: that takes long."""
     from mamushi.config.complete import complete
     from mamushi.config.reading import ConfigError
 
     (dataset,), (model,) = (config[name].values() for name in ("datasets", "models"))
+    config["grid"]["budgets"] = [*(chosen or OF_CORPUS)]
     try:
         complete(config)
     except ConfigError as error:
-        raise UserError(as_option(error.lines[0])) from None
+        raise UserError(error.lines[0]) from None
     most, of = dataset["forget"]["screen"], "documents" if dataset.get("windows") else "texts"
     ranked = f"{most:,} {of}" if most >= 1 else f"{most:.2%} of the {of}"
     print(f"{display_url(dataset['path'])}: {len(columns)} columns")
     print(
         f"  ranked: the {ranked} most like the examples", _embedder.describe_model(model), sep="\n"
     )
-    return {"rows": "all", "ranked": ranked, "n_forget": "examples", "others": "nobody marked it"}
 
 
 def settle_budgets(

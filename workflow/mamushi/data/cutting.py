@@ -75,7 +75,7 @@ def cut_column(
     cut = without_characters if is_text else without_turns
     left = [cut(cell, cuts[row]) if row in cuts else cell for row, cell in enumerate(cells)]
     try:
-        if pa.chunked_array([pa.array(cells, field.type)]) != table.column(at):
+        if not is_text and pa.chunked_array([pa.array(cells, field.type)]) != table.column(at):
             raise TypeError("its values cannot be written as they are")
         return table.set_column(at, field, pa.array(left, field.type))
     except (pa.ArrowException, TypeError) as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -31,17 +31,11 @@ class RowRemoval:
     """Whether a row goes also where its text is another one now."""
     missing_ids: bool = False
     """Whether ids may be missing."""
-    other_columns: Sequence[str] = ()
-    """Columns that ids of which nobody said the column may be of as well."""
-    padded: Collection[str] = frozenset()
-    """Lines of a list in plain text with white space around an id, which was read without it."""
     read: int = 0
     removed: int = 0
     unnamed: int = 0
     """Rows without an id, which stay."""
     seen_ids: set[str] = field(default_factory=set)
-    elsewhere: dict[str, list[str]] = field(default_factory=dict)
-    """By column among ``other_columns``, the listed ids in it, in rows that are not theirs."""
     twice: str | None = None
     """The first of the ids that several rows have."""
     compared: int = 0
@@ -50,7 +44,7 @@ class RowRemoval:
     needs_same = False
     """Whether a text has to be the one that was ranked, also where ``changed_texts`` may go."""
     counted: ClassVar[tuple[str, ...]] = tuple(
-        ["removed", "unnamed", "seen_ids", "elsewhere", "twice", "compared", "changed"]
+        ["removed", "unnamed", "seen_ids", "twice", "compared", "changed"]
     )
     """What is counted beside the rows."""
 
@@ -77,16 +71,11 @@ class RowRemoval:
 
     def takes(self, value: Any, place: object) -> str | None:
         """Return the id of the next row if it is listed, None of one that stays, and count it; its
-        cell in ``column`` is ``value``. Raises ``UserError`` for a cell that is no one value, and
-        for an id that a list may mean by what it has with white space around it."""
+        cell in ``column`` is ``value``. Raises ``UserError`` for a cell that is no one value."""
         self.read += 1
         name = str(self.read) if self.column is None else readers.name_at(value, self.column, place)
         self.unnamed += name is None
         if name is None or name not in self.ids:
-            if name in self.padded:
-                problem = f"the id {name!r} has white space around it, without which a list is read"
-                do = "give the list as a table with a column id"
-                raise UserError(problem, where=place, do=do)
             return None
         self.removed += 1
         if name in self.seen_ids:
@@ -99,10 +88,6 @@ class RowRemoval:
         out of its conversation, none of one that stays as it is; None where the row goes. Raises
         ``UserError`` for a text that is not the one that was ranked."""
         name = self.takes(cells.get(self.column or ""), place)
-        for column in self.other_columns:
-            also = readers.name_of(cells.get(column))
-            if also != name and also in self.ids:
-                self.elsewhere.setdefault(column, []).append(str(also))
         if name is None:
             return set()
         if self.conversations is None:
@@ -152,11 +137,11 @@ class RowRemoval:
     def columns(self) -> list[str]:
         """Return the columns that are read for it."""
         texts = self.conversations.columns if self.conversations else []
-        return [name for name in (self.column, *texts, *self.other_columns) if name is not None]
+        return [name for name in (self.column, *texts) if name is not None]
 
     def check(self, data: Path) -> None:
-        """Raise ``UserError`` where ids of the list are not there, one is there in several rows,
-        they may be of another column, or no row would be left: it is a list of another table."""
+        """Raise ``UserError`` where ids of the list are not there, one is there in several rows, or
+        no row would be left: it is a list of another table."""
         where = "number of a row" if self.column is None else f"column {self.column!r}"
         if not self.seen_ids:
             problem = f"none of its {len(self.ids)} ids is there ({where})"
@@ -166,11 +151,6 @@ class RowRemoval:
             problem = f"several rows have the id {self.twice!r} of the list"
             do = "give every row an id of its own, or name their column with --id"
             raise UserError(problem, where=data, do=do)
-        for column, names in self.elsewhere.items():
-            if len(names) == len({*names}) and len(names) > len(self.ids) / 2:
-                columns = f"{self.column!r} and {column!r}"
-                problem = f"its ids are in the columns {columns}, of other rows"
-                raise UserError(problem, where=data, do="say in --id which one is meant")
         missing = [name for name in self.ids if name not in self.seen_ids]
         if missing and not self.missing_ids:
             problem = f"{len(missing):,} of its {len(self.ids):,} ids are not there ({where}), as "

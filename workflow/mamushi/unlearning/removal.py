@@ -84,13 +84,6 @@ def texts_of(path: Path) -> dict[str, str]:
     return dict(zip(*(table[name].to_pylist() for name in ("id", "text_sha256")), strict=True))
 
 
-def padded(path: Path) -> frozenset[str]:
-    """Return the lines of a list of plain text that have white space around an id."""
-    if _is_table(path) or tabular.packing_of(path):
-        return frozenset()
-    return frozenset(line for line in _lines(path) if line != line.strip(SPACE))
-
-
 def _is_table(path: Path) -> bool:
     """Return whether a list is a table by its ending; as plain text it has an id a line."""
     return tabular.format_of(path) not in (None, "txt")

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import yaml
 from numpy.typing import NDArray
 
 from mamushi.commands import advise, init
@@ -204,8 +203,7 @@ def _config(
         raise UserError(f"{name} ranks tokens", where="selector", do="name a selector of texts")
     embedder: dict[str, Any] = {"embeddings": {} if embedded else dict(BY_WORDS)}
     if model is not None:
-        embedder = yaml.safe_load(f"source: {find_model(str(model))}")
-        embedder["contaminated"] = True
+        embedder = {**find_model(str(model)), "contaminated": True}
     return {
         "grid": {"datasets": [DATASET], "models": [MODEL], "seeds": [seed], "selectors": [name]},
         "evidence": {"refits": {"whole": 0} if quick else {}},

@@ -43,11 +43,6 @@ class DocumentList(ListedTexts):
         """Return the rows that go, with their windows compared."""
         return WindowRemoval(self.all, column, text, windows=self.windows, **options)
 
-    def exported(self) -> tuple[list[str], dict[str, Any] | None, list[str]]:
-        """Return the ids of documents, whose whole texts are not known."""
-        ids, rows, _ = super().exported()
-        return ids, {**(rows or {}), "windows": None, "text": None}, []
-
 
 @dataclass(frozen=True)
 class CutList(DocumentList):
@@ -72,7 +67,7 @@ class CutList(DocumentList):
         """Return what is cut out of which rows."""
         return CutRemoval({*self.windows}, column, text, windows=self.windows, **options)
 
-    def exported(self) -> tuple[list[str], dict[str, Any] | None, list[str]]:
+    def exported(self) -> list[str]:
         """Raise ``UserError``: it has no ids of texts."""
         do = "give the list itself to mamushi apply"
         raise UserError("lists windows to cut", where=self.path, do=do)

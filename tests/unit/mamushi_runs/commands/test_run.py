@@ -71,7 +71,6 @@ datasets: {d: {kind: table, path: there/d.csv}}
         ),
         (["report", "--out", "mine.yaml"], "mine.yaml: does not end in .html or .zip"),
         (["plan", "--json", "mine.yaml"], "mine.yaml: does not end in .json"),
-        (["rank", "mine.yaml"], "mine.yaml: is a configuration and no table"),
     ],
 )
 def test_a_slip_of_the_hand_is_one_line_and_changes_nothing(
