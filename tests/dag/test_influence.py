@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from mamushi.io import paths
 from tests.support.contract_grid import make
 from tests.support.dry_runs import Snakemake
@@ -45,21 +43,6 @@ def test_a_setting_runs_again_what_depends_on_it(snakemake: Snakemake, tmp_path:
     for first, change in changes.items():
         again = snakemake.look(tmp_path, targets=["all"], change={**GRID, **change})
         assert {*again["begin"]} == {first}
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"datasets": ["bare"]}, "its contamination section"),
-        ({"models": ["vectors"]}, "of which there are vectors alone and no weights"),
-    ],
-)
-def test_it_is_refused_where_there_are_no_weights_or_no_target(
-    change: dict[str, Any], words: str, snakemake: Snakemake, tmp_path: Path
-) -> None:
-    make(tmp_path)
-    with pytest.raises(AssertionError, match=words):
-        snakemake.would_run(tmp_path, targets=["all"], change=with_bare(change))
 
 
 def test_a_model_that_was_contaminated_before_is_measured_itself(

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import yaml
 
-from mamushi.io.files import write_json
 from tests.support import contract_grid
 from tests.support.dry_runs import Snakemake
 
@@ -68,12 +67,3 @@ def test_without_lists_the_models_that_are_there_are_asked(
     # Two datasets, two models, of which one has been trained before; two seeds.
     assert done["membership"] == 2 * 2 * (4 * 2 - 1)
     assert not {rule for rule in done if rule.startswith(("remove", "retrain", "unlearn"))}
-
-
-def test_a_results_folder_of_an_older_version_is_refused(
-    snakemake: Snakemake, tmp_path: Path
-) -> None:
-    contract_grid.make(tmp_path)
-    write_json(tmp_path / "results/data/made/card.json", {"settings": {"dataset": "made"}})
-    with pytest.raises(AssertionError, match="move the folder results away"):
-        snakemake.would_run(tmp_path, targets=["data"])

@@ -46,16 +46,3 @@ def test_every_model_of_a_cell_is_asked_and_again_for_other_tasks(
     # Its data is part of a task.
     (tmp_path / "my.json").write_text('{"another": 1}')
     assert "task_scores" in snakemake.look(tmp_path, targets=["tasks"])["begin"]
-
-
-def test_without_a_name_nothing_runs(snakemake: Snakemake, tmp_path: Path) -> None:
-    make(tmp_path)
-    with pytest.raises(AssertionError, match=r"tasks\.names: no task is named"):
-        snakemake.would_run(tmp_path, targets=["tasks"])
-
-
-def test_a_model_of_several_gpus_is_refused(snakemake: Snakemake, tmp_path: Path) -> None:
-    make(tmp_path, names=["my.yaml"], models=["ours"])
-    change = {"execution": {"gpus_per_job": 2}}
-    with pytest.raises(AssertionError, match=r"tasks\.models: ours is cut over several GPUs"):
-        snakemake.would_run(tmp_path, targets=["tasks"], change=change)

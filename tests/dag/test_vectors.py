@@ -120,30 +120,3 @@ def test_words_alone_are_vectors_without_a_file(snakemake: Snakemake, tmp_path: 
     done = snakemake.would_run(tmp_path, targets=["removals", "evidence"])
     assert done["word_vectors"] == done["score"] == done["calibrate"] == 1
     assert not {"import_embeddings", *LANGUAGE} & set(done)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"path": "raw/none.parquet"}, "models.theirs.embeddings.path: 'raw/none.parquet' is not"),
-        ({"path": "raw/vectors.csv"}, "allowed is a .parquet file"),
-        ({"words": 128}, "models.theirs.embeddings: path and words exclude each other"),
-    ],
-)
-def test_a_mistake_in_the_configuration_is_told_before_anything_runs(
-    snakemake: Snakemake, finished: Path, change: dict[str, str], message: str
-) -> None:
-    with pytest.raises(AssertionError) as error:
-        change = {"models": {"theirs": {"embeddings": change}}}
-        snakemake.would_run(finished, targets=["removals"], change=change)
-    assert message in str(error.value)
-
-
-def test_a_selector_that_reads_other_layers_is_told_before_anything_runs(
-    snakemake: Snakemake, finished: Path
-) -> None:
-    change: dict[str, Any] = {"grid": {"selectors": ["auto"]}}
-    with pytest.raises(AssertionError, match=r"selectors\.auto\.depths: reads layers"):
-        snakemake.would_run(finished, targets=["removals"], change=change)
-    change["selectors"] = {"auto": {"depths": [1]}}
-    assert snakemake.would_run(finished, targets=["removals"], change=change)["score"] == 1

@@ -14,14 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from safetensors.torch import load_file, save_file
 
 from mamushi.io import paths
-from mamushi.io.seal import seal
 from tests.support.disk import fill, small_disk
 from tests.support.workflow import command, run, warmed
 
@@ -237,29 +232,6 @@ def test_bad_data_is_one_line_each_leaves_nothing_and_trains_nothing(tmp_path: P
     check_each_is_one_line(tmp_path, done, "examples", messages)
 
 
-def test_too_few_texts_are_told_by_the_job_that_counts_them_and_then_by_a_dry_run(
-    tmp_path: Path,
-) -> None:
-    own = table(write(tmp_path / "own.csv", csv_of(rows())), sections={"inference": 1.0})
-    config = configuration({"own": own}, {"m": {**model_in(tmp_path), "contaminated": True}})
-    card = paths.DATA_CARD.format(dataset="own")
-    few = {**config, "grid": {**config["grid"], "selectors": ["mamushi_lr"], "budgets": [0.04]}}
-    few["selectors"] = {"mamushi_lr": {"folds": 21}}
-    expected = [
-        "selectors.mamushi_lr.folds: 21 takes at least 21 forget texts, and the inference section "
-        "of the dataset 'own' has 20; lower it, or give it more texts",
-        "grid.budgets: 0.04 takes at least 25 forget texts, and the inference section of the "
-        "dataset 'own' has 20; raise it, or give it more texts",
-    ]
-    stopped(run(card, directory=tmp_path, config=few, check=False))
-    logs = logged(tmp_path, "examples/own.log")
-    assert logs[-2:] == [f"mamushi examples: error: {expected[0]}", expected[1]]
-    assert not (tmp_path / "results/data").exists()
-    run(card, directory=tmp_path, config=config)
-    text = stopped(run("--dry-run", directory=tmp_path, config=few, check=False))
-    assert [line for line in text.splitlines() if line in expected] == expected
-
-
 # Bad models ---------------------------------------------------------------------------------------
 
 
@@ -273,31 +245,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
-
-
-def test_bad_models_are_one_line_each_leave_nothing_and_train_nothing(
-    model: Path, tmp_path: Path
-) -> None:
-    bad = {
-        "no_tokenizer": "no_tokenizer: no tokenizer (none of tokenizer.json,",
-        "nan_weights": "model.safetensors: the weights model.norm.weight are not all finite",
-        "cut_weights": "model.safetensors: damaged safetensors file",
-    }
-    copies = {name: Path(shutil.copytree(model, tmp_path / name)) for name in bad}
-    for path in copies["no_tokenizer"].glob("tokenizer*"):
-        path.unlink()
-    weights = copies["cut_weights"] / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-100])
-    diverged = copies["nan_weights"] / "model.safetensors"
-    tensors = load_file(diverged)
-    tensors["model.norm.weight"][3] = np.nan
-    save_file(tensors, diverged, metadata={"format": "pt"})
-    config = configuration(
-        {"own": table(write(tmp_path / "own.csv", csv_of(rows())))},
-        {name: {"source": str(path)} for name, path in copies.items()},
-    )
-    done = run("--keep-going", "all", directory=tmp_path, config=config, check=False)
-    check_each_is_one_line(tmp_path, done, "model_card", bad)
 
 
 # Two runs at once, and damage in between ----------------------------------------------------------
@@ -357,27 +304,6 @@ def test_second_run_in_a_folder_stops_and_the_first_is_undisturbed(pair: Pair) -
     assert pair.first.returncode == 0, pair.first.stdout
     assert {EMBEDDINGS, TRAINED} <= {f"results/{path}" for path in artifacts(pair.folder)}
     assert not any(path.endswith(".part") for path in artifacts(pair.folder))
-
-
-def test_nan_in_embeddings_names_the_example(pair: Pair, halfway: Path) -> None:
-    before = artifacts(halfway)
-    stored = pq.read_table(halfway / EMBEDDINGS)
-    vectors = stored["embedding"].combine_chunks()
-    values = vectors.flatten().to_numpy().copy()
-    values[3 * vectors.type.list_size] = np.nan
-    column = pa.FixedSizeListArray.from_arrays(pa.array(values), type=vectors.type)
-    pq.write_table(
-        stored.set_column(2, stored.schema.field("embedding"), column), halfway / EMBEDDINGS
-    )
-    seal(halfway / EMBEDDINGS)
-    done = run(SCORES, directory=halfway, config=pair.config, check=False)
-    stopped(done)
-    (line,) = errors(done, "score/own/lab/seed0/l2_norm.log")
-    assert line == (
-        f"mamushi score: error: {EMBEDDINGS}: the embedding of example {stored['id'][3].as_py()!r} "
-        "holds NaN or infinity; check the model's weights and precision, then embed again"
-    )
-    assert artifacts(halfway) == before
 
 
 @pytest.mark.parametrize(

@@ -215,29 +215,6 @@ def test_the_deep_share_is_another_than_the_whole(run: Any, family: Any) -> None
     assert cells[2].split(" | ")[3] == "deep"
 
 
-def test_a_removal_is_held_against_an_unlearner_of_the_whole_set(run: Any, family: Any) -> None:
-    """NegGrad+ of all has 0.9 of the gap here, half of the texts by Mamushi sqrt(0.5) of it."""
-    claim = msgspec.structs.replace(
-        family.claims["mamushi_random"], than=[], than_by=["neggrad_plus"], budget=0.5
-    )
-    of = msgspec.structs.replace(family, claims={"a": claim})
-    (effect,) = claims.try_claim(claim, measures.Measured(run, of)).effects.values()
-    assert effect.estimate == pytest.approx(0.5**0.5 - 0.9, abs=0.05) and effect.high < 0
-    first = page.by_budget(of, run).splitlines()[4].split(" | ")
-    assert first[:2] == ["| `neggrad_plus`", "all"] and first[2].startswith("+89%")
-    untrained = msgspec.structs.replace(claim, than_by=["tilt"])
-    missing = claims.try_claim(untrained, measures.Measured(run, of)).why
-    assert missing == "not trained: tilt/whole"
-
-
-def test_a_budget_that_is_not_reached_tells_nothing(tmp_path: Path, family: Any) -> None:
-    """ "Confirmed: saves 50%" once rested on budgets whose intervals were open above."""
-    run = run_of(write_run(tmp_path / "results", reach=0.3), tmp_path / "archive")
-    judged = claims.judge(family, run)["half_gap_neggrad_plus"]
-    assert judged.word == "cannot be told"
-    assert [effect.reason for effect in judged.tried.effects.values()] == [measures.OPEN]
-
-
 def test_a_claim_against_several_is_as_sure_as_the_hardest(run: Any, family: Any) -> None:
     measured, claim = measures.Measured(run, family), family.claims["mamushi_random"]
 

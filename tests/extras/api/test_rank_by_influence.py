@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import mamushi
-from mamushi.errors import UserError
 from mamushi.lm import device, tiny
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet, encode, offsets_of
@@ -101,11 +100,3 @@ def test_texts_that_teach_the_domain_go_before_noise_of_it(frame: pd.DataFrame, 
     assert {*left["name"]} == {*frame["name"]} - {*listed.ids}
     # No other training is done, so that nothing is scored again.
     assert "it was not refitted" in listed.verdict
-
-
-def test_without_a_model_it_says_what_is_missing(frame: pd.DataFrame) -> None:
-    vectors = np.ones((len(frame), 4))
-    with pytest.raises(UserError) as refused:
-        mamushi.rank(frame, embeddings=vectors, **GIVEN)
-    (line,) = str(refused.value).splitlines()
-    assert "of which there are vectors alone and no weights" in line

@@ -199,24 +199,6 @@ def test_the_copies_of_a_text_get_its_label(made: Path) -> None:
     assert labels["f0"] == labels["f0 again"] == "no"
 
 
-def test_whoever_stops_has_read_a_smaller_sample(made: Path) -> None:
-    """And what was passed over before is unsure."""
-    command("audit", made, "--size", 200)
-    ids = [each["id"] for each in audit()["sample"]]
-    told = {name: "yes" if name in TRUE else "no" for name in ids[:120]}
-    del told[ids[3]]
-    command("audit", "--merge", write_answers("ana", answers=told), write_answers("ben"))
-    found = read_json("audit/merged.json")
-    # Ben has read on alone: that gives labels, and no interval.
-    assert found["unsure"] == 1 and len(found["labels"]) >= 200
-    low, high = found["estimates"]["recall"][1:]
-    assert low <= LISTED / len(TRUE) <= high
-    command("audit", made, "--size", 200)
-    command("audit", "--merge", write_answers("ana"), write_answers("ben"))
-    whole = read_json("audit/merged.json")["estimates"]["recall"]
-    assert whole[2] - whole[1] < high - low
-
-
 def test_one_reader_gives_labels_and_no_share(
     made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -235,14 +217,6 @@ def test_one_reader_gives_labels_and_no_share(
     _, low, high = found["estimates"]["recall"]
     assert low <= LISTED / len(TRUE) <= high and found["withheld"] is None
     assert found["unsure"] == len(mistaken) + len(again)
-
-
-def test_two_who_share_no_text_say_nothing(made: Path) -> None:
-    command("audit", made, "--size", 100)
-    first = {audit()["sample"][0]["id"]: "yes"}
-    files = write_answers("ana"), write_answers("ben", answers=first)
-    with pytest.raises(UserError, match="no yes or no yet by two people in "):
-        command("audit", "--merge", *files)
 
 
 def test_the_majority_decides_and_a_tie_is_unsure() -> None:
@@ -278,36 +252,3 @@ def test_kappa_is_cohens() -> None:
     assert row["agree"] == 1 and row["kappa"] is None
     (row,) = agreement({"one": {"a": "yes"}, "two": {"b": "yes"}})
     assert (row["texts"], row["agree"], row["kappa"]) == (0, None, None)
-
-
-def test_answers_that_are_not_to_this_audit_are_refused(made: Path) -> None:
-    command("audit", made, "--size", 100)
-    good = write_answers("ana")
-    bad = {
-        "answers another audit": write_answers("b", audit="0" * 64),
-        "answers 'f999', which was not asked": write_answers("c", {"f999": "yes"}),
-        "answers 'maybe' to": write_answers("d", {audit()["sample"][0]["id"]: "maybe"}),
-        "holds no answers of an annotator": write_answers("e", annotator=""),
-        "a second file of 'ana'": write_answers("f", annotator="ana"),
-        r"answers \['yes'\]": write_answers("g", {audit()["sample"][0]["id"]: ["yes"]}),
-        "not valid JSON": "cut.json",
-        "no such file": "gone.json",
-        "no yes or no yet in": write_answers("h", answers={}),
-    }
-    Path("cut.json").write_text('{"audit": "', encoding="utf-8")
-    for says, file in bad.items():
-        files = [good, file] if "no yes" not in says else [file]
-        with pytest.raises(UserError, match=says):
-            command("audit", "--merge", *files)
-    assert not Path("audit/merged.json").exists()
-    changed = audit()
-    changed["strata"][0]["texts"] += 1
-    write_json("audit/audit.json", changed)
-    with pytest.raises(UserError, match="answers another audit"):
-        command("audit", "--merge", good)
-
-
-def test_a_list_away_from_its_run_has_nothing_to_draw_from(made: Path) -> None:
-    made.rename("moved.parquet")
-    with pytest.raises(UserError, match="no run lies around it"):
-        command("audit", "moved.parquet")

@@ -10,7 +10,6 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from mamushi.errors import UserError
 from mamushi.io.domains import FORGET, RETAIN
 from mamushi.lm import device, sharding
 from mamushi.lm.batches import examples_of_step
@@ -134,15 +133,6 @@ def test_no_text_nor_another_of_its_group_is_its_own_target() -> None:
                 if codes is not None:
                     of_group = dict(zip(texts.ids, codes, strict=True))
                     assert not {of_group[x] for x in scored} & {of_group[x] for x in drawn}
-
-
-def test_too_few_texts_say_so() -> None:
-    few = subset(TEXTS, np.arange(6))
-    with pytest.raises(UserError, match=r"one half of the texts is measured by the other; .* 3;"):
-        target_folds(few, None, NONE, 0)
-    alone = subset(OTHERS, np.flatnonzero(OTHERS.domains == FORGET))
-    with pytest.raises(UserError, match="no retain text to be a target has a token"):
-        targets_of(TEXTS, target_folds(TEXTS, None, alone, 0), 0, alone, 5, 0)
 
 
 def test_a_half_that_was_measured_is_not_measured_again(

@@ -17,7 +17,7 @@ from mamushi.lm.loading import open_tokenizer
 from mamushi.lm.tokens import write_tokens
 from mamushi_extras.influence.schemas import TOKEN_INFLUENCE
 from tests.support.models import SIZES, TRAINING
-from tests.support.stage_files import WORDS, command, refusal, texts_of, write_base
+from tests.support.stage_files import WORDS, command, texts_of, write_base
 from tests.support.steps import kill_at
 
 FROZEN = TRAINING | {"train_input_embedding": False, "train_output_head": False}
@@ -167,31 +167,3 @@ def test_without_a_contamination_section_either_half_is_the_targets_of_the_other
     for domain in ("forget", "retain"):
         ids = [halves[row["id"]] for row in rows if row["domain"] == domain]
         assert targets[domain] == [ids.count(1), ids.count(0)]
-
-
-def test_tokens_of_another_tokenizer_are_refused(
-    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "influence.parquet"
-    assert measure(base, out, trained_before=True) == 0
-    table = read_table(out, TOKEN_INFLUENCE).to_pylist()
-    table[3]["influence"].append(0.0)
-    columns = {name: [row[name] for row in table] for name in table[0]}
-    write_table(out, TOKEN_INFLUENCE, columns)
-    kind = {"selector": "token_influence", "kind": "token_influence", "settings": {}}
-    how = {**kind, "seed": 0, "max_length": 16}
-    files = {name: base / f"{name}.parquet" for name in ("examples", "tokens")}
-    files |= {"influence": out, "out": tmp_path / "scores.parquet"}
-    line = refusal(command("influence-token-scores", how, **files), capsys)
-    assert "the model that was measured and its base make other tokens" in line
-
-
-def test_without_targets_it_says_so(
-    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = tmp_path / "other"
-    root.mkdir()
-    write_base(root)
-    files = {**texts_of(root), "out": tmp_path / "out.parquet"}
-    line = refusal(command("influence", settings(), **files), capsys)
-    assert "no forget text to be a target has a token" in line

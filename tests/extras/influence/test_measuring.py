@@ -176,24 +176,6 @@ def test_it_is_near_in_half_precision(tmp_path: Path) -> None:
     assert apart(suited.kept.total, total) < 0.5 * apart(short.kept.total, total)
 
 
-@pytest.mark.parametrize(
-    ("eps", "broken", "words"),
-    [(1e30, False, "a loss beside the weights"), (None, True, "the gradient of the target texts")],
-)
-def test_what_is_not_finite_says_so(
-    eps: float | None, broken: bool, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if broken:
-        monkeypatch.setattr(InfluenceMeter, "accumulate", spoil)
-    with pytest.raises(UserError, match=words):
-        measured(model("llama"), tmp_path, Direction(1.0, eps))
-
-
-def spoil(meter: InfluenceMeter) -> None:
-    for parameter in meter.trained:
-        parameter.grad = torch.full_like(parameter, torch.nan)
-
-
 def test_points_are_evenly_spaced_and_end_with_the_training() -> None:
     assert points_of(36, 3) == [12, 24, 36]
     assert points_of(36, 1) == [36]

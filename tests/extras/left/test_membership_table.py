@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from mamushi.errors import UserError
-from mamushi.io import paths
 from mamushi.io.tables import read_table, write_table
 from mamushi_extras.left.attacks import ATTACKS
 from mamushi_extras.left.membership_table import audit_texts
@@ -116,26 +114,3 @@ def test_an_attack_that_accuses_gold_models_is_marked(root: Path, tmp_path: Path
     # What is told against other models does not ask how easy a text is.
     assert not one(rows, attack="likelihood_ratio")["at_fault"]
     assert not one(rows, attack="reference")["at_fault"]
-
-
-def test_what_cannot_be_estimated_says_why(root: Path, found: Rows) -> None:
-    base = where(found, method="base", attack="reference")
-    assert {row["why"] for row in base} == {"the base model is what the attack compares with"}
-    two = where(made(root, seeds=[0, 1]), attack="likelihood_ratio")
-    why = "needs at least 3 seeds, has 2"
-    assert {(row["why"], row["value"]) for row in two} == {(why, None)}
-    # Nothing is absent without a reason.
-    for row in found:
-        assert (row["value"] is None) == (row["why"] is not None)
-        assert (row["verdict"] is None) == (row["value"] is None)
-
-
-def test_a_table_of_other_texts_is_refused(root: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "results"
-    shutil.copytree(root, copy)
-    at: dict[str, Any] = {"dataset": "alpha", "model": "small", "seed": 1, "arm": "beta0"}
-    path = paths.under(copy, paths.MEMBERSHIP, **at)
-    write_table(path, LIKELIHOODS, read_table(path, LIKELIHOODS).slice(6))
-    with pytest.raises(UserError, match="other texts") as caught:
-        made(copy)
-    assert str(path) in str(caught.value)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -11,15 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mamushi import cli
 from mamushi.evaluation.crossed import OVERSHOOTS
 from mamushi.evidence.advice import take
 from mamushi.io import paths, schemas
 from mamushi.io.files import write_json
 from mamushi.io.tables import read_table, write_table
 from mamushi_extras.pages.start import write_start_page
-from mamushi_runs import hooks
-from tests.support.judged_files import judged
 from tests.support.ranked_files import (
     BOUND,
     CELL,
@@ -160,68 +155,6 @@ def test_the_texts_are_masked_and_add_no_markup(root: Path) -> None:
     assert any("<script>alert(1)</script>" in row for row in page.of("td"))
 
 
-def test_the_commands_are_filled_in_and_known(root: Path) -> None:
-    commands = [line for words in opened(root).of("code") if "mamushi " in words for line in
-                words.replace(" mamushi ", "\nmamushi ").splitlines()]  # fmt: skip
-    path = "results/runs/texts/ours/seed0/removals/mamushi/beta0.50.parquet"
-    assert commands == [
-        "mamushi plan",
-        "mamushi run",
-        f"mamushi apply {path} --data 'my texts.csv' --out 'my texts.clean.csv'",
-        "mamushi list --budget 0.25 --selector mamushi",
-        "mamushi advise --removal 0.9",
-    ]
-    for line in commands:
-        name, module, words = cli._find_command(shlex.split(line)[1:])
-        cli._parser(name, module).parse_args(words)
-    assert cli.main(shlex.split(commands[-1])[1:]) == 0
-    # Where the run had another configuration than the folder's mine.yaml, they name it.
-    for given, words in (("mine.yaml", ""), ("my own.yaml", " --configfile 'my own.yaml'")):
-        hooks.start_page([Path.cwd() / given])
-        page = Page((root / "index.html").read_text(encoding="utf-8"))
-        assert page.of("pre")[0] == f"mamushi plan{words} mamushi run{words}"
-        assert f"mamushi list --budget 0.25 --selector mamushi{words}" in page.of("code")
-
-
-def test_what_retraining_needs_is_read_first_and_masks_are_another_way(root: Path) -> None:
-    rows = [
-        {**CELL, "selector": "mamushi", "beta": b / 100, "removed": b // 5}
-        | {"recovered": (b / 100) ** 0.8}
-        for b in range(101)
-    ]
-    write_table(paths.under(root, paths.PREDICTED, **CELL), schemas.PREDICTED, rows)
-    for name, act in (("token_random", "comparison"), ("token_unigram", "take")):
-        at = {**CELL, "selector": name, "beta": "0.10"}
-        path = paths.under(root, paths.SPANS_MANIFEST, **at)
-        counts = {"masked": 70, "tokens": 700, "n_forget": 20, "n_retain": 30}
-        write_json(path, {**counts, **judged(act), "expected": {"by": None}})
-        path.with_suffix(".parquet").touch()
-    page = opened(root)
-    (said,) = (words for words in page.of("p") if "About" in words)
-    assert "About 9 of 20 (42%) give a retrained model half" in said and "27% to 57%" in said
-    drawn = {attrs.get("class") for tag, attrs, _ in page.all if tag == "rect"}
-    assert drawn == {"sure"}
-    # The answer stays one of texts.
-    assert "10 of 20 forget texts, by mamushi" in page.of("div", "verdict")[0]
-    (export,) = (words for words in page.of("code") if "export" in words)
-    assert "spans/token_unigram/beta0.10.parquet --to labels" in export
-    (step,) = (words for words in page.of("li") if "export" in words)
-    assert "leave 70 of 700 tokens of the forget texts out of the loss" in step
-
-
-def test_a_mask_is_the_answer_where_nothing_ranks_texts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = paths.under("results", paths.SPANS_MANIFEST, **CELL, selector="words", beta="0.10")
-    counts = {"masked": 70, "tokens": 700, "n_forget": 20, "n_retain": 30}
-    write_json(path, {**counts, **judged("take"), "expected": {"by": None}})
-    path.with_suffix(".parquet").touch()
-    page = opened(Path("results"))
-    assert "70 of 700 tokens of the forget texts, by words" in page.of("div", "verdict")[0]
-    assert any(words.startswith("mamushi export results/runs") for words in page.of("code"))
-
-
 def test_what_was_not_estimated_or_measured_says_how_it_is(root: Path) -> None:
     paths.under(root, paths.FRONTIER, **CELL).unlink()
     page = opened(root)
@@ -245,47 +178,11 @@ def test_no_list_is_offered_that_should_not_be_acted_on(
     assert not any("mamushi apply" in words for words in page.of("code"))
 
 
-def test_seeds_and_many_lists_keep_the_page_small(tmp_path: Path) -> None:
-    """Thirty cells of the paper's grid have 2,160 lists: one answer for a dataset and model."""
-    write_ranked(tmp_path)
-    (one,) = tmp_path.glob("runs/*/*/*/removals/mamushi/beta0.10.json")
-    about = json.loads(one.read_text(encoding="utf-8"))
-    for seed in range(1, 31):
-        for name in ("mamushi", *(f"other{n}" for n in range(7))):
-            for beta in range(1, 10):
-                names = {**PAIR, "seed": seed, "selector": name, "beta": f"0.{beta}0"}
-                path = paths.under(tmp_path, paths.MANIFEST, **names)
-                write_json(path, about)
-                path.with_suffix(".parquet").touch()
-    page = opened(tmp_path)
-    assert page.of("h3").count("Which texts?") == 1
-    assert (tmp_path / "index.html").stat().st_size < 1_000_000
-    cells = [attrs for tag, attrs, _ in page.all if tag == "details"]
-    assert len(cells) == 31 and not any("open" in attrs for attrs in cells)
-
-
 def test_which_list_is_taken() -> None:
     lists = [{"beta": beta} for beta in (0.1, 0.2, 0.5)]
     assert [take(lists, budget)["beta"] for budget in (None, 0.05, 0.2, 0.21, 0.9)] == [
         0.1, 0.1, 0.2, 0.5, 0.5,
     ]  # fmt: skip
-
-
-def test_a_list_that_is_too_short_is_not_the_one_to_take(root: Path) -> None:
-    """The estimate asks for more than the longest list has: page and next step say the same."""
-    rows = [*frontier("mamushi", 1.9, width=0.1), *frontier("random", 1.0)]
-    write_frontiers(root, [{**row, **PAIR} for row in rows])
-    page = opened(root)
-    (said,) = (words for words in page.of("p") if "About" in words)
-    asked = said.split()[1]
-    verdict = page.of("div", "verdict")[0]
-    assert "The list to take" not in verdict
-    assert f"The largest list that is here, shorter than the {asked} texts that" in verdict
-    first, second = [
-        words for words in page.of("li") if "mamushi list" in words or "apply" in words
-    ]
-    assert first.startswith(f"First make the list that the estimate asks for, {asked} texts")
-    assert "fewer than half of the effect needs" in second
 
 
 def test_what_cannot_be_measured_offers_no_command_for_it(root: Path) -> None:

@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 from base64 import b64encode
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +16,14 @@ import pytest
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evaluation.masking import mask
-from mamushi.evidence.dependence import Dependence
 from mamushi.evidence.ranking import SelectorRanking, excerpt, read_ranking, read_texts_of
-from mamushi.evidence.verdict import Verdict
 from mamushi.io import paths, schemas
-from mamushi.io.tables import read_metadata, read_table, write_table
-from mamushi_extras.pages import ranking_page as module
+from mamushi.io.tables import read_metadata, read_table
 from mamushi_extras.pages.ranking_page import (
     PAGE_FOLDER,
     PAGE_SHA256,
     hidden,
     page_data,
-    positions_here,
     ranking_html,
 )
 from tests.support import score_files
@@ -126,54 +121,6 @@ def test_what_is_masked_can_be_put_back(text: str) -> None:
     assert "*" in mask(text)
 
 
-def test_of_many_texts_the_page_has_ends_cuts_and_a_sample() -> None:
-    rng = np.random.default_rng(0)
-    places = np.stack([np.arange(5000), rng.permutation(5000)])
-    here = positions_here(places, [0.1, "0.45"], most=400)
-    assert np.array_equal(here, np.unique(here))
-    assert 350 < len(here) <= 400
-    # Half of it for two rankings with two ends and two cuts, of which both sides count.
-    each = 400 // 2 // (2 * 2 * 4)
-    for place in places:
-        shown = set(place[here].tolist())
-        for cut in (0, 500, 2250, 5000):
-            assert shown >= set(range(max(0, cut - each), min(5000, cut + each)))
-    # Nowhere in the first ranking is there a gap of two parts of the sample.
-    assert np.diff(here).max() <= 2 * 5000 / (400 - 2 * 2 * 4 * each)
-    assert np.array_equal(here, positions_here(places, [0.1, "0.45"], most=400))
-    assert len(positions_here(places, [0.1], most=5000)) == 5000
-
-
-def test_a_page_of_a_part_has_the_ranks_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    others = {
-        "one": SelectorRanking(["a", "b"], np.zeros(2)),
-        "two": SelectorRanking(["a", "c"], np.zeros(2)),
-    }
-    with pytest.raises(UserError, match=r"'one' and 'two' rank other examples, such as 'b'"):
-        page_data(others, lambda ids: [""] * len(ids), [0.1], {})
-    monkeypatch.setattr(module, "MOST_TEXTS", 48)
-    ids = [f"i{i:03d}" for i in range(100)]
-    one, two = (
-        SelectorRanking(ids, np.linspace(1, 0, 100)),
-        SelectorRanking(ids[::-1], np.linspace(1, 0, 100)),
-    )
-    asked: list[str] = []
-
-    def texts(wanted: Sequence[str]) -> list[str]:
-        asked.extend(wanted)
-        return [f"text of {i}" for i in wanted]
-
-    data = page_data({"one": one, "two": two}, texts, [0.5], {})
-    assert data["total"] == 100
-    assert data["ids"] == asked == sorted(asked)
-    assert 24 < len(asked) <= 48
-    assert {"i000", "i099", "i049", "i050"} <= set(asked)
-    for place, key in enumerate(data["ids"]):
-        assert data["texts"][place] == f"text of {key}"
-        assert data["selectors"][0]["ranks"][place] == int(key[1:]) + 1
-        assert data["selectors"][1]["ranks"][place] == 100 - int(key[1:])
-
-
 def test_no_text_adds_markup() -> None:
     texts = {"a": EVIL, "<b>": "$data ${x} \x00 \u2028 &lt;", "c": "\\u003c"}
     html = ranking_html(EVIL, made(texts, provenance={EVIL: EVIL}))
@@ -251,18 +198,6 @@ def test_the_stage_writes_the_same_page_twice(folder: Path) -> None:
     assert set(data["provenance"]["inputs"]) == read | {"stability/0", "stability/1"}
     assert data["selectors"][0]["verdict"] == WORDS
     assert "<title>Ranking of d by m, seed 3</title>" in once.decode()
-
-
-def test_the_page_withholds_the_interval_of_texts_in_hidden_groups(folder: Path) -> None:
-    texts = Dependence(None, 400, 5.0)
-    verdict = Verdict(0.93, None, None, 1.0, None, texts).as_json()
-    columns = {"id": ["a"], "domain": ["forget"], "score": [0.0], "log_ratio": [0.0]}
-    columns |= {"group": [None]}
-    stored = {"verdict": verdict, "lost": 0.0, "provenance": {"settings": {"selector": "one"}}}
-    write_table(folder / "c.parquet", schemas.CALIBRATED, columns, metadata=stored)
-    assert rank_page(folder, "--calibrated", str(folder / "c.parquet")) == 0
-    words = embedded((folder / "out.html").read_text())["selectors"][0]["verdict"]
-    assert words == f"AUC 0.93 without an interval; {texts.words()}"
 
 
 def test_the_table_of_both_ends(tmp_path: Path) -> None:

@@ -75,18 +75,6 @@ def test_seeds_go_by_their_number(tmp_path: Path) -> None:
     assert re.findall(r"seed (\d+)</h3>", written(tmp_path)) == ["2", "10"]
 
 
-def test_masks_stand_beside_the_lists(tmp_path: Path) -> None:
-    write_results(tmp_path)
-    masked = tmp_path / CELL / "spans" / "words" / "beta0.10.json"
-    masked.parent.mkdir(parents=True)
-    masked.with_suffix(".parquet").touch()
-    about = {"masked": 1200, "tokens": 9000, "n_forget": 9, "n_retain": 9, **judged("take")}
-    write_json(masked, {**about, "expected": {"by": None}})
-    page = written(tmp_path)
-    assert f'<a href="{CELL}/spans/words/beta0.10.parquet">1,200 tokens</a>' in page
-    assert f"<li><b>words</b>: {WORDS}</li>" in page
-
-
 @pytest.mark.parametrize("content", ["{]", "[]", '{"removed": 3}'])
 def test_a_damaged_or_older_manifest_costs_no_page(tmp_path: Path, content: str) -> None:
     write_results(tmp_path)

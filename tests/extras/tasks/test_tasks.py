@@ -1,6 +1,5 @@
 """Tasks of lm-evaluation-harness on a tiny model: a task of our own, and likelihoods by hand."""
 
-import importlib.util
 import json
 import random
 from collections.abc import Iterator
@@ -14,7 +13,6 @@ import torch
 from transformers import PreTrainedModel
 
 from mamushi.cli import main
-from mamushi.config import arms
 from mamushi.io import paths
 from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.lm import loading, parameters, storage, tiny
@@ -157,21 +155,6 @@ def test_a_mistake_is_one_line(
     assert told in capsys.readouterr().err
 
 
-def test_without_the_harness_it_says_what_to_install(
-    made: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    find = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "lm_eval" else find(name)
-    )
-    assert main(words(made, tmp_path / "out.parquet", False)) != 0
-    told = "lm-evaluation-harness is not installed; pip install 'mamushi-unlearn[tasks]'"
-    assert told in capsys.readouterr().err
-
-
 def test_the_data_of_a_task_counts(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Named in full, from the current folder, or from that of the task."""
     task, data = str(made / "animals.yaml"), str(made / "animals.jsonl")
@@ -223,14 +206,3 @@ def test_models_stand_beside_the_gold_model_of_their_seed(tmp_path: Path) -> Non
     assert pairs == [(0, "base", None, None), *((s, *m) for s in (0, 1) for m in of_seed)]
     for row, (seed, arm) in zip(rows, values, strict=True):
         assert (row["value"], row["gold"]) == (values[seed, arm], values[seed, "gold"])
-
-
-def test_models_of_other_tasks_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_scores(tmp_path)
-    arm = arms.unlearned("npo", "random", 0.5)
-    path = paths.under(tmp_path, paths.TASK_ANSWERS, dataset="d", model="m", seed=1, arm=arm)
-    write_table(path, TASK_SCORES, score(0.1, "plants"))
-    assert collect(tmp_path) != 0
-    assert "is of other tasks than those of gold" in capsys.readouterr().err

@@ -79,33 +79,6 @@ def test_what_is_cut_leaves_the_other_characters(tmp_path: Path) -> None:
     }
 
 
-def test_spans_are_those_of_their_manifest(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_table(spans(run), schemas.SPANS, {"id": ["f"], "start": [2], "stop": [3]})
-    out = run / "labels.jsonl"
-    assert main(["export", str(spans(run)), "--to", "labels", "--out", str(out)]) == 2
-    assert "is not the file of the manifest" in capsys.readouterr().err
-    assert not out.exists()
-    assert main(["export", str(out), "--to", "labels", "--out", str(out)]) == 2
-    assert "is no spans of a run" in capsys.readouterr().err
-
-
-def test_texts_and_tokens_are_those_of_the_run(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = run / "labels.jsonl"
-    for name in ("data/mine/examples.parquet", "data/mine/tokens/tiny.parquet"):
-        kept = (run / name).read_bytes()
-        write(run, {**TEXTS, "f": [1, 9, 9, 9]}, dict.fromkeys(TEXTS, "another"))
-        (run / name).with_name("other").write_bytes((run / name).read_bytes())
-        write(run, TEXTS, dict.fromkeys(TEXTS, "text"))
-        (run / name).write_bytes((run / name).with_name("other").read_bytes())
-        assert main(["export", str(spans(run)), "--to", "labels", "--out", str(out)]) == 2
-        assert f"{name}: is of another run than" in capsys.readouterr().err
-        assert not out.exists()
-        (run / name).write_bytes(kept)
-    assert main(["export", str(spans(run)), "--to", "labels", "--out", str(out)]) == 0
-
-
 def spans(run: Path) -> Path:
     return paths.under(run, paths.SPANS, **CELL)
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from mamushi.cli import main
 from mamushi.io import schemas
@@ -114,27 +113,3 @@ def test_the_page_has_the_tokens_that_tell_and_texts_with_what_is_masked(tmp_pat
         assert written[text["id"]].startswith("".join(part for part, _ in text["parts"]))
         levels |= {level for _, level in text["parts"]}
     assert levels == {"0.10", "0.40", None}
-
-
-def test_a_mask_by_chance_says_so(tmp_path: Path) -> None:
-    made(tmp_path)
-    small, _, shown = manifests(
-        tmp_path, "token_random", {}, compared="its tokens are drawn by chance"
-    )
-    assert small["judgement"]["act"] == "comparison"
-    assert small["verdict"].endswith("its tokens are drawn by chance")
-    # It has no score of retain texts, and nothing to refit.
-    assert small["separation"]["auc"] is None
-    assert small["retain_tokens"]["estimate"] is None
-    assert small["stability"]["rankings"] == 1 and small["stability"]["toss_up"] is None
-    assert shown["tokens"] == [] and len(shown["texts"]) == 6
-
-
-@pytest.mark.parametrize("whole", [0, 2])
-def test_where_nothing_tells_the_domains_apart_nothing_is_to_be_masked(
-    whole: int, tmp_path: Path
-) -> None:
-    made(tmp_path, tells="")
-    small = manifests(tmp_path, "token_unigram", COUNTS, whole=whole)[0]
-    assert small["judgement"]["act"] == "refuse"
-    assert (small["stability"]["toss_up"] is None) == (whole == 0)

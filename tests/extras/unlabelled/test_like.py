@@ -103,13 +103,6 @@ def test_a_text_of_the_corpus_with_a_copy_among_the_examples_is_one(tmp_path: Pa
     assert copies["id"].to_pylist() == ["21"]
 
 
-def test_a_text_that_is_wanted_and_unwanted_is_refused(tmp_path: Path) -> None:
-    like = texts(25, 1, "bomb")
-    raw, full = loaded(tmp_path, texts(60, 0), like=like, unlike=like[4:5])
-    with pytest.raises(UserError, match=r"unlike.jsonl, row 1.*is wanted, and unwanted at .*row 5"):
-        examples_of(raw, full)
-
-
 def test_answers_make_examples_and_wanted_texts_of_the_corpus(tmp_path: Path) -> None:
     """A person who was asked overrules an example, and the copies go with it."""
     corpus, like = texts(60, 0), texts(25, 1, "bomb")
@@ -131,14 +124,6 @@ def test_answers_make_examples_and_wanted_texts_of_the_corpus(tmp_path: Path) ->
     every = {"inference": 1.0}, {"forget": None, "retain": None}, full["data"]
     table = build_examples(raw, *every, drop_duplicates=False)[0].to_pylist()
     assert [row["id"] for row in table if row[GIVEN] == "wanted"][:3] == ["8", "9", "10"]
-
-
-def test_an_answer_that_a_wanted_text_is_unwanted_is_refused(tmp_path: Path) -> None:
-    corpus = texts(60, 0)
-    files = {"like": texts(25, 1, "bomb"), "unlike": corpus[4:5]}
-    raw, full = loaded(tmp_path, corpus, {"5": "yes"}, **files)
-    with pytest.raises(UserError, match=r"unlike.jsonl, row 1.*is wanted, and unwanted at .*row 5"):
-        examples_of(raw, full)
 
 
 def test_an_answer_overrules_a_blocklist(tmp_path: Path) -> None:
@@ -239,23 +224,6 @@ def test_terms_mark_texts_in_a_script_without_spaces(tmp_path: Path) -> None:
     assert np.flatnonzero(raw.forget).tolist() == [*range(25)]
 
 
-TERMS = {
-    "nothing": ("submarine", "hits 0 of 60 texts"),
-    "everything": ("/./", "hits 60 of 60 texts, which leaves no corpus"),
-    "no expression": ("oil\n/(oil/", r"terms.txt, line 2: '/\(oil/': .*unterminated"),
-    "empty": ("\n", "has no terms"),
-}
-
-
-@pytest.mark.parametrize("case", TERMS)
-def test_a_blocklist_that_tells_nothing_is_refused(tmp_path: Path, case: str) -> None:
-    content, said = TERMS[case]
-    terms = tmp_path / "terms.txt"
-    terms.write_text(content, encoding="utf-8")
-    with pytest.raises(UserError, match=said):
-        loaded(tmp_path, texts(60, 0), terms=str(terms))
-
-
 def test_a_screen_lets_through_what_is_most_like_the_examples_by_their_own_row_numbers(
     tmp_path: Path,
 ) -> None:
@@ -312,19 +280,3 @@ def test_a_share_of_a_corpus_may_pass_or_all_of_it(tmp_path: Path) -> None:
     whole, _ = loaded(tmp_path, texts(50, 0), like=like)
     let, _ = loaded(tmp_path, texts(50, 0), like=like, screen=1000)
     assert (let.ids, let.texts) == (whole.ids, whole.texts)
-
-
-@pytest.mark.parametrize(
-    ("like", "said"),
-    [
-        (texts(5, 1), "has 5 examples that differ, and fewer than 20"),
-        (
-            ["ein ganz anderer Satz " + "abcdefghij"[i % 10] * (i + 3) for i in range(30)],
-            "language",
-        ),
-        (texts(30, 1), r"lets \d+ of 30 examples through among 1 of 50 texts"),
-    ],
-)
-def test_a_screen_takes_examples_enough(tmp_path: Path, like: list[str], said: str) -> None:
-    with pytest.raises(UserError, match=said):
-        loaded(tmp_path, texts(50, 0), like=like, screen=1)

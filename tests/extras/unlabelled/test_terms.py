@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mamushi.errors import UserError
-from mamushi_extras.api.frames import in_files
 from mamushi_extras.unlabelled import terms
 
 
@@ -88,20 +86,6 @@ def test_what_stands_around_a_term_in_its_file_is_none_of_it(
     assert found("a gearbox") and found("CLUTCH") and not found("an engine")
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
-def test_another_encoding_is_told(tmp_path: Path, encoding: str) -> None:
-    path = tmp_path / "terms.txt"
-    path.write_text("gearbox\nclutch", encoding=encoding)
-    with pytest.raises(UserError, match="is UTF-16 or UTF-32, not UTF-8; save it as UTF-8"):
-        terms.read_terms(str(path))
-    path.write_text("prügel", encoding="latin-1")
-    with pytest.raises(UserError, match="is not UTF-8"):
-        terms.read_terms(str(path))
-    path.write_text("\u200b\n\ufeff\n", encoding="utf-8")
-    with pytest.raises(UserError, match="has no terms"):
-        terms.read_terms(str(path))
-
-
 WORDS = st.lists(st.sampled_from(["ab", "abc", "b c", "c", "d-e", "e", "f_", "7"]), min_size=1)
 
 
@@ -110,12 +94,3 @@ def test_a_text_in_ascii_is_read_as_any_other(words: list[str], text: str) -> No
     search = terms.finder(words)
     # A letter with an accent on a line of its own makes no other text of it.
     assert search(text) == search(f"{text} é")
-
-
-def test_terms_of_a_list_in_memory_are_one_a_line(tmp_path: Path) -> None:
-    many = ["gear\nbox", " clutch ", "/whe\nel/", "brake\u2028pad"]
-    found = terms.read_terms(in_files(tmp_path, "text", {"terms": many})["terms"])
-    hits = ("the gear box", "a clutch", "the whe\nel", "brake pad")
-    assert all(map(found, hits)) and not any(map(found, ("gear", "whe", "brake", "wheel")))
-    with pytest.raises(UserError, match=r"^terms, row 1: "):
-        in_files(tmp_path, "text", {"terms": ["\ud800"]})

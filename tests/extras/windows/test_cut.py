@@ -165,26 +165,6 @@ def test_a_text_that_is_another_one_now_is_one_line_and_nothing_is_written(tmp_p
     assert not (tmp_path / "clean.jsonl").exists()
 
 
-def test_a_list_of_windows_stands_alone_where_they_are_cut(tmp_path: Path) -> None:
-    data, copy = tmp_path / "data.jsonl", tmp_path / "copy.parquet"
-    rows = [{"id": name, "text": text} for name, text in TEXTS.items()]
-    data.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    copy.write_bytes(listed(data).read_bytes())
-    command("apply", copy, "--data", data, "--out", tmp_path / "away.jsonl")
-    assert (tmp_path / "away.jsonl").read_bytes() == cut(data, "clean.jsonl").read_bytes()
-    # Which documents go for a window is known by their copies, which lie in the run.
-    copy.write_bytes(listed(data, "remove").read_bytes())
-    with pytest.raises(UserError, match="no run lies around it"):
-        command("apply", copy, "--data", data, "--out", tmp_path / "more.jsonl")
-
-
-def test_windows_to_cut_are_no_texts_for_an_export(tmp_path: Path) -> None:
-    data = tmp_path / "data.csv"
-    data.write_text("id,text\na,b\n", encoding="utf-8")
-    with pytest.raises(UserError, match="lists windows of texts, and no texts"):
-        command("export", listed(data), "--to", "jsonl", "--out", tmp_path / "out")
-
-
 def test_of_windows_to_remove_whole_documents_go_with_their_copies(tmp_path: Path) -> None:
     data = tmp_path / "data.csv"
     texts = {"a": "one and two and three", "b": "none", "c": "one and tw"}
@@ -226,11 +206,3 @@ def test_near_copies_are_cut_where_they_are_what_was_ranked(tmp_path: Path) -> N
     data.write_text(whole + "c,\n", encoding="utf-8")
     command("apply", found, "--data", data, "--out", tmp_path / "clean.csv")
     assert (tmp_path / "clean.csv").read_text("utf-8") == 'id,text\na,"say please"\nb,no\nc,\n'
-
-
-def test_an_audit_is_of_windows_where_they_are_cut_alone(tmp_path: Path) -> None:
-    data = tmp_path / "data.csv"
-    data.write_text("id,text\na,x\n", encoding="utf-8")
-    found = listed(data, "remove", {"a#0-14": []}, {"a": "x"})
-    with pytest.raises(UserError, match="lists documents, and windows were ranked"):
-        command("audit", found, "--out", tmp_path / "audit")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from mamushi.config.sections import Data, Limit
 from mamushi.data.examples import build_examples
 from mamushi.data.raw import Raw
-from mamushi.errors import UserError
 from mamushi_extras.windows.windows import divided, document_of, span_of, window_spans
 
 TEXT = "  One two three.\n\nFour five six seven eight nine ten.\r\n \r\nEleven\ntwelve.\n"
@@ -128,9 +126,3 @@ def test_a_copy_of_a_document_to_remove_goes_as_a_whole() -> None:
         ("near", "long"),
     }
     assert [row["reason"] for row in copies] == ["exact"] * 4 + ["near"] * 4
-
-
-def test_documents_need_ids_of_their_own() -> None:
-    twice = replace(documents(), ids=["a", "b", "b", "c", "d", "e"])
-    with pytest.raises(UserError, match="id 'b' is there twice"):
-        divided(twice, CUT, True)

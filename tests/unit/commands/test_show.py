@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
 from mamushi.cli import main
-from mamushi.io import paths, schemas
+from mamushi.io import paths
 from mamushi.io.files import read_json, sha256, write_json
-from mamushi.io.tables import read_table, write_table
 from mamushi_extras.pages.start import write_start_page
 from tests.support.ranked_files import (
     BOUND,
@@ -121,48 +118,3 @@ def test_a_list_of_an_earlier_ranking_is_named_and_not_shown(
     assert page is not None
     html = page.read_text(encoding="utf-8")
     assert html.count("of an earlier ranking") == 1 and "beta0.10.parquet --data" not in html
-
-
-def write_tokens(root: Path, most: int, stored: int, lengths: list[int], **positions: int) -> None:
-    """The tokens of a ranking's texts, and vectors that were made of the first of them."""
-    examples = read_table(paths.under(root, paths.EXAMPLES, **CELL), schemas.EXAMPLES)
-    kept = [[1] * length for length in lengths] + [[1]] * (len(examples) - len(lengths))
-    table = {"id": examples["id"], "tokens": pa.array(kept, pa.list_(pa.int32()))}
-    at = paths.under(root, paths.TOKENS, **CELL)
-    write_table(at, schemas.TOKENS, table, metadata={"max_length": stored, **positions})
-    vectors = pa.array([[np.float16(1)]] * len(examples), pa.list_(pa.float16(), 1))
-    write_table(
-        paths.under(root, paths.EMBEDDINGS, **CELL),
-        schemas.EMBEDDINGS,
-        {"id": examples["id"], "domain": examples["domain"], "embedding": vectors},
-        metadata={"settings": {"embedding": {"max_length": most}}},
-    )
-
-
-def test_how_many_texts_were_cut_is_said_with_what_to_do(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_ranked(tmp_path)
-    write_tokens(tmp_path, 4, 8, [4, 5, 8])
-    assert main(["show", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
-    assert (
-        "  cut       2 of 50 texts are longer than 4 tokens and were ranked by their first" in said
-    )
-    assert "--windows WORDS" in said and "embedding.max_length" in said
-    page = write_start_page(tmp_path)
-    assert page is not None
-    assert "2 of 50 texts are longer than 4 tokens" in page.read_text(encoding="utf-8")
-    # Where no more is kept of a text, it may just fit.
-    write_tokens(tmp_path, 4, 4, [4, 4, 4, 3])
-    assert main(["show", str(tmp_path)]) == 0
-    assert "3 of 50 texts have as many as or more than 4 tokens" in capsys.readouterr().out
-    # Where the model has positions for no more, no key is of use.
-    write_tokens(tmp_path, 8, 16, [4, 4, 3], positions=4)
-    assert main(["show", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
-    assert "2 of 50 texts have as many as or more than 4 tokens" in said
-    assert "--windows WORDS" in said and "embedding.max_length" not in said
-    write_tokens(tmp_path, 8, 16, [4, 4])
-    assert main(["show", str(tmp_path)]) == 0
-    assert "  cut  " not in capsys.readouterr().out

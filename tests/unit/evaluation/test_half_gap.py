@@ -244,17 +244,6 @@ def test_seeds_without_a_gap_are_left_out() -> None:
         assert row["budget"] is row["saving_vs_random"] is None
 
 
-def test_the_worst_seed_decides_about_the_cap() -> None:
-    # Starts of 10, 20 and 30; at the crossing, 0.25, there are 20, 70 and 80.
-    def retain(seed: int, beta: float) -> float:
-        return 10 * (1 + seed) + (40, 200, 200)[seed] * beta
-
-    measured = points(lambda *_: [2 * b for b in BETA], retain=retain)
-    for cap, within in ((5.6, True), (3.5, True), (3.49, False)):
-        found = half_gap(measured, retain_cap=cap).to_pylist()
-        assert {(r["retain_factor"], r["within_cap"]) for r in found} == {(3.5, within)}
-
-
 def test_curves_from_files_start_at_beta_0(tmp_path: Path) -> None:
     write_runs(tmp_path, AXES, added=(0.35,), stopped_at=7)
     table = unlearning_table(AXES, {"small": "beta0"}, sweeps_of(AXES, (0.35,)), tmp_path)
@@ -277,19 +266,3 @@ def test_curves_from_files_start_at_beta_0(tmp_path: Path) -> None:
     crossing = 0.25 + 0.1 * 0.115 / 0.15
     assert found["budget"] == pytest.approx(crossing)
     assert found["retain_factor"] == pytest.approx((10 + 40 * crossing) / 10)
-
-
-def test_from_the_contaminated_model_all_share_one_target(tmp_path: Path) -> None:
-    write_runs(tmp_path, AXES)
-    table = unlearning_table(AXES, {"small": "contaminated"}, sweeps_of(AXES), tmp_path)
-    for row in table.to_pylist():
-        assert (row["start_ppl_forget"], row["start_ppl_retain"]) == (10.0, 9.0)
-    # From 10 to 60: retraining begins at beta 0's 20, unlearning at 10.
-    retrained = rows(table, unlearner="retraining", selector="random", seed=0)
-    assert [r["recovery"] for r in retrained] == pytest.approx([0.2, 0.4, 0.6, 1])
-    unlearned = rows(table, unlearner="neggrad_plus", selector="random", seed=0)
-    assert (unlearned[0]["ppl_forget"], unlearned[0]["recovery"]) == (10, 0)
-    table = half_gap(table)
-    assert {r["target_ppl_forget"] for r in table.to_pylist()} == {35.0}
-    (found,) = rows(table, unlearner="retraining", selector="random")
-    assert found["budget"] == pytest.approx(0.25 + 0.25 * (0.1 - 0.008) / 0.2, abs=1e-9)

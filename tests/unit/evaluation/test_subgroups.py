@@ -150,21 +150,3 @@ def test_a_list_is_told_by_the_parts_of_the_forget_domain(root: Path) -> None:
     # Too few texts for an interval, and so for a share.
     (few,) = [r for r in rows if (r["domain"], r["subgroup"], r["value"]) == FEW]
     assert (few["recovered"], few["recovered_low"]) == (None, None)
-
-
-def test_texts_of_a_group_are_one_draw(root: Path) -> None:
-    """An interval is as wide as so many groups allow, and not as texts do."""
-    path = paths.under(root, paths.EXAMPLES, dataset="d")
-    table = read_table(path, schemas.EXAMPLES).to_pydict()
-
-    def width(groups: list[str] | None) -> float:
-        (root / "tables").mkdir(exist_ok=True)
-        write_table(path, schemas.EXAMPLES, table | ({"group": groups} if groups else {}))
-        assert make(root, grid={**GRID, "seeds": [0]}) == 0
-        rows = read_table(root / "tables/subgroups.parquet", schemas.SUBGROUPS).to_pylist()
-        (found,) = [r for r in rows if (r["domain"], r["subgroup"]) == ("retain", "all")]
-        return float(found["to_beta0_high"] - found["to_beta0_low"])
-
-    alone = width(None)
-    # Three texts of one topic each, of which one pays.
-    assert width([f"g{i // 2 % 40}" for i in range(N + 60)]) > 1.4 * alone

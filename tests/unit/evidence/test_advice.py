@@ -161,24 +161,3 @@ def test_advise_says_first_what_retraining_is_predicted_to_need(
     assert "token_unigram  177 tokens  18%    3% to 33% " in said
     spans = "results/runs/small/tiny/seed0/spans/token_unigram/beta0.18.parquet"
     assert f"mamushi run {spans}" in said
-
-
-def test_a_ranking_that_no_count_of_words_foresees_has_no_budget_of_retraining(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Nor one of the theory's span: what its lists do is beyond both (studies/influence)."""
-    frontiers = frontier("influence", 0.5) + frontier("random", 1.0)
-    write_frontiers(tmp_path, frontiers)
-    cell = {"dataset": "small", "model": "tiny", "seed": 0}
-    rows = [
-        {**cell, "selector": name, "beta": b, "removed": int(b * n), "recovered": None}
-        for name, n in (("influence", 40), ("token_influence", 1000))
-        for b in (0.0, 1.0)
-    ]
-    for row in advice(frontiers, [("removal", 0.5)], rows):
-        if row["selector"] != "random":
-            assert {row[f"retraining{end}"] for end in ("", "_low", "_high")} == {None}
-    write_table(paths.under(tmp_path, paths.PREDICTED, **cell), schemas.PREDICTED, rows)
-    main(["advise", "--root", str(tmp_path), "--removal", "0.5"])
-    said = capsys.readouterr().out
-    assert "no budget for token_influence: it ranks tokens, and no prediction" in said

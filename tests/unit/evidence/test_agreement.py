@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import kendalltau, spearmanr
 
-from mamushi.cli import main
 from mamushi.evidence.agreement import agreement_rows
-from mamushi.io import schemas
-from mamushi.io.tables import read_table
-from tests.support.score_files import domains, ranks_of, write_scores
+from tests.support.score_files import ranks_of
 
 BUDGETS = [0.5, 0.1, 0.01]
 
@@ -54,29 +49,3 @@ def test_chance_shares_what_the_budget_says() -> None:
         assert row["spearman"] == pytest.approx(0, abs=0.03)
     (alone,) = agreement_rows({"one": np.array([1]), "two": np.array([1])}, [1.0])
     assert (alone["shared"], alone["spearman"]) == (1.0, None)
-
-
-def test_the_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    forget = np.arange(60) % 3 < 2
-    ids = [f"t{i:02d}" for i in range(60)]
-    files = []
-    for name, rank in rankings(40).items():
-        # An order without scores of retain texts is a ranking, too.
-        score = np.full(60, np.nan if name == "b" else 0.5)
-        score[forget] = -rank.astype(float)
-        files.append(tmp_path / f"{name}.parquet")
-        write_scores(files[-1], ids, domains(forget), score)
-    cell = {"dataset": "small", "model": "tiny", "seed": 1}
-
-    def make(names: list[str]) -> int:
-        settings = {**cell, "selectors": names, "budgets": BUDGETS}
-        words = ["--scores", *map(str, files[: len(names)]), "--out", str(tmp_path / "out.parquet")]
-        return main(["compare-rankings", *words, "--settings", json.dumps(settings)])
-
-    assert make([*"abcd"]) == 0
-    rows = read_table(tmp_path / "out.parquet", schemas.AGREEMENT).to_pylist()
-    assert [{**cell, **row} for row in agreement_rows(rankings(40), BUDGETS)] == rows
-    write_scores(files[1], ids[:-1], domains(forget[:-1]), np.arange(59.0))
-    write_scores(files[0], [f"u{i}" for i in range(60)], domains(forget), np.arange(60.0))
-    assert make(["a", "b"]) == 2
-    assert "b.parquet: ranks other examples than" in capsys.readouterr().err

@@ -20,7 +20,6 @@ from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.selection.refits import HALVES, WHOLE_REFIT
 from tests.support import divergences
 from tests.support.divergences import preservation_by_importance
-from tests.support.exact import Truth, exact
 from tests.support.score_files import (
     domains,
     ranks_of,
@@ -156,48 +155,6 @@ def test_ties_take_the_share_of_the_retain_examples_that_goes_of_the_forget_exam
         assert preserved[i] == pytest.approx((1 - share) * outside + share * inside, abs=1e-12)
         kept = (ranks_of(s1) > k) * 1.0
         assert removed[i] == pytest.approx(divergences.removal(l1, kept, PI1), abs=1e-12)
-
-
-MEAN = 1.0
-GRID = np.linspace(-12, 12, 200_001)
-
-
-def density(mean: float) -> np.ndarray:
-    return np.exp(-((GRID - mean) ** 2) / 2) / np.sqrt(2 * np.pi)
-
-
-def by_quadrature(kept: np.ndarray, pi1: float) -> tuple[float, float]:
-    """KL(p1 || p_-S) and KL(p2 || p_-S) for N(1, 1) and N(-1, 1), with the share kept of p1."""
-    p1, p2 = density(MEAN), density(-MEAN)
-    mixed = pi1 * p1 * kept + (1 - pi1) * p2
-    mixed = mixed / np.trapezoid(mixed, GRID)
-    kl1, kl2 = (np.trapezoid(p * np.log(p / mixed), GRID) for p in (p1, p2))
-    return float(kl1), float(kl2)
-
-
-@pytest.mark.parametrize("rule", ["truth", "reverse", "forget alone", "by chance"])
-def test_exact_values_against_quadrature(rule: str) -> None:
-    rng = np.random.default_rng(3)
-    n1, n2 = 4000, 6000
-    x1, x2 = rng.normal(MEAN, 1, n1), rng.normal(-MEAN, 1, n2)
-    more = np.concatenate([rng.normal(MEAN, 1, 30_000), rng.normal(-MEAN, 1, 30_000)])
-    everywhere = np.concatenate([x1, x2, more])
-    forget = np.repeat([True, False, True, False], [n1, n2, 30_000, 30_000])
-    truth = Truth(2 * MEAN * everywhere, forget, 2 * MEAN * x1, 2 * MEAN * x2)
-    sign = -1.0 if rule == "reverse" else 1.0
-    seen = np.full(n2, np.nan) if rule == "forget alone" else sign * x2
-    ranks = removal_order(sign * x1, ranks_of(sign * x1), seen, rule == "by chance")
-    budgets = np.array([0, 0.1, 0.5, 0.9, 1.0])
-    removed, preserved = exact(ranks, truth, (budgets * n1).astype(np.int64))
-    mass = np.cumsum(density(MEAN)) * (GRID[1] - GRID[0])
-    for i, b in enumerate(budgets):
-        if rule == "by chance":
-            kept = np.full(len(GRID), 1 - b)
-        else:
-            kept = ((mass >= b) if rule == "reverse" else (mass <= 1 - b)) * 1.0
-        kl1, kl2 = by_quadrature(kept, n1 / (n1 + n2))
-        assert removed[i] == pytest.approx(kl1, abs=0.02)
-        assert preserved[i] == pytest.approx(kl2, abs=0.02)
 
 
 @pytest.fixture

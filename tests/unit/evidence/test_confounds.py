@@ -15,12 +15,10 @@ from sklearn.metrics import roc_auc_score
 
 from mamushi.cli import main
 from mamushi.evidence.confounds import (
-    STRATA,
     TextProperties,
     confound_rows,
     correlation,
     stratified_auc,
-    stratum,
 )
 from mamushi.io import schemas
 from mamushi.io.tables import read_table, write_table
@@ -99,56 +97,6 @@ def test_of_doubled_texts_intervals_by_groups_are_those_of_half_of_them() -> Non
     few = replace(doubled, groups=np.arange(800) // 100)
     (row, *_) = confound_rows(np.repeat(score, 2), np.repeat(forget, 2), few)
     assert row["why"] == "4 groups of texts differ from the others"
-
-
-def test_between_texts_of_one_length_length_is_no_separation() -> None:
-    rng = np.random.default_rng(0)
-    forget = np.arange(4000) < 2000
-    words = np.rint(np.exp(rng.normal(3, 0.5, 4000) + 0.8 * forget))
-    told = rng.normal(size=4000) + forget
-    for score, left in ((words + rng.random(4000), 0.55), (told, None)):
-        known = TextProperties(words, np.zeros(4000), {})
-        pooled, matched = rows_of(confound_rows(score, forget, known), domain=None)
-        assert (pooled["measure"], matched["measure"]) == ("auc", "auc_matched")
-        assert pooled["estimate"] == pytest.approx(roc_auc_score(forget, score))
-        assert pooled["apart"] and pooled["estimate"] > 0.7
-        if left is None:
-            assert matched["estimate"] == pytest.approx(pooled["estimate"], abs=0.02)
-        else:
-            # A tenth of the lengths still has longer texts and shorter ones.
-            assert matched["estimate"] < 0.62
-    strata = stratum(words)
-    assert len(np.unique(strata)) == STRATA
-    by_hand = [
-        (forget[strata == s].sum(), roc_auc_score(forget[strata == s], told[strata == s]))
-        for s in range(STRATA)
-    ]
-    weight, areas = np.array(by_hand).T
-    assert matched["estimate"] == pytest.approx(np.average(areas, weights=weight))
-
-
-def test_labels_of_all_kinds_and_what_is_missing() -> None:
-    n, rng = 400, np.random.default_rng(0)
-    forget = np.arange(n) < 200
-    group = np.array([["a", "b", None, "c"][i % 4] for i in range(n)], dtype=object)
-    group[7::8][:5] = "rare"
-    group[[i for i in range(n) if group[i] == "c"][5:]] = "b"
-    loud = (np.arange(n) % 3 == 0).astype(float)
-    loud[:20] = np.nan
-    score = rng.normal(size=n) + 2 * (group == "a") + np.nan_to_num(loud)
-    found = confound_rows(score, forget, texts(n, label_group=group, label_loud=loud))
-    (row,) = rows_of(found, confound="label_loud", domain="forget")
-    assert (row["measure"], row["texts"], row["apart"]) == ("spearman", 180, True)
-    assert row["estimate"] == pytest.approx(spearmanr(score[20:200], loud[20:200]).statistic)
-    a, b = (rows_of(found, confound="label_group", domain="forget", value=v)[0] for v in "ab")
-    there = [i for i in range(200) if group[i] is not None]
-    expected = roc_auc_score(group[there] == "a", score[there])
-    assert a["estimate"] == pytest.approx(expected) and a["apart"] and a["low"] > 0.5 > b["high"]
-    for row in rows_of(found, confound="label_group", value="rare"):
-        assert row["estimate"] is None is row["apart"]
-        assert "texts on one of the sides" in row["why"]
-    (copies,) = rows_of(found, confound="copies", domain="retain")
-    assert copies["why"] is None and not copies["apart"] and copies["low"] < 0 < copies["high"]
 
 
 def write_inputs(root: Path, ids: list[str], scored: list[str]) -> list[str]:

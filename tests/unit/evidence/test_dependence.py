@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import t
 
-from mamushi.cli import main
 from mamushi.evidence import dependence
 from mamushi.evidence.bootstrap import bands, few_groups, resample
 from mamushi.evidence.calibration import RatioScores
-from mamushi.evidence.dependence import HIDDEN, Dependence, hidden_groups, z_of_pairs
+from mamushi.evidence.dependence import Dependence, hidden_groups, z_of_pairs
 from mamushi.evidence.frontier import removal_order
 from mamushi.evidence.verdict import (
-    auc_interval,
     auc_of_right_labels,
     auc_words,
-    share_bound,
 )
-from mamushi.io import schemas
-from mamushi.io.tables import read_metadata, read_table
 from mamushi.selection.metrics import NORMAL, auc
 from tests.support.score_files import (
-    domains,
     ranks_of,
-    write_embeddings,
-    write_examples,
-    write_refits,
-    write_scores,
 )
 
 Doubles = NDArray[np.float64]
@@ -158,70 +144,3 @@ def test_bands_of_texts_five_times_by_groups_are_those_of_each_once() -> None:
     assert few_groups(forget, np.arange(300) // 12) == pytest.approx(
         np.sqrt(10 / 9) * t.ppf(0.975, 9) / NORMAL
     )
-
-
-def test_the_bound_on_the_retain_share_of_texts_that_are_all_fives() -> None:
-    """Of uniform scores, five of a kind: as with a fifth of the texts, and without it it fails."""
-    rng, held, wrong = np.random.default_rng(0), [], []
-    groups = np.arange(200) // 5
-    for _ in range(300):
-        score = np.repeat(rng.random(40), 5)
-        at = [np.nextafter(t, 2) for t in np.unique(score)]
-        held.append(all(share_bound(score, t, 1.0, groups)[1] >= 1 - t - 1e-9 for t in at))
-        wrong.append(all(share_bound(score, t, 1.0)[1] >= 1 - t - 1e-9 for t in at))
-    assert np.mean(held) >= 0.95
-    assert np.mean(wrong) < 0.9
-
-
-def staged(root: Path, groups: list[str] | None, x: Doubles) -> dict[str, Any]:
-    """The verdict of the stage, whose table diagnostics say the same."""
-    n = len(x)
-    forget = np.arange(n) < n // 3
-    ids, named = [f"t{i:03d}" for i in range(n)], domains(forget)
-    score = x[:, 0] + forget
-    write_examples(root / "examples.parquet", ids, named, **({"group": groups} if groups else {}))
-    write_embeddings(root / "embeddings.parquet", ids, named, x.astype(np.float16))
-    fold = (np.arange(n) // 10) % 5
-    write_scores(
-        root / "scores.parquet", ids, named, score, fold=fold,
-        metadata={"provenance": {"inputs": {}}},
-    )  # fmt: skip
-    write_refits(root / "refits.parquet", ids, named, [("whole", 0, score)], fold)
-    cell = {"dataset": "d", "model": "m", "seed": 0}
-    options = [f"--{name}={root / name}.parquet" for name in ("examples", "embeddings", "scores")]
-    options += [f"--refits={root / 'refits'}.parquet", f"--checks={root / 'checks'}.parquet"]
-    options += [f"--out={root / 'calibrated'}.parquet", "--settings"]
-    asked = json.dumps({**cell, "selector": "s", "resamples": 10})
-    assert main(["calibrate", *options, asked]) == 0
-    options = [f"--scores={root / 'scores'}.parquet", "--settings"]
-    options += [
-        json.dumps({**cell, "selectors": ["s"]}),
-        f"--calibrated={root / 'calibrated'}.parquet",
-    ]
-    assert main(["diagnostics", *options, f"--out={root / 'out'}.parquet"]) == 0
-    verdict: dict[str, Any] = read_metadata(root / "calibrated.parquet")["verdict"]
-    (row,) = read_table(root / "out.parquet", schemas.DIAGNOSTICS).to_pylist()
-    about = verdict["texts"]
-    assert (row["groups"], row["near_alike"]) == (about["groups"], about["z"])
-    codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
-    ends = Dependence(**about).ends(*auc_interval(score, forget, groups=codes))
-    assert [row["auc_low"], row["auc_high"]] == pytest.approx(ends)
-    assert ends == pytest.approx((verdict["auc_low"], verdict["auc_high"]))
-    return verdict
-
-
-def test_the_verdict_says_by_what_groups_it_judges(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    x = np.concatenate([vectors(rng, n, 200, 2, 0.9) for n in (60, 120)])
-    groups = [f"g{i // 2}" for i in range(180)]
-    for name in "abc":
-        (tmp_path / name).mkdir()
-    grouped = staged(tmp_path / "a", groups, x)
-    assert grouped["words"].endswith("; intervals are by 90 groups of texts")
-    found = staged(tmp_path / "b", None, x)
-    assert found["auc_low"] is found["auc_high"] is None
-    assert found["words"].endswith(f"; no interval holds: {HIDDEN}")
-    assert found["withheld"] == HIDDEN
-    alone = staged(tmp_path / "c", None, rng.normal(size=(180, 200)))
-    assert alone["words"].endswith("groups are not seen)")
-    assert alone["auc_low"] is not None

@@ -119,25 +119,6 @@ def test_angles_of_known_planes() -> None:
     assert affinity(cosines)[-1] == pytest.approx(np.sqrt((np.cos(wanted) ** 2).mean()))
 
 
-@pytest.mark.parametrize("exact", PATHS)
-def test_duplicates_leave_the_directions_that_there_are(exact: int) -> None:
-    rng = np.random.default_rng(0)
-    others = rng.standard_normal((50, 8))
-    # Three points are two directions apart, however often they occur.
-    columns = geometry_columns(
-        make_pool(np.tile(rng.standard_normal((3, 8)), (20, 1)), others), 5, exact=exact
-    )
-    assert columns["k"].tolist() == [1, 2]
-    assert columns["variance_forget"][1] == pytest.approx(1)
-    assert all(np.isfinite(values).all() for values in columns.values())
-    exactly = np.tile([[1.0] * 8, [3.0] * 8, [2.0] * 8], (20, 1))
-    columns = geometry_columns(make_pool(exactly, others), 5, exact=exact)
-    assert columns["k"].tolist() == [1]
-    # 40 rows of length 1; 20 lie at the mean.
-    np.testing.assert_allclose(columns["singular_forget"], np.sqrt(40))
-    assert columns["variance_forget"].tolist() == pytest.approx([1.0])
-
-
 def test_summary_reads_the_quoted_numbers() -> None:
     k = np.arange(1, 101)
     columns = {

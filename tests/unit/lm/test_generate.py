@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from mamushi.lm import device, tiny
 from mamushi.lm.generate import continuations, ends, log_likelihoods, prompt_tokens
@@ -70,34 +70,6 @@ def test_greedy_equals_a_plain_loop_without_a_cache(family: str, seed: int) -> N
     assert max(map(len, found)) == 20
     # Models that ran into one token at once would agree with anything.
     assert len({token for tokens in found for token in tokens}) > 3
-
-
-def test_the_models_own_generation_configuration_changes_nothing() -> None:
-    language_model = endless("llama")
-    expected = said(language_model)
-    own = GenerationConfig(
-        do_sample=True,
-        temperature=5.0,
-        top_k=3,
-        top_p=0.5,
-        repetition_penalty=3.0,
-        no_repeat_ngram_size=1,
-        suppress_tokens=[expected[0][0]],
-        forced_eos_token_id=7,
-        min_new_tokens=20,
-        max_length=6,
-        num_return_sequences=2,
-        num_beams=2,
-        eos_token_id=None,
-        pad_token_id=0,
-    )
-    language_model.generation_config = own
-    assert said(language_model) == expected
-    assert language_model.generation_config is own
-    free = GenerationConfig(do_sample=False, num_beams=1, num_return_sequences=1, max_new_tokens=20)
-    ids = torch.tensor([prompt_tokens(tokenizer(), PROMPTS[0])])
-    other = language_model.generate(ids, generation_config=free)
-    assert other[0, ids.shape[1] :].tolist() != expected[0]
 
 
 @pytest.mark.parametrize("place", ["tokenizer", "config", "generation_config"])

@@ -20,7 +20,6 @@ from mamushi.lm import loading, parameters, storage, tiny
 from tests.support.models import PARTS, SIZES
 
 CARD = shutil.ignore_patterns("card.json")
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 def model(family: str = "llama", seed: int = 0, **changes: int):
@@ -285,17 +284,6 @@ def hub(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     return tmp_path / "hub"
-
-
-def test_a_model_in_the_hubs_cache(hub, folders, tmp_path):
-    snapshot = hub / "models--some--model" / "snapshots" / COMMIT
-    shutil.copytree(folders["llama"], snapshot, ignore=CARD)
-    card = look("some/model", revision=COMMIT)
-    assert (card["source"], card["revision"]) == ("some/model", COMMIT)
-    assert card["digests"] == look(snapshot)["digests"]
-    write_json(tmp_path / "card.json", card)
-    assert loading.open_model(tmp_path / "card.json").config.model_type == "llama"
-    assert loading.open_tokenizer(tmp_path / "card.json").eos_token == "<|end_of_text|>"
 
 
 # --- trained tensors --------------------------------------------------------------------------

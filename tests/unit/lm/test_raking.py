@@ -102,28 +102,6 @@ def test_a_constant_on_the_logits_counts_nothing(
     np.testing.assert_allclose(raised.deep, plain.deep, rtol=2e-5)
 
 
-def test_batches_and_the_names_of_tokens_count_nothing(
-    model: PreTrainedModel, texts: tuple[TokenSet, Raking]
-) -> None:
-    held_out, raking = texts
-    deep = text_nll(model, held_out, 100, CPU, raking).deep
-    assert deep is not None
-    again = text_nll(model, held_out, 1000, CPU, raking).deep
-    np.testing.assert_allclose(again, deep, rtol=1e-5)
-    # Other ids of tokens: columns in another order, and their frequencies with them.
-    order = np.random.default_rng(0).permutation(len(raking.columns))
-    logits = torch.randn(50, len(order), generator=torch.manual_seed(3))
-    targets = torch.randint(len(order), (50,), generator=torch.manual_seed(4))
-    renamed = torch.from_numpy(np.argsort(order))[targets]
-    frequencies = raking.frequencies[0]
-    torch.testing.assert_close(
-        raked_nll(logits[:, order], renamed, frequencies[order], CPU),
-        raked_nll(logits, targets, frequencies, CPU),
-        rtol=1e-5,
-        atol=1e-5,
-    )
-
-
 def test_the_perplexity_is_what_it_is_without_raking(
     model: PreTrainedModel, texts: tuple[TokenSet, Raking]
 ) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from mamushi.cli import main
@@ -94,28 +93,6 @@ def test_one_bos_where_the_family_has_one_and_the_text_as_it_is(cache):
     assert (stored["texts"], stored["tokens"]) == (len(TEXTS), sum(lengths))
     assert (stored["max_length"], stored["bos_token_id"]) == (12, tokenizer.bos_token_id)
     assert set(stored["provenance"]["inputs"]) == {"examples", "model_card"}
-
-
-def test_row_groups_change_nothing_that_is_read(examples, cards, tmp_path, monkeypatch):
-    """Also where the tokens of all texts are more than Arrow can count in one array."""
-    assert make(examples, cards["llama"], tmp_path / "one") == 0
-    monkeypatch.setattr(tokens, "MOST", 40)
-    monkeypatch.setattr(tokens, "BATCH", 2)
-    assert make(examples, cards["llama"], tmp_path / "many") == 0
-    groups = pq.ParquetFile(tmp_path / "many").metadata
-    assert [groups.row_group(i).num_rows for i in range(groups.num_row_groups)] == [3, 3, 2]
-    assert read_table(tmp_path / "many", schemas.TOKENS) == read_table(
-        tmp_path / "one", schemas.TOKENS
-    )
-    assert read_metadata(tmp_path / "many") == read_metadata(tmp_path / "one")
-    for section in ("contamination", "inference"):
-        for without in ((), {IDS[SECTIONS.index(section)]}):
-            one, many = (
-                read_tokens(tmp_path / name, examples, section, 5, without=without)
-                for name in ("one", "many")
-            )
-            for field in ("ids", "domains", "tokens", "offsets"):
-                assert np.array_equal(getattr(one, field), getattr(many, field))
 
 
 def test_a_cache_of_other_texts_is_refused(examples, cards, tmp_path, monkeypatch):

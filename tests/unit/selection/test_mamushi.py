@@ -245,17 +245,6 @@ def test_early_stopping_is_scikit_learns_rule(monkeypatch, pool):
         fit_counting([np.nan] * 9, monkeypatch, pool, patience=2)
 
 
-def test_bf16_keeps_the_digits_of_columns_far_from_zero(pool):
-    """Rounded before standardising, 8 bits of 2000 + x would leave nothing of x; nor are there
-    ties."""
-    far = dataclasses.replace(pool, embeddings=(2000 + 8 * pool.embeddings).astype(np.float16))
-    for precision in ("bf16", "fp32"):
-        found = run("mamushi", far, **{**SMALL, "precision": precision})
-        assert found.details["per_fold"][0]["fits"][0]["precision"] == precision
-        assert len(np.unique(found.scores)) > 0.99 * len(found.scores)
-        assert spearmanr(found.scores[pool.forget], pool.truth[pool.forget]).statistic > 0.93
-
-
 def test_averaged_networks_each_have_folds_of_their_own(pool, monkeypatch):
     seen = []
     estimate = mlp.estimate_mlp

@@ -1,7 +1,6 @@
 """Scores made again: with other seeds, and on halves of the examples."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from mamushi.io import schemas
 from mamushi.registry import plugin, plugins
 from mamushi.selection import crossfit
-from mamushi.selection.crossfit import Task, cross_fit, cross_fit_together
+from mamushi.selection.crossfit import Task, cross_fit
 from mamushi.selection.pool import Pool, rank_forget
 from mamushi.selection.refits import as_table, make_refits, of_tables, refit_seed
 from mamushi.selection.selectors.mamushi import score
@@ -104,22 +103,3 @@ def test_every_selector_can_be_refitted(pool: Pool, kind: str) -> None:
     same = np.array_equal(found[0][2].scores, found[1][2].scores, equal_nan=True)
     by_chance = crossfitted or kind in ("random", "kcenter")
     assert same is not by_chance
-
-
-def test_networks_of_a_half_are_averaged_over_repeats_of_one_split(pool: Pool) -> None:
-    """Their average would have learned from all examples, and the halves have much in common."""
-    seen: dict[int, list[Task]] = {0: [], 1: []}
-    for half, found in seen.items():
-
-        def spy(tasks: Sequence[Task], found: list[Task] = found) -> Iterator[crossfit.Fit]:
-            found += tasks
-            return ((np.arange(len(task.held), dtype=np.float64), {}) for task in tasks)
-
-        cross_fit_together(dataclasses.replace(pool, half=half), 3, 5, spy, "spy", repeats=4)
-    assert [len(found) for found in seen.values()] == [12, 12]
-    assert len({tuple(task.held) for task in seen[0]}) == 12
-    a, b = ({row for task in found for row in task.train} for found in seen.values())
-    assert not a & b
-    assert sorted(a | b) == list(range(241))
-    for found in seen.values():
-        assert all(not set(task.held) & set(task.train) for task in found)

@@ -137,31 +137,6 @@ def test_shards_are_declared_with_what_lies_beside_them(tmp_path: Path) -> None:
         assert files == [str(tmp_path / "v" / name) for name in names]
 
 
-@pytest.mark.parametrize(
-    ("said", "manifest", "says", "message"),
-    [
-        ([MEAN, MEAN | {"pooling": "cls"}], None, {}, "says pooling 'cls', and part-0.parquet 'me"),
-        ([MEAN, {}], {"model": "ours"}, {}, "says model 'theirs', and embedding.json 'ours'"),
-        ([{}, MEAN], None, {"model": "ours"}, "says model 'theirs', and the configuration 'ours'"),
-        ([{}, {}], {"layer": 3}, {"layer": "4"}, "says layer 3, and the configuration '4'"),
-        ([MEAN, MEAN], None, {"layer": "4"}, "no file says its layer, which has to be '4'"),
-    ],
-)
-def test_shards_that_were_made_otherwise_are_refused(
-    base: Path,
-    capsys: pytest.CaptureFixture[str],
-    said: list[dict[str, str]],
-    manifest: dict[str, Any] | None,
-    says: dict[str, str],
-    message: str,
-) -> None:
-    write_shards(base / "vectors", *everything(), said)
-    if manifest is not None:
-        write_json(base / "vectors" / "embedding.json", manifest)
-    embedding = {"id": "name", "vector": "vec", "says": says}
-    assert_refused(base, message, capsys, embedding=embedding)
-
-
 def assert_refused(
     root: Path, message: str, capsys: pytest.CaptureFixture[str], **changes: Any
 ) -> None:
