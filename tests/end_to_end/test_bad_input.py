@@ -3,12 +3,10 @@ nothing half-written. Every test runs the workflow itself. Bad datasets share on
 models another: ``--keep-going`` shows that each is told on its own.
 """
 
-import io
 import re
 import shutil
 import subprocess
 import time
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +18,6 @@ from mamushi.io import paths
 from tests.support.disk import fill, small_disk
 from tests.support.workflow import command, run, warmed
 
-TRAINS = ("base_model", "contaminate", "gold", "beta0", "retrain")
 MAX_CHARACTERS = 1000
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath")
 
@@ -91,20 +88,11 @@ def write(path: Path, content: bytes) -> Path:
     return path
 
 
-def logged(directory: Path, log: str) -> list[str]:
-    """The lines of a stage's log."""
-    return (directory / "results/logs" / log).read_text(encoding="utf-8").splitlines()
-
-
 def errors(done: Done[str], log: str) -> list[str]:
     """The errors in a job's log as Snakemake shows it after the job's failure."""
     shown = re.findall(rf"Logfile results/logs/{log}:\n=+\n(.*?)\n=+\n", done.stdout, re.DOTALL)
     assert len(shown) == 1, done.stdout
     return [line for line in shown[0].splitlines() if "error" in line.lower()]
-
-
-DATA = [f"data/own/{name}" for name in ("card.json", "duplicates.parquet", "examples.parquet")]
-"""What the rule `examples` leaves of the dataset `own`."""
 
 
 BESIDE = ("logs", "claims", "digests")
@@ -115,11 +103,6 @@ def artifacts(directory: Path) -> list[str]:
     results = directory / "results"
     files = (path.relative_to(results) for path in results.rglob("*") if path.is_file())
     return sorted(str(path) for path in files if path.parts[0] not in BESIDE)
-
-
-def trainings(directory: Path) -> list[str]:
-    """The rules that train of which a job was started: each opens its log first."""
-    return [rule for rule in TRAINS if (directory / "results/logs" / rule).exists()]
 
 
 def stopped(done: Done[str]) -> str:
@@ -168,32 +151,6 @@ def test_path_that_is_not_set_stops_a_real_run_and_no_dry_run(tmp_path: Path) ->
 # Bad data -----------------------------------------------------------------------------------------
 
 
-def bad_datasets(folder: Path) -> dict[str, tuple[dict[str, Any], str]]:
-    """Datasets that only their job finds to be bad, and what it says."""
-    good = rows()
-    no_mark = write(folder / "no_mark.csv", csv_of(good).replace(b",good", b",", 1))
-    for name in ("train.csv", "test.csv", "test_labels.csv"):
-        zipped = io.BytesIO()
-        with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(name, csv_of(good))
-        write(folder / "jigsaw" / f"{name}.zip", zipped.getvalue()[:-100])
-    long = csv_of([*good, ("r60", "x" * (MAX_CHARACTERS + 1), "good")])
-    return {
-        "jigsaw": (
-            {"kind": "jigsaw", "path": str(folder / "jigsaw")},
-            "train.csv.zip: truncated or damaged zip (File is not a zip file); download or make",
-        ),
-        "no_mark": (
-            table(no_mark, forget={"where": "domain == 'bad'"}),
-            "no_mark.csv, row 2 (line 3): column 'domain' is empty",
-        ),
-        "too_long": (
-            table(write(folder / "too_long.csv", long)),
-            "row 61 (line 62): a text of 1,001 characters; allowed are 1,000 (data.max_characters)",
-        ),
-    }
-
-
 TINY = {
     "family": "llama",
     "hidden_size": 16,
@@ -204,32 +161,6 @@ TINY = {
     "vocabulary_size": 280,
     "max_positions": 32,
 }
-
-
-def check_each_is_one_line(
-    folder: Path, done: Done[str], rule: str, messages: Mapping[str, str]
-) -> None:
-    """Each job failed with one line, the good dataset is there, and nothing was trained."""
-    stopped(done)
-    for name, message in messages.items():
-        (line,) = errors(done, f"{rule}/{name}.log")
-        assert [line] == logged(folder, f"{rule}/{name}.log")
-        assert line.startswith(f"mamushi {rule.replace('_', '-')}: error: ")
-        assert message in line
-    assert artifacts(folder) == DATA
-    assert trainings(folder) == []
-
-
-def test_bad_data_is_one_line_each_leaves_nothing_and_trains_nothing(tmp_path: Path) -> None:
-    """The whole grid asked for with good data and all the bad, and a model that is to be built."""
-    bad = bad_datasets(tmp_path)
-    datasets = {"own": table(write(tmp_path / "own.csv", csv_of(rows())))}
-    datasets |= {name: dataset for name, (dataset, _) in bad.items()}
-    tiny = {**TINY, "pretraining": {"datasets": list(datasets), "epochs": 1, "max_length": 16}}
-    config = configuration(datasets, {"tiny": tiny})
-    done = run("--keep-going", "all", directory=tmp_path, config=config, check=False)
-    messages = {name: message for name, (_, message) in bad.items()}
-    check_each_is_one_line(tmp_path, done, "examples", messages)
 
 
 # Bad models ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from transformers import (
     Qwen3Config,
 )
 
-from mamushi.lm.tokens import TokenSet, offsets_of
+from mamushi.lm.tokens import TokenSet
 
 FAMILIES = ("llama", "qwen2", "gemma2")
 CONFIGS: dict[str, tuple[type[PreTrainedConfig], dict[str, object]]] = {
@@ -94,13 +94,3 @@ def token_set(count: int = 22, seed: int = 0, longest: int = 14) -> TokenSet:
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     domains = np.array(["forget", "retain"])[np.arange(count) % 2]
     return TokenSet(np.array([f"t{i:03d}" for i in range(count)]), domains, flat, offsets)
-
-
-def jigsaw_like(count: int, seed: int = 0, longest: int = 128) -> TokenSet:
-    """Texts with the lengths of Jigsaw's: 61 tokens on average, of at most 128."""
-    rng = np.random.default_rng(seed)
-    lengths = np.clip(rng.lognormal(3.95, 0.9, count), 3, longest).astype(np.int64)
-    flat = rng.integers(0, VOCABULARY, lengths.sum()).astype(np.int32)
-    domains = np.array(["forget", "retain"], dtype=object)[np.arange(count) % 2]
-    ids = np.array([f"t{i:04d}" for i in range(count)], dtype=object)
-    return TokenSet(ids, domains, flat, offsets_of(lengths))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
 import yaml
 
 from tests.support.workflow import ROOT
@@ -15,34 +13,6 @@ from tests.support.workflow import ROOT
 DOCKER, APPTAINER, INSTALL = (
     ROOT / "envs" / name for name in ("Dockerfile", "mamushi.def", "install.sh")
 )
-
-
-def instructions(word: str) -> list[str]:
-    """What follows a word in the Dockerfile."""
-    return re.findall(rf"^{word} +(.*)$", DOCKER.read_text(encoding="utf-8"), re.MULTILINE)
-
-
-def sources_of(copied: list[list[str]]) -> list[str]:
-    """Each is copied to where it is expected: several into the folder, a folder under its name."""
-    found: list[str] = []
-    for *sources, target in copied:
-        assert target == "./" or sources == [target]
-        found += sources
-    return found
-
-
-def test_all_that_is_tracked_is_copied_or_has_no_part_in_running_it() -> None:
-    sources = sources_of([line.split() for line in instructions("COPY")])
-    assert all((ROOT / source).exists() for source in sources)
-    tracked = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.split()
-    if not tracked:
-        pytest.skip("no clone of the repository")
-    left = {path.split("/")[0] for path in tracked} - {*sources}
-    of_development = {"tests", "docs", "benchmarks", "studies", "results", "Makefile", "mkdocs.yml"}
-    to_read = {"config", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "SECURITY.md"}
-    assert {name for name in left if name[0] != "."} - of_development <= to_read
 
 
 def test_what_is_installed_is_the_lock_files_part_for_running(tmp_path: Path) -> None:

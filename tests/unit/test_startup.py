@@ -40,13 +40,3 @@ def test_help_imports_nothing_heavy() -> None:
     lines = [*(f"stage {name}" for name in stages()), *commands(), "stage"]
     assert not HEAVY & {*loaded_by(program, *lines)}
     assert len(loaded_by(program, "")) < PYTHON_ALONE
-
-
-def test_a_training_loads_little_beside_the_library_of_its_model() -> None:
-    names = ("loading", "perplexity", "sharding", "tokens", "training")
-    modules = ["mamushi.stages.train", *(f"mamushi.lm.{name}" for name in names)]
-    floor = "from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel"
-    extra = {*loaded_by(f"{floor}\nimport {', '.join(modules)}")} - {*loaded_by(floor)}
-    allowed = {"annotated_types", "cloudpickle", "mamushi", "msgspec", "pyarrow"}
-    assert {name.partition(".")[0] for name in extra} <= allowed
-    assert len(extra) < 100

@@ -269,18 +269,6 @@ def test_what_a_screen_missed_counts_against_a_list_and_not_for_the_share(window
         assert np.mean(each) >= 0.93, name
 
 
-def test_a_table_says_what_a_screen_missed(tmp_path: Path) -> None:
-    corpus, _, _ = screened(0)
-    scores, examples = tables_of(corpus)
-    examples = examples.append_column(SCREEN, pa.array(np.where(corpus.missed, -0.5, 0.5)))
-    about = {"screened": {"texts": 20000, "passed": 1000}}
-    write_table(tmp_path / "examples.parquet", schemas.EXAMPLES, examples, metadata=about)
-    again = read_corpus(scores, tmp_path / "examples.parquet", hits=False, fair=FAIR)
-    assert again.screen_recall() == corpus.screen_recall()
-    assert again.holds(200) == corpus.holds(200)
-    assert (again.holds(200)[1]["estimate"] or 1) < (again.screen_recall()["estimate"] or 0) < 1
-
-
 def test_a_list_of_certain_texts_is_of_the_domain() -> None:
     corpus, _ = made(0.1, certain=20)
     assert corpus.holds(20)[0] == {"estimate": 1.0, "low": 1.0, "high": 1.0}
@@ -353,15 +341,3 @@ def test_a_list_that_is_known_to_hold_the_domain_may_be_acted_on() -> None:
 def test_an_interval_that_says_nothing_is_not_shown() -> None:
     assert share_text({"estimate": 0.002, "low": 0.0, "high": 1.0}) == "an unknown share"
     assert share_text({"estimate": 0.5, "low": 0.3, "high": 0.7}) == "50% [30%, 70%]"
-
-
-def test_windows_are_called_so_and_bound_less_than_texts() -> None:
-    corpus, _ = made(0.3, wanted=400)
-    groups = np.arange(len(corpus.ids)) // 10
-    groups[:100] = -1 - np.arange(100)
-    windows = replace(corpus, groups=groups)
-    texts_share, windows_share = corpus.share(), windows.share()
-    assert windows_share["low"] < texts_share["low"] <= texts_share["high"] < windows_share["high"]
-    assert corpus.holds(200)[0]["low"] > windows.holds(200)[0]["low"]
-    said = list_words(*windows.holds(200), "windows")
-    assert "of its windows is of the domain, and a window like the examples" in said

@@ -241,21 +241,6 @@ def test_a_spread_ratio_against_many_draws_of_it(form: str) -> None:
     assert preserved[0] == pytest.approx(wanted, abs=0.01)
 
 
-def test_another_ranking_of_the_same_sample_is_as_if_computed_anew() -> None:
-    u, forget = normals(40, 60, 1.5)
-    counts = np.array([0, 7, 20, 40])
-    one, two = ranked(u, forget), ranked(u + np.random.default_rng(0).normal(size=100), forget)
-    begun = Frontier(one, u[forget], u[~forget], 0.4, 0.5)
-    for ranks in (
-        two,
-        one,
-        RemovalOrder(two.first, True, None),
-        RemovalOrder(two.first, False, None),
-    ):
-        anew = Frontier(ranks, u[forget], u[~forget], 0.4, 0.5).at(counts)
-        assert np.array_equal(begun.reranked(two).reranked(ranks).at(counts), anew)
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_an_interval_holds_the_exact_budget_where_a_plug_in_is_far_off(seed: int) -> None:
     """A logistic regression on 64 dimensions of which one tells the domains apart."""

@@ -290,21 +290,6 @@ def test_an_average_of_networks_looks_at_no_label_of_what_they_score(pool, repea
         assert np.array_equal(averaged(other, logits, repeats), fitted)
 
 
-def test_networks_that_differ_in_offset_and_scale_alone_rank_as_one(pool):
-    """As networks do whose training stopped at other epochs."""
-
-    def estimate(tasks):
-        for task in tasks:
-            offset, scale = np.random.default_rng(task.seed).uniform(0.5, 4.0, 2)
-            yield offset + scale * pool.truth[task.held], {}
-
-    found = {n: cross_fit_together(pool, 3, 0, estimate, "", n).scores for n in (1, 2, 8)}
-    assert spearmanr(found[1], pool.truth).statistic < 0.97
-    for n in (2, 8):
-        assert spearmanr(found[n], pool.truth).statistic > 0.995
-        assert 0.5 < np.polyfit(pool.truth, found[n], 1)[0] < 4.0
-
-
 def test_logistic_regression(pool):
     found = run("mamushi_lr", pool, folds=3, alpha=0.1)
     forget = pool.forget

@@ -10,7 +10,6 @@ from scipy.stats import norm
 from mamushi.selection.metrics import (
     DELONG_FACTOR,
     NORMAL,
-    auc_difference,
     auc_ends,
     clusters_of,
     placements,
@@ -52,21 +51,6 @@ def test_by_clusters_an_interval_holds_the_auc_where_delongs_does_not(
         wrong.append(away <= alone)
     assert np.mean(held) >= 0.93
     assert both or np.mean(wrong) <= 0.89
-
-
-def test_the_difference_of_two_aucs_of_doubled_texts_is_as_unsure_as_of_half_of_them() -> None:
-    rng, forget = np.random.default_rng(0), np.arange(120) < 60
-    first = rng.normal(size=120) + forget
-    second = first + 0.5 * rng.normal(size=120)
-    twice = [np.repeat(x, 2) for x in (first, second, forget)]
-    once = auc_difference(first, second, forget)
-    naive, by_groups = (
-        auc_difference(*twice, groups=groups) for groups in (None, np.arange(240) // 2)
-    )
-    assert by_groups[0] == pytest.approx(once[0])
-    width, narrow, mended = (high - low for _, low, high in (once, naive, by_groups))
-    assert narrow == pytest.approx(width / np.sqrt(2), rel=0.02)
-    assert mended == pytest.approx(width, rel=0.1)
 
 
 @pytest.mark.parametrize("spread", [1.0, 3.0])

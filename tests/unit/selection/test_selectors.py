@@ -14,7 +14,6 @@ from mamushi.selection import pool as pool_module
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool, Scored, rank_forget
 from mamushi.selection.selectors import _kcenter as kcenter
-from mamushi.selection.selectors import _lr_maha as lr_maha
 from tests.support.memory import RECORD, peak_mib
 from tests.support.worded import with_words
 
@@ -104,15 +103,6 @@ def test_lr_maha_tells_shuffled_labels_apart_unless_it_is_cross_fitted():
     assert 0.4 < found["ledoit-wolf", 5] < 0.6
 
 
-def test_lr_maha_scores_a_text_by_the_others(pool):
-    scored = run("lr_maha", pool, folds=3)
-    inside = scored.fold != 1
-    contrast = lr_maha.fit(pool.part(inside), shrunk=True)
-    held = pool.embeddings[~inside].astype(np.float64)
-    np.testing.assert_allclose(scored.scores[~inside], contrast.scores(held), rtol=1e-12)
-    assert 0 < scored.details["per_fold"][1]["shrinkage"] < 1
-
-
 def test_vmf(pool):
     x, _, _ = parts(pool)
     u = x / np.sqrt((x**2).sum(axis=1))[:, None]
@@ -137,19 +127,6 @@ def test_random_depends_on_seed_and_ids_alone(pool):
     assert moved.ids[rank_forget(moved, run("random", moved, seed=1))].tolist() == (
         pool.ids[rank_forget(pool, first)].tolist()
     )
-
-
-def test_kcenter_with_duplicates_and_a_single_point():
-    x = np.array([[0.0], [0], [4], [4], [1]], np.float16)
-    ids = np.array(list("cadbe"), dtype=object)
-    pool = Pool(ids, np.ones(5, bool), x)
-    wide = x.astype(np.float32)
-    picks, radii = kcenter.farthest_first(0, x, np.square(wide[:, 0]), (wide @ wide.T).__getitem__)
-    assert picks.tolist() == [0, 2, 4, 1, 3]
-    assert radii.tolist() == [4, 4, 1, 0, 0]
-    assert sorted(ids[rank_forget(pool, run("kcenter", pool))]) == sorted(ids)
-    one = Pool(ids[:2], np.array([True, False]), x[:2])
-    assert run("kcenter", one).scores[0] == 0.0
 
 
 def tricky(kind: str) -> np.ndarray:

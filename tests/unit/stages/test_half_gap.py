@@ -76,14 +76,6 @@ def test_without_a_fine_step_or_a_crossing_nothing_is_added(root: Path) -> None:
     assert (sweep["crossing"], sweep["added"], sweep["budgets"]) == (None, [], [0.25, 0.5])
 
 
-def test_the_table_crosses_where_the_sweep_did(root: Path) -> None:
-    crossing = refined(root)["crossing"]
-    assert make_tables(root) == 0
-    table = read_table(root / "tables" / "half_gap.parquet", schemas.HALF_GAP).to_pylist()
-    (row,) = [r for r in table if (r["unlearner"], r["selector"]) == tuple(PAIR.values())]
-    assert row["budget"] == pytest.approx(crossing)
-
-
 def test_the_stage_writes_both_tables_and_the_same_bytes_again(root: Path) -> None:
     assert make_tables(root) == 0
     for kind, count in ((schemas.UNLEARNING, 3 * 2 * 2 * 4), (schemas.HALF_GAP, 4)):

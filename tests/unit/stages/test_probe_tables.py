@@ -5,13 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from mamushi.cli import main
 from mamushi.config import arms
 from mamushi.config.grid import cells
-from mamushi.evaluation.probes import printed_generations
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_table, write_table
 from tests.support.grid_files import write_perplexity
@@ -124,23 +122,6 @@ def test_probes_joins_the_runs_in_the_order_of_the_grid(results: Path) -> None:
     titles = [line for line in printed if line.startswith("..")]
     assert titles == [f".. list-table:: alpha\\, {m}\\, Being" for m in ("small", "ready")]
     assert printed[3:7] == ["   * - Model", "     - Continuation", "   * - gold", "     - x\\, y"]
-
-
-def test_a_page_has_a_table_per_prompt_with_a_row_per_model() -> None:
-    cell = {"dataset": "jigsaw", "model": "gemma-2-2b", "seed": 3}
-    rows = [
-        {**cell, "source": source, "selector": selector, "prompt": prompt, "text": prompt * 2}
-        for source, selector in (("base", None), ("neggrad_plus", "mamushi"))
-        for prompt in ("a", "b")
-    ]
-    text = printed_generations(pa.Table.from_pylist([*rows, {**rows[0], "seed": 4}]))
-    tables = text.replace("\\", "").split(".. list-table:: ")[1:]
-    assert [table.splitlines()[0] for table in tables] == [
-        "Jigsaw, Gemma-2-2B, a",
-        "Jigsaw, Gemma-2-2B, b",
-    ]
-    assert tables[0].count("* - ") == 3
-    assert "   * - NegGrad+ after Mamushi\n     - bb\n" in tables[1]
 
 
 @pytest.mark.parametrize("seeds", [[0, 1], [0]])
