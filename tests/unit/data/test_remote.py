@@ -135,7 +135,7 @@ def test_a_configuration_names_urls_and_asks_no_server(site: Site) -> None:
     signed = {"datasets": {"d": {"path": f"{url}?{SECRET}"}}}
     assert fetched_urls(signed) == {str(receipt_path(url)): f"{url}?{SECRET}"}
     assert not site.asked
-    with pytest.raises(ConfigError, match=r"d.path: 'https://host/x.csv' is not allowed; it has a"):
+    with pytest.raises(ConfigError, match=r"d.path: it has a"):
         complete_table("https://me:s3cret@host/x.csv")
 
 

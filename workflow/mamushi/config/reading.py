@@ -1,22 +1,21 @@
 """Values by their declared types: as the program takes them, and every mistake as a line.
 
 Pydantic checks. Here is what it does not: text from the command line becomes a number, a switch or
-null where no text is allowed, and a mistake is told by its key, its value, what is allowed and what
-may have been meant. These are all words on types; ``checks`` has those on several keys.
+null where no text is allowed, and a mistake is told by its key and value, in the words of pydantic.
+Words on several keys are in ``checks``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.config.kinds import as_plain, meanings, section_at
-from mamushi.errors import UserError, closest, instead
+from mamushi.config.kinds import as_plain, hints, section_at
+from mamushi.errors import UserError, instead
 from mamushi.io.copies import display_url, is_remote
 
 if TYPE_CHECKING:
@@ -28,17 +27,8 @@ OF_THE_PAPER = ("grid", "datasets", "models")
 NULLS = ("null", "~", "")
 """How the command line hands on null."""
 UNKNOWN_KEY = ("unexpected_keyword_argument", "extra_forbidden")
-YAML_WORDS = {
-    "Value error, ": "",
-    " after validation": "",
-    r"a valid array": "a list",
-    r"a valid integer.*": "a whole number",
-    r"a (valid|finite) number.*": "a number",
-    r"a valid string": "text",
-    r"a valid boolean.*": "true or false",
-    r"a (valid )?dictionary.*": "a mapping of keys to values",
-}
-"""Words of pydantic, as patterns -> those of a user of YAML."""
+VALUE_ERROR = "Value error, "
+"""How a message of pydantic begins that is a function's own."""
 
 
 class ConfigError(UserError):
@@ -109,28 +99,20 @@ def _at(value: Any, path: Sequence[str | int]) -> Any:
 def _lines(section: type, value: Any, at: str, details: Iterable[ErrorDetails]) -> list[str]:
     lines: dict[str, str] = {}
     for mistake in details:
-        path, kind, key = _path(value, mistake["loc"]), mistake["type"], mistake["loc"][-1:]
-        key_at = _dotted(at, path)
+        path, kind = _path(value, mistake["loc"]), mistake["type"]
         if "missing" in kind:
-            meaning = meanings(section_at(section, path)).get(str(key[0]), "").rstrip(".")
-            do = f"it has no default ({meaning})"
-            if key[0] in OF_THE_PAPER:
-                do = "write it, or `extends: paper` for what config.yaml says"
-            lines[_dotted(at, [*path, *key])] = f"missing; {do}"
+            key = mistake["loc"][-1]
+            hint = "; or write `extends: paper` for what config.yaml says"
+            lines[_dotted(at, [*path, key])] = f"missing{hint if key in OF_THE_PAPER else ''}"
         elif kind in UNKNOWN_KEY:
-            names = meanings(section_at(section, path[:-1]))
-            lines[key_at] = f"unknown key; {instead(path[-1], names)}"
-        elif key == ("[key]",):
-            lines[key_at] = f"this name is not allowed; {_words(mistake, '')}"
-        elif key_at in lines:
-            # Of a union: what another of its members allows.
-            lines[key_at] += f", or {_words(mistake, '')}"
+            names = hints(section_at(section, path[:-1]))
+            lines[_dotted(at, path)] = f"unknown key; {instead(path[-1], names)}"
         else:
             wrong = _at(value, path)
+            got = display_url(wrong) if is_remote(wrong) else wrong
             # What a section says itself names its keys.
-            is_section = kind == "value_error" and isinstance(wrong, dict)
-            before = "" if is_section else f"{_as_written(wrong)} is not allowed; "
-            lines[key_at] = before + _words(mistake, wrong)
+            words = "" if isinstance(wrong, dict) else f" (got {json.dumps(got):.80})"
+            lines.setdefault(_dotted(at, path), mistake["msg"].removeprefix(VALUE_ERROR) + words)
     return [f"{key_at}: {words}" for key_at, words in lines.items()]
 
 
@@ -138,22 +120,6 @@ def _dotted(at: str, path: Iterable[str | int]) -> str:
     for key in path:
         at += f"[{key}]" if isinstance(key, int) else f".{key}"
     return at.removeprefix(".")
-
-
-def _words(details: ErrorDetails, wrong: Any) -> str:
-    """Return what is allowed in place of a wrong value, and what may have been meant."""
-    choices = re.findall("'([^']*)'", details.get("ctx", {}).get("expected", ""))
-    words = details["msg"].replace("Input should be", "it should be")
-    for theirs, ours in YAML_WORDS.items():
-        words = re.sub(theirs, ours, words)
-    return f"{closest(wrong, choices)} {words[0].lower()}{words[1:]}".strip()
-
-
-def _as_written(value: Any) -> str:
-    """Return a value as a user would write it, shortened."""
-    value = display_url(value) if is_remote(value) else value
-    text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def check_twice(files: Iterable[str | Path]) -> None:
