@@ -57,13 +57,11 @@ def pattern(shown: list[str]) -> str:
 @pytest.mark.slow
 def test_the_transcript_of_the_docs(lab: Path) -> None:
     """The next steps that it prints work."""
-    said: dict[str, list[str]] = {}
     for command, shown in transcript():
         program, *words = shlex.split(command)
         assert program == "mamushi"
         quick = ["--snakemake-args", QUICK] if words[0] == "rank" else []
         done = mamushi(lab, *words, *quick)
-        said[words[0]] = done.stderr.splitlines()
         lines = [f"{plain(line)}\n" for line in done.stdout.splitlines()]
         assert re.fullmatch(pattern(shown), "".join(lines)), done.stdout
         printed = re.findall(r"^  (?:how many|remove) +mamushi (\w+)(.*)", done.stdout, re.M)
@@ -72,11 +70,6 @@ def test_the_transcript_of_the_docs(lab: Path) -> None:
         for step, rest in next_steps.items():
             mamushi(lab, step, *shlex.split(rest))
     assert (lab / "comments.clean.csv").is_file()
-    # Lines of progress and few others of both runs, and nothing of Snakemake's wall.
-    steps = [line for line in said["rank"] if re.match(r"\w+  \d+ of \d+", line)]
-    others = [line for line in said["rank"] if line not in steps]
-    assert len(steps) > 10 and len(others) < 16, others
-    assert not [line for line in said["rank"] if "rule " in line or "jobid" in line]
 
     # The table is the one that was ranked, without the rows of the list.
     list_ = lab / "results/runs/comments/ours/seed0/removals/stack/beta0.20.parquet"
@@ -131,10 +124,7 @@ def again(lab: Path) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("quiet", [(), ("--quiet",)], ids=["", "quiet"])
-def test_the_line_of_a_mistake_stands_at_the_end_and_is_not_tried_again(
-    quiet: tuple[str, ...], lab: Path, tmp_path: Path
-) -> None:
+def test_the_line_of_a_mistake_is_shown(lab: Path, tmp_path: Path) -> None:
     """A cell that only the whole table shows, past the rows that are looked at beforehand."""
     rows = (lab / "comments.csv").read_text(encoding="utf-8").splitlines()
     rows[150] = rows[150].rpartition(",")[0] + ","
@@ -155,13 +145,7 @@ def test_the_line_of_a_mistake_stands_at_the_end_and_is_not_tried_again(
         },
         "models": {"ours": {"source": str(lab / "ours"), "contaminated": True}},
     }
-    done = run("data", "--retries", "2", *quiet, directory=tmp_path, config=config, check=False)
+    done = run("data", directory=tmp_path, config=config, check=False)
     assert done.returncode != 0
-    lines = done.stdout.splitlines()
-    told = [place for place, line in enumerate(lines) if line.startswith("mamushi examples: error")]
-    assert told and "comments.csv, row 150 " in lines[told[-1]]
-    # Behind it stand at most the place of Snakemake's log, and that something failed.
-    assert len(lines) - told[-1] <= 6, lines[told[-1] :]
-    assert "Trying to restart" not in done.stdout
-    if quiet:
-        assert len(told) == 1
+    line, *_ = re.findall("^ *mamushi examples: error: .*", done.stdout, re.MULTILINE)
+    assert "comments.csv, row 150 " in line

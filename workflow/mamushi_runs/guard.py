@@ -42,7 +42,7 @@ _signals: list[float] = []
 """When the first one came."""
 
 
-def asked_to_end() -> bool:
+def stopping() -> bool:
     """Return whether this run got a signal to end."""
     return bool(_signals)
 

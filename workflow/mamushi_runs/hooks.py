@@ -7,6 +7,7 @@ when there is nothing to do.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -37,12 +38,10 @@ _closing = contextlib.ExitStack()
 
 def begin(workflow: Any, config: Mapping[str, Any]) -> None:
     """Prepare a run before its first job. Raises ``UserError`` where it must not start."""
-    from mamushi_runs import failures, guard
+    from mamushi_runs import guard
 
     guard.begin(workflow)
-    ends = failures.Ends(workflow)
-    # Last, where one looks first.
-    _closing.callback(lambda: _print(ends.summary))
+    logging.getLogger("snakemake.logging").addHandler(Failures())
     off = ("off", warm.IN_SERVER)
     libraries = _libraries(workflow, config)
     if libraries and not guard.on_slurm(workflow) and os.environ.get(warm.SOCKET) not in off:
@@ -50,6 +49,20 @@ def begin(workflow: Any, config: Mapping[str, Any]) -> None:
         _closing.callback(os.environ.pop, warm.SOCKET)
         modules = {entry.module.__name__ for entry in stages().values()}
         _closing.enter_context(warm.start([*libraries, *OF_JOBS, *sorted(modules)]))
+
+
+class Failures(logging.Handler):
+    """Prints of each job that fails its rule, its log and the last line in that, all of which
+    ``--quiet rules`` leaves out."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from mamushi_runs import guard
+
+        if getattr(record, "event", None) == "job_error" and not guard.stopping():
+            rule, logs = record.__dict__["rule_name"], record.__dict__["log"] or ["no log"]
+            there = [Path(log).read_text("utf-8", "replace") for log in logs if Path(log).is_file()]
+            lines = "\n".join(there).strip().rpartition("\n")[2] or "it said nothing"
+            _print(lambda: f"{rule} failed: {lines}; see {logs[0]}")
 
 
 def _libraries(workflow: Any, config: Mapping[str, Any]) -> Sequence[str]:

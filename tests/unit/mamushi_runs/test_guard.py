@@ -202,10 +202,8 @@ def test_a_job_that_is_ended_from_outside_has_failed(folder: Path, started: Star
     assert process.wait(60) == 1
     said = (folder / "said").read_text()
     assert "first failed: mamushi first: stopped by SIGTERM after step 3 of 9; see log" in said
-    assert "\n0 jobs done, 1 failed, in " in said
     (folder / "slow").unlink()
     assert started().wait(60) == 0
-    assert "\n3 jobs done, 0 failed, in " in (folder / "said").read_text()
 
 
 # SLURM ------------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ class Bill:
             pattern = job.log or ""
             for name, value in job.wildcards.items():
                 part = glob.escape(value) if name in fixed else "*"
-                pattern = re.sub(rf"\{{{name}\b[^}}]*\}}", part, pattern)
+                pattern = pattern.replace(f"{{{name}}}", part)
             if pattern and (times := self._took(pattern)):
                 seconds, cpu = (statistics.median(column) for column in zip(*times, strict=True))
                 return Estimate(seconds, f"{len(times)} finished here", cpu)

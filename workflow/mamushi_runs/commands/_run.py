@@ -1,5 +1,4 @@
-"""The workflow, started by a command for people: Snakemake in a process of its own, and one line of
-progress in place of what it prints."""
+"""The workflow, started by a command for people: Snakemake in a process of its own."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ from mamushi.running.interruption import Stopped, handled
 from mamushi_runs import guard
 from mamushi_runs.hooks import MINE
 
-RUNNING = ("--logger", "mamushi", "--nolock")
+RUNNING = ("--quiet", "rules", "--nolock")
 """Our own lock ends with the process: one of Snakemake's, which a kill leaves, stands in no way."""
 PROFILE = "gpu"
 """Where a command runs unless told otherwise: on this machine."""

@@ -93,6 +93,8 @@ def dry_run(words: Sequence[str]) -> Iterator[tuple[Any, Mapping[str, Any], bool
 def read(workflow: Any) -> tuple[list[Job], str | None]:
     """Return the jobs of ``workflow`` (Snakemake's) that are to be done, and the GPU that the
     profile asks for. What depends on rule and model is asked for once."""
+    from snakemake.io import strip_wildcard_constraints
+
     shared: dict[tuple[str, str | None], dict[str, Any]] = {}
     jobs, gpu_model = [], None
     for job in workflow.dag.needrun_jobs():
@@ -101,7 +103,7 @@ def read(workflow: Any) -> tuple[list[Job], str | None]:
             gpu_model = gpu_model or job.resources.get("gpu_model")
             gpus, memory = (job.resources.get(name, 0) for name in ("gpu", "mem_mb"))
             shared[key] = {
-                "log": next(iter(job.rule.log), None),
+                "log": next(map(strip_wildcard_constraints, job.rule.log), None),
                 "gpus": int(gpus) if isinstance(gpus, int) else 0,
                 "memory_mb": float(memory) if isinstance(memory, int | float) else 0.0,
             }

@@ -65,9 +65,7 @@ def test_run_and_report_take_the_configuration_that_is_there(
     assert lines == [
         [
             *profile,
-            "--logger",
-            "mamushi",
-            "--nolock",
+            *_run.RUNNING,
             "--configfile",
             "mine.yaml",
             "--",
