@@ -292,7 +292,9 @@ def test_all_mistakes_of_a_configuration_are_told_a_line_each(
     Path("mine.yaml").write_text(changed("grid.seeds = [-1, 0.5]"), encoding="utf-8")
     assert main(["run"]) == 2
     first, second = capsys.readouterr().err.splitlines()
-    assert first.startswith("mamushi run: error: grid.seeds[0]: Input should be greater than or equal to 0")
+    assert first.startswith(
+        "mamushi run: error: grid.seeds[0]: Input should be greater than or equal to 0"
+    )
     assert second.startswith("grid.seeds[1]: Input should be a valid integer")
 
 
