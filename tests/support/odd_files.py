@@ -100,14 +100,6 @@ def gzipped(content: bytes) -> bytes:
     return sink.getvalue()
 
 
-def zstd(content: bytes) -> bytes:
-    return bytes(pa.Codec("zstd").compress(content, asbytes=True))
-
-
-def unzstd(content: bytes) -> bytes:
-    return bytes(pa.input_stream(io.BytesIO(content), compression="zstd").read())
-
-
 HEAD = b"id,text\n"
 THREE = csv("one", "two", "three")
 PLAIN = HEAD + b"".join(THREE.values())
@@ -118,7 +110,6 @@ TEXTS = [
 ]
 
 LINES = (
-    Lines("a.CSV", "a text editor, ending in capitals", HEAD, THREE),
     Lines("[a]\nb*.csv", "a name of a pattern", HEAD, THREE),
     Lines("a.csv", "marks, CR LF and LF, blank lines, no end", BOM + BOM + b"\n" + HEAD,
           csv("x", "y", end="\r\n") | {"3": b"\xef\xbb\xbf3,z\n\n", "4": b"4,four"},
@@ -132,15 +123,11 @@ LINES = (
           {"a": b'a\t"x\n', "b": b'b\ty"\n', "c": b"c\tz\n"}, quote="none"),
     Lines("a.csv", "ids that are text, each another one", HEAD,
           {name: f"{name},{at}\n".encode() for at, name in enumerate(TEXTS)}, gone=TEXTS[1::2]),
-    Lines("a.csv", "two columns of ids", b"id,ID,text\n", csv("3,a", "1,b", "2,c")),
     Lines("a.csv", "a name with a comma and quotes", b'"my ""id"", 1",text\n', THREE,
           id='my "id", 1'),
     Lines("a.csv.GZ", "gzip files joined by cat, padded on a tape", HEAD, THREE,
           unpack=gzip.decompress,
           pack=lambda of: gzip.compress(of[:11]) + gzip.compress(of[11:]) + b"\0" * 64),
-    Lines("a.csv.zst", "zstd files joined by cat", HEAD, THREE, unpack=unzstd,
-          pack=lambda of: zstd(of[:11]) + zstd(of[11:])),
-    Lines("a.csv.zip", "zip of macOS", HEAD, THREE, pack=lambda of: zipped(of, "__MACOSX/._a.csv")),
     Lines("a.ndjson", "numbers as they are written, marks, blank lines", BOM + b"\n \n",
           jsonl((1, "1.0"), (1000, "1e3"), (2**53, 2**53), (2**53 + 1, 2**53 + 1),
                 (2**70, 2**70), (2**70 + 1, 2**70 + 1)), b"\n", gone=["1000", str(2**53 + 1)]),
@@ -192,7 +179,6 @@ DECIMALS = [decimal.Decimal(one) for one in ("1.00", "2.50", "3.25")]
 UUIDS = [uuid.UUID(int=at) for at in (1, 2, 3)]
 ABC, NUMBERS = ["a", "b", "c"], ["1", "2", "3"]
 COLUMNS = (
-    Columns("a.pq", "integers of 8 bits", parquet(pa.array([1, 2, 3], pa.int8())), NUMBERS),
     Columns("a.parquet", "integers of 64 bits without a sign",
             parquet(pa.array([1, 2**64 - 1, 2**63], pa.uint64())),
             ["1", str(2**64 - 1), str(2**63)]),
@@ -201,28 +187,16 @@ COLUMNS = (
     Columns("a.parquet", "fractions of 32 bits", parquet(pa.array([0.1, 0.2, 0.3], pa.float32())),
             ["0.1", "0.2", "0.3"]),
     Columns("a.parquet", "decimals", parquet(DECIMALS), ["1", "2.50", "3.25"]),
-    Columns("a.parquet", "booleans", parquet([True, False, None]), ["true", "false", ""]),
     Columns("a.parquet", "days", parquet(DAYS), ["2024-01-01", "2024-01-02", "2024-01-03"]),
     Columns("a.parquet", "times in nanoseconds",
             parquet(pa.array([1, 2, 3], pa.timestamp("ns"))),
             [f"1970-01-01 00:00:00.00000000{at}" for at in (1, 2, 3)]),
     Columns("a.parquet", "UUIDs", parquet(pa.array([u.bytes for u in UUIDS], pa.uuid())),
             [str(one) for one in UUIDS]),
-    Columns("a.parquet", "a dictionary, pages of version 2",
-            parquet(pa.array(ABC).dictionary_encode(), data_page_version="2.0"), ABC),
-    Columns("a.parquet", "views, a row in each group",
-            parquet(pa.array(ABC, pa.string_view()), row_group_size=1), ABC),
-    Columns("a.parquet", "version 1.0, gzip", parquet(ABC, version="1.0", compression="gzip"), ABC),
     Columns("a.parquet", "pandas, the id is the index", pandas(), ["3", "1", "2"]),
-    Columns("a.parquet", "Polars, Categorical", stored("polars_categorical.parquet"),
-            ["a1", "a2", "a3"]),
-    Columns("a.parquet", "Polars, Decimal", stored("polars_decimal.parquet"),
-            ["1.50", "2.25", "3"]),
     Columns("a.parquet", "DuckDB, TIMESTAMPTZ", stored("duck_tz.parquet"),
             [f"2024-01-0{day} 00:00:00+00:00" for day in (1, 2)]),
     Columns("a.arrow", "Polars, IPC", stored("polars.arrow"), [f"a{n}" for n in range(1, 7)]),
-    Columns("a.feather", "Feather, LZ4", arrow(ABC, file=True, compression="lz4"), ABC),
-    Columns("a.arrow", "stream, zstd", arrow(ABC, file=False, compression="zstd"), ABC),
 )  # fmt: skip
 
 
@@ -231,55 +205,26 @@ def with_columns(names: Sequence[str], *columns: Any) -> Callable[[Path], Any]:
     return lambda path: pq.write_table(pa.Table.from_arrays(arrays, names=[*names]), path)
 
 
-EXCEL = b"PK\x03\x04\x14\0\x06\0\x08\0\0\0!\0"
 REFUSED: tuple[tuple[str, bytes | Callable[[Path], Any], str], ...] = (
     ("a.csv", b"", "is empty"),
     ("a.csv", HEAD, "no rows"),
-    ("a.csv", b"id;text\n1;a\n", "no column 'id'; it has 'id;text'"),
-    ("a.csv", b"text, id\na,1\n", "no column 'id'; it has 'text', ' id'"),
     ("a.csv", b"id,id,text\n1,2,a\n", "column 'id' is there 2 times"),
-    ("a.csv", HEAD + b"1,a\n2\n", "row 2 (line 3): 1 fields where the header has 2"),
     ("a.csv", HEAD + b'1,"x\ny"\n2,b\xe4d\n', "row 2 (line 4): not valid UTF-8"),
-    ("a.csv", HEAD + b"1,a\0b\n", "row 1 (line 2): holds a NUL character"),
     ("a.csv", HEAD + b'1,a\n2,"b\n', "row 1 (line 2): not well-formed from here on"),
-    ("a.csv", b'"id"x,text\n1,a\n', "a.csv, header: not well-formed from here on"),
     ("a.csv", HEAD + b'1,"a \\"b\\" c"\n', "--quote none"),
     ("a.csv", PLAIN.decode().encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
-    ("a.csv", PLAIN.decode().encode("utf-16-le"), "is UTF-16 text; save it as UTF-8"),
-    ("a.csv", b"\0" * 512, "NUL"),
-    ("a.csv", EXCEL * 40, "is a zip archive (or an Excel workbook)"),
-    ("a.csv", b"<!DOCTYPE html><html></html>", "a page of HTML"),
-    ("a.csv", b"version https://git-lfs.github.com/spec/v1\n", "Git LFS"),
     ("a.csv", gzip.compress(PLAIN), "is a gzip file; name it so, with .gz at the end"),
     ("a.csv.gz", gzip.compress(PLAIN * 99)[:-9], "truncated or damaged gz"),
-    ("a.csv.gz", gzip.compress(gzip.compress(PLAIN)), "is a gzip file (in gz)"),
     ("a.csv.gz", PLAIN, "a.csv.gz: is not a gzip file, as it is named"),
-    ("a.csv.gz", EXCEL, "not a gzip file"),
     ("a.csv.zip", zipped(PLAIN, "other.csv"), "holds 2 files"),
-    ("a.csv.zip", zipped(PLAIN)[:60], "truncated or damaged zip"),
-    ("a.csv.bz2", b"BZh91AY", "cannot tell the format from the ending '.bz2'"),
-    ("a.xlsx", EXCEL, "cannot tell the format from the ending '.xlsx'; save it as CSV"),
     ("a.jsonl", b'[{"id": 1}, {"id": 2}]\n', "row 1: not a JSON object"),
-    ("a.jsonl", b'{\n "id": 1\n}\n', "row 1: not valid JSON"),
-    ("a.jsonl", b'{"id": 1}{"id": 2}\n', "row 1: not valid JSON"),
     ("a.jsonl", b'{"id":' * 100_000, "row 1: not valid JSON"),
-    ("a.jsonl", b'{"id": 1}\r{"id": 2}\r', "its lines end in CR alone"),
     ("a.jsonl", b'{"id": 1}\n{"id": "\xe9"}\n', "row 2: not valid UTF-8"),
-    ("a.jsonl", b'{"id": 1, "\\u0069d": 2}\n', "row 1: key 'id' is there more than once"),
-    ("a.jsonl", b'{"m": {"id": 2}}\n{"m": {"id": 1}}\n', "no column 'id'; it has 'm'"),
     ("a.json", b'[{"id": 1}, {"id": 2}', "row 2: not valid JSON from here on"),
-    ("a.json", b'[{"id": 1}, ]', "row 2: not valid JSON from here on"),
-    ("a.json", b'[{"id": 1} {"id": 2}]', "row 1: not valid JSON from here on"),
-    ("a.json", b'[{"id": 1}] []', "row 1: not valid JSON from here on"),
     ("a.json", b'[{"id": 1}, 2]', "row 2: not a JSON object"),
-    ("a.json", b"[]", "no rows"),
     ("a.parquet", PLAIN, "is not a Parquet file: it begins with"),
-    ("a.parquet", b"PAR1" + b"\0" * 99, "damaged or not a Parquet file"),
     ("a.parquet", with_columns(["id"], pa.array([b"a", b"b\xe4"]).view(pa.string())),
      "column 'id' holds string that cannot be read"),
-    ("a.parquet", with_columns(["id", "id"], [1, 2], [2, 1]), "column 'id' is there 2 times"),
-    ("a.parquet", arrow(ABC, file=True), "is an Arrow file"),
-    ("a.arrow", with_columns(["id"], [1, 2]), "is a Parquet file"),
     ("a.arrow", b"ARROW1\0\0" + b"\xff" * 40, "damaged or not an Arrow"),
 )  # fmt: skip
 """Files of which the column `id` is read, and what is said of each."""
@@ -287,22 +232,12 @@ REFUSED: tuple[tuple[str, bytes | Callable[[Path], Any], str], ...] = (
 LISTS: tuple[tuple[str, bytes, bytes, Sequence[str] | str], ...] = (
     ("l.txt", b"2\n3\n", FIVE, ["2", "3"]),
     ("l.txt", BOM + BOM + b"2\r\n3", FIVE, ["2", "3"]),
-    ("l.txt", b"2\r3\r", FIVE, ["2", "3"]),
     ("l", b"\n  2\t\n\n3 \n \n", FIVE, ["2", "3"]),
     ("l.csv", b",id\n0,2\n1,3\n", FIVE, ["2", "3"]),
-    ("l.csv.gz", gzip.compress(b"text,id\nb,2\n"), FIVE, ["2"]),
     ("l.jsonl", b'{"id": 2.0}\n{"id": "3"}\n', FIVE, ["2", "3"]),
-    ("l.txt", b" \n", FIVE, "names no id"),
     ("l.txt", b"id\n2\n", FIVE, "1 of its 2 ids are not there (column 'id'), as 'id'"),
     ("l.txt", b"2\n3\n2\n", FIVE, "more than once, the first is '2'"),
-    ("l.txt", b"2,3\n", FIVE, "none of its 1 ids is there"),
-    ("l.txt", "2\u00a0\n".encode(), FIVE, "none of its 1 ids is there"),
-    ("l.txt", b"caf\xe9\n", FIVE, "not valid UTF-8"),
-    ("l.txt", gzip.compress(b"2\n"), FIVE, "is a gzip file"),
     ("l.csv", b"2\n3\n", FIVE, "no column 'id'"),
-    ("l.csv", b"id,x\n2,a\n,b\n", FIVE, "there is no id"),
-    ("l.jsonl", b'{"id": [2]}\n', FIVE, "not one value"),
-    ("l.json", b'["2"]', FIVE, "ids of your own in JSON as JSON Lines"),
     ("l.csv", FIVE, FIVE, "nothing would be left"),
     ("l.txt", b"2\n", b"ID,text\n1,a\n2,b\n", "name the column with the ids in --id"),
     ("l.txt", b"2\n", HEAD + b"1,a\n2,b\n2,c\n", "several rows"),
@@ -315,21 +250,11 @@ LEFT = HEAD + THREE["1"] + THREE["3"]
 FOLDERS = (
     Folder("shards, of Spark", {"a.csv": PLAIN, "b.csv": SHARD, "_SUCCESS": b"", ".a.crc": b"x"},
            {"a.csv": LEFT, "b.csv": SHARD}),
-    Folder("the hub, macOS", {"a.csv": PLAIN, "README.md": b"#", ".DS_Store": b"x", "._a.csv": b""},
-           {"a.csv": LEFT, "README.md": b"#"}),
-    Folder("shards of a header", {"a.csv": HEAD + b"2,b\n", "b.csv": SHARD, "c.csv": HEAD},
-           {"a.csv": HEAD, "b.csv": SHARD, "c.csv": HEAD}),
     Folder("columns in another order, some packed",
            {"a.csv": PLAIN, "b.csv": b"text,id\nd,4\n", "c.csv.gz": gzipped(b"id\n5\n")},
            {"a.csv": LEFT, "b.csv": b"text,id\nd,4\n", "c.csv.gz": gzipped(b"id\n5\n")}),
-    Folder("an empty file", {"a.csv": PLAIN, "b.csv": b""}, "b.csv: is empty"),
     Folder("a copy", {"a.csv": PLAIN, "a (1).csv": PLAIN}, "several rows"),
     Folder("plain and packed", {"a.csv": PLAIN, "a.csv.gz": gzipped(PLAIN)}, "same file twice"),
-    Folder("two formats", {"a.csv": PLAIN, "b.jsonl": b'{"id": 4}\n'}, "files of several formats"),
-    Folder("a download that runs", {"a.csv": PLAIN, "b.csv.part": SHARD}, "b.csv.part"),
     Folder("a link to nothing", {"a.csv": PLAIN, "b.csv": None}, "a link to nothing"),
-    Folder("the list lies in it", {"a.csv": PLAIN, "bad.txt": b"2\n"}, "bad.txt"),
-    Folder("splits", {"a.csv": PLAIN, "test/a.csv": SHARD}, "a folder with tables"),
     Folder("Delta Lake", {"a.csv": PLAIN, "_delta_log/0.json": b"{}"}, "Delta Lake"),
-    Folder("nothing in it", {}, "no table in this folder"),
 )  # fmt: skip
