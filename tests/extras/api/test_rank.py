@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ from mamushi.config import selectors
 from mamushi.config.complete import complete
 from mamushi.errors import UserError
 from mamushi.evidence.advice import advice, read_frontier
-from mamushi.evidence.ranking import AROUND, FIRST
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_table, write_table
@@ -255,20 +253,6 @@ def test_rows_are_numbered_from_1_and_copies_go_along() -> None:
 
 
 THEIRS = FRAME["source"] == "theirs"
-MARKED = FRAME.assign(unwanted=THEIRS.astype(int), flag=THEIRS)
-
-
-@pytest.mark.parametrize(
-    "forget",
-    ["unwanted", "flag", THEIRS, THEIRS.tolist(), THEIRS.to_numpy().astype(int), "unwanted == 1"],
-    ids=str,
-)
-def test_marks_of_0_and_1_mean_what_they_say(forget: Any, ranked: Any) -> None:
-    retain = {"column": "source", "values": ["ours"]}
-    changes = {"forget": forget, "retain": retain, "budgets": 0.1}
-    found = mamushi.rank(MARKED, **{**QUICK, **changes})
-    assert found.scores.equals(ranked.scores) and [*found.lists] == [0.1]
-    assert 0 <= found.lists[0.1].manifest["separation"]["auc"] <= 1
 
 
 # Refusals -----------------------------------------------------------------------------------------
@@ -459,22 +443,6 @@ def test_texts_are_embedded_by_a_model_as_the_stages_embed_them(
     said = found.advice
     ends = tuple(row[f"retraining{end}"] for end in ("", "_low", "_high"))
     assert (said.by, said.budget, said.low, said.high) == ("retraining", *ends)
-
-
-def test_a_notebook_shows_verdict_lists_and_masked_texts_and_loads_nothing() -> None:
-    harsh = FRAME.assign(body=FRAME["body"] + " <b>damn</b>")
-    found = mamushi.rank(harsh, **QUICK)
-    shown = found._repr_html_()
-    assert found.verdict.partition(",")[0] in shown and "mamushi_lr" in shown
-    assert "d***" in shown and "damn" not in shown and "<b>d" not in shown
-    assert "do not delete by this" in shown or "before deleting" in shown
-    assert not re.search(r"https?:|src=|<script|@import|url\(", shown)
-    assert shown.count("<tr") == 2 + len(BUDGETS) + FIRST + 2 * AROUND
-    assert repr(found) == f"Ranking by mamushi_lr: {found.verdict}"
-    assert str(found.advice).startswith("50% of the full removal: no budget, because")
-    assert "nothing was refitted" in str(found.advice)
-    with pytest.raises(UserError, match=r"advise: 0 targets; give one of removal, preservation"):
-        found.advise()
 
 
 def test_a_process_keeps_its_own_threads_and_sees_its_own_gpu() -> None:

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from mamushi.cli import commands, main
 from mamushi.io.files import read_json
-from mamushi_runs.commands import _run
 from tests.support.ranked_files import write_ranked
 from tests.support.removal_files import removal_list
 
@@ -52,27 +50,3 @@ def test_every_command_has_it(name: str, capsys: pytest.CaptureFixture[str]) -> 
     with pytest.raises(SystemExit):
         main([name, "--help"])
     assert "--json" in capsys.readouterr().out
-
-
-def test_commands_that_run_print_what_they_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("ids").write_text("a\n", encoding="utf-8")
-    cell = {"datasets": ["newsgroups"], "models": ["gemma-2-2b"], "seeds": [0]}
-    mine = {"extends": "paper", "grid": {**cell, "selectors": ["lr_cos"]}}
-    Path("mine.yaml").write_text(yaml.safe_dump(mine), encoding="utf-8")
-    write_ranked(tmp_path / "results", selectors=("lr_cos",))
-
-    def wait(line: object) -> tuple[int, int]:
-        print("what Snakemake says")
-        return 0, 0
-
-    monkeypatch.setattr(_run, "_wait", wait)
-    assert {manifest["selector"] for manifest in printed(capsys, "rank")} == {"lr_cos"}
-    assert printed(capsys, "rank", "--dry-run") == []
-    assert printed(capsys, "run", "evidence") == {"targets": ["evidence"], "made": True}
-    assert printed(capsys, "run", "-n") == {"targets": ["all"], "made": False}
-    assert printed(capsys, "report") == {"report": "results/report.html"}
-    (model,) = printed(capsys, "unlearn", "ids")
-    assert model["dataset"] == "newsgroups" and model["export"].startswith("mamushi export")

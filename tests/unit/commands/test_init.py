@@ -85,11 +85,6 @@ def zipped(content: bytes, name: str = "data.csv") -> bytes:
     return sink.getvalue()
 
 
-def changed(**cells: Callable[[int], Any]) -> list[dict[str, Any]]:
-    """The rows with other cells in these columns."""
-    return [row | {name: cell(i) for name, cell in cells.items()} for i, row in enumerate(ROWS)]
-
-
 FORGET = "`class` == 0"
 ARROW = pa.Table.from_pylist(ROWS)
 
@@ -274,63 +269,3 @@ def test_the_loader_reads_whatever_is_accepted(name: str, model: Path, tmp_path:
 
 
 # What is refused ----------------------------------------------------------------------------------
-
-
-def nested(value: Any) -> bytes:
-    return parquet_of(changed(text=lambda i: value))
-
-
-def with_file(
-    make: Callable[[Path], None], name: str, content: bytes | None = b"{"
-) -> Callable[[Path], None]:
-    """Make a folder with another content of a file in it, or without the file."""
-
-    def made(folder: Path) -> None:
-        make(folder)
-        (folder / name).write_bytes(content or b"")
-        if content is None:
-            (folder / name).unlink()
-
-    return made
-
-
-SHARD = "data-00001-of-00002.arrow"
-ODD = parquet_of([{"id": "r"}])
-BAD: dict[str, tuple[str, bytes | Callable[[Path], None], dict[str, str], str]] = {
-    # Name: file, content, other options, what is said. Most cases are in bad_input.yaml.
-    "nested_id": ("data.jsonl", jsonl_of(changed(id=lambda i: [i])), {"--id": "id"}, "one value"),
-    "nested_text": (
-        "data.parquet",
-        nested({"a": [1, 2]}),
-        {},
-        "column 'text' is one object with the keys 'a'",
-    ),
-    "few_retain": ("data.csv", csv_of(), {"--forget": "`my score` < 0.95"}, "5 retain texts"),
-    "an_odd_shard": ("data", with_file(shards, "z.parquet", ODD), {}, "no column 'text'"),
-    "damaged_state": ("data", with_file(saved, "state.json"), {}, "state.json: damaged"),
-    "damaged_arrow": ("data", with_file(saved, SHARD, b"ARROW"), {}, "damaged or not an Arrow"),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_a_bad_file_gets_one_line_and_nothing_is_written(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file, content, options, said = BAD[name]
-    monkeypatch.chdir(tmp_path)
-    if isinstance(content, bytes):
-        Path(file).write_bytes(content)
-    else:
-        content(Path(file))
-    # A model at first glance, which is all that these come to.
-    Path("model").mkdir()
-    Path("model/config.json").write_text("{}", encoding="utf-8")
-    given = {"--text": "text", "--forget": FORGET, "--model": "model", "--out": "mine.yaml"}
-    words = [word for pair in {**given, **options}.items() for word in pair]
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(UserError) as caught:
-        started(file, *words)
-    line = str(caught.value)
-    assert said in line
-    assert "\n" not in line and len(line) < 500
-    assert sorted(tmp_path.rglob("*")) == before
