@@ -19,7 +19,7 @@ import pytest
 
 from mamushi.cli import main
 from mamushi.data import readers
-from mamushi.data.expression import parse
+from mamushi.data.expression import column_of, parse
 from mamushi.errors import UserError
 from tests.support.odd_files import COLUMNS, FIVE, LINES
 from tests.support.removal_files import removal_list
@@ -154,7 +154,8 @@ def test_an_expression_is_evaluated_or_refused() -> None:
 
         def evaluated(text: str = text) -> None:
             where = parse(text)
-            where.holds({name: chance.choice(CELLS) for name in where.names}, "row 1")
+            columns = {name: column_of([chance.choice(CELLS)], typed=True) for name in where.names}
+            where.marks(columns, 1, "row 1")
 
         attempt(evaluated, count)
     print(count)

@@ -224,7 +224,7 @@ REFUSED: tuple[tuple[str, bytes | Callable[[Path], Any], str], ...] = (
     ("a.json", b'[{"id": 1}, 2]', "row 2: not a JSON object"),
     ("a.parquet", PLAIN, "is not a Parquet file: it begins with"),
     ("a.parquet", with_columns(["id"], pa.array([b"a", b"b\xe4"]).view(pa.string())),
-     "column 'id' holds string that cannot be read"),
+     "Invalid UTF8 sequence at string index 1"),
     ("a.arrow", b"ARROW1\0\0" + b"\xff" * 40, "damaged or not an Arrow"),
 )  # fmt: skip
 """Files of which the column `id` is read, and what is said of each."""

@@ -151,7 +151,6 @@ def test_near_pairs_are_all_pairs(
     threshold: float, rows: int, characters: int, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(duplicates, "PART", part)
-    monkeypatch.setattr(duplicates, "MOST_PARTS", 16)
     monkeypatch.setattr(duplicates, "ROWS", rows)
     monkeypatch.setattr(duplicates, "CHARACTERS", characters)
     texts = edited(40, 120, np.random.default_rng(0))

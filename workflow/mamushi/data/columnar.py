@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mamushi.data import numbers
+from mamushi.data.compact import cells_of
 from mamushi.data.opening import held, kind_of_file
 from mamushi.errors import UserError
 from mamushi.io import tabular
@@ -141,11 +141,11 @@ def _check_head(path: Path, handle: Any, magics: tuple[bytes, ...], expected: st
 
 
 def values(column: Any, name: str, path: Path) -> list[Any]:
-    """Return the cells of an Arrow column."""
+    """Return the cells of an Arrow column, as ``cells_of``."""
     import pyarrow as pa
 
     try:
-        return numbers.arrow_cells(column)
+        return [cell for piece in getattr(column, "chunks", [column]) for cell in cells_of(piece)]
     except (ValueError, OverflowError, NotImplementedError, pa.ArrowException) as error:
         problem = f"column {name!r} holds {column.type} that cannot be read ({error})"
         raise UserError(problem, where=path, do="write it as numbers or UTF-8 text") from None

@@ -1,15 +1,11 @@
-"""Columns of many rows: a part of their bytes is in memory, the rest in temporary files, in the
-folder that ``TMPDIR`` names. Arrow is imported where cells are packed, since every dry run comes
-here."""
+"""Columns of many rows as Arrow arrays: a string of Python takes some 60 bytes beside its own. What
+is beyond ``HELD`` bytes of one lies in a file without a name, mapped into memory. Arrow is imported
+where cells are packed, since every dry run comes here."""
 
 from __future__ import annotations
 
-import mmap
 import tempfile
-import weakref
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
@@ -21,72 +17,76 @@ if TYPE_CHECKING:
 ROWS, CHARACTERS = 2**16, 2**26
 """Limits of a piece."""
 HELD = 2**27
-"""Bytes of a column's pieces in memory. Those beyond are mapped from files without names."""
-_mapped: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+"""Bytes of a column's pieces in memory."""
 
 
 class Compact(Sequence[Any]):
-    """Cells of rows, in pieces that are Arrow arrays where all are text or None: a string of Python
-    takes some 60 bytes beside its own."""
+    """Cells of rows, in pieces that are Arrow arrays where these were added, or all are text or
+    None."""
 
     def __init__(self, cells: Iterable[Any] = ()) -> None:
         self._pieces: list[pa.Array | list[Any]] = []
-        self._starts, self._last, self._characters = [0], list[Any](), 0
-        self._held = 0
+        self._last, self._characters, self._length, self._held = list[Any](), 0, 0, 0
         for cell in cells:
             self.append(cell)
 
     def append(self, cell: Any) -> None:
         """Add a cell at the end."""
         self._last.append(cell)
+        self._length += 1
         self._characters += len(cell) if isinstance(cell, str) else 0
         if len(self._last) == ROWS or self._characters >= CHARACTERS:
             self._flush()
+
+    def add(self, piece: pa.Array | list[Any]) -> None:
+        """Add the cells of an Arrow array, or of a list."""
+        self._flush()
+        self._length += len(piece)
+        self._keep(piece)
+
+    def pieces(self) -> list[pa.Array | list[Any]]:
+        """Return Arrow arrays, and lists of cells that are not all text or None."""
+        self._flush()
+        return self._pieces
 
     def changed(self, change: Callable[[Any], Any]) -> Compact:
         """Return the column with each cell as ``change`` has it. A piece in which that is as it was
         is shared."""
         column = Compact()
-        for piece in self._all():
-            cells = _cells(piece)
+        for piece in self.pieces():
+            cells = cells_of(piece)
             changed = [*map(change, cells)]
             same = all(a is b for a, b in zip(cells, changed, strict=True))
-            column._add(piece if same else _packed(changed), shared=same)
-            release_pages()
+            column.add(piece if same else _packed(changed))
         return column
 
     def kept(self, kept: NDArray[np.bool_]) -> Compact:
         """Return the cells that are ``kept``, (n,)."""
-        column = Compact()
-        for piece, start in zip(self._all(), self._starts, strict=False):
-            of_piece = kept[start : start + len(piece)]
-            if isinstance(piece, list):
-                for cell in compress(piece, of_piece.tolist()):
-                    column.append(cell)
-            else:
-                column._flush()
-                same = bool(of_piece.all())
-                column._add(piece if same else piece.filter(of_piece), shared=same)
-            release_pages()
+        column, start = Compact(), 0
+        for piece in self.pieces():
+            mask = kept[start : start + len(piece)]
+            listed = [*compress(piece, mask)] if isinstance(piece, list) else piece.filter(mask)
+            column.add(listed)
+            start += len(piece)
         return column
 
-    def arrow(self) -> pa.ChunkedArray | None:
-        """Return the cells as an Arrow column; None where some are no text."""
+    def arrow(self) -> pa.ChunkedArray:
+        """Return the cells as an Arrow column. Raises ``pa.ArrowException`` or ``UnicodeError`` for
+        cells of several types, and ``OverflowError`` for a number that no type has."""
         import pyarrow as pa
 
-        pieces = [_packed(piece) if isinstance(piece, list) else piece for piece in self._all()]
-        if any(isinstance(piece, list) for piece in pieces):
-            return None
-        return pa.chunked_array(pieces, pa.string())
+        pieces = self.pieces()
+        if len({None if isinstance(piece, list) else piece.type for piece in pieces}) > 1:
+            pieces = [[*self]]
+        pieces = [pa.array(piece) if isinstance(piece, list) else piece for piece in pieces]
+        return pa.chunked_array(pieces, None if pieces else pa.string())
 
     def __len__(self) -> int:
-        return self._starts[-1] + len(self._last)
+        return self._length
 
     def __iter__(self) -> Iterator[Any]:
-        for piece in self._all():
-            cells = _cells(piece)
-            release_pages()
-            yield from cells
+        for piece in self.pieces():
+            yield from cells_of(piece)
 
     def __eq__(self, column: object) -> bool:
         if isinstance(column, str) or not isinstance(column, Sequence) or len(column) != len(self):
@@ -99,40 +99,57 @@ class Compact(Sequence[Any]):
         if isinstance(at, slice):
             return [self[row] for row in range(*at.indices(len(self)))]
         row = range(len(self))[at]
-        number = bisect_right(self._starts, row) - 1
-        piece = self._last if number == len(self._pieces) else self._pieces[number]
-        cell = piece[row - self._starts[number]]
-        return cell if isinstance(piece, list) else cell.as_py()
-
-    def pieces(self) -> Iterator[pa.Array]:
-        """Iterate over Arrow arrays of a column whose cells are all text or None."""
-        for piece in self._all():
-            yield _packed(piece) if isinstance(piece, list) else piece
-            release_pages()
+        for piece in self.pieces():
+            if row < len(piece):
+                return cells_of(piece[row : row + 1])[0]
+            row -= len(piece)
+        raise AssertionError
 
     def _flush(self) -> None:
         cells, self._last, self._characters = self._last, [], 0
         if cells:
-            self._add(_packed(cells))
+            self._keep(_packed(cells))
 
-    def _add(self, piece: pa.Array | list[Any], *, shared: bool = False) -> None:
-        """Add a piece, which is in memory or on disk already where it is ``shared``."""
-        if not (shared or isinstance(piece, list)):
+    def _keep(self, piece: pa.Array | list[Any]) -> None:
+        if not isinstance(piece, list):
             self._held += piece.nbytes
-            piece = piece if self._held <= HELD else _on_disk(piece)
+            piece = piece if self._held <= HELD else _mapped(piece)
         self._pieces.append(piece)
-        self._starts.append(self._starts[-1] + len(piece))
 
-    def _all(self) -> list[pa.Array | list[Any]]:
-        return [*self._pieces, *([self._last] if self._last else [])]
+
+def cells_of(piece: pa.Array | list[Any]) -> list[Any]:
+    """Return the cells of an Arrow array as values of Python, None for null; a number of fewer than
+    64 bits is the shortest decimal that means it there, as others print it. Raises what
+    ``to_pylist`` raises."""
+    import pyarrow as pa
+
+    if isinstance(piece, list):
+        return piece
+    piece = plain(piece)
+    if not (pa.types.is_float16(piece.type) or pa.types.is_float32(piece.type)):
+        return list(piece.to_pylist())
+    numbers, missing = piece.to_numpy(zero_copy_only=False), piece.is_null().to_pylist()
+    return [None if no else float(str(x)) for x, no in zip(numbers, missing, strict=True)]
+
+
+def plain(piece: pa.Array) -> pa.Array:
+    """Return an array whose values stand in it one by one; text is of one type."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(piece.type):
+        piece = piece.dictionary_decode()
+    elif pa.types.is_run_end_encoded(piece.type):
+        piece = pc.run_end_decode(piece)
+    is_text = pa.types.is_large_string(piece.type) or pa.types.is_string_view(piece.type)
+    return piece.cast(pa.string()) if is_text else piece
 
 
 def strings(cells: Iterable[str | None]) -> pa.ChunkedArray:
     """Return cells that are text or None as an Arrow column."""
     import pyarrow as pa
 
-    column = (cells if isinstance(cells, Compact) else Compact(cells)).arrow()
-    return pa.chunked_array([pa.array(cells, pa.string())]) if column is None else column
+    return (cells if isinstance(cells, Compact) else Compact(cells)).arrow().cast(pa.string())
 
 
 def some(column: Any, kept: NDArray[np.bool_]) -> Any:
@@ -144,37 +161,15 @@ def some(column: Any, kept: NDArray[np.bool_]) -> Any:
     return column.kept(kept) if isinstance(column, Compact) else [*compress(column, kept.tolist())]
 
 
-def release_pages() -> None:
-    """Let go of what of the temporary files is in memory; it is read again where it is needed."""
-    for pages in _mapped:
-        pages.madvise(mmap.MADV_DONTNEED)
-
-
-@contextmanager
-def where_temporary() -> Iterator[None]:
-    """Within the block, have an ``OSError`` say in which folder temporary files are."""
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, tempfile.gettempdir()) from None
-
-
-def _on_disk(piece: pa.Array) -> pa.Array:
-    """Return a piece that lies in a file of its own, which goes with it."""
+def _mapped(piece: pa.Array) -> pa.Array:
+    """Return a copy of an array in a temporary file, which is gone with the array."""
     import pyarrow as pa
 
-    written = pa.record_batch([piece], names=["cells"]).serialize()
-    with where_temporary(), tempfile.TemporaryFile() as handle:
-        handle.write(written)
-        handle.flush()
-        pages = mmap.mmap(handle.fileno(), len(written), access=mmap.ACCESS_READ)
-    _mapped.add(pages)
-    schema = pa.schema([("cells", piece.type)])
-    return pa.ipc.read_record_batch(pa.py_buffer(pages), schema).column(0)
-
-
-def _cells(piece: pa.Array | list[Any]) -> list[Any]:
-    return piece if isinstance(piece, list) else piece.to_pylist()
+    with tempfile.NamedTemporaryFile() as file:
+        with pa.ipc.new_stream(file, pa.schema([("cells", piece.type)])) as writer:
+            writer.write(pa.record_batch([piece], names=["cells"]))
+        file.flush()
+        return pa.ipc.open_stream(pa.memory_map(file.name)).read_next_batch().column(0)
 
 
 def _packed(cells: list[Any]) -> pa.Array | list[Any]:

@@ -14,7 +14,6 @@ et al. 2008). Keys and shingles are computed a block at a time, twice, and not k
 
 from __future__ import annotations
 
-import tempfile
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +27,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.compact import release_pages, where_temporary
 from mamushi.data.scripts import spaced
 from mamushi.running.progress import Progress
 
@@ -36,8 +34,8 @@ ROWS, CHARACTERS = 4096, 2**24
 """Limits of a block."""
 SLOTS, LEAST_SLOTS = 24, 2**16
 """Counters of shingles for each text, and in all. Where shingles share one, no pair is lost."""
-PART, MOST_PARTS = 2**22, 512
-"""Shingles of prefixes that are sorted at a time, at most where there are not too many."""
+PART = 2**22
+"""Shingles of prefixes that are sorted at a time, about."""
 _MOST = 2**15 - 1
 """A counter stops there; with a block's texts on top it is below 2^16."""
 _SLACK = 1e-9
@@ -181,15 +179,17 @@ def near_pairs(keys: Keys, threshold: float, words: int) -> Iterator[tuple[int, 
     def shingles_of(i: int) -> frozenset[str]:
         return shingles(keys[i], words)
 
-    size, parts = _prefixes(keys, threshold, words)
+    size, prefixes = _prefixes(keys, threshold, words)
     clusters = DuplicateClusters(len(keys))
-    for prefixes in parts:
-        for i, j in _candidates(size, prefixes, threshold, clusters):
+    parts = np.uint64(max(-(-len(prefixes) // PART), 1))
+    for part in range(int(parts)):
+        # All texts with a shingle are in one part.
+        some = prefixes[prefixes["hash"] % parts == part]
+        for i, j in _candidates(size, some, threshold, clusters):
             root_i, root_j = clusters.find(np.array([i, j]))
             if root_i != root_j and jaccard(shingles_of(i), shingles_of(j)) >= threshold:
                 clusters.union(i, j)
                 yield min(i, j), max(i, j)
-        release_pages()
 
 
 def _candidates(
@@ -227,9 +227,9 @@ def _unfinished(at: _Places, hashes: Hashes, roots: _Places) -> _Places:
     return at[~is_single[np.searchsorted(starts, at, side="right") - 1]]
 
 
-def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[_Narrow, Iterator[_Prefixes]]:
-    """Return the sizes (n,) of the sets of shingles, and in parts those in their prefixes that more
-    than one text may have."""
+def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[_Narrow, _Prefixes]:
+    """Return the sizes (n,) of the sets of shingles, and those in their prefixes that more than one
+    text may have."""
     slots = 1 << (max(LEAST_SLOTS, SLOTS * len(keys)) - 1).bit_length()
     counters = np.zeros(slots, dtype=np.uint16)
     size = np.zeros(len(keys), dtype=np.int32)
@@ -239,7 +239,7 @@ def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[_Narrow, Iterat
         np.add.at(counters, slot, np.uint16(1))
         counters[slot[counters[slot] > _MOST]] = _MOST
     prefix = size - np.ceil(threshold * size - _SLACK).astype(np.int32) + 1
-    parts = _Parts(min(-(-int(prefix.sum(dtype=np.int64)) // PART), MOST_PARTS))
+    found = [np.empty(0, PREFIX_ENTRY)]
     for part, row, hashed in _blocks(keys, words, "compared for near-duplicates"):
         count = counters[(hashed & np.uint64(slots - 1)).astype(np.int64)]
         rare = np.bincount(row[count == 1], minlength=part.stop - part.start)
@@ -252,33 +252,8 @@ def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[_Narrow, Iterat
         entries = np.empty(int(inside.sum()), PREFIX_ENTRY)
         entries["hash"], entries["row"] = hashed[inside], row[inside] + part.start
         entries["place"] = place[inside]
-        parts.add(entries)
-    return size, parts.read()
-
-
-class _Parts:
-    """Prefixes in files without names, by what their hashes are modulo the number of files: so all
-    texts with a shingle are in one part."""
-
-    def __init__(self, count: int) -> None:
-        # Closed one by one as they are read.
-        self.files = [tempfile.TemporaryFile() for _ in range(count)]  # noqa: SIM115
-
-    def add(self, entries: _Prefixes) -> None:
-        part = (entries["hash"] % np.uint64(max(len(self.files), 1))).astype(np.int64)
-        entries = entries[np.argsort(part, kind="stable")]
-        stops = np.cumsum(np.bincount(part, minlength=len(self.files)))
-        with where_temporary():
-            for file, start, stop in zip(self.files, [0, *stops], stops, strict=False):
-                file.write(entries[start:stop].tobytes())
-
-    def read(self) -> Iterator[_Prefixes]:
-        """Iterate over the parts, each of which is gone after that."""
-        for file in self.files:
-            with where_temporary(), file:
-                file.seek(0)
-                entries = np.frombuffer(file.read(), PREFIX_ENTRY)
-            yield entries
+        found.append(entries)
+    return size, np.concatenate(found)
 
 
 def _blocks(keys: Keys, words: int, purpose: str) -> Iterator[tuple[slice, _Places, Hashes]]:

@@ -197,8 +197,10 @@ def _table(raw: Raw, kept: NDArray[np.bool_], texts: Compact, section: Objects) 
     columns["group"] = group
     for name, label in raw.labels.items():
         of = some(label, kept)
-        values = of.arrow() if isinstance(of, Compact) else None
-        values = pa.array(of) if values is None else values
+        values = of.arrow() if isinstance(of, Compact) else pa.array(of)
+        if isinstance(of, Compact) and pa.types.is_primitive(values.type):
+            # Numbers of 64 bits, as of any other table.
+            values = pa.array(values.to_pylist())
         columns[f"label_{name}"] = values.cast(pa.string()) if values.type == pa.null() else values
     return pa.table(columns)
 

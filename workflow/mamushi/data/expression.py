@@ -1,75 +1,43 @@
 """A small language for "which rows are the forget domain": ``toxic >= 1 or group in ["a", "b"]``.
 
-Names are columns; any other one stands in backquotes: ```my label` == 1``. There are constants,
-lists, comparisons, ``in``, ``is null``, ``and or not`` and ``+ - * / // %`` on numbers, and nothing
-else: a node of the syntax tree that is not among these is refused, so nothing in it can call,
-import, or take unbounded time. An empty cell is a mistake where the result hangs on it, unless it
-is asked for with ``is null``: nobody has said what it means. NaN is a number, which is null, unlike
-any other, and neither above nor below one, as in pandas.
+It is Python's syntax, of which names (any other one in backquotes: ```my label` == 1``), constants,
+lists, comparisons, ``in``, ``is null``, ``and or not`` and ``+ - * /`` are allowed, evaluated by
+``pyarrow.compute``: a constant has the type of the column that it is compared with. A result that
+hangs on an empty cell is null: nobody has said what that means, unless ``is null`` asks for it. NaN
+is null as well, and unlike any number. Arrow is imported where an expression is evaluated.
 """
 
 from __future__ import annotations
 
 import ast
-import datetime
-import math
-import operator
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
 from typing import Any
 
-from mamushi.data.numbers import CellNumber, Constant, Half, Single, calculated, negative, together
 from mamushi.errors import UserError, lacks
-
-_Row = Mapping[str, Any]
-Value = Callable[[_Row], Any]
-Test = Callable[[Any, Any], bool]
 
 _COLUMNS = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`([^`]+)`""")
 """Text, in which no column is looked for, and columns in backquotes."""
-PLACEHOLDER = "_column{}_"
-"""What stands for a column in backquotes while Python reads the expression."""
-SLIPS: tuple[tuple[str, str], ...] = (
-    (r"^\s*(?i:select|where)\b", "write alone what stands behind where"),
-    (r"[‘’“”„]", "write straight quotes, ' or \""),
-    (r"^[^'\"]*['\"][^'\"]*$", "close the quote, and put the whole in quotes of the other kind"),
-    (r"===", "write == for equal"),
-    (r"=>|=<", "write >= or <="),
-    (r"<>", "write != for not equal"),
-    (r"[!=]=\s*(?i:null|none|nan)\b|(?i:\bis\s+none\b|\b(is|not)(null|na)\b)", "write x is null"),
-    (r"(?<![=!<>])=(?!=)", "write == for equal, and text in quotes: topic == 'cars'"),
-    (r"&", "write and in the place of &"),
-    (r"\|", "write or in the place of |"),
-    (r"\b(AND|OR|NOT|IN|IS|NULL)\b", "write and, or, not, in and is null in small letters"),
-    (
-        r"(?i:\b(i?like|str|(not)?contains|(starts|ends)_?with|matches|regexp?|rlike)\b)|~\s*['\"]",
-        "write 'word' in topic, which is true where the text has it in it",
-    ),
-    (r"(?i:\b(lower|upper|casefold|strip)\b)", "list the spellings: topic in ['Cars', 'cars']"),
-    (r"[!~]", "write not in the place of ! or ~"),
-    (r"\d,\d|%", "write a decimal number with a point, 0.5"),
-    (r";\s*$", "leave the ; out"),
-    (r":", "compare with ==, and write text in quotes: topic == 'cars'"),
-    (r"^\s*\w+(\s+\w+)+\s*[=!<>]", "write a name of several words in backquotes: `my group` == 1"),
-    (r"[^\W\d]\w*\.\w", "write a column's name alone, and one with a point in backquotes"),
-    (r"[@#?]", "write a column's name alone, and one with such a sign in backquotes"),
+_ALLOWED = (
+    *(ast.Name, ast.Constant, ast.List, ast.Tuple, ast.Load, ast.BoolOp, ast.And, ast.Or),
+    *(ast.UnaryOp, ast.Not, ast.USub, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div),
+    *(ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn),
 )
+_SLIPS = (("&", "write and in the place of &"), (r"(?<![=!<>])=(?![=>])", "write == for equal"))
 """How other languages say it, as patterns of an expression without its texts; and what to write."""
-
-
-class Mismatch(Exception):
-    """An operation on values that it does not apply to."""
-
-
-class Undecided(Mismatch):
-    """A value where a truth is asked for."""
-
-
-class Empty(Mismatch):
-    """A cell without a value, of which the expression does not say what that means."""
+_COMPARISONS: dict[type[ast.AST], str] = {
+    **{ast.Eq: "equal", ast.NotEq: "not_equal", ast.Lt: "less", ast.LtE: "less_equal"},
+    **{ast.Gt: "greater", ast.GtE: "greater_equal"},
+}
+_ARITHMETIC: dict[type[ast.AST], str] = {
+    **{ast.Add: "add_checked", ast.Sub: "subtract_checked", ast.Mult: "multiply_checked"},
+    ast.Div: "divide",
+}
 
 
 @dataclass(frozen=True)
@@ -78,277 +46,236 @@ class Expression:
 
     text: str
     names: tuple[str, ...]
-    value: Value
+    tree: ast.expr
 
-    def holds(self, row: _Row, place: str, empty: bool | None = None) -> bool:
-        """Return whether it is true of a row; ``empty`` where that hangs on an empty cell.
+    def marks(self, columns: Mapping[str, Any], n: int, where: object) -> list[bool | None]:
+        """Return whether it is true of each of ``n`` rows of Arrow ``columns``, None where that
+        hangs on an empty cell. Raises ``UserError`` where values are not what an operation needs,
+        or the result is neither true nor false."""
+        import pyarrow as pa
 
-        Raises ``UserError`` where a value is not what the operation needs (text against a number,
-        an empty cell when ``empty`` is None) or where the result is neither true nor false.
-        """
-        do = "check the expression"
         try:
-            return _truth(self.value(row))
-        except Undecided as error:
-            problem = f"{self.text!r}: {error}"
-            do = "compare it with a value, as in toxic >= 0.5 or topic == 'cars'"
-        except Empty as error:
-            if empty is not None:
-                return empty
-            problem = f"{error}, and {self.text!r} hangs on it"
-            do = "give every row a value, or say what an empty cell means, as in 'x is null or ...'"
-        except (Mismatch, TypeError, ArithmeticError) as error:
+            marks = _truth(_value(self.tree, {name: filled(columns[name]) for name in self.names}))
+        except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
+            do = "compare numbers with numbers, and text with text, which stands in quotes"
             problem = f"cannot evaluate {self.text!r} ({error})"
-        raise UserError(problem, where=place, do=do)
+            raise UserError(problem, where=where, do=do) from None
+        return [marks.as_py()] * n if isinstance(marks, pa.Scalar) else list(marks.to_pylist())
 
     def check(self, columns: Sequence[str], where: object) -> None:
         """Raise ``UserError`` for a name that is none of the ``columns``."""
         for name in self.names:
             if name not in columns:
-                do = f"text stands in quotes: {name!r}"
-                if (lower := name.lower()) in ("true", "false"):
-                    do = f"write {lower.title()}"
-                do = "an empty cell is asked for by x is null" if lower == "null" else do
-                raise UserError(f"no column {name!r}", where=where, do=lacks(name, columns, do))
+                do = lacks(name, columns, f"text stands in quotes: {name!r}")
+                raise UserError(f"no column {name!r}", where=where, do=do)
 
 
 def parse(text: str) -> Expression:
     """Check an expression and make it ready to evaluate. Raises ``UserError`` with the reason."""
-    names: dict[str, None] = {}
     quoted: dict[str, str] = {}
 
     def named(match: re.Match[str]) -> str:
         if match[1] is None:
             return match[0]
-        name = PLACEHOLDER.format(len(quoted))
-        quoted[name] = match[1]
+        quoted[name := f"_column{len(quoted)}_"] = match[1]
         return name
 
+    do = "write it as in 'toxic == 1 or `my group` in [3, 4]'"
+    bare = _COLUMNS.sub(lambda match: "`x`" if match[1] else "''", text)
+    do = next((words for pattern, words in _SLIPS if re.search(pattern, bare)), do)
     try:
         readable = _COLUMNS.sub(named, text.strip())
-        source = _Source(names, quoted, readable.encode().splitlines())
         with warnings.catch_warnings(action="ignore"):
             # Of what Python may refuse one day, as a path with backslashes.
-            tree = ast.parse(readable, mode="eval")
-        value = _compile(tree.body, source)
-        if isinstance(tree.body, ast.Tuple | ast.List):
-            raise SyntaxError("is a list, neither true nor false")
-    except SyntaxError as error:
-        do = _slip(text) or "write it as in 'toxic == 1 or `my group` in [3, 4]'"
-        raise UserError(f"expression {text!r}: {error.msg}", do=do) from None
-    except UserError as error:
-        raise UserError(error.problem, do=_slip(text) or error.do) from None
-    except (RecursionError, MemoryError, ValueError):
+            tree = ast.parse(readable, mode="eval").body
+        names = _checked(tree, readable, quoted)
+    except (SyntaxError, UserError) as error:
+        problem = error.msg if isinstance(error, SyntaxError) else error.problem
+        raise UserError(f"expression {text!r}: {problem}", do=do) from None
+    except (RecursionError, MemoryError, ValueError, ArithmeticError):
         raise UserError("the expression cannot be read", do="write it in a simpler way") from None
-    return Expression(text, tuple(names), value)
+    return Expression(text, names, tree)
 
 
-def _slip(text: str) -> str | None:
-    """Return what to write in the place of what another language allows."""
-    bare = _COLUMNS.sub(lambda match: "`x`" if match[1] else "''", text)
-    return next((do for pattern, do in SLIPS if re.search(pattern, bare)), None)
+def _checked(tree: ast.expr, readable: str, quoted: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the columns in an expression, and give constants all of their digits. Raises
+    ``UserError`` for what is not allowed in one."""
+    nulls, names = set[ast.AST](), dict[tuple[int, int], str]()
+    nodes = [*ast.walk(tree)]
+    for node in nodes:
+        if isinstance(node, ast.Name):
+            node.id = quoted.get(node.id, node.id)
+    for node in nodes:
+        match node:
+            case ast.Compare(ops=[ast.Is() | ast.IsNot()], comparators=[ast.Name(id="null")]):
+                nulls |= {node.ops[0], node.comparators[0]}
+            case ast.Constant(value=float()):
+                digits: Any = Decimal(ast.get_source_segment(readable, node) or "")
+                node.value = digits
+            case ast.Constant(value=value) if not isinstance(value, str | int):
+                raise UserError(f"{value!r} is not allowed in it")
+            case ast.Name(id=name) if node not in nulls:
+                names[node.lineno, node.col_offset] = name
+            case _ if not isinstance(node, _ALLOWED) and node not in nulls:
+                shown = ast.unparse(node) or type(node).__name__
+                raise UserError(f"{shown!r} is not allowed in it")
+    return tuple(dict.fromkeys(names[at] for at in sorted(names)))
 
 
-def _cell(value: Any) -> Any:
-    """Return a cell, None for an empty one: text formats have no other way to say it."""
-    return None if isinstance(value, str) and not value.strip() else value
+def column_of(cells: Any, *, typed: bool) -> Any:
+    """Return cells of a column as Arrow has them. Where they are not ``typed``, as in CSV, texts
+    become booleans or numbers if all that are not empty can; whole numbers beyond 64 bits stay
+    texts. Raises ``UserError`` for cells of several types."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-
-@dataclass(frozen=True)
-class _Source:
-    """What is known of an expression while it is compiled: the columns that it ``names``, those of
-    them that are ``quoted``, by what stands for them, and its ``lines``, as Python reads it."""
-
-    names: dict[str, None]
-    quoted: Mapping[str, str]
-    lines: list[bytes]
-
-    def column(self, name: str) -> str:
-        """Return the column of a name, which is one that the expression reads from now on."""
-        column = self.quoted.get(name, name)
-        self.names[column] = None
+    try:
+        column = cells.arrow() if hasattr(cells, "arrow") else pa.chunked_array([pa.array(cells)])
+    except (pa.ArrowException, OverflowError) as error:
+        do = "give its cells one type: numbers, booleans or text"
+        raise UserError(f"has cells of several types ({error})", do=do) from None
+    if typed:
         return column
+    text = pc.utf8_trim_whitespace(filled(column))
+    if pc.all(pc.is_in(pc.utf8_lower(text), pa.array(["true", "false", None]))).as_py():
+        return pc.equal(pc.utf8_lower(text), "true")
+    is_long = pc.any(pc.match_substring_regex(text, r"^[+-]?\d{16,}$")).as_py()
+    for kind in (pa.int64(), pa.int64() if is_long else pa.float64()):
+        with suppress(pa.ArrowException):
+            return text.cast(kind)
+    return column
 
-    def constant(self, node: ast.Constant, number: int | float) -> Constant:
-        """Return a number with the digits that are written, of which a double has 17."""
-        line = self.lines[node.lineno - 1]
-        return Constant.written(number, line[node.col_offset : node.end_col_offset].decode())
 
-
-def _compile(node: ast.expr, source: _Source) -> Value:
-    """Return a function of the row that gives the node's value. Adds its columns to the names of
-    the ``source``."""
-
-    def inner(part: ast.expr) -> Value:
-        return _compile(part, source)
+def _value(node: ast.AST, columns: Mapping[str, Any]) -> Any:
+    """Return the value of a node: a constant of Python, a list of values, or an Arrow column."""
+    import pyarrow.compute as pc
 
     match node:
-        case ast.Constant(value=str() | bool() as constant):
-            return lambda row: constant
-        case ast.Constant(value=int() | float() as written):
-            number = source.constant(node, written)
-            return lambda row: number
+        case ast.Constant(value=constant):
+            return constant
         case ast.Name(id=name):
-            column = source.column(name)
-            return lambda row: _value(row, column)
+            return columns[name]
         case ast.List(elts=items) | ast.Tuple(elts=items):
-            members = [*map(inner, items)]
-            return lambda row: [member(row) for member in members]
-        case ast.BoolOp(op=op, values=operands):
-            terms = [inner(operand) for operand in operands]
-            return lambda row: _decided(row, terms, every=isinstance(op, ast.And))
+            return [_value(item, columns) for item in items]
+        case ast.BoolOp(op=op, values=terms):
+            join = pc.and_kleene if isinstance(op, ast.And) else pc.or_kleene
+            return reduce(join, [_truth(_value(term, columns)) for term in terms])
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            negated = inner(operand)
-            return lambda row: not _truth(negated(row))
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            signed = inner(operand)
-            return lambda row: negative(_number(signed(row)))
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
-            apply, first, second = ARITHMETIC[type(op)], inner(left), inner(right)
-            return lambda row: calculated(apply, _number(first(row)), _number(second(row)))
-        case ast.Compare(
-            left=ast.Name(id=name),
-            ops=[ast.Is() | ast.IsNot() as op],
-            comparators=[ast.Name(id="null")],
-        ):
-            null_column = source.column(name)
-            return lambda row: _is_null(row[null_column]) is isinstance(op, ast.Is)
-        case ast.Compare(left=left, ops=ops, comparators=rights) if all(
-            type(op) in COMPARISONS for op in ops
-        ):
-            sides = [inner(part) for part in (left, *rights)]
-            tests = [COMPARISONS[type(op)] for op in ops]
-            return lambda row: _compare([side(row) for side in sides], tests)
-    shown = ast.unparse(node)
-    for name, column in source.quoted.items():
-        shown = shown.replace(name, f"`{column}`")
-    do = "use columns, constants, comparisons, and/or/not, in, is null, and + - * / // %"
-    raise UserError(f"{shown!r} is not allowed in an expression", do=do)
+            return pc.invert(_truth(_value(operand, columns)))
+        case ast.UnaryOp(operand=operand):
+            value = _value(operand, columns)
+            return -value if isinstance(value, int | Decimal) else pc.negate_checked(value)
+        case ast.BinOp(left=left, op=op, right=right):
+            return _calculated(type(op), _value(left, columns), _value(right, columns))
+        case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as op]):
+            found = pc.is_null(_value(left, columns), nan_is_null=True)
+            return found if isinstance(op, ast.Is) else pc.invert(found)
+        case ast.Compare(left=left, ops=ops, comparators=rights):
+            sides = [_value(side, columns) for side in (left, *rights)]
+            return reduce(pc.and_kleene, map(_compared, ops, sides, sides[1:]))
+    raise TypeError(type(node).__name__)
 
 
-def _value(row: _Row, column: str) -> Any:
-    value = _cell(row[column])
-    if value is None:
-        raise Empty(f"column {column!r} is empty")
-    # Of decimals, NaN refuses to be compared.
-    return math.nan if isinstance(value, Decimal) and value.is_nan() else value
+def filled(column: Any) -> Any:
+    """Return a column in which texts of white space are null: text formats have no other way to say
+    that a cell is empty."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_string(column.type):
+        return column
+    empty = pc.equal(pc.utf8_trim_whitespace(column), "")
+    return pc.if_else(empty, pa.scalar(None, pa.string()), column)
 
 
-def _is_null(value: Any) -> bool:
-    if isinstance(value, Decimal):
-        return value.is_nan()
-    return _cell(value) is None or (isinstance(value, float) and math.isnan(value))
+def _truth(value: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(value, bool):
+        return pa.scalar(value)
+    if hasattr(value, "type") and value.type in (pa.bool_(), pa.null()):
+        return value.cast(pa.bool_())
+    raise TypeError("its result is neither true nor false: compare it with a value")
 
 
-def _decided(row: _Row, terms: list[Value], every: bool) -> bool:
-    """Evaluate ``and`` (``every``) or ``or``. What comes after a decision is not evaluated, and an
-    empty cell is no mistake where another term decides."""
-    doubt: Empty | None = None
-    for term in terms:
-        try:
-            if _truth(term(row)) is not every:
-                return not every
-        except Empty as error:
-            doubt = doubt or error
-    if doubt:
-        raise doubt
-    return every
+def _compared(op: ast.cmpop, left: Any, right: Any) -> Any:
+    import pyarrow.compute as pc
+
+    if isinstance(op, ast.In | ast.NotIn):
+        found = _contained(left, right)
+        return found if isinstance(op, ast.In) else pc.invert(found)
+    return getattr(pc, _COMPARISONS[type(op)])(*_together(left, right))
 
 
-def _compare(values: list[Any], tests: list[Test]) -> bool:
-    return all(
-        test(left, right) for left, test, right in zip(values, tests, values[1:], strict=False)
-    )
+def _contained(item: Any, many: Any) -> Any:
+    """Return whether a list has a value, or a column of texts or lists a constant."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(many, list):
+        equal = [_compared(ast.Eq(), item, member) for member in many]
+        return reduce(pc.or_kleene, equal, pa.scalar(False))
+    if isinstance(item, str) and hasattr(many, "type") and pa.types.is_string(many.type):
+        return pc.match_substring(many, item)
+    if hasattr(item, "type") or not hasattr(getattr(many, "type", None), "value_type"):
+        raise TypeError("'in' asks for a value in a list, or for a text in another one")
+    lists = pa.concat_arrays(many.chunks)
+    hits = pc.fill_null(_compared(ast.Eq(), item, pc.list_flatten(lists)), False)
+    found = np.zeros(len(lists), dtype=np.bool_)
+    found[pc.list_parent_indices(lists).filter(hits)] = True
+    return pa.array(found, mask=np.asarray(lists.is_null()))
 
 
-def _single(compare: Callable[[Any, Any], bool]) -> Test:
-    """Return a comparison of one value with another, which have to be of one kind."""
+def _together(left: Any, right: Any) -> list[Any]:
+    """Return two values as Arrow has them, of types that it compares and calculates with."""
+    import pyarrow as pa
 
-    def compared(left: Any, right: Any) -> bool:
-        left_kind = KINDS.get(type(left)) or _kind(left)
-        right_kind = KINDS.get(type(right)) or _kind(right)
-        if left_kind == right_kind == NUMBER:
-            return compare(*together(left, right))
-        if left_kind == right_kind == TEXT:
-            return compare(left, right)
-        return compare(*_of_one_kind(left, right, left_kind, right_kind))
-
-    return compared
-
-
-def _among(item: Any, many: Any) -> bool:
-    """Return whether a text has another in it, or a list a value."""
-    if isinstance(item, str) and isinstance(many, str):
-        return item in many
-    if not isinstance(many, list | tuple):
-        raise Mismatch(f"{many!r:.60} is neither text with text in it nor a list")
-    # Each is compared: one of another kind is a mistake wherever it stands.
-    return any([_EQUAL(item, member) for member in many if member is not None])
+    types, pair = pa.types, [left, right]
+    if list in map(type, pair):
+        raise TypeError("a list is asked for a value with 'in'")
+    for at, value in enumerate(pair):
+        if not hasattr(value, "type"):
+            pair[at] = _constant(value, getattr((right, left)[at], "type", None))
+    for at, value in enumerate(pair):
+        other = pair[1 - at].type
+        if types.is_boolean(value.type) and not types.is_boolean(other):
+            pair[at] = value.cast(pa.int8())
+        elif types.is_float16(value.type):
+            pair[at] = value.cast(pa.float32())
+        elif types.is_decimal(value.type) and types.is_floating(other):
+            # As text: the library multiplies by a power of ten, and may miss the nearest double.
+            pair[at] = value.cast(pa.string()).cast(other)
+    return pair
 
 
-def _kind(value: Any) -> str:
-    names = (KINDS[of] for of in type(value).__mro__ if of in KINDS)
-    return next(names, f"of the type {type(value).__name__}")
+def _constant(value: Any, kind: Any) -> Any:
+    """Return a constant as a column of a type takes it; None stands for another constant."""
+    import pyarrow as pa
+
+    types = pa.types
+    if isinstance(value, str):
+        return pa.scalar(value).cast(kind) if kind and types.is_temporal(kind) else pa.scalar(value)
+    if isinstance(value, bool) and kind in (None, pa.bool_()):
+        return pa.scalar(value)
+    if kind is not None and types.is_decimal(kind):
+        return pa.scalar(Decimal(value))
+    if kind is not None and types.is_floating(kind):
+        return pa.scalar(float(Decimal(value))).cast(kind)
+    if value == int(value):
+        with suppress(pa.ArrowException, OverflowError):
+            return pa.scalar(int(value), kind if kind and types.is_integer(kind) else pa.int64())
+    return pa.scalar(float(Decimal(value)))
 
 
-def _of_one_kind(left: Any, right: Any, left_kind: str, right_kind: str) -> tuple[Any, Any]:
-    """Return what is neither numbers nor texts as it is compared: a date or a time with a text that
-    says one. In Python `"1" == 1` is just false; here it is a mistake that would go unnoticed."""
-    shown = f"{left!r:.60} against {right!r:.60}"
-    if (of := {left_kind, right_kind} - {TEXT}) in ({DATE}, {TIME}):
-        read = (datetime.date if of == {DATE} else datetime.datetime).fromisoformat
-        try:
-            left = read(left) if left_kind == TEXT else left
-            right = read(right) if right_kind == TEXT else right
-        except ValueError:
-            problem = f"{shown}: one is {min(of)}, and the text is none"
-            raise Mismatch(f"{problem}; write it as in '2026-01-31'") from None
-    elif LIST in (left_kind, right_kind):
-        raise Mismatch(f"{shown}: a list is asked for a value with 'in'")
-    elif TEXT in (left_kind, right_kind):
-        do = "text stands in quotes, numbers without, and a column's name plainly or in backquotes"
-        raise Mismatch(f"{shown}: one is text, the other is not; {do}")
-    elif left_kind != right_kind:
-        raise Mismatch(f"{shown}: one is {left_kind}, the other {right_kind}")
-    if isinstance(left, datetime.datetime) and (left.tzinfo is None) != (right.tzinfo is None):
-        raise Mismatch(f"{shown}: only one of them has a time zone")
-    return left, right
+def _calculated(op: type[ast.operator], left: Any, right: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-
-def _truth(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise Undecided(f"{value!r:.60} is neither true nor false")
-    return value
-
-
-def _number(value: Any) -> CellNumber:
-    # Text and lists are out: `"a" * 10**9` must not be possible.
-    if isinstance(value, bool) or not isinstance(value, CellNumber):
-        raise Mismatch(f"{value!r} is not a number")
-    return value
-
-
-NUMBER, TEXT, LIST, DATE, TIME = "a number", "text", "a list", "a date", "a time"
-KINDS: dict[type, str] = {
-    **dict.fromkeys((bool, int, float, Half, Single, Decimal, Constant), NUMBER),
-    **{str: TEXT, list: LIST, tuple: LIST, datetime.date: DATE, datetime.datetime: TIME},
-}
-_EQUAL = _single(operator.eq)
-ARITHMETIC: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
-COMPARISONS: dict[type[ast.AST], Test] = {
-    ast.Eq: _EQUAL,
-    ast.NotEq: _single(operator.ne),
-    ast.Lt: _single(operator.lt),
-    ast.LtE: _single(operator.le),
-    ast.Gt: _single(operator.gt),
-    ast.GtE: _single(operator.ge),
-    ast.In: _among,
-    ast.NotIn: lambda item, many: not _among(item, many),
-}
+    # No sum of small integers is too large for its type.
+    wide = pa.float64() if op is ast.Div else pa.int64()
+    pair = [
+        value.cast(wide) if pa.types.is_integer(value.type) else value
+        for value in _together(left, right)
+    ]
+    return getattr(pc, _ARITHMETIC[op])(*pair)

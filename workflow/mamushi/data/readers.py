@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mamushi.data.columnar import opened_columns, values
-from mamushi.data.compact import Compact
+from mamushi.data.columnar import library_errors, opened_columns, values
+from mamushi.data.compact import Compact, plain
 from mamushi.data.lines import SEPARATORS, Record, check_columns, check_text, records, shown_name
 from mamushi.errors import UserError
 from mamushi.io import tabular
@@ -79,6 +79,9 @@ def read_file_columns(path: str | Path, needed: Sequence[str], *, quote: bool = 
     places, digests = Compact(), dict[str, str]()
     with Progress(len(files), "read", "file") as progress:
         for file in files:
+            if tabular.format_of(file) in COLUMNAR:
+                names.update(_add_columns(file, columns, places, digests))
+                continue
             for place, cells in table_rows(file, needed, quote=quote, digests=digests):
                 names.update(dict.fromkeys(cells))
                 places.append(place)
@@ -92,6 +95,25 @@ def read_file_columns(path: str | Path, needed: Sequence[str], *, quote: bool = 
     check_columns(path, list(names), needed)
     typed = kind not in SEPARATORS
     return FileTable(shown_name(path), columns, places, typed=typed, digests=digests)
+
+
+def _add_columns(
+    path: Path, columns: Mapping[str, Compact], places: Compact, digests: dict[str, str]
+) -> dict[str, None]:
+    """Add the rows of a file of Parquet or Arrow to its columns, and their places. Return the names
+    of all columns that it has."""
+    number = 0
+    with opened_columns(path, digests) as (schema, tables):
+        check_columns(path, schema.names, [*columns])
+        for table in tables([*columns]):
+            with library_errors(path):
+                table.validate(full=True)
+                for name, column in columns.items():
+                    for piece in table[name].chunks:
+                        column.add(plain(piece))
+            for _ in range(table.num_rows):
+                places.append(f"{shown_name(path)}, row {(number := number + 1)}")
+        return dict.fromkeys(schema.names)
 
 
 def numbered_rows(

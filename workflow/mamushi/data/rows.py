@@ -6,7 +6,7 @@ Nothing heavy is imported, since every dry run comes here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -15,7 +15,7 @@ from mamushi.config.reading import ConfigError
 from mamushi.data import readers
 from mamushi.data.compact import Compact
 from mamushi.data.conversations import Conversations, text_columns
-from mamushi.data.expression import parse
+from mamushi.data.expression import column_of, filled, parse
 from mamushi.data.readers import FileTable, check_text, name_at, name_of
 from mamushi.errors import UserError
 from mamushi.io.copies import is_remote, local_path, receipt_path
@@ -106,10 +106,9 @@ def _values(table: FileTable, column: str) -> str:
     """Return what a column holds, for a message: its range, or its most common values."""
     cells = table.columns[column]
     counts = Counter(str(name_of(cell))[:_LONGEST] for cell in cells)
-    typed = cells if table.typed else infer(cells)
-    numbers = [cell for cell in typed if isinstance(cell, int | float)]
+    numbers = [cell for cell in cells if isinstance(cell, int | float) or _is_number(cell)]
     if len(counts) > _SHOWN and len(numbers) == len(cells):
-        return f"column {column!r} goes from {min(numbers)} to {max(numbers)}"
+        return f"column {column!r} goes from {min(numbers, key=float)} to {max(numbers, key=float)}"
     values = [f"{value!r} ({count:,} rows)" for value, count in counts.most_common(_SHOWN)]
     rest = f" and {len(counts) - _SHOWN:,} other values" if len(counts) > _SHOWN else ""
     return f"column {column!r} has {', '.join(values)}{rest}"
@@ -146,56 +145,45 @@ def _domains(
 def _where(table: FileTable, text: str, empty: bool | None) -> list[bool]:
     """Return of which rows an expression is true; ``empty`` where that hangs on an empty cell."""
     where = parse(text)
-    columns = [table.columns[name] for name in where.names]
-    typed = columns if table.typed else map(infer, columns)
+    columns = {name: _typed(table, name) for name in where.names}
     try:
-        return [
-            where.holds(dict(zip(where.names, cells, strict=True)), place, empty)
-            for place, *cells in zip(table.places, *typed, strict=True)
-        ]
+        marks = where.marks(columns, len(table.places), table.file)
     except UserError:
-        for name, column in zip(where.names, columns, strict=True):
-            if not table.typed and (row := _odd_one(column)) is not None:
-                problem = f"column {name!r} is {column[row]!r:.60}, and a number in most rows"
+        for name in where.names if not table.typed else ():
+            if (row := _odd_one(table.columns[name])) is not None:
+                problem = f"column {name!r} is {table.columns[name][row]!r:.60}, and a number in "
                 do = "mend that cell, or empty it and say what that means, as in 'x is null or ...'"
-                raise UserError(problem, where=table.places[row], do=do) from None
+                raise UserError(f"{problem}most rows", where=table.places[row], do=do) from None
         raise
+    if empty is None and None in marks:
+        row = marks.index(None)
+        name = next(name for name in where.names if not filled(columns[name])[row].is_valid)
+        problem = f"column {name!r} is empty, and {text!r} hangs on it"
+        do = "give every row a value, or say what an empty cell means, as in 'x is null or ...'"
+        raise UserError(problem, where=table.places[row], do=do)
+    return [bool(empty) if mark is None else mark for mark in marks]
+
+
+def _typed(table: FileTable, name: str) -> Any:
+    """Return a column as Arrow has it."""
+    try:
+        return column_of(table.columns[name], typed=table.typed)
+    except UserError as error:
+        where = f"{table.file}, column {name!r}"
+        raise UserError(error.problem, where=where, do=error.do) from None
 
 
 def _odd_one(column: Sequence[str]) -> int | None:
     """Return the first row whose cell is no number where most are: one makes texts of all."""
-    odd = []
-    for row, cell in enumerate(column):
-        try:
-            _number(cell.strip() or "0")
-        except ValueError:
-            odd.append(row)
+    odd = [row for row, cell in enumerate(column) if cell.strip() and not _is_number(cell)]
     return odd[0] if 0 < len(odd) < len(column) / 2 else None
 
 
-def infer(column: Sequence[str]) -> list[Any]:
-    """Return text cells of a CSV column as numbers or booleans, where all that are not empty can
-    be; empty cells are then None. Whole numbers keep all of their digits."""
-    booleans = {"true": True, "false": False}
-    converters: tuple[Callable[[str], Any], ...] = (
-        lambda cell: booleans[cell.strip().lower()],
-        _number,
-    )
-    for convert in converters:
-        try:
-            return [convert(cell) if cell.strip() else None for cell in column]
-        except (KeyError, ValueError):
-            continue
-    return list(column)
-
-
-def _number(cell: str) -> int | float:
-    if "_" in cell:
-        raise ValueError("a name, though a number in Python")
+def _is_number(cell: Any) -> bool:
     try:
-        return int(cell)
+        return isinstance(cell, str) and "_" not in cell and float(cell) is not None
     except ValueError:
-        return float(cell)
+        return False
 
 
 def _spells(cell: str, value: Any) -> bool:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mamushi.data import numbers
+from mamushi.data.compact import Compact, cells_of, plain
 from mamushi.data.expression import parse
 from mamushi.data.readers import FileTable, check_columns, check_text, name_of
 from mamushi.errors import UserError
@@ -33,6 +33,8 @@ IN_FRAME = "the frame"
 BREAK = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _SHOWN = 5
 """Values that a message lists."""
+_NARROW = (np.float16, np.float32)
+"""Types of numbers that are kept, for constants have their precision."""
 
 
 class Frame:
@@ -126,31 +128,36 @@ def _part(column: Any, kept: NDArray[np.bool_]) -> Any:
     return column[kept]
 
 
-def frame_cells(column: Any, where: str) -> list[Any]:
+def frame_cells(column: Any, where: str) -> Sequence[Any]:
     """Return the values of a column as those of Python, None where one is missing. NaN is missing,
     too, but in a column of numbers, where it is one. Raises ``UserError`` for a column that has no
     values of one type."""
     if isinstance(column, list | tuple):
-        values = [_plain(value) for value in column]
-        if all(value is None or isinstance(value, int | float | Decimal) for value in values):
-            return values
-        return [None if _is_nan(value) else value for value in values]
+        column = [_plain(value) for value in column]
+        if not any(isinstance(value, _NARROW) for value in column):
+            numbers = all(
+                value is None or isinstance(value, int | float | Decimal) for value in column
+            )
+            return [None if _is_nan(value) and not numbers else value for value in column]
     try:
         if not isinstance(column, pa.ChunkedArray | pa.Array):
             of_floats = getattr(getattr(column, "dtype", None), "kind", "") == "f"
-            column = pa.array(column, from_pandas=not of_floats)
-        return numbers.arrow_cells(column)
+            column = pa.array(column, from_pandas=not (of_floats or isinstance(column, list)))
+        cells = Compact()
+        for piece in getattr(column, "chunks", [column]):
+            cells.add(plain(piece))
+            # Raises for what has no value in Python.
+            cells_of(piece)
+        return cells
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         do = "give its cells one type: numbers, booleans or text"
         raise UserError(f"cannot be read ({error})", where=where, do=do) from None
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.float16 | np.float32):
-        return (numbers.Half if isinstance(value, np.float16) else numbers.Single)(value)
     if isinstance(value, np.longdouble):
         return float(value)
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) and not isinstance(value, _NARROW):
         value = value.item()
     return None if type(value).__name__ in ("NAType", "NaTType") else value
 

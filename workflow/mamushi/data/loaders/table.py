@@ -203,8 +203,7 @@ def _label(table: FileTable, column: str) -> Sequence[Any]:
 
     try:
         cells = table.columns[column]
-        if not isinstance(cells, Compact) or cells.arrow() is None:
-            pa.array([*cells])
+        cells.arrow() if isinstance(cells, Compact) else pa.array(cells)
     except (pa.ArrowException, UnicodeError, OverflowError) as error:
         error_text = f"cannot carry column {column!r} along ({error})"
         do = "leave it out of 'labels' or give its cells one type"
