@@ -1,29 +1,25 @@
 """One run per folder, an end within seconds, and what a killed run left in SLURM.
 
-Snakemake alone waits for its jobs on SIGTERM (snakemake #448), may submit once more what an earlier
-run left in SLURM's queue (snakemake-executor-plugin-slurm #109), and has no record of what such
-jobs finish.
+Snakemake alone waits for its jobs on SIGTERM (snakemake #448), and may submit once more what an
+earlier run left in SLURM's queue (snakemake-executor-plugin-slurm #109).
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
 from mamushi.errors import UserError
-from mamushi.io import digests, paths
-from mamushi.io.provenance import recorded
+from mamushi.io import paths
 from mamushi.running.interruption import SAME_REQUEST_SECONDS
 
 LOCK = Path(".snakemake") / "mamushi-run.lock"
@@ -84,7 +80,6 @@ def begin(workflow: Any) -> None:
     _locks[:] = [lock_folder(Path.cwd())]
     if on_slurm(workflow):
         refuse_left_jobs(Path.cwd())
-        workflow.async_run(_record_finished(workflow))
 
 
 def end(workflow: Any, *, succeeded: bool) -> None:
@@ -145,7 +140,7 @@ def refuse_left_jobs(folder: Path) -> None:
             f"an earlier run left {len(jobs)} SLURM jobs, such as {min(jobs)}, which would be "
             "submitted again",
             where=folder.resolve(),
-            do="start again when they have ended, which takes over what they finish; or end them "
+            do="start again when they have ended; or end them "
             f"with {names}, after which it goes on from their checkpoints",
         )
 
@@ -160,40 +155,3 @@ def _ask(*command: str) -> str:
         words = str(getattr(error, "stderr", None) or error).strip()
         do = "start again when it answers; nothing is lost meanwhile"
         raise UserError(f"SLURM does not answer ({words})", where=command[0], do=do) from None
-
-
-async def _record_finished(workflow: Any) -> None:
-    """Record results that SLURM jobs finished after their run was killed, or let them be computed
-    again where they are not current. Such jobs take Snakemake's mark "incomplete" off, and only a
-    main process writes records (its ``persistence.finished``): without one, no later change of the
-    settings would be noticed. To compute all again would cost up to ``jobs`` trainings, 22 hours of
-    GPUs for a hundred of a billion parameters."""
-    dag, persistence = workflow.dag, workflow.persistence
-    stale: list[str] = []
-    for job in dag.jobs:
-        kept = [path for path in job.output if path not in job.temp_output]
-        if dag.needrun(job) or any(map(persistence.metadata, kept)):
-            continue
-        if kept and all(map(os.path.exists, kept)):
-            if is_current(job, kept):
-                await persistence.finished(job)
-            else:
-                stale += kept
-    if stale:
-        dag.forcefiles.update(stale)
-        await dag.postprocess(update_needrun=True, check_initial=True)
-
-
-def is_current(job: Any, results: Iterable[str]) -> bool:
-    """Return whether these results of a job were made with its settings from its inputs, by their
-    own records."""
-    try:
-        origins = [origin for path in results if (origin := recorded(Path(path)))]
-        settings = json.loads(job.params.settings)
-        read = {digests.of(path) for path in job.input}
-        return bool(origins) and all(
-            origin["settings"] == settings and set(origin["inputs"].values()) <= read
-            for origin in origins
-        )
-    except (AttributeError, KeyError, TypeError, ValueError, OSError, UserError):
-        return False

@@ -9,8 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -230,19 +228,3 @@ def test_jobs_that_a_killed_run_left_in_slurm_are_not_submitted_again(
     slurm(tmp_path, monkeypatch, "echo no controller >&2; exit 1")
     with pytest.raises(UserError, match=r"squeue: SLURM does not answer \(no controller\)"):
         guard.refuse_left_jobs(tmp_path)
-
-
-def test_a_result_is_current_by_its_own_record_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(guard.digests, "of", lambda path: f"digest of {path}")
-    origin = {"settings": {"a": 1}, "inputs": {"x": "digest of read"}, "versions": {}}
-    monkeypatch.setattr(guard, "recorded", lambda path: origin if path.suffix else None)
-
-    def job(settings: str = '{"a": 1}', read: str = "read") -> Any:
-        return SimpleNamespace(input=[read], params=SimpleNamespace(settings=settings))
-
-    assert guard.is_current(job(), ["made.json"])
-    assert not guard.is_current(job(settings='{"a": 2}'), ["made.json"])
-    assert not guard.is_current(job(read="another"), ["made.json"])
-    assert not guard.is_current(job(), ["without a record"])
