@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from mamushi.data import quoting
 from mamushi.data.cutting import BOM, behind, quotes
 from mamushi.data.opening import open_unpacked
 from mamushi.errors import UserError, lacks
@@ -109,7 +109,6 @@ class _Delimited:
         self.file, self.lines = shown_name(path), list[str]()
         """The lines of the row that is read."""
         self.header: list[str] = []
-        self.earlier = quoting.Earlier()
         self.hint = "look for a missing quote or a truncated file"
         if quote:
             self.hint += AS_PLAIN
@@ -146,7 +145,7 @@ class _Delimited:
                 if width:
                     number += 1
                     place = f"{self.file}, row {number} (line {reader.line_num})"
-                    if len(cells) != width or len(lines) > 1 or number <= quoting.EARLIER:
+                    if len(cells) != width or len(lines) > 1:
                         self._check_row(cells, place, number, reader.line_num)
                 if strict and not (row.isascii() and "\0" not in row):
                     self._check_text(row, place)
@@ -168,26 +167,29 @@ class _Delimited:
         if len(cells) != len(self.header):
             problem = f"{len(cells)} fields where the header has {len(self.header)}"
             raise UserError(problem, where=place, do=self.hint)
-        if len(self.lines) > 1:
-            inside = quoting.swallowed(self.lines, cells, self.separator, self.earlier)
-            if inside is not None:
-                first = last - len(self.lines) + 1
-                problem = (
-                    f"a quoted cell, of lines {first} to {last}, holds what looks like a whole row "
-                    f"(line {first + inside})"
-                )
-                do = f"close the quote or double it{AS_PLAIN}"
-                raise UserError(problem, where=f"{self.file}, row {number}", do=do)
-        self.earlier.add(cells)
+        if self._are_rows(len(cells)):
+            first = last - len(self.lines) + 1
+            problem = (
+                f"a quoted cell, of lines {first} to {last}, holds what looks like a whole row"
+            )
+            where = f"{self.file}, row {number}"
+            raise UserError(problem, where=where, do=f"close the quote or double it{AS_PLAIN}")
 
     def _check_header(self, cells: list[str], last: int) -> None:
-        widths = [
-            len(quoting.split_line(part, self.separator)) for part in self.lines if part.strip()
-        ]
-        if len(widths) > 1 < len(cells) and {*widths} == {len(cells)}:
+        if self._are_rows(len(cells)):
             problem = f"a quoted name in its header, of lines 1 to {last}, holds whole rows"
             raise UserError(problem, where=self.path, do=self.hint)
         check_columns(self.path, cells, self.needed)
+
+    def _are_rows(self, width: int) -> bool:
+        """Return whether each line of a row looks like one: a `"` that opens a cell by chance, as
+        the first character of a sentence does, closes at the next one lines below. A comma before
+        a space is one of prose, and one alone of a number."""
+        rows = [_split_line(line, self.separator) for line in self.lines if line.strip()]
+        return (width - 1) * (len(rows) - 1) > 1 and all(
+            len(row) == width and row[0].strip() and not any(cell[:1] == " " for cell in row)
+            for row in rows
+        )
 
     def _check_text(self, row: str, place: str) -> None:
         try:
@@ -195,6 +197,14 @@ class _Delimited:
         except UnicodeEncodeError:
             raise UserError("not valid UTF-8", where=place, do="save the file as UTF-8") from None
         check_text(row, place)
+
+
+def _split_line(line: str, separator: str) -> list[str]:
+    """Return the cells of a line by itself: a quote that does not close in it is a character."""
+    end = f"(?={re.escape(separator)}|$)"
+    cell = f'"(?:[^"]|"")*"{end}|[^{re.escape(separator)}]*{end}'
+    cells = re.findall(f"(?:^|(?<={re.escape(separator)}))(?:{cell})", line.rstrip("\r\n"))
+    return [each.strip('"') for each in cells]
 
 
 # JSON Lines ---------------------------------------------------------------------------------------
