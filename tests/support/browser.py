@@ -22,8 +22,6 @@ FLAGS = [
     "--window-size=1280,900",
     "--remote-debugging-pipe",
 ]
-WIDTHS = (500, 1280, 1920)
-"""Of the windows in which every page is looked at, in pixels."""
 WAIT = 120
 """Seconds until a browser that says nothing is given up; no verdict hangs on them."""
 
@@ -119,43 +117,6 @@ class Browser:
             for event in self.events
             if event.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown")
         ]
-
-    def overflow(self, width: int) -> list[str]:
-        """Elements that reach beyond the right edge of a window of this width, but for those in a
-        box that scrolls; and the page itself where it scrolls sideways."""
-        self.send(
-            "Emulation.setDeviceMetricsOverride",
-            width=width, height=900, deviceScaleFactor=1, mobile=False,
-        )  # fmt: skip
-        found = self.run(
-            "(() => { const page = document.documentElement; const scrolls = (e) => "
-            "e !== page && e !== document.body && "
-            "/auto|scroll|hidden|clip/.test(getComputedStyle(e).overflowX);"
-            "const inside = (e) => { for (let p = e.parentElement; p; p = p.parentElement)"
-            " if (scrolls(p)) return true; return false; };"
-            "const out = [...document.body.querySelectorAll('*')].filter((e) =>"
-            " e.getBoundingClientRect().right > page.clientWidth + 0.5 && !inside(e))"
-            ".map((e) => e.outerHTML.slice(0, 80));"
-            "if (page.scrollWidth > page.clientWidth) out.push('the page');"
-            "return out; })()"
-        )
-        self.send("Emulation.clearDeviceMetricsOverride")
-        return list(found)
-
-    def missed_by_tab(self) -> list[str]:
-        """Controls that can be seen and that no press of Tab comes to, from the top of the page."""
-        self.send("Emulation.setFocusEmulationEnabled", enabled=True)
-        controls = self.run(
-            "(() => { const all = [...document.querySelectorAll('a[href], button, input, select, "
-            'textarea, summary, [tabindex="0"]\')].filter((e) => e.checkVisibility() && '
-            "!e.disabled); all.forEach((e) => { delete e.dataset.reached; });"
-            "document.activeElement.blur(); getSelection().removeAllRanges();"
-            "globalThis.controls = all; return all.length; })()"
-        )
-        for _ in range(controls + 5):
-            self.press("Tab", 9)
-            self.run("document.activeElement.dataset.reached = 'yes'")
-        return list(self.run("controls.filter((e) => !e.dataset.reached).map((e) => e.outerHTML)"))
 
     def download(self, action: str, folder: Path) -> Path:
         """The file that an action saves, in a folder of its own in ``folder``."""

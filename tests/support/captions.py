@@ -1,6 +1,5 @@
 """The report's captions as Snakemake renders them."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -51,28 +50,28 @@ TARGETS = (
 )
 
 
-def rendered(name: str, config: dict[str, Any], targets: Sequence[str] = TARGETS) -> str:
-    """HTML of a caption in a report on these ``targets``; warnings of docutils are errors here."""
+def rendered(name: str) -> str:
+    """HTML of a caption in a report on ``TARGETS``; warnings of docutils are errors here."""
     with TemporaryDirectory() as tables:
         (Path(tables) / "sad_differences.rst").write_text(VERDICT, encoding="utf-8")
         for page in ("synergy", "generations", "qualitative_ranking"):
             (Path(tables) / f"{page}.rst").write_text(PAGE, encoding="utf-8")
-        return _rendered(name, config, f"{tables}/sad.parquet", targets)
+        return _html(name, f"{tables}/sad.parquet")
 
 
-def _rendered(name: str, config: dict[str, Any], sad: str, targets: Sequence[str]) -> str:
+def _html(name: str, sad: str) -> str:
     env = Environment(trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
-    links = "".join(f"\n.. _{t}: #{t}" for t in [*targets, "Workflow", "Statistics"])
+    links = "".join(f"\n.. _{t}: #{t}" for t in [*TARGETS, "Workflow", "Statistics"])
     text = env.from_string((REPORT / name).read_text(encoding="utf-8") + "\n" + links).render(
         snakemake=SimpleNamespace(
-            config=config,
+            config=CONFIG,
             input=[sad],
             output=[sad],
             wildcards=SimpleNamespace(
                 study="reverse", dataset="jigsaw", model="gemma-2-2b", seed=0
             ),
         ),
-        files=[SimpleNamespace(target=target, path=f"results/{target}") for target in targets],
+        files=[SimpleNamespace(target=target, path=f"results/{target}") for target in TARGETS],
         categories={},
     )
     strict = {"halt_level": 2, "report_level": 2, "raw_enabled": True}

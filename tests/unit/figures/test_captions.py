@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.captions import CONFIG, FOLDER, INCLUDES, REPORT, rendered
+from tests.support.captions import FOLDER, INCLUDES, REPORT, rendered
 
 CAPTIONS = sorted(path.name for path in REPORT.glob("*.rst"))
 
 
 @pytest.mark.parametrize("name", CAPTIONS)
 def test_captions_render_without_a_warning(name: str) -> None:
-    html = rendered(name, CONFIG)
+    html = rendered(name)
     assert "{{" not in html
     assert "{%" not in html
     assert str(FOLDER) not in html
