@@ -85,7 +85,7 @@ def test_the_transcript_of_the_docs(lab: Path) -> None:
     assert "Nothing to be done" in again(lab)
 
 
-READS = {"advise", "apply", "list", "report", "verify"}
+READS = {"advise", "apply", "list", "report"}
 """Commands that take what was ranked."""
 
 

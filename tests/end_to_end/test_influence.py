@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from mamushi.cli import main
 from mamushi.config import arms
 from mamushi.io import paths, schemas
 from mamushi.io.files import read_json
-from mamushi.io.tables import read_table, write_table
-from mamushi_extras.influence.schemas import TOKEN_INFLUENCE
+from mamushi.io.tables import read_table
 from tests.support import small_grid
 from tests.support.small_grid import DATASET, MODEL, UNLEARNER
 from tests.support.workflow import run
@@ -88,17 +86,3 @@ def test_tokens_of_forget_texts_are_masked(folder: Path) -> None:
         row["id"]: row["domain"] for row in read_table(examples, schemas.EXAMPLES).to_pylist()
     }
     assert rows and {domains[row["id"]] for row in rows} == {"forget"}
-
-
-def test_the_list_is_verified_as_any_other(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    manifest = folder / paths.MANIFEST.format(**CELL, selector="influence")
-    assert main(["verify", str(manifest)]) == 0, capsys.readouterr().err
-    measured = folder / paths.INFLUENCE.format(**CELL)
-    kept = measured.read_bytes()
-    table = read_table(measured, TOKEN_INFLUENCE)
-    write_table(measured, TOKEN_INFLUENCE, table.slice(1))
-    assert main(["verify", str(manifest)]) != 0
-    assert "made from other influence than are here" in capsys.readouterr().err
-    measured.write_bytes(kept)

@@ -120,7 +120,6 @@ def test_examples_find_windows_in_a_corpus_without_labels(lab: Path, passed: int
     share = read_json(listed.with_suffix(".json"))["share"]
     # Without wanted texts that would pass a screen, nothing bounds it from below.
     assert (share["low"] or 0) <= DOCUMENTS / 2 / windows <= share["high"]
-    assert mamushi(folder, "verify", str(listed)).stdout.endswith("what its manifest says\n")
     out = folder / "clean.jsonl"
     command("apply", listed, "--data", lab / "long.jsonl", "--out", out)
     left = {row["id"]: row["body"] for row in map(json.loads, out.open(encoding="utf-8"))}

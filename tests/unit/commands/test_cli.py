@@ -14,7 +14,7 @@ PEOPLE = {
     "start": {"init", "rank", "run"},
     "decide": {"advise", "show"},
     "act": set(),
-    "check": {"plan", "verify"},
+    "check": {"check", "plan"},
 }
 
 
@@ -87,7 +87,7 @@ def test_a_name_that_both_have_is_the_stage_s_where_settings_are_given(
 def test_what_a_command_returns_is_its_exit_code(
     returned: int | None, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = ModuleType("mamushi_extras.verify.commands.verify")
+    module = ModuleType("mamushi_extras.audit.commands.audit")
     module.__dict__.update(arguments=lambda parser: None, run=lambda args: returned)
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    assert cli.main(["verify"]) == status
+    assert cli.main(["audit"]) == status

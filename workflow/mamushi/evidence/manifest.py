@@ -139,7 +139,7 @@ def manifest(
     ranked: Ranked,
     named: dict[str, Any],
 ) -> dict[str, Any]:
-    """Return what a trainer or a verifier needs to know of the removal of the first ``k`` examples.
+    """Return what a trainer needs to know of the removal of the first ``k`` examples.
 
     ``cross_posts`` counts the texts that stood in both domains, and so are in no list. ``named`` is
     added as it is. What is expected is null, with the reason, where the ratio cannot carry it.
