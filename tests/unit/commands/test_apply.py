@@ -10,10 +10,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
-from datetime import date
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -115,76 +112,6 @@ def test_lines_that_stay_keep_their_bytes(tmp_path: Path, kind: str, packing: st
     again = tmp_path / f"again{ending}"
     command("apply", plain_list(tmp_path), "--data", data, "--out", again)
     assert again.read_bytes() == out.read_bytes()
-
-
-def nested_table() -> pa.Table:
-    """25 columns of every kind, with nulls."""
-    n = range(1, 11)
-    columns: dict[str, Any] = {
-        "id": pa.array([str(i) for i in n]),
-        "text": pa.array(["x" if i % 3 else None for i in n], pa.large_string()),
-        "list": pa.array([[i, None] if i % 2 else None for i in n], pa.list_(pa.int16())),
-        "struct": pa.array([{"a": i, "b": [{"c": "d"}]} if i % 4 else None for i in n]),
-        "map": pa.array([[("k", i)] for i in n], pa.map_(pa.string(), pa.int32())),
-        "dictionary": pa.array(["a", None] * 5).dictionary_encode(),
-        "decimal": pa.array([Decimal(i) / 100 for i in n], pa.decimal128(9, 2)),
-        "when": pa.array([i * 10**9 for i in n], pa.timestamp("ns", "Europe/Berlin")),
-        "date": pa.array([date(2026, 1, i) for i in n]),
-        "half": pa.array([float(i) for i in n], pa.float16()),
-        "fixed": pa.array([[float(i)] * 3 for i in n], pa.list_(pa.float32(), 3)),
-        "binary": pa.array([bytes([i]) for i in n]),
-        "flag": pa.array([i % 2 == 0 for i in n]),
-        "none": pa.nulls(10),
-    }
-    columns |= {f"u{i}": pa.array([i] * 10, pa.uint8()) for i in range(11)}
-    table = pa.table(columns)
-    field = table.schema.field("flag").with_metadata({"unit": "none"})
-    schema = table.schema.set(table.schema.get_field_index("flag"), field)
-    return table.cast(schema.with_metadata({"pandas": "{}", "own": "é"}))
-
-
-WRITTEN: dict[str, dict[str, Any]] = {
-    "as pyarrow does": {},
-    "otherwise": {
-        "compression": {"id": "gzip", "text": "zstd"},
-        "use_dictionary": ["text"],
-        "write_statistics": False,
-        "use_compliant_nested_type": False,
-        "version": "2.4",
-    },
-    "as Spark does": {
-        "use_deprecated_int96_timestamps": True,
-        "store_schema": False,
-        "store_decimal_as_integer": True,
-    },
-}
-
-
-@pytest.mark.parametrize("how", WRITTEN)
-def test_parquet_keeps_all_but_the_rows(tmp_path: Path, how: str) -> None:
-    table = nested_table()
-    if how == "as Spark does":
-        table = table.drop_columns(["dictionary", "none"])
-    data, out = tmp_path / "data.parquet", tmp_path / "clean.parquet"
-    pq.write_table(table, data, row_group_size=4, **WRITTEN[how])
-    command("apply", plain_list(tmp_path), "--data", data, "--out", out)
-    was, now = pq.ParquetFile(data), pq.ParquetFile(out)
-    assert was.schema_arrow.equals(now.schema_arrow, check_metadata=True)
-    assert was.schema.equals(now.schema)
-    assert (was.metadata.metadata or {}).keys() == (now.metadata.metadata or {}).keys()
-    stay = [i for i in range(10) if str(i + 1) not in GONE]
-    assert now.read().equals(was.read().take(stay), check_metadata=True)
-    assert now.metadata.num_row_groups == 3
-
-    def of(file: pq.ParquetFile) -> list[tuple[Any, ...]]:
-        group = file.metadata.row_group(0)
-        columns = [group.column(i) for i in range(group.num_columns)]
-        return [
-            (c.path_in_schema, c.compression, c.is_stats_set, c.has_dictionary_page)
-            for c in columns
-        ]
-
-    assert of(was) == of(now)
 
 
 def test_a_folder_of_shards_stays_one(tmp_path: Path) -> None:

@@ -34,8 +34,6 @@ from mamushi.registry import load, plugin
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.pool import Pool
 from mamushi.selection.refits import WHOLE_REFIT, make_refits
-from tests.support import divergences
-from tests.support.divergences import preservation_by_importance
 from tests.support.exact import Truth, exact
 
 BUDGETS = np.linspace(0, 1, 51)
@@ -214,31 +212,6 @@ def test_a_divergence_of_a_noisy_score_is_a_lower_bound_until_its_loss_is_put_ba
         strict=True,
     ):
         assert np.abs(found - wanted).max() < 0.08, name
-
-
-@pytest.mark.parametrize("form", ["threshold", "importance", "share"])
-def test_a_spread_ratio_against_many_draws_of_it(form: str) -> None:
-    u, forget = normals(30, 50, 1.5)
-    u1, u2, lost, pi1, k = u[forget], u[~forget], 0.8, 0.3, 12
-    ranks = ranked(u, forget)
-    if form != "threshold":
-        ranks = RemovalOrder(ranks.first, form == "share", None)
-    removed, preserved = Frontier(ranks, u1, u2, pi1, lost).at(np.array([k]))
-    rng, times = np.random.default_rng(0), 4000
-    l1 = (u1 + lost / 2 + np.sqrt(lost) * rng.normal(size=(times, 30))).ravel()
-    l2 = (u2 - lost / 2 + np.sqrt(lost) * rng.normal(size=(times, 50))).ravel()
-    gone = np.zeros(30)
-    gone[ranks.first[:k]] = 1
-    kept1, kept2 = 1 - gone, (u2 < u1[ranks.first[k - 1]]) * 1.0
-    if form == "share":
-        kept1, kept2 = np.full(30, 1 - k / 30), np.full(50, 1 - k / 30)
-    kept1, kept2 = np.tile(kept1, times), np.tile(kept2, times)
-    assert removed[0] == pytest.approx(divergences.removal(l1, kept1, pi1), abs=0.01)
-    if form == "importance":
-        wanted = preservation_by_importance(l1, l2, kept1, pi1)
-    else:
-        wanted = divergences.preservation(l2, kept2, pi1, k / 30)
-    assert preserved[0] == pytest.approx(wanted, abs=0.01)
 
 
 @pytest.mark.parametrize("seed", range(2))

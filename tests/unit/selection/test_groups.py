@@ -20,9 +20,9 @@ from mamushi.selection import crossfit
 from mamushi.selection.crossfit import Task, cross_fit
 from mamushi.selection.folds import held_out, shared, stratified_folds
 from mamushi.selection.mlp import Split
-from mamushi.selection.pool import Pool, Scored
+from mamushi.selection.pool import Pool
 from mamushi.selection.refits import make_refits
-from tests.support.worded import run, worded
+from tests.support.worded import worded
 
 Codes = NDArray[np.int64]
 
@@ -154,24 +154,6 @@ def test_halves_share_no_group_and_are_even() -> None:
     given_to = {**plugin("selector", "mamushi_lr").defaults, "folds": 2, "epochs": 2}
     assert len(make_refits(few, "mamushi_lr", given_to, 0, whole=1, halves=1)) == 1
     assert len(make_refits(pool, "mamushi_lr", given_to, 0, whole=1, halves=1)) == 3
-
-
-def test_an_auc_from_pairs_alone_is_gone() -> None:
-    """Embeddings that know nothing of the domains, but nearly all of the pair: a text whose twin
-    was trained on is told by it, which is no difference between the domains."""
-    rng = np.random.default_rng(0)
-    pairs = np.repeat(np.arange(150), 2)
-    x = rng.normal(size=(150, 200))[pairs] + 0.1 * rng.normal(size=(300, 200))
-    forget = (np.arange(150) % 3 == 0)[pairs]
-    ids = np.array([f"t{i:03d}" for i in range(300)], dtype=object)
-    pool = Pool(ids, forget, x.astype(np.float16))
-
-    def area(pool: Pool) -> float:
-        found: Scored = run("mamushi_lr", pool, solver="newton-cholesky", alpha=0.1)
-        return float(found.details["auc"])
-
-    assert area(pool) > 0.8
-    assert abs(area(dataclasses.replace(pool, groups=pairs)) - 0.5) < 0.15
 
 
 # Codes ----------------------------------------------------------------------------------------

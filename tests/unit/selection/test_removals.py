@@ -341,26 +341,3 @@ def test_score_and_remove_from_end_to_end(world):
     first = (world / "beta.json").read_bytes(), (world / "beta.parquet").read_bytes()
     assert remove(world, "mamushi", 0.3) == 0
     assert first == ((world / "beta.json").read_bytes(), (world / "beta.parquet").read_bytes())
-
-
-def test_derived_and_partial_selectors_through_the_stages(world, capsys):
-    assert score(world, "oracle") == 0
-    assert score(world, "anti", "--base", world / "oracle.parquet", kind="anti_mamushi") == 0
-    oracle, anti = (read_table(world / f"{s}.parquet", schemas.SCORES) for s in ("oracle", "anti"))
-    assert anti["score"].to_pylist() == [-s for s in oracle["score"].to_pylist()]
-    assert read_metadata(world / "oracle.parquet")["details"]["spearman_with_truth"] == 1.0
-    assert read_metadata(world / "anti.parquet")["details"]["spearman_with_truth"] == -1.0
-    assert calibrate(world, "oracle") == score(world, "random") == 0
-    forecast = {}
-    for name, kind in (("oracle", "oracle"), ("random", "random"), ("anti", "anti_mamushi")):
-        assert remove(world, name, 0.5, ratio="oracle", kind=kind) == 0
-        forecast[name] = read_json(world / "beta.json")["expected"]["at_this_budget"]["removal"]
-    assert forecast["oracle"] > forecast["random"] > forecast["anti"]
-
-    assert score(world, "anti", kind="anti_mamushi") == 2
-    assert score(world, "oracle", "--base", world / "oracle.parquet") == 2
-    assert score(world, "mystery", kind="anti") == 2
-    errors = capsys.readouterr().err
-    assert "--base: selector 'anti_mamushi' derives from another; give the scores" in errors
-    assert "--base: selector 'oracle' derives from no other" in errors
-    assert "unknown selector 'anti'; known are: anti_mamushi, auto" in errors

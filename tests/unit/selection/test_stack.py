@@ -38,26 +38,6 @@ def test_what_tells_the_domains_apart_has_the_weight() -> None:
     assert min(s.details["auc"] for s in (by_words, by_vectors)) > 0.9
 
 
-def test_words_and_vectors_together_are_better_than_each() -> None:
-    pool = worded(600, words=0.6, last=1.5)
-    stack = run("stack", pool)
-    alone = [run("linear", pool, depths=[1]), run("lexical", pool)]
-    assert stack.details["auc"] > max(scored.details["auc"] for scored in alone) + 0.02
-    # A log-density ratio in nats: the domain depends on it with a slope of 1, within its error.
-    slope = LogisticRegression(C=np.inf, class_weight="balanced")
-    slope.fit(stack.scores[:, None], pool.forget)
-    assert slope.coef_[0, 0] == pytest.approx(1, abs=0.25)
-    assert slope.intercept_[0] == pytest.approx(0, abs=0.25)
-
-
-@pytest.mark.slow
-def test_nothing_is_not_told_apart() -> None:
-    """The mean AUC of 8 pools of 150 examples, whose standard error is about 0.025."""
-    pools = [worded(150, words=0, last=0, seed=seed) for seed in range(8)]
-    areas = [run("stack", pool, seed, folds=3).details["auc"] for seed, pool in enumerate(pools)]
-    assert np.mean(areas) == pytest.approx(0.5, abs=0.06)
-
-
 def test_it_is_scikit_learns_stack() -> None:
     """By vectorizers without hashing and another solver, on the same folds."""
     pool, folds = worded(150, words=1, last=1), 3

@@ -86,18 +86,6 @@ def test_behind_a_screen_the_words_are_what_it_says_of_them(pool: Pool) -> None:
         assert found.scores[held] == pytest.approx(wanted)
 
 
-def test_words_and_embeddings_find_more_than_either() -> None:
-    pool = worded(600, words=0.7, last=1.2)
-    alone = {
-        name: run(name, pool, **how).details["auc"]
-        for name, how in (
-            ("mamushi_lr", {"solver": "newton-cholesky", "alpha": 1.0}),
-            ("lexical", {}),
-        )
-    }
-    assert run("mamushi_words", pool).details["auc"] > max(alone.values()) + 0.01
-
-
 @pytest.mark.parametrize("name", ["linear", "lexical", "mamushi_words"])
 def test_a_label_has_no_part_in_its_own_score(
     name: str, pool: Pool, monkeypatch: pytest.MonkeyPatch

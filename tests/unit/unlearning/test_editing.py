@@ -21,21 +21,18 @@ from mamushi.lm.batches import collate
 from mamushi.lm.head import EditedHead, HeadEdit, lay_over
 from mamushi.lm.loss import batch_nll, batch_nll_and_logits
 from mamushi.lm.perplexity import text_nll
-from mamushi.lm.raking import Raking, plan_raking
+from mamushi.lm.raking import Raking
 from mamushi.lm.storage import load_trained, overlay, save_edit
-from mamushi.lm.tokens import TokenSet, joined, subset
-from mamushi.lm.training import finetune
+from mamushi.lm.tokens import TokenSet
 from mamushi.registry import plugin
 from mamushi.unlearning.editing import (
     Edited,
     chosen_pair,
     edit_logits,
     folds_of,
-    read_places,
 )
 from mamushi.unlearning.trunk import Trunk, write_trunk
-from tests.support.chains import chain, token_set, world
-from tests.support.models import FAMILIES, TRAINING, VOCABULARY, model
+from tests.support.models import FAMILIES, VOCABULARY, model
 from tests.support.unlearning import start, texts_of
 
 CPU = device.accelerator("fp32")
@@ -253,74 +250,7 @@ class World:
         return whole[0] - whole[1], deep[0] - deep[1]
 
 
-def trained_world(kind: str, length: int) -> World:
-    """Beta 0 has learned a world's mixture of domains, gold its retain texts alone."""
-    forget, retain, _ = world(kind, 0)
-    random = np.random.default_rng(0)
-
-    def texts(count: int) -> list[TokenSet]:
-        return [
-            token_set([chain(transitions, length, random) for _ in range(count)], domain)
-            for transitions, domain in ((forget, "forget"), (retain, "retain"))
-        ]
-
-    (lost, kept), held_out = texts(120), joined(texts(60))
-    settings = TRAINING | {"batch_size": 20, "micro_batch_size": 20, "learning_rate": 1e-2}
-    models = []
-    for seen in ([lost, kept], [kept]):
-        trained = model("qwen2", layers=2).requires_grad_(True)
-        finetune(trained, joined(seen), settings, total=150, seed=0, accelerator=CPU)
-        models.append(trained.eval().requires_grad_(False))
-    raking = plan_raking(held_out, lost, 10**6)
-    assert raking is not None
-    return World(models[0], models[1], lost, kept, held_out, raking)
-
-
-@pytest.fixture(scope="module")
-def lexical() -> World:
-    return trained_world("lexical", 8)
-
-
-@pytest.fixture(scope="module")
-def transition() -> World:
-    return trained_world("transition", 24)
-
-
 def laid_over(found: World, edited: Edited) -> PreTrainedModel:
     language_model = copy.deepcopy(found.beta0)
     lay_over(language_model, edited.edit)
     return language_model
-
-
-def edited_in(found: World, kind: str, **changes: Any) -> Edited:
-    texts = found.forget, found.retain
-    return edited_by(kind, found.beta0, *texts, batch_tokens=4000, **changes)
-
-
-def test_a_bias_recovers_much_and_nothing_deep(lexical: World) -> None:
-    gap, deep_gap = lexical.gaps(lexical.gold)
-    assert deep_gap > 0.2
-    recovered, deep = lexical.gaps(laid_over(lexical, edited_in(lexical, "logit_bias")))
-    assert recovered > 0.4 * gap
-    assert abs(deep) < 1e-4 * deep_gap
-
-
-def test_where_context_alone_tells_domains_apart_a_tilt_does_and_a_bias_does_not(
-    transition: World,
-) -> None:
-    gap, deep_gap = transition.gaps(transition.gold)
-    bias, tilt = (edited_in(transition, kind) for kind in ("logit_bias", "tilt"))
-    assert abs(transition.gaps(laid_over(transition, bias))[0]) < 0.02 * gap
-    recovered, deep = transition.gaps(laid_over(transition, tilt))
-    assert recovered > 0.2 * gap and deep > 0.2 * deep_gap
-    assert tilt.counts["strength"] > 0 and tilt.harm <= 0.005
-    # The classifier on texts that it has not seen: of a retain token it says so, of others less.
-    options: dict[str, Any] = {"seed": 0, "accelerator": CPU, "batch_tokens": 4000}
-    odds = {}
-    for domain in ("forget", "retain"):
-        rows = np.flatnonzero(transition.held_out.domains == domain)
-        places = read_places(transition.beta0, subset(transition.held_out, rows), 9999, **options)
-        terms = tilt.edit.term(places.hidden, slice(None))
-        odds[domain] = terms.gather(1, places.tokens[:, None])[:, 0].numpy()
-    auc = (odds["retain"][:, None] > odds["forget"][None]).mean()
-    assert auc > 0.7
