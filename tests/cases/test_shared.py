@@ -52,6 +52,9 @@ SAYS: dict[str, list[str]] = {
         r"removed: 8 of which toxic: 8",
         r"apply to data\.csv exit 2 .* the text of '\d+' is not the one that was ranked",
     ],
+    "26-out-other-url": [
+        r"\Arc \d (?!.*rc 0).*: is a URL, to which nothing is written; give a path"
+    ],
     "20-out-over-data": [r"error: data\.csv: is no name of a configuration", r"\ncomment_id,body"],
     "21-killed-before-receipt": [r"exit 0\nout\.csv\nout\.csv\.receipt\.json\n\Z"],
 }

@@ -34,63 +34,47 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     data = "the table, a file or a folder, here or at a URL"
     parser.add_argument("--data", required=True, help=data)
     _places.arguments(parser)
-    parser.add_argument("--out", required=True, metavar="FILE", help="what to write")
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="what to write")
     _row_options.arguments(parser)
     _as_json.argument(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the table and its receipt: the receipt first, so that no table is without one. What
-    goes to a URL is written here, and stays until all of it is there.
+    """Write the table and its receipt: the receipt first, so that no table is without one.
 
     Raises ``UserError`` as ``_removal_list.read_list``, ``rewriting.rewrite`` and, of URLs,
-    ``remote.fetch_copy`` and ``remote.upload``.
+    ``remote.fetch_copy``.
     """
     from mamushi.commands import _removal_list
-    from mamushi.data import remote
-    from mamushi.data.rewriting import refuse_existing
 
-    copy, url = _places.fetched_place(args, "data"), str(args.out)
-    data, shown = display_url(str(args.data)), display_url(url)
+    copy, data = _places.fetched_place(args, "data"), display_url(str(args.data))
     args.data = copy if is_remote(args.data) else Path(args.data)
-    args.out = remote.outgoing(url) if is_remote(url) else Path(url)
-    if not args.out.name:
-        refuse_existing(args.out)
     listed = _removal_list.read_list(args.list)
     removal = listed.removal(args, args.data)
-    request = _request(args, listed, removal)
-    receipt = args.out.with_name(f"{args.out.name}.receipt.json")
-    sent = is_remote(url) and not args.out.exists() and _is_sent(url, receipt)
-    done = _written(args, (data, shown), listed, removal, request, sent)
-    if is_remote(url) and not sent:
-        _send(args.out, receipt, url)
+    done = _written(args, data, listed, removal, _request(args, listed, removal))
     if args.json:
         _as_json.put(done)
     elif not removal.read:
-        print(f"{shown}: there already, by the same command")
+        print(f"{args.out}: there already, by the same command")
     else:
-        _say(shown, listed, removal, done["ids"])
+        _say(str(args.out), listed, removal, done["ids"])
 
 
 def _written(
     args: argparse.Namespace,
-    places: tuple[str, str],
+    data: str,
     listed: ListedTexts,
     removal: RowRemoval,
     request: Mapping[str, Any],
-    sent: bool,
 ) -> dict[str, Any]:
-    """Write the table, unless that was done before and, if it was ``sent``, is not here any more.
-    Return its receipt, in which data and result have their ``places``."""
+    """Write the table, unless that was done before. Return its receipt, which says where ``data``
+    lie."""
     from mamushi.data.rewriting import refuse_existing, rewrite
     from mamushi.io.files import read_json, write_json
 
     receipt = args.out.with_name(f"{args.out.name}.receipt.json")
-    if _is_done(receipt, request, None if sent else args.out, args.data):
+    if _is_done(receipt, request, args.out, args.data):
         return read_json(receipt)
-    if sent:
-        receipt.unlink(missing_ok=True)
-        raise UserError("exists already", where=places[1], do="name another one in --out")
     refuse_existing(args.out)
     if not _is_ours(receipt):
         refuse_existing(receipt)
@@ -99,7 +83,7 @@ def _written(
     def record(written: Rewritten) -> None:
         # Another command may have written there meanwhile.
         refuse_existing(args.out)
-        done.update({**request, **_receipt(listed, removal, written, *places)})
+        done.update({**request, **_receipt(listed, removal, written, data, str(args.out))})
         write_json(receipt, done)
 
     quote = listed.quote(args)
@@ -114,32 +98,6 @@ def _written(
             receipt.unlink(missing_ok=True)
         raise
     return done
-
-
-def _is_sent(url: str, receipt: Path) -> bool:
-    """Return whether something is at a URL, whose receipt, if it has one, then is here."""
-    from mamushi.data import remote
-    from mamushi.io.files import write_text
-
-    if is_taken := remote.exists_at(url):
-        write_text(receipt, remote.text_at(f"{url}.receipt.json") or "")
-    return is_taken
-
-
-def _send(out: Path, receipt: Path, url: str) -> None:
-    """Send a table after its receipt, and take both away here. Raises ``UserError`` where another
-    one is."""
-    import shutil
-
-    from mamushi.data import remote
-
-    sent_text = remote.text_at(f"{url}.receipt.json")
-    if sent_text != receipt.read_text(encoding="utf-8") and (sent_text or remote.exists_at(url)):
-        do = "name another one in --out"
-        raise UserError("exists already", where=display_url(url), do=do)
-    remote.upload(receipt, f"{url}.receipt.json")
-    remote.upload(out, url)
-    shutil.rmtree(out.parent)
 
 
 def _say(place: str, listed: ListedTexts, removal: RowRemoval, ids: Mapping[str, Any]) -> None:
@@ -181,19 +139,18 @@ def _is_ours(receipt: Path) -> bool:
         return False
 
 
-def _is_done(receipt: Path, request: Mapping[str, Any], out: Path | None, data: Path) -> bool:
+def _is_done(receipt: Path, request: Mapping[str, Any], out: Path, data: Path) -> bool:
     """Return whether a receipt says that the same was asked for, and table and data are those that
-    it is of; without a table, the data alone."""
+    it is of."""
     from mamushi.data.rewriting import table_files
     from mamushi.io.files import read_json, sha256
 
     try:
         done = read_json(receipt)
         files = {
-            "data": {path.name: sha256(path) for path in table_files(data)},
+            name: {path.name: sha256(path) for path in table_files(place)}
+            for name, place in (("data", data), ("written", out))
         }
-        if out is not None:
-            files["written"] = {path.name: sha256(path) for path in table_files(out)}
         return all(done[name] == value for name, value in request.items()) and all(
             done[name]["sha256"] in (digests, *digests.values()) for name, digests in files.items()
         )

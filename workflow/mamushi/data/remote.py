@@ -1,4 +1,4 @@
-"""Files on the hub, in a bucket or on a web server: copied once into ``results``, and sent whole.
+"""Files on the hub, in a bucket or on a web server: copied once into ``results``.
 
 All that reads works on the copy, by its content: no job asks a server but that of the rule
 ``fetch``. Names and passwords are the libraries' own business, and none of them stands in a message
@@ -8,12 +8,10 @@ or a result.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib.util
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,25 +23,22 @@ from mamushi.io.copies import HUB, display_url, local_path, receipt_path, unsign
 from mamushi.io.files import DISK_FULL, read_json, write_json
 from mamushi.running.locks import exclusive
 
-COPIES = Path("results/remote")
-OUTGOING = COPIES / "outgoing"
 CLIENTS = {"s3": "s3fs", "gs": "gcsfs"}
 """The package that each of these needs beside fsspec."""
-TRANSFER = 1 << 20
 TIMEOUT = 60
 """Seconds in which a web server has to say something."""
-AGAIN = "run the same command again: it goes on where it stopped"
+REVISION = ("ETag", "etag", "generation", "md5Hash", "VersionId", "blob_id", "LastModified", "size")
+"""Keys by which servers tell content from another one."""
 
 
 class RemoteFile(NamedTuple):
     """A file elsewhere: its name below what the URL names, its own URL, which content it has, as
-    its server tells, its bytes where they are told, and what opens it from a byte on."""
+    its server tells, and what copies it to a path."""
 
     name: str
     url: str
     revision: str
-    size: int | None
-    opened: Callable[[int], Any]
+    copy: Callable[[Path], Any]
 
 
 def pinned(url: str) -> str:
@@ -64,32 +59,35 @@ def fetch_copy(url: str, *, refresh: bool = False, table: bool = True) -> Path:
     """Return the copy of what a URL names: a file, a folder, the files of a pattern or a split.
 
     It is fetched where there is none or it was changed and, with ``refresh``, where its original
-    was; what came already of a fetch that broke off stays. Only what is read as a whole ``table``
-    is fetched. Raises ``UserError`` as ``unsigned`` and ``tabular.find``, for what is not there or
-    not allowed, and for a server that does not answer.
+    was. Raises ``UserError`` as ``unsigned``, for what is no whole ``table`` where it has to be
+    one, for what is not there or not allowed, and for a server that does not answer.
     """
     target, receipt = local_path(unsigned(url)), receipt_path(unsigned(url))
     if not refresh and _recorded(receipt):
         return target
     folder = receipt.parent
-    lock = folder.with_suffix(".lock")
-    with exclusive(lock, f"fetches {display_url(url)}"), _explained(url):
-        source = pinned(url) if url.startswith("hf:") else url
-        files = _listed(source, target.name)
+    part = folder.with_suffix(".part")
+    with (
+        exclusive(folder.with_suffix(".lock"), f"fetches {display_url(url)}"),
+        _explained(url),
+    ):
+        files = _listed(url, target.name)
         revisions = {file.name: file.revision for file in files}
         if _recorded(receipt) == revisions:
             return target
+        print(f"{display_url(url)}: fetching {len(files):,} files", file=sys.stderr)
+        shutil.rmtree(part, ignore_errors=True)
+        for file in files:
+            (part / file.name).parent.mkdir(parents=True, exist_ok=True)
+            file.copy(part / file.name)
+        if {file.name: file.revision for file in _listed(url, target.name)} != revisions:
+            do = "run the same command again"
+            raise UserError("has changed while it was fetched", where=display_url(url), do=do)
         if table:
-            _check_table(url, target, files)
-        part = _download(url, folder, files)
-        if {file.name: file.revision for file in _listed(source, target.name)} != revisions:
-            raise UserError("has changed while it was fetched", where=display_url(url), do=AGAIN)
+            _check_table(url, part / target.name)
         content = {
-            file.name: {
-                **{"url": file.url, "revision": file.revision},
-                "sha256": digests.of(part / file.name),
-            }
-            for file in files
+            name: {"url": at, "revision": revision, "sha256": digests.of(part / name)}
+            for name, at, revision, _ in files
         }
         record = {"url": display_url(url), "name": target.name, "files": content}
         write_json(part / COPY_RECEIPT, record)
@@ -107,90 +105,72 @@ def _recorded(receipt: Path) -> dict[str, str] | None:
     return None
 
 
+def _check_table(url: str, path: Path) -> None:
+    try:
+        tabular.find(path)
+    except UserError as error:
+        raise UserError(error.problem, where=display_url(url), do=error.do) from None
+
+
 def _listed(url: str, last: str) -> list[RemoteFile]:
     """Return the files that a URL names, by their names from the ``last`` part of it on."""
     if url.startswith("http"):
         return [_of_web(url, last)]
-    files, path = _filesystem(url)
-    if (match := HUB.fullmatch(url)) and not match["path"]:
-        entries = {name: files.info(name) for name in _split_files(url)}
-        names = {name: f"{last}/{short}" for name, short in _short_names([*entries]).items()}
+    files, path = _filesystem(pinned(url) if url.startswith("hf:") else url)
+    if (match := HUB.fullmatch(pinned(url))) and not match["path"]:
+        names = {
+            name: f"{last}/{name.split('/', 3)[3].replace('/', '-')}"
+            for name in _split_files(match)
+        }
+        entries = {name: files.info(name) for name in names}
     else:
-        entries = _entries(files, path, url)
+        info = {} if "*" in path else files.info(path)
+        found = files.glob(path, detail=True) if "*" in path else files.find(path, detail=True)
+        entries = {path: info} if info.get("type") == "file" else dict(found)
         names = {
             name: Path(name).name if "*" in path else last + name[len(path) :] for name in entries
         }
     if not entries:
         raise FileNotFoundError
-
-    def opened(name: str, size: int) -> Callable[[int], Any]:
-        def from_byte(start: int) -> Any:
-            handle = files.open(name, "rb", block_size=1 << 24)
-            handle.seek(min(start, size))
-            return handle
-
-        return from_byte
-
+    if len({*names.values()}) < len(names):
+        problem = "has several files of one name, in several folders"
+        raise UserError(problem, where=display_url(url), do="name them one by one")
     return [
         RemoteFile(
             local_name(names[name], url),
             f"{url.partition(':')[0]}://{name}",
-            _revision(info),
-            info["size"],
-            opened(name, info["size"]),
+            " ".join(str(info[key]) for key in REVISION if info.get(key) is not None),
+            lambda to, name=name: files.get_file(name, str(to)),  # type: ignore[misc]
         )
         for name, info in sorted(entries.items())
         if info["type"] == "file"
     ]
 
 
-def _entries(files: Any, path: str, url: str) -> dict[str, dict[str, Any]]:
-    """Return what a path names, and of a folder what is in it, by full names."""
-    if "*" in path.rpartition("/")[0]:
-        do = "put * in the names of files alone"
-        raise UserError("has a pattern of folders in it", where=display_url(url), do=do)
-    if "*" in path:
-        return dict(files.glob(path, detail=True))
-    info = files.info(path)
-    return {path: info} if info["type"] == "file" else dict(files.find(path, detail=True))
-
-
-def _short_names(paths: list[str]) -> dict[str, str]:
-    """Return a name for each of several files, as short as they differ."""
-    names = {path: path.rpartition("/")[2] for path in paths}
-    if len({*names.values()}) < len(paths):
-        names = {path: path.split("/", 3)[3].replace("/", "-") for path in paths}
-    return names
-
-
-def _split_files(url: str) -> list[str]:
+def _split_files(match: re.Match[str]) -> list[str]:
     """Return the files of a split of a data set, as `datasets` tells them, which runs no code of
     the hub. Raises ``UserError`` for a split or a configuration that is not there, or is one of
     several and not named."""
     if not importlib.util.find_spec("datasets"):
-        raise UserError("needs the package datasets", where=display_url(url), do=extra("remote"))
+        raise UserError("needs the package datasets", where=match[0], do=extra("remote"))
     import datasets
 
-    match = HUB.fullmatch(url)
-    assert match
     chosen = {key: values[0] for key, values in parse_qs(match["query"] or "").items()}
     at = {"path": f"hf://datasets/{match['name']}", "revision": match["revision"]}
     configs = datasets.get_dataset_config_names(**at)
     config = chosen.get("config") or datasets.get_dataset_default_config_name(**at)
     if config not in configs:
-        raise _choose("configuration", chosen.get("config"), configs, url)
+        raise _choose("configuration", "--config", chosen.get("config"), configs, match[0])
     parts = datasets.load_dataset_builder(name=config, **at).config.data_files or {}
     split = chosen.get("split") or (next(iter(parts)) if len(parts) == 1 else None)
     if split not in parts:
-        raise _choose("split", chosen.get("split"), [*map(str, parts)], url)
+        raise _choose("split", "--split", chosen.get("split"), [*map(str, parts)], match[0])
     return [name.removeprefix("hf://") for name in parts[split]]
 
 
-def _choose(kind: str, wrong: str | None, names: list[str], url: str) -> UserError:
-    option = "--config" if kind == "configuration" else "--split"
+def _choose(kind: str, option: str, wrong: str | None, names: list[str], url: str) -> UserError:
     problem = f"has no {kind} {wrong!r}" if wrong else f"has several {kind}s"
-    do = f"name one in {option}: {', '.join(names)}"
-    return UserError(problem, where=display_url(url), do=do)
+    return UserError(problem, where=url, do=f"name one in {option}: {', '.join(names)}")
 
 
 def local_name(name: str, url: str) -> str:
@@ -202,126 +182,25 @@ def local_name(name: str, url: str) -> str:
     return name
 
 
-def _revision(info: dict[str, Any]) -> str:
-    """Return what a server says by which content is told from another one."""
-    keys = ("ETag", "etag", "generation", "md5Hash", "VersionId", "blob_id", "LastModified", "size")
-    return " ".join(str(info[key]) for key in keys if info.get(key) is not None)
-
-
 def _of_web(url: str, last: str) -> RemoteFile:
     """Return a file on a web server, of which it may tell neither size nor revision."""
-    with _answer(url, {}) as answer:
-        headers = answer.headers
-    size = headers.get("Content-Length")
-    revision = headers.get("ETag") or headers.get("Last-Modified") or ""
-
-    def opened(start: int) -> Any:
-        since = {"Range": f"bytes={start}-", "If-Range": revision} if start and revision else {}
-        answer = _answer(url, since)
-        if start and answer.status_code != 206:
-            # Everything, once more.
-            _skip(answer.raw, start)
-        return contextlib.closing(answer.raw)
-
-    content = f"{revision} {size}"
-    return RemoteFile(last, display_url(url), content, size and int(size), opened)
-
-
-def _answer(url: str, headers: dict[str, str]) -> Any:
     import requests
 
-    headers = {"Accept-Encoding": "identity", **headers}
-    answer = requests.get(url, headers=headers, stream=True, timeout=TIMEOUT)
-    answer.raise_for_status()
-    return answer
+    def answer() -> Any:
+        headers = {"Accept-Encoding": "identity"}
+        answer = requests.get(url, headers=headers, stream=True, timeout=TIMEOUT)
+        answer.raise_for_status()
+        return answer
 
-
-def _skip(source: Any, size: int) -> None:
-    while size and (block := source.read(min(size, TRANSFER))):
-        size -= len(block)
-
-
-def _check_table(url: str, target: Path, files: list[RemoteFile]) -> None:
-    """Raise ``UserError`` where the files are no whole table by their names, as of local ones."""
-    with tempfile.TemporaryDirectory() as folder:
-        for file in files:
-            path = Path(folder, file.name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
-            if path.name == tabular.STATE:
-                path.write_bytes(file.opened(0).read())
-        try:
-            tabular.find(Path(folder, target.name))
-        except UserError as error:
-            raise UserError(error.problem, where=display_url(url), do=error.do) from None
-
-
-def _download(url: str, folder: Path, files: list[RemoteFile]) -> Path:
-    """Return a folder beside ``folder`` with the files, all of them whole. It goes by what they
-    hold: what is there of others is of no use."""
-    content = repr([(file.name, file.revision) for file in files])
-    state = hashlib.sha256(content.encode()).hexdigest()[:8]
-    part = folder.with_name(f"{folder.name}.{state}.part")
-    for stale in part.parent.glob(f"{folder.name}.*.part"):
-        if stale != part:
-            shutil.rmtree(stale)
-    print(
-        f"{display_url(url)}: fetching {sum(file.size or 0 for file in files):,} bytes",
-        file=sys.stderr,
-    )
-    for file in files:
-        path = part / file.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if file.size is None:
-            path.unlink(missing_ok=True)
-        start = path.stat().st_size if path.exists() else 0
-        if start == file.size:
-            continue
-        with file.opened(start) as source, path.open("ab") as handle:
-            while block := source.read(TRANSFER):
+    def copy(to: Path) -> None:
+        with answer() as source, to.open("wb") as handle:
+            for block in source.iter_content(1 << 20):
                 handle.write(block)
-        if file.size is not None and path.stat().st_size != file.size:
-            raise ConnectionError
-    return part
 
-
-# Writing ------------------------------------------------------------------------------------------
-
-
-def outgoing(url: str) -> Path:
-    """Return where a file or folder is made that goes to a URL. Raises ``UserError`` as
-    ``unsigned``, and for a web server, which takes none."""
-    if url.startswith("http"):
-        do = "give a local path, s3://, gs:// or hf://datasets/"
-        raise UserError("cannot be written to", where=display_url(url), do=do)
-    return OUTGOING / local_path(url.rstrip("/")).relative_to(COPIES)
-
-
-def exists_at(url: str) -> bool:
-    """Return whether anything is at a URL."""
-    with _explained(url):
-        files, path = _filesystem(url)
-        return bool(files.exists(path))
-
-
-def text_at(url: str) -> str | None:
-    """Return the text of a small file, None where there is none."""
-    with _explained(url):
-        files, path = _filesystem(url)
-        return files.cat_file(path).decode() if files.exists(path) else None
-
-
-def upload(local: Path, url: str) -> None:
-    """Send a file, or each file of a folder, to a URL. Each is there whole or not at all."""
-    with _explained(url):
-        files, path = _filesystem(url)
-        for file in sorted(local.rglob("*")) if local.is_dir() else [local]:
-            if file.is_file():
-                to = path if file == local else f"{path}/{file.relative_to(local).as_posix()}"
-                files.put_file(str(file), to)
-
-
-# Both ---------------------------------------------------------------------------------------------
+    with answer() as told:
+        keys = ("ETag", "Last-Modified", "Content-Length")
+        revision = " ".join(str(told.headers.get(key, "")) for key in keys)
+    return RemoteFile(last, display_url(url), revision, copy)
 
 
 def _filesystem(url: str) -> tuple[Any, str]:
@@ -338,26 +217,15 @@ def _filesystem(url: str) -> tuple[Any, str]:
 
 @contextlib.contextmanager
 def _explained(url: str) -> Iterator[None]:
-    """Turn what libraries say into a line of ours: theirs may have the whole URL in them."""
+    """Call what a library raises by its name: its words may have the whole URL in them."""
     try:
         yield
     except UserError:
         raise
     except Exception as error:
-        answer = getattr(error, "response", None)
-        status = getattr(answer, "status_code", None) or getattr(error, "code", None)
-        name, number = type(error).__name__, getattr(error, "errno", None)
-        if str(getattr(error, "filename", "")).startswith(str(COPIES)):
+        if getattr(error, "errno", None) in DISK_FULL:
             raise
-        problem, do = f"did not answer, or broke off ({name})", AGAIN
-        if name == "RepositoryNotFoundError":
-            # The hub says no more of what is private.
-            problem, do = "no such data set there, or no access", "check its name, or log in"
-        elif number in DISK_FULL:
-            problem, do = "no space left for it", "free some, and run the same command again"
-        elif status in (401, 403) or isinstance(error, PermissionError) or "Credential" in name:
-            problem, do = "no access", "log in as its library does, or ask for access"
-            problem += f" ({status or name})"
-        elif status in (404, 410) or isinstance(error, FileNotFoundError):
-            problem, do = "no such file there", "check the path"
+        status = getattr(getattr(error, "response", None), "status_code", "")
+        problem = f"cannot be fetched ({type(error).__name__} {status}".rstrip() + ")"
+        do = "check the path, log in as its library does, or run the same command again"
         raise UserError(problem, where=display_url(url), do=do) from None

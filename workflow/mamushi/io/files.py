@@ -8,6 +8,7 @@ import glob
 import hashlib
 import json
 import os
+import re
 import shutil
 import socket
 import zlib
@@ -23,6 +24,8 @@ REFUSED = {
     *(errno.EEXIST, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP),
 }
 """Errors of a path that the same command would meet again."""
+URL = re.compile(r"[\w.+-]{2,}:/")
+"""How a URL begins, in which a path has one slash in the place of two."""
 
 
 @contextlib.contextmanager
@@ -59,6 +62,9 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
 def writable(target: Path) -> Iterator[None]:
     """Make the folder of a file that is to be written, and open its part within the block. What is
     refused is told of that file."""
+    if URL.match(str(target)):
+        do = "give a path here, and copy what is written there"
+        raise UserError("is a URL, to which nothing is written", where=target, do=do)
     try:
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
