@@ -73,7 +73,7 @@ def step_gradients(
     language_model = exact(model(family))
     freeze(language_model, TRAINING)
     if sharding.active(accelerator):
-        sharding.shard(language_model, accelerator.device)
+        sharding.shard(language_model, accelerator)
         shares = [sharding.local(p).numel() for p in language_model.parameters()]
         assert sum(shares) < sum(p.numel() for p in language_model.parameters())
     texts = token_set(32) if texts is None else texts

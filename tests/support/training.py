@@ -24,7 +24,7 @@ def train(
     accelerator = device.accelerator(str(settings["precision"]))
     device.place(language_model, str(settings["precision"]), accelerator.device)
     if sharding.active(accelerator):
-        sharding.shard(language_model, accelerator.device)
+        sharding.shard(language_model, accelerator)
     log = finetune(
         language_model,
         texts,

@@ -87,7 +87,7 @@ def run(
         settings["stop_forget_loss"] = None
     language_model = start(precision=precision) if language_model is None else language_model
     if sharding.active(accelerator := device.accelerator(precision)):
-        sharding.shard(language_model, accelerator.device)
+        sharding.shard(language_model, accelerator)
     outcome = unlearn(
         language_model,
         texts_of("forget", 11, 1) if forget is None else forget,

@@ -255,7 +255,7 @@ def _run(module: stage.Stage, args: argparse.Namespace, words: Sequence[str], be
         count = launch.process_count(card) if module.is_on_gpu else 1
         # Only now: who waits for another process holds no GPU.
         with _device(count, job):
-            if count > 1 and (status := launch.run(count, words, main)):
+            if count > 1 and (status := launch.run(count, words)):
                 return status
             if count == 1:
                 # Only now: what it reads may have been made anew while it waited.

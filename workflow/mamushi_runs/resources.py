@@ -39,7 +39,9 @@ class JobResources:
         self.config = config
         self.tiny = {name for name in config["models"] if grid.is_tiny(config, name)}
         self.sizes = {name: sizes.of(config, name) for name in config["models"]}
-        self.several: Mapping[str, int] = sizes.several(config)
+        count = config["execution"]["gpus_per_job"]
+        large = {name for name in config["models"] if not grid.no_language_model(config, name)}
+        self.several = dict.fromkeys(large - self.tiny, count) if count > 1 else {}
         """GPUs of a job by model, where it has several."""
         self.millions = {
             name: sum(sum(counts.values()) for counts in expected.values()) / 1e6
@@ -115,14 +117,10 @@ class JobResources:
         (16 GB) and for every billion parameters 2 GB of bf16 weights, about 0.9 GB of fp32 tensors
         that are trained and, while a checkpoint is written, 2.6 GB of these with their moments:
         5.5, and a tenth to spare. Where all is trained, these are 4 and 12: 18, and a tenth.
-
-        Where several GPUs share the model, no process opens all of it: each further one has 4 GB,
-        and there is the state that is written."""
+        Where several GPUs share the model, the first process opens it, and others have 4 GB."""
         training = self.config["models"][job.model]["training"]
-        if (count := self.several.get(job.model, 1)) > 1:
-            state = sizes.STATE_BYTES * self.sizes[job.model].trained(training)
-            return 16000 + 4000 * (count - 1) + 1.1 * state / 1e6
-        return self._scaled(job, 4000, 16000, 20000 if training["method"] == "full" else 6000)
+        slope = 20000 if training["method"] == "full" else 6000
+        return self._scaled(job, 4000, 16000, slope) + 4000 * (self.several.get(job.model, 1) - 1)
 
     def _vectors(self, job: Any) -> float:
         """Return the megabytes of texts that are embedded: ids and tokens, and the block of vectors

@@ -1,5 +1,4 @@
-"""How large models and datasets are, before they are opened: from JSON and file sizes alone; what a
-model takes of a GPU's memory, and over how many GPUs it is cut (see ``mamushi.lm.sharding``).
+"""How large models and datasets are, before they are opened: from JSON and file sizes alone.
 
 Memory, time limits and the plan depend on it, and a dry run knows models that are not there yet.
 """
@@ -23,14 +22,6 @@ TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("rates.json").read_t
 """What is known beforehand: how fast GPUs and a processor are, and the sizes of public models and
 datasets."""
 
-FROZEN, TRAINED = 2, 16
-"""Bytes of a parameter: in bf16; and in fp32 with its gradient and two moments."""
-WHOLE = 8
-"""Bytes of a trained parameter where it is cut and a step has it whole: fp32, with its gradient."""
-FULL = 0.75
-"""Share of a GPU's memory that weights may take; the rest is for activations and logits."""
-COUNTS = (1, 2, 4, 8)
-"""GPUs of a job, of one node."""
 STATE_BYTES = 12
 """Of a checkpoint per trained parameter: its value and two moments, in fp32."""
 BYTES_OF_A_TEXT = 500
@@ -95,11 +86,6 @@ class Size:
         return count + self.embedding * (
             int(inputs or head) if self.tied else int(inputs) + int(head)
         )
-
-    def frozen(self, training: Mapping[str, Any]) -> int:
-        """Return how many ``training`` leaves as they are; adapters come on top of all."""
-        lora = training["method"] == "lora"
-        return self.parameters - (0 if lora else self.trained(training))
 
 
 def of(config: Config, model: str, root: str | os.PathLike[str] = ".") -> Size:
@@ -219,48 +205,3 @@ def expected_texts(
         section: {domain: min(n, limit.get(domain) or n) for domain, n in counts.items()}
         for section, counts in texts.items()
     }
-
-
-def resident(size: Size, training: Mapping[str, Any], gpus: int) -> float:
-    """Return bytes on each of so many GPUs between two steps of a fine-tune, gradients included."""
-    return (FROZEN * size.frozen(training) + TRAINED * size.trained(training)) / gpus
-
-
-def needed(size: Size, training: Mapping[str, Any], gpus: int) -> float:
-    """Return bytes on each of so many GPUs in a step of a fine-tune, but for activations."""
-    # A copy in bf16 for the products.
-    step = float(FROZEN * size.trained(training))
-    if gpus > 1:
-        # What lies outside the blocks is whole for a pass, and of the blocks two, of which one is
-        # fetched while the other computes.
-        full, partial = (training["method"] == method for method in ("full", "partial"))
-        both = training["train_input_embedding"] or training["train_output_head"]
-        step += size.tables * (WHOLE if full or (partial and both) else FROZEN)
-        blocks = full or (partial and training["trained_blocks"] > 0)
-        step += 2 * size.block * (WHOLE if blocks else FROZEN)
-    return resident(size, training, gpus) + step
-
-
-def several(config: Config) -> dict[str, int]:
-    """Return GPUs of a job by model, of the models whose jobs have more than one: as configured,
-    else the fewest that hold it, at most 8. A model that retrains another one's weights, and that
-    one, have as many."""
-    models, configured = config["models"], config["execution"]["gpus_per_job"]
-    most = FULL * config["execution"]["gpu_memory"] * 1e9
-
-    def fewest(name: str) -> int:
-        size, training = of(config, name), models[name]["training"]
-        enough = (count for count in COUNTS if needed(size, training, count) <= most)
-        return next(enough, COUNTS[-1])
-
-    counts = {}
-    for model in models:
-        if grid.is_tiny(config, model) or grid.no_language_model(config, model):
-            continue
-        if configured != "auto":
-            counts[model] = int(configured)
-            continue
-        family = {model, models[model].get("base") or model}
-        family |= {name for name, definition in models.items() if definition.get("base") in family}
-        counts[model] = max(map(fewest, family))
-    return {model: count for model, count in counts.items() if count > 1}

@@ -46,7 +46,7 @@ def measured(
     freeze(language_model, HOW)
     accelerator = device.accelerator("fp32")
     if sharding.active(accelerator):
-        sharding.shard(language_model, accelerator.device)
+        sharding.shard(language_model, accelerator)
     folder.mkdir(exist_ok=True)
     kept = Kept(folder / "points", "run", np.zeros(count_predicted(TEXTS)))
     kept.restore(folder / "state")

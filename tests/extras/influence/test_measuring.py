@@ -276,7 +276,7 @@ def sharded(folder: Path) -> np.ndarray[Any, Any]:
     freeze(language_model, how)
     accelerator = device.accelerator("fp32")
     if sharding.active(accelerator):
-        sharding.shard(language_model, accelerator.device)
+        sharding.shard(language_model, accelerator)
     kept = Kept(folder / "points", "run", np.zeros(int(np.maximum(TEXTS.lengths - 1, 0).sum())))
     direction = Direction(1.0)
     meter = InfluenceMeter(language_model, TEXTS, TARGETS, direction, [2], accelerator, how, kept)

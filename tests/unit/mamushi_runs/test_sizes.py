@@ -7,17 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-import yaml
-from torch import nn
-from torch.testing._internal.distributed.fake_pg import FakeStore
-from transformers import AutoModelForCausalLM, LlamaConfig
 
-from mamushi.config.complete import complete
-from mamushi.lm import parameters, sharding, tiny
+from mamushi.lm import parameters, tiny
 from mamushi_runs import sizes
 from mamushi_runs.sizes import Size
-from tests.support.workflow import ROOT
 
 PAPER = {
     **{"method": "partial", "trained_blocks": 3},
@@ -86,62 +79,3 @@ def test_a_name_is_a_size(source: str, billions: float, reason: str, tmp_path: P
     assert size.billions == pytest.approx(billions) and reason in size.source
     assert 0 < size.trained(PAPER) < size.parameters
     assert size.layers * size.block <= size.parameters
-
-
-# On GPUs ------------------------------------------------------------------------------------------
-
-
-def config(name: str, **changes: Any) -> dict[str, Any]:
-    """The paper's configuration with this model."""
-    given = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
-    given["models"].setdefault(name, {"source": f"somewhere/{name}"})
-    for section, keys in changes.items():
-        given[section] = {**given[section], **keys}
-    return complete(given)
-
-
-def test_the_share_of_a_gpu_is_what_is_counted_on_the_meta_device() -> None:
-    """Of Llama 3.1 70B, as its configuration on the hub has it."""
-    shape = LlamaConfig(
-        **{"vocab_size": 128256, "hidden_size": 8192, "intermediate_size": 28672},
-        **{"num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8},
-        tie_word_embeddings=False,
-    )
-    with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(shape, dtype=torch.bfloat16)
-    given = config("llama-3.1-70b")
-    training, size = given["models"]["llama-3.1-70b"]["training"], sizes.of(given, "llama-3.1-70b")
-    assert size.parameters == sum(p.numel() for p in model.parameters())
-    parameters.freeze(model, training)
-    for parameter in model.parameters():
-        if parameter.requires_grad:
-            parameter.data = parameter.data.float()
-    torch.distributed.init_process_group("fake", rank=0, world_size=8, store=FakeStore())
-    try:
-        sharding.shard(model, torch.device("cpu"))
-        # Weights, and of those that are trained a gradient and two moments.
-        share = sum(
-            sharding.local(p).numel() * p.element_size() * (4 if p.requires_grad else 1)
-            for p in model.parameters()
-        )
-    finally:
-        torch.distributed.destroy_process_group()
-    assert share == pytest.approx(sizes.resident(size, training, 8), rel=1e-3)
-    outside = nn.ModuleList([model.get_input_embeddings(), model.get_output_embeddings()])
-    whole = 8 * sum(p.numel() for p in outside.parameters())
-    assert whole < sizes.needed(size, training, 8) - share < 2.5 * whole
-
-
-@pytest.mark.parametrize(
-    ("name", "changes", "expected"),
-    [
-        ("llama-3.1-8b", {}, 1),
-        ("llama-3.1-8b", {"execution": {"gpu_memory": 40}}, 4),
-        ("llama-3.1-8b", {"training": {"method": "full"}}, 8),
-        ("llama-3.1-70b", {}, 8),
-        ("llama-3.1-70b", {"training": {"method": "lora"}}, 4),
-        ("llama-3.1-8b", {"execution": {"gpus_per_job": 2}}, 2),
-    ],
-)
-def test_as_few_gpus_as_hold_a_model(name: str, changes: dict[str, Any], expected: int) -> None:
-    assert sizes.several(config(name, **changes)).get(name, 1) == expected

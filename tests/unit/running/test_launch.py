@@ -36,42 +36,36 @@ def test_a_model_that_is_to_be_cut_has_as_many_processes(monkeypatch: pytest.Mon
     assert launch.process_count(Path("results/base/small/card.json")) == 1
 
 
-FAILS = """
-import os, signal, sys, time
-from mamushi.running import launch
-
-def main(words):
-    if words == ["sleep"]:
-        print(os.getpid(), flush=True)
-        time.sleep(60)
-    return 3 if os.environ["RANK"] == "1" else time.sleep(60)
-
-launch.GRACE_SECONDS = 0.1
-if __name__ == "__main__":
-    sys.exit(launch.run(2, sys.argv[1:], main))
+RUNS = "import sys; from mamushi.running import launch; sys.exit(launch.run(2, [], 'one'))"
+ONE = """
+import os, sys, time
+print(os.getpid(), flush=True)
+if "FAILS" in os.environ and os.environ["RANK"] == "1":
+    sys.exit(3)
+time.sleep(60)
 """
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(None, 3), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+    ("number", "status"), [(None, 1), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
 )
 def test_processes_end_with_one_that_fails_and_with_the_command(
     number: signal.Signals | None, status: int, tmp_path: Path
 ) -> None:
-    script = tmp_path / "fails.py"
-    script.write_text(FAILS)
+    (tmp_path / "one.py").write_text(ONE)
+    packages = f"{ROOT / 'workflow'}:{tmp_path}"
     command = subprocess.Popen(
-        [sys.executable, script, *(["sleep"] if number else [])],
-        env=environment(PYTHONPATH=str(ROOT / "workflow")),
+        [sys.executable, "-c", RUNS],
+        env=environment(PYTHONPATH=packages, FAILS=None if number else "1"),
         stdout=subprocess.PIPE,
         text=True,
     )
     assert command.stdout is not None
-    pids = [command.stdout.readline().strip() for _ in range(2 if number else 0)]
+    pids = [command.stdout.readline().strip() for _ in range(2)]
     if number:
         command.send_signal(number)
     assert command.wait(50) == status
-    until(lambda: not any(Path("/proc", pid).exists() for pid in pids), 20)
+    until(lambda: not any(Path("/proc", pid).exists() for pid in pids), 50)
 
 
 def unlearn(made: Path, out: Path, **variables: str) -> str:

@@ -324,10 +324,7 @@ class Execution(Section):
     #: Losses of each step, and perplexities, of every model that is trained also go there, into the
     #: folder of its files: see `tensorboard --logdir results/runs`. Null for none.
     tracker: Literal["tensorboard", "wandb"] | None = None
-    #: GPUs of one node over which each job with a language model cuts it (FSDP2). `auto`: 1 for a
-    #: model that fits one GPU with what is trained of it, else 2, 4 or 8.
-    gpus_per_job: Count | Literal["auto"] = "auto"
-    gpu_memory: Positive = 80.0  #: GB of memory of a GPU, by which `gpus_per_job` `auto` counts.
+    gpus_per_job: Count = 1  #: GPUs of a node over which each job with a language model cuts it.
     #: Compute what enters the blocks that unlearning trains once per dataset, model and seed, and
     #: keep it in results/cache until the run has ended. False saves the disk (tokens x width x 2
     #: bytes) and computes it in every job.

@@ -14,11 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import Accelerator, init_empty_weights
-from safetensors import safe_open
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from accelerate import Accelerator
+from transformers import PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
-from transformers.utils import logging as transformers_logging
 
 from mamushi.errors import UserError
 from mamushi.io import digests
@@ -28,6 +26,7 @@ from mamushi.lm import device, folders, parameters, sharding
 from mamushi.lm.exactness import require_exact_here
 from mamushi.lm.storage import load_trained, writing_safetensors
 from mamushi.lm.tokens import first_token
+from mamushi.running import launch
 
 SMALL = 2**29
 """Parameters up to which a model is tried on the CPU, before any GPU is asked for: as many as most
@@ -163,72 +162,16 @@ def open_placed(
     """Open the model of ``open_trained`` on the accelerator's device, as ``device.place`` places
     it; what ``also`` gives gradients to lies in fp32 as well.
 
-    Where processes share a model, each of them reads its rows of each tensor from the files. Raises
-    ``UserError`` as ``open_trained``, and for weights that go by other names than the tensors.
+    Raises ``UserError`` as ``open_trained``. Of processes that share a model the first one reads
+    it.
     """
-    if not sharding.active(accelerator):
-        model = open_trained(card_path, trained, training)
-        also(model)
-        return device.place(model, precision, accelerator.device)
-    card = read_card(card_path)
-    folder = _folder(card_path, card, checked=accelerator.is_main_process)
-    model = _empty(folder)
-    if training is not None:
-        parameters.freeze(model, training)
-    names = {name for name, p in model.named_parameters() if p.requires_grad}
+    model = open_trained(card_path, trained, training)
     also(model)
-    for parameter, dtype in device.dtypes(model, precision):
-        parameter.data = parameter.data.to(dtype)
-    # Adapters, which are in no file, have been drawn.
-    drawn: dict[str, torch.Tensor] = {}
-    for name, parameter in model.named_parameters():
-        parameter.requires_grad_(name in names)
-        if not parameter.is_meta:
-            drawn[name] = parameter.detach().clone()
-    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    sharding.shard(model, accelerator.device)
-    model.to_empty(device=accelerator.device)
-    for name, buffer in model.named_buffers():
-        buffer.copy_(buffers[name])
-    _fill(model, folder, drawn)
-    if trained is not None:
-        load_trained(trained, model)
+    if not sharding.active(accelerator):
+        return device.place(model, precision, accelerator.device)
+    device.place(model, precision, torch.device("cpu"))
+    sharding.shard(model, accelerator)
     return model
-
-
-def _empty(folder: Path) -> PreTrainedModel:
-    """Make the model of a folder with its parameters on the meta device; buffers are on the CPU."""
-    transformers_logging.set_verbosity_error()
-    config = AutoConfig.from_pretrained(folder, local_files_only=True)
-    with init_empty_weights(include_buffers=False):
-        model = AutoModelForCausalLM.from_config(config)
-    folders.steady(model)
-    # On the meta device, each name was given a tensor of its own.
-    model.tie_weights()
-    model.config.use_cache = False
-    return model.eval().requires_grad_(False)
-
-
-def _fill(model: PreTrainedModel, folder: Path, drawn: Mapping[str, torch.Tensor]) -> None:
-    """Fill the model's shares from ``drawn`` and from the safetensors files of a folder."""
-    parameters = dict(model.named_parameters())
-    missing = parameters.keys() - drawn.keys()
-    for name, value in drawn.items():
-        sharding.fill(parameters[name], value)
-    for path in folders.check_weights(folder):
-        if path.suffix != ".safetensors":
-            continue
-        with safe_open(path, framework="pt") as stored:
-            for name in sorted(missing & set(stored.keys())):
-                sharding.fill(parameters[name], stored.get_slice(name))
-                missing = missing - {name}
-    if missing:
-        raise UserError(
-            f"the weights lack {len(missing)} tensors by the names that the model has for them, "
-            f"the first is {min(missing)}",
-            where=folder,
-            do="save the model again with save_pretrained, or set execution.gpus_per_job to 1",
-        )
 
 
 def open_tokenizer(card_path: str | Path) -> PreTrainedTokenizerBase:
@@ -236,15 +179,15 @@ def open_tokenizer(card_path: str | Path) -> PreTrainedTokenizerBase:
     return folders.read_tokenizer(_folder(card_path, read_card(card_path)))
 
 
-def _folder(card_path: str | Path, card: Mapping[str, Any], *, checked: bool = True) -> Path:
-    """Return where the card's files are, after comparing each with the card if ``checked``; a
-    relative path starts at the card's own folder, so that a project can move as a whole."""
+def _folder(card_path: str | Path, card: Mapping[str, Any]) -> Path:
+    """Return where the card's files are, after the first process of a job has compared each with
+    the card; a relative path starts at the card's own folder, so that a project can move."""
     source, revision = card["source"], card["revision"]
     if revision is None:
         # By name, because `results` may be a link to somewhere else.
         source = os.path.normpath(Path(card_path).absolute().parent / source)
     folder = folders.fetch(source, revision, card_path, cached=True)[0]
-    for name, digest in card["digests"].items() if checked else ():
+    for name, digest in () if launch.is_secondary() else card["digests"].items():
         if digests.of(folder / name) != digest:
             raise UserError(
                 f"is not the file that {card_path} was made from",

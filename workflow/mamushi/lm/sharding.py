@@ -1,21 +1,20 @@
-"""A model that no single GPU holds: each process of a job keeps a shard of every tensor (FSDP2).
+"""A model that no single GPU holds: accelerate's FSDP2 cuts it over the processes of a job.
 
 A block is whole on a GPU only while it computes. What lies outside the blocks (embedding, last
 norm, head) is one unit more: see ``call_gathered``. What is stored, checkpoints and trained
-tensors, is whole. Accelerate's plugin hooks the model's own forward pass, while the loss calls body
-and head apart; so ``fully_shard`` is called here.
+tensors, is whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from accelerate import Accelerator
+from accelerate import Accelerator, FullyShardedDataParallelPlugin
+from accelerate.utils import fsdp2_prepare_model
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedModel
@@ -28,17 +27,18 @@ Item = TypeVar("Item")
 
 
 class _Root(nn.Module):
-    """The unit around a model: calls a function while what lies outside the blocks is whole."""
+    """The unit around a model, since the loss calls body and head apart, and accelerate hooks a
+    forward pass: this one calls a function."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.tie_weights = model, model.tie_weights
 
-    def forward(self, function: Callable[[], Any]) -> Any:
-        return function()
+    def forward(self, function: Callable[..., Any], *args: Any) -> Any:
+        return function(*args)
 
 
-_roots: WeakKeyDictionary[nn.Module, nn.Module] = WeakKeyDictionary()
+_roots: WeakKeyDictionary[nn.Module, Any] = WeakKeyDictionary()
 
 
 def active(accelerator: Accelerator) -> bool:
@@ -46,20 +46,17 @@ def active(accelerator: Accelerator) -> bool:
     return accelerator.num_processes > 1
 
 
-def shard(model: PreTrainedModel, device: torch.device) -> None:
-    """Shard the model over all processes, in place; tensors on the meta device stay there. Tensors
-    of one unit that take gradients must have one dtype."""
-    # Only here: importing them takes a second, which a job with one process need not wait for.
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
-
-    mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
-    for block in parameters.decoder_blocks(model)[1]:
-        fully_shard(block, mesh=mesh)
-    root = _Root(model)
-    # Freed after a forward pass too: between two passes all tensors are shards.
-    fully_shard(root, mesh=mesh, reshard_after_forward=True)
-    _roots[model] = root
+def shard(model: PreTrainedModel, accelerator: Accelerator) -> None:
+    """Shard the model over all processes, in place, as the first process has it; in the others its
+    tensors may be empty. Tensors of one unit that take gradients must have one dtype."""
+    blocks = {type(block).__name__ for block in parameters.decoder_blocks(model)[1]}
+    accelerator.state.fsdp_plugin = FullyShardedDataParallelPlugin(
+        fsdp_version=2,
+        auto_wrap_policy="transformer_based_wrap",
+        transformer_cls_names_to_wrap=sorted(blocks),
+        cpu_ram_efficient_loading=True,
+    )
+    _roots[model] = fsdp2_prepare_model(accelerator, _Root(model))
 
 
 def call_gathered(model: PreTrainedModel, function: Callable[..., Any], *args: Any) -> Any:
@@ -68,7 +65,13 @@ def call_gathered(model: PreTrainedModel, function: Callable[..., Any], *args: A
     All processes have to make the same number of passes. Not to be nested.
     """
     root = _roots.get(model)
-    return function(*args) if root is None else root(partial(function, *args))
+    if root is None:
+        return function(*args)
+    output = root(function, *args)
+    if not torch.is_grad_enabled():
+        # Between two passes all tensors are shards, which else the backward pass sees to.
+        root.reshard()
+    return output
 
 
 def is_cut(model: PreTrainedModel) -> bool:

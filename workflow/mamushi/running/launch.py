@@ -1,27 +1,35 @@
 """Several processes for one job, one for each of its GPUs, over which a model is sharded.
 
-torch's own launcher starts them, and ends all when one fails. The command itself is none of them:
-it holds claims and leases, is known to Snakemake and SLURM, and passes their signals on. Where it
-is killed, the kernel tells the processes (torch asks for that), and they end at their next step.
+accelerate starts them. The command itself is none of them: it holds claims and leases, is known to
+Snakemake and SLURM, and passes their signals on. Where it is killed, the kernel tells accelerate.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import socket
-from collections.abc import Callable, Sequence
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from mamushi.running.interruption import handled
 
 SHARDS = "MAMUSHI_SHARDS"
 """Set in the processes of such a job: what several processes do otherwise is share the texts."""
-GRACE_SECONDS = 60.0
-"""For which the others may go on once a process has failed: one may write the state."""
 GPUS = "MAMUSHI_GPUS"
-"""JSON: of each model whose jobs take several GPUs, how many; as the workflow has counted."""
+"""JSON: of each model whose jobs take several GPUs, how many; as the workflow has it."""
+LAUNCHER = """
+import ctypes, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # when the command ends
+sys.excepthook = lambda *_: None  # a process that failed has said why
+from accelerate.commands.accelerate_cli import main
+main()
+"""
+OPTIONS = {
+    **{"fsdp_version": 2, "fsdp_cpu_ram_efficient_loading": "true", "num_machines": 1},
+    **{"mixed_precision": "no", "dynamo_backend": "no", "main_process_port": 0},
+}
 
 
 def process_count(model_card: Path | None) -> int:
@@ -37,37 +45,21 @@ def is_secondary() -> bool:
     return int(os.environ.get("RANK", "0")) > 0
 
 
-def run(count: int, words: Sequence[str], main: Callable[[Sequence[str]], int]) -> int:
-    """Run ``main`` with these words in ``count`` processes that share a model. Returns the exit
-    status: 0, or that of the first process that failed."""
-    from torch.multiprocessing.spawn import ProcessExitedException, spawn
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    context = spawn(_process, (count, port, list(words), main), nprocs=count, join=False)
+def run(count: int, words: Sequence[str], module: str = "mamushi") -> int:
+    """Run ``module`` with these words in ``count`` processes that share a model. Returns the exit
+    status: 0, that of the signal that came, or 1 where a process failed."""
+    options = [f"--{name}={value}" for name, value in OPTIONS.items()]
+    line = [sys.executable, "-c", LAUNCHER, "launch", "--use_fsdp", *options]
+    launcher = subprocess.Popen(
+        [*line, f"--num_processes={count}", "--module", module, *words],
+        env={**os.environ, SHARDS: "1"},
+    )
+    received: list[int] = []
 
     def pass_on(number: int, _: object) -> None:
-        for process in context.processes:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process.pid, number)
+        received.append(number)
+        launcher.terminate()
 
-    try:
-        with handled(pass_on):
-            while not context.join(grace_period=GRACE_SECONDS):
-                continue
-    except ProcessExitedException as error:
-        return error.exit_code if error.exit_code > 0 else 128 - error.exit_code
-    return 0
-
-
-def _process(
-    rank: int, count: int, port: int, words: list[str], main: Callable[[Sequence[str]], int]
-) -> None:
-    """Run the command as one of ``count`` processes, and end this one with its status."""
-    os.environ |= {
-        **dict.fromkeys(("RANK", "LOCAL_RANK"), str(rank)),
-        **dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(count)),
-        **{"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), SHARDS: "1"},
-    }
-    raise SystemExit(main(words))
+    with handled(pass_on):
+        status = launcher.wait()
+    return 128 + received[0] if received else status
