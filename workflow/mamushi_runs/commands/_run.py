@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import itertools
-import json
 import os
 import shlex
-import shutil
 import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from mamushi.config.sources import fetched_urls
-from mamushi.errors import UserError, extra, suggestion
-from mamushi.io.copies import display_url
+from mamushi.errors import UserError, located
 from mamushi.io.files import check_writable
 from mamushi.registry import tree
 from mamushi.running.interruption import Stopped, handled
@@ -128,62 +121,16 @@ def _spoken(options: argparse.ArgumentParser, words: Sequence[str]) -> argparse.
         raise UserError(str(error), where="options of Snakemake", do="give it a value") from None
 
 
-OURS = ("--configfile", "--configfiles", "--snakefile", "-s", "--directory", "-d", "--profile")
-"""Options of Snakemake in whose place stands one of these commands, or the folder it works in."""
-
-
-def _check_spoken(options: Sequence[str]) -> None:
-    """Raise ``UserError`` for what is no option of Snakemake, or one that these commands give it
-    themselves: a second one would make something else than they show."""
-    where = "--snakemake-args"
-    for word in options:
-        if (name := word.partition("=")[0]) in OURS:
-            do = "give it to mamushi itself, where it has that option"
-            if name in ("--directory", "-d"):
-                do = "start the command in that folder"
-            raise UserError(f"{name} is not for here", where=where, do=do)
-    if not options:
-        return
-    from snakemake import cli
-
-    output = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(output), contextlib.redirect_stdout(output):
-            content = cli.get_argument_parser().parse_args([*options])
-    except SystemExit:
-        # Behind its usage, which is long.
-        last = (output.getvalue().strip().splitlines() or [""])[-1]
-        problem = last.partition("error: ")[2] or "is no run"
-        raise UserError(problem, where=where, do="see snakemake --help") from None
-    if content.targets:
-        problem = f"{content.targets[0]!r} is no option of Snakemake"
-        raise UserError(problem, where=where, do="name a target in mamushi run")
-
-
 def profile(name: str) -> Path:
     """Return the folder of a profile: of one's own, else one of the workflow's. Raises
-    ``UserError`` without one, and where it needs a package that is not installed."""
+    ``UserError`` without one."""
     ours = tree() / "profiles"
     for folder in (Path(name), ours / name, tree() / name):
         if folder.is_dir():
-            # Snakemake would say that its options are unknown.
-            on_slurm = settings(folder).get("executor") == "slurm"
-            if on_slurm and find_spec("snakemake_executor_plugin_slurm") is None:
-                problem = "Snakemake's plug-in for SLURM is not installed"
-                raise UserError(problem, where=folder, do=extra("slurm"))
             return folder
     profile_names = sorted(path.name for path in ours.iterdir() if path.name != "default")
     do = f"name a folder, or one of {', '.join(profile_names)}"
     raise UserError(f"no profile {name!r}", where="--profile", do=do)
-
-
-def check_cluster(profile: Path) -> None:
-    """Raise ``UserError`` for a profile of SLURM on a machine that has none of its commands."""
-    if settings(profile).get("executor") != "slurm":
-        return
-    if missing := [name for name in ("sbatch", "squeue", "scancel") if not shutil.which(name)]:
-        problem = f"there is no SLURM on this machine: no {', no '.join(missing)} to be found"
-        raise UserError(problem, where=profile, do="run it where SLURM is, or without --profile")
 
 
 def settings(profile: Path) -> dict[str, Any]:
@@ -197,26 +144,13 @@ def settings(profile: Path) -> dict[str, Any]:
 
 
 def read(configfile: Path) -> dict[str, Any]:
-    """Read a configuration. Raises ``UserError`` that says where it is not one."""
+    """Read a configuration. Raises ``UserError`` where it has no keys, and what YAML raises."""
     import yaml
 
-    do = "write it as mamushi init does"
-    try:
+    with located(configfile):
         content = yaml.safe_load(configfile.read_text(encoding="utf-8"))
-        # An anchor can put a mapping into itself.
-        json.dumps(content, default=str, skipkeys=True)
-    except UnicodeDecodeError:
-        raise UserError("is not text", where=configfile, do=do) from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        at = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        problem = f"not valid YAML ({error.problem})"
-        raise UserError(problem, where=f"{configfile}{at}", do="mend that line") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UserError(f"not valid YAML ({error})", where=configfile, do=do) from None
     if not isinstance(content, dict):
-        problem = "is empty" if content is None else "has no keys at its top"
-        raise UserError(problem, where=configfile, do=do)
+        raise UserError("has no keys", where=configfile, do="write it as mamushi init does")
     return content
 
 
@@ -272,24 +206,11 @@ def cells(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def check_ending(target: Path, *endings: str) -> None:
-    """Raise ``UserError`` for a file to write that does not end as such files do: it may be one
-    that was meant to be read."""
-    if target.suffix.lower() not in endings:
-        problem = f"does not end in {' or '.join(endings)}"
-        raise UserError(problem, where=target, do="name another file")
-
-
 def check_files(option: str, files: Iterable[str | Path]) -> None:
     """Raise ``UserError`` for the first file that is not there."""
     for file in map(Path, files):
         if not file.is_file():
-            beside = file.parent.iterdir() if file.parent.is_dir() else ()
-            names = [str(file.parent / item.name) for item in beside if item.is_file()]
-            problem = f"no file {str(file)!r}{suggestion(str(file), names)}"
-            # An option that takes several takes what stands behind it, too.
-            do = "name targets before it" if option == "--configfile" and not file.suffix else None
-            raise UserError(problem, where=option, do=do)
+            raise UserError(f"no file {str(file)!r}", where=option, do="check the path")
 
 
 def is_dry(args: argparse.Namespace) -> bool:
@@ -306,22 +227,9 @@ def run(
     """Make these targets in the working folder, or a ``report`` on them; returns Snakemake's exit
     status. Ctrl-C and SIGTERM reach Snakemake, which ends its jobs; this waits for that, and raises
     ``Ended``. Raises ``UserError`` for a profile or a configuration that is not there."""
-    try:
-        options = shlex.split(args.snakemake_args)
-    except ValueError as error:
-        raise UserError(f"{error}", where="--snakemake-args", do="check its quotes") from None
-    _check_spoken(options)
+    options = shlex.split(args.snakemake_args)
     folder = profile(args.profile)
-    if not is_dry(args):
-        check_cluster(folder)
-    full = check(configfiles, options)
-    for receipt, url in fetched_urls(full or {}).items() if is_dry(args) else ():
-        if not Path(receipt).is_file():
-            print(f"{display_url(url)}: is to be fetched")
-    cores = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    cores.add_argument("-c", "--cores")
-    if _spoken(cores, options).cores == "0":
-        raise UserError("0 cores run no job", where="--cores", do="give 1 or more, or all")
+    check(configfiles, options)
     if report:
         check_writable(report)
     line = [

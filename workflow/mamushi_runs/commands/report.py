@@ -30,7 +30,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Return the exit status of Snakemake. Raises ``UserError`` as ``_run.required``."""
-    _run.check_ending(args.out, ".html", ".zip")
     configfiles = _run.required(args)
     status = _run.run(args.targets, configfiles, args, report=args.out)
     if status == 0 and not _run.is_dry(args):

@@ -85,7 +85,7 @@ def test_run_and_report_take_the_configuration_that_is_there(
     assert main(["run", "--profile", "demo"]) == 0
     assert "--configfile" not in lines[-1]
     assert main(["run", "--configfile", "otehr.yaml"]) == 2
-    assert "did you mean 'other.yaml'?" in capsys.readouterr().err
+    assert "no file 'otehr.yaml'" in capsys.readouterr().err
 
 
 def test_a_list_at_a_budget_of_one_s_own(

@@ -14,30 +14,10 @@ from mamushi_runs.commands import _run, unlearn
 from tests.support.workflow import ROOT
 
 
-def test_a_cluster_without_its_plug_in_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _run.profile("slurm") == ROOT / "profiles" / "slurm"
-    monkeypatch.setattr(_run, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"slurm: Snakemake's plug-in .*mamushi-unlearn\[slurm\]"):
-        _run.profile("slurm")
-    assert _run.profile("gpu") == ROOT / "profiles" / "gpu"
-
-
 def test_the_plug_in_goes_by_that_name() -> None:
     """Else the line above would be said for ever."""
     assert find_spec("snakemake_executor_plugin_slurm") is not None
     assert Path(_run.profile("demo")).is_dir()
-
-
-def test_a_cluster_that_is_not_here_is_one_line_before_anything_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.yaml").write_text("grid: {}\n", encoding="utf-8")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert main(["run", "--profile", "slurm"]) == 2
-    said = capsys.readouterr().err
-    assert "slurm: there is no SLURM on this machine: no sbatch, no squeue" in said
-    assert said.count("\n") == 1 and not (tmp_path / ".snakemake").exists()
 
 
 def test_a_plan_of_nothing_that_was_asked_for_is_refused(
@@ -56,36 +36,6 @@ def test_a_plan_of_nothing_that_was_asked_for_is_refused(
 MINE = """grid: {datasets: [d], models: [m], seeds: [0], selectors: [mamushi_lr]}
 datasets: {d: {kind: table, path: there/d.csv}}
 """
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["run", "--snakemake-args=--bogus 3"], "unrecognized arguments: --bogus"),
-        (["run", "--snakemake-args=removals"], "'removals' is no option of Snakemake; name a targ"),
-        (["run", "--snakemake-args=--configfile=o.yaml"], "--configfile is not for here"),
-        (["run", "--snakemake-args=-d elsewhere"], "-d is not for here; start the command in that"),
-        (
-            ["run", "--configfile", "mine.yaml", "removals"],
-            "no file 'removals'; name targets befor",
-        ),
-        (["report", "--out", "mine.yaml"], "mine.yaml: does not end in .html or .zip"),
-    ],
-)
-def test_a_slip_of_the_hand_is_one_line_and_changes_nothing(
-    words: list[str],
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.yaml").write_text(MINE, encoding="utf-8")
-    assert main(words) == 2
-    line = capsys.readouterr().err
-    assert said in line and line.count("\n") == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
-    assert (tmp_path / "mine.yaml").read_text(encoding="utf-8") == MINE
 
 
 def test_a_file_that_unlearn_did_not_write_stays(tmp_path: Path) -> None:
