@@ -357,16 +357,6 @@ def test_loss_on_answers_is_of_turns(tmp_path: Path) -> None:
             load(path, text, part, assistant_only_loss=True)
 
 
-def test_a_key_that_is_there_twice_is_not_chosen_from(tmp_path: Path) -> None:
-    path = tmp_path / "chats.jsonl"
-    turn = '{"role": "user", "content": "a", "content": "b"}'
-    path.write_text(f'{{"id": 1, "bad": 1, "messages": [{turn}]}}\n', encoding="utf-8")
-    with pytest.raises(
-        UserError, match=r"row 1: column 'messages', turn 1 has the key 'content' t"
-    ):
-        load(path, "messages")
-
-
 def test_several_columns_are_one_conversation_by_their_names_alone(tmp_path: Path) -> None:
     """A name with a comma in it is a name, as it was; a text has no parts."""
     assert text_columns("prompt, completion") == ["prompt", "completion"]

@@ -231,8 +231,6 @@ def _turn(turn: Any, form: tuple[str, str]) -> dict[str, Any]:
     role_key, content_key = form
     other_form = FORMS[form is FORMS[0]]
     for name in form:
-        if name in getattr(turn, "twice", ()):
-            raise ValueError(f"has the key {name!r} twice")
         if turn.get(name) is None and any(turn.get(key) is not None for key in other_form):
             raise ValueError(f"has the keys {_keys(turn)}, and those above it {' and '.join(form)}")
     role, content = turn.get(role_key), turn.get(content_key)

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -25,10 +24,6 @@ MARK = BOM.encode()
 BLANK = b" \t\r\n\x0b\x0c" + MARK
 """Bytes of a line of JSON Lines in which nothing is."""
 AS_PLAIN = ', or read " as any other character with --quote none'
-_EXACT = 2.0**53
-"""From here on not every integer is a float."""
-_DIGITS = 4000
-"""Digits of an integer that Python reads without being asked to, at least."""
 
 
 class Record(NamedTuple):
@@ -59,7 +54,7 @@ def records(
     separator = SEPARATORS.get(tabular.format_of(path) or "")
     with open_unpacked(path, digests) as handle:
         if separator is None:
-            yield from _rows(path, tabular.format_of(path), handle, needed)
+            yield from _rows(path, tabular.format_of(path), handle)
         else:
             yield from _Delimited(path, separator, needed, strict, quote).records(handle)
 
@@ -207,75 +202,47 @@ def _split_line(line: str, separator: str) -> list[str]:
     return [each.strip('"') for each in cells]
 
 
-# JSON Lines ---------------------------------------------------------------------------------------
-
-
-class _Doubled(dict[str, Any]):
-    """An object of JSON that has a key twice."""
-
-    twice: frozenset[str] = frozenset()
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    cells = dict(pairs)
-    if len(cells) == len(pairs):
-        return cells
-    doubled, times = _Doubled(cells), Counter(name for name, _ in pairs)
-    doubled.twice = frozenset(name for name in times if times[name] > 1)
-    return doubled
+# Text, JSON Lines and arrays ----------------------------------------------------------------------
 
 
 def _integer(digits: str) -> int | Decimal:
     # Python refuses to read longer ones.
-    return int(digits) if len(digits) <= _DIGITS else Decimal(digits)
+    return int(digits) if len(digits) <= 4000 else Decimal(digits)
 
 
-OBJECTS = json.JSONDecoder(object_pairs_hook=_object)
-EXACTLY = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=Decimal)
-_LONG = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer)
+DECODER = json.JSONDecoder(parse_int=_integer)
 
 
-def _json_lines(path: Path, handle: IO[bytes], needed: Sequence[str]) -> Iterator[Record]:
-    file = shown_name(path)
+def _rows(path: Path, form: str | None, handle: IO[bytes]) -> Iterator[Record]:
+    """Iterate over the rows of a file of JSON, which may be one array, or over lines of text."""
+    if form == "json":
+        content = handle.read()
+        if content.lstrip(BLANK).startswith(b"["):
+            yield from _json_array(path, _decoded(content, shown_name(path)))
+            return
+        handle = io.BytesIO(content)
     for number, line in enumerate(handle, 1):
-        place = f"{file}, row {number}"
+        place = f"{shown_name(path)}, row {number}"
         while number == 1 and line.startswith(MARK):
             # It is the file's, and stays where its first row goes.
             yield Record(MARK, None, place)
             line = line[len(MARK) :]
-        if not line.strip():
+        if not line.strip(BLANK):
             yield Record(line, None, place)
             continue
+        text = _decoded(line, place)
+        if form == "txt":
+            yield Record(line, {"text": text.rstrip("\r\n")}, place)
+            continue
         try:
-            text = line.decode("utf-8").lstrip(BOM).strip(" \t\r\n")
-            if not text:
-                yield Record(line, None, place)
-                continue
-            row = _parsed(text)
-        except UnicodeDecodeError:
-            raise UserError("not valid UTF-8", where=place, do="save the file as UTF-8") from None
+            row = DECODER.decode(text.lstrip(BOM))
         except (ValueError, ArithmeticError, RecursionError) as error:
             problem, do = f"not valid JSON ({error})", "one object a line"
-            if b"\r" in line.strip():
-                problem, do = "its lines end in CR alone", "save it with LF or CR LF"
             raise UserError(problem, where=place, do=do) from None
-        yield Record(line, _cells(row, text, needed, place), place)
+        yield Record(line, _object(row, place), place)
 
 
-def _cells(row: Any, text: str, needed: Sequence[str], place: str) -> dict[str, Any]:
-    """Return the cells of a row of JSON, which stands so in the file."""
-    if not isinstance(row, dict):
-        raise UserError("not a JSON object", where=place, do="one object a line, or in an array")
-    if isinstance(row, _Doubled) and (twice := row.twice.intersection(needed)):
-        problem = f"key {min(twice)!r} is there more than once"
-        raise UserError(problem, where=place, do="give every key of an object once")
-    for name in needed:
-        if isinstance(value := row.get(name), float) and not -_EXACT < value < _EXACT:
-            row[name] = _exact(value, text, name)
-    return row
-
-
-def _json_array(path: Path, text: str, needed: Sequence[str]) -> Iterator[Record]:
+def _json_array(path: Path, text: str) -> Iterator[Record]:
     """Iterate over the objects of an array, each with the comma before it."""
     start = at = text.index("[") + 1
     place, number = shown_name(path), 0
@@ -284,14 +251,8 @@ def _json_array(path: Path, text: str, needed: Sequence[str]) -> Iterator[Record
         while text[at := behind(text, at)] != "]" or text[start:at].strip():
             number += 1
             place = f"{shown_name(path)}, row {number}"
-            try:
-                row, stop = OBJECTS.raw_decode(text, at)
-            except json.JSONDecodeError:
-                raise
-            except ValueError:
-                row, stop = _LONG.raw_decode(text, at)
-            cells = _cells(row, text[at:stop], needed, place)
-            yield Record(text[start:stop].encode(), cells, place)
+            row, stop = DECODER.raw_decode(text, at)
+            yield Record(text[start:stop].encode(), _object(row, place), place)
             start, at = stop, behind(text, stop)
             if text[at] == "]":
                 break
@@ -306,65 +267,14 @@ def _json_array(path: Path, text: str, needed: Sequence[str]) -> Iterator[Record
     yield Record(text[start:].encode(), None, place)
 
 
-def _rows(
-    path: Path, form: str | None, handle: IO[bytes], needed: Sequence[str]
-) -> Iterator[Record]:
-    """Iterate over the rows of a file of JSON, which may be one array, or over lines of text."""
-    if form == "txt":
-        yield from _text_lines(path, handle)
-        return
-    if form == "json":
-        content = handle.read()
-        if content.lstrip(BLANK).startswith(b"["):
-            try:
-                text = content.decode("utf-8")
-            except UnicodeDecodeError:
-                do = "save the file as UTF-8"
-                raise UserError("not valid UTF-8", where=path, do=do) from None
-            yield from _json_array(path, text, needed)
-            return
-        handle = io.BytesIO(content)
-    yield from _json_lines(path, handle, needed)
-
-
-def _text_lines(path: Path, handle: IO[bytes]) -> Iterator[Record]:
-    """Iterate over lines, each a text in the column ``text``."""
-    for number, line in enumerate(handle, 1):
-        place = f"{shown_name(path)}, row {number}"
-        while number == 1 and line.startswith(MARK):
-            yield Record(MARK, None, place)
-            line = line[len(MARK) :]
-        if not line.strip(BLANK):
-            yield Record(line, None, place)
-            continue
-        try:
-            yield Record(line, {"text": line.decode("utf-8").rstrip("\r\n")}, place)
-        except UnicodeDecodeError:
-            raise UserError("not valid UTF-8", where=place, do="save the file as UTF-8") from None
-
-
-def _parsed(text: str) -> Any:
+def _decoded(content: bytes, place: str) -> str:
     try:
-        return OBJECTS.decode(text)
-    except json.JSONDecodeError:
-        raise
-    except ValueError:
-        return _LONG.decode(text)
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise UserError("not valid UTF-8", where=place, do="save the file as UTF-8") from None
 
 
-def _exact(value: float, text: str, name: str) -> Any:
-    """Return a large number as it is written where the float is another one: as an integer where it
-    is one, so that an id is not taken for its neighbour."""
-    try:
-        written = EXACTLY.decode(text)[name]
-    except ArithmeticError:
-        # Of more digits in its exponent than anything has.
-        return value
-    if not isinstance(written, Decimal) or not written.is_finite():
-        return value
-    plain = int(written.as_tuple().exponent) <= 0
-    if not plain and written == Decimal(repr(value)):
-        return value
-    if written == written.to_integral_value() and written.adjusted() < _DIGITS:
-        return int(written)
-    return written
+def _object(row: Any, place: str) -> dict[str, Any]:
+    if not isinstance(row, dict):
+        raise UserError("not a JSON object", where=place, do="one object a line, or in an array")
+    return row

@@ -23,65 +23,24 @@ from mamushi.errors import UserError
 from mamushi.io import tabular
 
 CHUNK = 1 << 20
-PACKERS = {
-    b"\x1f\x8b": "gz",
-    b"\x28\xb5\x2f\xfd": "zst",
-    b"PK\x03\x04": "zip",
-    b"PK\x05\x06": "zip",
-}
-"""First bytes -> ending, of what can be unpacked here."""
-BY_NAME = "name it by what it is"
-FOREIGN: tuple[tuple[bytes, str, str], ...] = (
-    (b"PAR1", "a Parquet file", f"{BY_NAME}, .parquet"),
-    (b"PARE", "an encrypted Parquet file", "write it without encryption"),
-    (b"ARROW1", "an Arrow file", f"{BY_NAME}, .arrow"),
-    (b"\xff\xff\xff\xff", "an Arrow stream", f"{BY_NAME}, .arrow"),
-    (b"FEA1", "a Feather file of version 1", "write it as Parquet"),
-    (b"\xff\xfe\0\0", "UTF-32 text", "save it as UTF-8"),
-    (b"\0\0\xfe\xff", "UTF-32 text", "save it as UTF-8"),
+NAME_SO = "name it so, with {} at the end"
+KINDS: tuple[tuple[bytes, str, str], ...] = (
+    (b"\x1f\x8b", "a gzip file", NAME_SO.format(".gz")),
+    (b"\x28\xb5\x2f\xfd", "a Zstandard file", NAME_SO.format(".zst")),
+    (b"PK\x03\x04", "a zip archive (or an Excel workbook)", NAME_SO.format(".zip")),
+    (b"PAR1", "a Parquet file", NAME_SO.format(".parquet")),
+    (b"ARROW1", "an Arrow file", NAME_SO.format(".arrow")),
+    (b"\xff\xff\xff\xff", "an Arrow stream", NAME_SO.format(".arrow")),
     (b"\xff\xfe", "UTF-16 text", "save it as UTF-8"),
     (b"\xfe\xff", "UTF-16 text", "save it as UTF-8"),
-    (b"BZh", "a bzip2 file", "unpack it"),
-    (b"\xfd7zXZ\0", "an xz file", "unpack it"),
-    (b"\x04\x22\x4d\x18", "an LZ4 file", "unpack it"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", "unpack it"),
-    (b"Rar!\x1a\x07", "a RAR archive", "unpack it"),
-    (b"SQLite format 3\0", "an SQLite database", "export its table as CSV"),
-    (b"\x89HDF\r\n", "an HDF5 file", "write it as Parquet"),
-    (b"Obj\x01", "an Avro file", "write it as Parquet"),
-    (b"ORC", "an ORC file", "write it as Parquet"),
-    (b"\xd0\xcf\x11\xe0", "an Excel workbook", "save it as CSV"),
-    (b"%PDF-", "a PDF file", "give a table"),
-    (b"version https://git-lfs.github.com/", "a pointer of Git LFS", "fetch it: git lfs pull"),
+    (b"version https://git-lfs", "a pointer of Git LFS", "fetch it: git lfs pull"),
 )
-"""First bytes -> what begins so, and what to do where a table of text was expected."""
+"""First bytes -> what begins so, and what to do where something else was expected."""
 
 
 def kind_of_file(head: bytes) -> tuple[str, str] | None:
     """Return what a file is that begins so, and what to do about it; None for what may be text."""
-    for magic, ending in PACKERS.items():
-        if head.startswith(magic):
-            also = " (or an Excel workbook)" if ending == "zip" else ""
-            return f"{_packed(ending)}{also}", f"name it so, with .{ending} at the end"
-    for magic, description, do in FOREIGN:
-        # `ORC` may begin a text as well.
-        if head.startswith(magic) and (magic != b"ORC" or b"\0" in head[:64]):
-            return description, do
-    if head[257:262] == b"ustar":
-        return "a tar archive", "unpack it"
-    start = head[:256]
-    if len(start) > 3 and not start.strip(b"\0"):
-        return "nothing but NUL bytes at its start", "look for damage, or make it again"
-    if len(start) > 7 and 0 in start:
-        pairs = start[: len(start) // 2 * 2]
-        # Of UTF-16 without a byte-order mark, as far as it is ASCII, each second byte.
-        if b"\0" not in pairs[::2].strip(b"\0") and not pairs[1::2].strip(b"\0"):
-            return "UTF-16 text", "save it as UTF-8"
-        if not pairs[::2].strip(b"\0") and pairs[1::2].strip(b"\0"):
-            return "UTF-16 text", "save it as UTF-8"
-    if start.lstrip()[:14].lower().startswith((b"<!doctype html", b"<html")):
-        return "a page of HTML", "look into it for an error of the site, and download it again"
-    return None
+    return next((kind for magic, *kind in KINDS if head.startswith(magic)), None)  # type: ignore[return-value]
 
 
 @contextlib.contextmanager
@@ -105,7 +64,6 @@ def open_unpacked(
                 digest = hashlib.sha256()
             stream = _Digested(raw, digest)
             source = io.BufferedReader(stream, CHUNK)
-            _check_packing(path, source.peek(4), packing)
             handle = _unpacked(path, packing, source, files)
             if foreign := kind_of_file(handle.peek(512)):  # type: ignore[attr-defined]
                 inside = f" (in {packing[1:]})" if packing else ""
@@ -130,11 +88,7 @@ def held(path: Path, digests: dict[str, str] | None = None) -> Iterator[IO[bytes
     """Open a file to read any part of it. ``digests`` and errors as of ``open_unpacked``."""
     with path.open("rb") as handle:
         before = os.fstat(handle.fileno())
-        try:
-            yield handle
-        except UserError:
-            check_unchanged(path, handle, before)
-            raise
+        yield handle
         if digests is not None:
             digests[path.name] = _digest(handle)
         check_unchanged(path, handle, before)
@@ -170,28 +124,6 @@ class _Digested(io.RawIOBase):
         if self._digest is not None:
             self._digest.update(memoryview(buffer)[:size])
         return size
-
-
-def _packed(ending: str) -> str:
-    return {"gz": "a gzip file", "zst": "a Zstandard file", "zip": "a zip archive"}[ending]
-
-
-def _check_packing(path: Path, head: bytes, packing: str) -> None:
-    """Raise ``UserError`` for a file whose first bytes are not those of its ending."""
-    magics = [magic for magic, ending in PACKERS.items() if f".{ending}" == packing]
-    if not magics or not head:
-        return
-    # Less than that is one cut short, and Zstandard may begin with frames to be skipped.
-    if any(head.startswith(magic[: len(head)]) for magic in magics):
-        return
-    if packing == ".zst" and head[0] & 0xF0 == 0x50 and head[1:4] == b"\x2a\x4d\x18":
-        return
-    foreign = kind_of_file(head)
-    expected = _packed(packing[1:])
-    problem = f"is not {expected}, as it is named"
-    if foreign:
-        problem = f"is {foreign[0]}, not {expected}"
-    raise UserError(problem, where=path, do=f"{BY_NAME}, or make it again")
 
 
 def _unpacked(path: Path, packing: str, source: Any, files: Any) -> IO[bytes]:
