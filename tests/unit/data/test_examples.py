@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mamushi.data.counts import Need
 from mamushi.data.duplicates import key
 from mamushi.data.examples import build_examples
 from mamushi.data.raw import Raw
@@ -147,49 +145,6 @@ def test_stage_writes_table_and_card_and_the_same_bytes_again(
     for name in ("examples.parquet", "duplicates.parquet", "card.json"):
         first, second = (tmp_path / run / "out" / name for run in "ab")
         assert first.read_bytes() == second.read_bytes()
-
-
-def test_stage_tells_too_few_texts_for_the_settings_before_anything_is_trained(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sizes = {"inference": {"forget": 3, "retain": 30}, "evaluation": {"forget": 5, "retain": 5}}
-    given = stage_settings("synthetic", {}, sizes=sizes)
-    folds = Need("selectors.mamushi.folds", 5, 5, 5, "lower it")
-    budget = Need("grid.budgets", 0.5, 2, 0, "raise it")
-    monkeypatch.setenv("MAMUSHI_NEEDS", json.dumps({"mine": [folds, budget], "other": [budget]}))
-    assert run(tmp_path, given) == 2
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert last.endswith(
-        "selectors.mamushi.folds: 5 takes at least 5 forget texts, and the inference section of "
-        "the dataset 'mine' has 3; lower it, or give it more texts"
-    )
-    assert not (tmp_path / "out").exists()
-    monkeypatch.setenv("MAMUSHI_NEEDS", json.dumps({"mine": [budget]}))
-    assert run(tmp_path, given) == 0
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "no such file"),
-        (b"id,body,toxic\n1,a,1\n2,b,0\n", "no column 'text'"),
-        (b"id,text,toxic\n1,a,\n2,b,0\n", "column 'toxic' is empty"),
-    ],
-)
-def test_stage_tells_bad_input_in_one_line_and_writes_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None, message: str
-) -> None:
-    path = tmp_path / "data.csv"
-    if content is not None:
-        path.write_bytes(content)
-    given = stage_settings(
-        "table", {"inference": 1.0}, path=str(path), id="id", forget={"where": "toxic > 0.5"}
-    )
-    assert run(tmp_path, given) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1 and told.startswith("mamushi examples: error: dataset mine: ")
-    assert message in told
-    assert not (tmp_path / "out").exists()
 
 
 def check_examples(table: Any, raw: Raw, shares: dict[str, float], groups: int) -> None:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from mamushi.data.examples import build_examples
 from mamushi.data.loaders import newsgroups
 from mamushi.data.splitting import split_sections
-from mamushi.errors import UserError
 from mamushi.io.files import read_json
 from mamushi.io.schemas import EXAMPLES
 from mamushi.io.tables import read_table
@@ -137,44 +136,6 @@ def test_a_column_of_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     counts = read_json(tmp_path / "out/card.json")["counts"]
     assert counts["groups"].items() >= {"groups": 10, "largest": 4, "texts": 40}.items()
     assert "40 texts in 10 groups of two or more, the largest of 4" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        (["one"] * 60, "has no texts in section 'inference'; a group stays together, and the "),
-        (["one", "two"] * 30, "the largest has 30 of 60 texts; give 'group' a column that tells"),
-    ],
-)
-def test_too_few_groups_for_the_sections(
-    groups: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(tmp_path, csv(tmp_path, groups)) != 0
-    assert message in (said := capsys.readouterr().err)
-    assert "error: dataset mine: " in said and not (tmp_path / "out/examples.parquet").exists()
-
-
-def test_too_few_groups_for_the_folds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv(
-        "MAMUSHI_NEEDS", '{"mine": [["selectors.mamushi.folds", 5, 5, 5, "lower it"]]}'
-    )
-    settings = csv(tmp_path, [f"author{i % 10}" for i in range(100)])
-    assert run(tmp_path, settings) != 0
-    said = capsys.readouterr().err
-    assert "takes at least 5 groups of forget texts, and the inference section" in said
-    assert "has 2; lower it, or give it more texts, a finer column 'group' or null" in said
-    settings["loader"] |= {"group": None}
-    assert run(tmp_path, settings) == 0
-
-
-def test_a_group_with_two_sections() -> None:
-    section, group = ["inference", "evaluation", "evaluation"], ["a", "b", "a"]
-    raw = raw_of(["x", "y", "z"], [True, False, True], section=section, group=group)
-    message = "row 3: group 'a' is in the section 'evaluation' here, and in 'inference' in row 1"
-    with pytest.raises(UserError, match=message):
-        build_examples(raw, PAPER, NO_LIMIT, DATA)
 
 
 # Threads --------------------------------------------------------------------------------------

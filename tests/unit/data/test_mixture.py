@@ -21,7 +21,6 @@ from sklearn.naive_bayes import MultinomialNB
 from mamushi.data import mixture as model
 from mamushi.data.loaders import synthetic
 from mamushi.data.raw import Raw
-from mamushi.errors import UserError
 from mamushi.registry import plugin
 from tests.support.workflow import ROOT
 
@@ -209,17 +208,3 @@ def test_texts_of_a_cell_do_not_depend_on_the_size_of_another(world: dict[str, A
         for raw in (changed, before)
     )
     assert next(cells) == next(cells)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"weights": {"forget": [1.0], "retain": [0.5, 0.5]}}, "one for each component"),
-        ({"weights": {"forget": [0.5, 0.4], "retain": [0.5, 0.5]}}, "a sum of 1"),
-        ({"words": [9, 3]}, "smaller number first"),
-        ({"sizes": {"training": {"forget": 1, "retain": 1}}}, "'training'; known are"),
-    ],
-)
-def test_bad_settings(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        load(**changes)
