@@ -93,30 +93,23 @@ def test_vectors_come_in_the_order_of_the_texts(base: Path, kind: pa.DataType) -
     assert stored["inputs"]["vectors/0"] == digests.of(base / "vectors.parquet")
 
 
-def write_shards(folder: Path, ids: list[Any], vectors: Any, said: list[dict[str, str]]) -> None:
-    """As many shards as there are things to say, in turn of Parquet and of safetensors."""
+def write_shards(folder: Path, ids: list[Any], vectors: Any, count: int) -> None:
+    """Shards in turn of Parquet and of safetensors."""
     folder.mkdir()
-    for at, (rows, about) in enumerate(
-        zip(np.array_split(np.arange(len(ids)), len(said)), said, strict=True)
-    ):
+    for at, rows in enumerate(np.array_split(np.arange(len(ids)), count)):
         names, part = [ids[i] for i in rows], np.array([vectors[i] for i in rows])
         path = folder / f"part-{at}.{('parquet', 'safetensors')[at % 2]}"
         if at % 2:
-            save_file({"vec": part}, path, about)
+            save_file({"vec": part}, path)
             path.with_suffix(".txt").write_text("\n".join(names), encoding="utf-8")
         else:
             write(path, names, part)
-            table = pq.read_table(path)
-            pq.write_table(table.replace_schema_metadata(about), path)
-
-
-MEAN = {"model": "theirs", "pooling": "mean"}
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_shards_are_one_file(base: Path, count: int) -> None:
     ids, vectors = everything()
-    write_shards(base / "vectors", ids, vectors, [MEAN] * count)
+    write_shards(base / "vectors", ids, vectors, count)
     assert run(base) == 0
     check(base, ids, vectors)
     sharded = read_table(base / "embeddings.parquet", schemas.EMBEDDINGS)
@@ -129,11 +122,10 @@ def test_shards_are_one_file(base: Path, count: int) -> None:
 
 def test_shards_are_declared_with_what_lies_beside_them(tmp_path: Path) -> None:
     ids, vectors = everything()
-    write_shards(tmp_path / "v", ids, vectors, [MEAN] * 2)
-    (tmp_path / "v" / "embedding.json").write_text("{}", encoding="utf-8")
+    write_shards(tmp_path / "v", ids, vectors, 2)
     for path in (tmp_path / "v", tmp_path / "v" / "part-*"):
         files = vector_files({"embeddings": {"path": str(path)}})
-        names = ["part-0.parquet", "part-1.safetensors", "part-1.txt", "embedding.json"]
+        names = ["part-0.parquet", "part-1.safetensors", "part-1.txt"]
         assert files == [str(tmp_path / "v" / name) for name in names]
 
 
@@ -171,6 +163,19 @@ def test_ids_and_values_that_do_not_fit_are_one_line(
         ids[ids.index(name)] = new
     write(base / "vectors.parquet", ids, vectors)
     assert_refused(base, message, capsys)
+
+
+def test_vectors_of_several_widths_are_refused(
+    base: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids, vectors = everything()
+    # As many numbers in all as if each had its width.
+    ragged = [vectors[0, :5], [*vectors[1], 1.0], *vectors[2:]]
+    write(base / "vectors.parquet", ids, ragged)
+    assert_refused(base, "the lists of 'vec' are of several lengths, or missing", capsys)
+    write_shards(base / "vectors", ids[:16], vectors[:16], 1)
+    write(base / "vectors" / "part-1.parquet", ids[16:], vectors[16:, :1])
+    assert_refused(base, "has vectors of 1 numbers beside some of 6", capsys)
 
 
 def test_a_file_that_has_changed_since_is_refused(

@@ -82,7 +82,7 @@ def check_vectors(
     files, ids = vector_shards(path), set[str]()
 
     def noted() -> Iterator[Any]:
-        for names, part in shards(files, vectors["id"], vectors["vector"], {}):
+        for names, part in shards(files, vectors["id"], vectors["vector"]):
             ids.update(names)
             yield names, part
 

@@ -159,9 +159,6 @@ class Vectors(Section):
         | None,
         RESOLVED,
     ] = None
-    #: What the files have to say of how their vectors were made, as {model: NAME, pooling: mean}:
-    #: in their metadata, or in embedding.json beside them. Shards that differ are refused anyway.
-    says: dict[str, str] = named()
     #: In place of a file: vectors of so many numbers by the words alone, the leading components of
     #: the ranked texts' tf-idf. 128 are enough.
     words: Count | None = None

@@ -12,7 +12,7 @@ from mamushi.io import copies, tabular
 from mamushi.registry import plugin
 
 VECTOR_ENDINGS = (".parquet", ".pq", ".safetensors")
-IDS, MANIFEST = ".txt", "embedding.json"
+IDS = ".txt"
 """The ending of the file of ids beside a shard of safetensors, and the file beside shards that says
 how their vectors were made."""
 
@@ -92,14 +92,13 @@ def vector_shards(path: str | Path) -> list[Path]:
 
 def vector_files(model: Mapping[str, Any]) -> list[str]:
     """Return the files of vectors that another program made, to declare as inputs: with those of
-    shards their ids, and what is said of them."""
+    shards their ids."""
     path = model["embeddings"]["path"]
     if not path or copies.is_remote(path):
         return [str(copies.receipt_path(path))] if path else []
     every = vector_shards(path)
     ids = [file.with_suffix(IDS) for file in every if file.suffix == ".safetensors"]
-    manifests = sorted({file.parent / MANIFEST for file in every})
-    return [*map(str, every), *(str(file) for file in (*ids, *manifests) if file.is_file())]
+    return [*map(str, every), *(str(file) for file in ids if file.is_file())]
 
 
 def raw_size(dataset: Mapping[str, Any]) -> int:

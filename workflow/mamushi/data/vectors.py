@@ -3,7 +3,6 @@ of the texts."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mamushi.config.sources import IDS, MANIFEST
+from mamushi.config.sources import IDS
 from mamushi.data.compact import strings
 from mamushi.data.readers import check_columns, name_of
 from mamushi.errors import UserError
@@ -22,148 +21,62 @@ from mamushi.io.shards import drop_pages, large_matrix
 
 _ROWS = 16384
 """Rows that are read at once."""
-STATED = ("model", "pooling", "layer")
-"""What metadata of a file, or a manifest beside, may say of how its vectors were made."""
 
 VectorPart = tuple[Sequence[str], NDArray[Any]]
 """Ids, and their vectors (ids, width)."""
 
 
-def shards(
-    files: Sequence[Path], identifier: str, vector: str, says: Mapping[str, str]
-) -> Iterator[VectorPart]:
+def shards(files: Sequence[Path], identifier: str, vector: str) -> Iterator[VectorPart]:
     """Iterate over the rows of shards, one after another: of Parquet by the columns of ids and of
     vectors, of safetensors by the tensor ``vector``, with the ids, one a line, in a file of its
     name with the ending .txt.
 
-    Raises ``UserError`` as ``parquet``, for shards of several widths, for those that say of how
-    they were made something else than a manifest beside them, or the configuration (``says``), and
-    where that asks for what nothing says.
+    Raises ``UserError`` for a damaged file, a missing column or id, and for what holds no lists of
+    numbers of one length.
     """
-    stated = {name: (str(value), "the configuration") for name, value in says.items()}
-    for manifest in {path.parent / MANIFEST for path in files}:
-        if manifest.is_file():
-            _agree(stated, json.loads(manifest.read_text(encoding="utf-8")), manifest)
-    width: int | None = None
+    from safetensors import SafetensorError
+
     for path in files:
-        packed = path.suffix == ".safetensors"
-        _agree(stated, _tensors_metadata(path) if packed else _parquet_metadata(path), path)
-        parts = _tensors(path, vector) if packed else parquet(path, identifier, vector)
-        for ids, vectors in parts:
-            if len(ids) and width not in (None, vectors.shape[1]):
-                problem = f"has vectors of {vectors.shape[1]} numbers, and {files[0].name} {width}"
-                raise UserError(problem, where=path, do="embed all texts alike")
-            width = vectors.shape[1] if len(ids) else width
-            yield ids, vectors
-    for name, (value, where) in stated.items():
-        if where == "the configuration":
-            problem = f"no file says its {name}, which has to be {value!r}"
-            do = f"write {MANIFEST} beside the shards, or leave that out of 'says'"
-            raise UserError(problem, where=files[0], do=do)
+        row, read = 1, _tensors if path.suffix == ".safetensors" else _parquet
+        try:
+            for ids, vectors in read(path, identifier, vector):
+                if "" in ids:
+                    where = f"{path.name}, row {row + [*ids].index('')}"
+                    raise UserError("there is no id", where=where, do="give every row its id")
+                row += len(ids)
+                yield ids, vectors
+        except (pa.ArrowException, SafetensorError, OSError, ValueError) as error:
+            problem = f"cannot be read as ids and vectors ({str(error).splitlines()[0]})"
+            do = "name the columns of ids and of vectors of one width, or make it again"
+            raise UserError(problem, where=path, do=do) from None
 
 
-def _agree(stated: dict[str, tuple[str, str]], here: Mapping[str, Any], path: Path) -> None:
-    """Note what a file says of its vectors. Raises ``UserError`` where it was stated otherwise."""
-    for name in here.keys() & {*STATED, *stated}:
-        value, where = stated.get(name, (str(here[name]), path.name))
-        if str(here[name]) != value:
-            problem = f"says {name} {here[name]!r}, and {where} {value!r}"
-            raise UserError(problem, where=path, do="embed all texts alike")
-        stated[name] = value, path.name
-
-
-def _parquet_metadata(path: Path) -> dict[str, str]:
-    try:
-        metadata = pq.read_schema(path).metadata or {}
-    except (pa.ArrowException, OSError) as error:
-        raise _damaged(path, error) from None
-    return {key.decode(): value.decode(errors="replace") for key, value in metadata.items()}
-
-
-def _tensors_metadata(path: Path) -> dict[str, str]:
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, "np") as file:
-            return file.metadata() or {}
-    except (SafetensorError, OSError) as error:
-        raise _damaged(path, error) from None
-
-
-def _tensors(path: Path, vector: str) -> Iterator[VectorPart]:
+def _tensors(path: Path, identifier: str, vector: str) -> Iterator[VectorPart]:
     """Iterate over the rows of a tensor, with the ids beside."""
     from safetensors import safe_open
 
-    beside = path.with_suffix(IDS)
-    if not beside.is_file():
-        raise UserError("has no ids beside it", where=path, do=f"write them to {beside.name}")
-    ids = beside.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    ids = path.with_suffix(IDS).read_text(encoding="utf-8").removesuffix("\n").split("\n")
     with safe_open(path, "np") as file:
-        if vector not in file.keys():  # noqa: SIM118
-            problem = f"has no tensor {vector!r}, but {', '.join(sorted(file.keys()))}"
-            raise UserError(problem, where=path, do="name the tensor of the vectors")
         rows = file.get_slice(vector)
-        shape = rows.get_shape()
-        if len(shape) != 2 or shape[0] != len(ids) or not rows.get_dtype().startswith("F"):
-            problem = f"tensor {vector!r} is {rows.get_dtype()} {shape}, with {len(ids)} ids"
-            raise UserError(problem, where=path, do="give a row of floats for each id")
-        if "" in ids:
-            where = f"{beside.name}, line {ids.index('') + 1}"
-            raise UserError("there is no id", where=where, do="give every row its id")
+        if len(shape := rows.get_shape()) != 2 or shape[0] != len(ids):
+            raise ValueError(f"tensor {vector!r} is {shape}, with {len(ids)} ids")
         for start in range(0, len(ids), _ROWS):
             stop = min(start + _ROWS, len(ids))
             yield ids[start:stop], rows[start:stop]
 
 
-def _damaged(path: Path, error: Exception) -> UserError:
-    kind = "safetensors" if path.suffix == ".safetensors" else "Parquet"
-    problem = f"damaged or not a {kind} file ({str(error).splitlines()[0]})"
-    return UserError(problem, where=path, do="make it again")
-
-
-def parquet(path: Path, identifier: str, vector: str) -> Iterator[VectorPart]:
-    """Iterate over the rows of a Parquet file by its columns of ids and of vectors.
-
-    Raises ``UserError`` for a damaged file, a missing column or id, and a column that does not hold
-    lists of numbers of one length.
-    """
-    width, rows = None, 0
-    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    numbers = (pa.types.is_floating, pa.types.is_integer)
-    try:
-        # The schema of the columns, and not of the leaves that a list has.
-        # Without, all that is read ahead stays in memory to the end.
-        file = pq.ParquetFile(path, pre_buffer=False)
-        check_columns(path, file.schema_arrow.names, [identifier, vector])
-        kind = file.schema_arrow.field(vector).type
-        if not any(check(kind) for check in lists) or not any(
-            check(kind.value_type) for check in numbers
-        ):
-            problem = f"column {vector!r} holds {kind}, not lists of numbers"
-            raise UserError(problem, where=path, do="name the column of the vectors")
-        for batch in file.iter_batches(_ROWS, columns=[identifier, vector]):
-            column, names = batch.column(vector), batch.column(identifier).to_pylist()
-            ids = [name_of(value) or "" for value in names]
-            for row, name in enumerate(ids, rows + 1):
-                if not name:
-                    where = f"{path.name}, row {row}"
-                    raise UserError("there is no id", where=where, do="give every row its id")
-            rows += len(ids)
-            if pa.types.is_fixed_size_list(kind):
-                lengths = np.full(len(ids), kind.list_size)
-            else:
-                lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
-            lengths = np.where(column.is_null().to_numpy(zero_copy_only=False), 0, lengths)
-            width = int(lengths[0]) if width is None and ids else width
-            if (odd := np.flatnonzero(lengths != width)).size:
-                row = odd[0]
-                problem = f"the vector of {ids[row]!r} has {lengths[row]} numbers, and the first"
-                do = "give all texts vectors of one width"
-                raise UserError(f"{problem} one of the file {width}", where=path, do=do)
-            flat = pc.cast(column.flatten(), pa.float32()).to_numpy(zero_copy_only=False)
-            yield ids, flat.reshape(len(ids), -1)
-    except (pa.ArrowException, OSError) as error:
-        raise _damaged(path, error) from None
+def _parquet(path: Path, identifier: str, vector: str) -> Iterator[VectorPart]:
+    """Iterate over the rows of a Parquet file by its columns of ids and of vectors."""
+    # Without, all that is read ahead stays in memory to the end.
+    file = pq.ParquetFile(path, pre_buffer=False)
+    check_columns(path, file.schema_arrow.names, [identifier, vector])
+    for batch in file.iter_batches(_ROWS, columns=[identifier, vector]):
+        column, ids = batch.column(vector), batch.column(identifier).to_pylist()
+        lengths = pc.list_value_length(column)
+        if column.null_count or len(pc.unique(lengths)) > 1:
+            raise ValueError(f"the lists of {vector!r} are of several lengths, or missing")
+        flat = pc.cast(column.flatten(), pa.float32()).to_numpy(zero_copy_only=False)
+        yield [name_of(value) or "" for value in ids], flat.reshape(len(ids), -1)
 
 
 class _Ids:
@@ -234,6 +147,9 @@ def aligned(
         total += len(names)
         if vectors is None:
             vectors = large_matrix((n, part.shape[1]), folder)
+        if vectors.shape[1] != part.shape[1]:
+            problem = f"has vectors of {part.shape[1]} numbers beside some of {vectors.shape[1]}"
+            raise mistake(problem, "embed all texts alike")
         here = np.flatnonzero((places >= 0) & (places < n))
         with np.errstate(over="ignore", invalid="ignore"):
             small = part[here].astype(np.float16)

@@ -167,7 +167,7 @@ def _rows_of(settings: ExamplesSettings) -> dict[str, Any]:
 
 
 class ImportEmbeddings(Section):
-    """Columns of vectors that were made elsewhere, and what their files have to say."""
+    """Columns of vectors that were made elsewhere."""
 
     embedding: dict[str, Any]
     inputs: dict[str, str]
@@ -176,10 +176,9 @@ class ImportEmbeddings(Section):
     def of(cls, config: Config, *, model: str) -> ImportEmbeddings:
         """Return where the vectors are, with the digests of their files."""
         embeddings = config["models"][model]["embeddings"]
-        keys = ("id", "vector", *(["says"] if embeddings["says"] else []))
         files_of_model = vector_files(config["models"][model])
         return cls(
-            embedding={key: embeddings[key] for key in keys},
+            embedding={key: embeddings[key] for key in ("id", "vector")},
             inputs=content_digests(files_of_model),
         )
 
@@ -224,7 +223,7 @@ def import_embeddings(
     further_ids = pa.chunked_array([*further_ids.chunks, *copies.chunks], pa.string())
     del texts
     embedding = settings.embedding
-    parts = shards(vectors, embedding["id"], embedding["vector"], embedding.get("says", {}))
+    parts = shards(vectors, embedding["id"], embedding["vector"])
     matrix = aligned(parts, ranked["id"], further_ids, rows_read - kept, where, out.parent)
     columns = dict(zip(ranked.column_names, ranked.columns, strict=True))
     write_matrix(out, schemas.EMBEDDINGS, matrix, columns, job.origin)
