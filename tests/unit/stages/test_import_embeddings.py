@@ -173,7 +173,7 @@ def test_vectors_of_several_widths_are_refused(
     ragged = [vectors[0, :5], [*vectors[1], 1.0], *vectors[2:]]
     write(base / "vectors.parquet", ids, ragged)
     assert_refused(base, "the lists of 'vec' are of several lengths, or missing", capsys)
-    write_shards(base / "vectors", ids[:16], vectors[:16], 1)
+    write(base / "vectors" / "part-0.parquet", ids[:16], vectors[:16])
     write(base / "vectors" / "part-1.parquet", ids[16:], vectors[16:, :1])
     assert_refused(base, "has vectors of 1 numbers beside some of 6", capsys)
 
