@@ -6,7 +6,6 @@ Known by their names, so that what a rule reads can be declared without opening 
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 
@@ -30,11 +29,7 @@ STATE, SPLITS = "state.json", "dataset_dict.json"
 """Files of `datasets` beside those of a data set, and above those of several splits."""
 CACHES = ("cache-", "tmp")
 """How the caches of `datasets` begin, which hold rows that were made of the others."""
-DOCUMENTS = (
-    *(".md", ".rst", ".html", ".htm", ".pdf", ".tex", ".bib", ".cff", ".png", ".jpg", ".jpeg"),
-    *(".svg", ".gif", ".webp", ".py", ".ipynb", ".sh", ".yaml", ".yml", ".toml", ".ini"),
-    *(".cfg", ".sha256", ".md5", ".crc", ".asc", ".sig"),
-)
+SIGNATURES = (".sha256", ".md5", ".crc", ".asc", ".sig")
 """Endings of files that are about a table,"""
 PAPERS = (
     *("readme", "license", "licence", "copying", "notice", "citation", "changelog", "changes"),
@@ -50,16 +45,8 @@ DESCRIPTIONS = (
 RECEIPT = ".receipt.json"
 LAKES = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
 """Folders by which programs tell which files of a table count."""
-UNKNOWN = "of an unknown ending"
 URL = re.compile(r"(?:^|/)([a-z0-9]{3,}|hf|s3|gs):/+(.*)")
 """How a URL is written, in which a path has one slash in the place of two; kind and rest of it."""
-AS_TABLE = {
-    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save it as CSV"),
-    **dict.fromkeys((".pkl", ".pickle", ".npy", ".h5", ".avro", ".orc"), "write it as Parquet"),
-    **dict.fromkeys((".db", ".sqlite", ".sql"), "export its table as CSV"),
-    **dict.fromkeys(PACKED, "name it by what is packed, as in texts.csv{2}"),
-}
-"""What to do with other endings: of the name, its stem and its ending."""
 SHOWN = 4
 """Names in a message."""
 
@@ -109,46 +96,40 @@ def find(path: str | Path) -> list[Path]:
     if path.is_file():
         if format_of(path) is None:
             problem = f"cannot tell the format from the ending {path.suffix!r}"
-            do = AS_TABLE.get(path.suffix.lower(), KNOWN)
-            raise UserError(problem, where=path, do=do.format(path.name, path.stem, path.suffix))
+            raise UserError(problem, where=path, do=KNOWN)
         return [path]
     if "*" in path.name and path.parent.is_dir() and not path.is_dir():
         files = sorted(file for file in path.parent.glob(path.name) if file.name[0] != ".")
         if not files:
             problem = "no such file: nothing matches this pattern"
             raise UserError(problem, where=path, do="check the path")
-        if unread := [f"{file.name} ({no})" for file in files if (no := _not_read(file))]:
-            do = "give a pattern of tables alone"
-            raise UserError(f"matches what cannot be read: {_list(unread)}", where=path, do=do)
-        return _one_table(path, files)
-    if not path.is_dir():
+        unread = [f"{file.name} (no table)" for file in files if not is_part(file)]
+    elif not path.is_dir():
         url = URL.search(str(path)) if not path.exists() else None
         do = "give what was downloaded" if url else "check the path"
         raise UserError(no_file(path), where="://".join(url.groups()) if url else path, do=do)
-    if (path / SPLITS).is_file():
-        raise UserError("has several splits", where=path, do="name the folder of one of them")
-    saved = (path / STATE).is_file()
-    files = _saved(path) if saved else sorted(file for file in path.iterdir() if is_part(file))
-    listed = {*files}
-    unread = [
-        f"{file.name} ({no})"
-        for file in sorted(path.iterdir())
-        if file not in listed and (no := _beside(file, saved=saved))
-    ]
-    if files and unread and not saved:
-        first = format_of(files[0])
-        further = [file for file in files if format_of(file) != first]
-        unread = sorted([*unread, *(f"{file.name} ({format_of(file)})" for file in further)])
-    if not files:
-        # What is there has another ending, or lies deeper.
-        deeper = [line for line in unread if not line.endswith(f"({UNKNOWN})")]
-        problem = f"no table in this folder{', but ' * bool(deeper)}{_list(deeper)}"
-        raise UserError(problem, where=path, do=KNOWN)
+    else:
+        if (path / SPLITS).is_file():
+            raise UserError("has several splits", where=path, do="name the folder of one of them")
+        saved, entries = (path / STATE).is_file(), sorted(path.iterdir())
+        files = _saved(path) if saved else [file for file in entries if is_part(file)]
+        beside = {file: _unread(file, saved=saved) for file in {*entries}.difference(files)}
+        if files and any(beside.values()) and not saved:
+            # Of several formats none is the table's.
+            others = [file for file in files if format_of(file) != format_of(files[0])]
+            beside |= {file: format_of(file) for file in others}
+        unread = [f"{file.name} ({reason})" for file, reason in sorted(beside.items()) if reason]
+        if saved and not unread:
+            return files
     if unread:
-        problem = f"holds what is not read with it: {_list(unread)}"
-        do = "take that out of the folder, or give the files themselves or a pattern for them"
-        raise UserError(problem, where=path, do=do)
-    return files if saved else _one_table(path, files)
+        shown = ", ".join(unread[:SHOWN]) + f" and {len(unread) - SHOWN} more" * (
+            len(unread) > SHOWN
+        )
+        do = "take that out, or give the files themselves or a pattern for them"
+        raise UserError(f"holds what is not read with it: {shown}", where=path, do=do)
+    if not files:
+        raise UserError("no table in this folder", where=path, do=KNOWN)
+    return _one_table(path, files)
 
 
 def is_part(path: Path) -> bool:
@@ -183,72 +164,45 @@ def _one_table(path: Path, files: list[Path]) -> list[Path]:
     return files
 
 
-def _list(names: list[str]) -> str:
-    rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + rest
-
-
-def _not_read(path: Path) -> str | None:
-    """Return why what a pattern matches is no table; None of one that is."""
-    if not path.exists():
-        return "a link to nothing"
-    if path.is_dir():
-        return "a folder"
-    if not path.is_file():
-        return "a pipe or a device"
-    return None if format_of(path) else UNKNOWN
-
-
-def _beside(path: Path, *, saved: bool) -> str | None:
+def _unread(path: Path, *, saved: bool) -> str | None:
     """Return why what lies beside the files of a table is not read though it may hold rows; None
     of what holds none by its name. ``saved``: whether `datasets` wrote the folder."""
     name = path.name
     if path.is_dir():
         if name in LAKES:
             return f"which makes it a table of {LAKES[name]}, whose files may be outdated"
-        if name[0] in "._":
-            return None
-        return "a folder with tables" if _holds_tables(path) else None
-    # What other programs write there: caches, checksums, marks of a job that has ended.
+        deeper = name[0] not in "._" and any(
+            file.is_file() and _may_hold_rows(file) for file in path.rglob("[!.]*")
+        )
+        return "a folder with tables" if deeper else None
     is_row_format = format_of(path) not in (None, "json", "txt")
+    # What other programs write there: caches, checksums, marks of a job that has ended.
     if name[0] == "." or (name[0] == "_" and not is_row_format) or _is_about(path):
         return None
     if saved and name.startswith(CACHES) and path.suffix == ".arrow":
         return None
-    if reason := (_not_read(path) if not path.is_file() else None):
-        return reason
-    if format_of(path) is not None:
-        if saved:
-            return f"which {STATE} does not list"
-        return "a table with a name that begins with _, as of what is no data"
-    return UNKNOWN
+    if not path.is_file():
+        return "a link to nothing" if path.is_symlink() else "a pipe or a device"
+    if saved and is_row_format:
+        return f"which {STATE} does not list"
+    return "no table by its name" if _may_hold_rows(path) else None
 
 
 def _is_about(path: Path) -> bool:
     """Return whether a file beside a table is about it, by its name."""
     stem, ending = path.name.split(".")[0].lower(), path.suffix.lower()
-    if path.name.endswith(RECEIPT) or ending in DOCUMENTS:
+    if path.name.endswith(RECEIPT) or ending in SIGNATURES:
         return True
     if ending == ".json":
         return stem in DESCRIPTIONS
     return ending in ("", ".txt") and stem.split("-")[0].split("_")[0] in PAPERS
 
 
-def _holds_tables(folder: Path) -> bool:
-    """Return whether anything in a folder, at any depth, may hold rows."""
-    for above, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name[0] != "."]
-        if any(_may_hold_rows(Path(above, name)) for name in names if name[0] != "."):
-            return True
-    return False
-
-
 def _may_hold_rows(path: Path) -> bool:
-    """Return whether a file in a folder beside a table is one itself, by its name: packed in any
-    way, unfinished, or without an ending."""
+    """Return whether a file in a folder may hold rows, by its name: packed in any way, unfinished,
+    or without an ending."""
     endings = {ending.lower() for ending in path.suffixes}
-    is_table = bool(endings.intersection(FORMATS) or endings.intersection((".json", ".txt")))
-    return (is_table or not endings) and not _is_about(path)
+    return bool(endings.intersection(FORMATS) or not endings) and not _is_about(path)
 
 
 def _saved(path: Path) -> list[Path]:
