@@ -1,60 +1,19 @@
-"""The paper's grid in a dry run: on a machine without data, weights or a GPU, and in the time that
-Snakemake itself takes for a grid of this size.
-
-CPU time is compared with that of a bare Snakefile in the same minute: the same jobs, files and
-logs, without settings, resources or anything else that Mamushi adds.
-"""
+"""The paper's grid, on a machine without data, weights or a GPU."""
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from tests.support.demo import whole
 from tests.support.workflow import ROOT, run
 
-BARE = """
-import json
-found = json.loads(open("files.json").read())
-reads = {
-    name: {json.dumps(sorted(wildcards.items())): files for wildcards, files in rule["jobs"]}
-    for name, rule in found["rules"].items()
-}
-def reading(name):
-    return lambda wildcards: reads[name][json.dumps(sorted(wildcards.items()))]
-wildcard_constraints:
-    seed=r"\\d+",
-    beta=r"0\\.\\d\\d",
-    arm=r"base|contaminated|gold|beta0|retrained/[^/]+/beta0\\.\\d\\d",
-    dataset=r"[^/]+",
-    model=r"[^/]+",
-    selector=r"[^/]+",
-    unlearner=r"[^/]+",
-rule all:
-    input: found["targets"]
-"""
-
 
 def jobs(output: str) -> dict[str, int]:
     """Jobs by rule, out of what a dry run with ``--quiet rules`` prints."""
     return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE)}
-
-
-def bare(graph: dict[str, Any], folder: Path) -> None:
-    """Write a Snakefile with the same jobs."""
-    targets = graph.pop("targets")
-    (folder / "files.json").write_text(json.dumps({"rules": graph, "targets": targets}))
-    text = [BARE]
-    for name, rule in graph.items():
-        inputs = f"reading({name!r})" if rule["input"] is None else repr(rule["input"])
-        text.append(f"rule {name}:\n    input: {inputs}\n    output: {rule['output']}\n")
-        text += [f"    log: {rule['log']!r}\n"] if rule["log"] else []
-        text.append("    shell: 'true'\n")
-    (folder / "Snakefile").write_text("".join(text))
 
 
 def test_studies_are_targets_of_their_own(tmp_path: Path) -> None:
@@ -86,3 +45,9 @@ def test_the_real_run_is_of_one_model_in_aligned_steps(tmp_path: Path) -> None:
     counted = jobs(output)
     assert (counted["examples"], counted["model_card"]) == (1, 1)
     assert (counted["retrain"], counted["gold"], counted["beta0"]) == (7 * 3, 1, 1)
+
+
+def test_a_path_that_is_not_set_stops_a_real_run_before_its_first_job(tmp_path: Path) -> None:
+    done = run("removals", directory=tmp_path, check=False)
+    assert done.returncode != 0 and "no path is given" in done.stdout
+    assert "Traceback" not in done.stdout and not (tmp_path / "results").exists()

@@ -19,7 +19,6 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from mamushi.errors import UserError
-from mamushi.io import paths
 from mamushi.running.interruption import SAME_REQUEST_SECONDS
 
 LOCK = Path(".snakemake") / "mamushi-run.lock"
@@ -45,13 +44,7 @@ def stopping() -> bool:
 
 def lock_folder(folder: Path) -> FileLock:
     """Make this process the one main process of ``folder``. Unlike Snakemake's lock, which survives
-    a kill, this one is the kernel's. Raises ``UserError`` when another process has it, and where
-    results of another user lie, which Snakemake would tell amid lines of its own."""
-    results = folder / paths.RESULTS
-    for place in (results, *results.glob("*")):
-        if place.is_dir() and not os.access(place, os.W_OK | os.X_OK):
-            do = "work in a folder of your own, or ask its owner"
-            raise UserError("is not yours to write in", where=place, do=do)
+    a kill, this one is the kernel's. Raises ``UserError`` when another process has it."""
     path = folder / LOCK
     path.parent.mkdir(exist_ok=True)
     lock = FileLock(path, timeout=0)

@@ -167,17 +167,6 @@ def test_killed_it_leaves_no_lock_in_the_way(folder: Path, started: Start) -> No
     assert started().wait(60) == 0, (folder / "said").read_text()
 
 
-def test_results_of_another_user_are_told_before_snakemake_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "results/data").mkdir(parents=True)
-    guard.lock_folder(tmp_path).release()
-    # Who tests may be allowed everything.
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "data")
-    with pytest.raises(UserError, match="results/data: is not yours to write in; work in a folder"):
-        guard.lock_folder(tmp_path)
-
-
 def test_a_second_command_says_in_one_line_that_a_run_is_at_work(
     folder: Path, started: Start
 ) -> None:

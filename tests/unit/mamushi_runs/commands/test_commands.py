@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -292,37 +289,3 @@ def test_a_target_that_is_not_there_is_named(
     *_, line, last = capsys.readouterr().err.splitlines()
     assert line.startswith("No rule to produce removal ")
     assert last.startswith("mamushi plan: error: the dry run failed; ")
-
-
-@pytest.mark.slow
-def test_a_wheel_ranks_without_a_clone(tmp_path: Path) -> None:
-    """Built, unpacked as pip would, and asked for a dry run of a configuration of one's own."""
-    import zipfile
-
-    source, out, home = tmp_path / "source", tmp_path / "wheels", tmp_path / "home"
-    ignored = shutil.ignore_patterns("results", ".*", "__pycache__", "*.egg-info", "build")
-    shutil.copytree(ROOT, source, ignore=ignored)
-    pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
-    subprocess.run([*pip, "--wheel-dir", out, source], check=True)
-    (wheel,) = out.iterdir()
-    with zipfile.ZipFile(wheel) as packed:
-        packed.extractall(home)
-    (data,) = home.glob("*.data/data")
-    rules = {path.relative_to(data / "share/mamushi") for path in data.rglob("*.smk")}
-    assert rules == {path.relative_to(ROOT) for path in ROOT.glob("workflow/**/*.smk")}
-    # As pip puts it, in the folder of the installation's data.
-    (tmp_path / "sitecustomize.py").write_text(
-        "import sysconfig\nbefore = sysconfig.get_path\n"
-        f"after = lambda name, *more: {str(data)!r} if name == 'data' else before(name, *more)\n"
-        "sysconfig.get_path = after\n"
-    )
-    shutil.copy(ROOT / "profiles/demo/science.yaml", tmp_path / "mine.yaml")
-    done = subprocess.run(
-        [sys.executable, "-m", "mamushi", "rank", "--snakemake-args", "--dry-run --cores 1"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(home)])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
