@@ -8,7 +8,6 @@ import glob
 import hashlib
 import json
 import os
-import re
 import shutil
 import socket
 import zlib
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.errors import UserError
+from mamushi.io.tabular import URL
 
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
 REFUSED = {
@@ -24,8 +24,6 @@ REFUSED = {
     *(errno.EEXIST, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP),
 }
 """Errors of a path that the same command would meet again."""
-URL = re.compile(r"[\w.+-]{2,}:/")
-"""How a URL begins, in which a path has one slash in the place of two."""
 
 
 @contextlib.contextmanager
@@ -62,7 +60,7 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
 def writable(target: Path) -> Iterator[None]:
     """Make the folder of a file that is to be written, and open its part within the block. What is
     refused is told of that file."""
-    if URL.match(str(target)):
+    if URL.search(str(target)):
         do = "give a path here, and copy what is written there"
         raise UserError("is a URL, to which nothing is written", where=target, do=do)
     try:
