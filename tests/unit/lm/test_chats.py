@@ -15,15 +15,11 @@ from accelerate.state import AcceleratorState, PartialState
 from trl import chat_template_utils
 from trl.chat_template_utils import get_training_chat_template, has_generation_markers
 
-from mamushi.cli import main
-from mamushi.config.complete import complete
 from mamushi.data.conversations import Conversations
 from mamushi.io import schemas
 from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.lm.chats import CHATS
 from mamushi.lm.tokens import read_tokens, write_tokens
-from mamushi.running import stage as declared
-from tests.support import lab
 from tests.support.chats import MARKED, TEMPLATES, chat_tokenizer
 
 CHAT = [
@@ -202,34 +198,3 @@ def test_tools_are_what_trl_gives_the_template(name: str, as_text: bool, tmp_pat
     write_tokens(tmp_path / "tokens.parquet", pa.table(columns), tokenizer, **options)
     ours = read_table(tmp_path / "tokens.parquet", schemas.TOKENS)["tokens"].to_pylist()
     assert ours == theirs["input_ids"][:] and len(ours[0]) > len(ours[1])
-
-
-def test_a_dataset_says_that_answers_alone_are_predicted(tmp_path: Path) -> None:
-    """By the stages, with the tools of a column beside the turns."""
-    lab.write_lab(tmp_path)
-    tokenizer = chat_tokenizer("smollm2")
-    tokenizer.save_pretrained(tmp_path / "ours")
-    rows = [{"id": n, "bad": n % 2, "messages": TOLD, "tools": [TOOL]} for n in range(9)]
-    rows = [{**row, "messages": [*row["messages"], *[CHAT[0]] * row["id"]]} for row in rows]
-    table = tmp_path / "chats.jsonl"
-    table.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    dataset = {"kind": "table", "path": str(table), "text": "messages,tools", "id": "id"}
-    dataset |= {"forget": {"where": "bad == 1"}, "sections": {"inference": 1.0}}
-    grid = {"datasets": ["d"], "models": ["m"], "seeds": [0], "selectors": ["random"]}
-    model = {"source": str(tmp_path / "ours"), "contaminated": True}
-    config = {"grid": grid, "datasets": {"d": {**dataset, "assistant_only_loss": True}}}
-    full = complete({**config, "models": {"m": model}, "data": {"near_duplicates": None}})
-
-    def run(stage: str, wildcards: dict[str, str], **files: str) -> None:
-        words = [f"--{name.replace('_', '-')}={tmp_path / file}" for name, file in files.items()]
-        settings = declared.stages()[stage].settings_text(full, **wildcards)
-        assert main([stage, *words, f"--settings={settings}"]) == 0
-
-    run("examples", {"dataset": "d"}, examples="e", duplicates="d", card="c", cache="k")
-    run("model-card", {"model": "m"}, out="m.json")
-    run("tokens", {}, examples="e", model_card="m.json", out="t")
-    texts = read_tokens(tmp_path / "t", tmp_path / "e", "inference", 64)
-    assert len(texts) == 9
-    for row in range(9):
-        answers = tokenizer.decode(texts[row][texts.places_of(row)])
-        assert answers == "It is a number. <|im_end|><|im_end|>\nIt is It.<|im_end|>\n"
