@@ -41,14 +41,12 @@ def two_exchanges(number: int) -> list[dict[str, Any]]:
 
 
 def of_form(name: str, turns: list[dict[str, Any]]) -> Any:
-    if name == "lists":
-        return {key: [turn.get(key) or "" for turn in turns] for key in ("role", "content")}
     if name == "conversations":
         return [{"from": t["role"], "value": t.get("content") or "call", "w": 1.5} for t in turns]
     return turns
 
 
-CASES = [(name, file, "whole") for name in ("messages", "conversations", "lists") for file in FILES]
+CASES = [(name, file, "whole") for name in ("messages", "conversations") for file in FILES]
 
 
 @pytest.mark.parametrize(("name", "file", "part"), [*CASES, ("messages", FILES[0], "assistant")])
@@ -113,8 +111,6 @@ def pairs_of(path: Path, column: str) -> dict[str, Any]:
 
 
 def drop(turns: Any, kept: list[int]) -> Any:
-    if isinstance(turns, dict):
-        return {name: [values[at] for at in kept] for name, values in turns.items()}
     return [turns[at] for at in kept]
 
 

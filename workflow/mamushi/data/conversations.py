@@ -1,9 +1,9 @@
 """The text of a row, also of one that is a conversation: what a turn is, in all forms of chats.
 
 A cell is text, or a list of turns: objects with ``role`` and ``content`` (text, or parts of type
-text), or with ``from`` and ``value``, of which human is the user and gpt the assistant; or one
-object with two lists, as `datasets` keeps a sequence of objects. Several columns are one
-conversation by their names, see ``ROLES``. What else a cell may be is refused, never guessed.
+text), or with ``from`` and ``value``, of which human is the user and gpt the assistant. Several
+columns are one conversation by their names, see ``ROLES``. What else a cell may be is refused,
+never guessed.
 
 As text, a turn is its role, a colon and what it says (its reasoning, its content, its tool calls as
 JSON); a blank line stands between two. Nothing heavy is imported, since every dry run comes here.
@@ -163,12 +163,12 @@ class Conversations:
         if isinstance(cell, str):
             form: str = "text"
             result: str | _Turns = cell
-        elif isinstance(cell, list | dict):
+        elif isinstance(cell, list):
             form, result = _turns(cell, column, place)
             if column in self._missing:
                 raise _no_turns(column, self._missing[column])
         else:
-            problem = f"column {column!r} is {cell!r:.60}, not text"
+            problem = f"column {column!r} is {cell!r:.60}, not text or a list of turns"
             raise UserError(problem, where=place, do="name the column with the text")
         if (before := self.forms.setdefault(column, form)) != form:
             problem = f"column {column!r} is {form} here, and {before} above"
@@ -195,20 +195,8 @@ def _tools(cell: Any, place: object) -> list[Any] | None:
     raise UserError(problem, where=place, do="give their JSON schemas, or name the turns alone")
 
 
-def _turns(cell: list[Any] | dict[str, Any], column: str, place: object) -> tuple[str, _Turns]:
+def _turns(cell: list[Any], column: str, place: object) -> tuple[str, _Turns]:
     """Return the form of a conversation, in words, and its turns."""
-    if isinstance(cell, dict):
-        keys = next((form for form in FORMS if cell.keys() >= {*form}), None)
-        columns = [cell[name] for name in keys or ()]
-        if not columns or any(not isinstance(values, list) for values in columns):
-            problem = f"column {column!r} is one object with the keys {_keys(cell)}, not turns"
-            raise UserError(problem, where=place, do=_DO)
-        lists = {name: values for name, values in cell.items() if isinstance(values, list)}
-        if len({*map(len, lists.values())}) > 1:
-            problem = f"column {column!r} has lists of several lengths ({_keys(lists)})"
-            raise UserError(problem, where=place, do="give each turn a value in every list")
-        rows = zip(*lists.values(), strict=True)
-        cell = [dict(zip(lists, row, strict=True)) for row in rows]
     if not cell:
         problem = f"column {column!r} is a conversation without turns"
         raise UserError(problem, where=place, do=_FILL)
@@ -226,41 +214,24 @@ def _turns(cell: list[Any] | dict[str, Any], column: str, place: object) -> tupl
 def _turn(turn: Any, form: tuple[str, str]) -> dict[str, Any]:
     """Return a turn with role and content, and what else a template reads. Raises ``ValueError``
     that says what is wrong with it."""
-    if not isinstance(turn, dict):
-        raise ValueError(f"is {turn!r:.60}, not an object")
     role_key, content_key = form
-    other_form = FORMS[form is FORMS[0]]
-    for name in form:
-        if turn.get(name) is None and any(turn.get(key) is not None for key in other_form):
-            raise ValueError(f"has the keys {_keys(turn)}, and those above it {' and '.join(form)}")
-    role, content = turn.get(role_key), turn.get(content_key)
-    if role is None:
-        raise ValueError(f"has no {role_key!r} but the keys {_keys(turn)}")
+    role = turn.get(role_key) if isinstance(turn, dict) else None
     if not isinstance(role, str) or not role.strip():
-        raise ValueError(f"has a {role_key!r} that is {role!r:.60}, and no name")
+        raise ValueError(f"has no {role_key!r} that is a name: {turn!r:.60}")
     kept = {name: _filled(turn[name]) for name in TURN_KEYS if turn.get(name) is not None}
-    if content is None and not kept.get("tool_calls"):
-        raise ValueError(f"has no {content_key!r} but the keys {_keys(turn)}")
+    content = turn.get(content_key)
+    if isinstance(content, list):
+        # Its parts follow one another, as in templates.
+        parts = [part if isinstance(part, dict) else {} for part in content]
+        texts = [part["text"] for part in parts if part.get("type") == "text" and "text" in part]
+        whole = len(texts) == len(parts) and all(isinstance(text, str) for text in texts)
+        content = "".join(texts) if whole else content
+    if not (isinstance(content, str) or (content is None and kept.get("tool_calls"))):
+        raise ValueError(f"has no {content_key!r} that is text, but {content!r:.60}")
     role = SPEAKERS.get(role, role) if form is FORMS[1] else role
     # Templates take an empty content for another one than none.
-    spoken = {} if content is None else {"content": _content(content, content_key)}
+    spoken = {} if content is None else {"content": content}
     return {"role": role, **spoken, **kept}
-
-
-def _content(content: Any, key: str) -> str:
-    """Return the text of a content, whose parts follow one another as in templates."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        raise ValueError(f"has a {key!r} that is {content!r:.60}, not text")
-    for part in content:
-        kind = part.get("type") if isinstance(part, dict) else None
-        if kind != "text":
-            shown_part = f"of type {kind!r}" if kind else f"{part!r:.60}"
-            raise ValueError(f"has in its {key!r} a part {shown_part}, which is no text")
-        if not isinstance(part.get("text"), str):
-            raise ValueError(f"has in its {key!r} a part of type 'text' without a text")
-    return "".join(part["text"] for part in content)
 
 
 def _words(turn: Mapping[str, Any]) -> str:
@@ -276,7 +247,3 @@ def _filled(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _filled(item) for name, item in value.items() if item is not None}
     return [_filled(item) for item in value] if isinstance(value, list) else value
-
-
-def _keys(turn: Mapping[str, Any]) -> str:
-    return ", ".join(repr(name) for name in turn if turn[name] is not None) or "none"

@@ -35,24 +35,13 @@ def without_characters(text: str, gone: Container[int], character: re.Pattern[st
 
 
 def without_turns(turns: Any, gone: Container[int]) -> Any:
-    """Return a list without the items at some places, or an object with the same of its lists."""
-    if isinstance(turns, dict):
-        return {
-            name: without_turns(value, gone) if isinstance(value, list) else value
-            for name, value in turns.items()
-        }
+    """Return a list without the items at some places."""
     return [turn for at, turn in enumerate(turns) if at not in gone]
 
 
 def without_items(written: str, gone: Container[int]) -> str:
-    """Do as ``without_turns`` with a list or object of JSON, as it is written."""
+    """Do as ``without_turns`` with a list of JSON, as it is written."""
     spans = list(_values(written, 0))
-    if written.startswith("{"):
-        for _, start, stop in reversed(spans):
-            if written[start] == "[":
-                left = without_items(written[start:stop], gone)
-                written = written[:start] + left + written[stop:]
-        return written
     left, ends = written[: spans[0][1]], [stop for *_, stop in spans]
     for at in (staying := [at for at in range(len(spans)) if at not in gone]):
         left += "" if at == staying[0] else written[ends[at - 1] : spans[at][1]]
