@@ -3,7 +3,7 @@
     python -m studies.tokens.masks results jigsaw smollm2_frozen --seeds 1 2 3
 
 Of a run that has the models of beta 0 and gold, the spans of ``token_unigram`` and the list of
-``auto`` at the budget. Trained in beta 0's steps and order, from the same start:
+``stack`` at the budget. Trained in beta 0's steps and order, from the same start:
 
 - ``mask``: the tokens of the spans are left out of the loss;
 - ``remove``: the texts of the list are left out.
@@ -71,7 +71,7 @@ def texts_of(cell: Cell, kind: str, beta: str) -> TokenSet:
         for row in read_table(path, schemas.SPANS).to_pylist():
             spans.setdefault(row["id"], []).append((row["start"], row["stop"]))
         return tokens.masked(cell.ranked, spans)
-    path = cell.folder / "removals" / "auto" / f"beta{beta}.parquet"
+    path = cell.folder / "removals" / "stack" / f"beta{beta}.parquet"
     listed = set(read_table(path, schemas.REMOVALS)["id"].to_pylist())
     weights = np.ones(len(cell.ranked.tokens), np.float32)
     weights[np.repeat([name in listed for name in cell.ranked.ids], cell.ranked.lengths)] = 0

@@ -36,7 +36,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--budgets", nargs="+", default=["0.25"])
-    selectors = ["token_unigram", "token_random", "auto", "random"]
+    selectors = ["token_unigram", "token_random", "stack", "random"]
     parser.add_argument("--selectors", nargs="+", default=selectors)
     args = parser.parse_args()
     report = Report("recovered", threads=1)

@@ -38,7 +38,7 @@ CONFIG: dict[str, Any] = {
             "seeds": [0],
             "budgets": [0.4],
             "selectors": [
-                *("lr_maha", "mamushi_lr", "linear", "lexical", "aside", "auto", "again"),
+                *("lr_maha", "mamushi_lr", "linear", "lexical", "aside", "again"),
                 *("token_unigram", "token_random", "mamushi_words"),
             ],
         },

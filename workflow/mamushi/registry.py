@@ -57,7 +57,6 @@ class Plugin:
     depths: str | None = None  # the setting with the layers that it reads
     derives: str | None = None  # the setting with the selector whose scores it needs
     refits: bool = True  # whether another seed makes its scores again without another training
-    networks: str | None = None  # the setting with the selector whose networks it uses
     foreseen: bool = True  # whether counting words foresees what its lists or masks do
 
     # Dataset loaders.

@@ -331,7 +331,7 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     ),
     "tokens": (FRAME, {"selector": "token_random"}, "selector: token_random ranks tokens"),
     "setting": (FRAME, {"selector": {"kind": "mamushi_lr", "fold": 3}}, "mamushi_lr.fold"),
-    "depths": (FRAME, {"selector": "auto"}, "depths"),
+    "depths": (FRAME, {"selector": "linear"}, "depths"),
     "budget": (FRAME, {"budgets": [2]}, "grid.budgets"),
     "small budget": (FRAME, {"budgets": [0.001]}, "grid.budgets: 0.001 takes at least 1000"),
     "seed": (FRAME, {"seed": -1}, "grid.seeds"),

@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from mamushi import registry
 from mamushi.config import arms, grid
 from mamushi.config.complete import complete
-from mamushi.config.selectors import selector_settings
 from mamushi.config.sources import files
 from tests.support.configurations import ROOT, Config, laid_over, minimal, paper
 
@@ -65,21 +63,6 @@ def test_the_base_of_a_derived_selector_is_there() -> None:
     config["selectors"] = {"mirror": {"kind": "anti_mamushi", "of": "lr_cos"}}
     # The probe asks for random, lr_cos and mamushi.
     assert set(complete(config)["selectors"]) == {"mirror", "lr_cos", "mamushi", "random"}
-
-
-def test_networks_of_another_selector_come_with_its_settings() -> None:
-    config = minimal()
-    config["grid"]["selectors"] = ["random", "small", "auto"]
-    small = {"kind": "mamushi", "batch_size": 64, "seeds_averaged": 3}
-    config["selectors"] = {"small": small, "auto": {"networks": "small"}}
-    full = complete(config)
-    mamushi = registry.plugin("selector", "mamushi").defaults
-    with_changes = {**mamushi, "batch_size": 64, "seeds_averaged": 3}
-    assert selector_settings(full, "auto")["networks"] == with_changes
-    del config["selectors"]["auto"]
-    config["selectors"]["mamushi"] = {"epochs": 7}
-    networks = selector_settings(complete(config), "auto")["networks"]
-    assert networks == {**mamushi, "epochs": 7}
 
 
 def test_completing_twice_changes_nothing() -> None:

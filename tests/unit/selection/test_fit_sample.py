@@ -14,7 +14,6 @@ FEW = {
     "linear": {"depths": [1]},
     "lexical": {},
     "mamushi_words": {},
-    "auto": {"depths": [1], "lexical": False, "repeats": 1, "inner_networks": 1},
 }
 
 
@@ -74,8 +73,6 @@ def test_a_selector_fits_on_its_sample(
 
     monkeypatch.setattr(crossfit, "_tasks", noted)
     settings = plugin("selector", name).defaults | FEW[name] | {"folds": 3, "fit_sample": 150}
-    if name == "auto":
-        settings["networks"] = plugin("selector", "mamushi").defaults | FEW["mamushi"]
     scored = load("selector", name).score(pool, settings, 0)
     assert np.isfinite(scored.scores).all()
     assert seen and max(seen) <= 151

@@ -51,7 +51,7 @@ def test_the_summary_has_means_deviations_and_the_papers_numbers_where_they_belo
     rows: list[dict[str, Any]] = [
         {**dict(zip(("dataset", "model"), cell, strict=True)), "seed": seed, "selector": name,
          "n_forget": 8, "n_retain": 70, "wall_seconds": seconds, "cpu_seconds": 2 * seconds}
-        for cell in cells for name in ("mamushi", "auto")
+        for cell in cells for name in ("mamushi", "stack")
         for seed, seconds in enumerate([1.0, 2.0, 4.5])
     ]  # fmt: skip
     rows[1] |= {"wall_seconds": None, "cpu_seconds": None}

@@ -87,10 +87,8 @@ def check_names(full: Config) -> Iterator[str]:
             yield f"unlearners.{name}: this name is taken in the tables; choose another"
     for name, definition in full["selectors"].items():
         for key, base in base_selectors(definition):
-            at, kind = f"selectors.{name}.{key}", full["selectors"].get(base, {}).get("kind")
-            if key == kind_of(full, name).networks and kind not in (None, "mamushi"):
-                yield f"{at}: {base!r} is of kind {kind}; networks are those of kind mamushi"
-            if key == kind_of(full, name).derives and of_tokens(full, base):
+            if of_tokens(full, base):
+                at = f"selectors.{name}.{key}"
                 yield f"{at}: {base!r} ranks tokens; name a selector of texts"
 
 

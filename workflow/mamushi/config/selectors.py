@@ -26,12 +26,11 @@ def of_texts(config: Config, axes: Config) -> dict[str, Any]:
 
 
 def base_selectors(definition: Config) -> Iterator[tuple[str, str]]:
-    """Yield the settings by which a selector names others, each with the name: scores to start from
-    or networks to have."""
-    kind = plugin("selector", definition["kind"])
-    for key in (kind.derives, kind.networks):
-        if key is not None and definition[key] is not None:
-            yield key, definition[key]
+    """Yield the setting by which a selector names another one, whose scores it starts from, and
+    that name."""
+    key = plugin("selector", definition["kind"]).derives
+    if key is not None and definition[key] is not None:
+        yield key, definition[key]
 
 
 def derives(config: Config, selector: str) -> str | None:
@@ -68,13 +67,9 @@ def unforeseen(config: Config, names: Iterable[str]) -> list[str]:
 
 
 def selector_settings(config: Config, selector: str) -> dict[str, Any]:
-    """Return a selector's settings as the configuration has them, with those of networks that it
-    names: another setting of those is another ranking."""
-    definition, kind = config["selectors"][selector], kind_of(config, selector)
-    settings = {key: definition[key] for key in kind.settings}
-    if kind.networks and settings[kind.networks] is not None:
-        settings[kind.networks] = selector_settings(config, settings[kind.networks])
-    return settings
+    """Return a selector's settings as the configuration has them."""
+    definition = config["selectors"][selector]
+    return {key: definition[key] for key in kind_of(config, selector).settings}
 
 
 def reads_layers(config: Config, selector: str) -> bool:

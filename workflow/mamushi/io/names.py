@@ -14,7 +14,6 @@ SELECTOR_NAMES = {
     "mamushi_lr": "Mamushi (LR)",
     "mamushi_lr_matched": "Mamushi (LR, matched)",
     "anti_mamushi": "Anti-Mamushi",
-    "auto": "Auto",
     "lexical": "Words (LR)",
     "linear": "Layers (LR)",
     "gaussian": "Gaussian",

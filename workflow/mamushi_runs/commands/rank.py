@@ -167,4 +167,4 @@ def _selectors(configfile: Path) -> dict[str, Plugin]:
 def _trains_networks(selectors: Mapping[str, Plugin]) -> bool:
     """Tell whether a selector trains networks: then refits take as long as several rankings, and
     else no time worth a second run."""
-    return any("hidden" in item.settings or item.networks for item in selectors.values())
+    return any("hidden" in item.settings for item in selectors.values())

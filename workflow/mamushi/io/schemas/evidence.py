@@ -14,9 +14,9 @@ fold_offset float64?: Largest difference between the offsets of two folds, in na
 spearman_with_truth float64?: Rank correlation of score and exact log-density ratio over the forget
     texts; known for synthetic texts alone.
 ties int64: Forget texts less their distinct scores; ties go by id.
-chosen string?: Of the selector auto, what it chose in most folds.
-auc_gain float64?: Of the selector auto, its AUC less that of the networks of mamushi on the same
-    texts and folds: what it is expected to gain, before anything is retrained.
+chosen string?: Of a selector that chooses among others, what it chose in most folds.
+auc_gain float64?: Of such a selector, its AUC less that of the first of these on the same texts and
+    folds: what it is expected to gain, before anything is retrained.
 auc_gain_low float64?, auc_gain_high float64?""")
 
 DIAGNOSTICS = table("""diagnostics: What a selector's out-of-fold scores look like, a row per cell

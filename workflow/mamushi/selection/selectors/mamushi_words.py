@@ -7,7 +7,7 @@ With x the embedding of a text and t its words, taken for independent within a d
 and each is estimated by a logistic regression. Their scales are those of their penalties, so each
 is brought to mean 0 and standard deviation 1 over what a fold scores, which takes no label. An
 embedding is of a text's beginning, its words are all there. For a ranking by few examples, which
-this is for, `auto` has no examples to weigh its members by.
+this is for, `stack` has no examples to weigh its members by.
 
 Where the pool has a column ``words``, as behind a screen, that is their logit. Another fit would
 have among the rest what each example drew in by words that it alone has, and score it too low when

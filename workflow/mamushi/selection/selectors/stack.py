@@ -1,7 +1,7 @@
 """The embedding, the words and the characters together, each by a logistic regression.
 
 A stack (Wolpert, 1992): within each fold the training examples are cross-fitted once more, and from
-their out-of-fold scores alone come the weights of the three and the calibration, as in ``auto``. So
+their out-of-fold scores alone come the weights of the three and the calibration. So
 no label of a fold has a part in its scores. It trains no network, and takes a thirtieth of the time
 of `mamushi`, the paper's selector.
 """
