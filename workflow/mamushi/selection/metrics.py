@@ -141,23 +141,6 @@ def auc_ends(
     return min(low, 1 - float(betaincinv(mean * size, (1 - mean) * size, 0.975))), high
 
 
-def auc_difference(
-    first: NDArray[np.floating[Any]],
-    second: NDArray[np.floating[Any]],
-    forget: NDArray[np.bool_],
-    groups: GroupCodes | None = None,
-) -> tuple[float, float, float]:
-    """Return the AUC of the ``first`` scores less that of the ``second`` ones of the same
-    cross-fitted texts, with its 95% interval, by ``groups`` (n,) of texts if there are any."""
-    pairs = zip(placements(first, forget), placements(second, forget), strict=True)
-    above, below = (placed_first - placed_second for placed_first, placed_second in pairs)
-    clusters = clusters_of(groups, forget)
-    errors = NORMAL if clusters is None else t_error(above, below, clusters)
-    error = errors * float(np.sqrt(sampling_variance(above, below, clusters)))
-    value = float(above.mean())
-    return value, value - error, value + error
-
-
 def spearman(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]]) -> float | None:
     """Return Spearman's rank correlation, ties by average rank; None when one is constant."""
     ranks = np.stack([average_ranks(a), average_ranks(b)])
