@@ -67,20 +67,6 @@ def test_labels_and_ratio_follow_their_rows() -> None:
     assert table["log_density_ratio"].to_pylist() == [0.1, 0.2, 0.3]
 
 
-def test_copies_stay_where_they_are_not_to_be_dropped() -> None:
-    words = "one two three four five six seven eight nine ten eleven twelve"
-    texts = [words, words.upper(), words + " x", "a b c", "A b c", "d e f"]
-    raw = raw_of(texts, [True] * 4 + [False] * 2)
-    given = raw, {"inference": 1.0}, NO_LIMIT, DATA
-    assert build_examples(*given)[0].num_rows == 2
-    table, duplicates, counts = build_examples(*given, drop_duplicates=False)
-    assert (table.num_rows, duplicates.num_rows) == (6, 0)
-    assert {each["step"]: sum(each["dropped"].values()) for each in counts["steps"]} == {
-        **{"read": 0, "empty": 0, "exact_duplicates": 0},
-        **{"near_duplicates": 0, "cross_posts": 0, "limit": 0},
-    }
-
-
 def test_a_text_that_was_trained_on_is_not_evaluated_on() -> None:
     raw = raw_of(
         ["same", "x", "SAME", "y", "z"],

@@ -15,11 +15,8 @@ from hypothesis import strategies as st
 from mamushi.data.examples import build_examples
 from mamushi.data.loaders import newsgroups
 from mamushi.data.splitting import split_sections
-from mamushi.io.files import read_json
-from mamushi.io.schemas import EXAMPLES
-from mamushi.io.tables import read_table
 from mamushi.registry import load, plugin
-from tests.support.examples import DATA, NO_LIMIT, PAPER, UNUSED, raw_of, run, stage_settings
+from tests.support.examples import DATA, NO_LIMIT, PAPER, UNUSED, raw_of
 from tests.support.newsgroups_archive import archive
 
 NAMES = np.array(list(PAPER))
@@ -116,26 +113,6 @@ def test_a_group_follows_those_that_come_with_a_section() -> None:
 
 
 # What a user gives ----------------------------------------------------------------------------
-
-
-def csv(folder: Path, groups: list[str]) -> dict[str, Any]:
-    """A stage's settings for a table with these groups, one domain by turns."""
-    lines = [f"text number {i},{i % 2},{group}" for i, group in enumerate(groups)]
-    path = folder / "own.csv"
-    path.write_text("\n".join(["text,mark,author", *lines]))
-    forget = {"column": "mark", "values": [1]}
-    return stage_settings("table", PAPER, path=str(path), forget=forget, group="author")
-
-
-def test_a_column_of_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    groups = [f"author{i // 4}" for i in range(40)] + [""] * 20
-    assert run(tmp_path, csv(tmp_path, groups)) == 0
-    table = read_table(tmp_path / "out/examples.parquet", EXAMPLES)
-    assert table["group"].to_pylist() == [group or None for group in groups]
-    assert straddling(table["section"].to_pylist(), table["group"].to_pylist()) == 0
-    counts = read_json(tmp_path / "out/card.json")["counts"]
-    assert counts["groups"].items() >= {"groups": 10, "largest": 4, "texts": 40}.items()
-    assert "40 texts in 10 groups of two or more, the largest of 4" in capsys.readouterr().err
 
 
 # Threads --------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ import pytest
 from sklearn.datasets import load_files
 
 from mamushi.config.kinds import meanings
-from mamushi.data.examples import build_examples
 from mamushi.data.loaders import jigsaw, newsgroups, table
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
@@ -71,7 +70,6 @@ def test_jigsaw(tmp_path: Path) -> None:
     assert raw.sources["train.csv"] == sha256(tmp_path / "train.csv")
 
 
-CLEANING = {"split_seed": 0, "near_duplicates": None, "shingle_words": 3, "max_characters": 99}
 GRADED = f"""{HEADER}
 mild,one,1,0,0,0,0,0
 worst,two,1,1,1,0,0,0
@@ -106,20 +104,6 @@ def test_jigsaw_graded(tmp_path: Path, forget: list[str], ranked: list[str], lef
         assert getattr(raw, name) == [getattr(whole, name)[row] for row in at]
     for name in jigsaw.LABELS:
         assert (np.asarray(raw.labels[name]) == np.asarray(whole.labels[name])[at]).all()
-
-
-def test_the_card_counts_what_jigsaws_grade_leaves_out(tmp_path: Path) -> None:
-    raw = load_jigsaw(jigsaw_folder(tmp_path, train=GRADED), forget=["toxic"])
-    counts = build_examples(raw, {"inference": 1.0}, {"forget": None, "retain": None}, CLEANING)[2]
-    assert (counts["read"], counts["left_out"]) == (5 + 3, dict(raw.dropped))
-    assert counts["steps"][0]["kept"] == {"forget": 4, "retain": 2}
-
-
-def test_jigsaw_by_all_labels_is_what_it_was(tmp_path: Path) -> None:
-    folder = jigsaw_folder(tmp_path, train=GRADED)
-    one, two = load_jigsaw(folder), load_jigsaw(folder, forget=jigsaw.LABELS[::-1])
-    assert (one.ids, one.dropped) == (two.ids, two.dropped)
-    assert one.forget.tolist() == two.forget.tolist()
 
 
 def test_jigsaw_zipped_is_the_same_and_plain_files_come_first(tmp_path: Path) -> None:
@@ -271,20 +255,6 @@ def test_rows_of_neither_domain_are_left_out(
     assert raw.dropped == {"neither forget nor retain": 2}
     with pytest.raises(UserError, match=r"row 1.* of the forget and of the retain domain; make"):
         load_table(tmp_path / f"data.{kind}", **{**marks, "retain": {"where": "mark < 2"}})
-
-
-@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
-def test_values_agree_with_what_pandas_writes(tmp_path: Path, kind: str) -> None:
-    rows = [
-        {"body": "one", "flag": True, "count": 1, "half": 1.0},
-        {"body": "two", "flag": False, "count": 2, "half": 0.5},
-        {"body": "six", "flag": True, "count": 1, "half": 1.0},
-    ]
-    path = table_file(tmp_path, kind, rows)
-    numbers = [(column, value) for column in ("count", "half") for value in (1, 1.0)]
-    for column, value in (("flag", True), *numbers):
-        found = load_table(path, forget={"column": column, "values": [value]})
-        assert found.forget.tolist() == [True, False, True], (column, value)
 
 
 @pytest.mark.parametrize(

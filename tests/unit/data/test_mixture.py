@@ -141,18 +141,6 @@ def test_what_a_bag_of_words_misses(dataset: str, least: float, most: float) -> 
     assert least < truth - bags < most
 
 
-def test_logarithms_of_lengths_spread_evenly() -> None:
-    mixture = model.make(10, WEIGHTS, 0.4, 0)
-    domain = np.zeros(20_000, dtype=np.int64)
-    rng = np.random.default_rng(0)
-    tokens, _ = model.draw(mixture, domain, (4, 50), rng, log_uniform=True)
-    lengths = np.arange(4, 51)
-    observed = np.bincount((tokens >= 0).sum(axis=1), minlength=51)
-    assert observed.sum() == observed[4:51].sum()
-    expected = len(domain) * np.log1p(1 / lengths) / np.log(51 / 4)
-    assert chisquare(observed[4:], expected).pvalue > 1e-4
-
-
 @worlds
 def test_label_noise_has_its_shares_and_leaves_the_truth_alone(world: dict[str, Any]) -> None:
     noise = {"forget_in_retain": 0.1, "retain_in_forget": 0.2}
@@ -190,12 +178,6 @@ def test_the_texts_by_default_are_those_of_earlier_versions() -> None:
     assert found == "7cb3e9c92ccac2ff4d3ca0f7b5fe5c0a3939330f9bec12f1181b01d8ad6231a9"
     assert raw.log_density_ratio is not None
     assert raw.log_density_ratio[0] == pytest.approx(-0.6931471786925272, abs=1e-12)
-
-
-@worlds
-def test_same_seed_same_texts_and_another_seed_others(world: dict[str, Any]) -> None:
-    assert load(**world).texts == load(**world).texts
-    assert not set(load(**world).texts) & set(load(seed=1, **world).texts)
 
 
 @worlds

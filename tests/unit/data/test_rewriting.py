@@ -24,52 +24,6 @@ from mamushi.io.files import sha256
 BOM = b"\xef\xbb\xbf"
 
 
-def without(data: Path, ids: list[str], *, column: str = "id", quote: bool = True) -> Path:
-    """Return where ``data`` was written to without the rows of these ids."""
-    out = data.with_name(f"clean-{data.name}")
-    rewrite(data, out, RowRemoval(ids, column), quote=quote)
-    return out
-
-
-TWO_MARKS = [BOM + BOM + b"id,text\r\n", b"1,a\r\n", b"2,b\r\n", b"3,c"]
-LONG = [b'{"id": 1, "x": %s}\n' % (b"9" * 5000), b'{"id": 2, "x": 1e999}\n']
-
-
-@pytest.mark.parametrize(
-    ("name", "quote", "lines", "gone"),
-    [
-        # Without quotes every line is a row.
-        ("a.tsv", False, [b"id\tbody\n", b'r1\t"We\n', b"r2\tsaid\n", b'r3\tate."\n'], "r1"),
-        ("a.csv", False, [b"id,body\n", b'r1,5" disk\n', b'r2,a "b" c\n', b'r3,"\n'], "r2"),
-        ("a.csv", True, [b"id,body\n", b'r1,5" disk\n', b'r2,a "b" c\n', b'r3,"\n"\n'], "r2"),
-        ("a.csv", True, TWO_MARKS, "3"),
-        ("a.csv", True, [b"id,text\r", b"1,a\r", b"2,b\r"], "1"),
-        ("a.jsonl", True, [BOM + BOM + b'{"id": 1}\n', b'{"id": 2}\n'], "2"),
-        ("a.jsonl", True, LONG, "2"),
-        ("a.jsonl", True, [b'{"id": 1, "x": "\\ud800"}\n', b'{"id": 2}\n'], "2"),
-    ],
-)
-def test_the_rows_that_stay_keep_their_bytes(
-    tmp_path: Path, name: str, quote: bool, lines: list[bytes], gone: str
-) -> None:
-    data = tmp_path / name
-    data.write_bytes(b"".join(lines))
-    left = [line for line in lines if gone.encode() not in line.split(b'"x"')[0]]
-    assert len(left) == len(lines) - 1
-    assert without(data, [gone], quote=quote).read_bytes() == b"".join(left)
-
-
-def test_files_that_were_joined_have_marks_in_the_middle(tmp_path: Path) -> None:
-    """Of byte-order, in front of a row whose id they are no part of."""
-    data = tmp_path / "a.csv"
-    data.write_bytes(BOM + b"id,text\n1,a\n" + BOM + b'"2",b\n3,c\n')
-    assert readers.read_file_columns(data, ["id"]).columns == {"id": ["1", "2", "3"]}
-    assert without(data, ["2"]).read_bytes() == BOM + b"id,text\n1,a\n3,c\n"
-    lines = tmp_path / "a.jsonl"
-    lines.write_bytes(b'{"id": 1}\n' + BOM + b'{"id": 2}\n' + BOM + b"\n")
-    assert without(lines, ["2"]).read_bytes() == b'{"id": 1}\n' + BOM + b"\n"
-
-
 @pytest.mark.parametrize(
     ("written", "name"),
     [
@@ -247,17 +201,6 @@ def test_a_folder_goes_on_where_a_process_was_killed(
     assert texts == {"a.csv": "id\n2\n", "b.csv": "id\n3\n", "c.csv": "id\n5\n"}
 
 
-def test_two_equal_commands_are_not_at_work_at_once(parts: Path) -> None:
-    out = parts.with_name("elsewhere")
-    with (
-        rewriting.resumed_folder(out, 1) as part,
-        pytest.raises(UserError, match="the same command writes it now; wait until that has ended"),
-        rewriting.resumed_folder(out, 1),
-    ):
-        pass
-    assert [*out.iterdir()] == [] and not part.exists()
-
-
 @pytest.mark.parametrize("change", ["data", "written", "log"])
 def test_what_is_not_as_it_was_is_written_again(
     parts: Path, monkeypatch: pytest.MonkeyPatch, change: str
@@ -279,14 +222,3 @@ def test_an_id_in_two_files_is_told_though_one_was_written_before(
     with pytest.raises(UserError, match="several rows have the id '1'"):
         again(parts, monkeypatch)
     assert not parts.with_name("out").exists()
-
-
-def test_what_lies_beside_a_table_is_copied(tmp_path: Path) -> None:
-    data, out = tmp_path / "data", tmp_path / "out"
-    (data / "images").mkdir(parents=True)
-    (data / "a.csv").write_text("id\n1\n2\n")
-    for name in ("README.md", "LICENSE", "images/1.png", ".gitattributes", "_SUCCESS"):
-        (data / name).write_text("x")
-    rewrite(data, out, RowRemoval(["1"], "id"))
-    left = sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
-    assert left == ["LICENSE", "README.md", "a.csv", "images/1.png"]

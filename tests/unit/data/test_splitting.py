@@ -63,25 +63,12 @@ def test_split_is_stratified_complete_and_repeatable(
     assert sections.tolist() == again.tolist()
 
 
-def test_a_stratum_does_not_depend_on_the_others() -> None:
-    alone = split_sections(np.ones(20, dtype=bool), ["a"] * 20, [None] * 20, PAPER, 0)
-    strata = ["a"] * 20 + ["b"] * 10
-    both = split_sections(np.ones(30, dtype=bool), strata, [None] * 30, PAPER, 0)
-    assert both[:20].tolist() == alone.tolist()
-
-
 def test_ready_made_sections_are_kept_and_the_rest_is_split() -> None:
     ready = ["evaluation"] * 5 + [None] * 10
     shares = {"contamination": 0.5, "inference": 0.5}
     sections = split_sections(np.ones(15, dtype=bool), ["a"] * 15, ready, shares, 0)
     assert sections[:5].tolist() == ["evaluation"] * 5
     assert Counter(sections[5:]) == {"contamination": 5, "inference": 5}
-
-
-def test_shares_are_not_needed_when_all_sections_are_ready() -> None:
-    assert split_sections(np.ones(1, dtype=bool), ["a"], ["inference"], {}, 0).tolist() == [
-        "inference"
-    ]
 
 
 def test_limits_cap_each_domain_in_each_section_and_are_nested() -> None:
