@@ -28,7 +28,7 @@ from typing import NoReturn
 
 import mamushi
 from mamushi.commands import _as_json
-from mamushi.errors import UserError, suggestion
+from mamushi.errors import UserError, suggestion, told
 from mamushi.io.files import DISK_FULL, REFUSED
 from mamushi.running import launch, leases, locks, machine, stage
 from mamushi.running.interruption import Stopped
@@ -109,12 +109,10 @@ def _report(name: str, error: Exception) -> int:
     elif number in DISK_FULL:
         mistake = f"no space left ({error}); free some space and run the same command again"
     elif isinstance(error, UserError) or number in (errno.EACCES, errno.EPERM, errno.EROFS):
-        mistake, kind = str(error), "error"
+        mistake, kind = told(error), "error"
     status = 2 if mistake else 1
     if not mistake:
-        said = " ".join(str(error).split()) or type(error).__name__
-        notes = [*reversed(getattr(error, "__notes__", [])), said]
-        mistake, kind = f"{': '.join(notes)} (traceback: {_write_traceback(name, error)})", "error"
+        mistake, kind = f"{told(error)} (traceback: {_write_traceback(name, error)})", "error"
     print(f"mamushi {name}: {kind}: {mistake}", file=sys.stderr)
     return status
 

@@ -30,7 +30,13 @@ class UserError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """Return what a notebook shows in the place of a traceback."""
-        return [f"mamushi: {self}"]
+        return [f"mamushi: {told(self)}"]
+
+
+def other_examples(path: object, of: object) -> UserError:
+    """Return the mistake of a table that is not in the order of another, or not of its texts."""
+    do = "delete it and run again"
+    return UserError(f"its examples are not those of {of}", where=path, do=do)
 
 
 @contextlib.contextmanager
@@ -41,6 +47,12 @@ def located(place: object) -> Iterator[None]:
     except Exception as error:
         error.add_note(str(place))
         raise
+
+
+def told(error: BaseException) -> str:
+    """Return an error in one line, behind the files and rows that are noted on it."""
+    said = str(error) if isinstance(error, UserError) else " ".join(str(error).split())
+    return ": ".join([*reversed(getattr(error, "__notes__", [])), said or type(error).__name__])
 
 
 def as_named(text: str) -> str:

@@ -122,9 +122,10 @@ def test_a_ranking_and_other_tables_are_no_lists(tmp_path: Path) -> None:
     (tmp_path / "list.jsonl").write_text("\n".join(map(json.dumps, table)))
     (tmp_path / "all.txt").write_text("\n".join(f"c{i}" for i in range(1, 9)))
     for path, said in {
-        scores: "is a ranking of all texts, and no list",
-        tmp_path / "ranking.csv": "is a ranking of all texts, and no list",
-        tmp_path / "results/data/comments/examples.parquet": "is a table of a dataset, and no list",
+        scores: "is another table of a run, and no list",
+        tmp_path / "ranking.csv": "is another table of a run, and no list",
+        tmp_path
+        / "results/data/comments/examples.parquet": "is another table of a run, and no list",
         made.with_suffix(".json"): "is no list; give the .parquet",
         tmp_path / "again.parquet": "its checksum is another",
         tmp_path / "list.jsonl": "is a removal list in another format",

@@ -50,6 +50,3 @@ def test_the_logits_of_a_step_are_never_there_as_a_whole(
         # One copy of a part's logits, and of a few of their rows some more.
         assert one_part <= peak <= one_part + 3 * 2**16 * 4 + small
         assert peak < 0.15 * whole
-
-
-# --- waiting for the device -------------------------------------------------------------------

@@ -186,6 +186,3 @@ def test_what_is_generated_does_not_depend_on_an_earlier_prompt(family: str) -> 
     for row in (6, 2):
         said(model, 1)
         assert said(model, row) == said(tiny(family), row)
-
-
-# --- models that no batch is exact for --------------------------------------------------------

@@ -9,6 +9,7 @@ import torch
 
 from mamushi.cli import main
 from mamushi.io import schemas
+from mamushi.io.files import read_json
 from mamushi.io.tables import read_table
 from mamushi.lm import loading, tiny
 from tests.support.models import SIZES
@@ -105,7 +106,7 @@ def test_the_stage_writes_a_folder_that_opens_the_same_bytes_twice(examples, tmp
     for name in files - {"train_log.parquet"}:  # which holds seconds
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     moved = (tmp_path / "one").rename(tmp_path / "moved")
-    card = loading.read_card(moved / "card.json")
+    card = read_json(moved / "card.json")
     assert (card["source"], card["contaminated"], card["tied"]) == (".", False, True)
     assert (card["bos_token_id"], card["eos_token_id"], card["pad_token_id"]) == (2, 1, 0)
     model = loading.open_model(moved / "card.json")

@@ -104,7 +104,7 @@ def test_a_cache_of_other_texts_is_refused(examples, cards, tmp_path, monkeypatc
     more = pa.concat_tables([whole, whole.slice(0, 4)])
     for other in (whole.slice(0, 4), more, whole.slice(1)):
         write_table(tmp_path / "examples", schemas.EXAMPLES, other)
-        with pytest.raises(UserError, match="is not the token cache of"):
+        with pytest.raises(UserError, match="its examples are not those of"):
             read_tokens(tmp_path / "one", tmp_path / "examples", "contamination", 5)
 
 

@@ -70,8 +70,8 @@ def test_a_stage_stops_before_it_reads_or_computes(
     assert main(["embed", *words]) == 2
     assert "this job holds a GPU (0)" in capsys.readouterr().err
     # It goes on to open the model, of which there is only a card.
-    assert main(["embed", *words, '--execution={"device": "cpu"}']) == 2
-    assert "not a model card" in capsys.readouterr().err
+    assert main(["embed", *words, '--execution={"device": "cpu"}']) == 1
+    assert "source" in capsys.readouterr().err
 
 
 def test_children_that_have_ended_are_counted() -> None:

@@ -195,8 +195,6 @@ def test_no_selector_makes_a_wide_copy_of_the_embeddings(monkeypatch):
 
 def test_oracle_is_the_truth(pool):
     assert np.array_equal(run("oracle", pool).scores, pool.truth)
-    with pytest.raises(UserError, match="only synthetic data has"):
-        run("oracle", dataclasses.replace(pool, truth=None))
 
 
 def test_anti_mamushi_negates_and_keeps_the_folds(pool):

@@ -98,6 +98,4 @@ def test_what_is_not_the_tables_shards_is_refused(capsys: pytest.CaptureFixture[
     assert main(written(stage, parts[2], shard="3-of-3", embedding=other)) == 0
     line = refusal(joined(stage, "again", parts), capsys)
     assert "is a shard that was made with other settings" in line
-    for name in ("4-of-3", "0-of-3", "second"):
-        assert f"'{name}' is no shard" in refusal(written(stage, "again", shard=name), capsys)
     assert not Path("again").exists()

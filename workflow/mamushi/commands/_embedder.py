@@ -131,10 +131,9 @@ def describe_model(model: Mapping[str, Any], examples: Any = None) -> str:
     kind = str(folders.check_config(folder)["model_type"])
     tokenizer = folders.read_tokenizer(folder)
     if commit is None:
-        for path in folders.check_weights(folder):
-            if path.suffix == ".safetensors":
-                # Diverged weights show anywhere; the run looks at all of them.
-                folders.check_finite(path, rows=SAMPLED)
+        for path in folders.weight_files(folder):
+            # Diverged weights show anywhere; the run looks at all of them.
+            folders.check_finite(path, rows=SAMPLED)
     line = f"{source}: {kind}, tokenizer with {len(tokenizer):,} tokens"
     line += tried_on(tokenizer, examples)
     positions, most = positions_of(str(folder)), Shortened().max_length

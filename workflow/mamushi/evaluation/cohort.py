@@ -112,22 +112,17 @@ class Cohort:
 
     def nll(self, arm: str, *, deep: bool = False) -> Floats:
         """Return the summed NLL of each text (S, n), in nats, under the models of an arm; with
-        ``deep`` without word frequencies, NaN for texts that are not sampled for it.
-
-        Raises ``UserError`` for a file that is missing, damaged or of other texts.
-        """
+        ``deep`` without word frequencies, NaN for texts that are not sampled for it."""
         by_seed = []
         for path in self.files(paths.NLL, arm=arm):
             tokens, nll = read_nll(path, self.ids, "deep" if deep else "nll")
-            by_seed.append(_same_length(tokens, nll, self.tokens, path))
+            assert np.array_equal(tokens, self.tokens), f"{path} has texts cut at another length"
+            by_seed.append(nll)
         return np.array(by_seed)
 
     def relearned(self, arm: str) -> dict[int, Floats]:
         """Return by step the summed NLL (S, n), in nats, of the n texts that are ``of`` the forget
-        domain, under the models of an arm that has relearned for so many steps.
-
-        Raises ``UserError`` as ``nll`` does.
-        """
+        domain, under the models of an arm that has relearned for so many steps."""
         chosen = self.of(FORGET)
         ids = [self.ids[row] for row in np.flatnonzero(chosen)]
         by_step: dict[int, list[Floats]] = {}
@@ -136,7 +131,7 @@ class Cohort:
             for step in pc.unique(table["step"]).to_pylist():
                 rows = table.filter(pc.equal(table["step"], step))
                 tokens, nll = text_sums(rows, ids, path)
-                nll = _same_length(tokens, nll, self.tokens[chosen], path)
+                assert np.array_equal(tokens, self.tokens[chosen]), f"{path}: other lengths"
                 by_step.setdefault(step, []).append(nll)
         return {step: np.array(by_seed) for step, by_seed in by_step.items()}
 
@@ -144,13 +139,6 @@ class Cohort:
     def gold(self) -> Floats:
         """Return the summed NLL of each text (S, n), in nats, under the gold models."""
         return self.nll("gold")
-
-
-def _same_length(tokens: Floats, nll: Floats, expected: Floats, path: Path) -> Floats:
-    """Return the NLL of texts. Raises ``UserError`` where they have other tokens."""
-    if not np.array_equal(tokens, expected):
-        raise UserError("has texts cut at another length", where=path, do="run again")
-    return nll
 
 
 def cohorts(grid: Mapping[str, Any], root: str | Path) -> Iterator[Cohort]:
@@ -161,10 +149,7 @@ def cohorts(grid: Mapping[str, Any], root: str | Path) -> Iterator[Cohort]:
 
 def read_nll(path: Path, ids: Sequence[str], column: str = "nll") -> tuple[Floats, Floats]:
     """Return predicted tokens and a ``column`` of summed NLL (nats) of the texts ``ids``, float64
-    (n,) each, NaN where it is null.
-
-    Raises ``UserError`` when the table is missing or damaged, or lacks one of them.
-    """
+    (n,) each, NaN where it is null. Raises ``UserError`` for a table that lacks one of them."""
     return text_sums(read_table(path, schemas.NLL), ids, path, column)
 
 
@@ -177,8 +162,7 @@ def text_sums(
     """
     rows = pc.index_in(pa.array(ids, pa.string()), value_set=table["id"].combine_chunks())
     if rows.null_count:
-        missing = ids[rows.is_null().index(True).as_py()]
-        raise UserError(f"has no text {missing!r}", where=path, do="run again")
+        raise UserError("lacks a text of the evaluation section", where=path, do="run again")
     table = table.take(rows)
     tokens, nll = (table[name].to_numpy().astype(np.float64) for name in ("tokens", column))
     return tokens, nll

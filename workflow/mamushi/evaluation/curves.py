@@ -1,6 +1,5 @@
 """Held-out perplexities of a grid's models, and the table ``sad`` made of them."""
 
-import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,6 @@ import pyarrow.compute as pc
 
 from mamushi.config import arms
 from mamushi.config.grid import cells
-from mamushi.errors import UserError
 from mamushi.evaluation.sad import sad
 from mamushi.io import paths, schemas
 from mamushi.io.tables import FORGET, RETAIN, read_table
@@ -41,22 +39,14 @@ class Perplexity:
 
 
 def read_perplexity(path: str | Path) -> Perplexity:
-    """Read one ``perplexity`` artifact.
-
-    Raises ``UserError`` when it is missing or damaged, or holds a number that is not finite: a
-    diverged training must not vanish in a mean.
-    """
+    """Read one ``perplexity`` artifact."""
     rows = {row["domain"]: row for row in read_table(path, schemas.PERPLEXITY).to_pylist()}
     ends = [rows[domain] for domain in (FORGET, RETAIN)]
-    perplexity = Perplexity(*(row["perplexity"] for row in ends), *(row["nll"] for row in ends))
-    if not all(math.isfinite(value) for value in vars(perplexity).values()):
-        do = "look for a diverging loss in the model's train_log.parquet"
-        raise UserError("the perplexity is not a finite number", where=path, do=do)
-    return perplexity
+    return Perplexity(*(row["perplexity"] for row in ends), *(row["nll"] for row in ends))
 
 
 def read_arm(root: str | Path, cell: Mapping[str, Any], arm: str) -> Perplexity:
-    """Read the perplexity of an arm of a cell. Raises ``UserError`` as ``read_perplexity`` does."""
+    """Read the perplexity of an arm of a cell."""
     return read_perplexity(paths.under(root, paths.PERPLEXITY, **cell, arm=arm))
 
 

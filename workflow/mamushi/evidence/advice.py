@@ -32,11 +32,12 @@ from mamushi.io.tables import read_metadata, read_table
 
 AdviceRow = Mapping[str, Any]
 
-TARGETS: Mapping[str, tuple[str, float]] = {
-    "removal": ("gain", 1.0),
-    "preservation": ("preservation", -1.0),
+TARGETS: Mapping[str, tuple[str, float, str]] = {
+    "removal": ("gain", 1.0, "share above 0 and at most 1"),
+    "preservation": ("preservation", -1.0, "number of nats of at least 0"),
 }
-"""Target -> the column that decides it, and 1 where that has to rise to it, -1 where to fall."""
+"""Target -> the column that decides it, 1 where that has to rise to it, -1 where to fall, and what
+it is."""
 
 OF_TOKENS = "it ranks tokens, and no prediction of retraining gets there"
 """The reason why a selector has no budget of texts."""
@@ -50,14 +51,9 @@ _ROUNDING = 1e-9
 
 def read_frontier(path: str | Path) -> list[dict[str, Any]]:
     """Read the rows of one run's ``frontier``, each with its ``gain`` with bands, and ``withheld``,
-    the reason why it can carry no budget.
-
-    Raises ``UserError`` when the file is missing, damaged or of another version.
-    """
+    the reason why it can carry no budget."""
     rows = read_table(path, schemas.FRONTIER).to_pylist()
     stored = read_metadata(path)
-    if "withheld" not in stored["verdict"]:
-        raise UserError("was written by another version", where=path, do="mamushi run evidence")
     return with_relative(rows, stored["relative"], stored["verdict"]["withheld"])
 
 
@@ -90,10 +86,8 @@ def read_results(root: Path, dataset: str | None = None, model: str | None = Non
     pattern = {key: glob.escape(value) if value else "*" for key, value in named.items()}
     files = sorted(root.glob(str(paths.under("", paths.FRONTIER, **pattern))))
     if not files:
-        shown = {key: value or "*" for key, value in named.items()}
-        problem = f"no {paths.under('', paths.FRONTIER, **shown)} in it"
-        do = "make the frontiers first: mamushi run evidence"
-        raise UserError(problem, where=root, do=do)
+        do = "make it first: mamushi run evidence"
+        raise UserError(f"no {Path(paths.FRONTIER).name} of this run", where=root, do=do)
     foreseen = [
         row
         for path in files
@@ -138,10 +132,8 @@ def check_target(target: str, value: float) -> None:
     """Raise ``UserError`` for an unknown target or a value that it cannot have."""
     if target not in TARGETS:
         raise UserError(f"unknown target {target!r}", do=f"known are {', '.join(TARGETS)}")
-    if target == "preservation" and not (np.isfinite(value) and value >= 0):
-        raise UserError(f"preservation: {value} nats", do="give a number of at least 0")
-    if target != "preservation" and not 0 < value <= 1:
-        raise UserError(f"{target}: {value}", do="give a share above 0 and at most 1")
+    if not (0 <= value < math.inf if target == "preservation" else 0 < value <= 1):
+        raise UserError(f"{target}: {value} is no {TARGETS[target][2]}")
 
 
 def advice(
@@ -219,7 +211,7 @@ def _span(interval: AdviceRow, chance: AdviceRow, value: float) -> dict[str, flo
 
 def predicted_budget(seeds: Sequence[Curve], target: str, value: float) -> dict[str, Any]:
     """Return ``budget``, ``budget_low``, ``budget_high`` and ``reason``, see ``advice``."""
-    column, sign = TARGETS[target]
+    column, sign, _ = TARGETS[target]
     easy, hard = ("_high", "_low") if sign > 0 else ("_low", "_high")
     nominal, low, high = (
         [_reaches(curve, column + end, value, sign) for curve in seeds] for end in ("", easy, hard)

@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes
-from mamushi.errors import UserError
+from mamushi.errors import UserError, other_examples
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, read_table
 from mamushi.selection.arrays import Doubles, Mask
@@ -241,8 +241,7 @@ def read_ratio(scores: str | Path, refits: str | Path | None) -> tuple[RatioScor
     if refits is not None:
         refit_ids = read_table(refits, schemas.REFITS, ["id"])["id"]
         if len(refit_ids) % n or refit_ids.slice(0, n) != table["id"]:
-            problem = f"are refits of other examples than {scores}"
-            raise UserError(problem, where=refits, do="delete both and score again")
+            raise other_examples(refits, scores)
         del refit_ids
         stored = read_refits(refits)
     return ratio_of(table, stored, scores)
@@ -256,9 +255,8 @@ def ratio_of(
     Raises ``UserError``, which names the file ``where``, when a text has no score.
     """
     if table["score"].null_count:
-        problem = "the selector that estimates the log-density ratio has no score for some examples"
-        do = "set removal.ratio to one that scores both domains, such as mamushi"
-        raise UserError(problem, where=where, do=do)
+        problem = "removal.ratio: this selector has no score for some examples"
+        raise UserError(problem, where=where, do="name one that scores both domains")
     fold = table["fold"].fill_null(0).to_numpy().astype(np.int64)
     forget = np.asarray(pc.equal(table["domain"], FORGET))
     score = np.asarray(table["score"].to_numpy(), dtype=np.float64)

@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import DOMAINS, FORGET, RETAIN, read_table
 from mamushi.selection import pool as pools
@@ -41,13 +40,10 @@ SORTED_AT = 50
 
 
 def read_embeddings(path: str | Path) -> Pool:
-    """Read the table ``embeddings`` alone as a pool. Raises ``UserError`` for a missing or damaged
-    file."""
-    table = read_table(path, schemas.EMBEDDINGS).combine_chunks()
-    forget = np.asarray(pc.equal(table["domain"], FORGET))
-    column = table["embedding"]
-    vectors = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
-    return Pool(table["id"].to_numpy(), forget, vectors.reshape(-1, column.type.list_size))
+    """Read the table ``embeddings`` alone as a pool."""
+    table = read_table(path, schemas.EMBEDDINGS, ["id", "domain"])
+    ids, forget = table["id"].to_numpy(), np.asarray(pc.equal(table["domain"], FORGET))
+    return Pool(ids, forget, pools.read_matrix(path, ids))
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,7 @@ class Domain:
 
     def blocks(self) -> Iterator[Doubles]:
         """Yield consecutive rows of X, in blocks of bounded memory."""
-        for _, x in _blocks(self.embeddings, self.positions):
+        for x in _blocks(self.embeddings, self.positions):
             x -= self.mean
             norm = np.sqrt(np.einsum("ij,ij->i", x, x))
             # A sum of float16 is exact in float64, so a row at the mean is zero and not rounding.
@@ -95,24 +91,10 @@ class Spectrum:
 
 
 def domain(pool: Pool, name: str) -> Domain:
-    """Centre the domain ``name``, forget or retain, of ``pool`` on its own mean.
-
-    Raises ``UserError`` when it has no example or an embedding (its id is named) is not finite.
-    """
+    """Centre the domain ``name``, forget or retain, of ``pool`` on its own mean."""
     positions = np.flatnonzero(pool.forget if name == FORGET else ~pool.forget)
-    if not len(positions):
-        raise UserError(
-            f"no {name} example among {len(pool.ids)}",
-            do="a comparison needs both domains in the inference section",
-        )
     total = np.zeros(pool.width)
-    for rows, x in _blocks(pool.embeddings, positions):
-        bad = np.flatnonzero(~np.isfinite(x).all(axis=1))
-        if len(bad):
-            raise UserError(
-                f"the embedding of example {pool.ids[rows[bad[0]]]!r} holds NaN or infinity",
-                do="check the model's weights and precision, then embed again",
-            )
+    for x in _blocks(pool.embeddings, positions):
         total += x.sum(axis=0)
     return Domain(name, pool.embeddings, positions, total / len(positions))
 
@@ -122,7 +104,7 @@ def spectrum(rows: Domain, components: int, exact: int = EXACT_ROWS) -> Spectrum
     one that holds no variance, so at most the rank of X.
 
     With n <= ``exact`` by LAPACK's SVD of X, else by the eigenvectors of X^T X. Raises
-    ``UserError`` when all rows are zero: the domain's embeddings are all the same.
+    ``ValueError`` when all rows are zero: the domain's embeddings are all the same.
     """
     n, d = rows.shape
     if n <= exact:
@@ -138,10 +120,7 @@ def spectrum(rows: Domain, components: int, exact: int = EXACT_ROWS) -> Spectrum
         squares, vectors = eigh(gram, subset_by_index=(max(d - components, 0), d - 1))
         values, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
     if not variance:
-        raise UserError(
-            f"the {n} {rows.name} embeddings are all the same, so they have no components",
-            do="check the embedding model, or give the domain more texts",
-        )
+        raise ValueError(f"the {n} {rows.name} embeddings are all the same")
     rank = int((values > NO_VARIANCE * values[0]).sum())
     vectors = vectors[:, : min(components, rank)]
     largest = np.abs(vectors).argmax(axis=0)
@@ -153,8 +132,7 @@ def geometry_columns(pool: Pool, components: int, exact: int = EXACT_ROWS) -> di
     """Return the columns of the table ``geometry`` but for the run, each (K,), for k = 1..K.
 
     K is ``components``, or less where a domain has fewer dimensions of its own: K <= min(n1 - 1,
-    n2 - 1, d). Raises ``UserError`` when a domain is empty or its embeddings are all the same or
-    not finite.
+    n2 - 1, d).
     """
     domains = [domain(pool, name) for name in DOMAINS]
     spectra = [spectrum(rows, components, exact) for rows in domains]
@@ -252,14 +230,11 @@ def geometry_summary(columns: _Columns) -> dict[str, float | int | None]:
     }
 
 
-def _blocks(
-    embeddings: NDArray[np.float16], positions: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.int64], Doubles]]:
+def _blocks(embeddings: NDArray[np.float16], positions: NDArray[np.int64]) -> Iterator[Doubles]:
     """Yield the rows at ``positions`` as float64, in blocks of bounded memory."""
     size = max(1, pools.BLOCK_BYTES // (8 * embeddings.shape[1]))
     for start in range(0, len(positions), size):
-        rows = positions[start : start + size]
-        yield rows, embeddings[rows].astype(np.float64)
+        yield embeddings[positions[start : start + size]].astype(np.float64)
 
 
 def _shares(parts: Doubles) -> Doubles:

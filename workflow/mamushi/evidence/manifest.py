@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes
-from mamushi.errors import UserError
 from mamushi.evidence.calibration import RatioScores
 from mamushi.evidence.dependence import Dependence
 from mamushi.evidence.frontier import Frontier, ranking_of
@@ -143,11 +142,8 @@ def manifest(
 
     ``cross_posts`` counts the texts that stood in both domains, and so are in no list. ``named`` is
     added as it is. What is expected is null, with the reason, where the ratio cannot carry it.
-    Raises ``UserError`` for a ratio of other examples.
     """
-    if not scores["id"].equals(ratio.table["id"]):
-        problem = "the scores and those that estimate the log-density ratio hold other examples"
-        raise UserError(problem, do="delete both and score again")
+    assert scores["id"].equals(ratio.table["id"]), "the scores and the ratio hold other examples"
     listed = removal_list(scores, duplicates, k)
     forget = _forget(scores)
     n1, log_ratio = int(forget.sum()), ratio.table["log_ratio"].to_numpy()

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.errors import UserError
+from mamushi.errors import located
 from mamushi.evaluation.masking import mask
 from mamushi.evidence.stability import rankings
 from mamushi.io import digests, paths, schemas
@@ -82,19 +82,15 @@ def read_ranking(
 
 
 def read_texts_of(examples: str | Path, ids: Sequence[str]) -> list[str]:
-    """Read the texts of ``ids``, in their order, as they are.
-
-    Raises ``UserError`` for an id that the table ``examples`` lacks.
-    """
+    """Read the texts of ``ids``, in their order, as they are. Raises ``KeyError`` for an id that
+    the table ``examples`` lacks."""
     listed = pa.array(ids, pa.string())
     text_of: dict[str, str] = {}
     for group in read_groups(examples, schemas.EXAMPLES, ["id", "text"]):
         part = group.filter(pc.is_in(group["id"], value_set=listed))
         text_of |= zip(part["id"].to_pylist(), part["text"].to_pylist(), strict=True)
-    if missing := [name for name in ids if name not in text_of]:
-        problem = f"has no example {missing[0]!r}, which is ranked"
-        raise UserError(problem, where=examples, do="delete the scores and score again")
-    return [text_of[name] for name in ids]
+    with located(f"{examples} has no example"):
+        return [text_of[name] for name in ids]
 
 
 def excerpt(text: str, length: int = EXCERPT) -> str:

@@ -8,10 +8,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import TemplateError
-
 from mamushi.data.conversations import ASSISTANT, TOOLS, TURNS
-from mamushi.errors import UserError
+from mamushi.errors import located
 
 if TYPE_CHECKING:
     from transformers.tokenization_utils_base import PreTrainedTokenizerBase
@@ -40,24 +38,18 @@ def encode_chats(
     and which of them the assistant says, all of them but for ``answers``.
 
     Nothing stands around it, and what spells a special token in it is that token: the template
-    writes them, and so do people who know it. Raises ``UserError`` for turns that the template
-    refuses, and for answers whose places it does not show.
+    writes them, and so do people who know it. Raises what the template raises, and ``ValueError``
+    for answers whose places it does not show.
     """
     for name, turns_as_json in chats:
         chat = json.loads(turns_as_json)
         turns, tools = (chat["messages"], chat[TOOLS]) if isinstance(chat, dict) else (chat, None)
-        try:
+        with located(f"example {name} in the chat template"):
             if answers:
                 ids, answered = _answered(tokenizer, turns, tools)
             else:
                 ids = tokenizer.apply_chat_template(turns, tools=tools, tokenize=True)["input_ids"]
                 answered = [True] * len(ids)
-        except (TemplateError, ValueError, TypeError, NotImplementedError) as error:
-            raise UserError(
-                f"the tokenizer's chat template refuses this conversation ({error})",
-                where=f"example {name}",
-                do="rank without what the system says or the answers alone (--part), or repair it",
-            ) from error
         yield ids[:max_length], answered[:max_length]
 
 

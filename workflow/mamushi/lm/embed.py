@@ -46,21 +46,6 @@ def at_depth(depth: float, blocks: int) -> int:
     return max(1, round(depth * blocks))
 
 
-def _width(states: Sequence[torch.Tensor]) -> int:
-    """Return how wide hidden states are. Raises ``UserError`` where they are not a vector a token,
-    or not of one width."""
-    shapes = sorted({tuple(state.shape[2:]) for state in states})
-    # OPT-350m projects its final state from 1,024 to 512; hyper-connections run several streams.
-    if len(shapes) > 1 or len(shapes[0]) != 1:
-        kinds = " and ".join(" x ".join(map(str, shape)) for shape in shapes)
-        raise UserError(
-            f"the states of these layers are {kinds} numbers a token, and not vectors of one width",
-            where="embedding",
-            do="ask for the last layer alone (embedding.layer: -1)",
-        )
-    return int(shapes[0][0])
-
-
 @torch.no_grad()
 def embed(
     model: PreTrainedModel,
@@ -75,16 +60,12 @@ def embed(
     """Return embeddings (layers, texts, width) of the texts, in their order, from one forward pass.
 
     A layer is the index of a hidden state: 0 is the input embeddings, n the output of the n-th
-    block, and -1 the final one, after the final norm. Raises ``UserError`` for a layer that the
-    model does not have, and for values that float16 cannot hold.
+    block, and -1 the final one, after the final norm. Raises ``UserError`` for values that float16
+    cannot hold.
     """
     blocks = int(model.config.get_text_config(decoder=True).num_hidden_layers)
-    for layer in layers:
-        if not -blocks - 1 <= layer <= blocks:
-            raise UserError(
-                f"embedding.layer: {layer} is not a layer of a model with {blocks} blocks",
-                do=f"give a number from {-blocks - 1} to {blocks}",
-            )
+    if not all(-blocks - 1 <= layer <= blocks for layer in layers):
+        raise ValueError(f"embedding.layer: a model of {blocks} blocks has no layer of {layers}")
     final = {-1, blocks}
     inner, width = not final.issuperset(layers), 0
 
@@ -98,7 +79,8 @@ def embed(
                 output.last_hidden_state if layer in final else output.hidden_states[layer]
                 for layer in layers
             ]
-            width = _width(states)
+            # Two widths, as OPT-350m has, or several streams a token do not stack: torch says so.
+            width = int(states[0].shape[2])
             if counts:
                 vectors = [pool(state, batch, pooling, skip_first=skip_first) for state in states]
                 yield rows, torch.stack(vectors)
@@ -114,9 +96,6 @@ def embed(
     vectors = sharding.all_reduce(vectors, accelerator)
     if not np.isfinite(vectors).all():
         row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=(0, 2)))[0])
-        raise UserError(
-            "its embedding has values that are not finite in float16",
-            where=f"example {texts.ids[row]}",
-            do="the model has diverged: lower training.learning_rate",
-        )
+        problem = "its embedding has values that are not finite in float16: the model has diverged"
+        raise UserError(problem, where=f"example {texts.ids[row]}")
     return vectors

@@ -16,9 +16,8 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from mamushi.errors import UserError
+from mamushi.errors import UserError, located
 from mamushi.lm.attention import supports
-from mamushi.lm.folders import brief
 from mamushi.lm.parameters import body
 from mamushi.lm.rotary import by_text
 from mamushi.lm.sharding import call_gathered
@@ -54,15 +53,12 @@ def require_exact_here(model: PreTrainedModel) -> None:
 def _try(
     model: PreTrainedModel, device: torch.device, cast: AbstractContextManager[object]
 ) -> None:
-    kind, trains = model.config.model_type, model.training
+    trains = model.training
     model.eval()
     try:
-        with cast:
+        with cast, located(f"{type(model).__name__} is tried on plain text"):
             rounded = torch.is_autocast_enabled(device.type) or _is_half(model)
             batched, alone = call_gathered(model, partial(_states, model, device))
-    except (TypeError, ValueError, LookupError, AttributeError) as error:
-        problem = f"this model ({kind}) does not read plain text ({brief(error)})"
-        raise UserError(problem, where=type(model).__name__, do=DECODER) from error
     finally:
         model.train(trains)
     largest = max(float(alone.abs().max()), 1e-30)
@@ -70,12 +66,8 @@ def _try(
     apart = float((batched - alone).abs().max()) / largest
     # A model that has diverged gives no number: what measures it says so.
     if beside > (ROUNDED if rounded else EXACT) or apart > (RESHAPED if rounded else EXACT):
-        raise UserError(
-            f"what this model ({kind}) makes of a text depends on what stands behind it, so that "
-            "no batch is exact",
-            where=type(model).__name__,
-            do=DECODER,
-        )
+        problem = "what this model makes of a text depends on what stands behind it"
+        raise UserError(problem, where=type(model).__name__, do=DECODER)
 
 
 def _is_half(model: PreTrainedModel) -> bool:

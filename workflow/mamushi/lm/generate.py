@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator
-from jinja2 import TemplateError
 from numpy.typing import NDArray
 from transformers import GenerationConfig, PreTrainedModel
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from mamushi.errors import UserError
+from mamushi.errors import UserError, located
 from mamushi.lm.loading import padding
 from mamushi.lm.perplexity import token_nll
 from mamushi.lm.rotary import by_text
@@ -25,12 +24,11 @@ from mamushi.running.progress import Progress
 
 def prompt_tokens(tokenizer: PreTrainedTokenizerBase, prompt: str) -> list[int]:
     """Return the token ids of a prompt, after which the model is to speak: in the tokenizer's chat
-    template, where it has one, what a user says; else plain text after the BOS, if there is one.
-    Raises ``UserError`` when the template refuses it or no token comes out."""
+    template, where it has one, what a user says; else plain text after the BOS, if there is one."""
     if tokenizer.chat_template is None:
         (ids,) = encode(tokenizer, [prompt], ended=False)
     else:
-        try:
+        with located(f"probe.prompts: {prompt!r} in the chat template"):
             ids = tokenizer.apply_chat_template(
                 [{"role": "user", "content": prompt}],
                 add_generation_prompt=True,
@@ -38,18 +36,6 @@ def prompt_tokens(tokenizer: PreTrainedTokenizerBase, prompt: str) -> list[int]:
                 return_dict=True,
                 sanitize_control_tokens=True,
             )["input_ids"]
-        except (TemplateError, ValueError) as error:
-            raise UserError(
-                f"the tokenizer's chat template refuses the prompt {prompt!r} ({error})",
-                where="probe.prompts",
-                do="remove the template from the model's folder, or use another model",
-            ) from error
-    if not ids:
-        raise UserError(
-            f"the tokenizer gives no token for the prompt {prompt!r}",
-            where="probe.prompts",
-            do="change the prompt",
-        )
     return [int(token) for token in ids]
 
 
@@ -80,13 +66,8 @@ def continuations(
         for prompt in prompts:
             ids = prompt_tokens(tokenizer, prompt)
             if positions is not None and len(ids) + new_tokens > positions:
-                room = positions - len(ids)
-                raise UserError(
-                    f"the prompt {prompt!r} has {len(ids)} tokens, and with {new_tokens} new ones "
-                    f"does not fit the model's {positions} positions",
-                    where="probe.new_tokens",
-                    do=f"lower it to {room} or less" if room > 0 else "shorten the prompt",
-                )
+                problem = f"lower it to {positions - len(ids)}, what {prompt!r} leaves of positions"
+                raise UserError(problem, where="probe.new_tokens")
             (tokens,) = generate(model, tokenizer, np.array([ids]), new_tokens, accelerator)
             for column, value in zip(columns.values(), (prompt, ids, tokens), strict=True):
                 column.append(value)
@@ -146,8 +127,5 @@ def log_likelihoods(
     counted = (losses[-len(answer) :] for losses, answer in zip(nll, answers, strict=True))
     means = np.array([-float(torch.from_numpy(losses).double().mean()) for losses in counted])
     if not np.isfinite(means).all():
-        raise UserError(
-            "the log-likelihood of a continuation is not finite: the model that judges diverged",
-            do="lower training.learning_rate",
-        )
+        raise UserError("the log-likelihood of a continuation is not finite: the model diverged")
     return means

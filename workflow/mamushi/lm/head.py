@@ -6,7 +6,7 @@ the log-probability that a classifier gives to *retain* for each token that coul
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -45,14 +45,6 @@ class HeadEdit(nn.Module):
     def changes_nothing(self) -> bool:
         """Return whether the edit is that of a model as it is."""
         return float(self.strength) == 0 and float(self.temperature) == 1
-
-    def fits(self, weight: Sequence[int]) -> bool:
-        """Return whether the edit is one of a head of this shape (V, width)."""
-        ends = {"bias": weight[0], "c": weight[0], "A": weight[1]}
-        return all(
-            getattr(self, name) is None or getattr(self, name).shape[-1] == size
-            for name, size in ends.items()
-        )
 
     def term(self, hidden: Tensor, columns: Tensor | slice) -> Tensor:
         """Return e(h) of the tokens ``columns`` (T,): (T,), the same for all states, or for each of
@@ -170,11 +162,7 @@ def require_editable(model: PreTrainedModel) -> None:
 
 def _linear_head(model: PreTrainedModel) -> nn.Linear:
     if sharding.is_cut(model):
-        raise UserError(
-            "its output head is in parts, and an edit of the logits needs it whole",
-            where="execution.gpus_per_job",
-            do="set it to 1, or unlearn by training",
-        )
+        raise UserError("an edit of the logits needs execution.gpus_per_job: 1")
     head = model.get_output_embeddings()
     if type(head) is not nn.Linear:
         raise _too_much(model)
@@ -183,4 +171,4 @@ def _linear_head(model: PreTrainedModel) -> nn.Linear:
 
 def _too_much(model: PreTrainedModel) -> UserError:
     problem = "makes its logits of more than a linear head, a factor and a soft-cap"
-    return UserError(problem, where=type(model).__name__, do="unlearn by training")
+    return UserError(problem, where=type(model).__name__)

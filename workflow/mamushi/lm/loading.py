@@ -37,18 +37,17 @@ def inspect(name: str, source: str, *, revision: str | None, contaminated: bool)
     """Check a model without giving it memory, and return the content of its card.
 
     ``source`` is a folder or a hub id; a hub model is downloaded to the hub's cache here, so that
-    later jobs need no network. Raises ``UserError`` for what is missing, damaged, no causal
-    language model, not finite, or looks ahead in a text.
+    later jobs need no network. Raises ``UserError`` for what is no causal language model, not
+    finite, or looks ahead in a text.
     """
     where = f"models.{name}.source"
     folder, commit = folders.fetch(source, revision, where)
     config = folders.check_config(folder)
     tokenizer = folders.read_tokenizer(folder)
-    weights = folders.check_weights(folder)
+    weights = folders.weight_files(folder)
     model = folders.read_model(folder, device_map="meta")
     for path in weights:
-        if path.suffix == ".safetensors":
-            folders.check_finite(path)
+        folders.check_finite(path)
     if parameters.count(model).all <= SMALL:
         require_exact_here(folders.read_model(folder, dtype=torch.float32))
     text = model.config.get_text_config(decoder=True)
@@ -83,7 +82,7 @@ def save_base(
 ) -> dict[str, Any]:
     """Save a model that was made here into its folder; return the content of its card, which is the
     word that the folder is complete: an earlier one goes first, and whoever calls writes the new
-    one last. Raises ``UserError`` as ``inspect`` does."""
+    one last."""
     making = out / ".making"
     shutil.rmtree(making, ignore_errors=True)
     making.mkdir(parents=True)
@@ -114,20 +113,11 @@ def padding(tokenizer: PreTrainedTokenizerBase) -> int:
     return int(pad if pad is not None else end if end is not None else 0)
 
 
-def read_card(card_path: str | Path) -> dict[str, Any]:
-    """Read a model's card. Raises ``UserError`` when it is missing or damaged."""
-    card = read_json(card_path)
-    needed = {"source", "revision", "digests"}
-    if not isinstance(card, dict) or not needed <= card.keys():
-        raise UserError("not a model card", where=card_path, do="delete it and run again")
-    return card
-
-
 def open_model(card_path: str | Path, dtype: torch.dtype | str = "auto") -> PreTrainedModel:
     """Open the model of a card on the CPU, in eval mode, without a cache, with all tensors frozen,
     in the dtype in which they are stored (``auto``). Raises ``UserError`` when the model is no
-    longer where, or as, the card says."""
-    card = read_card(card_path)
+    longer as the card says."""
+    card = read_json(card_path)
     model = folders.read_model(_folder(card_path, card), dtype=dtype)
     model.config.use_cache = False
     return model.eval().requires_grad_(False)
@@ -137,8 +127,7 @@ def open_trained(
     card_path: str | Path, trained: str | Path | None, training: Mapping[str, Any] | None
 ) -> PreTrainedModel:
     """Open the model of a card with the tensors of ``trained`` in it in fp32, in eval mode, with
-    gradients for what ``training`` trains. Raises ``UserError`` when the tensors are not those of
-    this model and these settings."""
+    gradients for what ``training`` trains."""
     model = open_model(card_path)
     if training is None:
         return model
@@ -175,8 +164,8 @@ def open_placed(
 
 
 def open_tokenizer(card_path: str | Path) -> PreTrainedTokenizerBase:
-    """Open the tokenizer of a card's model. Raises ``UserError`` as ``open_model`` does."""
-    return folders.read_tokenizer(_folder(card_path, read_card(card_path)))
+    """Open the tokenizer of a card's model, as ``open_model`` opens that."""
+    return folders.read_tokenizer(_folder(card_path, read_json(card_path)))
 
 
 def _folder(card_path: str | Path, card: Mapping[str, Any]) -> Path:
@@ -189,9 +178,6 @@ def _folder(card_path: str | Path, card: Mapping[str, Any]) -> Path:
     folder = folders.fetch(source, revision, card_path, cached=True)[0]
     for name, digest in () if launch.is_secondary() else card["digests"].items():
         if digests.of(folder / name) != digest:
-            raise UserError(
-                f"is not the file that {card_path} was made from",
-                where=folder / name,
-                do="put that back, or delete the card and run again",
-            )
+            problem = f"is not the file that {card_path} was made from; delete that and run again"
+            raise UserError(problem, where=folder / name)
     return folder

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from torch import nn
 from transformers import PreTrainedModel
 
-from mamushi.errors import UserError, extra
+from mamushi.errors import UserError, extra, located
 
 PREFIX = "lora_"
 """How peft begins the name of each part of an adapter."""
@@ -28,7 +28,6 @@ def decoder_blocks(model: PreTrainedModel) -> tuple[str, nn.ModuleList]:
 
     Architectures call it ``model.layers``, ``transformer.h``, ``gpt_neox.layers``...: it is the
     outermost ``ModuleList`` with as many modules as the configuration has hidden layers.
-    Raises ``UserError`` for a model without such a list.
     """
     blocks = model.config.get_text_config(decoder=True).num_hidden_layers
     lists = [
@@ -37,12 +36,17 @@ def decoder_blocks(model: PreTrainedModel) -> tuple[str, nn.ModuleList]:
         if isinstance(module, nn.ModuleList) and len(module) == blocks
     ]
     if not lists:
-        raise UserError(
-            f"found no list of {blocks} transformer blocks",
-            where=type(model).__name__,
-            do="use a decoder-only model of the transformers library",
-        )
+        raise ValueError(f"no list of {blocks} transformer blocks in {type(model).__name__}")
     return min(lists, key=lambda named: named[0].count("."))
+
+
+def last_blocks(model: PreTrainedModel, number: int) -> nn.ModuleList:
+    """Return the last ``number`` transformer blocks. Raises ``UserError`` for more than there
+    are."""
+    _, blocks = decoder_blocks(model)
+    if number > len(blocks):
+        raise UserError(f"trained_blocks: {number}, but the model has {len(blocks)}")
+    return blocks[len(blocks) - number :]
 
 
 def body(model: PreTrainedModel) -> nn.Module:
@@ -59,23 +63,14 @@ def trained_names(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[s
 
     By ``method``: ``full`` trains all, ``lora`` the adapters that the model has, and ``partial``,
     the default, the last ``trained_blocks``, embedding and head. A tied head is the embedding under
-    another name: it is trained when either of the two is. Raises ``UserError`` when the model has
-    fewer blocks than asked for.
+    another name: it is trained when either of the two is.
     """
     method = settings.get("method", "partial")
     if method == "full":
         return [name for name, _ in model.named_parameters()]
     if method == "lora":
         return adapters(model)
-    _, blocks = decoder_blocks(model)
-    number = settings["trained_blocks"]
-    if number > len(blocks):
-        raise UserError(
-            f"asks for {number} blocks, but the model has {len(blocks)}",
-            where="training.trained_blocks",
-            do=f"set it to {len(blocks)} or fewer",
-        )
-    modules: list[nn.Module | None] = [*blocks[len(blocks) - number :]]
+    modules: list[nn.Module | None] = [*last_blocks(model, settings["trained_blocks"])]
     if settings["train_input_embedding"]:
         modules.append(model.get_input_embeddings())
     if settings["train_output_head"]:
@@ -111,19 +106,13 @@ def add_adapters(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
     """Put adapters into the model, in place, unless it has some; at first they change nothing.
 
     ``target_modules`` of the settings are the names (or their ends) of linear modules, None for all
-    but the output head. Raises ``UserError`` without peft, and for modules that the model does not
-    have or that cannot have an adapter.
+    but the output head. Raises ``UserError`` for one that the model does not have, and what peft
+    raises.
     """
     if adapters(model):
         return
-    try:
+    with located(extra("lora")):
         import peft
-    except ImportError:
-        raise UserError(
-            "low-rank adapters need the Python package peft, and there is none here",
-            where="training.method",
-            do=extra("lora"),
-        ) from None
     targets = settings["target_modules"]
     config = peft.LoraConfig(
         r=settings["rank"],
@@ -134,18 +123,11 @@ def add_adapters(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
         # Only so does peft leave the output head out of all linear modules.
         task_type="CAUSAL_LM",
     )
-    try:
+    with located(WHERE):
         peft.inject_adapter_in_model(config, model)
-    except ValueError as error:
-        text = " ".join(str(error).split())
-        raise UserError(text, where=WHERE, do="name linear layers of the model's blocks") from None
     for module in targets or ():
         if not any(f".{module}.{PREFIX}" in f".{name}" for name in adapters(model)):
-            raise UserError(
-                f"the model has no layer {module!r}",
-                where=WHERE,
-                do="name layers as the model does, or give null for all linear ones",
-            )
+            raise UserError(f"the model has no layer {module!r}", where=WHERE)
 
 
 def adapters(model: PreTrainedModel) -> list[str]:

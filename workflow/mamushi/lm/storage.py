@@ -64,50 +64,36 @@ def writing_safetensors() -> Iterator[None]:
 
 def load_trained(path: str | Path, model: PreTrainedModel) -> None:
     """Copy trained tensors into ``model``, each in the dtype and on the device that it has there;
-    an edit of its logits is laid over its head. Raises ``UserError``, and changes nothing, for a
-    file that is damaged or has other tensors than those that take gradients in ``model``."""
+    an edit of its logits is laid over its head. Raises ``UserError`` for other tensors than those
+    that take gradients in ``model``."""
     trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
     with _opened(path) as stored:
         if edit := _edit(stored):
-            if not edit.fits(model.get_output_embeddings().weight.shape):
-                raise UserError(
-                    "is an edit of the logits of a model of another size",
-                    where=path,
-                    do="use the model that it was made with",
-                )
             head.lay_over(model, edit)
             return
-        names = set(stored.keys())
-        if differing := trained.keys() ^ names:
-            raise UserError(
-                f"has other tensors than the model trains: {len(differing)}, "
-                f"the first is {min(differing)}",
-                where=path,
-                do="use the model and the training settings that it was made with",
-            )
-        _check_shapes(path, stored, trained)
-        for name in sorted(names):
+        if differing := trained.keys() ^ set(stored.keys()):
+            problem = f"has other tensors than the model trains, the first is {min(differing)}"
+            raise UserError(problem, where=path)
+        for name in sorted(trained):
             sharding.fill(trained[name], stored.get_slice(name))
 
 
 def overlay(path: str | Path, model: PreTrainedModel) -> int:
     """Copy all tensors of a file into ``model``, in fp32, and return how many; adapters stay beside
     the weights until ``parameters.merge_adapters``. Raises ``UserError``, and changes no tensor,
-    when the model has no such tensor, or of another shape, and for an edit of its logits."""
+    when the model has no such tensor, or of another shape, as for an edit of its logits."""
     with _opened(path) as stored:
-        if _edit(stored):
-            raise UserError(
-                "is an edit of the logits, for which a model of transformers has no tensor",
-                where=path,
-                do="give the tensors of an unlearner that trains",
-            )
         names = sorted(stored.keys())
         if any(map(parameters.is_adapter, names)):
             settings = trained_metadata(path)["settings"]
             # Of a fine-tune, or of unlearning, whose own training says nothing of adapters.
             parameters.add_adapters(model, settings.get("lora") or settings["training"]["lora"])
         named = dict(model.named_parameters())
-        _check_shapes(path, stored, named)
+        for name in names:
+            shape = tuple(stored.get_slice(name).get_shape())
+            if name not in named or shape != named[name].shape:
+                problem = f"{name} is {shape}, and the model has no such tensor"
+                raise UserError(problem, where=path)
         for name in names:
             named[name].data = stored.get_tensor(name).float()
     return len(names)
@@ -116,18 +102,6 @@ def overlay(path: str | Path, model: PreTrainedModel) -> int:
 def _edit(stored: Any) -> head.HeadEdit | None:
     names = [name for name in stored.keys() if name.startswith(head.EDIT_PREFIX)]  # noqa: SIM118
     return head.edit_of({name: stored.get_tensor(name) for name in names})
-
-
-def _check_shapes(path: str | Path, stored: Any, named: Mapping[str, torch.Tensor]) -> None:
-    for name in sorted(stored.keys()):
-        shape = tuple(stored.get_slice(name).get_shape())
-        of_model = tuple(named[name].shape) if name in named else "no such tensor"
-        if shape != of_model:
-            raise UserError(
-                f"{name} is {shape}, but the model has {of_model}",
-                where=path,
-                do="give the card of the model that it was made with",
-            )
 
 
 @contextmanager

@@ -26,7 +26,6 @@ from transformers import (
 )
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from mamushi.errors import UserError
 from mamushi.lm import device
 from mamushi.lm.tokens import encode
 from mamushi.lm.training import Descent, Objective, Step, train
@@ -127,16 +126,12 @@ def train_tokenizer(family: Family, texts: Sequence[str], size: int) -> PreTrain
 
 def pack(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], length: int) -> np.ndarray:
     """Cut one stream of the first ``length`` tokens of each text and an EOS into rows, int64 (rows,
-    length); the last, incomplete one is dropped. Raises ``UserError`` for less than one row."""
+    length); the last, incomplete one is dropped. Raises ``ValueError`` for less than one row."""
     end = [tokenizer.eos_token_id]
     pieces = (chain(ids, end) for ids in encode(tokenizer, texts, length, ended=False))
     stream = np.fromiter(chain.from_iterable(pieces), np.int64)
     if stream.size < length:
-        raise UserError(
-            f"{stream.size} tokens of text do not fill one row of {length}",
-            where="pretraining",
-            do="give more texts, or lower pretraining.max_length",
-        )
+        raise ValueError(f"pretraining: {stream.size} tokens do not fill one row of {length}")
     return stream[: stream.size // length * length].reshape(-1, length)
 
 
@@ -149,8 +144,7 @@ def pretrain(
 ) -> dict[str, list[float]]:
     """Train all parameters of ``model`` in place; return the columns of the ``train_log``.
 
-    A peak rate is reached in a twentieth of the steps and then lowered to 0 along a cosine. Raises
-    ``UserError`` when the loss is no longer finite.
+    A peak rate is reached in a twentieth of the steps and then lowered to 0 along a cosine.
     """
     rows = torch.from_numpy(pack(tokenizer, texts, settings["max_length"])).to(model.device)
     batch = min(settings["batch_size"], len(rows))

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mamushi.errors import UserError
+from mamushi.errors import UserError, other_examples
 from mamushi.io import schemas
 from mamushi.io.tables import DOMAINS, read_groups, read_metadata, read_table, write_table
 from mamushi.lm.chats import CHATS, encode_chats
@@ -47,8 +47,7 @@ def encode(
     """Give the token ids of each text: what the tokenizer puts before and behind it (see
     ``frame``), and between those the text's own tokens; of all these the first ``max_length``.
 
-    A text that is not ``ended``, such as a prompt, has nothing behind it. Raises ``UserError`` as
-    ``frame``.
+    A text that is not ``ended``, such as a prompt, has nothing behind it.
     """
     before, behind = frame(tokenizer)
     batches = iter(texts)
@@ -63,7 +62,7 @@ def frame(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
 
     One that puts nothing there and names a BOS has that before a text all the same, so that its
     first token is predicted as well, unless its settings say ``add_bos_token: false``. Raises
-    ``UserError`` for a tokenizer whose own tokens for a text depend on whether it adds any.
+    ``ValueError`` for a tokenizer whose own tokens for a text depend on whether it adds any.
     """
     possible: set[tuple[tuple[int, ...], tuple[int, ...]]] | None = None
     plain, whole = (_ids(tokenizer, PROBES, special=special) for special in (False, True))
@@ -76,11 +75,8 @@ def frame(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
         }
         possible = cuts if possible is None else possible & cuts
     if not possible:
-        raise UserError(
-            "the tokenizer gives a text other tokens of its own when it puts special ones around "
-            f"it (those of {PROBES[0]!r} are {plain[0]}, or {whole[0]})",
-            where="tokenizer",
-            do="use the tokenizer that belongs to the model",
+        raise ValueError(
+            "the tokenizer gives a text other tokens where it puts special ones around"
         )
     before, behind = max(possible, key=lambda cut: len(cut[0]))
     bos = tokenizer.bos_token_id
@@ -127,8 +123,8 @@ def write_tokens(
     turns), in their order: of each text the first ``max_length`` tokens, and no more than the
     model has ``positions`` for. With ``answers``, also which of them the assistant says.
 
-    Raises ``UserError`` for a text without any token, when the tokenizer has a token that the model
-    does not know, where nothing shows or has ``answers``, and as ``encode_chats``.
+    Raises ``UserError`` for a text without any token, for a token that the model does not know, for
+    ``answers`` without turns, and as ``encode_chats``.
     """
     kept = min(max_length, positions or max_length)
     lengths: list[np.ndarray] = []
@@ -149,10 +145,12 @@ def write_tokens(
             arrays.append(pa.ListArray.from_arrays(offsets_of(lengths[-1]).astype(np.int32), flat))
             progress.advance(len(rows))
     length = np.concatenate([np.empty(0, np.int64), *lengths])
-    _require_tokens(path, examples, length, largest, vocabulary_size)
-    if answers and not any(part.flatten().true_count for part in counts):
-        problem = "the assistant says nothing in these conversations, up to where they are cut"
-        raise UserError(problem, do="leave assistant_only_loss out")
+    if (length == 0).any():
+        where = f"example {examples['id'][int(np.argmin(length))]}"
+        raise UserError("the tokenizer gives no token for this text", where=where)
+    if largest >= vocabulary_size:
+        problem = f"the tokenizer gives token {largest}, but the model knows {vocabulary_size}"
+        raise UserError(problem, where=path)
     kind = schemas.TOKENS.schema.field("tokens").type
     write_table(
         path,
@@ -171,23 +169,6 @@ def write_tokens(
     )
 
 
-def _require_tokens(
-    path: str | Path, examples: pa.Table, length: np.ndarray, largest: int, vocabulary_size: int
-) -> None:
-    if (length == 0).any():
-        raise UserError(
-            "the tokenizer gives no token for this text, so that it has no embedding",
-            where=f"example {examples['id'][int(np.argmin(length))]}",
-            do="remove it from the raw data",
-        )
-    if largest >= vocabulary_size:
-        raise UserError(
-            f"the tokenizer gives token {largest}, but the model knows {vocabulary_size} tokens",
-            where=path,
-            do="use the tokenizer that belongs to the model",
-        )
-
-
 def _encoded(
     tokenizer: PreTrainedTokenizerBase, examples: pa.Table, max_length: int, answers: bool
 ) -> Iterator[tuple[list[int], Sequence[bool]]]:
@@ -195,9 +176,7 @@ def _encoded(
         chats = (examples[name].to_pylist() for name in ("id", CHATS))
         return encode_chats(tokenizer, zip(*chats, strict=True), max_length, answers=answers)
     if answers:
-        problem = "assistant_only_loss goes by turns and a chat template, and there are none"
-        do = "give a model with a chat template and the whole conversations, or leave it out"
-        raise UserError(problem, do=do)
+        raise UserError("assistant_only_loss needs turns and a chat template, and there are none")
     return ((ids, ()) for ids in encode(tokenizer, examples["text"].to_pylist(), max_length))
 
 
@@ -277,16 +256,10 @@ def read_tokens(
     """Read a section's texts of ``domains``, but the ids ``without``, cut at ``max_length``.
 
     One row group of the file is in memory at a time, beside the texts that are kept. Raises
-    ``UserError`` when the cache is not of these examples or is shorter than ``max_length``, and
-    when an id of ``without`` is not among the texts that would be there otherwise.
+    ``UserError`` when the cache is not of these examples, and when an id of ``without`` is not
+    among the texts that would be there otherwise.
     """
-    stored = read_metadata(tokens_path).get("max_length", 0)
-    if max_length > stored:
-        raise UserError(
-            f"holds {stored} tokens of a text, but {max_length} are asked for",
-            where=tokens_path,
-            do="raise tokens.max_length",
-        )
+    assert max_length <= read_metadata(tokens_path)["max_length"], "the configuration sees to it"
     examples = read_table(examples_path, schemas.EXAMPLES, ["id", "domain", "section"])
     keep = pc.and_(
         pc.equal(examples["section"], section),
@@ -295,12 +268,8 @@ def read_tokens(
     ids, unwanted = examples["id"], set(without)
     left_out = pc.and_(keep, pc.is_in(ids, value_set=pa.array(list(unwanted), pa.string())))
     if (removed := pc.sum(left_out).as_py() or 0) < len(unwanted):
-        raise UserError(
-            f"{len(unwanted) - removed} of the {len(unwanted)} ids to leave out are not in the "
-            f"{section} section",
-            where=examples_path,
-            do="use the list that was made from this dataset",
-        )
+        problem = f"{len(unwanted) - removed} of the ids to leave out are not in section {section}"
+        raise UserError(problem, where=examples_path, do="use a list of this dataset")
     keep, start = pc.and_not(keep, left_out), 0
     lengths, parts, weights = [np.empty(0, np.int64)], [np.empty(0, np.int32)], list[np.ndarray]()
     for group in read_groups(tokens_path, schemas.TOKENS):
@@ -323,8 +292,7 @@ def read_tokens(
                 offsets=offsets_of(np.concatenate(lengths)),
                 weights=np.concatenate(weights) if weights else None,
             )
-    problem = f"is not the token cache of {examples_path}"
-    raise UserError(problem, where=tokens_path, do="delete it and run again")
+    raise other_examples(tokens_path, examples_path)
 
 
 def subset(texts: TokenSet, rows: np.ndarray) -> TokenSet:
@@ -363,26 +331,18 @@ def read_spans(path: str | Path) -> dict[str, list[Span]]:
 def masked(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
     """Leave the tokens from start to before stop of each span to be read and not predicted.
 
-    Raises ``UserError`` for an id that is not among the texts, and a span beyond the end of one.
+    Raises ``LookupError`` for an id that is not among the texts, and a span beyond the end of one.
     """
     counted = (
         np.ones(len(texts.tokens), np.float32) if texts.weights is None else texts.weights.copy()
     )
     place = {name: row for row, name in enumerate(texts.ids)}
     for name in spans:
-        if name not in place:
-            raise UserError(
-                f"{name!r} is not among the texts to train on",
-                do="use what was made from this dataset",
-            )
         row = place[name]
         begin, end = texts.offsets[row], texts.offsets[row + 1]
         for start, stop in spans[name]:
             if not 0 <= start < stop <= end - begin:
-                raise UserError(
-                    f"tokens {start} to {stop} of {name!r}, which has {end - begin}",
-                    do="make the spans from the same tokens",
-                )
+                raise IndexError(f"tokens {start} to {stop} of {name!r}, which has {end - begin}")
             counted[begin + start : begin + stop] = 0
     return replace(texts, weights=counted)
 

@@ -285,11 +285,9 @@ class _Run:
                     kept = objective.ends is not None and self.save()
                     self.settle()
                     where = f", the weights before it are in {self.writer.path}" if kept else ""
-                    raise UserError(
-                        f"{objective.name}: the {name.replace('_', ' ')} is {value} at step "
-                        f"{row['step']}{where}",
-                        do=objective.remedy,
-                    )
+                    of = f"{objective.name}: the {name.replace('_', ' ')}"
+                    problem = f"{of} is {value} at step {row['step']}{where}"
+                    raise UserError(problem, do=objective.remedy)
             self.log.append(row | losses)
             self.accelerator.log(row | losses, int(row["step"]))
         self.waiting.clear()
@@ -448,7 +446,7 @@ def finetune(
     nothing to train on or the loss is not finite.
     """
     if not (texts.counted > 0).any():
-        raise UserError(f"{name}: no text with a token to predict", do="check the data card")
+        raise UserError(f"{name}: no text with a token to predict")
     if total is None:
         total = steps(len(texts), int(settings["batch_size"]), float(settings["epochs"]))
     warmup = int(settings["warmup_steps"])

@@ -36,10 +36,8 @@ def stratified_folds(
         members = np.flatnonzero(domain)
         needed = 4 if k == 2 else k
         if len(members) < needed:
-            raise UserError(
-                f"{k} folds need at least {needed} {name} examples, there are {len(members)}",
-                do="lower the selector's setting 'folds' or give it more examples",
-            )
+            problem = f"{k} folds need at least {needed} {name} examples, there are {len(members)}"
+            raise UserError(problem, do="lower the selector's 'folds'")
         # Which folds are larger by one is drawn too, or fold 0 would be it in both domains.
         labels = np.arange(len(members)) % k
         fold[rng.permutation(members)] = rng.permutation(k)[labels]
@@ -53,7 +51,7 @@ def held_out(
     groups: GroupCodes | None = None,
 ) -> tuple[GroupCodes, GroupCodes]:
     """Draw positions of the rest, and of a stratified ``share``, at least one of a domain, or one
-    of its ``groups`` (n,), in each. Raises ``UserError`` where the groups are too few for that."""
+    of its ``groups`` (n,), in each. Raises ``UserError`` where there are too few for that."""
     if shared(groups):
         part = by_group(forget, groups, np.array([1 - share, share]), rng)
         for domain in (forget, ~forget):
@@ -115,12 +113,8 @@ def _check(
         count = np.array([len(np.unique(groups[domain & (part == i)])) for i in range(k)])
         if count.min() == 0 or count.sum() - count.max() < outside:
             sizes = np.unique(groups[domain], return_counts=True)[1]
-            composition = (
-                f"{sizes.sum()} {name} examples are of {len(sizes)} groups, the largest of "
-            )
-            do = "lower the selector's setting 'folds', or set the dataset's 'group' to a finer "
-            problem = f"{purpose}: {composition}{sizes.max(initial=0)}; too few"
-            raise UserError(problem, do=f"{do}column or null")
+            problem = f"{sizes.sum()} {name} examples are of {len(sizes)} groups, too few for it"
+            raise UserError(problem, where=purpose, do="lower the selector's 'folds'")
 
 
 def balanced_weights(forget: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -61,10 +61,7 @@ def logistic(
     with blas().limit(limits=1):
         # Filters for warnings are the process's, and other folds are fitted beside this one.
         if int(model.fit(x, y).n_iter_[0]) >= STEPS:
-            raise UserError(
-                f"the logistic regression has not converged in {STEPS} steps",
-                do="lower its prior, or raise its alpha",
-            )
+            raise UserError(f"the logistic regression has not converged in {STEPS} steps")
 
     def decide(held: Features) -> Doubles:
         with blas().limit(limits=1):
@@ -128,8 +125,7 @@ def _moments(x: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.fl
 
 def count_ngrams(pool: Pool) -> list[sparse.csr_matrix]:
     """Count the hashed n-grams of words, and of characters, in each text: (n, 2^BITS), float32."""
-    if pool.texts is None:
-        raise ValueError("a pool without texts")
+    assert pool.texts is not None
     counts = []
     for analyzer, lengths in (("word", WORDS), ("char_wb", CHARACTERS)):
         hashed = HashingVectorizer(
@@ -154,8 +150,7 @@ def _readable(text: str) -> str:
 
 def count_words(texts: Iterable[str] | None) -> sparse.csr_matrix:
     """Count the hashed words in each text: (n, 2^BITS), float32."""
-    if texts is None:
-        raise ValueError("a pool without texts")
+    assert texts is not None
     hashed = HashingVectorizer(
         analyzer=units, n_features=2**BITS, alternate_sign=False, norm=None, dtype=np.float32
     )

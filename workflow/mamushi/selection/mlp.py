@@ -302,10 +302,8 @@ def train_networks(
                 stops[i].best = [p[i].clone() for p in (*stack.weights, *stack.biases)]
     for i, stop in enumerate(stops):
         if not stop.best:
-            raise UserError(
-                f"the MLP's held-out loss was never finite in {stop.epochs} epochs",
-                do="lower the selector's learning_rate",
-            )
+            problem = f"the MLP's held-out loss was never finite in {stop.epochs} epochs"
+            raise UserError(problem, do="lower the selector's learning_rate")
         for parameter, best in zip((*stack.weights, *stack.biases), stop.best, strict=True):
             parameter[i] = best
     precision = "bf16" if features.bf16 else "fp32"

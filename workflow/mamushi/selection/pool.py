@@ -1,6 +1,6 @@
 """Embeddings with their domain, which every selector sees, and the scores that it gives back."""
 
-import errno
+import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.data.labels import group_codes
-from mamushi.errors import UserError
+from mamushi.errors import UserError, other_examples
 from mamushi.io import schemas
 from mamushi.io.shards import MAPPED, drop_pages, ranked
-from mamushi.io.tables import DOMAINS, FORGET, RETAIN, read_metadata, read_table
+from mamushi.io.tables import FORGET, RETAIN, read_metadata, read_table
 from mamushi.registry import load, plugin
 from mamushi.rooms import additions
 from mamushi.selection.arrays import Doubles
@@ -75,17 +75,8 @@ class Pool:
 
     def at(self, depth: float) -> NDArray[np.float16]:
         """Return embeddings (n, d) after this share of the model's blocks; 1: those of all
-        selectors.
-
-        Raises ``UserError`` for a depth at which the texts were not embedded.
-        """
-        if depth == 1:
-            return self.embeddings
-        if depth not in self.layers:
-            raise UserError(
-                f"the texts are not embedded at depth {depth:g}", do="add it to embedding.depths"
-            )
-        return self.layers[depth]
+        selectors."""
+        return self.embeddings if depth == 1 else self.layers[depth]
 
     def part(self, kept: NDArray[np.bool_]) -> Self:
         """Return the pool of the examples ``kept`` (n,), without a base."""
@@ -137,8 +128,8 @@ def read_pool(
 ) -> Pool:
     """Read the tables ``embeddings`` and ``examples``, and what else is asked for.
 
-    Raises ``UserError`` when they do not hold the same examples, when an embedding is not finite
-    (its id is named) or when a domain is empty.
+    Raises ``UserError`` when they do not hold the same examples, and when an embedding is not
+    finite (its id is named).
     """
     table = read_table(embeddings, schemas.EMBEDDINGS, ["id", "domain"])
     listed = ranked(Path(examples), "log_density_ratio", "group", *(["text"] if texts else []))
@@ -152,18 +143,13 @@ def read_pool(
     pool = Pool(
         ids=ids,
         forget=forget,
-        embeddings=_matrix(embeddings, ids),
-        truth=_truth(ratio, ids, examples),
+        embeddings=read_matrix(embeddings, ids),
+        truth=None if np.isnan(ratio).all() else ratio,
         base=None if base is None else _base(base, ids, embeddings),
         layers={} if layers is None else _layers(layers, ids, embeddings),
         texts=of_texts,
         groups=None if groups is None else groups[rows],
     )
-    for name, count in zip(DOMAINS, (pool.forget.sum(), (~pool.forget).sum()), strict=True):
-        if not count:
-            problem = f"no {name} example among {len(ids)}"
-            do = "a selection needs both domains in the inference section"
-            raise UserError(problem, where=embeddings, do=do)
 
     def column(name: str) -> NDArray[Any]:
         return np.array(ranked(Path(examples), name)[name].to_pylist(), dtype=object)[rows]
@@ -184,25 +170,14 @@ def _rows(
     same = all(table[name].combine_chunks().equals(columns[name]) for name in ("id", "domain"))
     if same and len(pc.unique(columns["id"])) == len(table):
         return slice(None)
-    ids, listed = table["id"].to_pylist(), columns["id"].to_pylist()
+    listed, embedded = (
+        dict(zip(of["id"].to_pylist(), of["domain"].to_pylist(), strict=True))
+        for of in (columns, table)
+    )
+    if embedded != listed or len(embedded) < len(table):
+        raise other_examples(embeddings, examples)
     place = {key: row for row, key in enumerate(listed)}
-    embedded = dict(zip(ids, table["domain"].to_pylist(), strict=True))
-    if len(embedded) < len(ids):
-        raise UserError("an id occurs twice", where=embeddings, do="delete it and embed again")
-    expected = dict(zip(listed, columns["domain"].to_pylist(), strict=True))
-    if embedded != expected:
-        odd = min(
-            key
-            for key in embedded.keys() | expected.keys()
-            if embedded.get(key) != expected.get(key)
-        )
-        raise UserError(
-            f"example {odd!r} is {embedded.get(odd, 'absent')} here and "
-            f"{expected.get(odd, 'absent')} in the inference section of {examples}",
-            where=embeddings,
-            do="delete the embeddings and embed again",
-        )
-    return [place[key] for key in ids]
+    return [place[key] for key in embedded]
 
 
 def pool_of(examples: pa.Table, embeddings: NDArray[np.float16]) -> Pool:
@@ -213,10 +188,7 @@ def pool_of(examples: pa.Table, embeddings: NDArray[np.float16]) -> Pool:
 
 
 def scored_by(kind: str, pool: Pool, settings: Mapping[str, Any], seed: int) -> Scored:
-    """Score a pool by a selector, and pass the scores through the pool's steps.
-
-    Raises what the selector raises.
-    """
+    """Score a pool by a selector, and pass the scores through the pool's steps."""
     scored: Scored = load("selector", kind).score(pool, settings, seed)
     by_chance = plugin("selector", kind).by_chance
     for step in pool.score_steps:
@@ -267,20 +239,6 @@ def rank_forget(pool: Pool, scored: Scored) -> NDArray[np.int64]:
     return by_id[np.argsort(-scores, kind="stable")]
 
 
-def _truth(ratio: Doubles, ids: Strings, examples: str | Path) -> Doubles | None:
-    """Return the ratios if there are any; all of them must be finite then."""
-    if np.isnan(ratio).all():
-        return None
-    odd = ~np.isfinite(ratio)
-    if odd.any():
-        raise UserError(
-            f"log_density_ratio of example {ids[odd.argmax()]!r} is missing or not finite",
-            where=examples,
-            do="give a finite one for every example or for none",
-        )
-    return ratio
-
-
 def scored_of(table: pa.Table) -> Scored:
     """Return the columns ``score`` and ``fold`` of a table."""
     fold = None if table["fold"].null_count else table["fold"].to_numpy().astype(np.int16)
@@ -299,7 +257,7 @@ def _layers(
     _check_ids(read_table(path, schemas.LAYERS, ["id"]), ids, path, embeddings)
     begin = schemas.LAYERS.further or ""
     names = [name for name in pq.read_schema(path).names if name.startswith(begin)]
-    return {float(name.removeprefix(begin)): _matrix(path, ids, name) for name in names}
+    return {float(name.removeprefix(begin)): read_matrix(path, ids, name) for name in names}
 
 
 def same_ids(table: pa.Table, ids: Strings) -> bool:
@@ -309,33 +267,24 @@ def same_ids(table: pa.Table, ids: Strings) -> bool:
 
 def _check_ids(table: pa.Table, ids: Strings, path: str | Path, embeddings: str | Path) -> None:
     if not same_ids(table, ids):
-        problem = f"its examples are not those of {embeddings}"
-        raise UserError(problem, where=path, do="delete it and run again")
+        raise other_examples(path, embeddings)
 
 
-def _matrix(path: str | Path, ids: Strings, column: str = "embedding") -> NDArray[np.float16]:
+def read_matrix(path: str | Path, ids: Strings, column: str = "embedding") -> NDArray[np.float16]:
     """Read the (n, d) vectors, a row group at a time; large ones into a file without a name beside
     the table, whose pages the system drops as it needs."""
-    try:
-        file = pq.ParquetFile(path, pre_buffer=False)
-        shape = (len(ids), file.schema_arrow.field(column).type.list_size)
-        size = 2 * len(ids) * shape[1]
-        if size < MAPPED:
-            matrix = np.empty(shape, dtype=np.float16)
-            for part, vectors in _vectors(file, column, ids, path):
-                matrix[part] = vectors
-        else:
-            with tempfile.TemporaryFile(dir=Path(path).parent) as handle:
-                for _, vectors in _vectors(file, column, ids, path):
-                    handle.write(vectors.data)
-                handle.flush()
-                matrix = np.asarray(np.memmap(handle, np.float16, "r", shape=shape))
-    except (pa.ArrowException, OSError) as error:
-        if getattr(error, "errno", None) == errno.ENOSPC:
-            raise  # Said in a line by the command.
-        raise UserError(
-            f"damaged or not a Parquet file ({error})", where=path, do="delete it and run again"
-        ) from None
+    file = pq.ParquetFile(path, pre_buffer=False)
+    shape = (len(ids), file.schema_arrow.field(column).type.list_size)
+    if 2 * math.prod(shape) < MAPPED:
+        matrix = np.empty(shape, dtype=np.float16)
+        for part, vectors in _vectors(file, column, ids, path):
+            matrix[part] = vectors
+    else:
+        with tempfile.TemporaryFile(dir=Path(path).parent) as handle:
+            for _, vectors in _vectors(file, column, ids, path):
+                handle.write(vectors.data)
+            handle.flush()
+            matrix = np.asarray(np.memmap(handle, np.float16, "r", shape=shape))
     matrix.flags.writeable = False
     return matrix
 
@@ -353,10 +302,6 @@ def _vectors(
             odd = (vectors.view(np.uint16) & 0x7C00) == 0x7C00
             if odd.any():
                 name = ids[part][odd.any(axis=1).argmax()]
-                raise UserError(
-                    f"the embedding of example {name!r} holds NaN or infinity",
-                    where=path,
-                    do="check the model's weights and precision, then embed again",
-                )
+                raise UserError(f"the embedding of {name!r} holds NaN or infinity", where=path)
             yield part, vectors
             start = part.stop

@@ -17,10 +17,8 @@ def budget_size(beta: float | str, n1: int) -> int:
 
     Raises ``UserError`` for a budget outside [0, 1].
     """
-    exact = Fraction(str(beta))
-    if not 0 <= exact <= 1:
-        problem = f"budget {beta} is not between 0 and 1"
-        raise UserError(problem, do="give a share of the forget set")
+    if not 0 <= (exact := Fraction(str(beta))) <= 1:
+        raise UserError(f"budget {beta} is not between 0 and 1")
     return int(exact * n1)
 
 
@@ -32,14 +30,11 @@ def budget_of(beta: float, scores: pa.Table) -> int:
 def share_of(k: int, n1: int) -> str:
     """Return the shortest budget, as file names have it, whose list has K texts of n1. Raises
     ``UserError`` where none has."""
-    if not 0 < k < n1:
-        do = f"give a number from 1 to {n1 - 1:,}, of the texts that are ranked"
-        raise UserError(f"{k:,} of {n1:,} forget texts is no list", do=do)
-    for decimals in range(2, 7):
+    for decimals in range(2, 7) if 0 < k < n1 else ():
         beta = f"{math.ceil(Fraction(k * 10**decimals, n1)) / 10**decimals:.{decimals}f}"
         if budget_size(beta, n1) == k:
             return beta
-    raise UserError(f"no budget of six decimals lists {k:,} of {n1:,} texts", do="give a share")
+    raise UserError(f"no list has {k:,} of {n1:,} forget texts", do="give a share")
 
 
 def removal_list(scores: pa.Table, duplicates: pa.Table, k: int) -> pa.Table:
@@ -73,7 +68,7 @@ def text_digests(examples: Iterable[pa.Table], ids: Sequence[str]) -> list[str]:
         texts = map(of_text, part["text"].to_pylist())
         digests.update(zip(part["id"].to_pylist(), texts, strict=True))
     if missing := [name for name in ids if name not in digests]:
-        raise UserError(f"the examples lack {missing[0]!r}, which is ranked", do="run again")
+        raise UserError(f"the examples lack {missing[0]!r}, which is ranked")
     return [digests[name] for name in ids]
 
 

@@ -94,8 +94,7 @@ def open_arm(
     lie in fp32, and so does all that was trained before, as it does when the start and the gold
     standard are measured: rounded to the forward precision it would be another model than the one
     at which the scale of recovery has its zero. The methods ``lora`` and ``full`` go on with what
-    was trained: its adapters, or new ones where it has none, and all parameters. Raises
-    ``UserError`` when the model has fewer blocks than are to be trained.
+    was trained: its adapters, or new ones where it has none, and all parameters.
     """
     from mamushi.lm import device
     from mamushi.lm.loading import open_placed
@@ -123,20 +122,12 @@ def open_arm(
 def _require_gradients(model: PreTrainedModel, trains: Trains) -> None:
     """Turn gradients on for what is trained next, beside those that are on: which weights lie in
     fp32 is read from them. The methods that go on with what was trained have no others."""
-    from mamushi.errors import UserError
-    from mamushi.lm.parameters import decoder_blocks, freeze
+    from mamushi.lm.parameters import freeze, last_blocks
 
     if trains.method != "partial":
         freeze(model, asdict(trains))
         return
-    blocks, number = decoder_blocks(model)[1], trains.trained_blocks
-    if number > len(blocks):
-        raise UserError(
-            f"asks for {number} blocks, but the model has {len(blocks)}",
-            where="unlearning.trained_blocks",
-            do=f"set it to {len(blocks)} or fewer",
-        )
-    blocks[len(blocks) - number :].requires_grad_(True)
+    last_blocks(model, trains.trained_blocks).requires_grad_(True)
 
 
 def state_of(card: Path) -> Path:

@@ -10,7 +10,7 @@ from mamushi.config.selectors import (
     token_rankings,
     unforeseen,
 )
-from mamushi.errors import UserError
+from mamushi.errors import other_examples
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell
 
@@ -70,8 +70,7 @@ def calibrate(
     The scores are recalibrated by cross-fitting, the refits say how much of the ratio its noise
     hides, and checks that need no truth say whether the result is a density ratio. Where no column
     groups the texts, groups are looked for in their embeddings. What follows for a reader stands in
-    the metadata as the verdict. Raises ``UserError`` for scores that lack a ratio, or refits of
-    other texts.
+    the metadata as the verdict.
     """
     from dataclasses import replace
 
@@ -85,8 +84,7 @@ def calibrate(
     table = read_table(scores, schemas.SCORES, ["id", "domain", "score"])
     pool = read_pool(embeddings, examples)
     if not same_ids(table, pool.ids):
-        problem = f"its examples are not those of {embeddings}"
-        raise UserError(problem, where=scores, do="delete both and embed again")
+        raise other_examples(scores, embeddings)
     # Strings of Python for ten million texts are a GiB.
     pool = replace(pool, ids=pool.ids[:0])
     estimate, verdict, checked = calibrate_pool(
@@ -220,8 +218,7 @@ def frontier(
     ``calibrated`` are of the selector that estimates the log-density ratio. For every selector and
     budget, 0 and 1 included: KL(p1 || p_-S) and KL(p2 || p_-S) by the calibrated ratio, with bands
     over the texts, the calibration and what the scores have lost, and by the exact ratio where
-    ``examples`` have it. Raises ``UserError`` for scores of other examples, or a ratio that lacks a
-    score.
+    ``examples`` have it.
     """
     from dataclasses import replace
 
@@ -238,8 +235,7 @@ def frontier(
     for name, path in zip(settings.selectors, scores, strict=True):
         table = read_table(path, schemas.SCORES)
         if table["id"] != ids:
-            problem = f"ranks other examples than {ratio}"
-            raise UserError(problem, where=path, do="delete both and score again")
+            raise other_examples(path, ratio)
         rankings[name] = ranking_of(table, bool(settings.by_chance.get(name, False)))
     estimated, _ = read_ratio(ratio, refits)
     estimated = replace(estimated, groups=read_calibrated(calibrated).groups)
@@ -310,7 +306,6 @@ def confounds(
 
     ``scores`` are in the order of the settings' ``selectors``. What a score does not tell, because
     its selector has none for retain texts or too few texts differ, has a reason in its place.
-    Raises ``UserError`` for scores of other examples.
     """
     from mamushi.evidence.confounds import confound_rows, read_texts
     from mamushi.evidence.diagnostics import read_scores
@@ -351,8 +346,7 @@ def compare_rankings(
 ) -> None:
     """Compare the rankings of a run pair by pair: rank correlation, and what lists share.
 
-    ``scores`` are in the order of the settings' ``selectors``. Raises ``UserError`` for scores of
-    other examples.
+    ``scores`` are in the order of the settings' ``selectors``.
     """
     import pyarrow.compute as pc
 
@@ -366,8 +360,7 @@ def compare_rankings(
         table = table.filter(pc.is_valid(table["rank"]))
         ids = table["id"] if ids is None else ids
         if table["id"] != ids:
-            problem = f"ranks other examples than {scores[0]}"
-            raise UserError(problem, where=path, do="delete both and score again")
+            raise other_examples(path, scores[0])
         ranks[name] = table["rank"].to_numpy()
     pairs = agreement_rows(ranks, settings.budgets)
     rows = [{**settings.cell, **pair} for pair in pairs]
@@ -390,18 +383,14 @@ def geometry(*, embeddings: Input, out: Output, settings: Geometry, job: Job) ->
     """Measure the anisotropy of a run's embeddings, and how the subspaces of the domains differ.
 
     A row per number of leading components. The file's metadata have the sizes and the width of the
-    embeddings, and the numbers that the paper quotes. Raises ``UserError`` for a domain without
-    examples, and embeddings that are not finite or all the same.
+    embeddings, and the numbers that the paper quotes.
     """
     from mamushi.evidence.geometry import geometry_columns, geometry_summary, read_embeddings
     from mamushi.io import schemas
     from mamushi.io.tables import write_table
 
     pool = read_embeddings(embeddings)
-    try:
-        columns = geometry_columns(pool, settings.components)
-    except UserError as error:
-        raise UserError(error.problem, where=embeddings, do=error.do) from None
+    columns = geometry_columns(pool, settings.components)
     cell = {key: [value] * len(columns["k"]) for key, value in settings.cell.items()}
     details = {
         "n_forget": int(pool.forget.sum()),

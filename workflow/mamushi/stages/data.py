@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mamushi import rooms
 from mamushi.config.kinds import Config, Section
 from mamushi.config.sources import beside, raw_paths, unlabelled, vector_files
-from mamushi.errors import UserError
+from mamushi.errors import UserError, located
 from mamushi.io.digests import content_digests, joint_digest
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output, typed
@@ -95,7 +95,7 @@ def examples(
     from mamushi.io.tables import write_table
     from mamushi.registry import load
 
-    try:
+    with located(f"dataset {settings.dataset}"):
         loader = {**settings.loader, "parts": [*map(str, parts or ())]}
         raw = load("dataset", settings.kind).load(loader, cache)
         table, copies, counts = build_examples(
@@ -106,8 +106,6 @@ def examples(
             drop_duplicates=settings.drop_duplicates,
         )
         _check_unchanged(settings, raw.sources)
-    except UserError as error:
-        raise UserError(str(error), where=f"dataset {settings.dataset}") from None
     _print_counts(settings.dataset, counts)
     needs = json.loads(os.environ.get("MAMUSHI_NEEDS", "{}")).get(settings.dataset, [])
     in_inference = counts["sections"].get(INFERENCE, {})

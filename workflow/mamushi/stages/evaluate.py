@@ -50,8 +50,7 @@ def evaluate(
 ) -> None:
     """Measure a model of a cell on the held-out sets: base, endpoint, retrained or unlearned.
 
-    Perplexity is the exponential of the mean negative log-likelihood of a token. Raises
-    ``UserError`` for a likelihood that is not finite.
+    Perplexity is the exponential of the mean negative log-likelihood of a token.
     """
     from mamushi.io import schemas
     from mamushi.io.tables import EVALUATION, FORGET, INFERENCE, write_table

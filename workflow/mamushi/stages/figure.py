@@ -53,10 +53,7 @@ class Figure(Section):
 
 
 def figure(*, tables: Path, out: Output, settings: Figure, job: Job) -> None:
-    """Draw one figure from the result tables in a folder, as PDF and, beside it, as PNG.
-
-    Raises ``UserError`` for an unknown figure or a table without the grid's rows.
-    """
+    """Draw one figure from the result tables in a folder, as PDF and, beside it, as PNG."""
     from matplotlib import rc_context
 
     from mamushi.figures.style import HOUSE, save

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from mamushi.config import grid
 from mamushi.config.kinds import Config
 from mamushi.config.selectors import comparison, kind_of, selector_settings
-from mamushi.errors import UserError
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell
 
@@ -77,15 +76,8 @@ def manifests(
     copies = read_table(duplicates, schemas.DUPLICATES)
     rows = read_metadata(duplicates)["rows"]
     stable = read_metadata(stability)
-    ranked, estimated = read_metadata(scores), read_metadata(calibrated)
+    ranked = read_metadata(scores)
     sources = ranked["provenance"]["inputs"]
-    for name in ("examples", "embeddings"):
-        if estimated["sources"][name] != sources[name]:
-            raise UserError(
-                f"was made from other {name} than {scores}",
-                where=calibrated,
-                do="delete both and score again",
-            )
     embedded = ranked["embedded"]
     origin = {
         **job.origin,

@@ -14,10 +14,7 @@ from mamushi.running.stage import Input, Job, Output
 
 
 def model_files(config: Config, model: str) -> list[str]:
-    """Return the files of a model in a folder; none of the hub's.
-
-    Raises ``UserError`` for what is no language model.
-    """
+    """Return the files of a model in a folder; none of the hub's."""
     if reason := grid.no_language_model(config, model):
         raise UserError(reason)
     folder = os.path.expanduser(config["models"][model]["source"] or "")
@@ -87,12 +84,13 @@ def tokens(
     reads more of a text than the model has positions for. Where the dataset says so, of
     conversations what the assistant says is marked, which alone is then predicted."""
     from mamushi.io import schemas
+    from mamushi.io.files import read_json
     from mamushi.io.tables import read_metadata, read_table
     from mamushi.lm import loading
     from mamushi.lm.chats import CHATS
     from mamushi.lm.tokens import write_tokens
 
-    card = loading.read_card(model_card)
+    card = read_json(model_card)
     positions = card["max_positions"]
     if positions is not None and positions < settings.max_length:
         words = f"texts are cut at {positions} tokens: the model has positions for no more"

@@ -36,10 +36,7 @@ def generate(
     settings: Generate,
     job: Job,
 ) -> None:
-    """Continue the prompts with a model, greedily.
-
-    Raises ``UserError`` for a prompt that does not fit the model with its continuation.
-    """
+    """Continue the prompts with a model, greedily."""
     from mamushi.io import schemas
     from mamushi.io.tables import write_table
     from mamushi.lm.generate import continuations
@@ -76,9 +73,7 @@ def judge(
 
     The higher its log-likelihood of a text, the more the text is like what a model says that never
     saw the forget domain. Whose texts they are is read from the place of each file under results.
-    Raises ``UserError`` for files of another run, or that answer different prompts.
     """
-    from mamushi.errors import UserError
     from mamushi.evaluation.probes import Continuations, generations_table, source_of
     from mamushi.io import schemas
     from mamushi.io.tables import read_table, write_table
@@ -90,13 +85,6 @@ def judge(
         read_table(path, schemas.CONTINUATIONS).to_pydict() for path in generations
     ]
     prompts = tables[0]["prompt"]
-    for path, table in zip(generations, tables, strict=True):
-        if table["prompt"] != prompts:
-            raise UserError(
-                f"answers other prompts than {generations[0]}",
-                where=path,
-                do="delete both and run again",
-            )
     tokenizer = open_tokenizer(model_card)
     model, accelerator = open_arm(model_card, trained, None, settings)
     continued = [
@@ -158,7 +146,6 @@ def relearn(
     """Fine-tune a model on a few forget examples, and measure how fast it learns the domain.
 
     Gold never saw the domain: an unlearned model that comes back much faster had only hidden it.
-    Raises ``UserError`` without a forget text to learn, or if training diverges.
     """
     from mamushi.io import schemas
     from mamushi.io.tables import EVALUATION, FORGET, INFERENCE, write_table

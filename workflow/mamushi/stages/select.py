@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mamushi.config import grid
 from mamushi.config.kinds import Config, Section
 from mamushi.config.selectors import selector_settings
-from mamushi.errors import UserError
+from mamushi.errors import other_examples
 from mamushi.registry import plugin
 from mamushi.rooms import taking_part
 from mamushi.running.stage import Input, Job, Output
@@ -65,14 +65,6 @@ def score(
     """
     from mamushi.running.identity import reached_from
 
-    derives = plugin("selector", settings.kind).derives
-    if (derives is None) != (base is None):
-        raise UserError(
-            f"selector {settings.kind!r} "
-            + ("derives from no other" if derives is None else "derives from another"),
-            where="--base",
-            do="leave it out" if derives is None else f"give the scores of its setting {derives!r}",
-        )
     pool = _pool(settings, examples, embeddings, layers, base)
     for module in reached_from(plugin("selector", settings.kind).module):
         import_module(module)
@@ -200,7 +192,6 @@ def remove(
     """List the examples to remove at one budget: the top of a ranking, with all their copies.
 
     A list stands alone: it says what its ids are, and has the digest of every text that goes.
-    Raises ``UserError`` for files of several runs.
     """
     import pyarrow as pa
 
@@ -217,8 +208,7 @@ def remove(
         (examples, job.origin["inputs"]["examples"]),
     ):
         if digest != ranked:
-            problem, do = f"is of other examples than {scores}", "rank again"
-            raise UserError(problem, where=path, do=do)
+            raise other_examples(path, scores)
     k = budget_of(settings.beta, ranking)
     if k == 0:
         # The budgets of the grid are refused where the texts are counted; between two of a sweep
@@ -261,7 +251,6 @@ def stability(
 
     ``ranked`` is another ranking than the scores', where lists are the top of that. It is apart
     from the lists: a change of how often they are refitted changes no list, and retrains nothing.
-    Raises ``UserError`` for refits of other examples.
     """
     from mamushi.evidence.confounds import read_texts
     from mamushi.evidence.judgement import separation

@@ -1,7 +1,6 @@
 """Result tables of what all jobs have measured, and the budgets at which unlearning is refined.
 
-A stage finds the files of its cells by path, and raises ``UserError`` that names the first one
-that is missing or damaged; nothing is written then.
+A stage finds the files of its cells by path; nothing is written unless all are there.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mamushi.config.kinds import Config, Section
 from mamushi.config.models import Training
-from mamushi.errors import UserError
 from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.running.stage import Input, Job, Output, typed
 from mamushi.stages._models import Cell, base_trunk, record_training, state_of
@@ -61,12 +60,6 @@ def base_model(*, examples: list[Input], out: Output, settings: BaseModel, job: 
             pc.is_in(table["domain"], value_set=pa.array(training["domains"], pa.string())),
         )
         texts.extend(table["text"].filter(mask).to_pylist())
-    if not texts:
-        raise UserError(
-            f"no texts of {' or '.join(training['domains'])} in the {training['section']} section",
-            where=", ".join(map(str, examples)),
-            do="name other datasets in pretraining.datasets",
-        )
     model, tokenizer = tiny.build(settings.sizes, texts, training["seed"])
     device.reproducible(training["seed"])
     model.to(device.accelerator("fp32").device)
@@ -182,14 +175,12 @@ def _reading(
     tokens: Path, examples: Path, removal: Path | None, spans: Path | None, settings: FineTune
 ) -> Reading:
     """Return the section's texts of the domains that are trained on, without those of a list, or
-    with the spans left out. Raises ``UserError`` for both."""
+    with the spans left out."""
     import numpy as np
 
     from mamushi.lm.batches import steps
     from mamushi.lm.tokens import masked, mass, read_spans, read_tokens, subset
 
-    if removal is not None and spans is not None:
-        raise UserError("gives both a list and spans", where="--spans", do="give one of them")
     training, name = settings.training, settings.section
     section = read_tokens(tokens, examples, name, training.max_length)
     removed = _removed(removal)

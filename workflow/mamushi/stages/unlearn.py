@@ -227,5 +227,5 @@ def _selected(forget: TokenSet, removal: Path | None, examples: Path) -> TokenSe
         for name, digest in zip(ids, text_digests(parts, ids), strict=True):
             if digests[name] != digest:
                 problem = f"its text {name!r} is another one than in {examples}"
-                raise UserError(problem, where=removal, do="give a list of this dataset")
+                raise UserError(problem, where=removal)
     return subset(forget, rows)

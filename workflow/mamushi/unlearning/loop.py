@@ -220,11 +220,8 @@ class _Run:
         blocks = list(decoder_blocks(self.model)[1])
         reached = blocks[: layer % len(blocks) + 1] if -len(blocks) <= layer < len(blocks) else []
         if not any(p.requires_grad for block in reached for p in block.parameters()):
-            raise UserError(
-                f"there is no trained block {layer} in a model of {len(blocks)}",
-                where=where,
-                do="name one of the last unlearning.trained_blocks; -1 is the last",
-            )
+            problem = f"there is no trained block {layer} in a model of {len(blocks)}"
+            raise UserError(problem, where=where)
         self.states = TextStates(self.model, layer)
         trained = [p for p in self.model.parameters() if p.requires_grad]
         self.start_weights = [(p, local(p.detach()).clone()) for p in trained]

@@ -142,10 +142,7 @@ def require_predicted(forget: TokenSet, retain: TokenSet) -> None:
     """Raise ``UserError`` unless there is a token to predict in texts of both domains."""
     for texts, domain in ((forget, "forget"), (retain, "retain")):
         if not (texts.counted > 0).any():
-            raise UserError(
-                f"unlearning: no {domain} text with a token to predict",
-                do="check the removal list and the data card",
-            )
+            raise UserError(f"unlearning: no {domain} text with a token to predict")
 
 
 def random_labels(

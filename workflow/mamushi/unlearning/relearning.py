@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from mamushi.errors import UserError
+from mamushi.errors import located
 from mamushi.io.tables import FORGET
 from mamushi.lm.attention import supports
 from mamushi.lm.batches import batch_of, batches, examples_of_step
@@ -35,18 +35,13 @@ REMEDY = "lower probe.relearning.learning_rate"
 
 
 def choose(texts: TokenSet, examples: int, seed: int) -> NDArray[np.int64]:
-    """Draw rows, ascending, of ``examples`` texts at random without
-    replacement.
+    """Draw rows, ascending, of ``examples`` texts at random without replacement.
 
     All where there are fewer. Only texts with a token to predict are candidates. The same texts and
-    seed give the same rows, whatever was unlearned, and more examples contain the fewer. Raises
-    ``UserError`` when there is no candidate.
+    seed give the same rows, whatever was unlearned, and more examples contain the fewer.
     """
     candidates = np.flatnonzero(texts.counted > 0)
-    if not len(candidates):
-        raise UserError(
-            "there is no forget text with a token to predict to relearn", do="check the data card"
-        )
+    assert len(candidates), "no forget text with a token to predict"
     order = np.random.default_rng(seed).permutation(candidates)
     return np.sort(order[:examples]).astype(np.int64)
 
@@ -98,11 +93,8 @@ def relearn(
         if step not in measured_steps:
             return
         nll = text_nll(model, held_out, batch_tokens, accelerator)
-        try:
-            table = perplexity_table(nll, held_out.domains)
-        except UserError as error:
-            remedy = REMEDY if step else "lower the learning rate of what trained it"
-            raise UserError(f"relearning, after step {step}: {error.problem}", do=remedy) from error
+        with located(f"relearning, after step {step}"):
+            table = perplexity_table(nll, held_out.domains, REMEDY)
         columns["step"].append(step)
         columns["examples"].append(len(few))
         for domain, value in zip(table["domain"], table["perplexity"], strict=True):

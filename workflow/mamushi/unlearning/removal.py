@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from mamushi.data import readers
 from mamushi.data.opening import open_unpacked
-from mamushi.errors import UserError
+from mamushi.errors import UserError, located
 from mamushi.io import paths, schemas, tabular
 from mamushi.io.tables import SEALED, read_table
 
@@ -27,13 +26,13 @@ def read_ids(path: str | Path) -> list[str]:
 
     A table, of any format that is known and packed or not, has them in its column ``id``, and its
     other columns do not matter; any other file is plain text with an id a line, where blank lines
-    and spaces and tabs around an id do not count. Raises ``UserError`` for a file that is missing,
-    damaged or empty, has no such column, a row without an id, or an id that is there twice. Numbers
-    are named as the loader of tables names them: 7 is "7".
+    and spaces and tabs around an id do not count; an id that is there again is there once. Raises
+    ``UserError`` for a file that is missing or empty, has no such column, or a row without an id.
+    Numbers are named as the loader of tables names them: 7 is "7".
     """
     path = Path(path)
     if not path.is_file():
-        raise UserError(tabular.no_file(path), where=path, do="give a file with ids")
+        raise UserError(tabular.no_file(path), where=path)
     if paths.wildcards(paths.REMOVAL, path):
         # Of this program, and so never read damaged.
         ids = read_table(path, schemas.REMOVALS, ["id"])["id"].to_pylist()
@@ -42,17 +41,12 @@ def read_ids(path: str | Path) -> list[str]:
         table = readers.read_file_columns(path, ["id"])
         ids = [_text(*cell) for cell in zip(table.columns["id"], table.places, strict=True)]
     else:
-        ids = [line.strip(SPACE) for line in _lines(path)]
+        with open_unpacked(path) as handle, located(path):
+            text = handle.read().decode("utf-8").lstrip("\ufeff")
+        ids = [line.strip(SPACE) for line in re.split(r"\r\n?|\n", text) if line.strip()]
     if not ids:
-        raise UserError("names no id", where=path, do="give a list of at least one id")
-    twice = [name for name, times in Counter(ids).items() if times > 1]
-    if twice:
-        raise UserError(
-            f"{len(twice)} ids are there more than once, the first is {twice[0]!r}",
-            where=path,
-            do="give every id once",
-        )
-    return ids
+        raise UserError("names no id", where=path)
+    return [*dict.fromkeys(ids)]
 
 
 def columns_of(path: Path) -> set[str] | None:
@@ -60,24 +54,20 @@ def columns_of(path: Path) -> set[str] | None:
     another table of this program, most of which name all texts."""
     if not path.is_file() or not _is_table(path):
         return None
-    names, do = {*readers.columns(path)}, "give removals/SELECTOR/betaB.parquet"
-    if names >= OURS:
-        return names
-    if {"id", "rank", "fold"} <= names or {"id", "rank", "frequency"} <= names:
-        do += ", or make one with mamushi list"
-        raise UserError("is a ranking of all texts, and no list", where=path, do=do)
-    if "kept_id" in names or {"id", "domain", "section"} <= names:
-        raise UserError("is a table of a dataset, and no list", where=path, do=do)
+    names, sealed = {*readers.columns(path)}, False
     if tabular.format_of(path) == "parquet":
         with readers.opened_columns(path) as (schema, _):
-            if SEALED.encode() in (schema.metadata or {}):
-                raise UserError("is another table of a run, and no list", where=path, do=do)
+            sealed = SEALED.encode() in (schema.metadata or {})
+    of_all = ({"id", "rank", "fold"}, {"id", "rank", "frequency"}, {"id", "domain", "section"})
+    if not names >= OURS and (sealed or any(names >= columns for columns in of_all)):
+        do = "give removals/SELECTOR/betaB.parquet, or make one with mamushi list"
+        raise UserError("is another table of a run, and no list", where=path, do=do)
     return names
 
 
 def texts_of(path: Path) -> dict[str, str]:
     """Return the digest of each listed text by its id, of a list of this program; nothing of
-    another. Raises ``UserError`` for a damaged list."""
+    another."""
     if not (columns_of(path) or set()) >= OURS:
         return {}
     table = read_table(path, schemas.REMOVALS, ["id", "text_sha256"])
@@ -97,13 +87,8 @@ def chosen_rows(ids: NDArray[np.str_], listed: list[str], where: object) -> NDAr
     in_examples = set(ids.tolist())
     unknown = [name for name in listed if name not in in_examples]
     if unknown:
-        raise UserError(
-            f"{len(unknown)} of its {len(listed)} ids are no forget texts of the inference "
-            f"section, the first is {unknown[0]!r}",
-            where=where,
-            do="take ids of that section from the examples table, and for a copy the text that "
-            "was kept for it (duplicates table)",
-        )
+        are = f"of its {len(listed)} ids are no forget texts of the inference section"
+        raise UserError(f"{len(unknown)} {are}, the first is {unknown[0]!r}", where=where)
     requested = set(listed)
     return np.flatnonzero([name in requested for name in ids.tolist()]).astype(np.int64)
 
@@ -111,15 +96,5 @@ def chosen_rows(ids: NDArray[np.str_], listed: list[str], where: object) -> NDAr
 def _text(value: Any, place: str) -> str:
     name = readers.name_at(value, "id", place)
     if name is None:
-        raise UserError("there is no id", where=place, do="give every id")
+        raise UserError("there is no id", where=place)
     return name
-
-
-def _lines(path: Path) -> list[str]:
-    with open_unpacked(path) as handle:
-        content = handle.read()
-    try:
-        text = content.decode("utf-8").lstrip("\ufeff")
-    except UnicodeDecodeError:
-        raise UserError("not valid UTF-8", where=path, do="save the file as UTF-8") from None
-    return [line for line in re.split(r"\r\n?|\n", text) if line.strip()]

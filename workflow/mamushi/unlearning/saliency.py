@@ -81,10 +81,7 @@ def largest(
 
     for name, tensor in values.items():
         if by_process(np.array([int((~torch.isfinite(tensor)).sum())])).any():
-            raise UserError(
-                f"the gradient of {name} is not finite, so that no weights can be chosen by it",
-                do="unlearn in fp32, or start from a model that has not diverged",
-            )
+            raise UserError(f"the gradient of {name} is not finite", do="unlearn in fp32")
     n = int(by_process(np.array([sum(tensor.numel() for tensor in values.values())])).sum())
     keep = n - int(Fraction(str(sparsity)) * n)
     cut = threshold(list(values.values()), keep, lambda counts: by_process(counts).sum(axis=0))

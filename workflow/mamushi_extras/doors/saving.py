@@ -13,12 +13,11 @@ from safetensors.numpy import save_file
 
 from mamushi.errors import UserError
 from mamushi.io import digests, paths, seal
-from mamushi.io.files import atomic
+from mamushi.io.files import atomic, read_json
 from mamushi.io.provenance import provenance
 from mamushi.io.tables import read_metadata
 from mamushi.io.tensors import header
 from mamushi.lm.chats import CHATS
-from mamushi.lm.loading import read_card
 from mamushi.registry import plugin
 from mamushi.selection.pool import column_of, read_pool
 from mamushi.selection.word_vectors import fit_components
@@ -126,7 +125,7 @@ def _described(
         raise UserError(
             f"{problem}: of other texts there are none", where=files["embeddings"], do=do
         )
-    card, depths = read_card(model_card), settings["settings"].get("depths", [1])
+    card, depths = read_json(model_card), settings["settings"].get("depths", [1])
     of_depths = read_metadata(files["layers"])["layers"] if "layers" in files else {}
     layers = [embedding["layer"] if d == 1 else of_depths[column_of(d)] for d in depths]
     source = card["source"]

@@ -14,7 +14,7 @@ from typing import Any
 from mamushi.commands import _as_json
 from mamushi.config.reading import ConfigError
 from mamushi.config.sources import fetched_urls
-from mamushi.errors import UserError
+from mamushi.errors import UserError, told
 from mamushi_runs.commands import _run
 
 GROUP = "check"
@@ -112,8 +112,8 @@ def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Ite
             try:
                 tokenizer = folders.read_tokenizer(folder)
                 _embedder.tried_on(tokenizer, table, settings["assistant_only_loss"])
-            except UserError as error:
-                yield f"{key}: {error}"
+            except Exception as error:
+                yield f"{key}: {told(error)}"
 
 
 def _of_model(name: str, model: Mapping[str, Any], seen: dict[str, str]) -> Iterator[str]:
@@ -122,5 +122,5 @@ def _of_model(name: str, model: Mapping[str, Any], seen: dict[str, str]) -> Iter
 
     try:
         seen[f"models.{name}"] = _embedder.describe_model({"source": model["source"]})
-    except UserError as error:
-        yield f"models.{name}: {error}"
+    except Exception as error:
+        yield f"models.{name}: {told(error)}"

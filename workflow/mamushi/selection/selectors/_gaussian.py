@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mamushi.errors import UserError
+from mamushi.errors import located
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import Fit, Task, cross_fit
 from mamushi.selection.pool import Pool, Scored
-from mamushi.selection.selectors._lr_maha import pooled_covariance
+from mamushi.selection.selectors._lr_maha import pooled_covariance, singular
 from mamushi.selection.statistics import centroids
 
 
@@ -81,20 +81,11 @@ def _root(pool: Pool, mu1: Doubles, mu2: Doubles, kind: str) -> tuple[Doubles, f
     n, d = len(pool.ids), pool.width
     means = len(np.unique(pool.forget))
     if kind == "sample" and n - means < d:
-        raise UserError(
-            f"the covariance of {n:,} texts in {d:,} dimensions has no inverse",
-            where="selectors.gaussian.covariance",
-            do="set it to ledoit-wolf, or give it more texts",
-        )
+        raise singular("gaussian", n, d)
     covariance, shrinkage = pooled_covariance(pool, mu1, mu2, kind == "ledoit-wolf")
     if kind == "diagonal":
         covariance = np.diag(covariance.diagonal())
     elif kind == "isotropic":
         covariance, shrinkage = np.eye(d) * np.trace(covariance) / d, 1.0
-    try:
+    with located("the covariance of embeddings within the domains"):
         return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64), shrinkage
-    except np.linalg.LinAlgError:
-        raise UserError(
-            "the embeddings do not vary within the domains, so they have no covariance to invert",
-            do="check the embeddings",
-        ) from None

@@ -32,11 +32,7 @@ def score(pool: Pool, settings: object, seed: int) -> Scored:
     """
     members = pool.forget_by_id()
     if len(members) > MOST:
-        raise UserError(
-            f"k-center compares each of {len(members):,} forget texts with each, and takes at most "
-            f"{MOST:,}",
-            do="leave it out of the selectors, or set the dataset's limit.forget",
-        )
+        raise UserError(f"k-center takes at most {MOST:,} forget texts, not {len(members):,}")
     half = pool.embeddings[members]
     x = half.astype(np.float32)
     # Distances do not change, and the differences of large products that make them lose less.

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mamushi.errors import UserError
+from mamushi.errors import UserError, located
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import Fit, Task, cross_fit
 from mamushi.selection.pool import Pool, Scored
@@ -64,21 +64,18 @@ def fit(pool: Pool, shrunk: bool) -> Contrast:
 
     n, d = len(pool.ids), pool.width
     if not shrunk and n - 2 < d:
-        raise UserError(
-            f"the covariance of {n:,} texts in {d:,} dimensions has no inverse",
-            where="selectors.lr_maha.covariance",
-            do="set it to ledoit-wolf, or give it more texts",
-        )
+        raise singular("lr_maha", n, d)
     mu1, mu2 = centroids(pool)
     covariance, shrinkage = pooled_covariance(pool, mu1, mu2, shrunk)
-    try:
+    with located("the covariance of embeddings within the domains"):
         root = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        raise UserError(
-            "the embeddings do not vary within the domains, so they have no covariance to invert",
-            do="check the embeddings",
-        ) from None
     return Contrast(mu1, root, solve_triangular(root, mu1 - mu2, lower=True), shrinkage)
+
+
+def singular(selector: str, n: int, d: int) -> UserError:
+    """Return the mistake of a covariance of ``n`` texts in ``d`` dimensions without an inverse."""
+    problem = f"the covariance of {n:,} texts in {d:,} dimensions has no inverse"
+    return UserError(problem, where=f"selectors.{selector}.covariance", do="set it to ledoit-wolf")
 
 
 def pooled_covariance(

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mamushi.errors import UserError
-
 if TYPE_CHECKING:
     from mamushi.selection.pool import Pool, Scored
 
@@ -17,12 +15,8 @@ NEEDS_TRUTH = True
 
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
-    """Score s(x) = log p1(x)/p2(x). Raises ``UserError`` for data without a known truth."""
+    """Score s(x) = log p1(x)/p2(x)."""
     from mamushi.selection.pool import Scored
 
-    if pool.truth is None:
-        raise UserError(
-            "the selector oracle needs the true log-density ratio, which only synthetic data has",
-            do="leave oracle out for this dataset",
-        )
+    assert pool.truth is not None, "oracle needs the true log-density ratio"
     return Scored(pool.truth)

@@ -43,11 +43,7 @@ def score(pool: Pool, settings: object, seed: int) -> Scored:
         length = float(np.linalg.norm(resultant))
         mean = length / n
         if not SAME_DIRECTION < mean < 1 - SAME_DIRECTION:
-            raise UserError(
-                f"the {n} {name} embeddings have a mean resultant length of {mean:.3g}, "
-                "for which no von Mises-Fisher concentration exists",
-                do="leave the selector vmf out for this dataset",
-            )
+            raise UserError(f"vmf: {name} embeddings of a mean resultant length of {mean:.3g}")
         fits.append((resultant / length, mean * (pool.width - mean**2) / (1 - mean**2)))
     (m1, k1), (m2, k2) = fits
     along, _ = products(pool, (k1 * m1 - k2 * m2)[None])
