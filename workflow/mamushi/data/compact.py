@@ -4,7 +4,9 @@ where cells are packed, since every dry run comes here."""
 
 from __future__ import annotations
 
+import mmap
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,7 @@ ROWS, CHARACTERS = 2**16, 2**26
 """Limits of a piece."""
 HELD = 2**27
 """Bytes of a column's pieces in memory."""
+_pages: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 
 
 class Compact(Sequence[Any]):
@@ -44,10 +47,12 @@ class Compact(Sequence[Any]):
         self._length += len(piece)
         self._keep(piece)
 
-    def pieces(self) -> list[pa.Array | list[Any]]:
-        """Return Arrow arrays, and lists of cells that are not all text or None."""
+    def pieces(self) -> Iterator[pa.Array | list[Any]]:
+        """Iterate over Arrow arrays, and lists of cells that are not all text or None."""
         self._flush()
-        return self._pieces
+        for piece in self._pieces:
+            yield piece
+            release_pages()
 
     def changed(self, change: Callable[[Any], Any]) -> Compact:
         """Return the column with each cell as ``change`` has it. A piece in which that is as it was
@@ -75,7 +80,8 @@ class Compact(Sequence[Any]):
         cells of several types, and ``OverflowError`` for a number that no type has."""
         import pyarrow as pa
 
-        pieces = self.pieces()
+        self._flush()
+        pieces = self._pieces
         if len({None if isinstance(piece, list) else piece.type for piece in pieces}) > 1:
             pieces = [[*self]]
         pieces = [pa.array(piece) if isinstance(piece, list) else piece for piece in pieces]
@@ -99,7 +105,8 @@ class Compact(Sequence[Any]):
         if isinstance(at, slice):
             return [self[row] for row in range(*at.indices(len(self)))]
         row = range(len(self))[at]
-        for piece in self.pieces():
+        self._flush()
+        for piece in self._pieces:
             if row < len(piece):
                 return cells_of(piece[row : row + 1])[0]
             row -= len(piece)
@@ -161,15 +168,22 @@ def some(column: Any, kept: NDArray[np.bool_]) -> Any:
     return column.kept(kept) if isinstance(column, Compact) else [*compress(column, kept.tolist())]
 
 
+def release_pages() -> None:
+    """Let go of what of the temporary files is in memory; it is read again where it is needed."""
+    for pages in _pages:
+        pages.madvise(mmap.MADV_DONTNEED)
+
+
 def _mapped(piece: pa.Array) -> pa.Array:
     """Return a copy of an array in a temporary file, which is gone with the array."""
     import pyarrow as pa
 
-    with tempfile.NamedTemporaryFile() as file:
+    with tempfile.TemporaryFile() as file:
         with pa.ipc.new_stream(file, pa.schema([("cells", piece.type)])) as writer:
             writer.write(pa.record_batch([piece], names=["cells"]))
         file.flush()
-        return pa.ipc.open_stream(pa.memory_map(file.name)).read_next_batch().column(0)
+        _pages.add(pages := mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    return pa.ipc.open_stream(pa.py_buffer(pages)).read_next_batch().column(0)
 
 
 def _packed(cells: list[Any]) -> pa.Array | list[Any]:

@@ -121,6 +121,7 @@ def examples(
 
 def _write(path: Path, table: pa.Table, metadata: Mapping[str, Any]) -> None:
     """Write the table ``examples``, of whose columns a part lies on disk, a row group at a time."""
+    from mamushi.data.compact import release_pages
     from mamushi.io import schemas
     from mamushi.io.tables import rows_of_group, writing
 
@@ -128,6 +129,7 @@ def _write(path: Path, table: pa.Table, metadata: Mapping[str, Any]) -> None:
     with writing(path, schemas.EXAMPLES, metadata=dict(metadata), group=rows) as write:
         for start in range(0, len(table), rows):
             write(table.slice(start, rows))
+            release_pages()
 
 
 def _print_counts(dataset: str, counts: Mapping[str, Any]) -> None:
