@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mamushi.data.columnar import ARROW_FILE, Reader, open_reader
+from mamushi.data.columnar import ARROW_FILE, Reader, library_errors, open_reader
 from mamushi.io import tabular
 
 CODECS = (None, "lz4", "zstd")
@@ -24,16 +24,18 @@ def opened_writer(
     writes a table as one row group or record batch, with the batch's own metadata."""
     source = open_reader(path, handle).source
     if tabular.format_of(path) == "parquet":
-        with pq.ParquetWriter(sink, schema, **_parquet_settings(source)) as writer:
+        with library_errors(path):
+            settings = _parquet_settings(source)
+        with pq.ParquetWriter(sink, schema, **settings) as writer:
             if b"ARROW:schema" not in (source.metadata.metadata or {}):
                 writer.add_key_value_metadata(schema.metadata or {})
             yield lambda table, _: writer.write_table(table, row_group_size=len(table))
         return
     is_file = isinstance(source, pa.ipc.RecordBatchFileReader)
     about = {"metadata": source.metadata} if is_file and source.metadata else {}
-    settings = pa.ipc.IpcWriteOptions(compression=_codec(handle), emit_dictionary_deltas=True)
+    options = pa.ipc.IpcWriteOptions(compression=_codec(handle), emit_dictionary_deltas=True)
     start = pa.ipc.new_file if is_file else pa.ipc.new_stream
-    with start(sink, schema, options=settings, **about) as writer:
+    with start(sink, schema, options=options, **about) as writer:
         yield lambda table, about: writer.write_batch(
             table.combine_chunks().to_batches()[0], custom_metadata=about
         )
@@ -53,6 +55,8 @@ def _parquet_settings(source: pq.ParquetFile) -> dict[str, Any]:
     }
     if source.num_row_groups == 0:
         return settings
+    # Of a damaged footer this is an error, and what comes next the end of the process.
+    next(source.iter_batches(1, row_groups=[0]), None)
     group = source.metadata.row_group(0)
     chunks = [group.column(at) for at in range(group.num_columns)]
     return settings | {
