@@ -6,14 +6,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from mamushi.evaluation.crossed import OVERSHOOTS
 from mamushi.evidence.advice import take
-from mamushi.io import paths, schemas
+from mamushi.io import paths
 from mamushi.io.files import write_json
-from mamushi.io.tables import read_table, write_table
 from mamushi_extras.pages.start import write_start_page
 from tests.support.ranked_files import (
     BOUND,
@@ -89,29 +87,6 @@ def test_it_says_what_overshoots(root: Path) -> None:
     assert "30% (10% to 50%), and overshoots." in bought
 
 
-@pytest.mark.parametrize(
-    ("share", "steps", "first"), [(0.7, 0, True), (0.5, 0, False), (0.7, 9, False)]
-)
-def test_what_trains_nothing_comes_first_where_the_removal_does_not_beat_it(
-    root: Path, share: float, steps: int, first: bool
-) -> None:
-    write_effects(root)
-    ends = {"start_ppl_forget": 20.0, "gold_ppl_forget": 60.0}
-    fixed = {**PAIR, **ends, "seed": 0, "removed": 20, "selector": "mamushi", "sad": 1.0}
-    fixed |= dict.fromkeys(("ppl_retain", "start_ppl_retain", "gold_ppl_retain"), 10.0)
-    rows = [
-        {**fixed, "unlearner": "retraining", "beta": 0.0, "steps": 30, "ppl_forget": 20.0},
-        {**fixed, "unlearner": "retraining", "beta": 1.0, "steps": 30, "ppl_forget": 60.0},
-        {**fixed, "unlearner": "tilt", "beta": 1.0, "steps": steps, "deep": 0.4}
-        | {"ppl_forget": 20.0 * 3**share},
-    ]
-    table = pa.Table.from_pylist(rows, schema=schemas.UNLEARNING.schema)
-    write_table(paths.under(root, paths.TABLE, table="unlearning"), schemas.UNLEARNING, table)
-    said = [words for words in opened(root).of("p") if "trains nothing" in words]
-    words = "First: tilt, which trains nothing, recovers 70% of the gap below, and 40% of what"
-    assert [line.startswith(words) for line in said] == [True] * first
-
-
 def test_answers_come_first_and_in_order(root: Path) -> None:
     write_effects(root)
     page = opened(root)
@@ -124,7 +99,7 @@ def test_answers_come_first_and_in_order(root: Path) -> None:
     assert links[0] == "runs/texts/ours/seed0/removals/mamushi/beta0.50.parquet"
     (verdict,) = page.of("div", "verdict")
     assert "10 of 20 forget texts" in verdict and "check the list before deleting" in verdict
-    assert all(reason in verdict for reason in (STRONG, *BOUND.split("; ")))
+    assert all(reason in verdict for reason in (STRONG, BOUND))
     number, bought = (words for words in page.of("p") if "About" in words or "Retrained" in words)
     assert "About 5 of 20 (25%) give half" in number and "interval is 16% to 37%" in number
     assert "may need 16% to 50%" in number
@@ -132,27 +107,6 @@ def test_answers_come_first_and_in_order(root: Path) -> None:
     assert "(95% interval 50% to 70%)" in bought and "different numbers of steps" in bought
     assert "that word frequencies do not explain it has recovered 30% (10% to 50%)." in bought
     assert "overshoots" not in bought
-    assert page.of("svg")[0].split()[0] == "0%" and len(page.of("svg")) == 2
-    drawn = [attrs["class"] for tag, attrs, _ in page.all if tag == "g"]
-    assert drawn == ["own", "chance"]
-    assert len(page.of("figcaption")) == 2
-
-
-def test_the_texts_are_masked_and_add_no_markup(root: Path) -> None:
-    page = opened(root)
-    cells = page.of("td")[:45]
-    # Ten that go first, and of those around the end of the list the five that stay.
-    assert cells[::3] == [str(rank) for rank in range(1, 16)]
-    assert cells[2].startswith("Well, d***!")
-    assert [words.startswith("stays ") for words in cells[2::3]] == [False] * 10 + [True] * 5
-    bad = '</td><script>alert(1)</script><img src=x onerror="alert(1)">'
-    path = paths.under(root, paths.EXAMPLES, **PAIR)
-    table = read_table(path, schemas.EXAMPLES)
-    texts = pa.array([bad] * len(table))
-    write_table(path, schemas.EXAMPLES, table.set_column(1, "text", texts))
-    page = opened(root)
-    assert not page.of("script") and not page.of("img")
-    assert any("<script>alert(1)</script>" in row for row in page.of("td"))
 
 
 def test_what_was_not_estimated_or_measured_says_how_it_is(root: Path) -> None:
@@ -161,7 +115,7 @@ def test_what_was_not_estimated_or_measured_says_how_it_is(root: Path) -> None:
     said = page.of("p")
     assert any(words.startswith("Not estimated.") for words in said)
     assert any(words.startswith("Not measured.") for words in said)
-    assert page.of("pre")[0] == "mamushi run evidence" and not page.of("svg")
+    assert page.of("pre")[0] == "mamushi run evidence"
     # Nothing is advised, so that the smallest list is taken.
     assert "2 of 20 forget texts" in page.of("div", "verdict")[0]
 

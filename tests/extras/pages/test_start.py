@@ -58,21 +58,12 @@ def test_each_list_has_its_own_verdict_and_comparisons_look_like_it(tmp_path: Pa
     page = written(tmp_path)
     assert "<h3>d, m, seed 0</h3>" in page
     assert f"<li><b>s</b>: {WORDS}</li>" in page
-    assert "12,000 forget texts are ranked, against 2 retain texts." in page
     own, head, other = re.findall(r"<tr.*?</tr>", page, re.DOTALL)[1:]
     assert ">1,200 texts</a>" in own and own.count("act on it") == 1 and "comparison" not in own
     assert '<tr class="comparison"' in head and "For comparison alone, not to be acted on" in head
     assert '<tr class="comparison"' in other and "act on it" not in other
     assert '<li class="comparison"><b>chance</b>: a comparison, not to be acted on: drawn' in page
     assert page == written(tmp_path)
-
-
-def test_seeds_go_by_their_number(tmp_path: Path) -> None:
-    for seed in (10, 2):
-        page = tmp_path / f"runs/d/m/seed{seed}/ranking.html"
-        page.parent.mkdir(parents=True)
-        page.touch()
-    assert re.findall(r"seed (\d+)</h3>", written(tmp_path)) == ["2", "10"]
 
 
 @pytest.mark.parametrize("content", ["{]", "[]", '{"removed": 3}'])
@@ -91,11 +82,6 @@ def test_names_add_no_markup(tmp_path: Path) -> None:
     page = written(tmp_path)
     assert "<b>" not in page
     assert links(page) == [odd.relative_to(tmp_path).as_posix()]
-
-
-def test_without_results_there_is_no_page(tmp_path: Path) -> None:
-    assert write_start_page(tmp_path) is None
-    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_run_that_ends_makes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

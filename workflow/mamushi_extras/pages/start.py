@@ -4,7 +4,6 @@ what that buys and what to do next; then all that is there, by paths relative to
 from __future__ import annotations
 
 import shlex
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,18 +11,13 @@ from typing import Any
 from mamushi.config.grid import unmeasurable
 from mamushi.errors import UserError
 from mamushi.evaluation.crossed import OVERSHOOTS
-from mamushi.evidence.judgement import ADVICE_WORDS, COMPARISON, leading, unit_of
+from mamushi.evidence.judgement import ADVICE_WORDS, COMPARISON, leading
 from mamushi.evidence.ranking import is_earlier
 from mamushi.io import paths
 from mamushi.io.files import atomic, read_json
 from mamushi.registry import plugins
-from mamushi_extras.pages.answer import answer
+from mamushi_extras.pages.answer import answer, list_size
 from mamushi_extras.pages.ranking_page import render
-
-_FEW = 3
-"""Datasets, models and seeds up to which all that is there of each lies open."""
-DOTS = 200 / 96
-"""Dots of a figure for each pixel of the page, by which its words are as large as the page's."""
 
 
 def write_start_page(
@@ -59,26 +53,26 @@ def write_start_page(
     }
     if not cells and not any(rows.values()):
         return None
+    page = render(
+        "start",
+        cells=cells,
+        answers=list(answers.values()),
+        named=named,
+        overshoots=OVERSHOOTS,
+        rows=rows,
+        advice=ADVICE_WORDS,
+    )
     with atomic(out) as part:
-        values: dict[str, Any] = {
-            "cells": cells,
-            "answers": list(answers.values()),
-            "few": len(cells) <= _FEW,
-            "named": named,
-            "overshoots": OVERSHOOTS,
-        }
-        page = render("start", **values, rows=rows, advice=ADVICE_WORDS)
         part.write_text(page, encoding="utf-8", newline="\n")
     return out
 
 
 def _hindered(config: Mapping[str, Any] | None, cell: Mapping[str, str]) -> str | None:
-    """Return why nothing can be retrained and measured for a cell; None where it can, or where the
-    configuration is of other cells."""
-    axes = (("datasets", "dataset"), ("models", "model"))
-    if config is None or any(cell[wildcard] not in config.get(axis, {}) for axis, wildcard in axes):
+    """Return why nothing can be retrained and measured for a cell of the configuration."""
+    dataset, model = cell["dataset"], cell["model"]
+    if config is None or dataset not in config["datasets"] or model not in config["models"]:
         return None
-    return unmeasurable(config, cell["dataset"], cell["model"])
+    return unmeasurable(config, dataset, model)
 
 
 def _cell(root: Path, cell: dict[str, str]) -> dict[str, Any] | None:
@@ -104,16 +98,15 @@ def _cell(root: Path, cell: dict[str, str]) -> dict[str, Any] | None:
             elif manifest:
                 manifest |= {"path": path, "beta": float(names["beta"])}
                 manifests.setdefault(names["selector"], []).append(manifest)
-                masked = f"{manifest['masked']:,} tokens" if "masked" in manifest else None
-                size, advice = masked or f"{manifest['removed']:,} texts", _advice(manifest)
+                unit = "texts" if "removed" in manifest else "tokens"
+                size = f"{list_size(manifest)[0]:,} {unit}"
+                act = manifest["judgement"]["act"]
+                advice = "" if act == COMPARISON else ADVICE_WORDS[act]
             shown = (path, size, _beside(root, path, ".json"), advice)
             lists.setdefault(names["selector"], {})[names["beta"]] = shown
     order = leading(manifests)
-    first = manifests[order[0]][0] if order else None
     facts = {
         "manifests": manifests,
-        "counts": first
-        and (first["n_forget"], first["n_retain"], "share" in first and unit_of(first)),
         "pages": [
             (place, name)
             for pattern, name in pages.items()
@@ -138,15 +131,9 @@ def _manifest(path: Path) -> dict[str, Any] | None:
         return None
 
 
-def _advice(manifest: dict[str, Any]) -> str:
-    """Return what to do with a list, in words; none for a comparison, whose whole row says so."""
-    act = manifest["judgement"]["act"]
-    return "" if act == COMPARISON else ADVICE_WORDS[act]
-
-
 def _figures(root: Path, *patterns: str) -> list[dict[str, Any]]:
-    """Return of each figure what is shown and what is opened, its name, what it shows in words, and
-    the width and height at which its words are readable."""
+    """Return of each figure what is shown and what is opened, its name and what it shows in
+    words."""
     figures = []
     for path in sorted(path for pattern in patterns for path in _inside(root, pattern)):
         # Of a cell the folder in the figures says what it shows, of all cells the file does.
@@ -154,18 +141,9 @@ def _figures(root: Path, *patterns: str) -> list[dict[str, Any]]:
         name, study = parts[0] if len(parts) > 2 else parts[-1], parts[0] == "study"
         figure = plugins("figure").get("sad" if study else name)
         caption = figure.summary if figure else ""
-        large, size = _beside(root, path, ".pdf") or path, _size(root / path)
-        figures.append({"path": path, "large": large, "name": name, "words": caption, "size": size})
+        large = _beside(root, path, ".pdf") or path
+        figures.append({"path": path, "large": large, "name": name, "words": caption})
     return figures
-
-
-def _size(png: Path) -> list[int] | None:
-    """Return width and height of a picture in pixels of the page; None of what is no PNG."""
-    with png.open("rb") as file:
-        head = file.read(24)
-    if len(head) < 24 or head[12:16] != b"IHDR":
-        return None
-    return [max(1, round(dots / DOTS)) for dots in struct.unpack(">II", head[16:])]
 
 
 def _inside(root: Path, pattern: str, but: str | None = None) -> Iterable[Path]:
