@@ -69,12 +69,10 @@ def _libraries(workflow: Any, config: Mapping[str, Any]) -> Sequence[str]:
     """Return what the jobs of a run import once for all of them; nothing where most of what they
     take is not that."""
     models = config["models"]
-    if any(is_tiny(config, model) for model in models):
-        return warm.LIBRARIES
     jobs = sum(1 for _ in workflow.dag.needrun_jobs())
     # One imports them in the time of two or three jobs.
     short = jobs > FEW_JOBS and all(definition["contaminated"] for definition in models.values())
-    if not short:
+    if not short and not any(is_tiny(config, model) for model in models):
         return ()
     vectors = all("embeddings" in definition for definition in models.values())
     return warm.OF_VECTORS if vectors else warm.LIBRARIES

@@ -52,14 +52,10 @@ class Size:
         return self.vocabulary_size * self.hidden_size
 
     @property
-    def tables(self) -> int:
-        """Parameters of the input embedding and the head together."""
-        return self.embedding * (1 if self.tied else 2)
-
-    @property
     def block(self) -> int:
         """Parameters of one transformer block: what is neither embedding, head nor final norm."""
-        return max(0, self.parameters - self.tables - self.hidden_size) // self.layers
+        outside = self.embedding * (1 if self.tied else 2) + self.hidden_size
+        return max(0, self.parameters - outside) // self.layers
 
     @property
     def multiplied(self) -> int:
