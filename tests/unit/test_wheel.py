@@ -72,8 +72,8 @@ TRANSITIVE = {
     "snakemake-interface-executor-plugins",
 }
 """Parts that pydantic and Snakemake come in."""
-ENGINES = {"datatrove", "nemo-curator", "torchtitan"}
-"""Whoever takes the door to one of them has it."""
+ENGINES = {"datatrove"}
+"""Whoever takes the door to it has it."""
 
 
 def test_what_is_imported_is_required() -> None:

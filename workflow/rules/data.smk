@@ -26,7 +26,6 @@ rule examples:
     # By content, which is among the settings: a date tells neither an older file nor a copy.
     input:
         ancient(lambda wildcards: files(config["datasets"][wildcards.dataset])),
-        parts=lambda wildcards: PARTS.get(wildcards.dataset, []),
     output:
         examples=paths.EXAMPLES,
         duplicates=paths.DUPLICATES,
@@ -48,6 +47,5 @@ rule examples:
         settings=settings("examples", "dataset"),
     shell:
         "exec python -m mamushi examples --cache results/downloads/{wildcards.dataset}"
-        " --parts {input.parts:q}"
         " --examples {output.examples:q} --duplicates {output.duplicates:q} --card {output.card:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"

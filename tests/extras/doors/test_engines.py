@@ -1,17 +1,11 @@
-"""The doors of other engines: what they keep of documents, by the engines' own classes where these
-can be installed here, else by what their source publishes of them."""
+"""The doors of other engines: what they keep of documents, by the engines' own classes."""
 
 from __future__ import annotations
 
-import importlib
 import pickle
 import shlex
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,11 +14,9 @@ from datasets import Dataset
 
 from mamushi.cli import main
 from mamushi.errors import UserError
+from mamushi_extras.doors.fits import fit_whole
 from mamushi_extras.doors.keeping import ListKeeper, ScoreKeeper
-from mamushi_extras.shards.handed_on import write_screen
-from mamushi_extras.unlabelled.screen import fit_screen
-from mamushi_extras.unlabelled.screening import ScreenSample
-from tests.extras.doors.test_scorers import drawn
+from tests.extras.doors.test_scorers import drawn, pool_of_texts, saved
 from tests.support.lab import write_lab
 from tests.support.removal_files import removal_list
 from tests.support.scored_cells import rank_cell
@@ -47,13 +39,9 @@ def listed(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def screen(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("screen") / "screen.safetensors"
-    texts, theirs = drawn(120, 3)
-    like = [text for text, their in zip(texts, theirs, strict=True) if their]
-    screen = fit_screen(like, [text for text in texts if text not in like])
-    write_screen(path, screen, ScreenSample(np.empty(0, np.int64), [], 120), {})
-    return path
+def scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    weights = fit_whole(pool_of_texts(), "lexical", {"fit_sample": None, "prior": 30.0}, 0)
+    return saved(tmp_path_factory.mktemp("scorer") / "scorer.safetensors", weights)
 
 
 def test_a_keeper_is_a_filter_of_datasets(listed: Path) -> None:
@@ -76,9 +64,9 @@ def test_no_row_goes_for_its_id_alone(listed: Path) -> None:
         ListKeeper(listed)(["c3"], [None])
 
 
-def test_a_score_decides_in_batches_of_any_size(screen: Path) -> None:
+def test_a_score_decides_in_batches_of_any_size(scorer: Path) -> None:
     texts, theirs = drawn(50, 9)
-    keeper = ScoreKeeper(screen, 0.0)
+    keeper = ScoreKeeper(scorer, 0.0)
     scores = keeper.scores(texts)
     split = Dataset.from_dict({"text": [*texts, "", None]})
     scored = split.map(
@@ -87,17 +75,17 @@ def test_a_score_decides_in_batches_of_any_size(screen: Path) -> None:
         batch_size=7,
         input_columns=["text"],
     )
-    assert scored["score"][:50] == scores and np.isnan(scored["score"][50:]).all()
-    stays = keeper([*texts, ""], [*texts, ""])
-    assert stays == [score < 0.0 for score in scores] + [True]
-    assert np.mean(np.array(stays[:50]) != theirs) > 0.9
-    assert ScoreKeeper(screen, min(scores))(texts, texts) == [False] * 50
+    assert scored["score"][:50] == scores and scored["score"][50] == scored["score"][51]
+    stays = keeper(texts, texts)
+    assert stays == [score < 0.0 for score in scores]
+    assert np.mean(np.array(stays) != theirs) > 0.9
+    assert ScoreKeeper(scorer, min(scores))(texts, texts) == [False] * 50
 
 
-def test_a_keeper_travels_as_the_name_of_its_file(listed: Path, screen: Path) -> None:
+def test_a_keeper_travels_as_the_name_of_its_file(listed: Path, scorer: Path) -> None:
     """And is refused where that is another file now, as one process may not decide by another list
     than the next."""
-    for keeper, most in ((ListKeeper(listed), 2000), (ScoreKeeper(screen, 0.0), 2000)):
+    for keeper, most in ((ListKeeper(listed), 2000), (ScoreKeeper(scorer, 0.0), 2000)):
         before = pickle.dumps(keeper)
         keeper(IDS, TEXTS)
         assert pickle.dumps(keeper) == before and len(before) < most
@@ -185,153 +173,24 @@ def test_datatrove_is_told_which_listed_ids_no_document_had(
         door.filter_batch([Document("another", "c1")])
 
 
-def test_datatrove_drops_what_scores_high(screen: Path) -> None:
+def test_datatrove_drops_what_scores_high(scorer: Path) -> None:
     pytest.importorskip("datatrove")
     from datatrove.data import Document
 
     from mamushi_extras.doors.datatrove import KeeperFilter
 
     texts, _ = drawn(20, 11)
-    keeper = ScoreKeeper(screen, 0.0)
+    keeper = ScoreKeeper(scorer, 0.0)
     door = KeeperFilter(keeper, batch_size=6)
     kept = [doc.id for doc in door.run(Document(t, str(i)) for i, t in enumerate(texts))]
     assert kept == [str(i) for i, stays in enumerate(keeper(texts, texts)) if stays]
     assert 0 < len(kept) < 20
 
 
-# NeMo Curator -------------------------------------------------------------------------------------
-
-Kind = TypeVar("Kind")
-
-
-@pytest.fixture
-def curator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The door, by the engine's own classes if it is installed, which brings Ray along, else by
-    what nemo_curator 1.4.0 has in stages/base.py and tasks/document.py."""
-    if importlib.util.find_spec("nemo_curator") is None:
-
-        class ProcessingStage(Generic[Kind]):
-            name = "ProcessingStage"
-
-            def __class_getitem__(cls, kinds: Any) -> Any:
-                return cls
-
-        @dataclass
-        class DocumentBatch:
-            dataset_name: str
-            data: pd.DataFrame
-            _stage_perf: list[Any] = field(default_factory=list)
-            _metadata: dict[str, Any] = field(default_factory=dict)
-            task_id: str = field(init=False, default="")
-
-            def to_pandas(self) -> pd.DataFrame:
-                return self.data
-
-        published(monkeypatch, "nemo_curator.stages.base", ProcessingStage=ProcessingStage)
-        published(monkeypatch, "nemo_curator.tasks", DocumentBatch=DocumentBatch)
-    yield importlib.import_module("mamushi_extras.doors.curator")
-    sys.modules.pop("mamushi_extras.doors.curator", None)
-
-
-def published(monkeypatch: pytest.MonkeyPatch, name: str, **content: Any) -> None:
-    """Put a module in the place of one that is not installed, with the packages above it."""
-    parts = name.split(".")
-    for end in range(1, len(parts)):
-        above = ".".join(parts[:end])
-        if above not in sys.modules:
-            monkeypatch.setitem(sys.modules, above, ModuleType(above))
-    module = ModuleType(name)
-    vars(module).update(content)
-    monkeypatch.setitem(sys.modules, name, module)
-
-
-def test_curator_drops_the_listed_documents(curator: Any, listed: Path) -> None:
-    frame = pd.DataFrame({"name": IDS, "body": TEXTS, "more": range(8)})
-    batch = curator.DocumentBatch(dataset_name="d", data=frame, _metadata={"source_files": ["f"]})
-    stage = curator.KeeperStage(ListKeeper(listed), "name", "body")
-    assert stage.inputs() == stage.outputs() == (["data"], ["name", "body"])
-    stage.setup()
-    done = stage.process(batch)
-    assert done.to_pandas()["name"].tolist() == STAYS and [*done.to_pandas()] == [*frame]
-    assert (done.dataset_name, done._metadata) == ("d", {"source_files": ["f"]})
-    gone = frame[frame["name"].isin(GONE)]
-    assert len(stage.process(curator.DocumentBatch("d", gone)).to_pandas()) == 0
-    with pytest.raises(UserError, match="the text of 'c1'"):
-        stage.process(curator.DocumentBatch("d", frame.assign(body="another")))
-
-
-# torchtitan ---------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def titan(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The door, by what torchtitan has in components/data at b5bcd76, where the real classes gave
-    the same; its release 0.3.0 has not, and Grain would come along."""
-
-    class SampleProcessor:
-        @dataclass(kw_only=True, slots=True)
-        class Config:
-            pass
-
-    @dataclass(frozen=True, kw_only=True, slots=True)
-    class TextSequence:
-        input_ids: np.ndarray
-        labels: np.ndarray
-        positions: np.ndarray | None = None
-
-    @dataclass(frozen=True, kw_only=True, slots=True)
-    class SingleDatasetConfig:
-        source: Any
-        pre_filters: tuple[Callable[[Any], bool], ...] = ()
-        processor: Any = None
-        post_filters: tuple[Callable[[Any], bool], ...] = ()
-
-    class HuggingFaceRandomAccessSource:
-        @dataclass(kw_only=True, slots=True)
-        class Config:
-            path: str
-            split: str
-            name: str | None = None
-            load_dataset_kwargs: dict[str, Any] = field(default_factory=dict)
-
-    kinds = (SampleProcessor, TextSequence, SingleDatasetConfig, HuggingFaceRandomAccessSource)
-    data = {kind.__name__: kind for kind in kinds}
-    published(monkeypatch, "torchtitan.components.data", **data)
-    yield importlib.import_module("mamushi_extras.doors.torchtitan")
-    sys.modules.pop("mamushi_extras.doors.torchtitan", None)
-
-
-def test_torchtitan_predicts_all_tokens_but_the_masked_ones(titan: Any) -> None:
-    """As the loss of a causal model in transformers, which shifts labels itself."""
-    import torch
-    from transformers.loss.loss_utils import ForCausalLMLoss
-
-    row = {"input_ids": [9, 1, 2, 3], "attention_mask": [1] * 4, "labels": [9, -100, 2, 3]}
-    door = titan.MaskedProcessor(titan.MaskedProcessor.Config(), context=Context(16))
-    sequence = door(row, np.random.default_rng(0))
-    assert sequence.input_ids.tolist() == [9, 1, 2] and sequence.labels.tolist() == [-100, 2, 3]
-    logits = torch.randn(1, 4, 12, generator=torch.Generator().manual_seed(0))
-    expected = ForCausalLMLoss(logits, torch.tensor([row["labels"]]), vocab_size=12)
-    loss = torch.nn.functional.cross_entropy(logits[0, :3], torch.tensor(sequence.labels))
-    assert torch.allclose(loss, expected)
-
-
-def test_torchtitan_gets_no_row_without_a_token_to_predict(titan: Any) -> None:
-    door = titan.MaskedProcessor(titan.MaskedProcessor.Config(), context=Context(2))
-    rng = np.random.default_rng(0)
-    assert door({"input_ids": [9, 1], "labels": [9, -100]}, rng) is None
-    assert door({"input_ids": [9], "labels": [9]}, rng) is None
-    assert door({"input_ids": [9, 1, 2, 3], "labels": [9, -100, -100, 3]}, rng) is None
-    cut = door({"input_ids": [9, 1, 2, 3], "labels": [9, -100, 2, 3]}, rng)
-    assert cut.input_ids.tolist() == [9, 1] and cut.labels.tolist() == [-100, 2]
-
-
 # The page ----------------------------------------------------------------------------------------
 
 
-def test_the_page_does_what_it_shows(
-    curator: Any, titan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_does_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its blocks, one after another, of a table that was ranked."""
     pytest.importorskip("datatrove")
     monkeypatch.chdir(tmp_path)
@@ -362,13 +221,3 @@ def test_the_page_does_what_it_shows(
         documents = door.run(documents)
     low = {name for name in stays if scores[name] < likely.least}
     assert {doc.id for doc in documents} == low and low < stays
-    batch = curator.DocumentBatch("d", frame)
-    assert {*names["stage"].process(batch).to_pandas()["id"]} == stays
-    assert isinstance(names["masked"].processor, titan.MaskedProcessor.Config)
-
-
-@dataclass
-class Context:
-    """Of what torchtitan tells a processor, what this one asks for."""
-
-    max_context_length: int

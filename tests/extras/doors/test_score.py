@@ -1,4 +1,4 @@
-"""`mamushi score`: texts of any table by a saved screen or selector, and bad input in one line."""
+"""`mamushi score`: texts of any table by a saved selector, and bad input in one line."""
 
 from __future__ import annotations
 
@@ -15,15 +15,12 @@ from mamushi.cli import main
 from mamushi.io.tables import read_metadata
 from mamushi.selection.metrics import auc
 from mamushi_extras.doors.commands import score
+from mamushi_extras.doors.fits import fit_whole
 from mamushi_extras.doors.scorers import read_scorer
-from mamushi_extras.shards.handed_on import write_screen
-from mamushi_extras.unlabelled.screen import fit_screen
-from mamushi_extras.unlabelled.screening import CorpusShard, ScreenSample
-from tests.extras.doors.test_scorers import drawn
+from tests.extras.doors.test_scorers import drawn, pool_of_texts, saved
 from tests.support.lab import write_lab
 from tests.support.scored_cells import rank_cell
 
-WINDOWS = {"words": 8, "overlap": 2, "paragraphs": None}
 NEWTON = {"kind": "mamushi_lr", "solver": "newton-cholesky", "alpha": 1.0}
 TEXTS, THEIRS = drawn(60, 5)
 
@@ -41,54 +38,45 @@ def write_corpus(folder: Path, names: list[str] | None = None) -> Path:
 
 
 @pytest.fixture(scope="module")
-def screen(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("screen") / "screen.safetensors"
-    texts, theirs = drawn(120, 3)
-    like = [text for text, their in zip(texts, theirs, strict=True) if their]
-    fitted = fit_screen(like, [text for text in texts if text not in like], WINDOWS)
-    write_screen(path, fitted, ScreenSample(np.empty(0, np.int64), [], 120), {})
-    return path
+def scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    weights = fit_whole(pool_of_texts(), "lexical", {"fit_sample": None, "prior": 30.0}, 0)
+    return saved(tmp_path_factory.mktemp("scorer") / "scorer.safetensors", weights)
 
 
-def scored(screen: Path, data: Path, out: Path, *more: str) -> int:
-    words = ["--with", str(screen), "--out", str(out), "--text", "body", *more]
+def scored(scorer: Path, data: Path, out: Path, *more: str) -> int:
+    words = ["--with", str(scorer), "--out", str(out), "--text", "body", *more]
     return main(["score", str(data), *words])
 
 
-def test_a_screen_scores_as_the_jobs_that_screen(
-    screen: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_scores_are_the_same_in_blocks_of_any_size_and_in_all_formats(
+    scorer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To the bit, in blocks of any size, and in all formats."""
     corpus = write_corpus(tmp_path / "corpus")
-    settings = {"text": "body", "quote": None}
-    shard = CorpusShard(sorted(corpus.iterdir()), settings)
-    blocks = [*shard.score(read_scorer(screen).screen)]  # type: ignore[attr-defined]
-    expected = np.concatenate([block.scores[:, 0] for block in blocks]).astype(np.float64)
-    assert np.isneginf(expected[-1]) and auc(expected[:60], THEIRS) > 0.95
+    expected = read_scorer(scorer).scores([*TEXTS, "?!"]).tolist()
+    assert auc(np.array(expected[:60]), THEIRS) > 0.95
     outs = []
     for number, (block, ending) in enumerate(((1, "jsonl"), (7, "csv"), (8192, "parquet"))):
         monkeypatch.setattr(score, "SCORED_AT_ONCE", block)
         outs.append(tmp_path / f"scores-{number}.{ending}")
-        assert scored(screen, corpus, outs[-1], "--id", "name") == 0
+        assert scored(scorer, corpus, outs[-1], "--id", "name") == 0
     lines = [json.loads(line) for line in outs[0].read_text("utf-8").splitlines()]
     with outs[1].open(encoding="utf-8") as file:
         cells = [row["score"] for row in csv.DictReader(file)]
     table = pq.read_table(outs[2])
     of_table = table["score"].to_pylist()
     assert of_table == [line["score"] for line in lines]
-    assert of_table == [float(cell) if cell else None for cell in cells]
-    assert of_table == [*expected[:60].tolist(), None]
+    assert of_table == [float(cell) for cell in cells] == expected
     assert table["id"].to_pylist() == [f"n{i}" for i in range(60)] + ["empty"]
     assert read_metadata(outs[2])["provenance"]["inputs"].keys() == {"scorer"}
 
 
 def test_without_a_column_of_ids_rows_have_their_numbers(
-    screen: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    scorer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     corpus, out = write_corpus(tmp_path / "corpus"), tmp_path / "out.parquet"
-    assert scored(screen, corpus, out, "--json") == 0
+    assert scored(scorer, corpus, out, "--json") == 0
     said = json.loads(capsys.readouterr().out)
-    assert said == {"written": str(out), "rows": 61, "without_a_score": 1}
+    assert said == {"written": str(out), "rows": 61, "without_a_score": 0}
     assert pq.read_table(out)["id"].to_pylist() == [*map(str, range(1, 62))]
 
 
@@ -170,22 +158,22 @@ def refusal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[...,
 
 
 def test_bad_input_is_refused_in_a_line(
-    screen: Path, tmp_path: Path, refusal: Callable[..., str]
+    scorer: Path, tmp_path: Path, refusal: Callable[..., str]
 ) -> None:
     corpus = write_corpus(tmp_path / "corpus", ["x" if i else "" for i in range(60)])
-    options = ["--with", screen, "--out", tmp_path / "o.csv"]
+    options = ["--with", scorer, "--out", tmp_path / "o.csv"]
     assert "no column 'text'" in refusal("score", corpus, *options)
     named = ["score", corpus, "--text", "body"]
     assert "row 1: no id" in refusal(*named, "--id", "name", *options)
     assert "needs no model" in refusal(*named, *options, "--model", "ours")
-    assert "no such format" in refusal(*named, "--with", screen, "--out", tmp_path / "o.tsv")
+    assert "no such format" in refusal(*named, "--with", scorer, "--out", tmp_path / "o.tsv")
     there = tmp_path / "there.csv"
     there.touch()
-    assert "exists already" in refusal(*named, "--with", screen, "--out", there)
+    assert "exists already" in refusal(*named, "--with", scorer, "--out", there)
     (tmp_path / "no.jsonl").touch()
     assert "no.jsonl" in refusal("score", tmp_path / "no.jsonl", "--text", "body", *options)
     damaged = tmp_path / "damaged.safetensors"
-    damaged.write_bytes(screen.read_bytes()[:-9] + b"x" * 9)
+    damaged.write_bytes(scorer.read_bytes()[:-9] + b"x" * 9)
     missing = tmp_path / "missing.safetensors"
     for path, problem in ((damaged, "damaged"), (missing, "no such file"), (corpus, "damaged")):
         assert problem in refusal(*named, "--with", path, "--out", tmp_path / "o.csv")
@@ -198,8 +186,8 @@ def test_another_model_is_refused(
     from tests.support.lab import SHAPE
 
     model, tokenizer = tiny.build(SHAPE, TEXTS, seed=1)
-    for saved in (model, tokenizer):
-        saved.save_pretrained(tmp_path / "other")
+    for each in (model, tokenizer):
+        each.save_pretrained(tmp_path / "other")
     words = ["score", of_model / "comments.csv", "--with", of_model / "s.safetensors"]
     words += ["--out", tmp_path / "o.csv"]
     assert f"name it with --model; it was {of_model / 'ours'}" in refusal(*words)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,13 +11,14 @@ from numpy.typing import NDArray
 from mamushi_extras.unlabelled import screening
 from mamushi_extras.unlabelled.screen import FOLDS, Screen, fit_screen
 from mamushi_extras.unlabelled.screening import (
-    CorpusShard,
+    ScreenCut,
     ScreenScores,
+    draw_sample,
     find_cut,
+    highest,
     text_key,
 )
 from mamushi_extras.unlabelled.share import count_bounds
-from tests.support.corpora import write_texts as write
 
 RNG = np.random.default_rng(0)
 
@@ -39,21 +39,21 @@ def texts(n: int, own: float) -> list[str]:
 EXAMPLES, SAMPLE = texts(100, 0.2), texts(1000, 0.02)
 
 
-def scored(fitted: Screen, corpus: list[str]) -> ScreenScores:
-    return ScreenScores(np.array([*map(text_key, corpus)], np.int64), fitted.scores(corpus))
+def cut_of(fitted: Screen, corpus: list[str], most: int) -> tuple[ScreenCut, ScreenScores]:
+    scored = ScreenScores(np.array([*map(text_key, corpus)], np.int64), fitted.scores(corpus))
+    return find_cut(highest([scored], most), most), scored
 
 
 def through(fitted: Screen, corpus: list[str], most: int) -> list[int]:
     """Rows that pass, in their order."""
-    of_corpus = scored(fitted, corpus)
-    return np.flatnonzero(find_cut(lambda: [of_corpus], most).passing(of_corpus)).tolist()
+    cut, scored = cut_of(fitted, corpus, most)
+    return np.flatnonzero(cut.passing(scored.keys, scored.scores[:, 0])).tolist()
 
 
 def margins_of(
     fitted: Screen, corpus: list[str], most: int, examples: list[str], unseen: Sequence[str] = ()
 ) -> NDArray[np.float64]:
-    lowest = find_cut(lambda: [scored(fitted, corpus)], most).lowest
-    return fitted.margins(lowest, examples, unseen)
+    return fitted.margins(cut_of(fitted, corpus, most)[0].lowest, examples, unseen)
 
 
 def test_texts_like_the_examples_pass_and_those_without_words_do_not() -> None:
@@ -88,9 +88,9 @@ def test_the_cut_is_that_of_sorted_scores(parts: int, most: int) -> None:
     scores[-30:] = -np.inf
     keys = rng.permutation(530).astype(np.int64)
     rows = np.array_split(np.arange(530), parts)
-    cut = find_cut(lambda: [ScreenScores(keys[part], scores[part]) for part in rows], most)
+    cut = find_cut(highest((ScreenScores(keys[p], scores[p]) for p in rows), most), most)
     order = np.lexsort((keys, -scores[:, 0]))[:most]
-    assert {*order.tolist()} == {*np.flatnonzero(cut.passing(ScreenScores(keys, scores))).tolist()}
+    assert {*order.tolist()} == {*np.flatnonzero(cut.passing(keys, scores[:, 0])).tolist()}
     finite = -np.sort(-np.where(np.isfinite(scores), scores, -np.inf), axis=0)
     expected = np.where(np.isfinite(finite[:most]), finite[:most], np.inf).min(axis=0)
     assert cut.lowest.tolist() == expected.tolist()
@@ -98,27 +98,22 @@ def test_the_cut_is_that_of_sorted_scores(parts: int, most: int) -> None:
 
 def test_copies_pass_together_and_texts_without_words_have_no_lowest_score() -> None:
     keys, scores = np.array([5, 3, 5, 9], np.int64), np.full((4, 1 + FOLDS), 2, np.float32)
-    cut = find_cut(lambda: [ScreenScores(keys, scores)], 2)
-    assert cut.passing(ScreenScores(keys, scores)).tolist() == [True, True, True, False]
+    cut = find_cut(ScreenScores(keys, scores), 2)
+    assert cut.passing(keys, scores[:, 0]).tolist() == [True, True, True, False]
     scores[:] = -np.inf
-    cut = find_cut(lambda: [ScreenScores(keys, scores)], 4)
-    assert cut.passing(ScreenScores(keys, scores)).all()
+    cut = find_cut(ScreenScores(keys, scores), 4)
+    assert cut.passing(keys, scores[:, 0]).all()
     assert np.isposinf(cut.lowest).all()
 
 
-def test_a_sample_is_of_the_texts_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_sample_is_of_the_texts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever their order, and how often they occur; nothing that is empty."""
     monkeypatch.setattr(screening, "SCREEN_SAMPLE", 100)
     corpus = [str(row) for row in range(1000)]
-    first = write(tmp_path / "first.jsonl", [*corpus, ""])
-    second = write(tmp_path / "second.jsonl", [*corpus[::-1], *corpus])
-    samples = [
-        CorpusShard([path], {"text": "body"}).sample() for path in map(Path, (first, second))
-    ]
-    assert samples[0].texts == samples[1].texts
-    assert [sample.rows for sample in samples] == [1001, 2000]
-    assert len({*samples[0].texts}) == 100
-    assert abs(np.mean([int(text) < 500 for text in samples[0].texts]) - 0.5) < 0.15
+    first, second = draw_sample([*corpus, ""]), draw_sample([*corpus[::-1], *corpus])
+    assert first[0] == second[0] and (first[1], second[1]) == (1001, 2000)
+    assert len({*first[0]}) == 100 and "" not in first[0]
+    assert abs(np.mean([int(text) < 500 for text in first[0]]) - 0.5) < 0.15
 
 
 @pytest.mark.slow

@@ -41,7 +41,7 @@ NEEDED = {
     ),
 }
 """By name, how it is given and what it is."""
-BESIDE = ("like", "unlike", "terms")
+BESIDE = ("like", "unlike", "terms", "screened")
 """In the place of --forget, by name: files beside a table in which nobody marked the domain."""
 MARKED = "examples of the unwanted domain, which no column of DATA marks"
 SETTINGS = (
@@ -80,6 +80,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         ("unlike", "FILE", "beside --like or --terms: a table of texts that are wanted"),
         ("like-text", "COL", "column with the text in these two (default: that of --text)"),
         ("screen", "N", "rank N texts alone, or below 1 a share: those most like the examples"),
+        ("screened", "FILE", "in its place: the screen that let these texts through"),
         ("terms", "FILE", "in its place: a blocklist, a term or /regular expression/ a line"),
         ("model", "MODEL", model),
         ("embeddings", "FILE", "in place of a model: a Parquet file with ids and their vectors"),

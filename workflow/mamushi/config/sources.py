@@ -35,7 +35,7 @@ def unlabelled(dataset: Mapping[str, Any]) -> bool:
 def beside(dataset: Mapping[str, Any]) -> dict[str, str]:
     """Return the files beside the table of such a dataset, by their keys; none of others."""
     forget = dataset["forget"] if unlabelled(dataset) else {}
-    return {key: forget[key] for key in ("like", "unlike", "terms") if key in forget}
+    return {key: forget[key] for key in ("like", "unlike", "terms", "screened") if key in forget}
 
 
 def raw_paths(dataset: Mapping[str, Any]) -> Iterator[RawPath]:
@@ -47,7 +47,7 @@ def raw_paths(dataset: Mapping[str, Any]) -> Iterator[RawPath]:
     if answers := dataset.get("answers"):
         yield RawPath("answers", answers, *_look(answers, [], sharded=False))
     for key, value in beside(dataset).items():
-        yield RawPath(f"forget.{key}", value, *_look(value, [], key != "terms"))
+        yield RawPath(f"forget.{key}", value, *_look(value, [], key not in ("terms", "screened")))
 
 
 def _look(value: str, names: list[str], sharded: object) -> tuple[list[Path], str | None]:

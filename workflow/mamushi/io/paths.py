@@ -16,11 +16,6 @@ EXAMPLES = DATA + "/examples.parquet"  # cleaned texts with domain and section
 DUPLICATES = DATA + "/duplicates.parquet"  # copies and cross-posts
 DATA_CARD = DATA + "/card.json"  # digests and counts
 TOKENS = DATA + "/tokens/{model}.parquet"  # token ids
-CORPUS_SCREEN = DATA + "/screen.safetensors"  # what screens a corpus in shards
-SCREEN_CUT = DATA + "/screen_cut.safetensors"  # the score of the last row that passes
-SCREEN_TEXTS = DATA + "/shards/{shard}/texts.parquet"  # texts of a shard to which it is fitted
-SCREEN_SCORES = DATA + "/shards/{shard}/scores.parquet"  # scores of its rows
-PASSED_ROWS = DATA + "/shards/{shard}/passed.parquet"  # its rows that pass
 
 FETCHED = "results/remote/{place}/.fetched.json"  # where a copy comes from, and its digests
 

@@ -6,7 +6,8 @@ have |x| = 1. Classes are balanced: the logit estimates log p1(x)/p2(x).
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -40,20 +41,32 @@ def blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+@dataclass(frozen=True)
+class Logistic:
+    """The decision function, (m,) of features (m, d), of a fitted ``model``. On one thread, because
+    sums over threads round differently."""
+
+    model: LogisticRegression
+
+    def __call__(self, held: Features) -> Doubles:
+        with blas().limit(limits=1):
+            return np.asarray(self.model.decision_function(held), dtype=np.float64)
+
+
 def logistic(
     x: Features,
     y: NDArray[np.bool_],
     variance: float,
     solver: str = "lbfgs",
     tolerance: float = 1e-5,
-) -> Callable[[Features], Doubles]:
-    """Return the decision function, (m,) of features (m, d), at the minimum of
+) -> Logistic:
+    """Return the decision function at the minimum of
 
         sum_i w_i log(1 + exp(-y_i (w^T x_i + b))) + |w|^2 / (2 variance),
 
     with ``x`` (n, d), ``y`` (n,) and weights w_i by which both classes count n/2. `liblinear` has b
-    among the weights, and takes a fifth of the time for n-grams. On one thread, because sums over
-    threads round differently. Raises ``UserError`` when it does not converge.
+    among the weights, and takes a fifth of the time for n-grams. Raises ``UserError`` when it does
+    not converge.
     """
     model = LogisticRegression(
         C=variance, solver=solver, class_weight="balanced", tol=tolerance, max_iter=STEPS
@@ -62,17 +75,12 @@ def logistic(
         # Filters for warnings are the process's, and other folds are fitted beside this one.
         if int(model.fit(x, y).n_iter_[0]) >= STEPS:
             raise UserError(f"the logistic regression has not converged in {STEPS} steps")
-
-    def decide(held: Features) -> Doubles:
-        with blas().limit(limits=1):
-            return np.asarray(model.decision_function(held), dtype=np.float64)
-
-    return decide
+    return Logistic(model)
 
 
-def estimate_sgd(task: Task, settings: Mapping[str, Any]) -> Fit:
-    """Return the held-out decision function of ``SGDClassifier``, as in the paper, with the log
-    loss and balanced classes."""
+def fit_sgd(task: Task, settings: Mapping[str, Any]) -> SGDClassifier:
+    """Return the paper's ``SGDClassifier``, with the log loss and balanced classes, fitted to
+    standardised embeddings."""
     model = SGDClassifier(
         loss="log_loss",
         alpha=settings["alpha"],
@@ -83,17 +91,27 @@ def estimate_sgd(task: Task, settings: Mapping[str, Any]) -> Fit:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(task.features(task.train), task.forget[task.train])
+        return model.fit(task.features(task.train), task.forget[task.train])
+
+
+def estimate_sgd(task: Task, settings: Mapping[str, Any]) -> Fit:
+    """Return the held-out decision function of ``fit_sgd``."""
+    model = fit_sgd(task, settings)
     return task.scored(lambda rows: model.decision_function(task.features(rows))), {}
 
 
-def estimate_exactly(task: Task, alpha: float) -> Fit:
-    """Return the held-out decision function at the minimum of the balanced mean log loss + alpha /
-    2 |w|^2, in float64."""
+def fit_exactly(task: Task, alpha: float) -> Logistic:
+    """Return the decision function of standardised embeddings at the minimum of the balanced mean
+    log loss + alpha / 2 |w|^2, in float64."""
     y = task.forget[task.train]
     x = task.features(task.train).astype(np.float64)
     # Of the sum of losses, not the mean.
-    decide = logistic(x, y, 1 / (alpha * len(y)), "newton-cholesky", 1e-8)
+    return logistic(x, y, 1 / (alpha * len(y)), "newton-cholesky", 1e-8)
+
+
+def estimate_exactly(task: Task, alpha: float) -> Fit:
+    """Return the held-out decision function of ``fit_exactly``."""
+    decide = fit_exactly(task, alpha)
     return task.scored(lambda rows: decide(task.features(rows).astype(np.float64))), {}
 
 
@@ -102,7 +120,7 @@ def estimate_layers(task: Task, layers: Sequence[NDArray[np.float16]], prior: fl
 
     Columns are standardised by the training rows.
     """
-    moments = [_moments(take_rows(layer, task.train).astype(np.float32)) for layer in layers]
+    moments = [moments_of(take_rows(layer, task.train).astype(np.float32)) for layer in layers]
 
     def features(rows: NDArray[np.int64]) -> NDArray[np.float32]:
         blocks = [take_rows(layer, rows).astype(np.float32) for layer in layers]
@@ -116,7 +134,7 @@ def estimate_layers(task: Task, layers: Sequence[NDArray[np.float16]], prior: fl
     return task.scored(lambda rows: decide(features(rows))), {}
 
 
-def _moments(x: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def moments_of(x: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     mean, scale = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
     # A constant column says nothing, and is left at zero.
     scale[scale <= np.abs(mean) * np.finfo(np.float32).eps] = np.inf

@@ -71,7 +71,6 @@ class ExamplesSettings(Section):
 def examples(
     *,
     cache: Path,
-    parts: list[Input] | None = None,
     examples: Output,
     duplicates: Output,
     card: Output,
@@ -80,11 +79,11 @@ def examples(
 ) -> None:
     """Clean a dataset's raw files and split them into sections; drop duplicates and cross-posts.
 
-    ``cache`` is a folder for downloads; ``parts`` are what other jobs read of the files. Nothing
-    is written unless all of it succeeds. Raises ``UserError``, with the dataset's name, for bad
-    input, and for too few texts for the settings of a comparison. Those are no settings of this
-    stage, since they do not change what it writes; the workflow hands over what they take in the
-    environment, where Snakemake does not look for changes.
+    ``cache`` is a folder for downloads. Nothing is written unless all of it succeeds. Raises
+    ``UserError``, with the dataset's name, for bad input, and for too few texts for the settings of
+    a comparison. Those are no settings of this stage, since they do not change what it writes; the
+    workflow hands over what they take in the environment, where Snakemake does not look for
+    changes.
     """
     from mamushi.data.counts import Need, require_texts
     from mamushi.data.examples import build_examples
@@ -96,8 +95,7 @@ def examples(
     from mamushi.registry import load
 
     with located(f"dataset {settings.dataset}"):
-        loader = {**settings.loader, "parts": [*map(str, parts or ())]}
-        raw = load("dataset", settings.kind).load(loader, cache)
+        raw = load("dataset", settings.kind).load(settings.loader, cache)
         table, copies, counts = build_examples(
             raw,
             settings.sections,

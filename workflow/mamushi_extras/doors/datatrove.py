@@ -10,6 +10,7 @@ from datatrove.pipeline.filters.base_filter import BaseFilter
 from datatrove.utils.logging import logger
 
 from mamushi_extras.doors.keeping import ListKeeper, ScoreKeeper
+from mamushi_extras.unlabelled.corpus_screen import CorpusScreen
 
 
 class KeeperFilter(BaseFilter):  # type: ignore[misc]
@@ -20,7 +21,7 @@ class KeeperFilter(BaseFilter):  # type: ignore[misc]
 
     def __init__(
         self,
-        keeper: ListKeeper | ScoreKeeper,
+        keeper: ListKeeper | ScoreKeeper | CorpusScreen,
         exclusion_writer: Any = None,
         batch_size: int = 1000,
     ) -> None:

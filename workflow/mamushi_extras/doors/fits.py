@@ -1,13 +1,10 @@
-"""Selectors fitted to all texts of a cell by their own code, as weights of features.
-
-A fit is affine in its features. So it is asked for the logits of probes beside the training texts,
-which have no feature, or one: what these say are its intercept and its weights.
-"""
+"""Selectors fitted to all texts of a cell: the coefficients of their logistic regressions, as
+weights of features."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.preprocessing import normalize
 
 from mamushi.errors import UserError
 from mamushi.selection.arrays import Doubles
@@ -22,10 +20,11 @@ from mamushi.selection.crossfit import SAMPLE, Task, derive_seed, draw_sample
 from mamushi.selection.linear import (
     count_ngrams,
     count_words,
-    estimate_exactly,
     estimate_layers,
-    estimate_ngrams,
-    estimate_sgd,
+    fit_exactly,
+    fit_sgd,
+    logistic,
+    moments_of,
 )
 from mamushi.selection.nested import combined, inner_scores, one_by_one
 from mamushi.selection.pool import Pool
@@ -33,8 +32,6 @@ from mamushi.selection.selectors._stack import ngrams
 from mamushi.selection.statistics import standard_scale, sums
 from mamushi.selection.word_vectors import WordComponents
 from mamushi_extras.doors.scorers import CHARACTERS, COMPONENTS, UNITS, VECTORS, WORDS
-
-TaskScorer = Callable[[Task], Doubles]
 
 
 @dataclass(frozen=True)
@@ -56,57 +53,30 @@ class AffineWeights:
         return AffineWeights(self.intercept + weights.intercept, {**self.parts, **weights.parts})
 
 
-def of_vectors(estimate: TaskScorer, task: Task, layers: Sequence[NDArray[Any]]) -> AffineWeights:
-    """Return the weights of an ``estimate`` by embeddings, of one or more ``layers`` (n, d) side by
-    side: at the mean of the training texts, and a standard deviation from it along each axis."""
-    x = np.hstack([layer[task.train] for layer in layers]).astype(np.float32)
-    mean, scale = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
-    scale[scale == 0] = 1.0
-    probes = np.vstack([mean, mean + np.diag(scale)]).astype(np.float32)
-    at_mean, *along = estimate(_with_probes(task, np.vstack([x, probes]), len(probes)))
-    step = (probes[1:] - probes[0]).astype(np.float64).diagonal()
-    weights = (np.array(along) - at_mean) / step
-    return AffineWeights(
-        float(at_mean - probes[0].astype(np.float64) @ weights), {VECTORS: (weights,)}
-    )
+def of_vectors(model: Any, mean: NDArray[Any], scale: NDArray[Any]) -> AffineWeights:
+    """Return the weights of vectors by a ``model`` of standardised ones."""
+    weights = model.coef_[0].astype(np.float64) / scale
+    return AffineWeights(float(model.intercept_[0] - mean @ weights), {VECTORS: (weights,)})
 
 
 def of_words(
-    estimate: Callable[[Task, list[sparse.csr_matrix]], Doubles],
-    task: Task,
-    counts: Mapping[str, sparse.csr_matrix],
-) -> AffineWeights:
-    """Return the weights of an ``estimate`` by n-grams, of which there are ``counts`` (n, d) by
-    name: of a text that has one n-gram alone, tf-idf is 1 whatever its rarity."""
-    training = {name: matrix[task.train] for name, matrix in counts.items()}
-    occurring = {name: np.unique(matrix.indices) for name, matrix in training.items()}
-    sizes = [*map(len, occurring.values())]
-    first, number = np.cumsum([1, *sizes]), 1 + sum(sizes)
-    matrices = []
-    for (name, matrix), start in zip(training.items(), first[:-1], strict=True):
-        columns, rows = occurring[name], start + np.arange(len(occurring[name]))
-        ones = np.ones(len(columns), matrix.dtype)
-        probes = sparse.csr_matrix((ones, (rows, columns)), (number, matrix.shape[1]))
-        matrices.append(sparse.vstack([matrix, probes], format="csr"))
-    at_nothing, *along = np.split(estimate(_with_probes(task, None, number), matrices), first[:-1])
-    parts = {}
-    for name, logits in zip(training, along, strict=True):
-        rarity = TfidfTransformer(sublinear_tf=True).fit(training[name][:, occurring[name]]).idf_
-        parts[name] = (logits - at_nothing[0], occurring[name].astype(np.int32), rarity)
-    return AffineWeights(float(at_nothing[0]), parts, joint=len(parts) > 1)
-
-
-def _with_probes(task: Task, embeddings: NDArray[Any] | None, number: int) -> Task:
-    """Return a task of the training texts alone, which scores as many probes behind them."""
-    n = len(task.train)
-    return replace(
-        task,
-        embeddings=np.zeros((n + number, 1), np.float16) if embeddings is None else embeddings,
-        forget=np.append(task.forget[task.train], np.zeros(number, bool)),
-        train=np.arange(n),
-        held=np.arange(n, n + number),
-        groups=None,
-    )
+    task: Task, counts: Mapping[str, sparse.csr_matrix], fit: Callable[[sparse.csr_matrix], Any]
+) -> tuple[AffineWeights, Doubles]:
+    """Return the weights by what is fitted to the tf-idf of n-grams, of which there are ``counts``
+    (n, d) by name, and the logits of the training texts."""
+    seen, blocks = [], []
+    for matrix in counts.values():
+        training = matrix[task.train]
+        columns, tfidf = np.unique(training.indices), TfidfTransformer(sublinear_tf=True)
+        blocks.append(tfidf.fit_transform(training[:, columns]))
+        seen.append((columns.astype(np.int32), tfidf.idf_))
+    x = sparse.hstack(blocks, format="csr")
+    decide = fit(x)
+    ends = np.cumsum([len(columns) for columns, _ in seen])[:-1]
+    along = np.split(decide.model.coef_[0].astype(np.float64), ends)
+    parts = {name: (w, *words) for name, w, words in zip(counts, along, seen, strict=True)}
+    intercept = float(decide.model.intercept_[0])
+    return AffineWeights(intercept, parts, joint=len(parts) > 1), decide(x)
 
 
 def whole_task(pool: Pool, settings: Mapping[str, Any], seed: int) -> Task:
@@ -138,73 +108,54 @@ def fit_whole(pool: Pool, kind: str, settings: Mapping[str, Any], seed: int) -> 
 
 def _lexical(pool: Pool, task: Task, settings: Mapping[str, Any]) -> AffineWeights:
     counts = dict(zip((WORDS, CHARACTERS), count_ngrams(pool), strict=True))
-    return of_words(lambda t, c: estimate_ngrams(t, c, settings["prior"])[0], task, counts)
+    return of_words(task, counts, _of_ngrams(task, settings["prior"]))[0]
+
+
+def _of_ngrams(task: Task, prior: float) -> Callable[[sparse.csr_matrix], Any]:
+    return lambda x: logistic(normalize(x), task.forget[task.train], prior)
 
 
 def _linear(pool: Pool, task: Task, settings: Mapping[str, Any]) -> AffineWeights:
-    layers = [pool.at(depth) for depth in settings["depths"]]
-    return of_vectors(partial(_of_layers, prior=settings["prior"]), task, layers)
-
-
-def _of_layers(task: Task, prior: float) -> Doubles:
-    return estimate_layers(task, [task.embeddings], prior)[0]
+    layers = [pool.at(depth)[task.train] for depth in settings["depths"]]
+    x = np.hstack(layers).astype(np.float32)
+    mean, scale = moments_of(x)
+    model = logistic((x - mean) / scale, task.forget[task.train], settings["prior"] / x.shape[1])
+    return of_vectors(model.model, mean, scale)
 
 
 def _mamushi_lr(pool: Pool, task: Task, settings: Mapping[str, Any]) -> AffineWeights:
     if settings["solver"] == "newton-cholesky":
-        # The same whatever the folds of a repeat.
-        return of_vectors(partial(_exactly, alpha=settings["alpha"]), task, [pool.embeddings])
-    return of_vectors(lambda t: estimate_sgd(t, settings)[0], task, [pool.embeddings])
-
-
-def _exactly(task: Task, alpha: float) -> Doubles:
-    return estimate_exactly(task, alpha)[0]
+        return of_vectors(fit_exactly(task, settings["alpha"]).model, task.mean, task.scale)
+    return of_vectors(fit_sgd(task, settings), task.mean, task.scale)
 
 
 def _mamushi_words(pool: Pool, task: Task, settings: Mapping[str, Any]) -> AffineWeights:
     if "words" in pool.columns:
-        do = "score by the screen, or rank by another selector"
-        raise UserError("'mamushi_words' has its words from a screen", do=do)
-    counts = count_words(pool.texts)
-    parts = (
-        of_vectors(partial(_exactly, alpha=settings["alpha"]), task, [pool.embeddings]),
-        of_words(lambda t, c: estimate_ngrams(t, c, settings["prior"])[0], task, {UNITS: counts}),
-    )
-    vectors = pool.embeddings[task.train].astype(np.float64)
-    logits = (
-        vectors @ parts[0].parts[VECTORS][0],
-        _tfidf(counts[task.train], parts[1].parts[UNITS]) @ parts[1].parts[UNITS][0],
-    )
-    scaled = [
-        part.times(1 / (along.std() or 1.0), -(along.mean() + part.intercept) / (along.std() or 1))
-        for part, along in zip(parts, logits, strict=True)
+        problem = "'mamushi_words' has its words from a screen"
+        raise UserError(problem, do="rank by another selector")
+    vectors = of_vectors(fit_exactly(task, settings["alpha"]).model, task.mean, task.scale)
+    along = pool.embeddings[task.train].astype(np.float64) @ vectors.parts[VECTORS][0]
+    counts = {UNITS: count_words(pool.texts)}
+    words, logits = of_words(task, counts, _of_ngrams(task, settings["prior"]))
+    standard = [
+        part.times(1 / (by.std() or 1.0), -by.mean() / (by.std() or 1.0))
+        for part, by in ((vectors, along + vectors.intercept), (words, logits))
     ]
-    return scaled[0].plus(scaled[1])
-
-
-def _tfidf(counts: sparse.csr_matrix, part: tuple[NDArray[Any], ...]) -> sparse.csr_matrix:
-    return TfidfTransformer(sublinear_tf=True).fit_transform(counts[:, part[1]])
+    return standard[0].plus(standard[1])
 
 
 def _stack(pool: Pool, task: Task, settings: Mapping[str, Any]) -> AffineWeights:
     counts = dict(zip((WORDS, CHARACTERS), count_ngrams(pool), strict=True))
-    prior, of_layer = settings["ngrams_prior"], partial(_of_layers, prior=settings["prior"])
-    members = [
-        one_by_one("embedding", lambda t: (of_layer(t), {})),
-        *(ngrams(name, matrix, prior) for name, matrix in counts.items()),
-    ]
+    prior, y = settings["ngrams_prior"], task.forget[task.train]
+    layer = partial(estimate_layers, layers=[pool.embeddings], prior=settings["prior"])
+    members = [one_by_one("embedding", layer)]
+    members += [ngrams(name, matrix, prior) for name, matrix in counts.items()]
     scores, _ = inner_scores(task, members, settings["folds"])
-    number = len(members)
-    ends = np.vstack([np.zeros(number), np.eye(number)])
-    at_zero, *along = combined(scores, task.forget[task.train], ends)[0]
-
-    def by(name: str) -> Callable[[Task, list[sparse.csr_matrix]], Doubles]:
-        return lambda t, c: ngrams(name, c[0], prior).estimate([t], True)[0]
-
-    fits = [
-        of_vectors(of_layer, task, [pool.embeddings]),
-        *(of_words(by(name), task, {name: matrix}) for name, matrix in counts.items()),
-    ]
+    at_zero, *along = combined(scores, y, np.vstack([np.zeros(3), np.eye(3)]))[0]
+    fits = [_linear(pool, task, {**settings, "depths": [1]})]
+    for name, matrix in counts.items():
+        liblinear = partial(logistic, y=y, variance=prior, solver="liblinear", tolerance=1e-2)
+        fits.append(of_words(task, {name: matrix}, liblinear)[0])
     total = AffineWeights(float(at_zero), {})
     for weight, fit in zip(np.array(along) - at_zero, fits, strict=True):
         total = total.plus(fit.times(float(weight)))

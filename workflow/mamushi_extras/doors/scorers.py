@@ -1,4 +1,4 @@
-"""Files that score texts without the run that fitted them: the screen of a corpus, or a selector.
+"""Files that score texts without the run that fitted them.
 
 A selector is a sum of parts, each a weight for every feature of a text: tf-idf of hashed words,
 n-grams of words or of characters (Salton and Buckley, 1988), or vectors of a model. A text is
@@ -7,16 +7,13 @@ scored by itself, so that its score does not depend on which others are scored b
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import safe_open
 from safetensors.numpy import load_file
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -27,13 +24,11 @@ from mamushi.selection.arrays import Doubles
 from mamushi.selection.linear import BITS, count_ngrams, count_words
 from mamushi.selection.pool import Pool
 from mamushi_extras.doors.embedder import Embedder
-from mamushi_extras.shards.handed_on import read_screen
-from mamushi_extras.unlabelled.screen import Screen, rarity_of, windows_of
+from mamushi_extras.unlabelled.screen import rarity_of
 
 VECTORS, UNITS, WORDS, CHARACTERS = "vectors", "units", "words", "characters"
 COMPONENTS = "components"
 """The words again, weighed as the vectors that are made of them."""
-SCREEN_TENSORS = {"words", "weights", "rarity", "fold"}
 
 
 class LinearPart(NamedTuple):
@@ -44,46 +39,21 @@ class LinearPart(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scorer(ABC):
-    """Scores texts. ``text`` and ``part`` say what was read of a row where it was fitted."""
-
-    text: str = "text"
-    part: str = "whole"
-
-    @abstractmethod
-    def scores(self, texts: Sequence[str]) -> Doubles:
-        """Return the score of each text (n,), the higher, the more like the forget domain; NaN of
-        one that says nothing."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScreenScorer(Scorer):
-    """The screen of a corpus, by which a document scores as its best window."""
-
-    screen: Screen
-
-    def scores(self, texts: Sequence[str]) -> Doubles:
-        """Return scores of a balanced logistic regression; NaN of a text without words."""
-        divided = [windows_of(text, self.screen.windows) for text in texts]
-        first = np.cumsum([0, *map(len, divided[:-1])])
-        windows = self.screen.scores(chain.from_iterable(divided))[:, 0]
-        best = np.maximum.reduceat(windows, first).astype(np.float64)
-        best[np.isneginf(best)] = np.nan
-        return best
-
-
-@dataclass(frozen=True, kw_only=True)
-class LinearScorer(Scorer):
+class Scorer:
     """A selector: its ``parts`` by the features that they weigh. ``joint`` words and characters
-    have one length together."""
+    have one length together. ``text`` and ``part`` say what was read of a row where it was
+    fitted."""
 
+    text: str
+    part: str
     parts: Mapping[str, LinearPart]
     intercept: float
     joint: bool
     embedder: Embedder | None
 
     def scores(self, texts: Sequence[str]) -> Doubles:
-        """Return estimates of log p1/p2, in nats. Raises ``UserError`` as ``Embedder.vectors``."""
+        """Return the score of each text (n,), an estimate of log p1/p2 in nats. Raises
+        ``UserError`` as ``Embedder.vectors``."""
         parts = dict(self.parts)
         total = np.full(len(texts), self.intercept)
         if VECTORS in parts:
@@ -123,23 +93,14 @@ def _weighed(counts: sparse.csr_matrix, part: LinearPart) -> tuple[Doubles, Doub
 def read_scorer(path: Path, model: str | None = None) -> Scorer:
     """Read a scorer. Raises ``UserError`` for a missing or damaged file, for one that scores
     nothing, and for a ``model`` that is not the one that it needs."""
-    do = "give results/data/DATASET/screen.safetensors, or what mamushi export --to scorer wrote"
     try:
-        metadata = trained_metadata(path)
-    except UserError:
+        scorer = trained_metadata(path)["scorer"]
+    except (UserError, KeyError):
         if not path.exists():
             raise
         # Whatever it is, it may be the user's own.
+        do = "give what mamushi export --to scorer wrote"
         raise UserError("is no scorer, or is damaged", where=path, do=do) from None
-    scorer = metadata.get("scorer")
-    if scorer is None:
-        with safe_open(path, "numpy") as file:
-            is_screen = {*file.keys()} == SCREEN_TENSORS
-        if not is_screen:
-            raise UserError("is no scorer", where=path, do=do)
-        if model is not None:
-            raise UserError("scores words, and needs no model", where=path, do="leave --model out")
-        return ScreenScorer(screen=read_screen(path)[0])
     if (scorer["vectors"] is None) != (model is None):
         if model is not None:
             raise UserError("scores words, and needs no model", where=path, do="leave --model out")
@@ -147,7 +108,7 @@ def read_scorer(path: Path, model: str | None = None) -> Scorer:
         raise UserError("scores vectors of a model", where=path, do=do)
     tensors = load_file(path)
     embedder = None if model is None else Embedder(model, scorer["vectors"], path)
-    return LinearScorer(
+    return Scorer(
         text=scorer["text"],
         part=scorer["part"],
         parts={name: _part_of(tensors, name) for name in scorer["parts"]},

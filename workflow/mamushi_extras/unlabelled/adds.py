@@ -16,7 +16,7 @@ __all__ = ["applies", "describe_cell", "mark_rows", "pool_step", "read_rows"]
 
 def read_rows(settings: Mapping[str, Any]) -> Raw:
     """Read a corpus with the examples beside it, or what a screen lets through."""
-    from mamushi_extras.unlabelled.corpus_rows import read_corpus_rows
+    from mamushi_extras.unlabelled.screening import read_corpus_rows
 
     return read_corpus_rows(settings)
 

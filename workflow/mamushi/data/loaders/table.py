@@ -65,7 +65,7 @@ class Examples(Marked):
 
     shapes: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {
         **Marked.shapes,
-        ("like",): ("unlike", "text", "screen", "fair"),
+        ("like",): ("unlike", "text", "screen", "screened", "fair"),
         ("terms",): ("unlike", "text"),
     }
 
@@ -81,6 +81,8 @@ class Examples(Marked):
     #: How many texts are ranked, or below 1 what share: those whose words are most like the
     #: examples. The others are read, and not kept.
     screen: Positive | None = None
+    #: In its place, of texts that a screen has let through already: its file, by datatrove.
+    screened: PlaceOrNull = None
     #: Blocklist, a term or /regular expression/ a line, whose hits are taken for examples, though
     #: not all of them are.
     terms: PlaceOrNull = None

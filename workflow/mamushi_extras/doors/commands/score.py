@@ -1,9 +1,8 @@
-"""Score the texts of any table by a saved screen or selector, without the run that fitted it.
+"""Score the texts of any table by a saved selector, without the run that fitted it.
 
-FILE is the screen of a corpus, results/data/DATASET/screen.safetensors, or what
-`mamushi export LIST --to scorer` has written. DATA is a table, a file or a folder of files, read a
-block at a time. The result has an id and a score a row, in the order of the rows: the higher, the
-more like what was to be forgotten; none of a text that says nothing, as one without words.
+FILE is what `mamushi export LIST --to scorer` has written. DATA is a table, a file or a folder of
+files, read a block at a time. The result has an id and a score a row, in the order of the rows: the
+higher, the more like what was to be forgotten; none of a text that says nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ SCORE_FORMATS = (".parquet", ".jsonl", ".csv")
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("data", metavar="DATA", help="the table, a file or a folder, or a URL")
-    scorer = "what scores: a screen, or a selector that was exported"
+    scorer = "what scores: a selector that was exported"
     parser.add_argument(
         "--with", required=True, type=Path, metavar="FILE", dest="scorer", help=scorer
     )
