@@ -14,6 +14,7 @@ SELECTOR_NAMES = {
     "mamushi_lr": "Mamushi (LR)",
     "mamushi_lr_matched": "Mamushi (LR, matched)",
     "anti_mamushi": "Anti-Mamushi",
+    "stack": "Stack",
     "lexical": "Words (LR)",
     "linear": "Layers (LR)",
     "gaussian": "Gaussian",
