@@ -266,6 +266,3 @@ def test_the_loader_reads_whatever_is_accepted(name: str, model: Path, tmp_path:
     assert list(raw.texts) == [row["text"] for row in ROWS]
     assert raw.forget.tolist() == [row["my score"] < 0.5 for row in ROWS]
     assert len(raw.sources) == (2 if name in ("shards", "saved") else 1)
-
-
-# What is refused ----------------------------------------------------------------------------------

@@ -45,15 +45,13 @@ def tables(*, root: Path = paths.RESULTS, out_folder: Output, settings: Compared
     from mamushi.io.files import write_text
     from mamushi.io.tables import publish
 
-    of_tokens = set(settings.grid["selectors"]) - set(settings.ranked)
-    sad = sad_table(settings.grid, root, of_tokens)
+    sad = sad_table(settings.grid, root, set(settings.grid["selectors"]) - set(settings.ranked))
     differences = sad_differences(sad)
-    ranked = {**settings.grid, "selectors": settings.ranked}
     results = [
         (schemas.SAD, sad),
         (schemas.SAD_SUMMARY, sad_summary(sad)),
         (schemas.SAD_DIFFERENCES, differences),
-        (schemas.SELECTION, selection_table(ranked, root)),
+        (schemas.SELECTION, selection_table({**settings.grid, "selectors": settings.ranked}, root)),
     ]
     publish(out_folder, results, job.origin)
     write_text(out_folder / "sad_differences.rst", verdict_on_curves(differences))
