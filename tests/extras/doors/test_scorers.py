@@ -136,15 +136,12 @@ def test_the_stack_scores_as_the_selector_scores_who_was_held_out(tmp_path: Path
         texts=np.array([*TEXTS, *NEW], object),
     )
     members = [
-        one_by_one("embedding", lambda t: estimate_layers(t, [x], 10.0)),
-        *(
-            ngrams(name, counts, 30.0)
-            for name, counts in zip("wc", count_ngrams(everything), strict=True)
-        ),
+        one_by_one(lambda t: estimate_layers(t, [x], 10.0)),
+        *(ngrams(counts, 30.0) for counts in count_ngrams(everything)),
     ]
-    inner, _ = inner_scores(task, members, 5)
+    inner = inner_scores(task, members, 5)
     both = replace(task, forget=everything.forget, held=np.arange(300, len(x)))
-    expected, _ = combined(inner, FORGET, last_scores(both, members, range(3)))
+    expected, _ = combined(inner, FORGET, last_scores(both, members))
     assert np.ptp(expected) > 2
     np.testing.assert_allclose(scores, expected, atol=1e-4)
     assert list(weights.parts) == ["vectors", "words", "characters"]

@@ -83,17 +83,15 @@ def cross_fit_together(
     estimate: Callable[[Sequence[Task]], Iterable[Fit]],
     name: str,
     repeats: int = 1,
-    average: Callable[[Sequence[Task], Sequence[Doubles], int], Doubles] | None = None,
     *,
     fit_sample: int | None = None,
 ) -> Scored:
     """Estimate log p1(x)/p2(x): raw out-of-fold logits of all examples.
 
     ``estimate`` is given the tasks of all folds and gives the fit of each, in their order. More
-    ``repeats`` than one are cross-fittings with folds of their own, over which logits are averaged:
-    by ``average``, else ``averaged``. Folds and statistics of folds are the first repeat's. Of more
-    training examples than ``fit_sample`` a task has so many, drawn by its seed, and the statistics
-    of all.
+    ``repeats`` than one are cross-fittings with folds of their own, over which logits are
+    ``averaged``. Folds and statistics of folds are the first repeat's. Of more training examples
+    than ``fit_sample`` a task has so many, drawn by its seed, and the statistics of all.
 
     ``details`` has the pooled and the per-fold AUC, per fold the offset of its logits from the
     pooled ones (offsets that differ reorder ranks), and in ``fits`` what the estimator says of the
@@ -117,7 +115,7 @@ def cross_fit_together(
             by_task.append(held_logits)
             fits[i % k].append(details)
             progress.advance(note=f"AUC {auc(held_logits, pool.forget[task.held]):.3f}")
-    logits = (average or averaged)(tasks, by_task, repeats)
+    logits = averaged(tasks, by_task, repeats)
     centre = middle(logits, pool.forget)
     per_fold = []
     for i in range(k):
@@ -129,14 +127,6 @@ def cross_fit_together(
     return Scored(logits, folds[0], details=details)
 
 
-def plain_mean(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) -> Doubles:
-    """Average calibrated logits ``by_task`` over repeats, to those of all examples (n,)."""
-    logits = np.zeros(len(tasks[0].forget))
-    for task, held_logits in zip(tasks, by_task, strict=True):
-        logits[task.held] += held_logits / repeats
-    return logits
-
-
 def averaged(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) -> Doubles:
     """Average logits ``by_task`` of held-out examples over repeats, to those of all examples (n,).
 
@@ -144,9 +134,11 @@ def averaged(tasks: Sequence[Task], by_task: Sequence[Doubles], repeats: int) ->
     the standard deviation of what a network scores, whose labels no score may know. How far its
     logits spread depends on when its training stopped more than on the texts.
     """
-    if repeats == 1:
-        return plain_mean(tasks, by_task, 1)
     logits = np.zeros(len(tasks[0].forget))
+    if repeats == 1:
+        for task, values in zip(tasks, by_task, strict=True):
+            logits[task.held] += values
+        return logits
     offsets = np.array([values.mean() for values in by_task])
     scales = np.array([values.std() for values in by_task])
     for task, values, offset, scale in zip(tasks, by_task, offsets, scales, strict=True):

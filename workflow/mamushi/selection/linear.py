@@ -101,8 +101,8 @@ def estimate_sgd(task: Task, settings: Mapping[str, Any]) -> Fit:
 
 
 def fit_exactly(task: Task, alpha: float) -> Logistic:
-    """Return the decision function of standardised embeddings at the minimum of the balanced mean
-    log loss + alpha / 2 |w|^2, in float64."""
+    """Return the decision function at the minimum of the balanced mean log loss + alpha / 2 |w|^2,
+    of standardised embeddings in float64."""
     y = task.forget[task.train]
     x = task.features(task.train).astype(np.float64)
     # Of the sum of losses, not the mean.

@@ -1,8 +1,8 @@
 """Several estimators combined by logits of examples that none of them has seen, made within a task:
 stacking (Wolpert, 1992; van der Laan et al., 2007)."""
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,25 +17,18 @@ INNER, FINAL = 2**32 - 4, 2**32 - 5
 VARIANCE = 1.0  # Of a weight per standard deviation of the logits, before the labels are seen.
 
 
-@dataclass(frozen=True)
-class Member:
-    """An estimator; ``estimate`` gives the held-out logits of each task, in their order, and is
-    told whether they are the last ones, which score, or those of inner folds, which weigh."""
-
-    name: str
-    estimate: Callable[[Sequence[Task], bool], Sequence[Doubles]]
+Member = Callable[[Sequence[Task]], Sequence[Doubles]]
+"""An estimator, which gives the held-out logits of each task, in their order."""
 
 
-def one_by_one(name: str, estimate: Callable[[Task], Fit]) -> Member:
+def one_by_one(estimate: Callable[[Task], Fit]) -> Member:
     """Return the member that estimates each task for itself."""
-    return Member(name, lambda tasks, _: [estimate(task)[0] for task in tasks])
+    return lambda tasks: [estimate(task)[0] for task in tasks]
 
 
-def inner_scores(
-    task: Task, members: Sequence[Member], folds: int
-) -> tuple[Doubles, NDArray[np.int16]]:
+def inner_scores(task: Task, members: Sequence[Member], folds: int) -> Doubles:
     """Cross-fit members within a task: the logits (n, members) of its training examples, each by an
-    estimator that has not seen it, and their inner folds (n,)."""
+    estimator that has not seen it."""
     forget = task.forget[task.train]
     inner = stratified_folds(forget, folds, derive_seed(task.seed, INNER), task.train_groups)
     # Standardised by all training examples of the fold, which takes no label: once for all of them.
@@ -50,19 +43,15 @@ def inner_scores(
     ]
     scores = np.full((len(forget), len(members)), np.nan)
     for m, member in enumerate(members):
-        for i, logits_held in enumerate(member.estimate(tasks, False)):
+        for i, logits_held in enumerate(member(tasks)):
             scores[inner == i, m] = logits_held
-    return scores, inner
+    return scores
 
 
-def last_scores(task: Task, members: Sequence[Member], used: Collection[int]) -> Doubles:
-    """Return the held-out logits (m, members) of the members ``used``, fitted on all training
-    examples; NaN for the others."""
+def last_scores(task: Task, members: Sequence[Member]) -> Doubles:
+    """Return the held-out logits (m, members), fitted on all training examples."""
     last = replace(task, seed=derive_seed(task.seed, FINAL))
-    held = np.full((len(task.held), len(members)), np.nan)
-    for m in sorted(used):
-        (held[:, m],) = members[m].estimate([last], True)
-    return held
+    return np.stack([member([last])[0] for member in members], axis=1)
 
 
 def combined(

@@ -148,9 +148,8 @@ def _stack(pool: Pool, task: Task, settings: Mapping[str, Any]) -> AffineWeights
     counts = dict(zip((WORDS, CHARACTERS), count_ngrams(pool), strict=True))
     prior, y = settings["ngrams_prior"], task.forget[task.train]
     layer = partial(estimate_layers, layers=[pool.embeddings], prior=settings["prior"])
-    members = [one_by_one("embedding", layer)]
-    members += [ngrams(name, matrix, prior) for name, matrix in counts.items()]
-    scores, _ = inner_scores(task, members, settings["folds"])
+    members = [one_by_one(layer), *(ngrams(matrix, prior) for matrix in counts.values())]
+    scores = inner_scores(task, members, settings["folds"])
     at_zero, *along = combined(scores, y, np.vstack([np.zeros(3), np.eye(3)]))[0]
     fits = [_linear(pool, task, {**settings, "depths": [1]})]
     for name, matrix in counts.items():

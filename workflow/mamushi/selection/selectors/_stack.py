@@ -13,6 +13,8 @@ from mamushi.selection.linear import count_ngrams, estimate_layers, logistic, we
 from mamushi.selection.nested import Member, combined, inner_scores, last_scores, one_by_one
 from mamushi.selection.pool import Pool, Scored
 
+NAMES = ("embedding", "words", "characters")
+
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """Out-of-fold logits of all examples, calibrated; ``details`` as those of ``mamushi``, and of
@@ -21,25 +23,23 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     Raises ``UserError`` when a domain has too few examples for the folds within a fold.
     """
     layer = partial(estimate_layers, layers=[pool.embeddings], prior=settings["prior"])
-    members = [one_by_one("embedding", layer)]
-    for name, counts in zip(("words", "characters"), count_ngrams(pool), strict=True):
-        members.append(ngrams(name, counts, settings["ngrams_prior"]))
+    members = [one_by_one(layer)]
+    members += [ngrams(counts, settings["ngrams_prior"]) for counts in count_ngrams(pool)]
 
     def estimate(task: Task) -> Fit:
-        scores, _ = inner_scores(task, members, settings["folds"])
-        held = last_scores(task, members, range(len(members)))
+        scores = inner_scores(task, members, settings["folds"])
+        held = last_scores(task, members)
         logits, weights = combined(scores, task.forget[task.train], held)
-        names = (member.name for member in members)
-        return logits, {"weights": dict(zip(names, weights, strict=True))}
+        return logits, {"weights": dict(zip(NAMES, weights, strict=True))}
 
     return cross_fit(pool, settings["folds"], seed, estimate, "stack", settings["fit_sample"])
 
 
-def ngrams(name: str, counts: sparse.csr_matrix, prior: float) -> Member:
+def ngrams(counts: sparse.csr_matrix, prior: float) -> Member:
     """Return the member that estimates by tf-idf of n-grams, of which there are ``counts`` (n, d).
     Frequencies, which take no label, are those of all training texts of the tasks."""
 
-    def estimate(tasks: Sequence[Task], final: bool) -> list[Doubles]:
+    def estimate(tasks: Sequence[Task]) -> list[Doubles]:
         train = np.unique(np.concatenate([task.train for task in tasks]))
         rows = np.union1d(train, np.concatenate([task.held for task in tasks]))
         (x,) = weighed(counts, train, [rows])
@@ -50,4 +50,4 @@ def ngrams(name: str, counts: sparse.csr_matrix, prior: float) -> Member:
             logits.append(decide(x[held_rows]))
         return logits
 
-    return Member(name, estimate)
+    return estimate
