@@ -101,7 +101,6 @@ def test_of_a_corpus_the_strata_come_from_its_posteriors(
         (row["likely"] for row in found["strata"]), reverse=True
     )
     assert "before, 15% [11%, 20%] of the corpus is of the domain; of the list:\n" in said
-    assert "  recall and share are of the 100 texts that passed the screen, of 5,000\n" in said
     assert "  60% [40%, 80%] of it is of the domain, and a text like the examples is in it" in said
     told = {each["id"]: "yes" if int(each["id"][1:]) < 18 else "no" for each in found["sample"]}
     command("audit", "--merge", *(write_answers(who, answers=told) for who in ("ana", "ben")))
@@ -151,15 +150,6 @@ def test_earlier_answers_are_kept_beside_new_ones(made: Path) -> None:
     assert labels == {"f0": "no", "f0 again": "no", **told}
 
 
-def test_a_list_of_another_ranking_is_refused(made: Path) -> None:
-    """As where an answer has taken a text out of the ranking since."""
-    path = made.parents[2] / "scores/mamushi.parquet"
-    table = read_table(path, schemas.SCORES)
-    write_table(path, schemas.SCORES, table.slice(1))
-    with pytest.raises(UserError, match="lists texts that are not ranked; make it again"):
-        command("audit", made)
-
-
 def test_two_people_are_merged_and_the_truth_is_in_the_intervals(
     made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -190,13 +180,6 @@ def test_two_people_are_merged_and_the_truth_is_in_the_intervals(
     assert found["annotators"] == ["ana", "ben"] and found["agreement"][0]["differ"] == [doubted]
     assert doubted not in found["labels"] and len(found["labels"]) >= 149
     assert found["labels"].get("f0 again") == found["labels"].get("f0")
-
-
-def test_the_copies_of_a_text_get_its_label(made: Path) -> None:
-    command("audit", made, "--size", 300)
-    command("audit", "--merge", write_answers("ana", {"f0": "no"}))
-    labels = read_json("audit/merged.json")["labels"]
-    assert labels["f0"] == labels["f0 again"] == "no"
 
 
 def test_one_reader_gives_labels_and_no_share(

@@ -19,44 +19,31 @@ from typing import Any
 
 import numpy as np
 
-from mamushi.errors import UserError
+from mamushi.errors import UserError, located
 from mamushi.io.files import read_plain_json
 from mamushi.io.provenance import fingerprint
 from mamushi_extras.audit.answers import NO, YES
 from mamushi_extras.audit.auditing import Answers
 
 UNSURE = "unsure"
-SAVED = "save them again, with the page's button"
 Responses = Mapping[str, str]
 """The answer to each text, by id."""
 
 
 def read_answers(files: Sequence[Path], audit: Mapping[str, Any]) -> dict[str, Responses]:
-    """Read the answers of each annotator, by name.
-
-    Raises ``UserError`` for files that are damaged, of another audit or of the same annotator, and
-    for texts and answers that there are not.
-    """
+    """Read the answers of each annotator, by name. Raises ``UserError`` for a second file of one,
+    and for a file of another audit."""
     responses: dict[str, Responses] = {}
     for path in files:
-        content = read_plain_json(path)
-        fields = content if isinstance(content, dict) else {}
-        who, answers = fields.get("annotator"), fields.get("answers")
-        if not isinstance(who, str) or not who or not isinstance(answers, dict):
-            raise UserError("holds no answers of an annotator", where=path, do=SAVED)
-        if fields.get("audit") != fingerprint(audit):
-            do = "give the answers of this one's page, or name the other's folder in --out"
-            raise UserError("answers another audit", where=path, do=do)
-        drawn_ids = {drawn["id"] for drawn in audit["sample"]}
-        for name, answer in answers.items():
-            if name not in drawn_ids:
-                raise UserError(f"answers {name!r}, which was not asked", where=path, do=SAVED)
-            if answer not in (YES, NO, UNSURE):
-                raise UserError(f"answers {answer!r} to {name!r}", where=path, do=SAVED)
-        if who in responses:
-            problem, do = f"a second file of {who!r}", "give one a person, each with another name"
-            raise UserError(problem, where=path, do=do)
-        responses[who] = answers
+        with located(path):
+            content = read_plain_json(path)
+            who = content["annotator"]
+            if content["audit"] != fingerprint(audit):
+                raise UserError("answers another audit", where=path, do="name its folder in --out")
+            if who in responses:
+                do = "give one a person, each with another name"
+                raise UserError(f"a second file of {who!r}", where=path, do=do)
+            responses[who] = content["answers"]
     return responses
 
 

@@ -21,8 +21,8 @@ from mamushi.errors import UserError
 
 _PAGE = Path(__file__).parents[1] / "page"
 GROUP = "decide"
-SIZE, LEAST = 300, 20
-"""Texts to read: some that a person reads in an hour, and the fewest that say anything."""
+SIZE = 300
+"""Texts that a person reads in an hour."""
 READERS = 2
 """Answers to a text that an interval rests on: what one reader gets wrong, nothing shows."""
 ONE_READER = (
@@ -65,9 +65,6 @@ def run(args: argparse.Namespace) -> None:
     if (args.list is None) == (args.merge is None):
         do = "give LIST to draw an audit, or --merge and the files that its page saved"
         raise UserError("one of both is needed, a list or answers", do=do)
-    if args.size < LEAST:
-        problem = f"{args.size} texts say nothing of a list"
-        raise UserError(problem, where="--size", do=f"give at least {LEAST}")
     if args.merge is not None:
         _merge(args.out, args.merge)
     elif args.uncovered:
@@ -99,11 +96,8 @@ def _ranked(where: Mapping[str, Any], listed: Sequence[str]) -> tuple[list[str],
         kept, likely = np.where(forget, 1, 2), np.where(forget, FORGET_TEXT, RETAIN_TEXT)
     going = np.asarray(pc.is_in(table["id"], pa.array(listed, pa.string())))
     if going.sum() < len(listed):
-        problem, list_ = (
-            "lists texts that are not ranked",
-            paths.under(pattern=paths.REMOVAL, **where),
-        )
-        raise UserError(problem, where=list_, do="make it again with mamushi list")
+        path, do = paths.under(pattern=paths.REMOVAL, **where), "make it again with mamushi list"
+        raise UserError("lists texts that are not ranked", where=path, do=do)
     by_score = pc.fill_null(pc.negate(table["score"]), np.inf)
     place = pc.coalesce(table["rank"].cast(pa.float64()), by_score).to_numpy()
     return table["id"].to_pylist(), np.where(going, 0, kept), place, likely
@@ -269,18 +263,11 @@ def _say(
             f"before, {share_text(manifest['share'])} of the corpus is of the domain; of the list:"
         )
         print(f"  {list_words(manifest['precision'], manifest['recall'])}")
-    _say_of_screen(manifest.get("screen"))
     wide = auditing.expected(design, drawn)
     ends = (f"{name} {100 * wide[name]:.1f}" for name in ("precision", "recall"))
     print(f"{drawn:,} answers: 95% intervals of {', '.join(ends)} points up and down, to expect")
     print(f"{auditing.answers_for(design, _HALF):,} answers: {100 * _HALF:.0f} points for both")
     return {name: float(wide[name]) for name in ("precision", "recall")}
-
-
-def _say_of_screen(screen: Mapping[str, Any] | None) -> None:
-    if screen:
-        passed = f"the {screen['passed']:,} texts that passed the screen"
-        print(f"  recall and share are of {passed}, of {screen['texts']:,}")
 
 
 def _merge(folder: Path, files: Sequence[Path]) -> None:
@@ -310,15 +297,17 @@ def _merge(folder: Path, files: Sequence[Path]) -> None:
         estimates = auditing.estimates(design, answers, np.random.default_rng(audit["seed"]))
     pairs, unsure = annotators.agreement(people), int(answers.unsure.sum())
     print(f"{int(answers.read.sum()):,} of {len(sample):,} texts, {unsure:,} of them unsure")
-    for name, estimate in (estimates or {}).items():
-        means = auditing.QUANTITIES[name]
-        print(
-            f"  {name:<10}{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]   {means}"
-        )
+    for name, (value, low, high) in (estimates or {}).items():
+        print(f"  {name:<10}{value:.3f} [{low:.3f}, {high:.3f}]   {auditing.QUANTITIES[name]}")
     if withheld:
-        _say_counts(strata, answers)
+        for part in dict.fromkeys(row["texts_of"] for row in strata):
+            here = [place for place, row in enumerate(strata) if row["texts_of"] == part]
+            yes, read = answers.yes[here].sum(), answers.read[here].sum()
+            print(f"  {part:<10}{yes:,.0f} of {read:,.0f} yes")
         print(f"  {withheld}")
-    _say_of_screen(audit["screen"])
+    if screen := audit["screen"]:
+        passed = f"{screen['passed']:,} texts that passed the screen, of {screen['texts']:,}"
+        print(f"  recall and share are of the {passed}")
     for pair in pairs:
         print(f"  {_agreement(pair)}")
     labels = {
@@ -340,19 +329,11 @@ def _merge(folder: Path, files: Sequence[Path]) -> None:
     _as_json.put({"merged": out, **summary})
 
 
-def _say_counts(strata: Sequence[Mapping[str, Any]], answers: Any) -> None:
-    """Print what was answered, where no share is told."""
-    for part in dict.fromkeys(row["texts_of"] for row in strata):
-        here = [place for place, row in enumerate(strata) if row["texts_of"] == part]
-        print(f"  {part:<10}{answers.yes[here].sum():,.0f} of {answers.read[here].sum():,.0f} yes")
-
-
 def _agreement(pair: Mapping[str, Any]) -> str:
     names, kappa = " and ".join(map(repr, pair["annotators"])), pair["kappa"]
     if not pair["texts"]:
         return f"{names} have no text in common"
-    of_chance = "none, since both always say one word" if kappa is None else f"{kappa:.2f}"
-    line = f"{names} agree on {pair['agree']:.1%} of {pair['texts']:,} texts; "
-    line += f"Cohen's kappa {of_chance}"
+    line = f"{names} agree on {pair['agree']:.1%} of {pair['texts']:,} texts"
+    line += "" if kappa is None else f"; Cohen's kappa {kappa:.2f}"
     differ = ", ".join(map(repr, pair["differ"][:_SHOWN]))
     return line + (f"; they differ on {differ}" if differ else "")
