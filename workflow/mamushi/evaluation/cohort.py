@@ -65,10 +65,7 @@ class Cohort:
         return [paths.under(self.root, pattern, **self.at, seed=s, **wildcards) for s in self.seeds]
 
     def lists(self, source: ModelSource) -> list[list[str]]:
-        """Return the ids in the removal list of each seed, (S,) lists; empty ones for an endpoint.
-
-        Raises ``UserError`` for a file that is missing or damaged.
-        """
+        """Return the ids in the list of each seed, (S,) lists; empty ones for an endpoint."""
         if source.selector is None or source.beta is None:
             return [[] for _ in self.seeds]
         listed = {"selector": source.selector, "beta": paths.beta(source.beta)}
@@ -156,10 +153,7 @@ def read_nll(path: Path, ids: Sequence[str], column: str = "nll") -> tuple[Float
 def text_sums(
     table: pa.Table, ids: Sequence[str], path: Path, column: str = "nll"
 ) -> tuple[Floats, Floats]:
-    """Return predicted tokens and a ``column`` of the rows ``ids`` of a table, float64 (n,) each.
-
-    Raises ``UserError`` that names the ``path`` when it lacks one of them.
-    """
+    """Return predicted tokens and a ``column`` of the rows ``ids``, float64 (n,) each."""
     rows = pc.index_in(pa.array(ids, pa.string()), value_set=table["id"].combine_chunks())
     if rows.null_count:
         raise UserError("lacks a text of the evaluation section", where=path, do="run again")

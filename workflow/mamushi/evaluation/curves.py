@@ -54,10 +54,7 @@ def sad_table(
     grid: GridLists, root: str | Path = "results", of_tokens: Collection[str] = ()
 ) -> pa.Table:
     """Return the table ``sad`` of a grid, some of whose selectors are ``of_tokens``: curves with
-    both ends, beta 0 (nothing removed) and beta 1 (the gold standard, where SAD is 0).
-
-    Raises ``UserError`` that names the first missing or damaged file.
-    """
+    both ends, beta 0 (nothing removed) and beta 1 (the gold standard, where SAD is 0)."""
     rows = [row for run in cells(grid) for row in _run_rows(run, grid, root, of_tokens)]
     return pa.Table.from_pylist(rows, schema=schemas.SAD.schema)
 

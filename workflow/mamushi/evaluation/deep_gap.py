@@ -84,8 +84,7 @@ def deep_gaps(
 ) -> DeepGaps:
     """Return the shares of the deep gap of all pairs of a grid, and where they reach ``target``.
 
-    Arguments as of ``half_gap.unlearning_table``. Raises ``UserError`` that names the first file
-    that is missing, damaged or of other texts.
+    Arguments as of ``half_gap.unlearning_table``.
     """
     gaps, swept = DeepGaps(), sweep_budgets(sweeps)
     for cohort in cohorts(grid, root):

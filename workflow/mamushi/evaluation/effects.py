@@ -149,10 +149,7 @@ def share_columns(name: str, effect: Effect) -> _Row:
 def effects_table(
     grid: Mapping[str, Any], by_chance: Mapping[str, bool], margin: float, root: str | Path
 ) -> pa.Table:
-    """Return the table ``effects`` of a grid; ``margin`` of retain NLL in nats per token.
-
-    Raises ``UserError`` that names the first file that is missing, damaged or of other texts.
-    """
+    """Return the table ``effects`` of a grid; ``margin`` of retain NLL in nats per token."""
     rows = [
         row for cohort in cohorts(grid, root) for row in _family(cohort, grid, by_chance, margin)
     ]

@@ -82,7 +82,7 @@ def unlearning_table(
     ``starts`` is the endpoint that unlearning starts from, by model. Retraining comes first, at
     ``budgets``; an unlearner is read at the ``budgets`` of its sweep, which has the ``dataset``,
     ``model``, ``unlearner`` and ``selector`` beside them. ``deep`` has the shares of
-    ``deep_gap.DeepGaps``. Raises ``UserError`` that names the first missing or damaged file.
+    ``deep_gap.DeepGaps``.
     """
     budgets = sweep_budgets(sweeps)
     rows = [

@@ -84,10 +84,7 @@ def _place(source: ModelSource) -> int:
 
 
 def all_generations(grid: GridLists, root: str | Path = "results") -> pa.Table:
-    """Return the table ``generations`` of all runs of a grid, in its order.
-
-    Raises ``UserError`` that names the first missing or damaged file.
-    """
+    """Return the table ``generations`` of all runs of a grid, in its order."""
     files = [paths.under(root, paths.JUDGED, **run) for run in cells(grid)]
     tables = [read_table(path, schemas.GENERATIONS) for path in files]
     return pa.concat_tables([table.replace_schema_metadata(None) for table in tables])

@@ -12,10 +12,7 @@ from mamushi.io.tables import read_metadata
 
 
 def selection_table(grid: Mapping[str, Any], root: str | Path = "results") -> pa.Table:
-    """Return a row per dataset, model, seed and selector, from what the scores' metadata say.
-
-    Raises ``UserError`` that names the first missing or damaged file.
-    """
+    """Return a row per dataset, model, seed and selector, from what the scores' metadata say."""
     rows = [
         {
             **run,

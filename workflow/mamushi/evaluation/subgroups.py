@@ -140,8 +140,7 @@ def subgroups_table(
 ) -> pa.Table:
     """Return the table ``subgroups`` of a grid, from the NLL of every held-out text.
 
-    Selectors that are not in ``ranked`` have no lists of texts. Raises ``UserError`` that names the
-    first file that is missing, damaged or of other texts.
+    Selectors that are not in ``ranked`` have no lists of texts.
     """
     rows = [row for cohort in cohorts(grid, root) for row in _rows(cohort, grid, ranked)]
     return pa.Table.from_pylist(rows, schema=schemas.SUBGROUPS.schema)

@@ -155,8 +155,6 @@ def advice(
     ``retraining_low`` and ``retraining_high`` span the budgets that retraining may need (see
     above): about that one or, without it, of the selector's interval, of random's and the share;
     null where one is not known.
-
-    Raises ``UserError`` as ``check_target``.
     """
     targets = list(targets)
     for target, value in targets:

@@ -45,8 +45,7 @@ class SelectorScores:
 
 
 def read_scores(path: str | Path) -> SelectorScores:
-    """Read the table ``scores`` of one selector. Raises ``UserError`` for a missing or damaged
-    file."""
+    """Read the table ``scores`` of one selector."""
     table = read_table(path, schemas.SCORES, ["id", "domain", "score", "fold"])
     forget = np.asarray(pc.equal(table["domain"], FORGET), dtype=np.bool_)
     score = np.asarray(table["score"].to_numpy(), dtype=np.float64)

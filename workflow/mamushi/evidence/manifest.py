@@ -47,7 +47,7 @@ class Calibrated:
 
 
 def read_calibrated(path: str | Path) -> Calibrated:
-    """Read a table ``calibrated``. Raises ``UserError`` when the file is missing or damaged."""
+    """Read a table ``calibrated``."""
     stored = read_metadata(path)
     table = read_table(path, schemas.CALIBRATED)
     by = stored["provenance"]["settings"]["selector"]

@@ -52,7 +52,7 @@ def is_earlier(root: Path, names: Mapping[str, str | int], inputs: Mapping[str, 
     """Return whether a list was made from an earlier ranking than its selector's present one.
 
     ``inputs`` are the digests that the list was made from. Budgets that were left out of the
-    configuration keep such lists. Raises ``UserError`` for a damaged ranking.
+    configuration keep such lists.
     """
     ranking, was = ranking_at(root, names), inputs.get("posterior", inputs.get("scores"))
     if was is None or not ranking.is_file() or digests.of(ranking) == was:
@@ -67,8 +67,7 @@ def read_ranking(
 ) -> SelectorRanking:
     """Read the ranking in a table ``scores``, and the ranks in its table ``refits``.
 
-    ``attributes`` are further ones of the ``SelectorRanking``. Raises ``UserError`` for a missing
-    or damaged file.
+    ``attributes`` are further ones of the ``SelectorRanking``.
     """
     table = read_table(path, schemas.SCORES, ["id", "score", "rank"])
     table = table.filter(table["rank"].is_valid()).sort_by("rank")

@@ -26,10 +26,7 @@ _Row = Mapping[str, Any]
 def joined_table(
     kind: Table, pattern: str, cells: Iterable[Mapping[str, Any]], root: str | Path
 ) -> pa.Table:
-    """Return the table of all cells, from the file that each has at ``pattern``, in their order.
-
-    Raises ``UserError`` that names the first file that is missing or damaged.
-    """
+    """Return the table of all cells, from the file that each has at ``pattern``, in their order."""
     parts = [kind.schema.empty_table()]
     for cell in cells:
         path = paths.under(root, pattern, **cell)

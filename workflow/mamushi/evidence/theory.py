@@ -68,11 +68,8 @@ def mass_bound(a: float, m: float, delta: float, r: float = 0.0) -> float:
     and Shat = {lhat >= tauhat} of the same p1-mass (proof of Theorem "transfer", step 2).
 
     ``a`` = ||lhat - l*||_L1(p1), ``r`` >= |tauhat - tau*|, and ``m`` is M, which bounds the density
-    of l* under p1 on [tau* - delta0, tau* + delta0]; 0 < delta <= delta0 - r. Raises ``ValueError``
-    when ``delta`` is not above 0.
+    of l* under p1 on [tau* - delta0, tau* + delta0]; 0 < delta <= delta0 - r.
     """
-    if not delta > 0:
-        raise ValueError(f"delta is {delta}")
     return a / delta + 2.0 * m * (delta + r)
 
 
@@ -81,13 +78,9 @@ def best_delta(a: float, m: float, delta0: float, r: float = 0.0) -> float:
     right end.
 
     The paper has it for r = 0 and a <= 2 M delta0^2. For ``a`` = 0 it is 0, which no delta attains.
-    Raises ``ValueError`` when ``a`` or ``m`` is negative or NaN, or when ``r`` is not below
-    ``delta0``: the theorem is silent then.
+    Where ``r`` is not below ``delta0`` the theorem is silent.
     """
-    if not (a >= 0 and m >= 0):
-        raise ValueError(f"an error of {a} and a density of {m}")
-    if not 0 <= r < delta0:
-        raise ValueError(f"a threshold error of {r} is not below delta0 = {delta0}")
+    assert a >= 0 and m >= 0 and 0 <= r < delta0
     if a == 0:
         return 0.0
     return min(math.sqrt(a / (2.0 * m)), delta0 - r) if m > 0 else delta0 - r
@@ -95,7 +88,7 @@ def best_delta(a: float, m: float, delta0: float, r: float = 0.0) -> float:
 
 def least_mass_bound(a: float, m: float, delta0: float, r: float = 0.0) -> float:
     """Return the infimum of ``mass_bound`` over delta: for r = 0, 2 sqrt(2 M a) if
-    a <= 2 M delta0^2, else a/delta0 + 2 M delta0. Raises ``ValueError`` as ``best_delta``."""
+    a <= 2 M delta0^2, else a/delta0 + 2 M delta0."""
     delta = best_delta(a, m, delta0, r)
     return mass_bound(a, m, delta, r) if delta > 0 else 2.0 * m * r
 

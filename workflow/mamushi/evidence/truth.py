@@ -26,10 +26,7 @@ TRUE_DOMAIN = "label_true_domain"
 
 def read_truth(examples: str | Path, ids: Ids) -> Doubles | None:
     """Return the exact log ratio (n,) in nats of the texts ``ids``, in their order; None for data
-    that have none. Where labels are wrong it is that of the densities of what is labelled.
-
-    Raises ``UserError`` for a missing or damaged table, and an id that it lacks.
-    """
+    that have none. Where labels are wrong it is that of the densities of what is labelled."""
     columns = ranked(Path(examples), "log_density_ratio")
     if columns["log_density_ratio"].null_count:
         return None

@@ -151,8 +151,7 @@ def open_placed(
     """Open the model of ``open_trained`` on the accelerator's device, as ``device.place`` places
     it; what ``also`` gives gradients to lies in fp32 as well.
 
-    Raises ``UserError`` as ``open_trained``. Of processes that share a model the first one reads
-    it.
+    Of processes that share a model the first one reads it.
     """
     model = open_trained(card_path, trained, training)
     also(model)

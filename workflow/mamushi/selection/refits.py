@@ -45,7 +45,7 @@ def make_refits(
 
     A pair has the folds of the whole refit of its number; there is none where a domain has fewer
     than ``IN_A_FOLD`` examples, or groups, for each fold. A selector that derives from another one
-    is derived from each of ``bases``, the refits of that one. Raises what the selector raises.
+    is derived from each of ``bases``, the refits of that one.
     """
     work = [(part, number, replace(pool, base=base)) for part, number, base in bases]
     if not work:
@@ -93,8 +93,7 @@ def as_table(pool: Pool, results: Sequence[Refit], schema: pa.Schema) -> pa.Tabl
 
 
 def read_refits(path: str | Path | None) -> list[Refit]:
-    """Read a table ``refits``; none where there is no table, because nothing was refitted. Raises
-    ``UserError`` for a missing or damaged file."""
+    """Read a table ``refits``; none where there is no table, because nothing was refitted."""
     return [] if path is None else list(of_tables(read_groups(path, schemas.REFITS, COLUMNS)))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mamushi.config.kinds import Config
 from mamushi.config.selectors import (
     by_chance,
@@ -43,12 +45,10 @@ class Calibrate(Cell):
     resamples: int
 
     @classmethod
-    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> Calibrate:
+    def of(cls, config: Config, **cell: Any) -> Calibrate:
         """Return how the ratio of a cell is calibrated."""
         return cls(
-            dataset=dataset,
-            model=model,
-            seed=seed,
+            **cell,
             selector=config["removal"]["ratio"],
             resamples=config["evidence"]["resamples"],
         )
@@ -117,15 +117,13 @@ class Predict(Cell):
     unforeseen: list[str]
 
     @classmethod
-    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> Predict:
+    def of(cls, config: Config, **cell: Any) -> Predict:
         """Return for what the retraining of a cell is predicted."""
         return cls(
-            dataset=dataset,
-            model=model,
-            seed=seed,
+            **cell,
             selectors=config["grid"]["selectors"],
             budgets=frontier_budgets(config),
-            max_length=config["models"][model]["training"]["max_length"],
+            max_length=config["models"][cell["model"]]["training"]["max_length"],
             of_tokens=token_rankings(config),
             unforeseen=unforeseen(config, config["grid"]["selectors"]),
         )
@@ -188,12 +186,10 @@ class Frontier(Cell):
     resamples: int
 
     @classmethod
-    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> Frontier:
+    def of(cls, config: Config, **cell: Any) -> Frontier:
         """Return where the frontier of a cell is estimated."""
         return cls(
-            dataset=dataset,
-            model=model,
-            seed=seed,
+            **cell,
             selectors=leading_first(config),
             budgets=frontier_budgets(config),
             by_chance=by_chance(config),
@@ -260,9 +256,9 @@ class Diagnosed(Cell):
     selectors: list[str]
 
     @classmethod
-    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> Diagnosed:
+    def of(cls, config: Config, **cell: Any) -> Diagnosed:
         """Return the selectors of a cell: first the one that estimates the ratio."""
-        return cls(dataset=dataset, model=model, seed=seed, selectors=scored_selectors(config))
+        return cls(**cell, selectors=scored_selectors(config))
 
 
 def diagnostics(
@@ -330,12 +326,10 @@ class CompareRankings(Cell):
     budgets: list[float]
 
     @classmethod
-    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> CompareRankings:
+    def of(cls, config: Config, **cell: Any) -> CompareRankings:
         """Return whose rankings of a cell are compared."""
         return cls(
-            dataset=dataset,
-            model=model,
-            seed=seed,
+            **cell,
             selectors=agreeing_selectors(config),
             budgets=config["grid"]["budgets"],
         )
@@ -373,10 +367,9 @@ class Geometry(Cell):
     components: int
 
     @classmethod
-    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> Geometry:
+    def of(cls, config: Config, **cell: Any) -> Geometry:
         """Return how many components of a cell's embeddings are looked at."""
-        components = config["evidence"]["components"]
-        return cls(dataset=dataset, model=model, seed=seed, components=components)
+        return cls(**cell, components=config["evidence"]["components"])
 
 
 def geometry(*, embeddings: Input, out: Output, settings: Geometry, job: Job) -> None:

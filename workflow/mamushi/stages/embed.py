@@ -64,19 +64,10 @@ def embed(
 ) -> None:
     """Embed the inference section with the contaminated model: all of it, or a ``shard`` such as
     2-of-8."""
-    from mamushi.io import schemas
+    from mamushi.io.schemas import EMBEDDINGS
 
-    layers = {"embedding": settings.embedding.layer}
-    _embed_at(
-        examples,
-        tokens,
-        (model_card, trained),
-        settings,
-        job,
-        lambda _: layers,
-        shard,
-        (out, schemas.EMBEDDINGS),
-    )
+    layers, files = {"embedding": settings.embedding.layer}, (examples, tokens, model_card, trained)
+    _embed_at(files, settings, job, lambda _: layers, shard, (out, EMBEDDINGS))
 
 
 def embed_layers(
@@ -94,7 +85,7 @@ def embed_layers(
 
     Apart from ``embed``: no ranking by the last layer depends on which other layers one asks for.
     """
-    from mamushi.io import schemas
+    from mamushi.io.schemas import LAYERS
     from mamushi.lm.embed import at_depth
     from mamushi.selection.pool import column_of
 
@@ -102,22 +93,12 @@ def embed_layers(
         blocks = int(model.config.num_hidden_layers)
         return {column_of(depth): at_depth(depth, blocks) for depth in settings.depths}
 
-    _embed_at(
-        examples,
-        tokens,
-        (model_card, trained),
-        settings,
-        job,
-        layers_of,
-        shard,
-        (out, schemas.LAYERS),
-    )
+    files = (examples, tokens, model_card, trained)
+    _embed_at(files, settings, job, layers_of, shard, (out, LAYERS))
 
 
 def _embed_at(
-    examples: Path,
-    tokens: Path,
-    model_files: tuple[Path, Path | None],
+    files: tuple[Path, Path, Path, Path | None],
     settings: Embed | EmbedLayers,
     job: Job,
     layers_of: Callable[[PreTrainedModel], dict[str, int]],
@@ -133,9 +114,10 @@ def _embed_at(
     from mamushi.lm.embed import embed
     from mamushi.lm.tokens import read_tokens, subset
 
+    examples, tokens, model_card, trained = files
     embedding, batch_tokens = settings.embedding, job.execution.batch_tokens
     opened = OpenedArm(training=settings.training, precision=embedding.precision)
-    model, accelerator = open_arm(*model_files, None, opened)
+    model, accelerator = open_arm(model_card, trained, None, opened)
     layers = layers_of(model)
     texts = read_tokens(tokens, examples, INFERENCE, embedding.max_length)
     skip_first = embedding.skip_bos and read_metadata(tokens)["bos_token_id"] is not None
@@ -156,15 +138,8 @@ def _embed_at(
     # The table of one layer has it among the settings.
     metadata = job.origin if "embedding" in layers else {**job.origin, "layers": layers}
     path, schema = table
-    write_pieces(
-        path,
-        schema,
-        map(embedded, batches),
-        ranked(examples),
-        metadata,
-        shard,
-        beside=not accelerator.is_main_process,
-    )
+    beside, made = not accelerator.is_main_process, map(embedded, batches)
+    write_pieces(path, schema, made, ranked(examples), metadata, shard, beside=beside)
 
 
 class WordVectors(Section):

@@ -31,7 +31,7 @@ class FetchSettings(Section):
 
 
 def fetch_data(*, receipt: Output, settings: FetchSettings, job: Job) -> None:
-    """Copy what lies at a URL, with a receipt of it. Raises ``UserError`` as ``fetch_copy``.
+    """Copy what lies at a URL, with a receipt of it.
 
     The URL as the configuration has it, which may let in whoever knows it, is no setting: the
     workflow hands it over in the environment.

@@ -27,13 +27,11 @@ class Manifests(Cell):
     budgets: list[float]
 
     @classmethod
-    def of(cls, config: Config, *, dataset: str, model: str, seed: int, selector: str) -> Manifests:
+    def of(cls, config: Config, *, selector: str, **cell: Any) -> Manifests:
         """Return what the manifests of a selector's lists say of it."""
         kind = kind_of(config, selector)
         return cls(
-            dataset=dataset,
-            model=model,
-            seed=seed,
+            **cell,
             selector=selector,
             kind=kind.name,
             settings=selector_settings(config, selector),

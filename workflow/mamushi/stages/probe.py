@@ -54,10 +54,9 @@ class Judge(OpenedArm, Cell):
     """How the gold model is opened."""
 
     @classmethod
-    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> Judge:  # type: ignore[override]
+    def of(cls, config: Config, *, model: str, **cell: Any) -> Judge:
         """Return how the gold model of a cell is opened."""
-        gold = OpenedArm.of(config, model=model, arm="gold")
-        return cls(dataset=dataset, model=model, seed=seed, **vars(gold))
+        return cls(model=model, **cell, **vars(OpenedArm.of(config, model=model, arm="gold")))
 
 
 def judge(

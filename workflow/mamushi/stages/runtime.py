@@ -32,10 +32,9 @@ class Runtime(Cell):
     scored: list[str]
 
     @classmethod
-    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> Runtime:
+    def of(cls, config: Config, **cell: Any) -> Runtime:
         """Return which jobs count for which selector."""
-        chains, names = timed(config), scored(config)
-        return cls(dataset=dataset, model=model, seed=seed, chains=chains, scored=names)
+        return cls(**cell, chains=timed(config), scored=scored(config))
 
 
 def runtime(

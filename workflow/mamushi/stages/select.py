@@ -112,13 +112,8 @@ def _pool(
 ) -> Pool:
     from mamushi.selection.pool import read_pool
 
-    return read_pool(
-        embeddings,
-        examples,
-        base,
-        layers=layers,
-        texts=plugin("selector", settings.kind).reads_texts,
-    )
+    texts = plugin("selector", settings.kind).reads_texts
+    return read_pool(embeddings, examples, base, layers=layers, texts=texts)
 
 
 class RefitsSettings(Score):
@@ -156,15 +151,8 @@ def refits(
     from mamushi.selection.refits import as_table, make_refits, read_refits
 
     pool = _pool(settings, examples, embeddings, layers)
-    scores = make_refits(
-        pool,
-        settings.kind,
-        settings.settings,
-        settings.seed,
-        settings.whole,
-        settings.halves,
-        read_refits(base),
-    )
+    how = (settings.kind, settings.settings, settings.seed, settings.whole, settings.halves)
+    scores = make_refits(pool, *how, read_refits(base))
     table = as_table(pool, scores, schemas.REFITS.schema)
     write_table(out, schemas.REFITS, table, metadata={"provenance": job.origin})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -80,16 +79,15 @@ class FineTune(Cell):
     training: Training
 
     @classmethod
-    def of(cls, config: Config, *, dataset: str, model: str, seed: int, role: str) -> FineTune:
+    def of(cls, config: Config, *, model: str, role: str, **cell: Any) -> FineTune:
         """Return how an endpoint, or a retrained model, is trained."""
         training = typed(Training, **config["models"][model]["training"])
         if role not in ("gold", "retrained"):
             # Matched to the steps of beta 0 or not is the same for contaminated and beta 0.
             training = replace(training, steps="by_data")
         return cls(
-            dataset=dataset,
             model=model,
-            seed=seed,
+            **cell,
             role=role,
             section=CONTAMINATION if role == "contaminated" else INFERENCE,
             domains=[RETAIN] if role == "gold" else [FORGET, RETAIN],
@@ -178,12 +176,16 @@ def _reading(
     with the spans left out."""
     import numpy as np
 
+    from mamushi.io import schemas
+    from mamushi.io.tables import read_table
     from mamushi.lm.batches import steps
     from mamushi.lm.tokens import masked, mass, read_spans, read_tokens, subset
 
     training, name = settings.training, settings.section
     section = read_tokens(tokens, examples, name, training.max_length)
-    removed = _removed(removal)
+    removed: list[str] = []
+    if removal is not None:
+        removed = read_table(removal, schemas.REMOVALS, ["id"])["id"].to_pylist()
     weight: float | None = None
     if spans is None:
         which = {"domains": settings.domains, "without": removed}
@@ -200,14 +202,3 @@ def _reading(
     counted = (weight or len(texts)) if training.steps == "by_data" else len(section)
     total = steps(counted, training.batch_size, training.epochs)
     return Reading(texts, kept, len(removed), total, weight)
-
-
-def _removed(removal: Path | None) -> Sequence[str]:
-    """Return the ids of a removal list; none without one."""
-    from mamushi.io import schemas
-    from mamushi.io.tables import read_table
-
-    if removal is None:
-        return []
-    ids: list[str] = read_table(removal, schemas.REMOVALS, ["id"])["id"].to_pylist()
-    return ids

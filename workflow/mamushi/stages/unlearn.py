@@ -25,12 +25,7 @@ from mamushi.stages._models import (
 )
 
 if TYPE_CHECKING:
-    from accelerate import Accelerator
-    from transformers import PreTrainedModel
-
     from mamushi.lm.tokens import TokenSet
-    from mamushi.unlearning.loop import Outcome
-    from mamushi.unlearning.trunk import Trunk
 
 GPU = ("unlearn",)
 
@@ -50,14 +45,7 @@ class Unlearn(Trains, Cell):
 
     @classmethod
     def of(  # type: ignore[override]
-        cls,
-        config: Config,
-        *,
-        dataset: str,
-        model: str,
-        seed: int,
-        unlearner: str,
-        list: str | None = None,
+        cls, config: Config, *, model: str, unlearner: str, list: str | None = None, **cell: Any
     ) -> Unlearn:
         """Return how a model of a cell is unlearned; ``list`` is the name of a removal list of the
         user's, whose digest counts."""
@@ -65,7 +53,8 @@ class Unlearn(Trains, Cell):
         path = list and config["unlearning"]["lists"][list]
         return typed(
             cls,
-            **{"dataset": dataset, "model": model, "seed": seed, "unlearner": unlearner},
+            **cell,
+            **{"model": model, "unlearner": unlearner},
             **vars(Trains.of(config, model=model)),
             start=OpenedArm.of(config, model=model, arm=arms.starting_endpoint(config, model)),
             max_length=config["unlearning"]["max_length"],
@@ -101,9 +90,15 @@ def unlearn(
     """Unlearn the texts of a removal list, or the tokens of spans, from a trained model; without
     either all texts. An unlearner that trains nothing leaves an edit of its logits."""
     from mamushi.io import schemas
+    from mamushi.io.provenance import fingerprint
     from mamushi.io.tables import FORGET, INFERENCE, RETAIN
+    from mamushi.lm import storage
+    from mamushi.lm.device import tracked
+    from mamushi.lm.loading import open_tokenizer
+    from mamushi.lm.parameters import count
     from mamushi.lm.tokens import only_spans, read_spans, read_tokens
-    from mamushi.unlearning.loop import Outcome
+    from mamushi.unlearning import loop
+    from mamushi.unlearning.editing import edit_logits
 
     forget, retain = (
         read_tokens(tokens, examples, INFERENCE, settings.max_length, domains=[domain])
@@ -112,91 +107,39 @@ def unlearn(
     selected = _selected(forget, removal, examples)
     if spans is not None:
         selected = only_spans(forget, read_spans(spans))
-    model, accelerator = open_arm(
-        model_card, trained, None, settings.start, settings, settings.seed
-    )
+    start, seed = settings.start, settings.seed
+    model, accelerator = open_arm(model_card, trained, None, start, settings, seed)
     lengths = settings.max_length, settings.evaluation.max_length
-    states = start_trunk(
-        trunk, tokens, examples, lengths, settings.start, settings, model, accelerator, job
-    )
-    outcome = Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
-    arguments = (model, selected, retain, settings, job, accelerator, states)
-    if plugin("unlearner", settings.kind).trains:
-        outcome, counts = _trained(*arguments, outcome, forget, model_card, tensors, card)
+    states = start_trunk(trunk, tokens, examples, lengths, start, settings, model, accelerator, job)
+    outcome = loop.Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
+    arguments = (model, selected, retain, asdict(settings))
+    options: dict[str, Any] = {"seed": seed, "accelerator": accelerator, "trunk": states}
+    if not plugin("unlearner", settings.kind).trains:
+        edited = edit_logits(*arguments, **options, batch_tokens=job.execution.batch_tokens)
+        storage.save_edit(tensors, edited.edit, job.origin)
+        counts: dict[str, Any] = {"trained_parameters": 0, **edited.counts}
     else:
-        counts = _edited(*arguments, tensors)
+        if len(selected):
+            tokenizer = open_tokenizer(model_card)
+            with tracked(accelerator, job.execution.tracker, card.parent):
+                outcome = loop.unlearn(
+                    *(*arguments, asdict(job.execution)),
+                    **options,
+                    total=loop.steps_of(len(selected), len(forget), asdict(settings.training)),
+                    special=frozenset(tokenizer.all_special_ids),
+                    vocabulary=tokenizer.get_vocab().values(),
+                    state=state_of(card),
+                    fingerprint=fingerprint(job.origin),
+                    whole=forget,
+                )
+        storage.save_trained(tensors, model, job.origin)
+        counts = {"trained_parameters": count(model).trained}
     if accelerator.is_main_process:
         before = {"texts": len(forget), "removed": len(selected), "steps": outcome.steps}
         after = {"stopped_at": outcome.stopped_at, "masked": outcome.masked}
         listed = {} if spans is None else {"tokens": int(selected.counted.sum())}
         counts = {**before, **listed, **after, **counts}
         record_training(log_table, card, schemas.UNLEARN_LOG, outcome.log, counts, job)
-
-
-def _trained(
-    model: PreTrainedModel,
-    selected: TokenSet,
-    retain: TokenSet,
-    settings: Unlearn,
-    job: Job,
-    accelerator: Accelerator,
-    trunk: Trunk | None,
-    outcome: Outcome,
-    forget: TokenSet,
-    model_card: Path,
-    tensors: Path,
-    card: Path,
-) -> tuple[Outcome, dict[str, Any]]:
-    """Take the unlearner's steps, unless no text is ``selected``, and store what they trained."""
-    from mamushi.io.provenance import fingerprint
-    from mamushi.lm.device import tracked
-    from mamushi.lm.loading import open_tokenizer
-    from mamushi.lm.parameters import count
-    from mamushi.lm.storage import save_trained
-    from mamushi.unlearning.loop import steps_of, unlearn
-
-    tokenizer = open_tokenizer(model_card)
-    if len(selected):
-        with tracked(accelerator, job.execution.tracker, card.parent):
-            outcome = unlearn(
-                *(model, selected, retain, asdict(settings), asdict(job.execution)),
-                total=steps_of(len(selected), len(forget), asdict(settings.training)),
-                seed=settings.seed,
-                accelerator=accelerator,
-                special=frozenset(tokenizer.all_special_ids),
-                vocabulary=tokenizer.get_vocab().values(),
-                trunk=trunk,
-                state=state_of(card),
-                fingerprint=fingerprint(job.origin),
-                whole=forget,
-            )
-    save_trained(tensors, model, job.origin)
-    return outcome, {"trained_parameters": count(model).trained}
-
-
-def _edited(
-    model: PreTrainedModel,
-    selected: TokenSet,
-    retain: TokenSet,
-    settings: Unlearn,
-    job: Job,
-    accelerator: Accelerator,
-    trunk: Trunk | None,
-    tensors: Path,
-) -> dict[str, Any]:
-    """Store the edit of the logits by which an unlearner that trains nothing unlearns."""
-    from mamushi.lm.storage import save_edit
-    from mamushi.unlearning.editing import edit_logits
-
-    edited = edit_logits(
-        *(model, selected, retain, asdict(settings)),
-        seed=settings.seed,
-        accelerator=accelerator,
-        batch_tokens=job.execution.batch_tokens,
-        trunk=trunk,
-    )
-    save_edit(tensors, edited.edit, job.origin)
-    return {"trained_parameters": 0, **edited.counts}
 
 
 def _selected(forget: TokenSet, removal: Path | None, examples: Path) -> TokenSet:

@@ -86,10 +86,7 @@ def edit_logits(
     trunk: Trunk | None = None,
 ) -> Edited:
     """Return what an unlearner that trains nothing does to the logits of ``model``, which stays as
-    it is, to unlearn ``forget`` and keep ``retain``; nothing where there is no text to unlearn.
-
-    Raises ``UserError`` as ``require_editable`` does, and for texts without a token to predict.
-    """
+    it is, to unlearn ``forget`` and keep ``retain``; nothing where there is no text to unlearn."""
     with accelerator.autocast():
         require_editable(model)
     if not len(forget):

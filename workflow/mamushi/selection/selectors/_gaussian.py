@@ -66,7 +66,7 @@ def _held_out(task: Task, pool: Pool, kind: str, shared: bool) -> Fit:
 
 def fit_densities(pool: Pool, kind: str, shared: bool) -> tuple[Gaussian, Gaussian]:
     """Return the densities of the forget and of the retain embeddings, by maximum likelihood but
-    for what is shrunk. Raises ``UserError`` as ``score``."""
+    for what is shrunk."""
     mu1, mu2 = centroids(pool)
     if shared:
         root, shrinkage = _root(pool, mu1, mu2, kind)

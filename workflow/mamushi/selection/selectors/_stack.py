@@ -18,10 +18,7 @@ NAMES = ("embedding", "words", "characters")
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """Out-of-fold logits of all examples, calibrated; ``details`` as those of ``mamushi``, and of
-    each fold the ``weights`` of the members per standard deviation of each.
-
-    Raises ``UserError`` when a domain has too few examples for the folds within a fold.
-    """
+    each fold the ``weights`` of the members per standard deviation of each."""
     layer = partial(estimate_layers, layers=[pool.embeddings], prior=settings["prior"])
     members = [one_by_one(layer)]
     members += [ngrams(counts, settings["ngrams_prior"]) for counts in count_ngrams(pool)]

@@ -21,10 +21,7 @@ class Settings(CrossFitted):
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """Out-of-fold logits of all examples; ``details`` as those of ``mamushi``.
-
-    Raises ``UserError`` when a domain has too few examples for the folds.
-    """
+    """Out-of-fold logits of all examples; ``details`` as those of ``mamushi``."""
     from functools import partial
 
     from mamushi.selection.crossfit import cross_fit

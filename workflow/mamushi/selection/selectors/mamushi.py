@@ -44,10 +44,7 @@ class Settings(CrossFitted):
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """Out-of-fold logits of all examples, with AUC, epochs and offset of every fold in ``details``.
-
-    Raises ``UserError`` when a domain has too few examples for the folds.
-    """
+    """Out-of-fold logits of all examples; ``details`` has AUC, epochs and offset of each fold."""
     from functools import partial
 
     from mamushi.selection.crossfit import cross_fit_together

@@ -31,11 +31,7 @@ class Settings(CrossFitted):
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """Out-of-fold decision function of all examples; ``details`` as those of ``mamushi``.
-
-    Raises ``UserError`` when a domain has too few examples for the folds, and when
-    ``newton-cholesky`` does not converge.
-    """
+    """Out-of-fold decision function of all examples; ``details`` as those of ``mamushi``."""
     from functools import partial
 
     from mamushi.selection.crossfit import cross_fit

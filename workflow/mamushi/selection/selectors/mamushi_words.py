@@ -37,11 +37,7 @@ class Settings(CrossFitted):
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """Out-of-fold sums of all examples; ``details`` as those of ``mamushi``.
-
-    Raises ``UserError`` when a domain has too few examples for the folds, and when a logistic
-    regression does not converge.
-    """
+    """Out-of-fold sums of all examples; ``details`` as those of ``mamushi``."""
     from mamushi.selection.crossfit import cross_fit
     from mamushi.selection.linear import count_words, estimate_exactly, estimate_ngrams
 
