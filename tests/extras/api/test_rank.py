@@ -88,7 +88,8 @@ def at(pattern: str, **more: str) -> str:
 def settings_of(stage: str, config: Mapping[str, Any], wildcards: Mapping[str, Any]) -> str:
     """Return the settings of a stage, of those wildcards that it has."""
     names = inspect.signature(declared.stages()[stage].settings.of).parameters
-    known = {name: value for name, value in wildcards.items() if name in names}
+    of_cell = {*CELL} if "cell" in names else set()
+    known = {name: value for name, value in wildcards.items() if name in {*names} | of_cell}
     return declared.stages()[stage].settings_text(config, **known)
 
 

@@ -66,7 +66,8 @@ def test_recovered_and_deep_stand_side_by_side(tmp_path: Path) -> None:
     whole, deep = figure.axes
     assert [axes.get_title() for axes in figure.axes] == ["of the whole gap", "of the deep gap"]
     np.testing.assert_allclose(lines(whole, GRID)["mamushi"], [[0.25, 0.2], [0.75, 0.6]])
-    np.testing.assert_allclose(lines(deep, GRID)["random"], [[0.25, 0.2], [0.75, 0.6]])
+    drawn = {**GRID, "selectors": [*DEEP]}
+    np.testing.assert_allclose(lines(deep, drawn)["random"], [[0.25, 0.2], [0.75, 0.6]])
     expected = np.array([[0.1, 0.3], [0.5, 0.7], [0.3, 0.5], [1.1, 1.3]])
     np.testing.assert_allclose(bars(deep), expected)
     ends = lines(deep, GRID, ":")["mamushi"]
