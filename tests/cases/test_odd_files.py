@@ -113,7 +113,7 @@ def test_columns_keep_all_rows_but_the_listed(odd: Columns, tmp_path: Path) -> N
     assert names_of(Frame(was).read(["id"], {}), "id") == [*odd.ids]
 
 
-@pytest.mark.parametrize(("name", "content", "says"), REFUSED)
+@pytest.mark.parametrize(("name", "content", "says"), REFUSED, ids=range(len(REFUSED)))
 def test_what_cannot_be_right_is_refused_in_a_line(
     name: str, content: bytes | Callable[[Path], Any], says: str, tmp_path: Path
 ) -> None:
@@ -127,7 +127,7 @@ def test_what_cannot_be_right_is_refused_in_a_line(
     assert str(told.value).startswith((str(tmp_path), name))
 
 
-@pytest.mark.parametrize(("name", "content", "table", "means"), LISTS)
+@pytest.mark.parametrize(("name", "content", "table", "means"), LISTS, ids=range(len(LISTS)))
 def test_a_list_means_what_it_says(
     name: str,
     content: bytes,
