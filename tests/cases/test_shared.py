@@ -57,8 +57,15 @@ SAYS: dict[str, list[str]] = {
     ],
     "20-out-over-data": [r"error: data\.csv: is no name of a configuration", r"\ncomment_id,body"],
     "21-killed-before-receipt": [r"exit 0\nout\.csv\nout\.csv\.receipt\.json\n\Z"],
+    "27-pandas-range-index": [
+        r"named rc 0 .* index \[100, 101, 102, 104, 105\] row",
+        r"step rc 0 .* index \[0, 2, 4, 8, 10\] None",
+    ],
+    "28-plan-without-model": [r"- removals evidence\n"],
 }
 """By folder, what its output has to show."""
+OPEN = {"29-like-objects", "30-ids-as-they-are-written", "31-answers-of-another-name"}
+"""What is not right yet: a table of one's own as people write it."""
 NEVER, TOO_LATE = r"Traceback|DIFFERENT ROWS|damaged or not", "No such process"
 
 
@@ -98,4 +105,4 @@ def test_an_input_that_failed_gives_what_is_right(name: str, tmp_path: Path) -> 
 @pytest.mark.slow
 def test_every_input_is_tried() -> None:
     if SHARED.is_dir():
-        assert {path.name for path in SHARED.iterdir() if path.is_dir()} == {*SAYS}
+        assert {path.name for path in SHARED.iterdir() if path.is_dir()} == {*SAYS} | OPEN
