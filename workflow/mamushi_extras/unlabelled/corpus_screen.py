@@ -14,11 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from mamushi.io.files import atomic
-from mamushi_extras.unlabelled.screen import FEATURES, FOLDS, Screen, rarity_of
+from mamushi_extras.unlabelled.screen import Screen
 from mamushi_extras.unlabelled.screening import (
     ScreenCut,
     ScreenScores,
@@ -27,6 +26,7 @@ from mamushi_extras.unlabelled.screening import (
     fit_to_sample,
     highest,
     passing_count,
+    read_screen,
     score_texts,
 )
 
@@ -113,18 +113,3 @@ def write_screen(path: Path, screen: Screen, rows: int, cut: ScreenCut | None = 
     about = {"mamushi": json.dumps({"rows": rows, "windows": screen.windows})}
     with atomic(path) as part:
         save_file({name: np.ascontiguousarray(each) for name, each in tensors.items()}, part, about)
-
-
-def read_screen(path: Path) -> tuple[Screen, int, ScreenCut | None]:
-    """Return a screen, the number of rows, and where those end that pass, once that is known."""
-    with safe_open(path, "numpy") as file:
-        about = json.loads(file.metadata()["mamushi"])
-    tensors = load_file(path)
-    weights = np.zeros((FEATURES, 1 + FOLDS), np.float32)
-    weights[tensors["words"]] = tensors["weights"]
-    rarity = rarity_of(tensors["rarity"])
-    screen = Screen(weights, rarity, tensors["fold"], about["windows"])
-    if "score" not in tensors:
-        return screen, about["rows"], None
-    cut = ScreenCut(tensors["score"][0], tensors["key"][0], tensors["lowest"])
-    return screen, about["rows"], cut

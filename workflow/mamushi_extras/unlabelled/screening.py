@@ -8,6 +8,7 @@ scores those with the lowest keys pass, and copies together.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import blake2b
@@ -27,7 +28,14 @@ from mamushi.data.rows import needed_columns
 from mamushi.errors import UserError
 from mamushi.io import tabular
 from mamushi_extras.unlabelled import like
-from mamushi_extras.unlabelled.screen import FOLDS, Screen, fit_screen, windows_of
+from mamushi_extras.unlabelled.screen import (
+    FEATURES,
+    FOLDS,
+    Screen,
+    fit_screen,
+    rarity_of,
+    windows_of,
+)
 
 SCREEN_SAMPLE = 20_000
 """Texts to which a screen is fitted, beside the examples."""
@@ -134,8 +142,6 @@ def read_corpus_rows(settings: Mapping[str, Any]) -> like.CorpusRows:
     ``UserError`` as ``read_raw``, ``read_screened`` and ``with_screen``."""
     forget = settings["forget"]
     if forget.get("screened"):
-        from mamushi_extras.unlabelled.corpus_screen import read_screen
-
         screen, rows, cut = read_screen(Path(forget["screened"]))
         assert cut is not None
         return with_screen(read_raw(settings), settings, screen, cut.lowest, rows)
@@ -203,3 +209,21 @@ def with_screen(
         raise UserError(f"{problem}{rows:,} texts", where="screen", do=do)
     counts = {"texts": rows, "passed": len(raw.ids)}
     return like.with_examples(raw, settings, (counts, partial(screen.margins, lowest)))
+
+
+def read_screen(path: Path) -> tuple[Screen, int, ScreenCut | None]:
+    """Return a screen, the number of rows, and where those end that pass, once that is known."""
+    from safetensors import safe_open
+    from safetensors.numpy import load_file
+
+    with safe_open(path, "numpy") as file:
+        about = json.loads(file.metadata()["mamushi"])
+    tensors = load_file(path)
+    weights = np.zeros((FEATURES, 1 + FOLDS), np.float32)
+    weights[tensors["words"]] = tensors["weights"]
+    rarity = rarity_of(tensors["rarity"])
+    screen = Screen(weights, rarity, tensors["fold"], about["windows"])
+    if "score" not in tensors:
+        return screen, about["rows"], None
+    cut = ScreenCut(tensors["score"][0], tensors["key"][0], tensors["lowest"])
+    return screen, about["rows"], cut
