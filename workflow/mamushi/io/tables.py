@@ -1,6 +1,5 @@
-"""Tables on disk, checked against their schema when written and when read: see ``schemas``.
-
-All are Parquet, with zstd but for those with vectors."""
+"""Tables on disk, Parquet with zstd but for vectors, checked against their schema when written and
+when read: see ``schemas``."""
 
 from __future__ import annotations
 
