@@ -27,8 +27,8 @@ from safetensors import deserialize
 
 BITS = Path("results/bits").resolve()
 ABOUT = re.compile(
-    r"second|runtime|memory|peak|machine|processor|cores|threads|versions?$|digest|provenance"
-    r"|settings|inputs|execution|sha256|crc32|path|minutes|workflow"
+    r"second|runtime|memory|peak|machine|processor|\bcores|threads|versions?$|digest|provenance"
+    r"|settings|inputs|execution|crc32|path|minutes|workflow"
 )
 """Names of what says how, when and where something was made."""
 DEMO = ([], ["evidence"], ["unlearning"], ["unlearning"])
@@ -66,12 +66,12 @@ def write_table(folder: Path) -> None:
 def results(commit: str) -> Path:
     """Return the folder with a commit's results, which are made unless they are there."""
     folder, tree = BITS / commit, BITS / commit / "tree"
-    if (folder / "complete").is_file():
+    # In the work tree, so that one that was taken away is made again.
+    if (complete := tree / "results" / "complete").is_file():
         return folder
-    git = ["git", "worktree", "remove", "--force", tree]
-    subprocess.run(git, check=False, stderr=subprocess.DEVNULL)
     shutil.rmtree(folder, ignore_errors=True)
-    subprocess.run(["git", "worktree", "add", "--quiet", "--detach", tree, commit], check=True)
+    git = ["git", "worktree", "add", "--force", "--quiet", "--detach", tree, commit]
+    subprocess.run(git, check=True)
     # Commits that lock the same packages share an environment; which code runs, the path says.
     lock = hashlib.sha256((tree / "requirements.lock").read_bytes()).hexdigest()[:12]
     venv = BITS / f"environment-{lock}"
@@ -92,7 +92,7 @@ def results(commit: str) -> Path:
             write_table(folder / name)
             data = ["texts.parquet", "--text", "text", "--id", "id", "--forget", "toxic > 0.5"]
             run(folder / name, "python", "-m", "mamushi", "rank", *data, *options)
-    (folder / "complete").touch()
+    complete.touch()
     return folder
 
 
