@@ -28,7 +28,7 @@ def test_jobs_on_several_nodes_let_the_same_texts_through(
     config = corpus_of(folder)
     executor = f'SlurmPipelineExecutor(pipeline, tasks, "0:05:00", "{slurm.cpu_partition}", '
     executor += 'depends=last, logging_dir=f"logs/{number}")'
-    block = re.sub(r"LocalPipelineExecutor\(.*?\n    \)", executor, page_block(), flags=re.DOTALL)
+    block = re.sub(r"LocalPipelineExecutor\(.*\)", executor, page_block())
     block = block.replace("import LocalPipelineExecutor", "import SlurmPipelineExecutor")
     Path("screen.py").write_text(block, encoding="utf-8")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
