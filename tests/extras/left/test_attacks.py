@@ -9,43 +9,30 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from mamushi.evaluation.crossed import NO_GAP, OVERSHOOTS
 from mamushi.selection.metrics import DELONG_FACTOR, placements, sampling_variance
 from mamushi_extras.left.attacks import (
-    ATTACKS,
     ONE_SEED,
-    AttackedSeed,
+    ComparedToGold,
     Measure,
     attack_auc,
     compare,
     likelihood_ratio,
-    simple_scores,
     tpr,
 )
 
 Doubles = NDArray[np.float64]
 
 
-def scored(model: Doubles, gold: Doubles, members: int) -> AttackedSeed:
-    """The first texts are members, the rest others."""
-    member = np.arange(len(model)) < members
-    return AttackedSeed(model, gold, member, ~member)
+def compared(scores: Doubles, members: int, measure: Measure = attack_auc) -> ComparedToGold:
+    """Of models, gold ones and starts, if there are any, (2 or 3, S, n): the first texts are
+    members, the rest others."""
+    model, gold, *start = scores
+    member = np.arange(model.shape[1]) < members
+    inside = np.tile(member, (len(model), 1))
+    return compare(model, gold, start[0] if start else None, inside, ~member, measure)
 
 
 def value(measure: Measure, members: Doubles, others: Doubles) -> float:
     ones = np.ones((1, len(members))), np.ones((1, len(others)))
     return float(measure(members, others, *ones)[0])
-
-
-def test_scores_by_hand() -> None:
-    """Two texts of 2 and 4 predicted tokens."""
-    statistics = {
-        "nll": np.array([6.0, 8.0]),
-        "tokens": np.array([2.0, 4.0]),
-    }
-    base = statistics | {"nll": np.array([7.0, 8.0])}
-    found = simple_scores(statistics, base)
-    assert [*found, "likelihood_ratio"] == [*ATTACKS]
-    np.testing.assert_allclose(found["loss"], [-3.0, -2.0])
-    np.testing.assert_allclose(found["reference"], [0.5, 0.0])
-    assert "reference" not in simple_scores(statistics, None)
 
 
 def test_the_likelihood_ratio_is_that_of_two_normal_distributions() -> None:
@@ -82,7 +69,7 @@ def test_one_seeds_interval_is_that_of_delong() -> None:
     rng = np.random.default_rng(3)
     model, gold = rng.normal(0, 1, 400), rng.normal(0, 1, 400)
     model[:150] += 0.5
-    found = compare([scored(model, gold, 150)], attack_auc)
+    found = compared(np.array([[model], [gold]]), 150)
     placed = placements(model, np.arange(400) < 150)
     error = np.sqrt(sampling_variance(*placed) / DELONG_FACTOR)
     assert found.model.value == pytest.approx(placed[0].mean())
@@ -94,20 +81,21 @@ def test_differences_are_paired_by_texts_and_seeds_that_disagree_widen_intervals
     """Both models find the same texts easy: their AUCs are unsure, their difference is not."""
     rng = np.random.default_rng(4)
     easy, member = rng.normal(0, 1, 200), np.arange(200) < 100
-    found = compare([scored(easy + 0.02 * member, easy, 100)], attack_auc)
+    found = compared(np.array([[easy + 0.02 * member], [easy]]), 100)
     widths = [e.high - e.low for e in (found.model, found.gold, found.difference)]
     assert widths[2] < widths[0] / 5
     assert found.difference.low > 0
-    alike = [scored(easy + 0.01 * rng.normal(size=200), easy, 100) for _ in range(3)]
-    apart = [scored(easy + shift * member, easy, 100) for shift in (-0.5, 0.0, 0.5)]
-    narrow, wide = (compare(each, attack_auc).model for each in (alike, apart))
+    alike = easy + 0.01 * rng.normal(size=(3, 200))
+    apart = easy + np.outer((-0.5, 0.0, 0.5), member)
+    golds = np.tile(easy, (3, 1))
+    narrow, wide = (compared(np.stack([each, golds]), 100).model for each in (alike, apart))
     assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
 
 
 @pytest.mark.parametrize("all_found", [False, True])
 def test_a_share_of_none_or_all_has_the_exact_limit(all_found: bool) -> None:
     members = np.where(np.arange(60) < 20, 2.0 * all_found - 1, 0.0)
-    found = compare([scored(members, np.zeros(60), 20)], tpr).model
+    found = compared(np.array([[members], [np.zeros(60)]]), 20, tpr).model
     limit = 1 - 0.025 ** (1 / 20)
     expected = (1 - limit, 1.0) if all_found else (0.0, limit)
     assert (found.low, found.high) == pytest.approx(expected)
@@ -120,10 +108,8 @@ def test_of_models_that_know_nothing_intervals_hold_chance(measure: Measure) -> 
     held = apart = 0
     for _ in range(120):
         difficulty = rng.normal(0, 1, 240)
-        seeds = [
-            scored(model, gold, 120) for model, gold in difficulty + rng.normal(0, 0.3, (3, 2, 240))
-        ]
-        found = compare(seeds, measure)
+        scores = difficulty + rng.normal(0, 0.3, (3, 2, 240))
+        found = compared(scores.swapaxes(0, 1), 120, measure)
         chance = 0.5 if measure is attack_auc else 0.01
         held += found.model.low <= chance <= found.model.high
         apart += not found.difference.low <= 0 <= found.difference.high
@@ -137,12 +123,10 @@ def test_the_share_of_the_way_to_gold_holds_the_truth(start: float, model: float
     rng, m, n, times = np.random.default_rng(11), 60, 100, 150
     depth = np.sqrt(2) * norm.ppf([model, 0.5, start])
     truth, held, beyond = (start - model) / (start - 0.5), 0, 0
-    member = np.arange(m + n) < m
     for _ in range(times):
         both = rng.normal(0, np.sqrt(0.7), m + n) + rng.normal(0, np.sqrt(0.3), (3, 3, m + n))
         both[:, :, :m] += (depth + 0.1 * rng.normal(size=(3, 3)))[:, :, None]
-        seeds = [AttackedSeed(*each[:2], member, ~member, each[2]) for each in both]
-        share = compare(seeds, attack_auc).share
+        share = compared(both.swapaxes(0, 1), m).share
         assert share is not None
         held += share.low <= truth <= share.high or share.reason == NO_GAP
         beyond += share.beside_gold() == OVERSHOOTS
@@ -152,20 +136,15 @@ def test_the_share_of_the_way_to_gold_holds_the_truth(start: float, model: float
 
 def test_there_is_no_share_of_a_way_that_nobody_had_to_go() -> None:
     """Neither the model before nor gold remembers a text."""
-    rng = np.random.default_rng(12)
-    member = np.arange(160) < 60
-    seeds = [
-        AttackedSeed(*each[:2], member, ~member, each[2]) for each in rng.normal(size=(3, 3, 160))
-    ]
-    share = compare(seeds, attack_auc).share
+    share = compared(np.random.default_rng(12).normal(size=(3, 3, 160)), 60).share
     assert share is not None and share.reason == NO_GAP and np.isnan(share.low)
 
 
 def test_one_seed_has_a_share_without_an_interval() -> None:
     """Over texts alone the ends held the truth in 0.82 of draws."""
     rng, member = np.random.default_rng(13), np.arange(160) < 60
-    model, gold, start = rng.normal(size=(3, 160)) + np.outer([1.0, 0.0, 2.0], member)
-    share = compare([AttackedSeed(model, gold, member, ~member, start)], attack_auc).share
+    scores = rng.normal(size=(3, 160)) + np.outer([1.0, 0.0, 2.0], member)
+    share = compared(scores[:, None], 60).share
     assert share is not None and 0.2 < share.estimate < 0.9
     assert np.isnan([share.low, share.high]).all() and share.reason == ONE_SEED
     assert share.beside_gold() is None
@@ -177,6 +156,6 @@ def test_an_auc_of_1_is_no_surer_for_a_seed_more() -> None:
     parted = member + np.random.default_rng(0).uniform(0, 0.9, 64)
     one_pair = np.where(np.arange(64) == 0, np.sort(parted[16:])[-1] - 1e-3, parted)
     for model in (parted, one_pair):
-        found = [compare([scored(model, model, 16)] * seeds, attack_auc).model for seeds in (1, 3)]
+        found = [compared(np.tile(model, (2, seeds, 1)), 16).model for seeds in (1, 3)]
         for each in found:
             assert 0.7 < each.low < 0.9 and each.value > 0.99

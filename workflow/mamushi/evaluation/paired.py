@@ -28,13 +28,6 @@ def interval(values: npt.ArrayLike) -> tuple[float, float]:
     return mean - half, mean + half
 
 
-def half_width(by_seed: Floats, of_texts: float, freedom: float) -> float:
-    """Return half of the width of the 95% interval of a mean over texts and seeds; 0 without any
-    variance. Arguments as of ``variance_and_errors``."""
-    variance, errors = variance_and_errors(by_seed, of_texts, freedom)
-    return errors * float(np.sqrt(variance)) if variance else 0.0
-
-
 def variance_and_errors(by_seed: Floats, of_texts: float, freedom: float) -> tuple[float, float]:
     """Return the variance of a mean over texts and seeds, and its errors to an end of the 95%
     interval.

@@ -4,50 +4,25 @@ An attack scores every text, members higher. It is measured by its AUC, and by t
 that it finds while it accuses 1% of the others (Carlini et al. 2022).
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mamushi.evaluation.crossed import Effect, Parts, effect_of
-from mamushi.evaluation.paired import UPPER, half_width, variance_and_errors
+from mamushi.evaluation.paired import UPPER, variance_and_errors
 from mamushi.evaluation.sad import Floats
 from mamushi.selection.metrics import auc_ends
 
 Bools = NDArray[np.bool_]
 
-ATTACKS = ("loss", "reference", "likelihood_ratio")
 FALSE_POSITIVES = 0.01
-FEWEST_TEXTS = 10  # Texts of either kind below which nothing is estimated.
-FEWEST_OTHERS = round(1 / FALSE_POSITIVES)
-FEWEST_SEEDS = 3  # For a likelihood ratio: the model's own, and two of shadow models.
 RESAMPLES = 200
 ONE_SEED = "one seed does not know how far another is"
 
 # From scores of members (m,) and others (n,) and weights of both (B, m), (B, n) to (B,).
 Measure = Callable[[Floats, Floats, Floats, Floats], Floats]
-
-
-def simple_scores(
-    statistics: Mapping[str, Floats], base: Mapping[str, Floats] | None
-) -> dict[str, Floats]:
-    """Return the scores (n,) of the attacks on a model that need no other model but its base.
-
-    ``statistics`` has ``nll`` (sum over predicted tokens, nats) and ``tokens``, (n,) each. With l
-    the mean log-likelihood per token: *loss* is l (Yeom et al. 2018), *reference* l less that under
-    the base model, if there is one (the ratio of Carlini et al. 2021).
-    """
-    mean = per_token(statistics)
-    scores = {"loss": mean}
-    if base is not None:
-        scores["reference"] = mean - per_token(base)
-    return scores
-
-
-def per_token(statistics: Mapping[str, Floats]) -> Floats:
-    """Return the mean log-likelihood per predicted token in nats, (n,)."""
-    return -statistics["nll"] / statistics["tokens"]
 
 
 def likelihood_ratio(target: Floats, outside: Floats, inside: Floats, seen: Bools) -> Floats:
@@ -99,20 +74,7 @@ def _total(weights: Floats) -> Floats:
 CHANCE: Mapping[Measure, float] = {attack_auc: 0.5, tpr: FALSE_POSITIVES}
 
 
-@dataclass(frozen=True)
-class AttackedSeed:
-    """One seed's texts: scores under the model and its gold model, which are which, and scores
-    under the model that it was before, if any, (n,)."""
-
-    model: Floats
-    gold: Floats
-    member: Bools
-    outsider: Bools
-    start: Floats | None = None
-
-
-@dataclass(frozen=True)
-class AttackEstimate:
+class Estimate(NamedTuple):
     """A mean over seeds with its 95% interval."""
 
     value: float
@@ -120,20 +82,28 @@ class AttackEstimate:
     high: float
 
 
-@dataclass(frozen=True)
-class ComparedToGold:
+class ComparedToGold(NamedTuple):
     """A measure of a model, the same of gold, and the first less the second; where there is a start
     its measure, and which share of the way from there to gold the model has gone."""
 
-    model: AttackEstimate
-    gold: AttackEstimate
-    difference: AttackEstimate
+    model: Estimate
+    gold: Estimate
+    difference: Estimate
     start: float | None = None
     share: Effect | None = None
 
 
-def compare(seeds: Sequence[AttackedSeed], measure: Measure) -> ComparedToGold:
-    """Estimate a measure of models and of gold ones over S seeds, and the difference.
+def compare(
+    model: Floats,
+    gold: Floats,
+    start: Floats | None,
+    member: Bools,
+    outsider: Bools,
+    measure: Measure,
+) -> ComparedToGold:
+    """Compare a measure of models, from their scores (S, n) of n texts under S seeds, with that of
+    ``gold`` ones, and of those that they were before, if any. ``member`` (S, n) are the texts that
+    are looked for by seed, and ``outsider`` (n,) the others.
 
     The variance has two parts: over texts, by a bootstrap that draws the same texts in all seeds
     and for both models, and of the mean over seeds. Of one seed it holds no error of training. A
@@ -142,61 +112,48 @@ def compare(seeds: Sequence[AttackedSeed], measure: Measure) -> ComparedToGold:
     the way to gold has Fieller's, of the same two parts.
     """
     rng = np.random.default_rng(0)
-    members = np.logical_or.reduce([seed.member for seed in seeds])
-    outsiders = np.logical_or.reduce([seed.outsider for seed in seeds])
-    weights = np.ones((RESAMPLES + 1, len(members)))
-    for rows in map(np.flatnonzero, (members, outsiders)):
+    weights = np.ones((RESAMPLES + 1, len(outsider)))
+    for rows in map(np.flatnonzero, (member.any(axis=0), outsider)):
         for b in range(1, RESAMPLES + 1):
             drawn = rng.integers(len(rows), size=len(rows))
             weights[b, rows] = np.bincount(drawn, minlength=len(rows))
-    measures = np.array(
-        [
-            [
-                measure(
-                    s[seed.member],
-                    s[seed.outsider],
-                    weights[:, seed.member],
-                    weights[:, seed.outsider],
-                )
-                for s in (seed.model, seed.gold, seed.start)
-                if s is not None
-            ]
-            for seed in seeds
-        ]
-    )
-    n = int(min(count for seed in seeds for count in (seed.member.sum(), seed.outsider.sum())))
-    model, gold, *start = measures.swapaxes(0, 1)
+
+    def measures(scores: Floats) -> Floats:
+        """Return the measure of each seed, of the texts as they are and of resamples (S, 1 + B)."""
+        pairs = zip(scores, member, strict=True)
+        return np.array(
+            [measure(x[m], x[outsider], weights[:, m], weights[:, outsider]) for x, m in pairs]
+        )
+
+    n = int(min(*member.sum(axis=1), outsider.sum()))
+    ours, theirs = measures(model), measures(gold)
     if measure is attack_auc:
-        compared = _compare_aucs(model, gold, n)
+        estimates = _compare_aucs(ours, theirs, n)
     else:
-        difference = _estimate(model - gold, n, -1.0)
-        compared = ComparedToGold(_estimate(model, n, 0.0), _estimate(gold, n, 0.0), difference)
-    if not start:
-        return compared
-    before = start[0]
-    share = _share(before - model, before - gold, n)
-    return replace(compared, start=float(before[:, 0].mean()), share=share)
+        estimates = _rate(ours, n, 0.0), _rate(theirs, n, 0.0), _rate(ours - theirs, n, -1.0)
+    if start is None:
+        return ComparedToGold(*estimates)
+    before = measures(start)
+    share = _share(before - ours, before - theirs, n)
+    return ComparedToGold(*estimates, float(before[:, 0].mean()), share)
 
 
 def _share(gone: Floats, whole: Floats, n: int) -> Effect:
     """Return which share of the ``whole`` way to gold is ``gone``, both (S, 1 + B); of one seed
     without an interval."""
-    both, seeds = np.array([gone, whole]), len(gone)
-    none = np.zeros((2, 2))
+    both, seeds, none = np.array([gone, whole]), len(gone), np.zeros((2, 2))
     of_seeds = np.cov(both[:, :, 0]) / seeds if seeds > 1 else none
     of_texts = np.cov(both[:, :, 1:].mean(axis=1))
     parts = Parts(of_seeds, of_texts, none, seeds - 1.0, n - 1.0)
     share = effect_of(parts, both[:, :, 0].mean(axis=1), seeds)
-    if seeds > 1 or share.reason:
-        return share
     # What texts alone leave open held the truth in 0.82 of draws.
-    return Effect(share.estimate, reason=ONE_SEED)
+    return share if seeds > 1 or share.reason else Effect(share.estimate, reason=ONE_SEED)
 
 
-def _compare_aucs(model: Floats, gold: Floats, n: int) -> ComparedToGold:
+def _compare_aucs(model: Floats, gold: Floats, n: int) -> tuple[Estimate, Estimate, Estimate]:
     """Compare AUCs (S, 1 + B). An error of the difference is made of those of both, each towards
     where the difference moves, and of their correlation over resamples and seeds."""
-    first, second = (_estimate_auc(measures, n) for measures in (model, gold))
+    first, second = (_auc(measures, n) for measures in (model, gold))
     covariance = np.cov(*(measures[:, 1:].mean(axis=0) for measures in (model, gold)))
     if len(model) > 1:
         covariance += np.cov(model[:, 0], gold[:, 0]) / len(model)
@@ -210,22 +167,23 @@ def _compare_aucs(model: Floats, gold: Floats, n: int) -> ComparedToGold:
             (first.high - first.value, second.value - second.low),
         )
     )
-    return ComparedToGold(
-        first, second, AttackEstimate(value, max(value - lower, -1.0), min(value + upper, 1.0))
-    )
+    return first, second, Estimate(value, max(value - lower, -1.0), min(value + upper, 1.0))
 
 
-def _estimate_auc(measures: Floats, n: int) -> AttackEstimate:
+def _auc(measures: Floats, n: int) -> Estimate:
+    """Estimate an AUC from those (S, 1 + B) of the texts as they are and of resamples."""
+    value, variance, errors = _spread(measures, n)
+    return Estimate(value, *auc_ends(value, variance, n, errors))
+
+
+def _rate(measures: Floats, n: int, least: float) -> Estimate:
+    """Estimate a rate, or a difference of two, from ``least`` to 1, as ``_auc``."""
+    value, variance, errors = _spread(measures, n)
+    half = errors * float(np.sqrt(variance)) if variance else 1 - (1 - UPPER) ** (1 / n)
+    return Estimate(value, max(value - half, least), min(value + half, 1.0))
+
+
+def _spread(measures: Floats, n: int) -> tuple[float, float, float]:
+    """Return the mean over seeds, its variance, and the errors to an end of its interval."""
     by_seed, resampled = measures[:, 0], measures[:, 1:].mean(axis=0)
-    value = float(by_seed.mean())
-    spread = variance_and_errors(by_seed, float(resampled.var(ddof=1)), n - 1)
-    return AttackEstimate(value, *auc_ends(value, spread[0], n, spread[1]))
-
-
-def _estimate(measures: Floats, n: int, least: float) -> AttackEstimate:
-    """Estimate from measures (S, 1 + B), of the texts as they are first; from ``least`` to 1."""
-    by_seed, resampled = measures[:, 0], measures[:, 1:].mean(axis=0)
-    value = float(by_seed.mean())
-    half = half_width(by_seed, float(resampled.var(ddof=1)), n - 1)
-    half = half or 1 - (1 - UPPER) ** (1 / n)
-    return AttackEstimate(value, max(value - half, least), min(value + half, 1.0))
+    return float(by_seed.mean()), *variance_and_errors(by_seed, float(resampled.var(ddof=1)), n - 1)

@@ -4,8 +4,7 @@ Does an attack take the texts for members? Each number stands beside that of gol
 never saw them: common texts look like members to any attack.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -21,67 +20,37 @@ from mamushi.evaluation.sad import Floats
 from mamushi.io import paths
 from mamushi.io.tables import INFERENCE, read_table
 from mamushi_extras.left.attacks import (
-    ATTACKS,
     CHANCE,
-    FEWEST_OTHERS,
-    FEWEST_SEEDS,
-    FEWEST_TEXTS,
-    AttackedSeed,
-    Bools,
-    Measure,
+    ComparedToGold,
     attack_auc,
     compare,
     likelihood_ratio,
-    per_token,
-    simple_scores,
     tpr,
 )
 from mamushi_extras.left.schemas import LIKELIHOODS, MEMBERSHIP
 
-_Row = dict[str, Any]
-AttackScores = Mapping[str, Floats]  # Scores (n,) of one model, by attack.
-
-GOLD, BETA0, BASE, CONTAMINATED = "gold", "beta0", "base", "contaminated"
-MEASURES: Mapping[str, Measure] = {"auc": attack_auc, "tpr": tpr}
-
-
-@dataclass(frozen=True)
-class Audited:
-    """A model that is audited, and its start."""
-
-    source: ModelSource
-    start: str | None = None
+GOLD, BETA0, BASE = map(ModelSource, ("gold", "beta0", "base"))
+ATTACKS = ("loss", "reference", "likelihood_ratio")
+MEASURES = {"auc": attack_auc, "tpr": tpr}
+FEWEST_SEEDS = 3  # For a likelihood ratio: the model's own, and two of shadow models.
+FEWEST_TEXTS = 10  # Texts of either kind below which nothing is estimated.
+FEWEST_OTHERS = {"auc": FEWEST_TEXTS, "tpr": 100}
 
 
-def audited(grid: Mapping[str, Any], start: str, ready: bool) -> list[Audited]:
-    """Return the models that are audited, gold aside: those that, or whose start, were trained on
-    the forget texts of the inference section. ``start`` is the endpoint from which unlearning
-    starts; ``ready`` that it was trained before, on whatever there is."""
-    models = [
-        Audited(ModelSource(name)) for name in (BASE, *([CONTAMINATED] if ready else []), BETA0)
-    ]
+def models_asked(
+    grid: Mapping[str, Any], start: str, ready: bool
+) -> dict[ModelSource, ModelSource | None]:
+    """Return the models that are asked, gold aside, each with the one that it was before: those
+    that, or whose start, were trained on the forget texts of the inference section. ``start`` is
+    the endpoint from which unlearning starts; ``ready`` that it was trained before, on whatever
+    there is."""
+    contaminated = [ModelSource("contaminated")] if ready else []
+    asked: dict[ModelSource, ModelSource | None] = dict.fromkeys([BASE, *contaminated, BETA0])
     for pair in product(grid["selectors"], map(float, grid["budgets"])):
-        models.append(Audited(ModelSource(RETRAINING_SOURCE, *pair), BETA0))
-        if ready or start == BETA0:
-            models += [Audited(ModelSource(name, *pair), start) for name in grid["unlearners"]]
-    return models
-
-
-@dataclass(frozen=True)
-class AuditedTexts:
-    """The n texts that all models were asked about, and which of them are ``ranked``, (n,)."""
-
-    ids: Sequence[str]
-    ranked: Bools
-
-
-@dataclass(frozen=True)
-class Roles:
-    """Which of n texts a row is about, seed by seed (S, n), and who the others are (n,)."""
-
-    members: str
-    member: Bools
-    outsider: Bools
+        asked[ModelSource(RETRAINING_SOURCE, *pair)] = BETA0
+        if ready or start == "beta0":
+            asked |= {ModelSource(name, *pair): ModelSource(start) for name in grid["unlearners"]}
+    return asked
 
 
 def audit_texts(
@@ -92,151 +61,105 @@ def audit_texts(
 ) -> pa.Table:
     """Return the table ``membership`` of all cells.
 
-    ``starts`` and ``ready`` as in ``audited``, by model. Raises ``UserError`` for a file that is
-    missing or of other texts.
+    ``starts`` and ``ready`` as in ``models_asked``, by model. Raises ``UserError`` for a file that
+    is missing or of other texts.
     """
-    rows: list[_Row] = []
-    for cohort in cohorts(grid, root):
-        models = audited(grid, starts[cohort.model], cohort.model in ready)
-        rows += _membership(cohort, models)
+    rows = [
+        row
+        for cohort in cohorts(grid, root)
+        for row in _rows(cohort, models_asked(grid, starts[cohort.model], cohort.model in ready))
+    ]
     return pa.Table.from_pylist(rows, schema=MEMBERSHIP.schema)
 
 
-def _membership(cohort: Cohort, models: Sequence[Audited]) -> Iterator[_Row]:
-    read_from: dict[str, Any] = {}
-
-    def read(source: ModelSource) -> list[dict[str, Floats]]:
-        return [_statistics(path, read_from) for path in _files(cohort, paths.MEMBERSHIP, source)]
-
-    gold, beta0, base = (read(ModelSource(name)) for name in (GOLD, BETA0, BASE))
-    texts = _texts(read_from)
-    shadows = [
-        np.array([per_token(statistics) for statistics in by_seed]) for by_seed in (gold, beta0)
-    ]
+def _rows(
+    cohort: Cohort, models: Mapping[ModelSource, ModelSource | None]
+) -> Iterator[dict[str, Any]]:
+    gold_file = cohort.files(paths.MEMBERSHIP, arm=GOLD.arm)[0]
+    texts = read_table(gold_file, LIKELIHOODS, ["id", "section"]).to_pydict()
+    ranked = np.array([section == INFERENCE for section in texts["section"]], dtype=bool)
 
     @cache
-    def scores(source: ModelSource) -> list[AttackScores]:
-        by_seed: list[AttackScores] = []
-        for seed, statistics in enumerate(read(source)):
-            attacks = simple_scores(statistics, None if source.source == BASE else base[seed])
-            if len(cohort.seeds) >= FEWEST_SEEDS:
-                outside, inside = (np.delete(shadow, seed, axis=0) for shadow in shadows)
-                ratio = likelihood_ratio(per_token(statistics), outside, inside, texts.ranked)
-                attacks["likelihood_ratio"] = ratio
-            by_seed.append(attacks)
-        return by_seed
+    def mean(source: ModelSource) -> Floats:
+        """Return the mean log-likelihood per predicted token in nats, (S, n)."""
+        files = cohort.files(paths.MEMBERSHIP, arm=source.arm)
+        # The base model is the same for all seeds, and asked once.
+        files = files[:1] * len(files) if source == BASE else files
+        return np.array([_mean_log_likelihood(path, texts) for path in files])
 
-    def why_not(source: ModelSource, attack: str) -> str | None:
-        if attack == "reference" and source.source == BASE:
-            return "the base model is what the attack compares with"
-        if attack == "likelihood_ratio" and len(cohort.seeds) < FEWEST_SEEDS:
-            return f"needs at least {FEWEST_SEEDS} seeds, has {len(cohort.seeds)}"
-        return None
+    @cache
+    def scores(source: ModelSource) -> dict[str, Floats]:
+        """Return the scores (S, n) of the attacks that can be made: the mean log-likelihood (Yeom
+        et al. 2018), that less the base model's (Carlini et al. 2021), and the likelihood ratio."""
+        attacks = {"loss": mean(source)}
+        if source != BASE:
+            attacks["reference"] = mean(source) - mean(BASE)
+        if len(cohort.seeds) >= FEWEST_SEEDS:
+            ratios = []
+            for seed, target in enumerate(mean(source)):
+                outside, inside = (np.delete(mean(of), seed, axis=0) for of in (GOLD, BETA0))
+                ratios.append(likelihood_ratio(target, outside, inside, ranked))
+            attacks["likelihood_ratio"] = np.array(ratios)
+        return attacks
 
-    yield from _rows(cohort, models, texts, scores, why_not)
-
-
-def _statistics(path: Path, texts_read: dict[str, Any]) -> dict[str, Floats]:
-    """Read what a model makes of each text (n,). Raises ``UserError`` for a file of others."""
-    table = read_table(path, LIKELIHOODS).to_pydict()
-    here = {name: table.pop(name) for name in ("id", "section")}
-    # Those of the first file count.
-    texts_read.update({} if texts_read else here)
-    if texts_read != here:
-        problem = "is of other texts than the others"
-        raise UserError(problem, where=path, do="delete it and run again")
-    return {name: np.array(values, dtype=np.float64) for name, values in table.items()}
-
-
-def _files(cohort: Cohort, pattern: str, source: ModelSource) -> list[Path]:
-    """Return the file of each seed; the base model is the same for all, and asked once."""
-    files = cohort.files(pattern, arm=source.arm)
-    return [files[0]] * len(files) if source.source == BASE else files
-
-
-def _texts(texts_read: Mapping[str, Sequence[Any]]) -> AuditedTexts:
-    ranked = np.array([section == INFERENCE for section in texts_read["section"]], dtype=bool)
-    return AuditedTexts(texts_read["id"], ranked)
-
-
-def _roles(texts: AuditedTexts, model: Audited, lists: Sequence[Sequence[str]]) -> Iterator[Roles]:
-    """Yield the sets of texts that a model is asked about; ``lists`` are removed ids by seed."""
-    whole = np.tile(texts.ranked, (len(lists), 1))
-    parts = {"forget": whole}
-    if model.source.selector is not None:
-        gone = map(set, lists)
-        removed = np.array([[name in ids for name in texts.ids] for ids in gone], dtype=bool)
-        parts = {"removed": whole & removed, "kept": whole & ~removed}
-    for members, member in parts.items():
-        yield Roles(members, member, ~texts.ranked)
-
-
-def _rows(
-    cohort: Cohort,
-    models: Sequence[Audited],
-    texts: AuditedTexts,
-    scores: Callable[[ModelSource], list[AttackScores]],
-    why_not: Callable[[ModelSource, str], str | None],
-) -> Iterator[_Row]:
-    gold = scores(ModelSource(GOLD))
-    for model in models:
-        source, ours = model.source, scores(model.source)
-        start = scores(ModelSource(model.start)) if model.start else None
-        for roles in _roles(texts, model, cohort.lists(source)):
+    for source, before in models.items():
+        ours, gold, start = scores(source), scores(GOLD), scores(before) if before else {}
+        member = np.tile(ranked, (len(cohort.seeds), 1))
+        asked = {"forget": member}
+        if source.selector is not None:
+            lists = [np.isin(texts["id"], ids) for ids in cohort.lists(source)]
+            asked = {"removed": member & lists, "kept": member & ~np.array(lists)}
+        for members, inside in asked.items():
+            # Seeds may remove other numbers of texts: the least of them.
+            counts = {"texts": int(inside.sum(axis=1).min()), "others": int((~ranked).sum())}
             head = {"method": source.source, "selector": source.selector, "beta": source.beta}
-            head |= {"members": roles.members}
+            head |= {"members": members, **counts, "seeds": len(cohort.seeds)}
             for attack, (name, measure) in product(ATTACKS, MEASURES.items()):
-                # Seeds may remove other numbers of texts: the least of them.
-                n_members, n_outsiders = (
-                    int(roles.member.sum(axis=1).min()),
-                    int(roles.outsider.sum()),
-                )
                 row = {**cohort.at, **head, "attack": attack, "measure": name}
-                row |= {"texts": n_members, "others": n_outsiders, "seeds": len(roles.member)}
-                why = why_not(source, attack) or _too_few(n_members, n_outsiders, measure)
+                why = None if attack in ours else _WHY_NOT[attack]
+                why = why or _too_few(**counts, least=FEWEST_OTHERS[name])
                 if why is None:
-                    row |= _compare_with_gold(roles, attack, ours, gold, start, measure)
+                    with_gold = compare(
+                        ours[attack], gold[attack], start.get(attack), inside, ~ranked, measure
+                    )
+                    row |= _columns(with_gold, CHANCE[measure])
+                    # Gold is the aim of texts that are gone alone; a rate of few is too unsure.
+                    if with_gold.share and members == "removed" and name == "auc":
+                        row |= share_columns("share", with_gold.share)
+                        row["share_withheld"] = with_gold.share.reason
                 yield {**row, "why": why}
 
 
-def _too_few(texts: int, n_outsiders: int, measure: Measure) -> str | None:
+_WHY_NOT = {
+    "reference": "the base model is what the attack compares with",
+    "likelihood_ratio": f"needs at least {FEWEST_SEEDS} seeds",
+}
+
+
+def _mean_log_likelihood(path: Path, texts: Mapping[str, Sequence[Any]]) -> Floats:
+    """Read that of each text (n,). Raises ``UserError`` for a file of other ones."""
+    table = read_table(path, LIKELIHOODS).to_pydict()
+    if any(table[name] != texts[name] for name in texts):
+        problem = "is of other texts than the others"
+        raise UserError(problem, where=path, do="delete it and run again")
+    nll, tokens = (np.array(table[name], dtype=np.float64) for name in ("nll", "tokens"))
+    return -nll / tokens
+
+
+def _too_few(texts: int, others: int, least: int) -> str | None:
     if texts < FEWEST_TEXTS:
         return f"{texts} texts; an estimate takes at least {FEWEST_TEXTS}"
-    least = FEWEST_TEXTS if measure is attack_auc else FEWEST_OTHERS
-    if n_outsiders < least:
-        return f"{n_outsiders} held-out texts to compare with; this measure takes at least {least}"
+    if others < least:
+        return f"{others} held-out texts to compare with; this measure takes at least {least}"
     return None
 
 
-def _compare_with_gold(
-    roles: Roles,
-    attack: str,
-    ours: Sequence[AttackScores],
-    gold: Sequence[AttackScores],
-    start: Sequence[AttackScores] | None,
-    measure: Measure,
-) -> _Row:
-    """Return the columns of ``schemas.MEMBERSHIP`` that need an estimate, by scores of seeds."""
-    before: Sequence[AttackScores | None] = start or [None] * len(ours)
-    every = zip(ours, gold, before, roles.member, strict=True)
-    scored = [
-        AttackedSeed(a[attack], b[attack], member, roles.outsider, c[attack] if c else None)
-        for a, b, c, member in every
-    ]
-    against_gold = compare(scored, measure)
-    row: _Row = {
-        "value": against_gold.model.value,
-        "low": against_gold.model.low,
-        "high": against_gold.model.high,
-    }
-    for name, estimate in (("gold", against_gold.gold), ("difference", against_gold.difference)):
-        row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
-    row["start"] = against_gold.start
-    # Gold is the aim of texts that are gone alone; and a rate among few others is too unsure.
-    if (share := against_gold.share) and roles.members == "removed" and measure is attack_auc:
-        row |= share_columns("share", share) | {"share_withheld": share.reason}
-    row["at_fault"] = not against_gold.gold.low <= CHANCE[measure] <= against_gold.gold.high
-    low, high = against_gold.difference.low, against_gold.difference.high
+def _columns(of: ComparedToGold, chance: float) -> dict[str, Any]:
+    """Return the columns of ``schemas.MEMBERSHIP`` that need an estimate, but for the share."""
+    row: dict[str, Any] = dict(zip(("value", "low", "high"), of.model, strict=True))
+    for name, estimate in (("gold", of.gold), ("difference", of.difference)):
+        row |= dict(zip((name, f"{name}_low", f"{name}_high"), estimate, strict=True))
+    low, high = of.difference.low, of.difference.high
     relation = "more than" if low > 0 else "less than" if high < 0 else "not told from"
-    row["verdict"] = f"{relation} gold"
-    return row
+    at_fault = not of.gold.low <= chance <= of.gold.high
+    return {**row, "start": of.start, "at_fault": at_fault, "verdict": f"{relation} gold"}
