@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,23 +20,21 @@ from typing import Any
 
 from mamushi.errors import UserError, lacks
 
-_COLUMNS = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`([^`]+)`""")
+_QUOTED = re.compile(r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`([^`]+)`""")
 """Text, in which no column is looked for, and columns in backquotes."""
-_ALLOWED = (
-    *(ast.Name, ast.Constant, ast.List, ast.Tuple, ast.Load, ast.BoolOp, ast.And, ast.Or),
-    *(ast.UnaryOp, ast.Not, ast.USub, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div),
-    *(ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn),
+_OPERATORS: dict[type[ast.AST], str] = {
+    **{ast.Eq: "equal", ast.NotEq: "not_equal", ast.Lt: "less", ast.LtE: "less_equal"},
+    **{ast.Gt: "greater", ast.GtE: "greater_equal", ast.And: "and_kleene", ast.Or: "or_kleene"},
+    **{ast.Add: "add_checked", ast.Sub: "subtract_checked", ast.Mult: "multiply_checked"},
+    **{ast.Div: "divide", ast.Not: "invert", ast.USub: "negate_checked"},
+}
+_ALLOWED: tuple[type[ast.AST], ...] = (
+    *(ast.Name, ast.Load, ast.List, ast.Tuple, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Compare),
+    *(ast.In, ast.NotIn),
+    *_OPERATORS,
 )
 _SLIPS = (("&", "write and in the place of &"), (r"(?<![=!<>])=(?![=>])", "write == for equal"))
 """How other languages say it, as patterns of an expression without its texts; and what to write."""
-_COMPARISONS: dict[type[ast.AST], str] = {
-    **{ast.Eq: "equal", ast.NotEq: "not_equal", ast.Lt: "less", ast.LtE: "less_equal"},
-    **{ast.Gt: "greater", ast.GtE: "greater_equal"},
-}
-_ARITHMETIC: dict[type[ast.AST], str] = {
-    **{ast.Add: "add_checked", ast.Sub: "subtract_checked", ast.Mult: "multiply_checked"},
-    ast.Div: "divide",
-}
 
 
 @dataclass(frozen=True)
@@ -55,8 +52,10 @@ class Expression:
         import pyarrow as pa
 
         try:
-            marks = _truth(_value(self.tree, {name: filled(columns[name]) for name in self.names}))
-        except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
+            marks = _value(self.tree, {name: filled(columns[name]) for name in self.names})
+            if getattr(marks, "type", None) not in (pa.bool_(), pa.null()):
+                raise TypeError("its result is neither true nor false: compare it with a value")
+        except (pa.ArrowException, ArithmeticError, TypeError, AttributeError) as error:
             do = "compare numbers with numbers, and text with text, which stands in quotes"
             problem = f"cannot evaluate {self.text!r} ({error})"
             raise UserError(problem, where=where, do=do) from None
@@ -74,51 +73,41 @@ def parse(text: str) -> Expression:
     """Check an expression and make it ready to evaluate. Raises ``UserError`` with the reason."""
     quoted: dict[str, str] = {}
 
-    def named(match: re.Match[str]) -> str:
+    def placeholder(match: re.Match[str]) -> str:
         if match[1] is None:
             return match[0]
         quoted[name := f"_column{len(quoted)}_"] = match[1]
         return name
 
-    do = "write it as in 'toxic == 1 or `my group` in [3, 4]'"
-    bare = _COLUMNS.sub(lambda match: "`x`" if match[1] else "''", text)
-    do = next((words for pattern, words in _SLIPS if re.search(pattern, bare)), do)
+    bare = _QUOTED.sub(lambda match: "`x`" if match[1] else "''", text)
+    usual = "write it as in 'toxic == 1 or `my group` in [3, 4]'"
+    do = next((words for pattern, words in _SLIPS if re.search(pattern, bare)), usual)
     try:
-        readable = _COLUMNS.sub(named, text.strip())
-        with warnings.catch_warnings(action="ignore"):
-            # Of what Python may refuse one day, as a path with backslashes.
-            tree = ast.parse(readable, mode="eval").body
-        names = _checked(tree, readable, quoted)
-    except (SyntaxError, UserError) as error:
-        problem = error.msg if isinstance(error, SyntaxError) else error.problem
-        raise UserError(f"expression {text!r}: {problem}", do=do) from None
-    except (RecursionError, MemoryError, ValueError, ArithmeticError):
-        raise UserError("the expression cannot be read", do="write it in a simpler way") from None
+        tree = ast.parse(_QUOTED.sub(placeholder, text.strip()), mode="eval").body
+        names = _column_names(tree, quoted)
+    except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
+        problem = f"expression {text!r:.200}: {getattr(error, 'msg', error) or 'cannot be read'}"
+        raise UserError(problem, do=do) from None
     return Expression(text, names, tree)
 
 
-def _checked(tree: ast.expr, readable: str, quoted: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the columns in an expression, and give constants all of their digits. Raises
-    ``UserError`` for what is not allowed in one."""
-    nulls, names = set[ast.AST](), dict[tuple[int, int], str]()
-    nodes = [*ast.walk(tree)]
-    for node in nodes:
-        if isinstance(node, ast.Name):
-            node.id = quoted.get(node.id, node.id)
-    for node in nodes:
+def _column_names(tree: ast.expr, quoted: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the columns in an expression, whose names in backquotes are put back. Raises
+    ``ValueError`` for what is not allowed in one."""
+    names, nulls = dict[tuple[int, int], str](), set[ast.AST]()
+    for node in ast.walk(tree):
         match node:
             case ast.Compare(ops=[ast.Is() | ast.IsNot()], comparators=[ast.Name(id="null")]):
                 nulls |= {node.ops[0], node.comparators[0]}
-            case ast.Constant(value=float()):
-                digits: Any = Decimal(ast.get_source_segment(readable, node) or "")
-                node.value = digits
-            case ast.Constant(value=value) if not isinstance(value, str | int):
-                raise UserError(f"{value!r} is not allowed in it")
-            case ast.Name(id=name) if node not in nulls:
-                names[node.lineno, node.col_offset] = name
+            case ast.Name() if node not in nulls:
+                node.id = quoted.get(node.id, node.id)
+                names[node.lineno, node.col_offset] = node.id
+            case ast.Constant(value=str() | int() | float()):
+                pass
             case _ if not isinstance(node, _ALLOWED) and node not in nulls:
-                shown = ast.unparse(node) or type(node).__name__
-                raise UserError(f"{shown!r} is not allowed in it")
+                raise ValueError(
+                    f"{ast.unparse(node) or type(node).__name__!r} is not allowed in it"
+                )
     return tuple(dict.fromkeys(names[at] for at in sorted(names)))
 
 
@@ -146,36 +135,6 @@ def column_of(cells: Any, *, typed: bool) -> Any:
     return column
 
 
-def _value(node: ast.AST, columns: Mapping[str, Any]) -> Any:
-    """Return the value of a node: a constant of Python, a list of values, or an Arrow column."""
-    import pyarrow.compute as pc
-
-    match node:
-        case ast.Constant(value=constant):
-            return constant
-        case ast.Name(id=name):
-            return columns[name]
-        case ast.List(elts=items) | ast.Tuple(elts=items):
-            return [_value(item, columns) for item in items]
-        case ast.BoolOp(op=op, values=terms):
-            join = pc.and_kleene if isinstance(op, ast.And) else pc.or_kleene
-            return reduce(join, [_truth(_value(term, columns)) for term in terms])
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return pc.invert(_truth(_value(operand, columns)))
-        case ast.UnaryOp(operand=operand):
-            value = _value(operand, columns)
-            return -value if isinstance(value, int | Decimal) else pc.negate_checked(value)
-        case ast.BinOp(left=left, op=op, right=right):
-            return _calculated(type(op), _value(left, columns), _value(right, columns))
-        case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as op]):
-            found = pc.is_null(_value(left, columns), nan_is_null=True)
-            return found if isinstance(op, ast.Is) else pc.invert(found)
-        case ast.Compare(left=left, ops=ops, comparators=rights):
-            sides = [_value(side, columns) for side in (left, *rights)]
-            return reduce(pc.and_kleene, map(_compared, ops, sides, sides[1:]))
-    raise TypeError(type(node).__name__)
-
-
 def filled(column: Any) -> Any:
     """Return a column in which texts of white space are null: text formats have no other way to say
     that a cell is empty."""
@@ -188,94 +147,76 @@ def filled(column: Any) -> Any:
     return pc.if_else(empty, pa.scalar(None, pa.string()), column)
 
 
-def _truth(value: Any) -> Any:
+def _value(node: ast.AST, columns: Mapping[str, Any]) -> Any:
+    """Return the value of a node: a constant of Python, a list of values, or an Arrow column."""
+    import pyarrow.compute as pc
+
+    match node:
+        case ast.Constant(value=constant):
+            return constant
+        case ast.Name(id=name):
+            return columns[name]
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return [_value(item, columns) for item in items]
+        case ast.BoolOp(op=op, values=terms):
+            return reduce(getattr(pc, _OPERATORS[type(op)]), [_value(t, columns) for t in terms])
+        case ast.UnaryOp(op=op, operand=operand):
+            value = _value(operand, columns)
+            return getattr(pc, _OPERATORS[type(op)])(value) if hasattr(value, "type") else -value
+        case ast.BinOp(left=left, op=op, right=right):
+            return _operate(op, _value(left, columns), _value(right, columns))
+        case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as op]):
+            missing = pc.is_null(_value(left, columns), nan_is_null=True)
+            return missing if isinstance(op, ast.Is) else pc.invert(missing)
+        case ast.Compare(left=left, ops=ops, comparators=rights):
+            sides = [_value(side, columns) for side in (left, *rights)]
+            return reduce(pc.and_kleene, map(_operate, ops, sides, sides[1:]))
+    raise TypeError(type(node).__name__)
+
+
+def _operate(op: ast.AST, left: Any, right: Any) -> Any:
+    """Return what an operator makes of two values: columns, constants or, behind ``in``, a list."""
     import pyarrow as pa
-
-    if isinstance(value, bool):
-        return pa.scalar(value)
-    if hasattr(value, "type") and value.type in (pa.bool_(), pa.null()):
-        return value.cast(pa.bool_())
-    raise TypeError("its result is neither true nor false: compare it with a value")
-
-
-def _compared(op: ast.cmpop, left: Any, right: Any) -> Any:
     import pyarrow.compute as pc
 
     if isinstance(op, ast.In | ast.NotIn):
-        found = _contained(left, right)
-        return found if isinstance(op, ast.In) else pc.invert(found)
-    return getattr(pc, _COMPARISONS[type(op)])(*_together(left, right))
+        contained = _contains(right, left)
+        return contained if isinstance(op, ast.In) else pc.invert(contained)
+    pair = [_typed(left, right), _typed(right, left)]
+    for at, value in enumerate(pair):
+        if pa.types.is_float16(value.type):
+            pair[at] = value.cast(pa.float32())
+        elif isinstance(op, ast.Div) and pa.types.is_integer(value.type):
+            pair[at] = value.cast(pa.float64())
+        elif pa.types.is_boolean(value.type) and not pa.types.is_boolean(pair[1 - at].type):
+            pair[at] = value.cast(pa.int8())
+    return getattr(pc, _OPERATORS[type(op)])(*pair)
 
 
-def _contained(item: Any, many: Any) -> Any:
-    """Return whether a list has a value, or a column of texts or lists a constant."""
-    import numpy as np
+def _typed(value: Any, other: Any) -> Any:
+    """Return a value as Arrow has it: a constant in the type of the ``other`` one, a column."""
+    import pyarrow as pa
+
+    if hasattr(value, "type"):
+        return value
+    kind = getattr(other, "type", pa.null())
+    if pa.types.is_decimal(kind) and not isinstance(value, str):
+        return pa.scalar(Decimal(str(value)))
+    is_text_of_time = isinstance(value, str) and pa.types.is_temporal(kind)
+    is_number = not isinstance(value, str) and pa.types.is_floating(kind)
+    return pa.scalar(value).cast(kind) if is_text_of_time or is_number else pa.scalar(value)
+
+
+def _contains(many: Any, item: Any) -> Any:
+    """Return whether a list has a value, or a column of texts or of lists a constant."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if isinstance(many, list):
-        equal = [_compared(ast.Eq(), item, member) for member in many]
+        equal = [_operate(ast.Eq(), item, member) for member in many]
         return reduce(pc.or_kleene, equal, pa.scalar(False))
-    if isinstance(item, str) and hasattr(many, "type") and pa.types.is_string(many.type):
-        return pc.match_substring(many, item)
-    if hasattr(item, "type") or not hasattr(getattr(many, "type", None), "value_type"):
+    if not isinstance(item, str | int | float) or not hasattr(many, "type"):
         raise TypeError("'in' asks for a value in a list, or for a text in another one")
-    lists = pa.concat_arrays(many.chunks)
-    hits = pc.fill_null(_compared(ast.Eq(), item, pc.list_flatten(lists)), False)
-    found = np.zeros(len(lists), dtype=np.bool_)
-    found[pc.list_parent_indices(lists).filter(hits)] = True
-    return pa.array(found, mask=np.asarray(lists.is_null()))
-
-
-def _together(left: Any, right: Any) -> list[Any]:
-    """Return two values as Arrow has them, of types that it compares and calculates with."""
-    import pyarrow as pa
-
-    types, pair = pa.types, [left, right]
-    if list in map(type, pair):
-        raise TypeError("a list is asked for a value with 'in'")
-    for at, value in enumerate(pair):
-        if not hasattr(value, "type"):
-            pair[at] = _constant(value, getattr((right, left)[at], "type", None))
-    for at, value in enumerate(pair):
-        other = pair[1 - at].type
-        if types.is_boolean(value.type) and not types.is_boolean(other):
-            pair[at] = value.cast(pa.int8())
-        elif types.is_float16(value.type):
-            pair[at] = value.cast(pa.float32())
-        elif types.is_decimal(value.type) and types.is_floating(other):
-            # As text: the library multiplies by a power of ten, and may miss the nearest double.
-            pair[at] = value.cast(pa.string()).cast(other)
-    return pair
-
-
-def _constant(value: Any, kind: Any) -> Any:
-    """Return a constant as a column of a type takes it; None stands for another constant."""
-    import pyarrow as pa
-
-    types = pa.types
-    if isinstance(value, str):
-        return pa.scalar(value).cast(kind) if kind and types.is_temporal(kind) else pa.scalar(value)
-    if isinstance(value, bool) and kind in (None, pa.bool_()):
-        return pa.scalar(value)
-    if kind is not None and types.is_decimal(kind):
-        return pa.scalar(Decimal(value))
-    if kind is not None and types.is_floating(kind):
-        return pa.scalar(float(Decimal(value))).cast(kind)
-    if value == int(value):
-        with suppress(pa.ArrowException, OverflowError):
-            return pa.scalar(int(value), kind if kind and types.is_integer(kind) else pa.int64())
-    return pa.scalar(float(Decimal(value)))
-
-
-def _calculated(op: type[ast.operator], left: Any, right: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    # No sum of small integers is too large for its type.
-    wide = pa.float64() if op is ast.Div else pa.int64()
-    pair = [
-        value.cast(wide) if pa.types.is_integer(value.type) else value
-        for value in _together(left, right)
-    ]
-    return getattr(pc, _ARITHMETIC[op])(*pair)
+    if pa.types.is_string(many.type):
+        return pc.match_substring(many, item)
+    return pa.array([None if cell is None else item in cell for cell in many.to_pylist()])
