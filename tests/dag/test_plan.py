@@ -143,7 +143,7 @@ def test_memory_and_time_grow_with_the_texts(tmp_path: Path) -> None:
         words = ("--config", f"grid={{{axes}}}", f"datasets={datasets}", "studies=null")
         found.append(asked(tmp_path, "removals", *words))
     few, many = found
-    # What is ranked follows the texts as soon as they are counted: test_shards.py.
+    # What is ranked follows the texts as soon as they are counted: test_resources.py.
     before, after = few["tokens", "gemma-2-2b"], many["tokens", "gemma-2-2b"]
     # Of all three sections: three million texts, and thirty.
     assert after["mem_mb"] - before["mem_mb"] == pytest.approx(27 * 2000, abs=1)

@@ -23,12 +23,11 @@ GPUS = 2
 """What the tests may find on the cluster that slurm-up makes."""
 
 
-def grid(shards: int = 2) -> dict[str, Any]:
-    """Configuration of the run that all tests of this file look at; as many jobs share a table of
-    vectors."""
+def grid() -> dict[str, Any]:
+    """Configuration of the run that all tests of this file look at."""
     part = science()
     part["grid"] |= {"budgets": [0.2, 0.5], "selectors": ["random"]}
-    part["execution"] = {"shards": shards, "batch_tokens": 512}
+    part["execution"] = {"batch_tokens": 512}
     return part
 
 
@@ -39,7 +38,7 @@ def folders(shared_folder: Path) -> tuple[Path, Path]:
     for folder in (on_slurm, alone):
         folder.mkdir()
     with open(alone / "said", "w", encoding="utf-8") as output:
-        line = command(directory=alone, config=grid(shards=1))
+        line = command(directory=alone, config=grid())
         other = subprocess.Popen(line, env=environment(), stdout=output, stderr=output)
         try:
             cluster.run(directory=on_slurm, config=grid())
@@ -81,7 +80,6 @@ def test_gpu_rules_ask_for_one_gpu_of_the_type_and_others_for_none(
         assert slurm.account in (None, job.account)
     assert {job.rule for job in jobs} & gpu_rules()
     assert {"examples", "tokens", "score"} <= {job.rule for job in jobs}
-    assert [job.rule for job in jobs].count("embed_shard") == 2
 
 
 def test_no_more_jobs_at_once_than_gpus(jobs: list[cluster.Job]) -> None:

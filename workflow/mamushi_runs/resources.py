@@ -22,7 +22,7 @@ THREADS = 8
 """Of a job that ranks the texts of a model that is not tiny."""
 TINY_SECONDS = 1800
 """Of a tiny model on a core, for a million texts."""
-WILDCARDS = ("dataset", "model", "selector", "unlearner", "beta", "scatteritem")
+WILDCARDS = ("dataset", "model", "selector", "unlearner", "beta")
 """On which minutes depend: those of other seeds are the same."""
 Resource = Callable[[Any, int], int]
 """Megabytes or minutes by wildcards and attempt."""
@@ -84,8 +84,7 @@ class JobResources:
         count = self.several.get(wildcards["model"], 1)
         job = Job(rule, wildcards, gpus=count)
         if wildcards["model"] in self.tiny:
-            shards = int(wildcards.get("scatteritem", "1").rpartition("-")[2])
-            return TINY_SECONDS * self.millions[wildcards["dataset"]] / shards
+            return TINY_SECONDS * self.millions[wildcards["dataset"]]
         return self._bill(wildcards["dataset"], is_counted).computed(job).seconds or 0.0
 
     def of_texts(self, start: float, slope: float) -> Resource:

@@ -94,16 +94,10 @@ wildcard_constraints:
     study=NAME,
     unlearner=only(config["unlearners"]),
     list=NAME,
-    shard=r"\d+",
     place=only(os.path.basename(os.path.dirname(path)) for path in URLS),
     seed=r"\d+",
     beta=arms.BETA,
     arm=arms.pattern(config),
-
-
-# `execution.shards`: as many jobs share a table of vectors, and one puts their shards together.
-scattergather:
-    texts=config["execution"]["shards"],
 
 
 # Priority of the jobs that find what is wrong with data and models: they start before any training,

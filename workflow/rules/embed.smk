@@ -23,10 +23,9 @@ rule embed:
         runtime=RESOURCES.minutes("embed"),
     params:
         settings=settings("embed", "model"),
-        shard=lambda wildcards: wildcards.get("scatteritem", []),
     shell:
         "exec python -m mamushi embed --examples {input.examples:q} --tokens {input.tokens:q}"
-        " --model-card {input.model_card:q} --trained {input.trained:q} --shard {params.shard:q}"
+        " --model-card {input.model_card:q} --trained {input.trained:q}"
         " --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
@@ -50,77 +49,10 @@ rule embed_layers:
         runtime=RESOURCES.minutes("embed"),
     params:
         settings=settings("embed-layers", "model"),
-        shard=lambda wildcards: wildcards.get("scatteritem", []),
     shell:
         "exec python -m mamushi embed-layers --examples {input.examples:q}"
         " --tokens {input.tokens:q} --model-card {input.model_card:q}"
-        " --trained {input.trained:q} --shard {params.shard:q}"
-        " --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"
-
-
-# `execution.shards`: the same tables by several jobs at once, and put together.
-use rule embed as embed_shard with:
-    output:
-        out=temp(paths.SHARD.replace("{table}", "embeddings")),
-    log:
-        "results/logs/embed_shard/{dataset}/{model}/seed{seed}/{scatteritem}.log",
-
-
-use rule embed_layers as embed_layers_shard with:
-    output:
-        out=temp(paths.SHARD.replace("{table}", "layers")),
-    log:
-        "results/logs/embed_layers_shard/{dataset}/{model}/seed{seed}/{scatteritem}.log",
-
-
-rule join_embeddings:
-    input:
-        examples=paths.EXAMPLES,
-        shards=gather.texts(
-            paths.SHARD.replace("{table}", "embeddings"), allow_missing=True
-        ),
-    output:
-        out=paths.EMBEDDINGS,
-    log:
-        "results/logs/join_embeddings/{dataset}/{model}/seed{seed}.log",
-    wildcard_constraints:
-        model=only(LANGUAGE),
-    conda:
-        "../../envs/mamushi.yaml"
-    resources:
-        mem_mb=RESOURCES.embed_memory,
-        runtime=RESOURCES.of_texts(30, 20),
-    params:
-        settings=settings("join-shards", table="embeddings"),
-    shell:
-        "exec python -m mamushi join-shards --examples {input.examples:q}"
-        " --shards {input.shards:q} --out {output.out:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
-
-
-use rule join_embeddings as join_layers with:
-    input:
-        examples=paths.EXAMPLES,
-        shards=gather.texts(
-            paths.SHARD.replace("{table}", "layers"), allow_missing=True
-        ),
-    output:
-        out=paths.LAYERS,
-    log:
-        "results/logs/join_layers/{dataset}/{model}/seed{seed}.log",
-    params:
-        settings=settings("join-shards", table="layers"),
-
-
-if config["execution"]["shards"] > 1:
-
-    ruleorder: join_embeddings > embed
-    ruleorder: join_layers > embed_layers
-
-else:
-
-    ruleorder: embed > join_embeddings
-    ruleorder: embed_layers > join_layers
+        " --trained {input.trained:q} --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 # The same table, of vectors that another program made of the texts.

@@ -28,7 +28,7 @@ def test_budgets_have_two_decimals_and_more_where_they_are_needed(
 
 def test_every_pattern_names_known_wildcards_under_results() -> None:
     known = {"dataset", "model", "seed", "arm", "selector", "beta", "table", "figure", "study"}
-    known |= {"unlearner", "list", "scatteritem", "place", "shard"}
+    known |= {"unlearner", "list", "place"}
     patterns = {k: v for k, v in vars(paths).items() if k.isupper() and isinstance(v, str)}
     assert {"EXAMPLES", "SCORES", "REMOVAL", "PERPLEXITY", "TABLE", "FIGURE"} <= set(patterns)
     for name, pattern in patterns.items():

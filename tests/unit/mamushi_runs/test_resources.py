@@ -51,8 +51,3 @@ def test_texts_count_once_they_are_counted(
     card.write_text(json.dumps({"counts": {"sections": sizes}}), encoding="utf-8")
     assert counted("jigsaw") == sizes
     assert resources.rank_memory(wildcards(), 1) == before + 7000
-    whole, part = (
-        resources.minutes("embed")(wildcards(**shard), 1)
-        for shard in ({}, {"scatteritem": "2-of-8"})
-    )
-    assert part < whole / 4

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 from mamushi.errors import UserError
-from mamushi.io import schemas, shards
+from mamushi.io import schemas, vectors
 from mamushi.io.seal import seal
 from mamushi.io.tables import write_table
 from mamushi.selection import pool as pool_module
@@ -93,9 +93,9 @@ def test_a_large_matrix_is_mapped_and_the_same(tmp_path, monkeypatch):
     assert np.array_equal(mapped.embeddings, plain.embeddings)
     assert not mapped.embeddings.flags.writeable
     rows = rng.permutation(40)[:25]
-    monkeypatch.setattr(shards, "TAKEN", 7)
+    monkeypatch.setattr(vectors, "TAKEN", 7)
     for pool in (plain, mapped):
-        assert np.array_equal(shards.take_rows(pool.embeddings, rows), plain.embeddings[rows])
+        assert np.array_equal(vectors.take_rows(pool.embeddings, rows), plain.embeddings[rows])
     # The file has no name that a killed job could leave behind.
     assert {path.name for path in tmp_path.iterdir()} == {path.name for path in paths}
 

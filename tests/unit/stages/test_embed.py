@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from mamushi.cli import main
-from mamushi.io import schemas
+from mamushi.io import schemas, vectors
 from mamushi.io.tables import read_metadata, read_table
+from mamushi.lm import embed as lm_embed
 from mamushi.selection.metrics import spearman
 from tests.support.stage_files import EXECUTION, FILES, write_base
 
@@ -40,7 +41,7 @@ def embedded(root: Path, *, skip_bos: bool, layer: int = -1) -> np.ndarray:
 
 
 def test_layers_are_what_an_embedding_of_each_would_be(base: Path) -> None:
-    out = run(base, "embed-layers", {"skip_bos": True}, depths=[0.1, 0.5])
+    out = run(base, "embed-layers", {"skip_bos": True, "depths": [0.1, 0.5]})
     table = read_table(out, schemas.LAYERS)
     # Of four blocks: after the second, and at least after the first.
     layers = read_metadata(out)["layers"]
@@ -63,3 +64,27 @@ def test_the_mean_leaves_out_the_bos_where_the_tokenizer_sets_one(base: Path) ->
     along = bos.mean(axis=0) / np.linalg.norm(bos.mean(axis=0))
     lengths = [spearman(vectors @ along, -n.astype(float)) for vectors in (without, with_it)]
     assert lengths[0] is not None and lengths[1] is not None and lengths[0] < lengths[1]
+
+
+def test_a_killed_job_goes_on_behind_its_last_block(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes: list[int] = []
+    compute = lm_embed.embed
+
+    def counted(model: Any, texts: Any, **options: Any) -> Any:
+        if passes == [8]:
+            passes.append(-1)
+            raise RuntimeError
+        passes.append(len(texts))
+        return compute(model, texts, **options)
+
+    monkeypatch.setattr(vectors, "BLOCK", 8)
+    monkeypatch.setattr(lm_embed, "embed", counted)
+    with pytest.raises(AssertionError):
+        run(base, "embed", {"skip_bos": True, "layer": -1})
+    assert not (base / "embed.parquet").exists()
+    resumed = run(base, "embed", {"skip_bos": True, "layer": -1}).read_bytes()
+    n = len(read_table(base / "embed.parquet", schemas.EMBEDDINGS))
+    assert sum(passes[2:]) == n - 8 and not (base / "embed.parquet.blocks").exists()
+    assert run(base, "embed", {"skip_bos": True, "layer": -1}).read_bytes() == resumed

@@ -121,12 +121,16 @@ class PooledLayer(Pooling):
     layer: int = -1  #: Hidden state to pool; -1 is the final one, 0 the input embedding.
 
 
-class Embedding(PooledLayer):
-    """The representation of a text that all selectors share."""
+class PooledLayers(Pooling):
+    """The embedding of a text at other depths."""
 
     #: Shares of the model's blocks after which hidden states are pooled as well, for the selectors
     #: that read them; without one nothing is computed.
     depths: Fractions = listed(0.25, 0.5, 0.75)
+
+
+class Embedding(PooledLayer, PooledLayers):
+    """The representation of a text that all selectors share."""
 
 
 class Selector(Section):
@@ -306,15 +310,11 @@ class Evaluation(MeasuredDeep):
 
 
 class Execution(Section):
-    """Memory against speed, without effect on results: a change runs nothing again, but for the
-    number of shards."""
+    """Memory against speed, without effect on results: a change runs nothing again."""
 
     #: Texts in memory at once in training; gradients add up to the same step.
     micro_batch_size: Count = 32
     batch_tokens: Count = 16384  #: Tokens in a batch of embedding and perplexity.
-    #: Jobs that share a table of embeddings, each of which asks for a GPU; one more puts their
-    #: shards together. Another number embeds again, to the same bytes.
-    shards: Count = 1
     #: Between two checkpoints, from which a killed fine-tune resumes. One that is asked to end, as
     #: SLURM does before its time is over, saves by itself.
     checkpoint_seconds: NotNegative = 1200.0

@@ -17,7 +17,7 @@ from mamushi.config.sources import IDS
 from mamushi.data.compact import strings
 from mamushi.data.readers import check_columns, name_of
 from mamushi.errors import UserError
-from mamushi.io.shards import drop_pages, large_matrix
+from mamushi.io.vectors import drop_pages, large_matrix
 
 _ROWS = 16384
 """Rows that are read at once."""

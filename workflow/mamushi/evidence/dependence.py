@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.io.shards import take_rows
+from mamushi.io.vectors import take_rows
 from mamushi.selection.arrays import Doubles, Mask
 
 SURE = 1.645

@@ -17,7 +17,7 @@ import numpy as np
 from mamushi.data.labels import Ids, places_of, read_labels
 from mamushi.evidence.frontier import Frontier, RemovalOrder
 from mamushi.io.domains import FORGET
-from mamushi.io.shards import ranked
+from mamushi.io.vectors import ranked
 from mamushi.selection.arrays import Doubles, Mask
 
 TRUE_DOMAIN = "label_true_domain"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 VECTOR = "vector"
 COLUMN = re.compile(
-    r"(\w*\*|\w+) ((?:string|bool|int16|int32|int64|float32|float64|vector|any)(?:\[\])?)(\??)"
+    r"(\w*\*|\w+) ((?:string|bool|int16|int32|int64|float32|float64|vector)(?:\[\])?)(\??)"
 )
 
 SHARED = """
@@ -117,7 +117,7 @@ def table(text: str) -> Table:
     name, _, description = head.partition(": ")
     fixed = tuple(column for column in columns if not column.name.endswith("*"))
     further = next((column.name[:-1] for column in columns if column.name.endswith("*")), None)
-    plain = any(column.type in (VECTOR, "any") for column in columns)
+    plain = any(column.type == VECTOR for column in columns)
     return Table(name, description, fixed, further, plain)
 
 

@@ -38,7 +38,6 @@ TASK_ANSWERS = ARM + "/tasks.parquet"  # what it reaches in tasks
 
 EMBEDDINGS = CELL + "/embeddings.parquet"  # the inference section as vectors
 LAYERS = CELL + "/layers.parquet"  # the same at other depths
-SHARD = CELL + "/shards/{table}/{scatteritem}.parquet"  # a part of either, such as 2-of-8
 SCORES = CELL + "/scores/{selector}.parquet"  # one ranking, with scores of retain texts
 POSTERIOR = CELL + "/posterior/{selector}.parquet"  # of a corpus that nobody labelled, text by text
 UNCOVERED = CELL + "/uncovered/{selector}.parquet"  # its clusters that score in between

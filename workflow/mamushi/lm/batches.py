@@ -12,7 +12,6 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from mamushi.io.shards import BLOCK
 from mamushi.lm import sharding
 from mamushi.lm.attention import Documents, supports, to_device
 from mamushi.lm.exactness import require_exact
@@ -118,31 +117,6 @@ def fetched(
         earlier = result
     if earlier is not None:
         yield earlier[0], earlier[1].cpu().numpy()
-
-
-def pieces(
-    lengths: NDArray[np.int64], batch_tokens: int, *, shared: bool, shard: str | None = None
-) -> Iterator[NDArray[np.int64]]:
-    """Give the texts (m,), ascending, that are embedded together, in batches of their own: block by
-    block all of them, or those of a ``shard`` such as ``2-of-8``.
-
-    A text's vector depends on its neighbours in the batch, by its last digits. So shards are cut
-    between the ``batches`` of a block, into runs of about as many tokens, and a run by itself falls
-    into the same batches.
-    """
-    number, of = map(int, (shard or "1-of-1").split("-of-"))
-    before, total = 0, int(lengths.sum())
-    for start in range(0, len(lengths), BLOCK):
-        block = lengths[start : start + BLOCK]
-        mine = []
-        for rows in batches(block, batch_tokens, shared=shared):
-            size = int(block[rows].sum())
-            # The shard in which the middle of the batch lies.
-            if (2 * before + size) * of // (2 * total) == number - 1:
-                mine.append(rows)
-            before += size
-        if mine:
-            yield start + np.sort(np.concatenate(mine))
 
 
 def batch_of(

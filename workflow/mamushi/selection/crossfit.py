@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.io.shards import take_rows
+from mamushi.io.vectors import take_rows
 from mamushi.running.progress import Progress
 from mamushi.running.threads import side_by_side
 from mamushi.selection.arrays import Doubles

@@ -22,7 +22,7 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from mamushi.data.scripts import spaced, units
 from mamushi.errors import UserError
-from mamushi.io.shards import take_rows
+from mamushi.io.vectors import take_rows
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import Fit, Task
 from mamushi.selection.pool import Pool

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from mamushi.data.labels import group_codes
 from mamushi.errors import UserError, other_examples
 from mamushi.io import schemas
-from mamushi.io.shards import MAPPED, drop_pages, ranked
 from mamushi.io.tables import FORGET, RETAIN, read_metadata, read_table
+from mamushi.io.vectors import MAPPED, drop_pages, ranked
 from mamushi.registry import load, plugin
 from mamushi.rooms import additions
 from mamushi.selection.arrays import Doubles

@@ -146,8 +146,8 @@ def predict(
     from mamushi.evidence.predicted import NoPrediction, Proxy, not_foreseen, predictions
     from mamushi.io import schemas
     from mamushi.io.domains import EVALUATION, INFERENCE
-    from mamushi.io.shards import ranked
     from mamushi.io.tables import read_table, write_table
+    from mamushi.io.vectors import ranked
     from mamushi.lm.tokens import read_tokens
 
     ranked_texts, held_out = (

@@ -204,8 +204,8 @@ def import_embeddings(
     from mamushi.io import schemas
     from mamushi.io.digests import of
     from mamushi.io.files import read_json
-    from mamushi.io.shards import write_matrix
     from mamushi.io.tables import INFERENCE, read_table
+    from mamushi.io.vectors import blocks_of, write_vectors
 
     where = vectors[0] if len(vectors) == 1 else vectors[0].parent
     for path in vectors:
@@ -224,4 +224,4 @@ def import_embeddings(
     parts = shards(vectors, embedding["id"], embedding["vector"])
     matrix = aligned(parts, ranked["id"], further_ids, rows_read - kept, where, out.parent)
     columns = dict(zip(ranked.column_names, ranked.columns, strict=True))
-    write_matrix(out, schemas.EMBEDDINGS, matrix, columns, job.origin)
+    write_vectors(out, schemas.EMBEDDINGS, blocks_of(matrix), columns, job.origin)

@@ -153,7 +153,7 @@ def _at_weights(
 
     from mamushi.data.labels import group_codes
     from mamushi.io.domains import CONTAMINATION
-    from mamushi.io.shards import ranked
+    from mamushi.io.vectors import ranked
     from mamushi.lm.tokens import read_tokens
     from mamushi_extras.influence.at_weights import measure_at_weights, target_folds, targets_of
     from mamushi_extras.influence.measuring import STEP, Direction

@@ -27,8 +27,8 @@ from mamushi.evidence.stability import rankings, stability_columns
 from mamushi.io import paths, schemas
 from mamushi.io.domains import FORGET
 from mamushi.io.paths import beta as written
-from mamushi.io.shards import ranked
 from mamushi.io.tables import read_metadata, read_table
+from mamushi.io.vectors import ranked
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.refits import read_refits
 from mamushi.selection.removals import budget_of, digest_of_ids, removal_list

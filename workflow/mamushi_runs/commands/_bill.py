@@ -28,7 +28,7 @@ GPU_START = 35.0
 TRAINING = ("contaminate", "gold", "beta0", "retrain")
 UNLEARNING = ("unlearn", "unlearn_whole", "unlearn_list")
 READING = {
-    **dict.fromkeys(("embed", "embed_layers", "embed_shard", "embed_layers_shard"), 1.0),
+    **dict.fromkeys(("embed", "embed_layers"), 1.0),
     **{"evaluate": 1.0, "generate": 0.5, "judge": 0.5, "membership": 0.5, "relearn": 5.0},
     # Whose length nobody knows.
     **{"task_scores": 1.0},
@@ -181,7 +181,7 @@ class Bill:
         where = "embedding" if rule.startswith("embed") else "evaluation"
         texts = self.count(dataset, "inference" if where == "embedding" else where)
         tokens = texts * self.tokens(dataset, config[where]["max_length"])
-        share = READING.get(rule, 1.0) / int(wildcards.get("scatteritem", "1").rpartition("-")[2])
+        share = READING.get(rule, 1.0)
         return share * tokens * forward_flop(self.size(model))
 
     def written(self, job: Job) -> tuple[float, float, float]:

@@ -40,11 +40,6 @@ that read them. The metadata name the hidden state of each.
 id string, domain string
 depth_* vector: As `embedding` in the table of that name, for each of `embedding.depths`.""")
 
-SHARD = table("""shard: A part of either of these tables, of some of the texts (`execution.shards`),
-with the columns of vectors that the whole has. It is there until all parts are put together.
-row int64: The text's row in the whole table, from 0.
-* any: As in the whole table.""")
-
 SCORES = table("""scores: One selector's ranking of the inference section, a row per text. The
 metadata hold the AUC of each fold and what else the selector tells.
 id string, domain string

@@ -210,7 +210,7 @@ def _earlier(examples: Path, copies: Callable[[str], Sequence[str]]) -> dict[str
     """Return what was answered before about texts and their copies, by which they were ranked."""
     import pyarrow.parquet as pq
 
-    from mamushi.io.shards import ranked
+    from mamushi.io.vectors import ranked
     from mamushi_extras.audit.answers import ANSWERED
 
     column = f"label_{ANSWERED}"

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mamushi.io import shards
+from mamushi.io import vectors
 
 
 def resident() -> float:
@@ -22,17 +22,17 @@ def resident() -> float:
 def test_pages_of_a_large_matrix_are_let_go_and_read_again(
     written_by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shards, "MAPPED", 0)
+    monkeypatch.setattr(vectors, "MAPPED", 0)
     shape = (40_000, 1024)
     if written_by == "memmap":
         matrix = np.asarray(np.memmap(tmp_path / "x", np.float16, "w+", shape=shape))
     else:
-        matrix = shards.large_matrix(shape, tmp_path)
+        matrix = vectors.large_matrix(shape, tmp_path)
     before = resident()
     matrix[:] = np.arange(shape[0], dtype=np.float16)[:, None]
     assert resident() - before > 50
-    shards.drop_pages(matrix)
+    vectors.drop_pages(matrix)
     assert resident() - before < 20
     rows = np.arange(0, shape[0], 7)
-    assert (shards.take_rows(matrix, rows)[:, 3] == rows.astype(np.float16)).all()
+    assert (vectors.take_rows(matrix, rows)[:, 3] == rows.astype(np.float16)).all()
     assert resident() - before < 50
