@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from mamushi.io import paths
-from mamushi.io.files import read_json, sha256, write_json
+from mamushi.io.files import read_json, write_json
 from mamushi.io.tables import write_table
-from mamushi_extras.unlabelled.schemas import POSTERIOR, UNCOVERED_CLUSTERS
+from mamushi_extras.unlabelled.schemas import POSTERIOR
 from tests.support.removal_files import CELL, link, removal_list
 from tests.support.score_files import domains, write_examples, write_scores
 
@@ -63,19 +63,3 @@ def write_corpus(root: Path) -> Path:
     text = [f"words of {name}" for name in ids]
     write_examples(paths.under(root, paths.EXAMPLES, **where), ids, domain, text=text)
     return link(path)
-
-
-def write_uncovered(path: Path) -> Path:
-    """Two clusters beside the ranking of ``write_corpus``. Return where that is."""
-    names = paths.wildcards(paths.REMOVAL, path.absolute()) or {}
-    ranking = paths.under(pattern=paths.POSTERIOR, **names)
-    columns = {
-        **{"cluster": [1, 2], "texts": [12, 9], "score": [1.5, 0.5]},
-        "ids": [["c30", "c31", "c32"], ["c40", "c41", "c42"]],
-    }
-    table = pa.table(columns, schema=UNCOVERED_CLUSTERS.schema)
-    inputs = {"inputs": {"posterior": sha256(ranking)}}
-    write_table(
-        paths.under(pattern=paths.UNCOVERED, **names), UNCOVERED_CLUSTERS, table, metadata=inputs
-    )
-    return ranking

@@ -17,14 +17,13 @@ from mamushi.io.files import read_json, write_json
 from mamushi.io.provenance import fingerprint
 from mamushi.io.tables import read_table, write_table
 from mamushi_extras.audit.annotators import agreement, merge
-from mamushi_extras.audit.commands.audit import NOT_DRAWN, ONE_READER
+from mamushi_extras.audit.commands.audit import ONE_READER
 from tests.support.audited import (
     FORGET,
     LISTED,
     RETAIN,
     write_audited,
     write_corpus,
-    write_uncovered,
 )
 from tests.support.removal_files import command, link
 
@@ -107,32 +106,6 @@ def test_of_a_corpus_the_strata_come_from_its_posteriors(
     true = {"precision": 0.9, "recall": 1.0, "before": 0.18, "after": 0.0}
     for name, (_, low, high) in read_json("audit/merged.json")["estimates"].items():
         assert low <= true[name] <= high
-
-
-def test_clusters_that_examples_may_not_cover_are_asked_about_and_measure_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("comments.csv").write_text("id,text\n", encoding="utf-8")
-    path = write_corpus(Path("results"))
-    with pytest.raises(UserError, match="has no clusters that score in between"):
-        command("audit", path, "--uncovered")
-    write_uncovered(path)
-    command("audit", path, "--uncovered")
-    said = capsys.readouterr().out
-    assert "6 texts of 2 clusters that the examples may not cover\n" in said
-    ids = {each["id"]: each["stratum"] for each in audit()["sample"]}
-    assert ids == {**dict.fromkeys(("c30", "c31", "c32"), 0), **{f"c{i}": 1 for i in (40, 41, 42)}}
-    page = Path("audit/audit.html").read_text(encoding="utf-8")
-    assert all(f"words of {name}" in page for name in ids)
-    told = {name: "no" if cluster else "yes" for name, cluster in ids.items()} | {"c42": "unsure"}
-    files = [write_answers(who, answers=told) for who in ("ana", "ben")]
-    command("audit", "--merge", *files)
-    merged, said = read_json("audit/merged.json"), capsys.readouterr().out
-    assert merged["estimates"] is None and merged["withheld"] == NOT_DRAWN
-    assert merged["labels"] == {name: told[name] for name in ids if name != "c42"}
-    assert "  cluster 1 3 of 3 yes\n  cluster 2 0 of 3 yes\n" in said and NOT_DRAWN in said
-    assert "precision" not in said
 
 
 def test_earlier_answers_are_kept_beside_new_ones(made: Path) -> None:

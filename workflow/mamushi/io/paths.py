@@ -40,7 +40,6 @@ EMBEDDINGS = CELL + "/embeddings.parquet"  # the inference section as vectors
 LAYERS = CELL + "/layers.parquet"  # the same at other depths
 SCORES = CELL + "/scores/{selector}.parquet"  # one ranking, with scores of retain texts
 POSTERIOR = CELL + "/posterior/{selector}.parquet"  # of a corpus that nobody labelled, text by text
-UNCOVERED = CELL + "/uncovered/{selector}.parquet"  # its clusters that score in between
 REFITS = CELL + "/refits/{selector}.parquet"  # the same scores with other seeds
 STABILITY = CELL + "/stability/{selector}.parquet"  # how often a text is listed
 REMOVAL = CELL + "/removals/{selector}/beta{beta}.parquet"  # the product: ids to remove

@@ -22,29 +22,6 @@ rule posterior:
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
-rule uncovered:
-    input:
-        examples=paths.EXAMPLES,
-        embeddings=paths.EMBEDDINGS,
-        posterior=paths.POSTERIOR,
-    output:
-        out=paths.UNCOVERED,
-    log:
-        "results/logs/uncovered/{dataset}/{model}/seed{seed}/{selector}.log",
-    wildcard_constraints:
-        dataset=only(CORPORA),
-    conda:
-        "../../../envs/mamushi.yaml"
-    resources:
-        mem_mb=RESOURCES.rank_memory,
-    params:
-        settings=settings("uncovered"),
-    shell:
-        "exec python -m mamushi uncovered --examples {input.examples:q}"
-        " --embeddings {input.embeddings:q} --posterior {input.posterior:q}"
-        " --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"
-
-
 # As the manifests of other lists, of a list at any budget.
 rule corpus_manifest:
     input:

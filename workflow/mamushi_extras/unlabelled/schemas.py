@@ -10,10 +10,3 @@ rank int64?: Place among the texts of the corpus, from 1, which goes first; null
 fold int16?
 log_ratio float64: Estimate of log p1/pC, of the domain to the corpus, in nats.
 posterior float64: Probability to be of the domain, at the estimate of its share.""")
-
-UNCOVERED_CLUSTERS = table("""uncovered: Clusters of a corpus below the texts that are likely of
-its domain, which the examples may not cover: where to look, without any interval.
-cluster int16: From 1, that with the highest scores first.
-texts int64: Its texts, among those that score in between.
-score float64: Mean of their scores.
-ids string[]: Those of its texts that are nearest to its centre.""")

@@ -6,13 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mamushi.evidence.judgement import unit_of
-from mamushi.evidence.ranking import excerpt, read_texts_of
-from mamushi.io import paths
 from mamushi_extras.unlabelled.corpus import share_text
-from mamushi_extras.unlabelled.uncovered import ASKED, read_uncovered
-
-TEXT_WIDTH = 60
-"""Characters of a text of a cluster."""
 
 
 def corpus_lines(manifest: Mapping[str, Any]) -> dict[str, str]:
@@ -40,23 +34,4 @@ def corpus_lines(manifest: Mapping[str, Any]) -> dict[str, str]:
     lines["likely"] = likely + (
         ", at a guess of the share" if None in (share["low"], share["high"]) else ""
     )
-    return lines | _uncovered(manifest)
-
-
-def _uncovered(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Return which clusters score in between, with a text of each, and how to answer."""
-    table = read_uncovered(manifest["path"])
-    if not table:
-        return {}
-    names = paths.wildcards(paths.REMOVAL, manifest["path"].absolute()) or {}
-    examples = paths.under(pattern=paths.EXAMPLES, **names)
-    texts = read_texts_of(examples, [ids[0] for ids in table["ids"].to_pylist()])
-    rows = [
-        f"{row['texts']:>5,} texts, mean score {row['score']:>6.2f}: {excerpt(text, TEXT_WIDTH)}"
-        for row, text in zip(table.to_pylist(), texts, strict=True)
-    ]
-    head = (
-        f"clusters that the examples may not cover, a text of each; to answer {ASKED} of each:",
-        f"mamushi audit {manifest['path']} --uncovered",
-    )
-    return {"uncovered": "\n            ".join([*head, *rows])}
+    return lines

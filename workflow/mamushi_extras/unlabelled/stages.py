@@ -49,37 +49,6 @@ def posterior(
     write_table(out, POSTERIOR, corpus.table(table), metadata=metadata)
 
 
-class Uncovered(Section):
-    """Nothing beside its inputs."""
-
-    @classmethod
-    def of(cls, config: Config) -> Uncovered:
-        """Return them for any configuration."""
-        return cls()
-
-
-def uncovered(
-    *,
-    examples: Input,
-    embeddings: Input,
-    posterior: Input,
-    out: Output,
-    settings: Uncovered,
-    job: Job,
-) -> None:
-    """Cluster the texts of a corpus that score in between, for people to say what they are."""
-    from mamushi.io.tables import read_metadata, read_table, write_table
-    from mamushi.selection.pool import read_pool
-    from mamushi_extras.unlabelled.schemas import POSTERIOR, UNCOVERED_CLUSTERS
-    from mamushi_extras.unlabelled.uncovered import in_between, uncovered_clusters
-
-    likely = read_metadata(posterior)["likely"]
-    between = in_between(read_table(posterior, POSTERIOR), likely)
-    pool = read_pool(embeddings, examples)
-    table = uncovered_clusters(between, pool.ids, pool.embeddings)
-    write_table(out, UNCOVERED_CLUSTERS, table, metadata=job.origin)
-
-
 class CorpusManifest(Cell):
     """A selector, why it is there for comparison alone, if so, and the budget."""
 

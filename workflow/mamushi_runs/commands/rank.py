@@ -90,7 +90,6 @@ def _rank(args: argparse.Namespace, cells: Iterable[Mapping[str, str]]) -> int:
     # What is measured against gold is not of a corpus that nobody labelled.
     corpora = [cell for cell in cells if unlabelled(datasets.get(cell["dataset"], {}))]
     ranked = [name for name, item in selectors.items() if item.unit != "tokens"]
-    lists += [paths.UNCOVERED.format(**cell, selector=name) for cell in corpora for name in ranked]
     first = args.quick or (not seen and not dry and _trains_networks(selectors))
     if first:
         status = _run.run(lists, [args.out, QUICK], args)

@@ -4,8 +4,7 @@ With LIST: draws the texts and writes a page that opens offline, on which people
 unsure by key. How certain so many answers will be is said before. With --merge: joins the files
 that the page saved and says how far people agree. Of texts that two people answered, or one twice
 under two names, it gives precision, recall and the share of the domain before and after, with 95%
-intervals. mamushi rank --label takes the answers as labels. With --uncovered it asks about clusters
-of a corpus that its examples may not cover, which measures nothing.
+intervals. mamushi rank --label takes the answers as labels.
 """
 
 from __future__ import annotations
@@ -29,9 +28,6 @@ ONE_READER = (
     "what one reader gets wrong is not known, so no share is told: give a second file as well, of "
     "another person, or of the same one who answers the page again under another name"
 )
-NOT_DRAWN = (
-    "these texts were chosen, and none drawn at random: the answers are labels, and no share"
-)
 _HALF = 0.05
 """Half the width of the intervals of which is said how many answers give them."""
 _PARTS = ("listed", "kept", "retain")
@@ -47,8 +43,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a list of a run")
     texts = "texts to read (default: %(default)s, about an hour)"
     parser.add_argument("--size", type=int, default=SIZE, metavar="N", help=texts)
-    kinds = "ask about clusters of a corpus that its examples may not cover, for the next ranking"
-    parser.add_argument("--uncovered", action="store_true", help=kinds)
     ask, default = "what the page asks", "Is this text of the domain that is to go?"
     parser.add_argument("--question", default=default, help=f"{ask} (default: {default})")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (default: 0)")
@@ -67,8 +61,6 @@ def run(args: argparse.Namespace) -> None:
         raise UserError("one of both is needed, a list or answers", do=do)
     if args.merge is not None:
         _merge(args.out, args.merge)
-    elif args.uncovered:
-        _choose(args)
     else:
         _draw(args)
 
@@ -138,32 +130,6 @@ def _draw(args: argparse.Namespace) -> None:
     html = _audit(args, listed, rows, [(ids[row], int(codes[row])) for row in drawn])
     wide = _say(design, allocated, parts, listed.manifest or {})
     _say_next(args, html, strata=rows, half_widths=wide)
-
-
-def _choose(args: argparse.Namespace) -> None:
-    """Write the page that asks about clusters which the examples may not cover."""
-    import numpy as np
-
-    from mamushi.commands import _removal_list
-    from mamushi_extras.unlabelled.uncovered import read_uncovered
-
-    table = read_uncovered(args.list)
-    if not table:
-        problem = "has no clusters that score in between"
-        do = "give a list of a corpus without labels, as mamushi rank made it last"
-        raise UserError(problem, where=args.list, do=do)
-    clusters = table.to_pylist()
-    rows = [
-        {"texts_of": f"cluster {row['cluster']}", "texts": row["texts"], "drawn": len(row["ids"])}
-        | {"probability": None, "listed": False, "score": row["score"]}
-        for row in clusters
-    ]
-    chosen = [(name, place) for place, row in enumerate(clusters) for name in row["ids"]]
-    order = np.random.default_rng(args.seed).permutation(len(chosen))
-    listed = _removal_list.read_list(args.list)
-    page = _audit(args, listed, rows, [chosen[place] for place in order])
-    print(f"{len(chosen):,} texts of {len(clusters)} clusters that the examples may not cover")
-    _say_next(args, page, strata=rows)
 
 
 def _audit(
@@ -284,12 +250,11 @@ def _merge(folder: Path, files: Sequence[Path]) -> None:
     merged = annotators.merge(order, people)
     least = min(READERS, len(people))
     answers = annotators.count_answers(audit, annotators.merge(order, people, least))
-    chosen = any(row["probability"] is None for row in strata)
-    if missing := int((answers.read <= answers.unsure).sum()) * (not chosen):
+    if missing := int((answers.read <= answers.unsure).sum()):
         by = " by two people" * (least > 1)
         problem = f"no yes or no yet{by} in {missing} of {len(strata)} strata"
         raise UserError(problem, where=folder, do="answer more texts")
-    withheld = NOT_DRAWN if chosen else ONE_READER if least < READERS else None
+    withheld = ONE_READER if least < READERS else None
     estimates = None
     if not withheld:
         columns = (np.array([row[key] for row in strata]) for key in ("texts", "listed", "likely"))
