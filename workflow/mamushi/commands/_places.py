@@ -39,7 +39,7 @@ def fetched_place(args: argparse.Namespace, name: str) -> Path:
             raise
         problem = f"no such file here; and of the hub: {error.problem}"
         raise UserError(problem, where=value, do=error.do) from None
-    copy = remote.fetch_copy(pinned, refresh=True, table=name in ("data", "like", "unlike"))
+    copy = remote.fetch_copy(pinned, refresh=True)
     setattr(args, name, unsigned(pinned))
     return copy.absolute()
 

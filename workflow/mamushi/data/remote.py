@@ -8,7 +8,6 @@ or a result.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import re
 import shutil
 import sys
@@ -17,14 +16,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
-from mamushi.errors import COPY_RECEIPT, UserError, extra
-from mamushi.io import digests, tabular
+from mamushi.errors import COPY_RECEIPT, UserError
+from mamushi.io import digests
 from mamushi.io.copies import HUB, display_url, local_path, receipt_path, unsigned
 from mamushi.io.files import DISK_FULL, read_json, write_json
 from mamushi.running.locks import exclusive
 
-CLIENTS = {"s3": "s3fs", "gs": "gcsfs"}
-"""The package that each of these needs beside fsspec."""
 TIMEOUT = 60
 """Seconds in which a web server has to say something."""
 REVISION = ("ETag", "etag", "generation", "md5Hash", "VersionId", "blob_id", "LastModified", "size")
@@ -32,10 +29,9 @@ REVISION = ("ETag", "etag", "generation", "md5Hash", "VersionId", "blob_id", "La
 
 
 class RemoteFile(NamedTuple):
-    """A file elsewhere: its name below what the URL names, its own URL, which content it has, as
-    its server tells, and what copies it to a path."""
+    """A file elsewhere: its own URL, which content it has, as its server tells, and what copies it
+    to a path."""
 
-    name: str
     url: str
     revision: str
     copy: Callable[[Path], Any]
@@ -55,40 +51,30 @@ def pinned(url: str) -> str:
     return f"hf://datasets/{match['name']}@{commit}{match['path'] or query}"
 
 
-def fetch_copy(url: str, *, refresh: bool = False, table: bool = True) -> Path:
+def fetch_copy(url: str, *, refresh: bool = False) -> Path:
     """Return the copy of what a URL names: a file, a folder, the files of a pattern or a split.
 
     It is fetched where there is none or it was changed and, with ``refresh``, where its original
-    was. Raises ``UserError`` as ``unsigned``, for what is no whole ``table`` where it has to be
-    one, for what is not there or not allowed, and for a server that does not answer.
+    was. Raises ``UserError`` as ``unsigned``, for what is not there or not allowed, and for a
+    server that does not answer; ``ImportError`` names the package that a kind of URL needs.
     """
     target, receipt = local_path(unsigned(url)), receipt_path(unsigned(url))
     if not refresh and _recorded(receipt):
         return target
     folder = receipt.parent
-    part = folder.with_suffix(".part")
-    with (
-        exclusive(folder.with_suffix(".lock"), f"fetches {display_url(url)}"),
-        _explained(url),
-    ):
-        files = _listed(url, target.name)
-        revisions = {file.name: file.revision for file in files}
-        if _recorded(receipt) == revisions:
+    part, lock = folder.with_suffix(".part"), folder.with_suffix(".lock")
+    with exclusive(lock, f"fetches {display_url(url)}"), _explained(url):
+        files = _remote_files(url, target.name)
+        if _recorded(receipt) == {name: file.revision for name, file in files.items()}:
             return target
         print(f"{display_url(url)}: fetching {len(files):,} files", file=sys.stderr)
         shutil.rmtree(part, ignore_errors=True)
-        for file in files:
-            (part / file.name).parent.mkdir(parents=True, exist_ok=True)
-            file.copy(part / file.name)
-        if {file.name: file.revision for file in _listed(url, target.name)} != revisions:
-            do = "run the same command again"
-            raise UserError("has changed while it was fetched", where=display_url(url), do=do)
-        if table:
-            _check_table(url, part / target.name)
-        content = {
-            name: {"url": at, "revision": revision, "sha256": digests.of(part / name)}
-            for name, at, revision, _ in files
-        }
+        content = {}
+        for name, file in files.items():
+            (part / name).parent.mkdir(parents=True, exist_ok=True)
+            file.copy(part / name)
+            content[name] = {"url": file.url, "revision": file.revision}
+            content[name]["sha256"] = digests.of(part / name)
         record = {"url": display_url(url), "name": target.name, "files": content}
         write_json(part / COPY_RECEIPT, record)
         shutil.rmtree(folder, ignore_errors=True)
@@ -105,54 +91,45 @@ def _recorded(receipt: Path) -> dict[str, str] | None:
     return None
 
 
-def _check_table(url: str, path: Path) -> None:
-    try:
-        tabular.find(path)
-    except UserError as error:
-        raise UserError(error.problem, where=display_url(url), do=error.do) from None
-
-
-def _listed(url: str, last: str) -> list[RemoteFile]:
+def _remote_files(url: str, last: str) -> dict[str, RemoteFile]:
     """Return the files that a URL names, by their names from the ``last`` part of it on."""
     if url.startswith("http"):
-        return [_of_web(url, last)]
-    files, path = _filesystem(pinned(url) if url.startswith("hf:") else url)
-    if (match := HUB.fullmatch(pinned(url))) and not match["path"]:
+        return {last: _web_file(url)}
+    import fsspec
+
+    place = pinned(url) if url.startswith("hf:") else url
+    match = HUB.fullmatch(place)
+    bare = place.partition("?")[0] if match else place
+    files, path = fsspec.url_to_fs(bare.rstrip("/"), skip_instance_cache=True)
+    if match and not match["path"]:
         names = {
             name: f"{last}/{name.split('/', 3)[3].replace('/', '-')}"
             for name in _split_files(match)
         }
-        entries = {name: files.info(name) for name in names}
+    elif "*" in path:
+        names = {name: Path(name).name for name in files.glob(path)}
     else:
-        info = {} if "*" in path else files.info(path)
-        found = files.glob(path, detail=True) if "*" in path else files.find(path, detail=True)
-        entries = {path: info} if info.get("type") == "file" else dict(found)
-        names = {
-            name: Path(name).name if "*" in path else last + name[len(path) :] for name in entries
-        }
-    if not entries:
+        names = {name: last + name[len(path) :] for name in files.find(path)}
+    if not names:
         raise FileNotFoundError
     if len({*names.values()}) < len(names):
         problem = "has several files of one name, in several folders"
         raise UserError(problem, where=display_url(url), do="name them one by one")
-    return [
-        RemoteFile(
-            local_name(names[name], url),
+    infos = {name: files.info(name) for name in sorted(names)}
+    return {
+        local_name(names[name], url): RemoteFile(
             f"{url.partition(':')[0]}://{name}",
             " ".join(str(info[key]) for key in REVISION if info.get(key) is not None),
             lambda to, name=name: files.get_file(name, str(to)),  # type: ignore[misc]
         )
-        for name, info in sorted(entries.items())
-        if info["type"] == "file"
-    ]
+        for name, info in infos.items()
+    }
 
 
 def _split_files(match: re.Match[str]) -> list[str]:
     """Return the files of a split of a data set, as `datasets` tells them, which runs no code of
     the hub. Raises ``UserError`` for a split or a configuration that is not there, or is one of
     several and not named."""
-    if not importlib.util.find_spec("datasets"):
-        raise UserError("needs the package datasets", where=match[0], do=extra("remote"))
     import datasets
 
     chosen = {key: values[0] for key, values in parse_qs(match["query"] or "").items()}
@@ -161,11 +138,11 @@ def _split_files(match: re.Match[str]) -> list[str]:
     config = chosen.get("config") or datasets.get_dataset_default_config_name(**at)
     if config not in configs:
         raise _choose("configuration", "--config", chosen.get("config"), configs, match[0])
-    parts = datasets.load_dataset_builder(name=config, **at).config.data_files or {}
-    split = chosen.get("split") or (next(iter(parts)) if len(parts) == 1 else None)
-    if split not in parts:
-        raise _choose("split", "--split", chosen.get("split"), [*map(str, parts)], match[0])
-    return [name.removeprefix("hf://") for name in parts[split]]
+    splits = datasets.load_dataset_builder(name=config, **at).config.data_files or {}
+    split = chosen.get("split") or (next(iter(splits)) if len(splits) == 1 else None)
+    if split not in splits:
+        raise _choose("split", "--split", chosen.get("split"), [*map(str, splits)], match[0])
+    return [name.removeprefix("hf://") for name in splits[split]]
 
 
 def _choose(kind: str, option: str, wrong: str | None, names: list[str], url: str) -> UserError:
@@ -182,8 +159,8 @@ def local_name(name: str, url: str) -> str:
     return name
 
 
-def _of_web(url: str, last: str) -> RemoteFile:
-    """Return a file on a web server, of which it may tell neither size nor revision."""
+def _web_file(url: str) -> RemoteFile:
+    """Return a file on a web server, which may tell neither size nor revision."""
     import requests
 
     def answer() -> Any:
@@ -200,19 +177,7 @@ def _of_web(url: str, last: str) -> RemoteFile:
     with answer() as told:
         keys = ("ETag", "Last-Modified", "Content-Length")
         revision = " ".join(str(told.headers.get(key, "")) for key in keys)
-    return RemoteFile(last, display_url(url), revision, copy)
-
-
-def _filesystem(url: str) -> tuple[Any, str]:
-    """Return fsspec's file system of a URL and the path in it."""
-    import fsspec
-
-    client = CLIENTS.get(url.partition(":")[0])
-    if client and not importlib.util.find_spec(client):
-        raise UserError(f"needs the package {client}", where=display_url(url), do=extra("remote"))
-    place = url.partition("?")[0] if HUB.fullmatch(url) else url
-    files, path = fsspec.url_to_fs(place.rstrip("/"), skip_instance_cache=True)
-    return files, str(path)
+    return RemoteFile(display_url(url), revision, copy)
 
 
 @contextlib.contextmanager
@@ -220,7 +185,7 @@ def _explained(url: str) -> Iterator[None]:
     """Call what a library raises by its name: its words may have the whole URL in them."""
     try:
         yield
-    except UserError:
+    except (UserError, ImportError):
         raise
     except Exception as error:
         if getattr(error, "errno", None) in DISK_FULL:

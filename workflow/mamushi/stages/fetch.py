@@ -6,28 +6,20 @@ import json
 import os
 
 from mamushi.config.kinds import Config, Section
-from mamushi.config.sources import beside, fetched_urls
+from mamushi.config.sources import fetched_urls
 from mamushi.io import paths
 from mamushi.running.stage import Job, Output, typed
 
 
 class FetchSettings(Section):
-    """``table`` is whether it is read as a table, and so has to be one."""
+    """The URL without a signature."""
 
     url: str
-    table: bool
 
     @classmethod
     def of(cls, config: Config, *, place: str) -> FetchSettings:
         """Return what a copy is of."""
-        url = fetched_urls(config)[paths.FETCHED.format(place=place)]
-        tables = [
-            places.get(key)
-            for dataset in config["datasets"].values()
-            for places in (dataset, beside(dataset))
-            for key in ("path", "like", "unlike")
-        ]
-        return typed(cls, url=url, table=url in tables)
+        return typed(cls, url=fetched_urls(config)[paths.FETCHED.format(place=place)])
 
 
 def fetch_data(*, receipt: Output, settings: FetchSettings, job: Job) -> None:
@@ -39,4 +31,4 @@ def fetch_data(*, receipt: Output, settings: FetchSettings, job: Job) -> None:
     from mamushi.data.remote import fetch_copy
 
     urls = json.loads(os.environ.get("MAMUSHI_URLS", "{}"))
-    fetch_copy(urls.get(str(receipt), settings.url), table=settings.table)
+    fetch_copy(urls.get(str(receipt), settings.url))

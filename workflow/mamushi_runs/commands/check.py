@@ -73,7 +73,7 @@ def _refresh(files: list[Path]) -> None:
     for url in {url for path in files for url in fetched_urls(_run.read(path)).values()}:
         from mamushi.data import remote
 
-        remote.fetch_copy(url, refresh=True, table=False)
+        remote.fetch_copy(url, refresh=True)
 
 
 def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Iterator[str]:
