@@ -314,15 +314,12 @@ WINDOWS = {"words": 50, "overlap": 0, "paragraphs": "blank_line"}
 def test_windows_of_a_conversation_are_its_turns(tmp_path: Path) -> None:
     form = FORMS["messages"]
     path = write(tmp_path / "a.jsonl", records(form))
-    for action in ("remove", "cut"):
-        raw = load(path, form.text, windows={**WINDOWS, "action": action})
-        assert list(raw.texts[:3]) == ["system: Be brief.\n\n", "user: What is 1?\n\n", ANSWER]
-        assert raw.group is not None and [*raw.group[:4]] == ["1", "1", "1", "2"]
-        # A template is of the whole.
-        assert TURNS not in raw.labels
-    form = FORMS["prompt and completion"]
-    path = write(tmp_path / "b.jsonl", records(form))
-    with pytest.raises(UserError, match="in several columns, prompt,completion, cannot lose turns"):
+    raw = load(path, form.text, windows={**WINDOWS, "action": "remove"})
+    assert list(raw.texts[:3]) == ["system: Be brief.\n\n", "user: What is 1?\n\n", ANSWER]
+    assert raw.group is not None and [*raw.group[:4]] == ["1", "1", "1", "2"]
+    # A template is of the whole.
+    assert TURNS not in raw.labels
+    with pytest.raises(UserError, match="messages: nothing is cut out of conversations"):
         load(path, form.text, windows={**WINDOWS, "action": "cut"})
 
 

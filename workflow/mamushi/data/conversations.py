@@ -12,7 +12,7 @@ JSON); a blank line stands between two. Nothing heavy is imported, since every d
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from mamushi.errors import UserError
@@ -49,9 +49,6 @@ class Spoken(NamedTuple):
 
     text: str
     turns: str | None = None
-    places: Sequence[tuple[str, int, int]] = ()
-    """Of each turn its role, its first character in the text and the one behind its last, which are
-    the same where it is not in there."""
 
 
 def text_columns(text: str) -> list[str]:
@@ -64,12 +61,6 @@ def with_tools(text: str, columns: Iterable[str]) -> str:
     """Return the setting with the column of tools, where that is beside one of turns."""
     turns = ROLES.get(text) == "" and text != TOOLS
     return f"{text},{TOOLS}" if turns and TOOLS in columns else text
-
-
-def turn_column(text: str) -> str | None:
-    """Return the one column of which turns can be cut; None where a conversation is in several."""
-    names = [name for name in text_columns(text) if name != TOOLS]
-    return names[0] if len(names) == 1 else None
 
 
 class Conversations:
@@ -130,22 +121,14 @@ class Conversations:
 
     def _spoken(self, turns: _Turns, tools: list[Any] | None) -> Spoken:
         """Return the text of turns, by the part that is asked for."""
-        text, places = "", list[tuple[str, int, int]]()
-        is_in = [self._is_inside(turn) for turn in turns]
-        if not any(_words(turn) for turn, inside in zip(turns, is_in, strict=True) if inside):
-            is_in = [False] * len(turns)
-        for turn, inside in zip(turns, is_in, strict=True):
-            role, start = turn["role"], len(text)
-            if inside:
-                text += "\n\n" if text else ""
-                start = len(text)
-                text += _words(turn) if self.part == ASSISTANT else f"{role}: {_words(turn)}"
-            places.append((role, start, len(text)))
-        if self.part == ASSISTANT or not text:
-            return Spoken(text, None, places)
-        kept = [turn for turn, inside in zip(turns, is_in, strict=True) if inside]
-        conversation = {"messages": kept, TOOLS: tools} if tools else kept
-        return Spoken(text, json.dumps(conversation, default=str), places)
+        inside = [turn for turn in turns if self._is_inside(turn)]
+        if not any(map(_words, inside)):
+            return Spoken("")
+        if self.part == ASSISTANT:
+            return Spoken("\n\n".join(map(_words, inside)))
+        text = "\n\n".join(f"{turn['role']}: {_words(turn)}" for turn in inside)
+        conversation = {"messages": inside, TOOLS: tools} if tools else inside
+        return Spoken(text, json.dumps(conversation, default=str))
 
     def _is_inside(self, turn: Mapping[str, Any]) -> bool:
         """Tell whether the part that is asked for has a turn."""

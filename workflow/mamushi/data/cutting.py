@@ -1,5 +1,4 @@
-"""Characters taken out of a text, or turns out of a conversation, where they stand in a file: all
-other bytes stay."""
+"""Characters taken out of a text where it stands in a file: all other bytes stay."""
 
 from __future__ import annotations
 
@@ -8,10 +7,7 @@ import io
 import json
 import re
 from collections.abc import Container, Iterator, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
-from mamushi.errors import UserError
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,69 +30,39 @@ def without_characters(text: str, gone: Container[int], character: re.Pattern[st
     return "".join(written for at, written in characters if at not in gone)
 
 
-def without_turns(turns: Any, gone: Container[int]) -> Any:
-    """Return a list without the items at some places."""
-    return [turn for at, turn in enumerate(turns) if at not in gone]
-
-
-def without_items(written: str, gone: Container[int]) -> str:
-    """Do as ``without_turns`` with a list of JSON, as it is written."""
-    spans = list(_values(written, 0))
-    left, ends = written[: spans[0][1]], [stop for *_, stop in spans]
-    for at in (staying := [at for at in range(len(spans)) if at not in gone]):
-        left += "" if at == staying[0] else written[ends[at - 1] : spans[at][1]]
-        left += written[spans[at][1] : ends[at]]
-    return left + written[ends[-1] :]
-
-
-def cut_column(
-    table: pa.Table, column: str, cuts: Mapping[int, Container[int]], path: Path
-) -> pa.Table:
-    """Return a table with places cut out of some rows' texts, or conversations, in a column. Raises
-    ``UserError`` for a column that cannot be written again."""
+def cut_column(table: pa.Table, column: str, cuts: Mapping[int, Container[int]]) -> pa.Table:
+    """Return a table with characters cut out of some rows' texts in a column."""
     import pyarrow as pa
 
     if not cuts:
         return table
     at = table.column_names.index(column)
     field, cells = table.schema.field(at), table.column(at).to_pylist()
-    is_text = any(isinstance(cell, str) for cell in cells)
-    cut = without_characters if is_text else without_turns
-    left = [cut(cell, cuts[row]) if row in cuts else cell for row, cell in enumerate(cells)]
-    try:
-        if not is_text and pa.chunked_array([pa.array(cells, field.type)]) != table.column(at):
-            raise TypeError("its values cannot be written as they are")
-        return table.set_column(at, field, pa.array(left, field.type))
-    except (pa.ArrowException, TypeError) as error:
-        problem = f"column {field.name!r} of {field.type} cannot be cut ({error})"
-        do = "write texts as text, and conversations as lists of objects"
-        raise UserError(problem, where=path, do=do) from None
+    left = [
+        without_characters(cell, cuts[row]) if row in cuts else cell
+        for row, cell in enumerate(cells)
+    ]
+    return table.set_column(at, field, pa.array(left, field.type))
 
 
 def of_line(line: str, column: str, gone: Container[int]) -> str:
-    """Return an object of JSON, a line, with characters of one of its strings cut out, or items of
-    one of its lists."""
+    """Return an object of JSON, a line, with characters of one of its strings cut out."""
     values = _values(line, line.index("{"))
     # Of a key that is there twice the last one counts.
     start, stop = [span for name, *span in values if name == column][-1]
-    if line[start] == '"':
-        left = f'"{without_characters(line[start + 1 : stop - 1], gone, ESCAPED)}"'
-    else:
-        left = without_items(line[start:stop], gone)
-    return line[:start] + left + line[stop:]
+    left = without_characters(line[start + 1 : stop - 1], gone, ESCAPED)
+    return f'{line[:start]}"{left}"{line[stop:]}'
 
 
-def _values(written: str, at: int) -> Iterator[tuple[str | None, int, int]]:
-    """Iterate over the values of a list or object of JSON that begins at a place: the key, where it
+def _values(written: str, at: int) -> Iterator[tuple[str, int, int]]:
+    """Iterate over the values of an object of JSON that begins at a place: the key, where the value
     begins, and what is behind it."""
     # Of what is passed over an integer may be longer than Python reads.
-    decoder, keyed, name = json.JSONDecoder(parse_int=str), written[at] == "{", None
+    decoder = json.JSONDecoder(parse_int=str)
     at += 1
-    while written[at := behind(written, at)] not in "}]":
-        if keyed:
-            name, at = decoder.raw_decode(written, at)
-            at = behind(written, behind(written, at) + 1)
-        start = at
+    while written[at := behind(written, at)] != "}":
+        name, at = decoder.raw_decode(written, at)
+        start = at = behind(written, behind(written, at) + 1)
         _, at = decoder.raw_decode(written, at)
         yield name, start, at
         at = behind(written, at)

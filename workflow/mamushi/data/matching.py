@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from mamushi.data import readers
-from mamushi.data.conversations import Conversations, Spoken, turn_column
+from mamushi.data.conversations import Conversations
 from mamushi.errors import UserError
 from mamushi.io.digests import of_text
 
@@ -84,27 +84,21 @@ class RowRemoval:
         return name
 
     def of(self, cells: Mapping[str, Any], place: object) -> set[int] | None:
-        """Return the places of characters that are cut out of the text of the next row, or of turns
-        out of its conversation, none of one that stays as it is; None where the row goes. Raises
-        ``UserError`` for a text that is not the one that was ranked."""
+        """Return the places of characters that are cut out of the text of the next row, none of one
+        that stays as it is; None where the row goes. Raises ``UserError`` for a text that is not
+        the one that was ranked."""
         name = self.takes(cells.get(self.column or ""), place)
         if name is None:
             return set()
         if self.conversations is None:
             return None
-        spoken = self.conversations.read(cells, place)
-        self._compare(name, spoken.text, place)
-        return self.cuts(name, spoken)
+        text = self.conversations.read(cells, place).text
+        self._compare(name, text, place)
+        return self.cuts(name, text)
 
-    def cuts(self, name: str, spoken: Spoken) -> set[int] | None:
-        """Return the places of characters that are cut out of a listed text, or of turns; None: the
-        row goes."""
+    def cuts(self, name: str, text: str) -> set[int] | None:
+        """Return the places of characters that are cut out of a listed text; None: the row goes."""
         return None
-
-    @property
-    def cut_column(self) -> str:
-        """Return the column out of which is cut."""
-        return turn_column(self.text or "") or ""
 
     def is_same(self, name: str, text: str) -> bool | None:
         """Tell whether a text is the one that was ranked; None where that is not known."""

@@ -252,7 +252,7 @@ def _lines(
                 if form == "txt":
                     row = cutting.without_characters(row, gone)
                 elif separator is None:
-                    row = cutting.of_line(row, removal.cut_column, gone)
+                    row = cutting.of_line(row, removal.text or "", gone)
                 else:
                     number = cutting.place_of(header, separator, removal.text or "", quote=quote)
                     row = cutting.of_row(row, separator, number, gone, quote=quote)

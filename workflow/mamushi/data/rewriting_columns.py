@@ -61,7 +61,7 @@ def write_columns(
                     table = table.append_column(schema.field(len(schema) - 1), numbers)
                 row += len(table)
                 table = table.replace_schema_metadata(schema.metadata)
-                table = cutting.cut_column(table, removal.cut_column, decision.cuts, path)
+                table = cutting.cut_column(table, removal.text or "", decision.cuts)
                 if len(table := _filter(table, decision.stays, removal.columns)):
                     yield table, about
 

@@ -19,16 +19,14 @@ def applies(settings: Mapping[str, Any]) -> bool:
 
 
 def divide_rows(raw: Raw, settings: Mapping[str, Any]) -> Raw:
-    """Divide the documents of a table into windows. Raises ``UserError`` where turns would be cut
-    that are in several columns."""
-    from mamushi.data.conversations import turn_column
+    """Divide the documents of a table into windows. Raises ``UserError`` where conversations would
+    be cut."""
     from mamushi.errors import UserError
     from mamushi_extras.windows.windows import divided
 
-    is_cut = "part" in raw.extra_metadata and settings["windows"]["action"] == "cut"
-    if is_cut and turn_column(settings["text"]) is None:
-        problem = f"conversations in several columns, {settings['text']}, cannot lose turns"
-        raise UserError(problem, do="leave cut out: then conversations go as a whole")
+    if "part" in raw.extra_metadata and settings["windows"]["action"] == "cut":
+        do = "leave cut out: then conversations go as a whole"
+        raise UserError(f"{settings['text']}: nothing is cut out of conversations", do=do)
     return divided(raw, settings["windows"], not unlabelled(settings))
 
 
