@@ -15,9 +15,8 @@ from mamushi.cli import main
 from mamushi.io.tables import read_metadata
 from mamushi.selection.metrics import auc
 from mamushi_extras.doors.commands import score
-from mamushi_extras.doors.fits import fit_whole
 from mamushi_extras.doors.scorers import read_scorer
-from tests.extras.doors.test_scorers import drawn, pool_of_texts, saved
+from tests.extras.doors.test_scorers import drawn, saved_words
 from tests.support.lab import write_lab
 from tests.support.scored_cells import rank_cell
 
@@ -39,8 +38,7 @@ def write_corpus(folder: Path, names: list[str] | None = None) -> Path:
 
 @pytest.fixture(scope="module")
 def scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    weights = fit_whole(pool_of_texts(), "lexical", {"fit_sample": None, "prior": 30.0}, 0)
-    return saved(tmp_path_factory.mktemp("scorer") / "scorer.safetensors", weights)
+    return saved_words(tmp_path_factory.mktemp("scorer") / "scorer.safetensors")
 
 
 def scored(scorer: Path, data: Path, out: Path, *more: str) -> int:
@@ -52,7 +50,7 @@ def test_scores_are_the_same_in_blocks_of_any_size_and_in_all_formats(
     scorer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = write_corpus(tmp_path / "corpus")
-    expected = read_scorer(scorer).scores([*TEXTS, "?!"]).tolist()
+    expected = [*read_scorer(scorer).scores(TEXTS).tolist(), None]
     assert auc(np.array(expected[:60]), THEIRS) > 0.95
     outs = []
     for number, (block, ending) in enumerate(((1, "jsonl"), (7, "csv"), (8192, "parquet"))):
@@ -65,7 +63,7 @@ def test_scores_are_the_same_in_blocks_of_any_size_and_in_all_formats(
     table = pq.read_table(outs[2])
     of_table = table["score"].to_pylist()
     assert of_table == [line["score"] for line in lines]
-    assert of_table == [float(cell) for cell in cells] == expected
+    assert of_table == [float(cell) if cell else None for cell in cells] == expected
     assert table["id"].to_pylist() == [f"n{i}" for i in range(60)] + ["empty"]
     assert read_metadata(outs[2])["provenance"]["inputs"].keys() == {"scorer"}
 
@@ -76,11 +74,11 @@ def test_without_a_column_of_ids_rows_have_their_numbers(
     corpus, out = write_corpus(tmp_path / "corpus"), tmp_path / "out.parquet"
     assert scored(scorer, corpus, out, "--json") == 0
     said = json.loads(capsys.readouterr().out)
-    assert said == {"written": str(out), "rows": 61, "without_a_score": 0}
+    assert said == {"written": str(out), "rows": 61, "without_a_score": 1}
     assert pq.read_table(out)["id"].to_pylist() == [*map(str, range(1, 62))]
 
 
-@pytest.mark.parametrize("kind", ["stack", "lexical", "mamushi_words"])
+@pytest.mark.parametrize("kind", ["stack", "mamushi_words"])
 def test_a_list_of_words_alone_is_exported_as_what_ranked_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
@@ -161,22 +159,21 @@ def test_bad_input_is_refused_in_a_line(
     scorer: Path, tmp_path: Path, refusal: Callable[..., str]
 ) -> None:
     corpus = write_corpus(tmp_path / "corpus", ["x" if i else "" for i in range(60)])
-    options = ["--with", scorer, "--out", tmp_path / "o.csv"]
-    assert "no column 'text'" in refusal("score", corpus, *options)
-    named = ["score", corpus, "--text", "body"]
-    assert "row 1: no id" in refusal(*named, "--id", "name", *options)
-    assert "needs no model" in refusal(*named, *options, "--model", "ours")
-    assert "no such format" in refusal(*named, "--with", scorer, "--out", tmp_path / "o.tsv")
-    there = tmp_path / "there.csv"
-    there.touch()
-    assert "exists already" in refusal(*named, "--with", scorer, "--out", there)
-    (tmp_path / "no.jsonl").touch()
-    assert "no.jsonl" in refusal("score", tmp_path / "no.jsonl", "--text", "body", *options)
     damaged = tmp_path / "damaged.safetensors"
     damaged.write_bytes(scorer.read_bytes()[:-9] + b"x" * 9)
-    missing = tmp_path / "missing.safetensors"
-    for path, problem in ((damaged, "damaged"), (missing, "no such file"), (corpus, "damaged")):
-        assert problem in refusal(*named, "--with", path, "--out", tmp_path / "o.csv")
+    out, there = tmp_path / "o.csv", tmp_path / "there.csv"
+    there.touch()
+    for with_, to, words, line in (
+        (scorer, out, ["--text", "none"], "no column 'none'"),
+        (scorer, out, ["--id", "name"], "row 1: no id"),
+        (scorer, out, ["--model", "ours"], "needs no model"),
+        (scorer, tmp_path / "o.tsv", [], "no such format"),
+        (scorer, there, [], "exists already"),
+        (damaged, out, [], "damaged"),
+        (tmp_path / "missing.safetensors", out, [], "no such file"),
+    ):
+        command = ["score", corpus, "--text", "body", "--with", with_, "--out", to, *words]
+        assert line in refusal(*command)
 
 
 def test_another_model_is_refused(

@@ -34,12 +34,12 @@ class Embedder:
         most = min(self.pooled["max_length"], positions or self.pooled["max_length"])
         ids = [*encode(tokenizer, texts, most)]
         filled = np.array([bool(row) for row in ids], bool)
-        lengths = np.array([len(row) for row in ids if row], np.int64)
         tokens = np.array([token for row in ids for token in row], np.int32)
+        offsets = offsets_of(np.array([len(row) for row in ids if row], np.int64))
         names = np.array([*map(str, np.flatnonzero(filled) + 1)], object)
         layers = embed(
             model,
-            TokenSet(names, names, tokens, offsets_of(lengths)),
+            TokenSet(names, names, tokens, offsets),
             pooling=self.pooled["pooling"],
             layers=self.pooled["layers"],
             skip_first=self.pooled["skip_bos"] and first_token(tokenizer) is not None,
@@ -60,11 +60,11 @@ class Embedder:
         name = str(source.absolute()) if source.exists() else self.model
         revision = None if source.exists() else self.pooled["revision"]
         described = loading.inspect("scorer", name, revision=revision, contaminated=True)
-        expected = self.pooled["digests"]
-        if odd := [file for file in expected if described["digests"].get(file) != expected[file]]:
-            do = f"give the model by which it was fitted; it was {self.pooled['source']}"
-            problem = f"is not the model of {self.scorer}: {odd[0]} differs"
-            raise UserError(problem, where=self.model, do=do)
+        for file, digest in self.pooled["digests"].items():
+            if described["digests"].get(file) != digest:
+                do = f"give the model by which it was fitted; it was {self.pooled['source']}"
+                problem = f"is not the model of {self.scorer}: {file} differs"
+                raise UserError(problem, where=self.model, do=do)
         with tempfile.TemporaryDirectory(prefix="mamushi-") as folder:
             card = Path(folder) / "card.json"
             write_json(card, described)

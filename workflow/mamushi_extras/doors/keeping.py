@@ -28,10 +28,15 @@ class _Keeper:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "opened"}
 
-    def check(self) -> None:
-        """Raise ``UserError`` where the file is another one than at first."""
+    @cached_property
+    def opened(self) -> Any:
+        """Return what decides. Raises ``UserError`` where the file is another one than at first."""
         if sha256(self.file) != self.digest:
             raise UserError("has changed since it was named", where=self.file, do="run again")
+        return self._open()
+
+    def _open(self) -> Any:
+        raise NotImplementedError
 
 
 class ListKeeper(_Keeper):
@@ -45,12 +50,9 @@ class ListKeeper(_Keeper):
         super().__init__(file)
         assert self.opened
 
-    @cached_property
-    def opened(self) -> Any:
-        """Return which rows go, and which of these were seen."""
+    def _open(self) -> Any:
         from mamushi.commands._removal_list import read_list
 
-        self.check()
         listed = read_list(self.file)
         rows = listed.rows or {}
         if not (listed.all and listed.texts):
@@ -64,10 +66,10 @@ class ListKeeper(_Keeper):
     def __call__(self, ids: Sequence[Any], texts: Sequence[Any]) -> list[bool]:
         """Tell which documents stay, (n,). Raises ``UserError`` for one whose id is listed with
         another text."""
-        removal = self.opened
+        pairs = zip(ids, texts, strict=True)
         return [
-            removal.of({"id": name, "text": text}, f"document {name!r}") is not None
-            for name, text in zip(ids, texts, strict=True)
+            self.opened.of({"id": name, "text": text}, f"document {name!r}") is not None
+            for name, text in pairs
         ]
 
     def unseen(self) -> list[str]:
@@ -86,12 +88,9 @@ class ScoreKeeper(_Keeper):
         self.least, self.model = least, model
         assert self.opened
 
-    @cached_property
-    def opened(self) -> Any:
-        """Return the scorer."""
+    def _open(self) -> Any:
         from mamushi_extras.doors.scorers import read_scorer
 
-        self.check()
         return read_scorer(self.file, self.model)
 
     def scores(self, texts: Sequence[Any]) -> list[float]:

@@ -1,15 +1,25 @@
-"""What ranked a list, as a file that scores other texts."""
+"""What ranked a list, fitted to all texts of its cell, as a file that scores other texts.
+
+The file has the weights of fitted logistic regressions: ``intercept`` (1,), and of each kind of
+features ``KIND.weights`` (d,); of words also the ``KIND.columns`` (d,) that these are among all
+hashed ones, and how rare they are, ``KIND.rarity`` (d,).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 from safetensors.numpy import save_file
+from scipy import sparse
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.preprocessing import normalize
 
 from mamushi.errors import UserError
 from mamushi.io import digests, paths, seal
@@ -19,13 +29,138 @@ from mamushi.io.tables import read_metadata
 from mamushi.io.tensors import header
 from mamushi.lm.chats import CHATS
 from mamushi.registry import plugin
-from mamushi.selection.pool import column_of, read_pool
-from mamushi.selection.word_vectors import fit_components
-from mamushi_extras.doors.fits import AffineWeights, fit_whole, of_words_alone
-from mamushi_extras.doors.scorers import VECTORS
+from mamushi.selection import linear
+from mamushi.selection.arrays import Doubles
+from mamushi.selection.crossfit import SAMPLE, Task, derive_seed, draw_sample
+from mamushi.selection.nested import combined, inner_scores, one_by_one
+from mamushi.selection.pool import Pool, column_of, read_pool
+from mamushi.selection.selectors._stack import ngrams
+from mamushi.selection.statistics import standard_scale, sums
+from mamushi.selection.word_vectors import WordComponents, fit_components
+from mamushi_extras.doors.scorers import CHARACTERS, COMPONENTS, UNITS, VECTORS, WORDS
 
-_POOLING = ("pooling", "skip_bos", "max_length", "precision")
-"""Settings that make a vector of the states of a layer."""
+Weights = dict[str, NDArray[Any]]
+
+
+def fit_whole(pool: Pool, kind: str, settings: Mapping[str, Any], seed: int) -> Weights:
+    """Fit a selector to all examples of a pool. Raises ``UserError`` for one that is no sum over
+    features, and as the selector does."""
+    fits = {
+        "linear": _linear,
+        "mamushi_lr": _mamushi_lr,
+        "mamushi_words": _mamushi_words,
+        "stack": _stack,
+    }
+    if kind not in fits:
+        problem = f"{kind!r} is no weighted sum that can be saved"
+        raise UserError(problem, do=f"rank by {', '.join(fits)}")
+    return fits[kind](pool, whole_task(pool, settings, seed), settings)
+
+
+def whole_task(pool: Pool, settings: Mapping[str, Any], seed: int) -> Task:
+    """Return the task that fits to all examples, or the most that the selector fits to."""
+    n, mean, variance = sums(pool, np.zeros(len(pool.ids), np.int64), 1).moments([0])
+    train, none = np.arange(n), np.empty(0, np.int64)
+    if settings["fit_sample"] is not None and n > settings["fit_sample"]:
+        rng = np.random.default_rng(derive_seed(seed, SAMPLE))
+        train = draw_sample(pool.forget, settings["fit_sample"], rng)
+    scale = standard_scale(n, mean, variance)
+    return Task(pool.embeddings, pool.forget, train, none, mean, scale, seed, pool.groups)
+
+
+def _linear(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
+    layers = [pool.at(depth)[task.train] for depth in settings["depths"]]
+    x = np.hstack(layers).astype(np.float32)
+    mean, scale = linear.moments_of(x)
+    y, prior = task.forget[task.train], settings["prior"] / x.shape[1]
+    return _of_vectors(linear.logistic((x - mean) / scale, y, prior).model, mean, scale)
+
+
+def _mamushi_lr(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
+    exact = settings["solver"] == "newton-cholesky"
+    alpha = settings["alpha"]
+    model = linear.fit_exactly(task, alpha).model if exact else linear.fit_sgd(task, settings)
+    return _of_vectors(model, task.mean, task.scale)
+
+
+def _mamushi_words(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
+    if "words" in pool.columns:
+        problem = "'mamushi_words' has its words from a screen"
+        raise UserError(problem, do="rank by another selector")
+    vectors = _mamushi_lr(pool, task, {**settings, "solver": "newton-cholesky"})
+    x = pool.embeddings[task.train].astype(np.float64)
+    logits = x @ vectors[f"{VECTORS}.weights"] + vectors["intercept"]
+    counts, y = linear.count_words(pool.texts), task.forget[task.train]
+    words = _of_words(
+        task, UNITS, counts, lambda x: linear.logistic(normalize(x), y, settings["prior"])
+    )
+    total: Weights = {"intercept": np.zeros(1)}
+    for weights, by in ((vectors, logits), words):
+        scale = by.std() or 1.0
+        total = _plus(total, weights, 1 / scale, -by.mean() / scale)
+    return total
+
+
+def _stack(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
+    counts = dict(zip((WORDS, CHARACTERS), linear.count_ngrams(pool), strict=True))
+    prior, y = settings["ngrams_prior"], task.forget[task.train]
+    layer = partial(linear.estimate_layers, layers=[pool.embeddings], prior=settings["prior"])
+    members = [one_by_one(layer), *(ngrams(matrix, prior) for matrix in counts.values())]
+    scores = inner_scores(task, members, settings["folds"])
+    at_zero, *along = combined(scores, y, np.vstack([np.zeros(3), np.eye(3)]))[0]
+    liblinear = partial(linear.logistic, y=y, variance=prior, solver="liblinear", tolerance=1e-2)
+    fits = [_linear(pool, task, {**settings, "depths": [1]})]
+    fits += [_of_words(task, name, matrix, liblinear)[0] for name, matrix in counts.items()]
+    total: Weights = {"intercept": np.array([at_zero])}
+    for weight, fit in zip(np.array(along) - at_zero, fits, strict=True):
+        total = _plus(total, fit, weight)
+    return total
+
+
+def _of_vectors(model: Any, mean: NDArray[Any], scale: NDArray[Any]) -> Weights:
+    """Return the weights of vectors by a ``model`` of standardised ones."""
+    weights = model.coef_[0].astype(np.float64) / scale
+    intercept = np.array([float(model.intercept_[0] - mean @ weights)])
+    return {"intercept": intercept, f"{VECTORS}.weights": weights}
+
+
+def _of_words(
+    task: Task,
+    kind: str,
+    counts: sparse.csr_matrix,
+    fit: Callable[[sparse.csr_matrix], linear.Logistic],
+) -> tuple[Weights, Doubles]:
+    """Return the weights by what is fitted to the tf-idf of words, of which there are ``counts``
+    (n, d), and the logits of the training texts."""
+    training = counts[task.train]
+    columns, tfidf = np.unique(training.indices), TfidfTransformer(sublinear_tf=True)
+    x = tfidf.fit_transform(training[:, columns])
+    decide = fit(x)
+    weights: Weights = {
+        "intercept": decide.model.intercept_.astype(np.float64),
+        f"{kind}.weights": decide.model.coef_[0].astype(np.float64),
+        f"{kind}.columns": columns.astype(np.int32),
+        f"{kind}.rarity": tfidf.idf_,
+    }
+    return weights, decide(x)
+
+
+def _plus(total: Weights, weights: Weights, factor: float, shift: float = 0.0) -> Weights:
+    """Return the sum with ``factor`` times weights of other features, and a ``shift``."""
+    scaled = {k: factor * x if k.endswith(".weights") else x for k, x in weights.items()}
+    intercept = total["intercept"] + (factor * weights["intercept"] + shift)
+    return {**total, **scaled, "intercept": intercept}
+
+
+def of_words_alone(weights: Weights, components: WordComponents) -> Weights:
+    """Return weights of vectors of words as those of the words."""
+    by_word: Weights = {
+        f"{COMPONENTS}.weights": components.directions.astype(np.float64).T
+        @ weights[f"{VECTORS}.weights"],
+        f"{COMPONENTS}.columns": components.words.astype(np.int32),
+        f"{COMPONENTS}.rarity": components.rarity,
+    }
+    return {k: x for k, x in weights.items() if not k.startswith(VECTORS)} | by_word
 
 
 def write_scorer(listed: Path, out: Path) -> None:
@@ -37,66 +172,56 @@ def write_scorer(listed: Path, out: Path) -> None:
     if where is None:
         do = "give results/runs/.../removals/SELECTOR/betaB.parquet"
         raise UserError("is no list of a run", where=listed, do=do)
-    listing, ranked = (
-        read_metadata(listed),
-        read_metadata(paths.under(pattern=paths.SCORES, **where)),
-    )
-    origin = ranked["provenance"]
-    files = {
-        name: paths.under(pattern=pattern, **where)
-        for name, pattern in (
-            ("examples", paths.EXAMPLES),
-            ("embeddings", paths.EMBEDDINGS),
-            ("layers", paths.LAYERS),
-        )
-        if name in origin["inputs"]
-    }
+    at = partial(paths.under, **where)
+    listing, ranked = read_metadata(listed), read_metadata(at(pattern=paths.SCORES))
+    origin, embedded = ranked["provenance"], ranked["embedded"]
     expected = {**origin["inputs"], "examples": listing["provenance"]["inputs"]["examples"]}
+    patterns = {"examples": paths.EXAMPLES, "embeddings": paths.EMBEDDINGS, "layers": paths.LAYERS}
+    files = {name: at(pattern=patterns[name]) for name in patterns if name in origin["inputs"]}
     for name, path in files.items():
         if digests.of(path) != expected[name]:
             do = "put the file of this run back, or rank again"
             raise UserError(f"is of another run than {listed}", where=path, do=do)
     if ranked.get("windows"):
         raise UserError("ranks documents by windows", where=listed, do="rank them as a whole")
-    weights = _fitted(files, origin["settings"], ranked["embedded"], listed)
+    weights = _fit_to_files(files, origin["settings"], embedded, listed)
     vectors = None
-    if VECTORS in weights.parts:
-        card = paths.under(pattern=paths.MODEL_CARD, **where)
-        vectors = _described(files, origin["settings"], ranked["embedded"], card)
-    rows = listing["rows"]
-    scorer = {
-        "selector": where["selector"],
-        **{name: rows.get(name) or default for name, default in _READ.items()},
-        **{"parts": [*weights.parts], "joint": weights.joint, "vectors": vectors},
-    }
+    if f"{VECTORS}.weights" in weights:
+        vectors = _described(files, origin["settings"], embedded, at(pattern=paths.MODEL_CARD))
+    # What is read of a row, where nothing else is known.
+    read = {name: listing["rows"].get(name) or default for name, default in _READ.items()}
+    scorer = {"selector": where["selector"], **read, "vectors": vectors}
     made_from = provenance(origin["settings"], **files)
-    _write(out, weights, {"scorer": scorer, "provenance": made_from})
+    save_scorer(out, weights, {"scorer": scorer, "provenance": made_from})
 
 
 _READ = {"text": "text", "part": "whole"}
-"""What is read of a row, where nothing else is known."""
 
 
-def _fitted(
+def save_scorer(out: Path, weights: Weights, metadata: Mapping[str, Any]) -> None:
+    """Write weights beside the metadata of a scorer."""
+    tensors = {name: np.ascontiguousarray(array) for name, array in weights.items()}
+    with atomic(out) as part:
+        save_file(tensors, part, metadata=header(metadata))
+        seal.seal(part)
+
+
+def _fit_to_files(
     files: Mapping[str, Path],
     settings: Mapping[str, Any],
     embedded: Mapping[str, Any],
     listed: Path,
-) -> AffineWeights:
-    embedding = embedded["settings"]["embedding"]
-    pool = read_pool(
-        files["embeddings"],
-        files["examples"],
-        layers=files.get("layers"),
-        texts=plugin("selector", settings["kind"]).reads_texts or "words" in embedding,
-    )
+) -> Weights:
+    width, kind = embedded["settings"]["embedding"].get("words"), settings["kind"]
+    texts = plugin("selector", kind).reads_texts or width is not None
+    layers = files.get("layers")
+    pool = read_pool(files["embeddings"], files["examples"], layers=layers, texts=texts)
     components = None
-    if "words" in embedding:
-        assert pool.texts is not None
-        components, vectors = fit_components(pool.texts.tolist(), embedding["words"])
+    if width is not None and pool.texts is not None:
+        components, vectors = fit_components(pool.texts.tolist(), width)
         pool = replace(pool, embeddings=vectors)
     try:
-        weights = fit_whole(pool, settings["kind"], settings["settings"], settings["seed"])
+        weights = fit_whole(pool, kind, settings["settings"], settings["seed"])
     except UserError as error:
         raise UserError(error.problem, where=listed, do=error.do) from None
     return weights if components is None else of_words_alone(weights, components)
@@ -121,28 +246,16 @@ def _described(
     elif digests.of(model_card) != embedded["inputs"]["model_card"]:
         problem = f"{model_card} is of another run"
     if problem:
-        do = "rank by words alone, or by a model as it is"
-        raise UserError(
-            f"{problem}: of other texts there are none", where=files["embeddings"], do=do
-        )
+        where, do = files["embeddings"], "rank by words alone, or by a model as it is"
+        raise UserError(f"{problem}: of other texts there are none", where=where, do=do)
     card, depths = read_json(model_card), settings["settings"].get("depths", [1])
     of_depths = read_metadata(files["layers"])["layers"] if "layers" in files else {}
-    layers = [embedding["layer"] if d == 1 else of_depths[column_of(d)] for d in depths]
     source = card["source"]
     if card["revision"] is None:
         source = str((model_card.parent / source).resolve())
     return {
-        **{name: embedding[name] for name in _POOLING},
-        **{"layers": layers, "source": source},
+        **{name: embedding[name] for name in ("pooling", "skip_bos", "max_length", "precision")},
+        "layers": [embedding["layer"] if d == 1 else of_depths[column_of(d)] for d in depths],
+        "source": source,
         **{name: card[name] for name in ("revision", "digests")},
     }
-
-
-def _write(out: Path, weights: AffineWeights, metadata: Mapping[str, Any]) -> None:
-    tensors = {"intercept": np.array([weights.intercept])}
-    for name, arrays in weights.parts.items():
-        kinds = zip(("weights", "columns", "rarity"), arrays, strict=False)
-        tensors |= {f"{name}.{kind}": np.ascontiguousarray(array) for kind, array in kinds}
-    with atomic(out) as part:
-        save_file(tensors, part, metadata=header(metadata))
-        seal.seal(part)

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
-from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from mamushi.errors import UserError
@@ -31,63 +30,38 @@ COMPONENTS = "components"
 """The words again, weighed as the vectors that are made of them."""
 
 
-class LinearPart(NamedTuple):
-    """A weight for each feature (d,), and of words what weighs their counts."""
-
-    weights: Doubles
-    rarity: TfidfTransformer | None
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Scorer:
-    """A selector: its ``parts`` by the features that they weigh. ``joint`` words and characters
-    have one length together. ``text`` and ``part`` say what was read of a row where it was
-    fitted."""
+    """A selector: an ``intercept``, weights of ``vectors`` (d,), and by kind of ``words`` a weight
+    for each and what weighs their counts. ``text`` and ``part`` say what was read of a row where it
+    was fitted."""
 
     text: str
     part: str
-    parts: Mapping[str, LinearPart]
     intercept: float
-    joint: bool
+    words: Mapping[str, tuple[Doubles, TfidfTransformer]]
+    vectors: Doubles | None
     embedder: Embedder | None
 
     def scores(self, texts: Sequence[str]) -> Doubles:
-        """Return the score of each text (n,), an estimate of log p1/p2 in nats. Raises
-        ``UserError`` as ``Embedder.vectors``."""
-        parts = dict(self.parts)
+        """Return the score of each text (n,), an estimate of log p1/p2 in nats; NaN of one without
+        a word or a token that is known. Raises ``UserError`` as ``Embedder.vectors``."""
         total = np.full(len(texts), self.intercept)
-        if VECTORS in parts:
-            assert self.embedder is not None
-            total += self.embedder.vectors(texts) @ parts.pop(VECTORS).weights
-        counts = _counts(texts, parts.keys())
-        weighed = [_weighed(counts[name], part) for name, part in parts.items()]
-        if not weighed:
-            return total
-        lengths = np.sqrt(sum(is_there for _, is_there in weighed)) if self.joint else 1.0
-        return total + sum(along for along, _ in weighed) / np.maximum(lengths, 1.0)
-
-
-def _counts(texts: Sequence[str], names: Any) -> dict[str, Any]:
-    """Return how often each text has each hashed feature (n, 2^BITS)."""
-    counts: dict[str, Any] = {}
-    if {WORDS, CHARACTERS} & set(names):
-        pool = Pool(
-            ids=np.empty(0, object),
-            forget=np.empty(0, bool),
-            embeddings=np.empty((0, 0), np.float16),
-            texts=np.array([*texts, None], object)[:-1],
-        )
-        counts |= zip((WORDS, CHARACTERS), count_ngrams(pool), strict=True)
-    if {UNITS, COMPONENTS} & set(names):
-        counts |= dict.fromkeys((UNITS, COMPONENTS), count_words(texts))
-    return counts
-
-
-def _weighed(counts: sparse.csr_matrix, part: LinearPart) -> tuple[Doubles, Doubles]:
-    """Return the sum of the weights of each text's tf-idf (n,), and whether it has any (n,)."""
-    assert part.rarity is not None
-    x = part.rarity.transform(counts)
-    return x @ part.weights, (x.multiply(x).sum(axis=1).A1 > 0).astype(np.float64)
+        if self.embedder is not None and self.vectors is not None:
+            total += self.embedder.vectors(texts) @ self.vectors
+        counts: dict[str, Any] = {}
+        if {WORDS, CHARACTERS} & self.words.keys():
+            of_texts = np.array([*texts, None], object)[:-1]
+            pool = Pool(of_texts, np.empty(0, bool), np.empty((0, 0), np.float16), texts=of_texts)
+            counts |= zip((WORDS, CHARACTERS), count_ngrams(pool), strict=True)
+        if {UNITS, COMPONENTS} & self.words.keys():
+            counts |= dict.fromkeys((UNITS, COMPONENTS), count_words(texts))
+        along, said = np.zeros(len(texts)), np.full(len(texts), self.embedder is not None)
+        for kind, (weights, rarity) in self.words.items():
+            x = rarity.transform(counts[kind])
+            along += x @ weights
+            said |= x.power(2).sum(axis=1).A1 > 0
+        return np.where(said, total + along, np.nan)
 
 
 def read_scorer(path: Path, model: str | None = None) -> Scorer:
@@ -107,24 +81,24 @@ def read_scorer(path: Path, model: str | None = None) -> Scorer:
         do = f"name it with --model; it was {scorer['vectors']['source']}"
         raise UserError("scores vectors of a model", where=path, do=do)
     tensors = load_file(path)
-    embedder = None if model is None else Embedder(model, scorer["vectors"], path)
+    kinds = [
+        kind for kind in (UNITS, WORDS, CHARACTERS, COMPONENTS) if f"{kind}.columns" in tensors
+    ]
     return Scorer(
         text=scorer["text"],
         part=scorer["part"],
-        parts={name: _part_of(tensors, name) for name in scorer["parts"]},
         intercept=float(tensors["intercept"][0]),
-        joint=scorer["joint"],
-        embedder=embedder,
+        words={kind: _of_words(tensors, kind) for kind in kinds},
+        vectors=tensors.get(f"{VECTORS}.weights"),
+        embedder=None if model is None else Embedder(model, scorer["vectors"], path),
     )
 
 
-def _part_of(tensors: Mapping[str, NDArray[Any]], name: str) -> LinearPart:
-    if f"{name}.columns" not in tensors:
-        return LinearPart(tensors[f"{name}.weights"], None)
+def _of_words(tensors: Mapping[str, NDArray[Any]], kind: str) -> tuple[Doubles, TfidfTransformer]:
     # What was in no training text has the rarity 0, and so no part in a text's length.
     weights, rarity = np.zeros(2**BITS), np.zeros(2**BITS, np.float32)
-    columns = tensors[f"{name}.columns"]
+    columns = tensors[f"{kind}.columns"]
     weights[columns], rarity[columns] = (
-        tensors[f"{name}.{kind}"] for kind in ("weights", "rarity")
+        tensors[f"{kind}.{name}"] for name in ("weights", "rarity")
     )
-    return LinearPart(weights, rarity_of(rarity))
+    return weights, rarity_of(rarity)

@@ -8,8 +8,7 @@ higher, the more like what was to be forgotten; none of a text that says nothing
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -47,24 +46,28 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write the scores. Raises ``UserError`` as ``read_scorer``, ``Conversations.read`` and
     ``readers.numbered_rows``, for rows without an id, and for a table without rows."""
+    import pyarrow as pa
+
     from mamushi.data.rewriting import refuse_existing
+    from mamushi_extras.doors.schemas import NEW_SCORES
     from mamushi_extras.doors.scorers import read_scorer
 
     if args.out.suffix not in SCORE_FORMATS:
-        raise UserError(
-            "no such format", where=args.out, do=f"end it in {', '.join(SCORE_FORMATS)}"
-        )
+        do = f"end it in {', '.join(SCORE_FORMATS)}"
+        raise UserError("no such format", where=args.out, do=do)
     refuse_existing(args.out)
     scorer = read_scorer(args.scorer, args.model)
     path = _places.fetched_place(args, "data")
-    rows = unscored = 0
-    with _opened(args) as write:
-        for names, texts in _blocks(args, path, args.text or scorer.text, scorer.part):
-            scores = scorer.scores(texts)
-            write(names, scores)
-            rows, unscored = rows + len(texts), unscored + int((scores != scores).sum())
-        if not rows:
-            raise UserError("no rows", where=path, do="give a file with data")
+    blocks = []
+    for names, texts in _blocks(args, path, args.text or scorer.text, scorer.part):
+        scores = scorer.scores(texts)
+        columns = {"id": names, "score": pa.array(scores, mask=scores != scores)}
+        blocks.append(pa.table(columns, NEW_SCORES.schema))
+    if not blocks:
+        raise UserError("no rows", where=path, do="give a file with data")
+    table = pa.concat_tables(blocks)
+    _write(args.out, table, args.scorer)
+    rows, unscored = len(table), table["score"].null_count
     if args.json:
         _as_json.put({"written": args.out, "rows": rows, "without_a_score": unscored})
         return
@@ -80,11 +83,10 @@ def _blocks(
     from mamushi.data.conversations import Conversations
     from mamushi.io import tabular
 
-    spoken = Conversations(text, part)
+    spoken, quote = Conversations(text, part), args.quote == "double"
     needed = [*spoken.columns, *([args.id] if args.id else [])]
-    files = tabular.find(path)
-    readers.check_columns(path, readers.columns(path, quote=args.quote == "double"), needed)
-    rows = readers.numbered_rows(files, needed, {}, quote=args.quote == "double")
+    readers.check_columns(path, readers.columns(path, quote=quote), needed)
+    rows = readers.numbered_rows(tabular.find(path), needed, {}, quote=quote)
     while block := list(islice(rows, SCORED_AT_ONCE)):
         names = []
         for number, place, cells in block:
@@ -95,35 +97,24 @@ def _blocks(
         yield names, [spoken.read(cells, place).text for _, place, cells in block]
 
 
-@contextmanager
-def _opened(args: argparse.Namespace) -> Iterator[Callable[[list[str], Any], None]]:
-    """Give a function that writes ids and scores; the file is there when the block ends."""
+def _write(out: Path, scores: Any, scorer: Path) -> None:
+    """Write a table of scores, in the format that the ending names."""
     import json
 
-    import pyarrow as pa
     from pyarrow import csv
 
     from mamushi.io.files import atomic
     from mamushi.io.provenance import provenance
-    from mamushi.io.tables import writing
+    from mamushi.io.tables import write_table
     from mamushi_extras.doors.schemas import NEW_SCORES
 
-    def columns(names: list[str], scores: Any) -> dict[str, Any]:
-        return {"id": names, "score": pa.array(scores, mask=scores != scores)}
-
-    if args.out.suffix == ".parquet":
-        origin = provenance({}, scorer=args.scorer)
-        with writing(args.out, NEW_SCORES, metadata={"provenance": origin}) as write:
-            yield lambda names, scores: write(columns(names, scores))
+    if out.suffix == ".parquet":
+        origin = provenance({}, scorer=scorer)
+        write_table(out, NEW_SCORES, scores, metadata={"provenance": origin})
         return
-    with atomic(args.out) as part:
-        if args.out.suffix == ".csv":
-            with csv.CSVWriter(part, NEW_SCORES.schema) as file:
-                schema = NEW_SCORES.schema
-                yield lambda names, scores: file.write(pa.table(columns(names, scores), schema))
-            return
-        with part.open("w", encoding="utf-8") as lines:
-            yield lambda names, scores: lines.writelines(
-                f"{json.dumps({'id': name, 'score': None if score != score else score})}\n"
-                for name, score in zip(names, scores.tolist(), strict=True)
-            )
+    with atomic(out) as part:
+        if out.suffix == ".csv":
+            csv.write_csv(scores, part)
+        else:
+            with part.open("w", encoding="utf-8") as lines:
+                lines.writelines(f"{json.dumps(row)}\n" for row in scores.to_pylist())
