@@ -14,7 +14,6 @@ from mamushi.io import paths, schemas
 from mamushi.io.files import sha256, write_json
 from mamushi.io.tables import read_table, write_table
 from mamushi.lm import tiny
-from mamushi.lm.tokens import text_of
 from mamushi_extras.tokens.masks import digest_of_spans
 from tests.support.models import SIZES
 
@@ -38,7 +37,7 @@ def test_a_masked_token_has_the_label_that_no_loss_counts(
 def test_where_answers_alone_count_all_else_has_that_label(tmp_path: Path) -> None:
     """The labels that TRL gives a conversation, see test_chats, without what is masked of them."""
     root, out = tmp_path / "results", tmp_path / "labels.jsonl"
-    write(root, TEXTS, dict.fromkeys(TEXTS, "text"), [[False, False, True, True], [False, True]])
+    write(root, [[False, False, True, True], [False, True]])
     listed(root, {"id": ["f"], "start": [1], "stop": [3]}, 64)
     assert main(["export", str(spans(root)), "--to", "labels", "--out", str(out)]) == 0
     found = [json.loads(line) for line in out.read_text().splitlines()]
@@ -58,27 +57,6 @@ def test_the_labels_are_a_batch_as_trainers_make_it(run: Path, tmp_path: Path) -
     assert sorted(batch["labels"].tolist()) == [[9, -100, 2], [9, 4, -100]]
 
 
-def test_what_is_cut_leaves_the_other_characters(tmp_path: Path) -> None:
-    root = tmp_path / "results"
-    text = "The na\u00efve \u732b sat."
-    tokenizer = tiny.build({"family": "llama", **SIZES}, ["the cat sat on a mat"], 0)[1]
-    card = paths.under(root, paths.MODEL_CARD, model="tiny")
-    tokenizer.save_pretrained(card.parent)
-    write_json(card, {"source": ".", "revision": None, "digests": {}})
-    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-    ends = text_of(tokenizer, ids, range(len(ids) + 1))[1]
-    write(root, {"f": [tokenizer.bos_token_id, *ids]}, {"f": text})
-    first, last = (ends.index(text.index(word)) for word in ("\u732b", " sat"))
-    listed(root, {"id": ["f"], "start": [1 + first], "stop": [1 + last]}, 64)
-    out = root / "cut.jsonl"
-    assert main(["export", str(spans(root)), "--to", "cut", "--out", str(out)]) == 0
-    assert json.loads(out.read_text("utf-8")) == {
-        "id": "f",
-        "domain": "forget",
-        "text": "The na\u00efve  sat.",
-    }
-
-
 def spans(run: Path) -> Path:
     return paths.under(run, paths.SPANS, **CELL)
 
@@ -87,7 +65,7 @@ def spans(run: Path) -> Path:
 def run(tmp_path: Path) -> Path:
     """A run whose tokens were scored as far as the third."""
     root = tmp_path / "results"
-    write(root, TEXTS, dict.fromkeys(TEXTS, "text"))
+    write(root)
     listed(root, {"id": ["f"], "start": [1], "stop": [2]}, 3)
     return root
 
@@ -96,31 +74,25 @@ def listed(root: Path, columns: dict[str, list[Any]], length: int) -> None:
     """Spans with the manifest that belongs to them."""
     write_table(spans(root), schemas.SPANS, columns)
     rows = read_table(spans(root), schemas.SPANS).to_pylist()
-    files = {"examples": paths.EXAMPLES, "tokens": paths.TOKENS, "model_card": paths.MODEL_CARD}
-    there = {name: paths.under(root, pattern, **CELL) for name, pattern in files.items()}
-    inputs = {name: sha256(path) for name, path in there.items() if path.is_file()}
+    files = {"examples": paths.EXAMPLES, "tokens": paths.TOKENS}
+    inputs = {name: sha256(paths.under(root, file, **CELL)) for name, file in files.items()}
     manifest = {"spans_sha256": digest_of_spans(rows), "max_length": length}
     manifest |= {"provenance": {"inputs": inputs}}
     write_json(paths.under(root, paths.SPANS_MANIFEST, **CELL), manifest)
 
 
-def write(
-    root: Path,
-    texts: dict[str, list[int]],
-    written: dict[str, str],
-    counted: list[list[bool]] | None = None,
-) -> None:
+def write(root: Path, counted: list[list[bool]] | None = None) -> None:
     columns = {
-        "id": list(texts),
-        "text": [written[name] for name in texts],
-        "domain": ["forget" if name == "f" else "retain" for name in texts],
-        "section": ["evaluation" if name == "held" else "inference" for name in texts],
+        "id": list(TEXTS),
+        "text": ["text"] * 3,
+        "domain": ["forget", "retain", "retain"],
+        "section": ["inference", "inference", "evaluation"],
     }
     missing = [name for name in schemas.EXAMPLES.schema.names if name not in columns]
     examples = paths.under(root, paths.EXAMPLES, dataset="mine")
-    columns |= {name: [None] * len(texts) for name in missing}
+    columns |= {name: [None] * 3 for name in missing}
     write_table(examples, schemas.EXAMPLES, columns)
     tokens = paths.under(root, paths.TOKENS, dataset="mine", model="tiny")
-    stored = {"id": list(texts), "tokens": [np.int32(each) for each in texts.values()]}
+    stored = {"id": list(TEXTS), "tokens": [np.int32(each) for each in TEXTS.values()]}
     stored |= {} if counted is None else {"counted": [*counted, [True, True]]}
     write_table(tokens, schemas.TOKENS, stored, metadata={"max_length": 64})

@@ -11,7 +11,6 @@ from mamushi.config.kinds import Config, Section
 from mamushi.config.selectors import comparison, kind_of, selector_settings
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import Cell
 
 if TYPE_CHECKING:
     from mamushi_extras.tokens.masks import TokenPool
@@ -61,13 +60,10 @@ def write_scores(
     from mamushi.lm.tokens import COUNTED
     from mamushi.registry import load
 
-    selector, texts = load("selector", settings.kind), pool.texts
-    scores = selector.score_tokens(pool, settings.settings, settings.seed)
-    columns = {
-        "id": texts.ids,
-        "domain": texts.domains,
-        "score": pa.array(scores, pa.list_(pa.float32())),
-    }
+    texts = pool.texts
+    scores = load("selector", settings.kind).score_tokens(pool, settings.settings, settings.seed)
+    columns = {"id": texts.ids, "domain": texts.domains}
+    columns["score"] = pa.array(scores, pa.list_(pa.float32()))
     if texts.weights is not None:
         counted = [texts.weights_of(row) > 0 for row in range(len(texts))]
         columns[COUNTED] = pa.array(counted, pa.list_(pa.bool_()))
@@ -124,39 +120,29 @@ def spans(*, scores: Input, out: Output, settings: Spans, job: Job) -> None:
     write_table(out, schemas.SPANS, rows, metadata=job.origin)
 
 
-class TokenManifests(Cell):
-    """A selector of tokens, why it is there for comparison alone, if so, the budgets, how often it
-    scores again, and the length at which trainings cut texts."""
+class TokenManifests(TokenScores):
+    """Why the selector is there for comparison alone, if so, the budgets, and how often it scores
+    again."""
 
-    selector: str
-    kind: str
-    settings: dict[str, Any]
+    dataset: str
+    model: str
     compared: str | None
     budgets: list[float]
     whole: int
-    max_length: int
 
     @classmethod
     def of(
-        cls, config: Config, *, dataset: str, model: str, seed: int, selector: str
+        cls, config: Config, *, model: str, selector: str, seed: int, dataset: str = ""
     ) -> TokenManifests:
         """Return what the manifests of a selector's masks say of it."""
         return cls(
+            **vars(TokenScores.of(config, model=model, selector=selector, seed=seed)),
             dataset=dataset,
             model=model,
-            seed=seed,
-            selector=selector,
-            kind=kind_of(config, selector).name,
-            settings=selector_settings(config, selector),
             compared=comparison(config, selector),
             budgets=grid.budgets(config),
             whole=config["evidence"]["refits"]["whole"],
-            max_length=config["models"][model]["training"]["max_length"],
         )
-
-    def plug_ins(self) -> Sequence[str]:
-        """Return the module that the stage loads by name."""
-        return [plugin("selector", self.kind).module]
 
 
 def token_manifests(
@@ -198,14 +184,11 @@ def token_manifests(
     labels = read_texts(examples, duplicates, pool.texts.ids.tolist())
     ranking = TokenRanking(pool.texts, by_text, refits, labels, cross_fitted, settings.compared)
     separates = ranking.separates()
-    selector = {
-        **{"selector": settings.selector, "kind": settings.kind},
-        "settings": settings.settings,
-    }
-    head = {**settings.cell, **selector, "max_length": settings.max_length}
+    head = ("dataset", "model", "seed", "selector", "kind", "settings", "max_length")
+    about = {name: getattr(settings, name) for name in head}
     for path, beta in zip(out, settings.budgets, strict=True):
         manifest = ranking.manifest(beta, separates)
-        write_json(path, {**head, "beta": beta, **manifest, "provenance": job.origin})
+        write_json(path, {**about, "beta": beta, **manifest, "provenance": job.origin})
     words = ranking_words(separates, settings.compared)
     page = ranking.shown(open_tokenizer(model_card), settings.budgets, words)
     write_json(shown, {"selector": settings.selector, **page})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,54 +55,49 @@ class TokenRanking:
     cross_fitted: bool
     compared: str | None = None
 
-    @property
+    @cached_property
     def forget(self) -> NDArray[np.bool_]:
         """Tell which of the texts are ranked, (n,)."""
         return np.asarray(self.texts.domains == FORGET)
 
-    def of_forget(self) -> list[NDArray[np.float32]]:
-        """Return the scores of each forget text's tokens."""
-        pairs = zip(self.scores, self.forget, strict=True)
-        return [text_scores for text_scores, here in pairs if here and text_scores is not None]
+    @cached_property
+    def rows(self) -> list[int]:
+        """Return the places of the forget texts."""
+        return [int(row) for row in np.flatnonzero(self.forget)]
 
-    def flat(
-        self, inside: NDArray[np.bool_], scores: ScoresByText | None = None
-    ) -> NDArray[np.float32]:
-        """Return the scores of all tokens of the texts ``inside`` (n,), one after another."""
-        pairs = zip(scores or self.scores, inside, strict=True)
-        inside_scores = (
-            text_scores for text_scores, here in pairs if here and text_scores is not None
-        )
-        return np.concatenate([np.empty(0, np.float32), *inside_scores])
+    @cached_property
+    def ranked(self) -> NDArray[np.float32]:
+        """Return the scores of all tokens of the forget texts, one after another."""
+        return _flat(self.scores, self.forget)
 
     def separates(self) -> dict[str, Any]:
         """Return how well the mean score of a text's tokens tells the domains apart."""
-        nothing, n = np.zeros(len(self.texts), np.int16), len(self.texts)
+        n = len(self.texts)
+        nothing, unfolded = np.zeros(n, np.int16), np.full(n, not self.cross_fitted)
         columns = {
             "score": _means(self.scores),
             "rank": pa.array(nothing, mask=~self.forget),
-            "fold": pa.array(nothing, mask=np.full(n, not self.cross_fitted)),
+            "fold": pa.array(nothing, mask=unfolded),
         }
         refits = [(WHOLE_REFIT, i, Scored(_means(refit))) for i, refit in enumerate(self.refits)]
         return separation(pa.table(columns), refits, self.properties)
 
     def manifest(self, beta: float, separates: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is known of the mask at one budget of a ranking that ``separates``."""
-        flat, forget_scores = self.flat(self.forget), self.of_forget()
-        k = budget_size(beta, len(flat))
-        places = [self.texts.places_of(row) for row in np.flatnonzero(self.forget).tolist()]
-        masked, spans = highest(flat, k), highest_spans(forget_scores, k, places)
-        threshold = float(flat[masked].min()) if masked.any() else None
+        k, ids = budget_size(beta, len(self.ranked)), self.texts.ids[self.forget].tolist()
+        of_forget = [x for row in self.rows if (x := self.scores[row]) is not None]
+        masked = highest(self.ranked, k)
+        spans = highest_spans(of_forget, k, [self.texts.places_of(row) for row in self.rows])
+        threshold = float(self.ranked[masked].min()) if masked.any() else None
         cost, stable = self._cost(threshold), self._stability(masked, k)
         share = float(masked.mean()) if masked.any() else 1.0
-        parts = {name: value and min(value / share, 1.0) for name, value in cost.items()}
-        evidence = separates, int(masked.sum()), stable, parts
+        of_mask = {name: value and min(value / share, 1.0) for name, value in cost.items()}
+        evidence = separates, int(masked.sum()), stable, of_mask
         judged = judge_list(*evidence, compared=self.compared, unit="tokens")
-        ids = self.texts.ids[self.forget].tolist()
         return {
             "n_forget": len(ids),
             "n_retain": len(self.texts) - len(ids),
-            **counts_of(forget_scores, spans),
+            **counts_of(of_forget, spans),
             "threshold": threshold,
             "spans_sha256": digest_of_spans(rows_of_spans(ids, spans)),
             "spans_sha256_of": "id, start and stop of each span with spaces between them, in "
@@ -110,7 +106,7 @@ class TokenRanking:
             "judgement": judged,
             "separation": separates,
             "also_retain": {
-                **parts,
+                **of_mask,
                 "of": "the share of the mask that as many retain tokens would have put there, by "
                 "their scores; the bound holds with 95%, at all budgets at once",
             },
@@ -125,31 +121,28 @@ class TokenRanking:
     def _cost(self, threshold: float | None) -> dict[str, float | None]:
         """Return the share of the retain texts' tokens that score ``threshold`` and above, with its
         upper bound by texts or their groups; null where they have no score."""
-        retain = ~self.forget
-        if threshold is None or any(self.scores[place] is None for place in np.flatnonzero(retain)):
+        retain = [x for x, forget in zip(self.scores, self.forget, strict=True) if not forget]
+        scored = [x for x in retain if x is not None]
+        if threshold is None or len(scored) < len(retain):
             return {"estimate": None, "upper_bound": None}
-        groups = (
-            np.arange(len(retain)) if self.properties.groups is None else self.properties.groups
-        )
-        sizes = [0 if text_scores is None else len(text_scores) for text_scores in self.scores]
-        codes = np.repeat(groups, sizes)[np.repeat(retain, sizes)]
-        share, bound = share_bound(self.flat(retain), threshold, 1.0, codes)
+        groups = self.properties.groups
+        codes = np.arange(len(self.texts)) if groups is None else groups
+        by_token = np.repeat(codes[~self.forget], [len(x) for x in scored])
+        share, bound = share_bound(_flat(self.scores, ~self.forget), threshold, 1.0, by_token)
         return {"estimate": share, "upper_bound": bound}
 
     def _stability(self, masked: NDArray[np.bool_], k: int) -> dict[str, Any]:
         """Return how many rankings there are, how many of the tokens all of them mask (``surely``),
         and what share of the mask another ranking masks; null with one ranking."""
-        refit_masks = [highest(self.flat(self.forget, refit), k) for refit in self.refits]
-        overlaps = (
-            [float(refit_mask[masked].mean()) for refit_mask in refit_masks] if masked.any() else []
-        )
-        surely = int(np.logical_and.reduce([masked, *refit_masks]).sum())
+        again = [highest(_flat(refit, self.forget), k) for refit in self.refits]
+        overlaps = [float(other[masked].mean()) for other in again] if masked.any() else []
+        surely = int(np.logical_and.reduce([masked, *again]).sum())
         return {
-            "rankings": 1 + len(refit_masks),
+            "rankings": 1 + len(again),
             "expected_overlap": float(np.mean(overlaps)) if overlaps else None,
             "least_overlap": min(overlaps, default=None),
-            "surely": surely if refit_masks else None,
-            "toss_up": int(masked.sum()) - surely if refit_masks else None,
+            "surely": surely if again else None,
+            "toss_up": int(masked.sum()) - surely if again else None,
         }
 
     def shown(
@@ -158,60 +151,58 @@ class TokenRanking:
         """Return what the page shows: the tokens that carry most of the ratio, unless they are a
         comparison, and forget texts from the first to the last of the ranking in parts, each with
         the least budget that masks it. Profanity is masked."""
-        flat, places = self.flat(self.forget), np.flatnonzero(self.forget)
-        least = np.full(len(flat), len(budgets))
-        for place in reversed(range(len(budgets))):
-            least[highest(flat, budget_size(budgets[place], len(flat)))] = place
-        by_text = np.split(
-            least, np.cumsum([len(text_scores) for text_scores in self.of_forget()])[:-1]
-        )
-        order = np.argsort(-_means(self.scores)[places], kind="stable")
+        n, names = len(self.ranked), [*map(written, budgets), None]
+        masks = [highest(self.ranked, budget_size(beta, n)) for beta in budgets]
+        least = np.where(np.any(masks, axis=0), np.argmax(masks, axis=0), len(budgets))
+        places = [self.texts.places_of(row) for row in self.rows]
+        by_text = np.split(least, np.cumsum([*map(len, places)])[:-1])
+        order = np.argsort(-_means(self.scores)[self.rows], kind="stable")
         drawn = order[np.linspace(0, len(order) - 1, min(_FEW, len(order))).astype(int)]
-        names = [*map(written, budgets), None]
         texts = []
         for place in drawn.tolist():
-            ids = self.texts[places[place]]
+            ids = self.texts[self.rows[place]]
             # What is not predicted, as the first token, is not masked.
             level = np.full(len(ids), len(budgets))
-            level[self.texts.places_of(places[place])] = by_text[place]
+            level[places[place]] = by_text[place]
             edges = [*(np.flatnonzero(np.diff(level)) + 1).tolist(), len(ids)]
             text, ends = text_of(tokenizer, ids.tolist(), edges)
-            hidden, starts = mask(text), [0, *ends]
-            parts = [
-                [hidden[a:b], names[level[edge - 1]]]
-                for a, b, edge in zip(starts, ends, edges, strict=False)
-            ]
-            texts.append({"id": self.texts.ids[places[place]], "parts": parts})
+            hidden, bounds = mask(text), zip([0, *ends], ends, edges, strict=False)
+            parts = [[hidden[start:stop], names[level[edge - 1]]] for start, stop, edge in bounds]
+            texts.append({"id": self.texts.ids[self.rows[place]], "parts": parts})
         telling = [] if self.compared else self._telling(tokenizer)
         return {"verdict": verdict, "tokens": telling, "texts": texts}
 
     def _telling(self, tokenizer: PreTrainedTokenizerBase) -> list[dict[str, Any]]:
         """Return the tokens of the largest sums of scores above 0 over the forget texts: mean score
         and counts in either domain."""
-        behind = np.ones(len(self.texts.tokens), dtype=bool)
-        behind[self.texts.offsets[:-1][self.texts.lengths > 0]] = False
-        behind &= self.texts.weights is None or self.texts.weights > 0
-        forget = np.repeat(self.forget, self.texts.lengths)
-        predicted = [self.texts.tokens[behind & of] for of in (forget, ~forget)]
-        size = 1 + max(int(tokens.max(initial=0)) for tokens in predicted)
-        counts = [np.bincount(tokens, minlength=size) for tokens in predicted]
-        total = np.bincount(predicted[0], self.flat(self.forget), size)
+        predicted = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+        for row, forget in enumerate(self.forget):
+            predicted[0 if forget else 1].append(self.texts[row][self.texts.places_of(row)])
+        of_forget, of_retain = map(np.concatenate, predicted)
+        size = 1 + int(max(of_forget.max(initial=0), of_retain.max(initial=0)))
+        forget, retain = (np.bincount(tokens, minlength=size) for tokens in (of_forget, of_retain))
+        total = np.bincount(of_forget, self.ranked, size)
         first = np.argsort(-total, kind="stable")[:TOLD]
         return [
             {
                 "token": mask(text_of(tokenizer, [token], [])[0]),
-                "score": float(total[token] / counts[0][token]),
-                "forget": int(counts[0][token]),
-                "retain": int(counts[1][token]),
+                "score": float(total[token] / forget[token]),
+                "forget": int(forget[token]),
+                "retain": int(retain[token]),
             }
             for token in first[total[first] > 0].tolist()
         ]
 
 
+def _flat(scores: ScoresByText, inside: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Return the scores of all tokens of the texts ``inside`` (n,), one after another."""
+    pairs = zip(scores, inside, strict=True)
+    return np.concatenate(
+        [np.empty(0, np.float32), *(x for x, here in pairs if here and x is not None)]
+    )
+
+
 def _means(scores: ScoresByText) -> NDArray[np.float64]:
     """Return each text's mean score (n,): 0 without a token, NaN where it is not scored."""
-    means = (
-        np.nan if text_scores is None else text_scores.mean() if len(text_scores) else 0.0
-        for text_scores in scores
-    )
+    means = (np.nan if x is None else x.mean() if len(x) else 0.0 for x in scores)
     return np.fromiter(means, np.float64, len(scores))
