@@ -28,7 +28,6 @@ from mamushi.running.stage import stages
 from mamushi.stages.analyses import agreeing_selectors, scored_selectors
 from mamushi.stages.models import model_files
 from mamushi.stages.runtime import scored as timed_selectors
-from mamushi.stages.statements import with_truth
 from mamushi_runs import environment, hooks, inputs
 from mamushi_runs.resources import JobResources
 

@@ -55,7 +55,9 @@ rule predict:
     input:
         examples=paths.EXAMPLES,
         tokens=of_arm(paths.TOKENS, "gold"),
-        scores=RANKINGS,
+        scores=[
+            grid.ranking_pattern(config, selector) for selector in GRID["selectors"]
+        ],
     output:
         out=paths.PREDICTED,
     log:

@@ -55,7 +55,7 @@ for name, drawing in plugins("figure").items():
 
 rule figure_study:
     input:
-        expand(paths.STUDY_TABLE, table=STUDY_TABLES, allow_missing=True),
+        expand(paths.STUDY_TABLE, table=grid.STUDY_TABLES, allow_missing=True),
     output:
         out=paths.STUDY_FIGURE,
         png=report(

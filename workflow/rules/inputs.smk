@@ -1,5 +1,4 @@
 # Functions by which rules and targets find their files, and what happens at the begin and end of a run.
-import itertools
 import shutil
 
 # The product: the removal lists of the grid with their manifests.
@@ -8,13 +7,6 @@ LISTS = [
     *grid.manifest_files(config, GRID),
     *grid.span_files(config, GRID),
 ]
-TABLES = ("sad", "sad_summary", "sad_differences", "selection", "effects", "subgroups")
-UNLEARNING_TABLES = ("unlearning", "half_gap", "generations", "relapse")
-EVIDENCE_TABLES = (
-    *("frontier", "calibration", "advice", "diagnostics", "confounds", "geometry"),
-    *("agreement", "predicted", "runtime", "runtime_summary", "paper"),
-)
-STUDY_TABLES = ("sad", "sad_summary", "sad_differences", "selection")
 
 
 def figures_of(kind):
@@ -25,18 +17,19 @@ def figures_of(kind):
 @cache
 def measurable():
     """Whether the grid can be retrained and measured; says what hinders it."""
-    pairs = itertools.product(GRID["datasets"], GRID["models"])
-    reasons = [grid.unmeasurable(config, *pair) for pair in pairs]
-    hindrances = [reason for reason in dict.fromkeys(reasons) if reason is not None]
+    hindrances = grid.hindrances(config, GRID)
     for reason in hindrances:
         logger.warning(f"Nothing is retrained or measured. {reason}")
     return not hindrances
 
 
-def language_models():
-    """Nothing to wait for: says before anything runs which model of the grid is none."""
+def tables_and_figures():
+    """What is measured of the grid, where it can be. Refused is a model that is none."""
     explained(refuse, [grid.no_language_model(config, name) for name in GRID["models"]])
-    return []
+    if not measurable():
+        return []
+    figures = expand(paths.FIGURE, figure=figures_of("grid"))
+    return expand(paths.TABLE, table=grid.TABLES) + figures
 
 
 def labelled(axes):
@@ -47,98 +40,8 @@ def labelled(axes):
 
 def measured(axes, results):
     """The files of axes that can be retrained and measured."""
-    pairs = itertools.product(axes["datasets"], axes["models"])
-    explained(refuse, [grid.unmeasurable(config, *pair) for pair in pairs])
+    explained(refuse, grid.hindrances(config, axes))
     return results
-
-
-def tables_and_figures():
-    if not measurable():
-        return []
-    return [
-        *expand(paths.TABLE, table=TABLES),
-        *expand(paths.FIGURE, figure=figures_of("grid")),
-    ]
-
-
-def examples_of(datasets):
-    return [paths.EXAMPLES.format(dataset=name) for name in dict.fromkeys(datasets)]
-
-
-RANKINGS = [grid.ranking_pattern(config, selector) for selector in GRID["selectors"]]
-
-
-def evidence_of_cells():
-    """What the evidence of all runs is joined from."""
-    of_cell = (
-        *(paths.FRONTIER, paths.CALIBRATION, paths.DIAGNOSTICS),
-        *(paths.AGREEMENTS, paths.CONFOUNDS, paths.GEOMETRY, paths.RUNTIME),
-    )
-    return [
-        *(pattern.format(**run) for run in grid.cells(GRID) for pattern in of_cell),
-        *(paths.PREDICTED.format(**run) for run in grid.predicted(config)),
-    ]
-
-
-def truths_of_cells():
-    """The exact ratio, and its estimate, of all runs that have one."""
-    runs = with_truth(config)
-    return [
-        *examples_of(run["dataset"] for run in runs),
-        *(paths.CALIBRATED.format(**run) for run in runs),
-    ]
-
-
-def measurements(axes, pattern=paths.PERPLEXITY):
-    """The perplexity of every cell, at its ends and at each budget, or what else they have."""
-    ends = grid.of_arms(axes, ["gold", "beta0"], pattern)
-    return ends + grid.of_arms(axes, grid.retrained_arms(axes), pattern)
-
-
-def rankings(axes):
-    """The ranking of every cell and selector, of texts or of tokens."""
-    patterns = [
-        grid.ranking_pattern(config, selector) for selector in axes["selectors"]
-    ]
-    return [pattern.format(**cell) for cell in grid.cells(axes) for pattern in patterns]
-
-
-def curve(pair, budgets):
-    """The perplexities of a sweep: every seed's at these budgets."""
-    names = ("dataset", "model", "unlearner", "selector")
-    axes = {f"{name}s": [pair[name]] for name in names} | {"budgets": budgets}
-    axes["seeds"] = config["unlearning"]["seeds"]
-    return grid.of_arms(axes, grid.unlearned_arms(axes))
-
-
-def curve_ends(dataset, model, unlearners):
-    """The perplexities at both ends of all curves: the start, the gold standard, and each unlearner
-    on the whole forget set."""
-    names = [
-        arms.starting_endpoint(config, model),
-        "gold",
-        *map(arms.whole, unlearners),
-    ]
-    axes = {**config["unlearning"], "datasets": [dataset], "models": [model]}
-    return grid.of_arms(axes, dict.fromkeys(names))
-
-
-def first_sweep(pair):
-    """A sweep at the configured budgets, with the ends that all selectors share."""
-    return [
-        *curve_ends(pair["dataset"], pair["model"], [pair["unlearner"]]),
-        *curve(pair, config["unlearning"]["budgets"]),
-    ]
-
-
-def sweeps():
-    """All sweeps at the budgets of this run: the configured ones and, where an earlier run measured
-    these, the finer ones that it chose."""
-    return [
-        path
-        for pair in grid.sweeps(config)
-        for path in curve(pair, grid.swept(config, pair))
-    ]
 
 
 def with_nll(perplexities):
@@ -146,74 +49,6 @@ def with_nll(perplexities):
     name = os.path.basename(paths.NLL)
     return perplexities + [
         os.path.join(os.path.dirname(path), name) for path in perplexities
-    ]
-
-
-def retrained_curves():
-    """The curves of retraining, which take part with the configured budgets."""
-    axes = config["unlearning"]
-    curves = []
-    for dataset, model in itertools.product(axes["datasets"], axes["models"]):
-        of_pair = {**axes, "datasets": [dataset], "models": [model]}
-        curves += grid.of_arms(of_pair, ["beta0"])
-        curves += grid.of_arms(of_pair, grid.retrained_arms(axes))
-        curves += curve_ends(dataset, model, axes["unlearners"])
-    return measured(axes, curves)
-
-
-# The endpoints that say something beside models from which something was deleted.
-SPEAKING = ("base", "contaminated", "gold")
-
-
-def generations_of(wildcards):
-    """What the models of a probed run said: its endpoints, then the unlearned ones."""
-    cell = {**wildcards, "seed": int(wildcards.seed)}
-    axes = grid.axes(config, "probe")
-    unlearned = grid.unlearned_arms(axes) if cell in grid.cells(axes) else []
-    return [
-        paths.GENERATIONS.format(**cell, arm=arm) for arm in (*SPEAKING, *unlearned)
-    ]
-
-
-def probes():
-    """What the tables of the probe are made of."""
-    axes = grid.axes(config, "probe")
-    probed = [*grid.retrained_arms(axes), *grid.unlearned_arms(axes)]
-    files_of_cells = []
-    for cell in grid.cells(axes):
-        start = arms.starting_endpoint(config, cell["model"])
-        files_of_cells += [
-            paths.JUDGED.format(**cell),
-            paths.PERPLEXITY.format(**cell, arm=start),
-        ]
-        if config["probe"]["relearning"]:
-            files_of_cells.append(paths.NLL.format(**cell, arm="gold"))
-            files_of_cells += [
-                pattern.format(**cell, arm=arm)
-                for arm in (start, "gold", *probed)
-                for pattern in (paths.RELEARNING, paths.RELEARNED)
-            ]
-    return examples_of(axes["datasets"]) + measured(axes, files_of_cells)
-
-
-def unlearned_lists():
-    """What each unlearner makes of each list of the user's, and the perplexity before it."""
-    explained(grid.require_lists, config)
-    axes = config["unlearning"]
-    pairs = itertools.product(axes["unlearners"], axes["lists"])
-    listed = [
-        arms.LISTED.format(unlearner=unlearner, list=name) for unlearner, name in pairs
-    ]
-    starts = [
-        paths.PERPLEXITY.format(
-            **cell, arm=arms.starting_endpoint(config, cell["model"])
-        )
-        for cell in grid.cells(axes)
-    ]
-    return starts + [
-        path
-        for pattern in (paths.TRAINED, paths.PERPLEXITY, paths.CARD)
-        for path in grid.of_arms(axes, listed, pattern)
     ]
 
 
@@ -284,50 +119,23 @@ OF_CELL = {
 }
 
 
-def without_path(jobs):
-    """Lines on the datasets and models that these jobs are about to read and that have no path."""
-    # Another workflow that imports the rules may put words before their names.
-    examples = [job for job in jobs if job.rule.name.endswith("examples")]
-    reading = ("model_card", "import_embeddings")
-    for name in sorted({job.wildcards.dataset for job in examples}):
-        dataset = config["datasets"][name]
-        loader = plugins("dataset")[dataset["kind"]]
-        for key, names in loader.files.items():
-            if dataset[key] is None and not loader.downloads:
-                raw = f"a folder with {', '.join(names)}" if names else "the raw file"
-                yield f"datasets.{name}.{key}: {grid.UNSET} {raw}"
-    opened = [job for job in jobs if job.rule.name.endswith(reading)]
-    for name in sorted({job.wildcards.model for job in opened}):
-        model = config["models"][name]
-        if "embeddings" in model:
-            if model["embeddings"]["path"] is None and name not in WORDS:
-                yield f"models.{name}.embeddings.path: {grid.UNSET} a file of vectors"
-        elif model["source"] is None:
-            yield (
-                f"models.{name}.source: {grid.UNSET} a model's folder, or its id on the hub"
-            )
-
-
 def require_inputs(jobs):
     """Every dataset and model that a job is about to read has a path. A dry run does without; a
     real run must not get as far as its first job."""
-    explained(refuse, without_path(jobs))
+
+    def read_by(kind, *rules):
+        # Another workflow that imports the rules may put words before their names.
+        names = {job.wildcards[kind] for job in jobs if job.rule.name.endswith(rules)}
+        return sorted(names)
+
+    models = read_by("model", "model_card", "import_embeddings")
+    datasets = read_by("dataset", "examples")
+    explained(refuse, grid.unset_paths(config, datasets, models))
 
 
 def say_finer():
     """Print how many finer budgets the sweeps of this run have chosen, which the next one measures."""
-    pairs = [
-        pair
-        for pair in grid.sweeps(config)
-        if os.path.exists(paths.SWEEP.format(**pair))
-    ]
-    chosen = [read_json(paths.SWEEP.format(**pair))["budgets"] for pair in pairs]
-    missing = [
-        path
-        for pair, budgets in zip(pairs, chosen)
-        for path in curve(pair, budgets)
-        if not os.path.exists(path)
-    ]
+    missing = [path for path in grid.all_sweeps(config) if not os.path.exists(path)]
     if missing:
         print(
             f"{len(missing)} models at finer budgets around the half-gap are still to be measured: "

@@ -27,7 +27,7 @@ rule model_card:
 # A tiny model of a real architecture, with a tokenizer of its own, pretrained here.
 rule base_model:
     input:
-        examples=lambda wildcards: examples_of(
+        examples=lambda wildcards: grid.examples(
             config["models"][wildcards.model]["pretraining"]["datasets"]
         ),
     output:

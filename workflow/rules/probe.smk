@@ -27,7 +27,9 @@ rule generate:
 
 rule judge:
     input:
-        generations=generations_of,
+        generations=lambda wildcards: grid.generations(
+            config, {**wildcards, "seed": int(wildcards.seed)}
+        ),
         trained=paths.TRAINED.replace("{arm}", "gold"),
         model_card=of_arm(paths.MODEL_CARD, "gold"),
     output:

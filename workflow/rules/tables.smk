@@ -6,15 +6,15 @@
 # one's scores tell the domains apart.
 rule tables:
     input:
-        measurements=lambda wildcards: measured(GRID, measurements(GRID)),
-        scores=lambda wildcards: rankings(GRID),
+        measurements=lambda wildcards: measured(GRID, grid.measurements(GRID)),
+        scores=grid.rankings(config, GRID),
     output:
         sad=in_report("sad", "Tables"),
         sad_summary=in_report("sad_summary", "Tables"),
         sad_differences=in_report("sad_differences", "Tables"),
         selection=in_report("selection", "Tables"),
         verdict=paths.SAD_VERDICT,
-        parquet=expand(paths.TABLE, table=STUDY_TABLES),
+        parquet=expand(paths.TABLE, table=grid.STUDY_TABLES),
     log:
         "results/logs/tables.log",
     localrule: True
@@ -30,13 +30,15 @@ rule tables:
 use rule tables as study_tables with:
     input:
         measurements=lambda wildcards: measured(
-            axes := config["studies"][wildcards.study], measurements(axes)
+            axes := config["studies"][wildcards.study], grid.measurements(axes)
         ),
-        scores=lambda wildcards: rankings(config["studies"][wildcards.study]),
+        scores=lambda wildcards: grid.rankings(
+            config, config["studies"][wildcards.study]
+        ),
     output:
         sad=paths.STUDY_TABLE_CSV.replace("{table}", "sad"),
         verdict=paths.STUDY_SAD_VERDICT,
-        parquet=expand(paths.STUDY_TABLE, table=STUDY_TABLES, allow_missing=True),
+        parquet=expand(paths.STUDY_TABLE, table=grid.STUDY_TABLES, allow_missing=True),
     log:
         "results/logs/study_tables/{study}.log",
     params:
@@ -47,9 +49,9 @@ use rule tables as study_tables with:
 rule effects:
     input:
         lambda wildcards: [
-            *examples_of(GRID["datasets"]),
-            *measurements(GRID, paths.NLL),
-            *measurements(GRID, paths.CARD),
+            *grid.examples(GRID["datasets"]),
+            *grid.measurements(GRID, paths.NLL),
+            *grid.measurements(GRID, paths.CARD),
         ],
     output:
         csv=in_report("effects", "Tables"),
@@ -70,8 +72,8 @@ rule effects:
 rule subgroups:
     input:
         lambda wildcards: [
-            *examples_of(GRID["datasets"]),
-            *measurements(GRID, paths.NLL),
+            *grid.examples(GRID["datasets"]),
+            *grid.measurements(GRID, paths.NLL),
             *grid.removals(selectors.of_texts(config, GRID)),
         ],
     output:
@@ -92,8 +94,11 @@ rule subgroups:
 # The budgets that recover half of the gap.
 rule half_gap:
     input:
-        lambda wildcards: with_nll([*sweeps(), *retrained_curves()]),
-        lambda wildcards: examples_of(config["unlearning"]["datasets"]),
+        lambda wildcards: measured(
+            config["unlearning"],
+            with_nll([*grid.all_sweeps(config), *grid.retrained_curves(config)]),
+        ),
+        lambda wildcards: grid.examples(config["unlearning"]["datasets"]),
     output:
         unlearning=in_report("unlearning", "Unlearning"),
         half_gap=in_report("half_gap", "Unlearning"),
@@ -114,7 +119,7 @@ rule half_gap:
 # What the models said, and how fast they relearned.
 rule probes:
     input:
-        lambda wildcards: probes(),
+        lambda wildcards: measured(config["probe"], grid.probes(config)),
     output:
         generations=in_report("generations", "Unlearning"),
         relapse=in_report("relapse", "Unlearning"),
@@ -135,7 +140,7 @@ rule probes:
 rule qualitative:
     input:
         lambda wildcards: [
-            *examples_of(run["dataset"] for run in grid.example_runs(config)),
+            *grid.examples(run["dataset"] for run in grid.example_runs(config)),
             *(
                 paths.SCORES.format(**run, selector=RATIO)
                 for run in grid.example_runs(config)
@@ -159,10 +164,10 @@ rule qualitative:
 
 rule evidence_tables:
     input:
-        lambda wildcards: evidence_of_cells(),
+        lambda wildcards: grid.evidence(config),
     output:
-        **{table: in_report(table, "Evidence") for table in EVIDENCE_TABLES},
-        parquet=expand(paths.TABLE, table=EVIDENCE_TABLES),
+        **{table: in_report(table, "Evidence") for table in grid.EVIDENCE_TABLES},
+        parquet=expand(paths.TABLE, table=grid.EVIDENCE_TABLES),
     log:
         "results/logs/evidence_tables.log",
     localrule: True
@@ -178,7 +183,7 @@ rule evidence_tables:
 # What the paper proves, on the texts whose exact ratio is known.
 rule theory_tables:
     input:
-        lambda wildcards: truths_of_cells(),
+        lambda wildcards: grid.truths(config),
     output:
         theory=in_report("theory", "Theory"),
         parquet=expand(paths.TABLE, table="theory"),

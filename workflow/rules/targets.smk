@@ -22,7 +22,7 @@ rule studies:
 rule evidence:
     input:
         lambda wildcards: labelled(GRID),
-        expand(paths.TABLE, table=[*EVIDENCE_TABLES, "qualitative_ranking"]),
+        expand(paths.TABLE, table=[*grid.EVIDENCE_TABLES, "qualitative_ranking"]),
         expand(paths.FIGURE, figure=figures_of("evidence")),
         [
             paths.CELL_FIGURE.format(figure=figure, **run)
@@ -47,7 +47,7 @@ rule theory:
 rule unlearning:
     input:
         [paths.SWEEP.format(**pair) for pair in grid.sweeps(config)],
-        expand(paths.TABLE, table=UNLEARNING_TABLES),
+        expand(paths.TABLE, table=grid.UNLEARNING_TABLES),
         expand(paths.FIGURE, figure=figures_of("unlearning")),
         expand(
             paths.FIGURE,
@@ -58,7 +58,7 @@ rule unlearning:
 # Removal lists of the user's, unlearned.
 rule unlearned:
     input:
-        lambda wildcards: unlearned_lists(),
+        lambda wildcards: explained(grid.unlearned_lists, config),
 
 
 # The raw files, cleaned and split: what can be checked before any GPU time is spent.

@@ -79,7 +79,7 @@ use rule unlearn as unlearn_list with:
 # when the workflow is read: what a dry run shows is what runs, and the next run measures them.
 rule refine:
     input:
-        lambda wildcards: first_sweep(wildcards),
+        lambda wildcards: grid.first_sweep(config, wildcards),
     output:
         out=paths.SWEEP,
     log:

@@ -1,4 +1,4 @@
-"""The cells of a configuration's grid and studies, and the artifacts of each that are asked for."""
+"""The cells of a configuration's grid and studies, and the files that its targets ask for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,16 @@ from mamushi.io import paths
 from mamushi.io.files import read_json
 from mamushi.registry import plugin
 
-UNSET = "no path is given (or its environment variable is not set); set it to"
+UNSET = "no path is given, or its environment variable is not set"
+TABLES = ("sad", "sad_summary", "sad_differences", "selection", "effects", "subgroups")
+STUDY_TABLES = TABLES[:4]
+UNLEARNING_TABLES = ("unlearning", "half_gap", "generations", "relapse")
+EVIDENCE_TABLES = (
+    *("frontier", "calibration", "advice", "diagnostics", "confounds", "geometry"),
+    *("agreement", "predicted", "runtime", "runtime_summary", "paper"),
+)
+SPEAKING = ("base", "contaminated", "gold")
+"""The endpoints that say something beside models from which something was deleted."""
 
 
 def is_tiny(config: Config, model: str) -> bool:
@@ -57,6 +66,30 @@ def unmeasurable(config: Config, dataset: str, model: str) -> str | None:
     return _no_evaluation(config, dataset)
 
 
+def hindrances(config: Config, axes: Config) -> list[str]:
+    """Return why parts of these axes cannot be retrained and measured."""
+    pairs = product(axes["datasets"], axes["models"])
+    reasons = (unmeasurable(config, *pair) for pair in pairs)
+    return [reason for reason in dict.fromkeys(reasons) if reason is not None]
+
+
+def unset_paths(config: Config, datasets: Iterable[str], models: Iterable[str]) -> Iterator[str]:
+    """Yield a line for each path that these datasets and models need and that has no value."""
+    for name in datasets:
+        dataset = config["datasets"][name]
+        loader = plugin("dataset", dataset["kind"])
+        for key in () if loader.downloads else loader.files:
+            if dataset[key] is None:
+                yield f"datasets.{name}.{key}: {UNSET}"
+    for name in models:
+        model = config["models"][name]
+        vectors = model.get("embeddings", {"path": ""})
+        if model.get("source", "") is None:
+            yield f"models.{name}.source: {UNSET}"
+        elif vectors["path"] is None and vectors["words"] is None:
+            yield f"models.{name}.embeddings.path: {UNSET}"
+
+
 def _no_evaluation(config: Config, dataset: str) -> str | None:
     definition = config["datasets"][dataset]
     # The loader may bring an evaluation section of its own.
@@ -79,7 +112,7 @@ def of_arms(
     axes: Mapping[str, Any], names: Iterable[str], pattern: str = paths.PERPLEXITY
 ) -> list[str]:
     """Return the perplexity of these arms in every cell, or what ``pattern`` has of them."""
-    names = list(names)
+    names = list(dict.fromkeys(names))
     return [pattern.format(**cell, arm=arm) for cell in cells(axes) for arm in names]
 
 
@@ -129,9 +162,55 @@ def ranking_pattern(config: Config, selector: str) -> str:
     return pattern.replace("{selector}", selector)
 
 
+def rankings(config: Config, axes: Config) -> list[str]:
+    """Return the ranking of every cell and selector, of texts or of tokens."""
+    patterns = [ranking_pattern(config, selector) for selector in axes["selectors"]]
+    return [pattern.format(**cell) for cell in cells(axes) for pattern in patterns]
+
+
+def examples(datasets: Iterable[str]) -> list[str]:
+    """Return the texts of datasets."""
+    return [paths.EXAMPLES.format(dataset=name) for name in dict.fromkeys(datasets)]
+
+
+def measurements(axes: Config, pattern: str = paths.PERPLEXITY) -> list[str]:
+    """Return the perplexity of every cell, at its ends and at each budget, or what else they
+    have."""
+    return of_arms(axes, ["gold", "beta0", *retrained_arms(axes)], pattern)
+
+
 def predicted(config: Config) -> list[dict[str, Any]]:
     """Return the cells of the grid whose retraining can be predicted: those with a tokenizer."""
     return [run for run in cells(config["grid"]) if not no_language_model(config, run["model"])]
+
+
+def evidence(config: Config) -> list[str]:
+    """Return what the evidence of all runs is joined from."""
+    of_cell = (
+        *(paths.FRONTIER, paths.CALIBRATION, paths.DIAGNOSTICS, paths.AGREEMENTS),
+        *(paths.CONFOUNDS, paths.GEOMETRY, paths.RUNTIME),
+    )
+    return [
+        *(pattern.format(**run) for run in cells(config["grid"]) for pattern in of_cell),
+        *(paths.PREDICTED.format(**run) for run in predicted(config)),
+    ]
+
+
+def with_truth(config: Config) -> list[dict[str, Any]]:
+    """Return the cells of the grid whose exact log-density ratio is known."""
+    kinds = {name: dataset["kind"] for name, dataset in config["datasets"].items()}
+    return [
+        cell
+        for cell in cells(config["grid"])
+        if plugin("dataset", kinds[cell["dataset"]]).knows_truth
+    ]
+
+
+def truths(config: Config) -> list[str]:
+    """Return the exact ratio, and its estimate, of all runs that have one."""
+    runs = with_truth(config)
+    calibrated = [paths.CALIBRATED.format(**run) for run in runs]
+    return [*examples(run["dataset"] for run in runs), *calibrated]
 
 
 def sweeps(config: Config) -> list[dict[str, str]]:
@@ -156,6 +235,66 @@ def swept(config: Config, pair: Mapping[str, str]) -> list[float]:
     return sorted({*configured, *(sweep["added"] if is_current else ())})
 
 
+def curve(config: Config, pair: Mapping[str, str], budgets: Iterable[float]) -> list[str]:
+    """Return the perplexities of a sweep: every seed's at these budgets."""
+    names = ("dataset", "model", "unlearner", "selector")
+    sweep = {f"{name}s": [pair[name]] for name in names} | {"budgets": budgets}
+    return of_arms({**sweep, "seeds": config["unlearning"]["seeds"]}, unlearned_arms(sweep))
+
+
+def curve_ends(config: Config, dataset: str, model: str, unlearners: Iterable[str]) -> list[str]:
+    """Return the perplexities at both ends of all curves: the start, the gold standard, and each
+    unlearner on the whole forget set."""
+    names = [arms.starting_endpoint(config, model), "gold", *map(arms.whole, unlearners)]
+    return of_arms({**config["unlearning"], "datasets": [dataset], "models": [model]}, names)
+
+
+def first_sweep(config: Config, pair: Mapping[str, str]) -> list[str]:
+    """Return a sweep at the configured budgets, with the ends that all selectors share."""
+    ends = curve_ends(config, pair["dataset"], pair["model"], [pair["unlearner"]])
+    return [*ends, *curve(config, pair, config["unlearning"]["budgets"])]
+
+
+def all_sweeps(config: Config) -> list[str]:
+    """Return all sweeps at the budgets of this run: the configured ones and, where an earlier run
+    measured these, the finer ones that it chose."""
+    pairs = sweeps(config)
+    return [path for pair in pairs for path in curve(config, pair, swept(config, pair))]
+
+
+def retrained_curves(config: Config) -> list[str]:
+    """Return the curves of retraining, which take part with the configured budgets."""
+    axes = config["unlearning"]
+    retrained = of_arms(axes, ["beta0", *retrained_arms(axes)])
+    for dataset, model in product(axes["datasets"], axes["models"]):
+        retrained += curve_ends(config, dataset, model, axes["unlearners"])
+    return retrained
+
+
+def generations(config: Config, cell: Mapping[str, Any]) -> list[str]:
+    """Return what the models of a probed run said: its endpoints, then the unlearned ones."""
+    probe = axes(config, "probe")
+    unlearned = unlearned_arms(probe) if cell in cells(probe) else []
+    return [paths.GENERATIONS.format(**cell, arm=arm) for arm in (*SPEAKING, *unlearned)]
+
+
+def probes(config: Config) -> list[str]:
+    """Return what the tables of the probe are made of."""
+    probe, needed = axes(config, "probe"), list[str]()
+    probed = [*retrained_arms(probe), *unlearned_arms(probe)]
+    for cell in cells(probe):
+        start = arms.starting_endpoint(config, cell["model"])
+        needed += [paths.JUDGED.format(**cell), paths.PERPLEXITY.format(**cell, arm=start)]
+        if config["probe"]["relearning"]:
+            needed.append(paths.NLL.format(**cell, arm="gold"))
+            needed += [
+                pattern.format(**cell, arm=arm)
+                for arm in (start, "gold", *probed)
+                for pattern in (paths.RELEARNING, paths.RELEARNED)
+            ]
+    return [*examples(probe["datasets"]), *needed]
+
+
 def axes(config: Config, section: str) -> dict[str, Any]:
     """Return the axes of ``unlearning``, ``probe``, which has one budget, or ``left``."""
     names = ("datasets", "models", "seeds", "selectors", "unlearners", "budgets")
@@ -168,17 +307,29 @@ def starts(config: Config, section: str) -> dict[str, str]:
     return {model: arms.starting_endpoint(config, model) for model in config[section]["models"]}
 
 
-def require_lists(config: Config) -> None:
-    """Raise ``UserError`` when there is no removal list of one's own, one without a path, or no
-    model or dataset with which it could be unlearned and measured."""
-    axes = config["unlearning"]
-    if not axes["lists"]:
+def unlearned_lists(config: Config) -> list[str]:
+    """Return what each unlearner makes of each list of the user's, and the perplexity before it.
+
+    Raises ``UserError`` when there is no such list, one without a path, or no model or dataset with
+    which it could be unlearned and measured."""
+    unlearning = config["unlearning"]
+    if not unlearning["lists"]:
         do = "name a file with the ids to unlearn"
         raise UserError("no list is named", where="unlearning.lists", do=do)
-    unset = [name for name, path in axes["lists"].items() if path is None]
-    refuse(f"unlearning.lists.{name}: {UNSET} a file with the ids to unlearn" for name in unset)
-    refuse(no_language_model(config, model) for model in axes["models"])
-    refuse(no_labels(config, name) or _no_evaluation(config, name) for name in axes["datasets"])
+    lists, datasets = unlearning["lists"].items(), unlearning["datasets"]
+    refuse(f"unlearning.lists.{name}: {UNSET}" for name, path in lists if path is None)
+    refuse(no_language_model(config, model) for model in unlearning["models"])
+    refuse(no_labels(config, name) or _no_evaluation(config, name) for name in datasets)
+    listed = [
+        arms.LISTED.format(unlearner=unlearner, list=name)
+        for unlearner, name in product(unlearning["unlearners"], unlearning["lists"])
+    ]
+    starts = [
+        paths.PERPLEXITY.format(**cell, arm=arms.starting_endpoint(config, cell["model"]))
+        for cell in cells(unlearning)
+    ]
+    patterns = (paths.TRAINED, paths.PERPLEXITY, paths.CARD)
+    return starts + [path for pattern in patterns for path in of_arms(unlearning, listed, pattern)]
 
 
 def example_runs(config: Config) -> list[dict[str, Any]]:

@@ -8,18 +8,7 @@ from typing import Any
 from mamushi.config import grid
 from mamushi.config.kinds import Config, Section
 from mamushi.io import paths
-from mamushi.registry import plugin
 from mamushi.running.stage import Job, Output
-
-
-def with_truth(config: Config) -> list[dict[str, Any]]:
-    """Return the cells of the grid whose exact log-density ratio is known."""
-    kinds = {name: dataset["kind"] for name, dataset in config["datasets"].items()}
-    return [
-        cell
-        for cell in grid.cells(config["grid"])
-        if plugin("dataset", kinds[cell["dataset"]]).knows_truth
-    ]
 
 
 class TheorySettings(Section):
@@ -33,7 +22,7 @@ class TheorySettings(Section):
     def of(cls, config: Config) -> TheorySettings:
         """Return where the paper's statements are measured."""
         return cls(
-            cells=with_truth(config),
+            cells=grid.with_truth(config),
             budgets=config["grid"]["budgets"],
             selector=config["removal"]["ratio"],
         )

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
     import yaml
 
-    from mamushi.config.grid import require_lists
+    from mamushi.config.grid import unlearned_lists
     from mamushi.io import paths
     from mamushi.io.files import atomic
     from mamushi.registry import plugin
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     }
     # Before anything is written.
     if full := _run.check([args.configfile], args.snakemake_args.split(), {"unlearning": section}):
-        require_lists(full)
+        unlearned_lists(full)
     added = args.configfile.with_suffix(".unlearning.yaml")
     _check_added(added, section)
     with atomic(added) as part:
