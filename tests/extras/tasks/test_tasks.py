@@ -13,12 +13,12 @@ import torch
 from transformers import PreTrainedModel
 
 from mamushi.cli import main
+from mamushi.config import grid
 from mamushi.io import paths
 from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.lm import loading, parameters, storage, tiny
 from mamushi_extras.tasks.harness import files_of_tasks
 from mamushi_extras.tasks.schemas import TASK_SCORES, TASKS
-from mamushi_extras.tasks.task_table import models_asked
 from tests.support.models import PARTS, SIZES
 from tests.support.stage_files import EXECUTION, WORDS, write_base
 
@@ -143,7 +143,7 @@ def test_the_first_examples_are_enough(made: Path, tmp_path: Path) -> None:
             *(["nonsense"], "tasks.names: lm-evaluation-harness has no task 'nonsense'"),
             marks=pytest.mark.slow,
         ),
-        (["{made}/lost.yaml"], "tasks.names: the data of a task cannot be had"),
+        (["{made}/lost.yaml"], "tasks.names: the data of a task: Unable to find"),
     ],
 )
 def test_a_mistake_is_one_line(
@@ -180,9 +180,11 @@ def score(value: float, task: str = "animals") -> dict[str, list[Any]]:
 
 def write_scores(root: Path) -> dict[tuple[int, str], float]:
     values = {}
-    for place, (cell, arm) in enumerate(models_asked(AXES)):
-        values[cell["seed"], arm] = place / 100
-        path = paths.under(root, paths.TASK_ANSWERS, **cell, arm=arm)
+    for place, name in enumerate(grid.of_models(AXES, paths.TASK_ANSWERS)):
+        path = root / Path(name).relative_to(paths.RESULTS)
+        where = paths.wildcards(paths.TASK_ANSWERS, name)
+        assert where is not None
+        values[int(where["seed"]), where["arm"]] = place / 100
         path.parent.mkdir(parents=True)
         write_table(path, TASK_SCORES, score(place / 100))
     return values

@@ -127,6 +127,15 @@ def unlearned_arms(axes: Mapping[str, Any]) -> list[str]:
     return [arms.unlearned(*triple) for triple in names]
 
 
+def of_models(axes: Mapping[str, Any], pattern: str) -> list[str]:
+    """Return what ``pattern`` has of every model of the axes: endpoints, retrained, unlearned. The
+    base model is the same for every seed, and has that of the first."""
+    endpoints = ("contaminated", "beta0", "gold")
+    base = of_arms({**axes, "seeds": axes["seeds"][:1]}, ["base"], pattern)
+    names = [*endpoints, *retrained_arms(axes), *unlearned_arms(axes)]
+    return base + of_arms(axes, names, pattern)
+
+
 def removals(axes: Mapping[str, Any], pattern: str = paths.REMOVAL) -> list[str]:
     """Return the removal list of every cell, selector and budget, or what ``pattern`` has."""
     return [

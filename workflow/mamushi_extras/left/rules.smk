@@ -32,22 +32,7 @@ rule left_tables:
     input:
         lambda wildcards: measured(
             axes := config["left"],
-            [
-                # The base model is the same for every seed, and asked once.
-                *grid.of_arms(
-                    {**axes, "seeds": axes["seeds"][:1]}, ["base"], paths.MEMBERSHIP
-                ),
-                *grid.of_arms(
-                    axes,
-                    [
-                        *("contaminated", "beta0", "gold"),
-                        *grid.retrained_arms(axes),
-                        *grid.unlearned_arms(axes),
-                    ],
-                    paths.MEMBERSHIP,
-                ),
-                *grid.removals(axes),
-            ],
+            grid.of_models(axes, paths.MEMBERSHIP) + grid.removals(axes),
         ),
     output:
         membership=in_report("membership", "What is left"),

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.errors import UserError, extra
+from mamushi.errors import UserError, extra, located
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -20,19 +20,13 @@ KEY = "tasks.names"
 TEXTS_AT_ONCE = 8  # Fixed, since likelihoods of padded texts depend on it by their last digits.
 
 
-def require_tasks(names: Collection[str], models: Iterable[str] = ()) -> None:
-    """Raise ``UserError`` where no task is named, the harness is not installed, or one of the
-    ``models`` is cut over several GPUs, which the harness cannot read. Imports nothing heavy."""
+def require_tasks(names: Collection[str]) -> None:
+    """Raise ``UserError`` where no task is named, or the harness is not installed. Imports nothing
+    heavy."""
     if not names:
         raise UserError("no task is named", where=KEY, do="name some, such as arc_easy")
     if importlib.util.find_spec("lm_eval") is None:
         raise UserError("lm-evaluation-harness is not installed", where=KEY, do=extra("tasks"))
-    for model in models:
-        raise UserError(
-            f"{model} is cut over several GPUs, and lm-evaluation-harness reads models of one",
-            where="tasks.models",
-            do="leave it out, or export it and run lm_eval there",
-        )
 
 
 def files_of_tasks(names: Iterable[str]) -> list[str]:
@@ -56,7 +50,7 @@ def reached_by(
     """Return a row for each metric of each task and group, as ``TASK_SCORES`` has them.
 
     Raises ``UserError`` where the harness has neither a task nor a group of that name and there is
-    no such file, or a task's data cannot be had.
+    no such file, and the error of `datasets` where a task's data cannot be had.
     """
     from lm_eval import simple_evaluate
     from lm_eval.models.huggingface import HFLM
@@ -75,16 +69,9 @@ def reached_by(
         softmax_dtype="float32",
         batch_size=TEXTS_AT_ONCE,
     )
-    try:
-        answers = simple_evaluate(
-            reader, tasks=[*names], limit=examples, task_manager=manager, log_samples=False
-        )
-    except OSError as error:
-        raise UserError(
-            f"the data of a task cannot be had ({error})",
-            where=KEY,
-            do="download it beforehand, or name a task file whose data is here",
-        ) from None
+    options: dict[str, Any] = {"limit": examples, "task_manager": manager, "log_samples": False}
+    with located(f"{KEY}: the data of a task"):
+        answers = simple_evaluate(reader, tasks=[*names], **options)
     return [
         row
         for task, metrics in answers["results"].items()

@@ -1,5 +1,5 @@
 # What the models can still do: tasks of lm-evaluation-harness.
-from mamushi_extras.tasks.task_table import answer_files
+from mamushi_extras.tasks.harness import require_tasks
 
 
 rule task_scores:
@@ -29,10 +29,8 @@ rule task_scores:
 
 rule task_table:
     input:
-        lambda wildcards: measured(
-            config["tasks"],
-            explained(answer_files, config["tasks"], RESOURCES.several),
-        ),
+        lambda wildcards: explained(require_tasks, config["tasks"]["names"])
+        or measured(axes := config["tasks"], grid.of_models(axes, paths.TASK_ANSWERS)),
     output:
         tasks=in_report("tasks", "What is left"),
         parquet=paths.TABLE.replace("{table}", "tasks"),

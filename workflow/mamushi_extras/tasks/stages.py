@@ -49,6 +49,7 @@ def task_scores(
 
     import pyarrow as pa
 
+    from mamushi.errors import UserError
     from mamushi.io.tables import write_table
     from mamushi.lm.loading import open_tokenizer
     from mamushi_extras.tasks.harness import reached_by, require_tasks
@@ -58,7 +59,9 @@ def task_scores(
     tokenizer = open_tokenizer(model_card)
     model, accelerator = open_arm(model_card, trained, unlearned, settings)
     if accelerator.num_processes > 1:
-        require_tasks(settings.names, [model_card.parent.name])
+        problem = "is cut over several GPUs, and lm-evaluation-harness reads models of one"
+        do = "leave it out of tasks.models, or export it and run lm_eval there"
+        raise UserError(problem, where=model_card, do=do)
     rows = reached_by(model, tokenizer, settings.names, settings.examples, settings.precision)
     table = pa.Table.from_pylist(rows, schema=TASK_SCORES.schema)
     write_table(out, TASK_SCORES, table, metadata={**job.origin, "lm_eval": version("lm_eval")})
@@ -78,9 +81,33 @@ class TaskTable(Section):
 def task_table(
     *, root: Path = paths.RESULTS, out_folder: Output, settings: TaskTable, job: Job
 ) -> None:
-    """Collect what the models of all cells reach in tasks, beside gold."""
-    from mamushi.io.tables import publish
-    from mamushi_extras.tasks.schemas import TASKS
-    from mamushi_extras.tasks.task_table import collect_tasks
+    """Collect what the models of all cells reach in tasks, beside the gold model of their seed.
+    Raises ``UserError`` for a file that is missing or damaged, or of other tasks than gold's."""
+    import pyarrow as pa
 
-    publish(out_folder, [(TASKS, collect_tasks(settings.grid, root))], job.origin)
+    from mamushi.config.arms import Arm
+    from mamushi.errors import UserError
+    from mamushi.io.tables import publish, read_table
+    from mamushi_extras.tasks.schemas import TASK_SCORES, TASKS
+
+    def scores(where: dict[str, str]) -> dict[Any, dict[str, Any]]:
+        rows = read_table(paths.under(root, paths.TASK_ANSWERS, **where), TASK_SCORES).to_pylist()
+        return {tuple(row[key] for key in ("task", "metric", "filter")): row for row in rows}
+
+    rows = []
+    for path in grid.of_models(settings.grid, paths.TASK_ANSWERS):
+        where = {**(paths.wildcards(paths.TASK_ANSWERS, path) or {})}
+        del where["root"]
+        reached, gold = scores(where), scores({**where, "arm": "gold"})
+        arm = Arm.parse(where.pop("arm"))
+        head = {
+            **{**where, "seed": int(where["seed"]), "selector": arm.selector},
+            "method": arm.endpoint or arm.unlearner or "retraining",
+            "beta": None if arm.beta is None else float(arm.beta),
+        }
+        if reached.keys() != gold.keys():
+            problem = "is of other tasks than those of gold"
+            raise UserError(problem, where=path, do="delete both and run again")
+        rows += [{**head, **row, "gold": gold[key]["value"]} for key, row in reached.items()]
+    table = pa.Table.from_pylist(rows, schema=TASKS.schema)
+    publish(out_folder, [(TASKS, table)], job.origin)
