@@ -222,10 +222,10 @@ REFUSED: tuple[tuple[str, bytes | Callable[[Path], Any], str], ...] = (
     ("a.jsonl", b'{"id": 1}\n{"id": "\xe9"}\n', "row 2: not valid UTF-8"),
     ("a.json", b'[{"id": 1}, {"id": 2}', "row 2: not valid JSON from here on"),
     ("a.json", b'[{"id": 1}, 2]', "row 2: not a JSON object"),
-    ("a.parquet", PLAIN, "is not a Parquet file: it begins with"),
+    ("a.parquet", PLAIN, "cannot be read as a Parquet file"),
     ("a.parquet", with_columns(["id"], pa.array([b"a", b"b\xe4"]).view(pa.string())),
      "Invalid UTF8 sequence at string index 1"),
-    ("a.arrow", b"ARROW1\0\0" + b"\xff" * 40, "damaged or not an Arrow"),
+    ("a.arrow", b"ARROW1\0\0" + b"\xff" * 40, "cannot be read as an Arrow file"),
 )  # fmt: skip
 """Files of which the column `id` is read, and what is said of each."""
 

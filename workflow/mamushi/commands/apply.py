@@ -46,58 +46,40 @@ def run(args: argparse.Namespace) -> None:
     ``remote.fetch_copy``.
     """
     from mamushi.commands import _removal_list
+    from mamushi.data.rewriting import refuse_existing, rewrite
+    from mamushi.io.files import write_json
 
     copy, data = _places.fetched_place(args, "data"), display_url(str(args.data))
     args.data = copy if is_remote(args.data) else Path(args.data)
     listed = _removal_list.read_list(args.list)
     removal = listed.removal(args, args.data)
-    done = _written(args, data, listed, removal, _request(args, listed, removal))
-    if args.json:
-        _as_json.put(done)
-    elif not removal.read:
-        print(f"{args.out}: there already, by the same command")
-    else:
-        _say(str(args.out), listed, removal, done["ids"])
-
-
-def _written(
-    args: argparse.Namespace,
-    data: str,
-    listed: ListedTexts,
-    removal: RowRemoval,
-    request: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Write the table, unless that was done before. Return its receipt, which says where ``data``
-    lie."""
-    from mamushi.data.rewriting import refuse_existing, rewrite
-    from mamushi.io.files import read_json, write_json
-
     receipt = args.out.with_name(f"{args.out.name}.receipt.json")
-    if _is_done(receipt, request, args.out, args.data):
-        return read_json(receipt)
+    request, earlier = _request(args, listed, removal), _earlier(receipt)
+    if _is_of(earlier, request, args.out, args.data):
+        print(f"{args.out}: there already, by the same command")
+        _as_json.put(earlier)
+        return
     refuse_existing(args.out)
-    if not _is_ours(receipt):
+    if not earlier:
         refuse_existing(receipt)
     done: dict[str, Any] = {}
 
     def record(written: Rewritten) -> None:
         # Another command may have written there meanwhile.
         refuse_existing(args.out)
-        done.update({**request, **_receipt(listed, removal, written, data, str(args.out))})
+        done.update(request | _result(data, str(args.out), listed, removal, written))
         write_json(receipt, done)
 
-    quote = listed.quote(args)
-    # All that says what is written.
-    options = [str(args.data), quote, removal.text, removal.part, args.changed_texts]
     try:
-        rewrite(
-            args.data, args.out, removal, quote=quote, record=record, request=[request, options]
-        )
+        rewrite(args.data, args.out, removal, quote=listed.quote(args), record=record)
     except BaseException:
         if done:
             receipt.unlink(missing_ok=True)
         raise
-    return done
+    if args.json:
+        _as_json.put(done)
+    else:
+        _say(str(args.out), listed, removal, done["ids"])
 
 
 def _say(place: str, listed: ListedTexts, removal: RowRemoval, ids: Mapping[str, Any]) -> None:
@@ -113,53 +95,49 @@ def _say(place: str, listed: ListedTexts, removal: RowRemoval, ids: Mapping[str,
     print(place)
 
 
+def _earlier(receipt: Path) -> dict[str, Any]:
+    """Return the receipt of an earlier command, perhaps killed before its table; empty without."""
+    from mamushi.io.files import read_json
+
+    try:
+        done = read_json(receipt)
+        return done if {"list", "written", "rows"} <= done.keys() else {}
+    except (UserError, OSError):
+        return {}
+
+
+def _is_of(done: Mapping[str, Any], request: Mapping[str, Any], out: Path, data: Path) -> bool:
+    """Return whether a receipt says that the same was asked for, and table and data are those that
+    it is of."""
+    from mamushi.data.rewriting import table_files
+    from mamushi.io.files import sha256
+
+    if not out.exists() or any(done.get(name) != value for name, value in request.items()):
+        return False
+    for name, place in (("data", data), ("written", out)):
+        digests = {path.name: sha256(path) for path in table_files(place)}
+        if done[name]["sha256"] not in (digests, *digests.values()):
+            return False
+    return True
+
+
 def _request(args: argparse.Namespace, listed: ListedTexts, removal: RowRemoval) -> dict[str, Any]:
     """Return what was asked for, with the digest of the list."""
     from mamushi.io.files import sha256
     from mamushi.io.provenance import versions
 
     manifest = listed.manifest or {}
+    names = ("dataset", "model", "seed", "selector", "beta")
     return {
         "list": {"path": str(args.list), "sha256": sha256(args.list)},
-        "of": {
-            name: manifest.get(name) for name in ("dataset", "model", "seed", "selector", "beta")
-        },
+        "of": {name: manifest.get(name) for name in names},
         "id": removal.column or "the number of the row, from 1",
         "versions": versions(),
     }
 
 
-def _is_ours(receipt: Path) -> bool:
-    """Return whether a receipt without its table is of a command that was killed between both."""
-    from mamushi.io.files import read_json
-
-    try:
-        return {"list", "written", "rows"} <= read_json(receipt).keys()
-    except (UserError, OSError):
-        return False
-
-
-def _is_done(receipt: Path, request: Mapping[str, Any], out: Path, data: Path) -> bool:
-    """Return whether a receipt says that the same was asked for, and table and data are those that
-    it is of."""
-    from mamushi.data.rewriting import table_files
-    from mamushi.io.files import read_json, sha256
-
-    try:
-        done = read_json(receipt)
-        files = {
-            name: {path.name: sha256(path) for path in table_files(place)}
-            for name, place in (("data", data), ("written", out))
-        }
-        return all(done[name] == value for name, value in request.items()) and all(
-            done[name]["sha256"] in (digests, *digests.values()) for name, digests in files.items()
-        )
-    except (UserError, OSError, KeyError, TypeError):
-        return False
-
-
-def _receipt(
-    listed: ListedTexts, removal: RowRemoval, written: Rewritten, data: str, out: str
+def _result(
+    data: str, out: str, listed: ListedTexts, removal: RowRemoval, written: Rewritten
 ) -> dict[str, Any]:
     """Return what was done, with digests, to what lies where."""
 

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
 def _write(args: argparse.Namespace) -> None:
     """Write what was asked for."""
     from mamushi.commands import _removal_list
-    from mamushi.data.rewriting import whole_folder
+    from mamushi.data.rewriting import new_folder
 
     if args.list is None:
         if args.model_card is None or not args.trained:
@@ -92,7 +92,7 @@ def _write(args: argparse.Namespace) -> None:
         return
     listed = _removal_list.read_list(args.list)
     if args.to == "jsonl":
-        with whole_folder(args.out) as folder:
+        with new_folder(args.out) as folder:
             _write_splits(folder, _rows(listed, args, listed.quote(args)))
     else:
         _write_ids(listed, args.out)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any
 
 from mamushi.data import readers
 from mamushi.data.conversations import Conversations
@@ -43,31 +43,6 @@ class RowRemoval:
     """Of the texts that go, those that were compared with what was ranked, and differ."""
     needs_same = False
     """Whether a text has to be the one that was ranked, also where ``changed_texts`` may go."""
-    counted: ClassVar[tuple[str, ...]] = tuple(
-        ["removed", "unnamed", "seen_ids", "twice", "compared", "changed"]
-    )
-    """What is counted beside the rows."""
-
-    def begun(self) -> Self:
-        """Return the same removal, of which nothing is counted but the rows before: for a file."""
-        names = (part.name for part in fields(self) if part.name not in self.counted)
-        return type(self)(**{name: getattr(self, name) for name in names})
-
-    def add(self, rows: int, counts: Mapping[str, Any]) -> None:
-        """Add what was ``counted`` of a file of so many rows."""
-        self.read += rows
-        for name, value in counts.items():
-            sofar = getattr(self, name)
-            if name == "twice":
-                self.twice = sofar or value
-            elif name == "seen_ids":
-                self.twice = self.twice or next(filter(sofar.__contains__, value), None)
-                sofar.update(value)
-            elif isinstance(value, dict):
-                for key, amount in value.items():
-                    sofar[key] = sofar[key] + amount if key in sofar else amount
-            else:
-                setattr(self, name, sofar + value)
 
     def takes(self, value: Any, place: object) -> str | None:
         """Return the id of the next row if it is listed, None of one that stays, and count it; its

@@ -17,30 +17,38 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from mamushi.errors import UserError
 from mamushi.io import tabular
 
-CHUNK = 1 << 20
 NAME_SO = "name it so, with {} at the end"
 KINDS: tuple[tuple[bytes, str, str], ...] = (
     (b"\x1f\x8b", "a gzip file", NAME_SO.format(".gz")),
     (b"\x28\xb5\x2f\xfd", "a Zstandard file", NAME_SO.format(".zst")),
     (b"PK\x03\x04", "a zip archive (or an Excel workbook)", NAME_SO.format(".zip")),
     (b"PAR1", "a Parquet file", NAME_SO.format(".parquet")),
-    (b"ARROW1", "an Arrow file", NAME_SO.format(".arrow")),
-    (b"\xff\xff\xff\xff", "an Arrow stream", NAME_SO.format(".arrow")),
     (b"\xff\xfe", "UTF-16 text", "save it as UTF-8"),
     (b"\xfe\xff", "UTF-16 text", "save it as UTF-8"),
-    (b"version https://git-lfs", "a pointer of Git LFS", "fetch it: git lfs pull"),
 )
 """First bytes -> what begins so, and what to do where something else was expected."""
 
 
-def kind_of_file(head: bytes) -> tuple[str, str] | None:
-    """Return what a file is that begins so, and what to do about it; None for what may be text."""
-    return next((kind for magic, *kind in KINDS if head.startswith(magic)), None)  # type: ignore[return-value]
+@contextlib.contextmanager
+def open_binary(path: Path, digests: dict[str, str] | None = None) -> Iterator[IO[bytes]]:
+    """Open a file to read any part of it. With ``digests``, its SHA-256 is noted there under its
+    name: of the file that was read, whatever lies at the path by then. Raises ``UserError`` for a
+    file that was written to meanwhile."""
+    with path.open("rb") as handle:
+        before = os.fstat(handle.fileno())
+        yield handle
+        if digests is not None:
+            handle.seek(0)
+            digests[path.name] = hashlib.file_digest(handle, "sha256").hexdigest()
+        now = os.fstat(handle.fileno())
+        if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+            do = "run the same command again when nothing writes to it"
+            raise UserError("has changed while it was read", where=path, do=do)
 
 
 @contextlib.contextmanager
@@ -50,31 +58,21 @@ def open_unpacked(
     """Open a file for reading bytes, unpacked; of a zip archive, the one file in it. How it is
     packed is told by its ending, or by that of ``like``.
 
-    With ``digests`` it is read to its end, and its SHA-256 noted there under its name: of the same
-    bytes, whatever lies at the path by then. Raises ``UserError`` for a file that is damaged or
-    another one than its name says, and that was written to meanwhile.
+    ``digests`` and errors as of ``open_binary``; raises ``UserError`` also for a file that is
+    damaged or another one than its name says.
     """
     packing = tabular.packing_of(Path(tabular.written_name(like)) if like else path)
     try:
-        with contextlib.ExitStack() as files:
-            raw = files.enter_context(path.open("rb", buffering=0))
-            before = os.fstat(raw.fileno())
-            digest = None
-            if digests is not None and packing != ".zip":
-                digest = hashlib.sha256()
-            stream = _Digested(raw, digest)
-            source = io.BufferedReader(stream, CHUNK)
+        with open_binary(path, digests) as file, contextlib.ExitStack() as files:
+            # Whoever reads may close it, and the file stays open for its digest.
+            source = files.enter_context(open(file.fileno(), "rb", closefd=False))
             handle = _unpacked(path, packing, source, files)
-            if foreign := kind_of_file(handle.peek(512)):  # type: ignore[attr-defined]
-                inside = f" (in {packing[1:]})" if packing else ""
-                raise UserError(f"is {foreign[0]}{inside}", where=path, do=foreign[1])
+            head = handle.peek(512)
+            for magic, kind, do in KINDS:
+                if head.startswith(magic):
+                    inside = f" (in {packing[1:]})" if packing else ""
+                    raise UserError(f"is {kind}{inside}", where=path, do=do)
             yield handle
-            if digests is not None:
-                # Whoever read may have closed what lies above it.
-                while digest and stream.readinto(bytearray(CHUNK)):
-                    pass
-                digests[path.name] = digest.hexdigest() if digest else _digest(raw)
-            check_unchanged(path, raw, before)
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError) as error:
         # That of a damaged stream has no number, or that of a place before its start.
         if not packing or (isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)):
@@ -83,73 +81,18 @@ def open_unpacked(
         raise UserError(problem, where=path, do="download or make it again") from None
 
 
-@contextlib.contextmanager
-def held(path: Path, digests: dict[str, str] | None = None) -> Iterator[IO[bytes]]:
-    """Open a file to read any part of it. ``digests`` and errors as of ``open_unpacked``."""
-    with path.open("rb") as handle:
-        before = os.fstat(handle.fileno())
-        yield handle
-        if digests is not None:
-            digests[path.name] = _digest(handle)
-        check_unchanged(path, handle, before)
-
-
-def check_unchanged(path: Path, handle: Any, before: os.stat_result) -> None:
-    """Raise ``UserError`` where an open file was written to since its status was ``before``."""
-    now = os.fstat(handle.fileno())
-    if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
-        do = "run the same command again when nothing writes to it"
-        raise UserError("has changed while it was read", where=path, do=do)
-
-
-class _Digested(io.RawIOBase):
-    """A file's bytes in their order, digested as they are read."""
-
-    def __init__(self, raw: Any, digest: Any) -> None:
-        self._raw, self._digest = raw, digest
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return self._digest is None
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        if self._digest is not None:
-            raise io.UnsupportedOperation("seek")
-        return int(self._raw.seek(offset, whence))
-
-    def readinto(self, buffer: Any) -> int:
-        size = int(self._raw.readinto(buffer))
-        if self._digest is not None:
-            self._digest.update(memoryview(buffer)[:size])
-        return size
-
-
-def _unpacked(path: Path, packing: str, source: Any, files: Any) -> IO[bytes]:
+def _unpacked(path: Path, packing: str, source: Any, files: contextlib.ExitStack) -> Any:
     if packing == ".gz":
-        return cast(IO[bytes], files.enter_context(gzip.GzipFile(fileobj=source)))
+        return files.enter_context(gzip.GzipFile(fileobj=source))
     if packing == ".zst":
         import pyarrow as pa
 
         stream = pa.CompressedInputStream(pa.PythonFile(source, mode="r"), "zstd")
         return io.BufferedReader(files.enter_context(stream))
     if packing != ".zip":
-        return cast(IO[bytes], source)
-    try:
-        archive = files.enter_context(zipfile.ZipFile(source))
-        inside = (m for m in archive.infolist() if "__MACOSX" not in m.filename)
-        members = [member for member in inside if not member.is_dir()]
-        if len(members) != 1:
-            raise UserError(f"holds {len(members)} files", where=path, do="zip one file alone")
-        return cast(IO[bytes], files.enter_context(archive.open(members[0])))
-    except RuntimeError as error:
-        # Encrypted, or by a method that is not known.
-        problem = f"packed in a way that cannot be read here ({error})"
-        raise UserError(problem, where=path, do="unpack it") from None
-
-
-def _digest(handle: Any) -> str:
-    """Return the SHA-256 of an open file, all of it."""
-    handle.seek(0)
-    return hashlib.file_digest(handle, "sha256").hexdigest()
+        return source
+    archive = files.enter_context(zipfile.ZipFile(source))
+    members = [m for m in archive.infolist() if not (m.is_dir() or "__MACOSX" in m.filename)]
+    if len(members) != 1:
+        raise UserError(f"holds {len(members)} files", where=path, do="zip one file alone")
+    return files.enter_context(archive.open(members[0]))

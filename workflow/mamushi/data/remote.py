@@ -109,7 +109,10 @@ def _remote_files(url: str, last: str) -> dict[str, RemoteFile]:
     elif "*" in path:
         names = {name: Path(name).name for name in files.glob(path)}
     else:
-        names = {name: last + name[len(path) :] for name in files.find(path)}
+        is_file = files.info(path)["type"] == "file"
+        names = {
+            name: last + name[len(path) :] for name in ([path] if is_file else files.find(path))
+        }
     if not names:
         raise FileNotFoundError
     if len({*names.values()}) < len(names):

@@ -4,7 +4,7 @@ Of CSV, TSV and JSON Lines the rows that stay keep their bytes: quotes, line end
 and Arrow stay as ``rewriting_columns`` says. What was packed is packed again, but for zip, and of a
 folder every file keeps its name. One row, or one row group, is in memory at a time. What was
 written is read again before it gets its name: its rows are those that were read without those that
-go. Of a folder, each file is written by itself, and stays when the command is killed.
+go.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import gzip
 import hashlib
 import json
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -28,20 +27,8 @@ from mamushi.data.matching import RowRemoval
 from mamushi.data.opening import open_unpacked
 from mamushi.errors import UserError
 from mamushi.io import tabular
-from mamushi.io.files import (
-    atomic,
-    part_of,
-    read_json,
-    read_plain_json,
-    sha256,
-    sweep,
-    writable,
-    write_json,
-)
-from mamushi.running.locks import exclusive
+from mamushi.io.files import atomic, part_of, read_plain_json, sha256, sweep, writable
 
-DONE = ".done"
-"""In a folder that is being written: a file for each that is finished, which says what it is."""
 INFO = "dataset_info.json"
 """Beside ``tabular.STATE`` in a folder that ``datasets`` saved."""
 
@@ -56,8 +43,6 @@ class Rewritten:
     """SHA-256 of each file by its name: of the bytes from which its rows were read."""
     written: dict[str, str]
     """And of each that was written."""
-    rows_read: int
-    rows_written: int
 
 
 def refuse_existing(out: Path) -> None:
@@ -86,155 +71,96 @@ def rewrite(
     *,
     quote: bool = True,
     record: Callable[[Rewritten], None] | None = None,
-    request: object = None,
 ) -> Rewritten:
     """Write ``data``, a file or a folder, to ``out`` without what ``removal`` takes; it counts.
     Without ``quote``, a `"` of CSV and TSV is a character as any other.
 
-    Whole or not at all; ``record`` is called before the result gets its name. Of a folder, what a
-    killed process wrote for the same ``request`` is taken over, file by file. Raises ``UserError``
+    Whole or not at all; ``record`` is called before the result gets its name. Raises ``UserError``
     for a file that is missing, damaged or written meanwhile, a missing column, a target that
     exists, and when nothing is to be removed; ``RuntimeError`` where what was written is not what
     was read without what goes.
     """
-    files = table_files(data)
+    files, is_folder = table_files(data), data.is_dir()
     refuse_existing(out)
-    if data.is_dir() and out.resolve().is_relative_to(data.resolve()):
+    if is_folder and out.resolve().is_relative_to(data.resolve()):
         problem = "lies in the folder of the data, which would hold it from then on"
         raise UserError(problem, where=out, do="name a place outside of it in --out")
     written_as = Path(tabular.written_name(data))
-    form, kept = ([tabular.format_of(p), tabular.packing_of(p)] for p in (written_as, out))
-    if data.is_file() and form != kept:
+    forms = [(tabular.format_of(path), tabular.packing_of(path)) for path in (written_as, out)]
+    if not is_folder and forms[0] != forms[1]:
         problem = f"the endings of {data.name} and {out.name} differ"
         raise UserError(problem, where=out, do=f"name it as in {written_as}")
-    start, is_folder = removal.read, data.is_dir()
-    read, written, rows = dict[str, str](), dict[str, str](), 0
-    with resumed_folder(out, request) if is_folder else atomic(out) as part:
+    read, written = dict[str, str](), dict[str, str]()
+    with new_folder(out) if is_folder else atomic(out) as unfinished:
         for path in files:
             name = tabular.written_name(path) if is_folder else out.name
-            if is_folder:
-                done = _of_folder(path, part / name, removal, quote)
-            else:
-                done = _of_file(path, part, removal, quote)
-            removal.add(done["rows_read"], done["counted"])
-            read[path.name], written[name] = done["read"], done["written"]
-            rows += done["rows_written"]
+            to = unfinished / name if is_folder else unfinished
+            written[name] = _write_file(path, to, removal, quote, read)
         removal.check(data)
-        if data.is_dir():
-            _copy_rest(data, files, part)
+        if is_folder:
+            _copy_others(data, files, unfinished)
             if (data / tabular.STATE).is_file():
-                _update_state(part)
-                written = {path.name: sha256(part / path.name) for path in files}
+                _update_state(unfinished)
+                written = {path.name: sha256(unfinished / path.name) for path in files}
             if table_files(data) != files:
                 do = "run the same command again when nothing writes to it"
                 raise UserError("has changed while it was read", where=data, do=do)
-        result = Rewritten(data, out, read, written, removal.read - start, rows)
+        result = Rewritten(data, out, read, written)
         if record is not None:
             record(result)
     return result
 
 
-def _of_folder(path: Path, out: Path, removal: RowRemoval, quote: bool) -> dict[str, Any]:
-    """Write one file of a folder, unless a command did that was killed, and what was read and
-    written is as it was then. Return what is known of it."""
-    log = out.parent / DONE / f"{path.name}.json"
-    with contextlib.suppress(UserError, KeyError, TypeError):
-        done, before = read_json(log), removal.read
-        files = {"before": before, "read": sha256(path), "written": sha256(out)}
-        if all(done[name] == value for name, value in files.items()):
-            return done
-    with atomic(out) as part:
-        done = _of_file(path, part, removal, quote)
-    write_json(log, done)
-    return done
-
-
-def _of_file(path: Path, out: Path, removal: RowRemoval, quote: bool) -> dict[str, Any]:
-    """Write one file, and return what was read, written and counted."""
-    counted, digests = removal.begun(), dict[str, str]()
-    rows, digest = _written(path, out, counted, quote, digests)
-    n, gone = counted.read - removal.read, counted.removed
-    if rows != n - gone:
-        problem = f"{n} rows were read and {gone} go, but {rows} were written"
-        raise RuntimeError(f"{path}: {problem}; nothing was kept of it, please report this")
-    counts = {name: getattr(counted, name) for name in removal.counted}
-    return {
-        **{"before": removal.read, "read": digests[path.name], "written": digest},
-        **{"rows_read": n, "rows_written": rows},
-        "counted": {**counts, "seen_ids": sorted(counted.seen_ids)},
-    }
-
-
-def _written(
+def _write_file(
     path: Path, out: Path, removal: RowRemoval, quote: bool, digests: dict[str, str]
-) -> tuple[int, str]:
-    """Write one file again. Return the rows that are in it by what was written, and its SHA-256."""
+) -> str:
+    """Write one file again, and return its SHA-256; ``digests`` gets that of what was read. Raises
+    ``RuntimeError`` where other rows were written than stay."""
+    read, removed = removal.read, removal.removed
     if tabular.format_of(path) in readers.COLUMNAR:
-        return rewriting_columns.write_columns(path, out, removal, digests)
-    return _lines(path, out, removal, quote, digests)
+        rows, digest = rewriting_columns.write_columns(path, out, removal, digests)
+    else:
+        rows, digest = _write_lines(path, out, removal, quote, digests)
+    count, gone = removal.read - read, removal.removed - removed
+    if rows != count - gone:
+        problem = f"{count} rows were read and {gone} go, but {rows} were written"
+        raise RuntimeError(f"{path}: {problem}; nothing was kept of it, please report this")
+    return digest
 
 
-def _copy_rest(data: Path, files: list[Path], part: Path) -> None:
+def _copy_others(data: Path, files: list[Path], to: Path) -> None:
     """Copy what lies beside the files of a table; not the caches of `datasets`."""
     listed = {*files}
     for path in sorted(data.iterdir()):
         if path in listed or path.name[0] in "._":
             continue
         if path.is_dir():
-            shutil.copytree(path, part / path.name, symlinks=True)
+            shutil.copytree(path, to / path.name, symlinks=True)
         elif not tabular.is_part(path):
-            shutil.copyfile(path, part / path.name)
+            shutil.copyfile(path, to / path.name)
 
 
 @contextlib.contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
+def new_folder(path: Path) -> Iterator[Path]:
     """Open a folder beside ``path`` that becomes it when the block succeeds. The next writer of
     ``path`` removes what a killed process left."""
-    part = part_of(path)
+    unfinished = part_of(path)
     with writable(path):
         sweep(path)
-        part.mkdir()
+        unfinished.mkdir()
     try:
-        yield part
-        _flush(part)
-        part.rename(path)
+        yield unfinished
+        for file in unfinished.rglob("*"):
+            if file.is_file() and not file.is_symlink():
+                with file.open("rb+") as handle:
+                    os.fsync(handle.fileno())
+        refuse_existing(path)
+        unfinished.rename(path)
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _flush(folder: Path) -> None:
-    for file in folder.rglob("*"):
-        if file.is_file() and not file.is_symlink():
-            with file.open("rb+") as handle:
-                os.fsync(handle.fileno())
-
-
-@contextlib.contextmanager
-def resumed_folder(path: Path, request: object) -> Iterator[Path]:
-    """Do as ``whole_folder``, in a place that all commands with the same ``request`` share; what is
-    in it stays when they are stopped. Raises ``UserError`` where one of them is at work."""
-    key = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:12]
-    part = path.with_name(f".{path.name}.{key}.part")
-    with writable(path):
-        (part / DONE).mkdir(parents=True, exist_ok=True)
-    do = "wait until that has ended"
-    busy = UserError("the same command writes it now", where=path, do=do)
-    with exclusive(part / DONE / ".lock", f"writes {path}", busy):
-        try:
-            yield part
-        except Exception:
-            shutil.rmtree(part, ignore_errors=True)
-            raise
-        shutil.rmtree(part / DONE)
-    _flush(part)
-    part.rename(path)
-    # What is left of other requests for the same path is of no use any more.
-    pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{12}}\.part")
-    for stale in filter(lambda file: pattern.fullmatch(file.name), path.parent.iterdir()):
-        shutil.rmtree(stale, ignore_errors=True)
-
-
-def _lines(
+def _write_lines(
     path: Path, out: Path, removal: RowRemoval, quote: bool, digests: dict[str, str]
 ) -> tuple[int, str]:
     """Write a file of lines again, and compare each byte that was written with those that were read

@@ -21,7 +21,7 @@ from mamushi.data import cutting
 from mamushi.data.columnar import Reader, open_reader, values
 from mamushi.data.lines import check_columns, shown_name
 from mamushi.data.matching import RowRemoval
-from mamushi.data.opening import held
+from mamushi.data.opening import open_binary
 from mamushi.data.table_settings import meanings, opened_writer
 from mamushi.errors import UserError
 
@@ -43,7 +43,7 @@ def write_columns(
     """Write ``path`` to ``out`` without what ``removal`` takes; ``digests`` gets what was read.
     Return the number of rows that were written, and the SHA-256 of the file. Raises ``UserError``
     for what cannot be read, and for what would not be the same."""
-    with held(path, digests) as handle:
+    with open_binary(path, digests) as handle:
         source = open_reader(path, handle)
         check_columns(path, source.schema.names, removal.columns)
         decisions = [*_decide(source, removal)]

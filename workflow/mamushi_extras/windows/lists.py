@@ -105,7 +105,6 @@ class CutRemoval(WindowRemoval):
     needs_same = True
     cut: dict[str, int] = field(default_factory=lambda: {"rows": 0, "characters": 0})
     """Rows of which something was cut and that stay, and the characters that were."""
-    counted = (*RowRemoval.counted, "cut")
 
     def cuts(self, name: str, text: str) -> set[int] | None:
         """Return the places of the characters that are cut; None where the row goes."""
