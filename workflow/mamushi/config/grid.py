@@ -267,8 +267,8 @@ def first_sweep(config: Config, pair: Mapping[str, str]) -> list[str]:
 def all_sweeps(config: Config) -> list[str]:
     """Return all sweeps at the budgets of this run: the configured ones and, where an earlier run
     measured these, the finer ones that it chose."""
-    pairs = sweeps(config)
-    return [path for pair in pairs for path in curve(config, pair, swept(config, pair))]
+    pairs = sweeps_of_run(config)
+    return [path for pair in pairs for path in curve(config, pair, pair["budgets"])]
 
 
 def retrained_curves(config: Config) -> list[str]:
@@ -280,7 +280,7 @@ def retrained_curves(config: Config) -> list[str]:
     return retrained
 
 
-def generations(config: Config, cell: Mapping[str, Any]) -> list[str]:
+def generations(config: Config, cell: dict[str, Any]) -> list[str]:
     """Return what the models of a probed run said: its endpoints, then the unlearned ones."""
     probe = axes(config, "probe")
     unlearned = unlearned_arms(probe) if cell in cells(probe) else []
@@ -302,6 +302,11 @@ def probes(config: Config) -> list[str]:
                 for pattern in (paths.RELEARNING, paths.RELEARNED)
             ]
     return [*examples(probe["datasets"]), *needed]
+
+
+def sweeps_of_run(config: Config) -> list[dict[str, Any]]:
+    """Return every sweep with its ``budgets`` in this run."""
+    return [{**pair, "budgets": swept(config, pair)} for pair in sweeps(config)]
 
 
 def axes(config: Config, section: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from mamushi.config.kinds import Config
@@ -61,9 +61,9 @@ def is_refitted(config: Config, selector: str) -> bool:
     return all(kind_of(config, link).refits for link in chain(config, selector))
 
 
-def unforeseen(config: Config, names: Iterable[str]) -> list[str]:
-    """Return the selectors of which counting words does not foresee what their lists do."""
-    return [name for name in names if not kind_of(config, name).foreseen]
+def unforeseen(config: Config) -> list[str]:
+    """Return the grid's selectors of which counting words does not foresee what their lists do."""
+    return [name for name in config["grid"]["selectors"] if not kind_of(config, name).foreseen]
 
 
 def selector_settings(config: Config, selector: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mamushi.config import arms
 from mamushi.config.kinds import Config, Section
 from mamushi.config.models import Lora, Method, Trained, Training
-from mamushi.running.stage import Job, typed
+from mamushi.running.stage import Job, Settings, typed
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -24,7 +24,7 @@ ENTERS_THE_BLOCKS = ("trained_blocks", "max_length", "precision")
 """Settings of a training that decide what enters its blocks."""
 
 
-class Cell(Section):
+class Cell(Settings):
     """A dataset, a model and a seed."""
 
     dataset: str

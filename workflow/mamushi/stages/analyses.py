@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from mamushi.config import selectors as of_selectors
 from mamushi.config.kinds import Config
-from mamushi.config.selectors import (
-    by_chance,
-    leading_first,
-    of_texts,
-    token_rankings,
-    unforeseen,
-)
+from mamushi.config.selectors import of_texts
 from mamushi.errors import other_examples
-from mamushi.running.stage import Input, Job, Output
+from mamushi.running.stage import Input, Job, Output, setting
 from mamushi.stages._models import Cell
 
 VERSION = 3
@@ -41,17 +34,8 @@ def agreeing_selectors(config: Config) -> list[str]:
 class Calibrate(Cell):
     """``selector`` is the one that estimates the ratio."""
 
-    selector: str
-    resamples: int
-
-    @classmethod
-    def of(cls, config: Config, **cell: Any) -> Calibrate:
-        """Return how the ratio of a cell is calibrated."""
-        return cls(
-            **cell,
-            selector=config["removal"]["ratio"],
-            resamples=config["evidence"]["resamples"],
-        )
+    selector: str = setting("removal.ratio")
+    resamples: int = setting("evidence.resamples")
 
 
 def calibrate(
@@ -110,23 +94,11 @@ class Predict(Cell):
     and read the words by which one predicts without held-out texts; ``unforeseen`` are those whose
     lists do what no count of words foresees."""
 
-    selectors: list[str]
-    budgets: list[float]
-    max_length: int
-    of_tokens: list[str]
-    unforeseen: list[str]
-
-    @classmethod
-    def of(cls, config: Config, **cell: Any) -> Predict:
-        """Return for what the retraining of a cell is predicted."""
-        return cls(
-            **cell,
-            selectors=config["grid"]["selectors"],
-            budgets=frontier_budgets(config),
-            max_length=config["models"][cell["model"]]["training"]["max_length"],
-            of_tokens=token_rankings(config),
-            unforeseen=unforeseen(config, config["grid"]["selectors"]),
-        )
+    selectors: list[str] = setting("grid.selectors")
+    budgets: list[float] = setting(frontier_budgets)
+    max_length: int = setting("models.{model}.training.max_length")
+    of_tokens: list[str] = setting(of_selectors.token_rankings)
+    unforeseen: list[str] = setting(of_selectors.unforeseen)
 
 
 def predict(
@@ -180,21 +152,10 @@ def predict(
 class Frontier(Cell):
     """``by_chance`` says of each selector whether it ranks without a look at the texts."""
 
-    selectors: list[str]
-    budgets: list[float]
-    by_chance: dict[str, bool]
-    resamples: int
-
-    @classmethod
-    def of(cls, config: Config, **cell: Any) -> Frontier:
-        """Return where the frontier of a cell is estimated."""
-        return cls(
-            **cell,
-            selectors=leading_first(config),
-            budgets=frontier_budgets(config),
-            by_chance=by_chance(config),
-            resamples=config["evidence"]["resamples"],
-        )
+    selectors: list[str] = setting(of_selectors.leading_first)
+    budgets: list[float] = setting(frontier_budgets)
+    by_chance: dict[str, bool] = setting(of_selectors.by_chance)
+    resamples: int = setting("evidence.resamples")
 
 
 def frontier(
@@ -253,12 +214,7 @@ def frontier(
 class Diagnosed(Cell):
     """Selectors whose scores are looked at."""
 
-    selectors: list[str]
-
-    @classmethod
-    def of(cls, config: Config, **cell: Any) -> Diagnosed:
-        """Return the selectors of a cell: first the one that estimates the ratio."""
-        return cls(**cell, selectors=scored_selectors(config))
+    selectors: list[str] = setting(scored_selectors)
 
 
 def diagnostics(
@@ -322,17 +278,8 @@ def confounds(
 class CompareRankings(Cell):
     """Selectors that are compared pair by pair, and the budgets of their lists."""
 
-    selectors: list[str]
-    budgets: list[float]
-
-    @classmethod
-    def of(cls, config: Config, **cell: Any) -> CompareRankings:
-        """Return whose rankings of a cell are compared."""
-        return cls(
-            **cell,
-            selectors=agreeing_selectors(config),
-            budgets=config["grid"]["budgets"],
-        )
+    selectors: list[str] = setting(agreeing_selectors)
+    budgets: list[float] = setting("grid.budgets")
 
 
 def compare_rankings(
@@ -364,12 +311,7 @@ def compare_rankings(
 class Geometry(Cell):
     """Leading components that are looked at."""
 
-    components: int
-
-    @classmethod
-    def of(cls, config: Config, **cell: Any) -> Geometry:
-        """Return how many components of a cell's embeddings are looked at."""
-        return cls(**cell, components=config["evidence"]["components"])
+    components: int = setting("evidence.components")
 
 
 def geometry(*, embeddings: Input, out: Output, settings: Geometry, job: Job) -> None:

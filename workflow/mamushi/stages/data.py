@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi import rooms
-from mamushi.config.kinds import Config, Section
+from mamushi.config.kinds import Config
 from mamushi.config.sources import beside, raw_paths, unlabelled, vector_files
 from mamushi.errors import UserError, located
 from mamushi.io.digests import content_digests, joint_digest
 from mamushi.registry import plugin
-from mamushi.running.stage import Input, Job, Output, typed
+from mamushi.running.stage import Input, Job, Output, Settings, setting
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,37 +31,24 @@ def loader_settings(config: Config, dataset: str) -> dict[str, Any]:
     return {**settings, "windows": definition.get("windows")}
 
 
-class ExamplesSettings(Section):
-    """``loader`` and ``kind`` are of the dataset's loader."""
+def raw_digests(config: Config, dataset: str) -> dict[str, str]:
+    """Return the digests of a dataset's raw files."""
+    by_key = [map(str, raw.files) for raw in raw_paths(config["datasets"][dataset])]
+    return {name: sha for paths in by_key for name, sha in content_digests(paths).items()}
+
+
+class ExamplesSettings(Settings):
+    """``loader`` and ``kind`` are of the dataset's loader; ``inputs`` are the digests of its raw
+    files."""
 
     dataset: str
-    kind: str
-    loader: dict[str, Any]
-    sections: dict[str, float]
-    limit: dict[str, int | None]
-    data: dict[str, Any]
-    drop_duplicates: bool
-    inputs: dict[str, str]
-
-    @classmethod
-    def of(cls, config: Config, *, dataset: str) -> ExamplesSettings:
-        """Return how a dataset is read, with the digests of its raw files."""
-        definition = config["datasets"][dataset]
-        return typed(
-            cls,
-            dataset=dataset,
-            kind=definition["kind"],
-            loader=loader_settings(config, dataset),
-            sections=definition["sections"],
-            limit=definition["limit"],
-            data=config["data"],
-            drop_duplicates=definition["drop_duplicates"],
-            inputs={
-                name: digest
-                for raw in raw_paths(definition)
-                for name, digest in content_digests(map(str, raw.files)).items()
-            },
-        )
+    kind: str = setting("datasets.{dataset}.kind")
+    loader: dict[str, Any] = setting(loader_settings)
+    sections: dict[str, float] = setting("datasets.{dataset}.sections")
+    limit: dict[str, int | None] = setting("datasets.{dataset}.limit")
+    data: dict[str, Any] = setting("data")
+    drop_duplicates: bool = setting("datasets.{dataset}.drop_duplicates")
+    inputs: dict[str, str] = setting(raw_digests)
 
     def plug_ins(self) -> Sequence[str]:
         """Return the module that the stage loads by name."""
@@ -164,21 +151,22 @@ def _rows_of(settings: ExamplesSettings) -> dict[str, Any]:
     return {"kind": "table", "column": loader["id"], "text": loader["text"], **quote}
 
 
-class ImportEmbeddings(Section):
-    """Columns of vectors that were made elsewhere."""
+def columns_of_vectors(config: Config, model: str) -> dict[str, str]:
+    """Return the names of the columns of ids and vectors."""
+    embeddings = config["models"][model]["embeddings"]
+    return {key: embeddings[key] for key in ("id", "vector")}
 
-    embedding: dict[str, Any]
-    inputs: dict[str, str]
 
-    @classmethod
-    def of(cls, config: Config, *, model: str) -> ImportEmbeddings:
-        """Return where the vectors are, with the digests of their files."""
-        embeddings = config["models"][model]["embeddings"]
-        files_of_model = vector_files(config["models"][model])
-        return cls(
-            embedding={key: embeddings[key] for key in ("id", "vector")},
-            inputs=content_digests(files_of_model),
-        )
+def vector_digests(config: Config, model: str) -> dict[str, str]:
+    """Return the digests of the files with a model's vectors."""
+    return content_digests(vector_files(config["models"][model]))
+
+
+class ImportEmbeddings(Settings):
+    """Columns of vectors that were made elsewhere, and the digests of the files."""
+
+    embedding: dict[str, str] = setting(columns_of_vectors)
+    inputs: dict[str, str] = setting(vector_digests)
 
 
 def import_embeddings(

@@ -6,12 +6,12 @@ import shutil
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any
 
-from mamushi.config.kinds import Config, Section
+from mamushi.config.kinds import Config
 from mamushi.config.models import Trained
 from mamushi.config.sections import PooledLayer, PooledLayers
-from mamushi.running.stage import Input, Job, Output, typed
+from mamushi.running.stage import Input, Job, Output, Settings, setting
 from mamushi.stages._models import OpenedArm, open_arm
 
 if TYPE_CHECKING:
@@ -23,23 +23,22 @@ if TYPE_CHECKING:
 GPU = ("embed", "embed_layers")
 
 
-class Embed(Section):
-    """How the contaminated model embeds; no ``training`` for a model that embeds as it is."""
+def training_of(config: Config, model: str) -> Any:
+    """Return how the contaminated model was trained; None of a model that embeds as it is."""
+    return OpenedArm.of(config, model=model, arm="contaminated").training
 
-    embedding: PooledLayer
-    training: Trained | None
 
-    @classmethod
-    def of(cls, config: Config, *, model: str) -> Self:
-        """Return how the contaminated model embeds."""
-        opened = OpenedArm.of(config, model=model, arm="contaminated")
-        return typed(cls, embedding=config["embedding"], training=opened.training)
+class Embed(Settings):
+    """How the contaminated model was trained and embeds."""
+
+    embedding: PooledLayer = setting("embedding")
+    training: Trained | None = setting(training_of)
 
 
 class EmbedLayers(Embed):
     """As those of ``embed``, with shares of the model's blocks."""
 
-    embedding: PooledLayers  # type: ignore[assignment]
+    embedding: PooledLayers = setting("embedding")  # type: ignore[assignment]
 
 
 def embed(
@@ -141,15 +140,12 @@ def _embed_at(
         deque(blocks, maxlen=0)
 
 
-class WordVectors(Section):
+class WordVectors(Settings):
     """How wide the vectors are."""
 
-    embedding: dict[Literal["words"], int]
-
-    @classmethod
-    def of(cls, config: Config, *, model: str) -> WordVectors:
-        """Return how texts become vectors without a model."""
-        return cls(embedding={"words": config["models"][model]["embeddings"]["words"]})
+    embedding: dict[str, int] = setting(
+        lambda config, model: {"words": config["models"][model]["embeddings"]["words"]}
+    )
 
 
 def word_vectors(*, examples: Input, out: Output, settings: WordVectors, job: Job) -> None:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 import os
 
-from mamushi.config.kinds import Config, Section
+from mamushi.config.kinds import Config
 from mamushi.config.sources import fetched_urls
 from mamushi.io import paths
-from mamushi.running.stage import Job, Output, typed
+from mamushi.running.stage import Job, Output, Settings, setting
 
 
-class FetchSettings(Section):
+def url_of(config: Config, place: str) -> str:
+    """Return the URL of a copy, without a signature."""
+    return fetched_urls(config)[paths.FETCHED.format(place=place)]
+
+
+class FetchSettings(Settings):
     """The URL without a signature."""
 
-    url: str
-
-    @classmethod
-    def of(cls, config: Config, *, place: str) -> FetchSettings:
-        """Return what a copy is of."""
-        return typed(cls, url=fetched_urls(config)[paths.FETCHED.format(place=place)])
+    url: str = setting(url_of)
 
 
 def fetch_data(*, receipt: Output, settings: FetchSettings, job: Job) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config import grid
-from mamushi.config.kinds import Config, Section
+from mamushi.config.kinds import Config
 from mamushi.config.selectors import comparison, of_texts
 from mamushi.registry import plugin
-from mamushi.running.stage import Job, Output
+from mamushi.running.stage import Job, Output, Settings, setting
 
 
 def axes_shown(
@@ -36,16 +36,11 @@ def axes_shown(
     return {**axes, "compared": [name for name in names if comparison(config, name)]}
 
 
-class Figure(Section):
+class Figure(Settings):
     """What is drawn of which axes or cell."""
 
     name: str
-    grid: dict[str, Any]
-
-    @classmethod
-    def of(cls, config: Config, *, name: str, **wildcards: Any) -> Figure:
-        """Return what a figure of the gallery shows, of a study or of a cell."""
-        return cls(name=name, grid=dict(axes_shown(config, name, **wildcards)))
+    grid: dict[str, Any] = setting(axes_shown)
 
     def plug_ins(self) -> Sequence[str]:
         """Return the module that the stage loads by name."""

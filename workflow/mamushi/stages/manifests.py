@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
-from mamushi.config.kinds import Config
 from mamushi.config.selectors import comparison, kind_of, selector_settings
-from mamushi.running.stage import Input, Job, Output
+from mamushi.running.stage import Input, Job, Output, setting
 from mamushi.stages._models import Cell
 
 if TYPE_CHECKING:
@@ -20,25 +19,11 @@ class Manifests(Cell):
     budgets."""
 
     selector: str
-    kind: str
-    settings: dict[str, Any]
-    compared: str | None
-    by_chance: bool
-    budgets: list[float]
-
-    @classmethod
-    def of(cls, config: Config, *, selector: str, **cell: Any) -> Manifests:
-        """Return what the manifests of a selector's lists say of it."""
-        kind = kind_of(config, selector)
-        return cls(
-            **cell,
-            selector=selector,
-            kind=kind.name,
-            settings=selector_settings(config, selector),
-            compared=comparison(config, selector),
-            by_chance=kind.by_chance,
-            budgets=grid.budgets(config),
-        )
+    kind: str = setting("selectors.{selector}.kind")
+    settings: dict[str, Any] = setting(selector_settings)
+    compared: str | None = setting(comparison)
+    by_chance: bool = setting(lambda config, selector: kind_of(config, selector).by_chance)
+    budgets: list[float] = setting(grid.budgets)
 
 
 def manifests(

@@ -6,11 +6,11 @@ import os
 import sys
 
 from mamushi.config import grid
-from mamushi.config.kinds import Config, Section
+from mamushi.config.kinds import Config
 from mamushi.errors import UserError
 from mamushi.io.digests import content_digests
 from mamushi.io.model_files import MODEL_FILES
-from mamushi.running.stage import Input, Job, Output
+from mamushi.running.stage import Input, Job, Output, Settings, setting
 
 
 def model_files(config: Config, model: str) -> list[str]:
@@ -22,26 +22,19 @@ def model_files(config: Config, model: str) -> list[str]:
     return [os.path.join(folder, name) for name in names if name.endswith(MODEL_FILES)]
 
 
-class ModelCard(Section):
+def file_digests(config: Config, model: str) -> dict[str, str]:
+    """Return the digests of a model's files."""
+    return content_digests(model_files(config, model))
+
+
+class ModelCard(Settings):
     """Where the model is."""
 
-    name: str
-    source: str | None
-    revision: str | None
-    contaminated: bool
-    inputs: dict[str, str]
-
-    @classmethod
-    def of(cls, config: Config, *, model: str) -> ModelCard:
-        """Return where a model is, with the digests of its files."""
-        definition = config["models"][model]
-        return cls(
-            name=model,
-            source=definition["source"],
-            revision=definition["revision"],
-            contaminated=definition["contaminated"],
-            inputs=content_digests(model_files(config, model)),
-        )
+    name: str = setting(lambda config, model: model)
+    source: str | None = setting("models.{model}.source")
+    revision: str | None = setting("models.{model}.revision")
+    contaminated: bool = setting("models.{model}.contaminated")
+    inputs: dict[str, str] = setting(file_digests)
 
 
 def model_card(*, out: Output, settings: ModelCard, job: Job) -> None:
@@ -66,15 +59,10 @@ def model_card(*, out: Output, settings: ModelCard, job: Job) -> None:
     write_json(out, {**card, "source": source, "provenance": job.origin})
 
 
-class TokensSettings(Section):
+class TokensSettings(Settings):
     """Longest text in tokens."""
 
-    max_length: int
-
-    @classmethod
-    def of(cls, config: Config) -> TokensSettings:
-        """Return how far texts are turned into tokens."""
-        return cls(max_length=config["tokens"]["max_length"])
+    max_length: int = setting("tokens.max_length")
 
 
 def tokens(

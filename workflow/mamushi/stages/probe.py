@@ -54,7 +54,7 @@ class Judge(OpenedArm, Cell):
     """How the gold model is opened."""
 
     @classmethod
-    def of(cls, config: Config, *, model: str, **cell: Any) -> Judge:
+    def of(cls, config: Config, *, model: str, **cell: Any) -> Judge:  # type: ignore[override]
         """Return how the gold model of a cell is opened."""
         return cls(model=model, **cell, **vars(OpenedArm.of(config, model=model, arm="gold")))
 

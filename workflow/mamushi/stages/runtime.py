@@ -8,7 +8,7 @@ from typing import Any
 
 from mamushi.config.kinds import Config
 from mamushi.config.selectors import chain, of_texts
-from mamushi.running.stage import Input, Job, Output
+from mamushi.running.stage import Input, Job, Output, setting
 from mamushi.stages._models import Cell
 
 RANKED = re.compile(r"ranked in ([\d.]+) s, ([\d.]+) s of CPU$", re.M)
@@ -28,13 +28,8 @@ def scored(config: Config) -> list[str]:
 class Runtime(Cell):
     """``chains``: by selector itself and what it is derived from; ``scored`` are all of these."""
 
-    chains: dict[str, list[str]]
-    scored: list[str]
-
-    @classmethod
-    def of(cls, config: Config, **cell: Any) -> Runtime:
-        """Return which jobs count for which selector."""
-        return cls(**cell, chains=timed(config), scored=scored(config))
+    chains: dict[str, list[str]] = setting(timed)
+    scored: list[str] = setting(scored)
 
 
 def runtime(

@@ -10,36 +10,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
-from mamushi.config.kinds import Config, Section
+from mamushi.config.kinds import Config
 from mamushi.config.selectors import selector_settings
 from mamushi.errors import other_examples
 from mamushi.registry import plugin
 from mamushi.rooms import taking_part
-from mamushi.running.stage import Input, Job, Output
+from mamushi.running.stage import Input, Job, Output, Settings, setting
 
 if TYPE_CHECKING:
     from mamushi.selection.pool import Pool
 
 
-class Score(Section):
+def taking_part_in_any(config: Config) -> list[str]:
+    """Return the modules of rooms that take part in any dataset."""
+    return taking_part(*config["datasets"].values())
+
+
+class Score(Settings):
     """A selector and the seed; ``rooms`` are modules of rooms that take part in any dataset."""
 
     selector: str
-    kind: str
-    settings: dict[str, Any]
+    kind: str = setting("selectors.{selector}.kind")
+    settings: dict[str, Any] = setting(selector_settings)
     seed: int
-    rooms: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, config: Config, *, selector: str, seed: int) -> Score:
-        """Return how a selector ranks the texts of a cell."""
-        return cls(
-            selector=selector,
-            kind=config["selectors"][selector]["kind"],
-            settings=selector_settings(config, selector),
-            seed=seed,
-            rooms=tuple(taking_part(*config["datasets"].values())),
-        )
+    rooms: tuple[str, ...] = setting(taking_part_in_any, default=())
 
     def plug_ins(self) -> Sequence[str]:
         """Return the modules that the stage loads by name."""
@@ -119,15 +113,8 @@ def _pool(
 class RefitsSettings(Score):
     """Those of the scores, and the numbers of refits."""
 
-    whole: int
-    halves: int
-
-    @classmethod
-    def of(cls, config: Config, *, selector: str, seed: int) -> RefitsSettings:
-        """Return how often a selector ranks the texts of a cell again."""
-        score = Score.of(config, selector=selector, seed=seed)
-        refits = config["evidence"]["refits"]
-        return cls(**vars(score), whole=refits["whole"], halves=refits["halves"])
+    whole: int = setting("evidence.refits.whole")
+    halves: int = setting("evidence.refits.halves")
 
 
 def refits(
@@ -157,15 +144,10 @@ def refits(
     write_table(out, schemas.REFITS, table, metadata={"provenance": job.origin})
 
 
-class Remove(Section):
+class Remove(Settings):
     """A list depends on what it reads and the budget alone."""
 
-    beta: float
-
-    @classmethod
-    def of(cls, config: Config, *, beta: str) -> Remove:
-        """Return the budget of a list."""
-        return cls(beta=float(beta))
+    beta: float = setting(lambda config, beta: float(beta))
 
 
 def remove(
@@ -212,15 +194,10 @@ def remove(
     write_table(out, schemas.REMOVALS, table, metadata=metadata)
 
 
-class Stability(Section):
+class Stability(Settings):
     """Budgets of all lists."""
 
-    budgets: list[float]
-
-    @classmethod
-    def of(cls, config: Config) -> Stability:
-        """Return the budgets at which a ranking is cut."""
-        return cls(budgets=grid.budgets(config))
+    budgets: list[float] = setting(grid.budgets)
 
 
 def stability(

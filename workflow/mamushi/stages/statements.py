@@ -6,26 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config import grid
-from mamushi.config.kinds import Config, Section
 from mamushi.io import paths
-from mamushi.running.stage import Job, Output
+from mamushi.running.stage import Job, Output, Settings, setting
 
 
-class TheorySettings(Section):
+class TheorySettings(Settings):
     """Cells with a truth, their budgets, and the selector whose scores estimate the ratio."""
 
-    cells: list[dict[str, Any]]
-    budgets: list[float]
-    selector: str
-
-    @classmethod
-    def of(cls, config: Config) -> TheorySettings:
-        """Return where the paper's statements are measured."""
-        return cls(
-            cells=grid.with_truth(config),
-            budgets=config["grid"]["budgets"],
-            selector=config["removal"]["ratio"],
-        )
+    cells: list[dict[str, Any]] = setting(grid.with_truth)
+    budgets: list[float] = setting("grid.budgets")
+    selector: str = setting("removal.ratio")
 
 
 def theory(

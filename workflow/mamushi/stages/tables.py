@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import arms, grid
-from mamushi.config.kinds import Config, Section
-from mamushi.config.selectors import by_chance, of_texts
+from mamushi.config import selectors as of_selectors
+from mamushi.config.kinds import Config
+from mamushi.config.selectors import of_texts
 from mamushi.io import paths
-from mamushi.running.stage import Job, Output, typed
+from mamushi.running.stage import Job, Output, Settings, setting
 
 if TYPE_CHECKING:
     from mamushi.evaluation.sad import Floats
@@ -20,17 +21,21 @@ if TYPE_CHECKING:
 VERSION = 4
 
 
-class Compared(Section):
+def axes(config: Config, study: str | None = None) -> dict[str, Any]:
+    """Return what a study compares, or the grid."""
+    return dict(config["studies"][study] if study else config["grid"])
+
+
+def ranked(config: Config, study: str | None = None) -> list[str]:
+    """Return the selectors of a study, or the grid, that rank texts."""
+    return list(of_texts(config, axes(config, study))["selectors"])
+
+
+class Compared(Settings):
     """Axes of the grid, or of a study; ``ranked`` are its selectors that rank texts."""
 
-    grid: dict[str, Any]
-    ranked: list[str]
-
-    @classmethod
-    def of(cls, config: Config, *, study: str | None = None) -> Compared:
-        """Return what the grid, or a study, compares."""
-        axes = config["studies"][study] if study else config["grid"]
-        return cls(grid=axes, ranked=of_texts(config, axes)["selectors"])
+    grid: dict[str, Any] = setting(axes)
+    ranked: list[str] = setting(ranked)
 
 
 def tables(*, root: Path = paths.RESULTS, out_folder: Output, settings: Compared, job: Job) -> None:
@@ -61,17 +66,8 @@ class Effects(Compared):
     """``by_chance`` says which selectors are lists of chance, ``margin`` (nats per token) what loss
     of the retain domain is small."""
 
-    by_chance: dict[str, bool]
-    margin: float
-
-    @classmethod
-    def of(cls, config: Config) -> Effects:  # type: ignore[override]
-        """Return what the grid compares, and what counts as harm."""
-        return cls(
-            **vars(Compared.of(config)),
-            by_chance=by_chance(config),
-            margin=config["evaluation"]["retain_margin"],
-        )
+    by_chance: dict[str, bool] = setting(of_selectors.by_chance)
+    margin: float = setting("evaluation.retain_margin")
 
 
 def effects(*, root: Path = paths.RESULTS, out_folder: Output, settings: Effects, job: Job) -> None:
@@ -96,31 +92,18 @@ def subgroups(
     publish(out_folder, [(schemas.SUBGROUPS, table)], job.origin)
 
 
-class Refine(Section):
+class Refine(Settings):
     """A pair of unlearner and selector, where it starts, and how its budgets are refined."""
 
     dataset: str
     model: str
     unlearner: str
     selector: str
-    start: str
-    seeds: list[int]
-    budgets: list[float]
-    fine: float | None
-    target: float
-
-    @classmethod
-    def of(
-        cls, config: Config, *, dataset: str, model: str, unlearner: str, selector: str
-    ) -> Refine:
-        """Return how the budgets of a pair are refined."""
-        unlearning = config["unlearning"]
-        return typed(
-            cls,
-            **{"dataset": dataset, "model": model, "unlearner": unlearner, "selector": selector},
-            start=arms.starting_endpoint(config, model),
-            **{key: unlearning[key] for key in ("seeds", "budgets", "fine", "target")},
-        )
+    start: str = setting(arms.starting_endpoint)
+    seeds: list[int] = setting("unlearning.seeds")
+    budgets: list[float] = setting("unlearning.budgets")
+    fine: float | None = setting("unlearning.fine")
+    target: float = setting("unlearning.target")
 
 
 def refine(*, root: Path = paths.RESULTS, out: Output, settings: Refine, job: Job) -> None:
@@ -174,26 +157,15 @@ def _recovery(root: Path, settings: Refine, seed: int, measured: list[float]) ->
     return recovery([start, *unlearned], start, gold)
 
 
-class HalfGap(Section):
+class HalfGap(Settings):
     """Axes and ``starts``, the endpoints by model; the pairs of unlearner and selector with the
     budgets of their ``sweeps``; ``target`` and cap of the half-gap budget."""
 
-    grid: dict[str, Any]
-    starts: dict[str, str]
-    sweeps: list[dict[str, Any]]
-    target: float
-    retain_cap: float
-
-    @classmethod
-    def of(cls, config: Config) -> HalfGap:
-        """Return what unlearning is measured for."""
-        return cls(
-            grid=grid.axes(config, "unlearning"),
-            starts=grid.starts(config, "unlearning"),
-            sweeps=[{**pair, "budgets": grid.swept(config, pair)} for pair in grid.sweeps(config)],
-            target=config["unlearning"]["target"],
-            retain_cap=config["unlearning"]["retain_cap"],
-        )
+    sweeps: list[dict[str, Any]] = setting(grid.sweeps_of_run)
+    grid: dict[str, Any] = setting(lambda config: grid.axes(config, "unlearning"))
+    starts: dict[str, str] = setting(lambda config: grid.starts(config, "unlearning"))
+    target: float = setting("unlearning.target")
+    retain_cap: float = setting("unlearning.retain_cap")
 
 
 def half_gap(
@@ -219,22 +191,13 @@ def half_gap(
     write_text(out_folder / "synergy.rst", synergy(budgets))
 
 
-class Probes(Section):
+class Probes(Settings):
     """Axes of the models that are probed, ``starts``, the endpoints that unlearning starts from, by
     model, and whether they relearn."""
 
-    grid: dict[str, Any]
-    starts: dict[str, str]
-    relearned: bool
-
-    @classmethod
-    def of(cls, config: Config) -> Probes:
-        """Return which models are probed."""
-        return cls(
-            grid=grid.axes(config, "probe"),
-            starts=grid.starts(config, "probe"),
-            relearned=config["probe"]["relearning"] is not None,
-        )
+    grid: dict[str, Any] = setting(lambda config: grid.axes(config, "probe"))
+    starts: dict[str, str] = setting(lambda config: grid.starts(config, "probe"))
+    relearned: bool = setting(lambda config: config["probe"]["relearning"] is not None)
 
 
 def probes(*, root: Path = paths.RESULTS, out_folder: Output, settings: Probes, job: Job) -> None:
@@ -254,16 +217,11 @@ def probes(*, root: Path = paths.RESULTS, out_folder: Output, settings: Probes, 
     write_text(out_folder / "generations.rst", printed_generations(generations))
 
 
-class Qualitative(Section):
+class Qualitative(Settings):
     """The first seed's runs of each dataset and model, and the selector of the ratio."""
 
-    cells: list[dict[str, Any]]
-    selector: str
-
-    @classmethod
-    def of(cls, config: Config) -> Qualitative:
-        """Return whose rankings are shown."""
-        return cls(cells=grid.example_runs(config), selector=config["removal"]["ratio"])
+    cells: list[dict[str, Any]] = setting(grid.example_runs)
+    selector: str = setting("removal.ratio")
 
 
 def qualitative(
@@ -303,23 +261,13 @@ def qualitative(
     write_text(out_folder / "qualitative_ranking.rst", printed_ranking(rows))
 
 
-class EvidenceSettings(Section):
+class EvidenceSettings(Settings):
     """``selector`` is the one whose scores estimate the log-density ratio."""
 
-    cells: list[dict[str, Any]]
-    predicted_cells: list[dict[str, Any]]
-    selector: str
-    targets: list[dict[str, Any]]
-
-    @classmethod
-    def of(cls, config: Config) -> EvidenceSettings:
-        """Return whose evidence is joined, and what the advisor is asked for."""
-        return cls(
-            cells=list(grid.cells(config["grid"])),
-            predicted_cells=grid.predicted(config),
-            selector=config["removal"]["ratio"],
-            targets=config["evidence"]["targets"],
-        )
+    cells: list[dict[str, Any]] = setting(lambda config: list(grid.cells(config["grid"])))
+    predicted_cells: list[dict[str, Any]] = setting(grid.predicted)
+    selector: str = setting("removal.ratio")
+    targets: list[dict[str, Any]] = setting("evidence.targets")
 
 
 def evidence(

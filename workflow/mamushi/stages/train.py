@@ -79,7 +79,7 @@ class FineTune(Cell):
     training: Training
 
     @classmethod
-    def of(cls, config: Config, *, model: str, role: str, **cell: Any) -> FineTune:
+    def of(cls, config: Config, *, model: str, role: str, **cell: Any) -> FineTune:  # type: ignore[override]
         """Return how an endpoint, or a retrained model, is trained."""
         training = typed(Training, **config["models"][model]["training"])
         if role not in ("gold", "retrained"):

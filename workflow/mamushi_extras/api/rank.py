@@ -484,7 +484,7 @@ class _Cell:
             proxy = Proxy(self.tokens, None, self.pool.groups)
             ranking = self.scored(selector)[0]
             foreseen = predictions(proxy, ranking, betas)
-            if selectors.unforeseen(self.config, [selector]):
+            if not selectors.kind_of(self.config, selector).foreseen:
                 foreseen = not_foreseen(proxy, ranking)
             return [{**self.named, "selector": selector, **row} for row in foreseen]
         return []

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
-from mamushi.config.kinds import Config, Section
+from mamushi.config.kinds import Config
 from mamushi.io import paths
-from mamushi.running.stage import Input, Job, Output
+from mamushi.running.stage import Input, Job, Output, Settings, setting
 from mamushi.stages._models import OpenedArm, open_arm
 
 if TYPE_CHECKING:
@@ -86,22 +86,18 @@ def _forget_texts(
     return joined(parts), sections
 
 
-class LeftTables(Section):
+def trained_before(config: Config) -> list[str]:
+    """Return the models that were contaminated before."""
+    names = config["left"]["models"]
+    return [name for name in names if config["models"][name].get("contaminated")]
+
+
+class LeftTables(Settings):
     """Axes, ``starts`` by model, and the models that are ``ready``, trained before."""
 
-    grid: dict[str, Any]
-    starts: dict[str, str]
-    ready: list[str]
-
-    @classmethod
-    def of(cls, config: Config) -> LeftTables:
-        """Return of which models is asked what is left in them."""
-        names = config["left"]["models"]
-        return cls(
-            grid=grid.axes(config, "left"),
-            starts=grid.starts(config, "left"),
-            ready=[name for name in names if config["models"][name].get("contaminated")],
-        )
+    grid: dict[str, Any] = setting(lambda config: grid.axes(config, "left"))
+    starts: dict[str, str] = setting(lambda config: grid.starts(config, "left"))
+    ready: list[str] = setting(trained_before)
 
 
 def left(*, root: Path = paths.RESULTS, out_folder: Output, settings: LeftTables, job: Job) -> None:

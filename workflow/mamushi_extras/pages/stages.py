@@ -7,30 +7,22 @@ from typing import Any
 from mamushi.config import grid
 from mamushi.config.kinds import Config
 from mamushi.config.selectors import comparison, leading_first
-from mamushi.running.stage import Input, Job, Output
+from mamushi.running.stage import Input, Job, Output, setting
 from mamushi.stages._models import Cell
+
+
+def compared(config: Config) -> dict[str, str | None]:
+    """Return by selector why it is there for comparison alone, if so."""
+    return {name: comparison(config, name) for name in leading_first(config)}
 
 
 class RankingPage(Cell):
     """Selectors, first the one to act on, why each is there for comparison alone, if so, and the
     budgets of all lists."""
 
-    selectors: list[str]
-    compared: dict[str, str | None]
-    budgets: list[float]
-
-    @classmethod
-    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> RankingPage:
-        """Return whose rankings a cell's page shows."""
-        names = leading_first(config)
-        return cls(
-            dataset=dataset,
-            model=model,
-            seed=seed,
-            selectors=names,
-            compared={name: comparison(config, name) for name in names},
-            budgets=grid.budgets(config),
-        )
+    selectors: list[str] = setting(leading_first)
+    compared: dict[str, str | None] = setting(compared)
+    budgets: list[float] = setting(grid.budgets)
 
 
 def ranking(

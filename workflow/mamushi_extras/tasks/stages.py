@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config import grid
-from mamushi.config.kinds import Config, Section
+from mamushi.config.kinds import Config
 from mamushi.io import paths
 from mamushi.io.digests import content_digests
-from mamushi.running.stage import Input, Job, Output
+from mamushi.running.stage import Input, Job, Output, Settings, setting
 from mamushi.stages._models import OpenedArm, open_arm
 from mamushi_extras.tasks.harness import files_of_tasks
 
@@ -67,15 +67,10 @@ def task_scores(
     write_table(out, TASK_SCORES, table, metadata={**job.origin, "lm_eval": version("lm_eval")})
 
 
-class TaskTable(Section):
+class TaskTable(Settings):
     """Of which models the tasks are collected."""
 
-    grid: dict[str, Any]
-
-    @classmethod
-    def of(cls, config: Config) -> TaskTable:
-        """Return the axes of the section ``tasks``."""
-        return cls(grid=grid.axes(config, "tasks"))
+    grid: dict[str, Any] = setting(lambda config: grid.axes(config, "tasks"))
 
 
 def task_table(

@@ -7,34 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
-from mamushi.config.kinds import Config, Section
-from mamushi.config.selectors import comparison, kind_of, selector_settings
+from mamushi.config.selectors import comparison, selector_settings
 from mamushi.registry import plugin
-from mamushi.running.stage import Input, Job, Output
+from mamushi.running.stage import Input, Job, Output, Settings, setting
 
 if TYPE_CHECKING:
     from mamushi_extras.tokens.masks import TokenPool
 
 
-class TokenScores(Section):
+class TokenScores(Settings):
     """A selector of tokens, the seed, and the length at which trainings cut texts."""
 
     selector: str
-    kind: str
-    settings: dict[str, Any]
+    kind: str = setting("selectors.{selector}.kind")
+    settings: dict[str, Any] = setting(selector_settings)
     seed: int
-    max_length: int
-
-    @classmethod
-    def of(cls, config: Config, *, model: str, selector: str, seed: int) -> TokenScores:
-        """Return how a selector ranks the tokens of a cell."""
-        return cls(
-            selector=selector,
-            kind=kind_of(config, selector).name,
-            settings=selector_settings(config, selector),
-            seed=seed,
-            max_length=config["models"][model]["training"]["max_length"],
-        )
+    max_length: int = setting("models.{model}.training.max_length")
 
     def plug_ins(self) -> Sequence[str]:
         """Return the module that the stage loads by name."""
@@ -85,15 +73,10 @@ def read_token_pool(examples: Path, tokens: Path, max_length: int) -> TokenPool:
     return TokenPool(texts, contamination, group_codes(ranked(examples, "group")["group"]))
 
 
-class Spans(Section):
+class Spans(Settings):
     """Spans depend on what they are made from and the budget alone."""
 
-    beta: float
-
-    @classmethod
-    def of(cls, config: Config, *, beta: str) -> Spans:
-        """Return the budget of a mask."""
-        return cls(beta=float(beta))
+    beta: float = setting(lambda config, beta: float(beta))
 
 
 def spans(*, scores: Input, out: Output, settings: Spans, job: Job) -> None:
@@ -126,23 +109,9 @@ class TokenManifests(TokenScores):
 
     dataset: str
     model: str
-    compared: str | None
-    budgets: list[float]
-    whole: int
-
-    @classmethod
-    def of(
-        cls, config: Config, *, model: str, selector: str, seed: int, dataset: str = ""
-    ) -> TokenManifests:
-        """Return what the manifests of a selector's masks say of it."""
-        return cls(
-            **vars(TokenScores.of(config, model=model, selector=selector, seed=seed)),
-            dataset=dataset,
-            model=model,
-            compared=comparison(config, selector),
-            budgets=grid.budgets(config),
-            whole=config["evidence"]["refits"]["whole"],
-        )
+    compared: str | None = setting(comparison)
+    budgets: list[float] = setting(grid.budgets)
+    whole: int = setting("evidence.refits.whole")
 
 
 def token_manifests(

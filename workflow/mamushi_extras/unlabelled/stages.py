@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from mamushi.config.kinds import Config, Section
-from mamushi.config.selectors import comparison, kind_of, selector_settings
+from mamushi.config.selectors import comparison, selector_settings
 from mamushi.errors import UserError
-from mamushi.running.stage import Input, Job, Output
+from mamushi.running.stage import Input, Job, Output, Settings, setting
 from mamushi.stages._models import Cell
 
 
-class Posterior(Section):
+class Posterior(Settings):
     """Whether the examples are hits of a blocklist, and what was drawn at random."""
 
-    hits: bool
-    fair: list[str]
-
-    @classmethod
-    def of(cls, config: Config, *, dataset: str) -> Posterior:
-        """Return how the domain of a dataset is known."""
-        forget = config["datasets"][dataset]["forget"]
-        return cls(hits="terms" in forget, fair=forget.get("fair", []))
+    hits: bool = setting(lambda config, dataset: "terms" in config["datasets"][dataset]["forget"])
+    fair: list[str] = setting(
+        lambda config, dataset: config["datasets"][dataset]["forget"].get("fair", [])
+    )
 
 
 def posterior(
@@ -53,26 +48,10 @@ class CorpusManifest(Cell):
     """A selector, why it is there for comparison alone, if so, and the budget."""
 
     selector: str
-    kind: str
-    settings: dict[str, Any]
-    compared: str | None
-    beta: float
-
-    @classmethod
-    def of(
-        cls, config: Config, *, dataset: str, model: str, seed: int, selector: str, beta: str
-    ) -> CorpusManifest:
-        """Return what the manifest of a selector's list says of it."""
-        return cls(
-            dataset=dataset,
-            model=model,
-            seed=seed,
-            selector=selector,
-            kind=kind_of(config, selector).name,
-            settings=selector_settings(config, selector),
-            compared=comparison(config, selector),
-            beta=float(beta),
-        )
+    kind: str = setting("selectors.{selector}.kind")
+    settings: dict[str, Any] = setting(selector_settings)
+    compared: str | None = setting(comparison)
+    beta: float = setting(lambda config, beta: float(beta))
 
 
 def corpus_manifest(
