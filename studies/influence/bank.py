@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ from mamushi.lm.head import lay_over
 from mamushi.lm.loading import open_placed, open_tokenizer
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.raking import plan_raking
-from mamushi.lm.tokens import TokenSet, masked, mass, only_spans, read_tokens, subset
+from mamushi.lm.tokens import TokenSet, joined, masked, mass, only_spans, read_tokens, subset
 from mamushi.lm.training import finetune
 from mamushi.registry import load, plugin
 from mamushi.selection.pool import Pool, scored_by
@@ -45,7 +45,6 @@ from mamushi.selection.removals import budget_size
 from mamushi.unlearning.editing import edit_logits
 from mamushi.unlearning.loop import steps_of, unlearn
 from mamushi.unlearning.relearning import relearn
-from mamushi.unlearning.trunk import Trunk, starting_from, write_trunk
 from mamushi_extras.influence.measuring import (
     Direction,
     InfluenceMeter,
@@ -55,6 +54,7 @@ from mamushi_extras.influence.measuring import (
     points_of,
     split_by_text,
 )
+from mamushi_extras.speed.trunk import start_from
 from mamushi_extras.tokens.masks import TokenPool, highest_spans
 
 Doubles = NDArray[np.float64]
@@ -123,18 +123,13 @@ class Bank:
         card = results / "base" / MODEL / "card.json"
         self.model = open_placed(card, None, self.training, "bf16", self.accelerator)
         self.tokenizer = open_tokenizer(card)
-        self.trunk = self._trunk()
+        # What the blocks below the trained ones make of all texts, computed once.
+        texts = joined([self.ranked, self.contamination, self.held_out])
+        blocks, trunk = self.training["trained_blocks"], self.folder / "trunk"
+        start_from(trunk, self.model, texts, blocks, BATCH_TOKENS, self.accelerator)
         moved = [p for p in self.model.parameters() if p.requires_grad]
         self._start = [(p, p.detach().clone()) for p in moved]
         self._beta0: dict[int, list[torch.Tensor]] = {}
-
-    def _trunk(self) -> Trunk:
-        """Return what the blocks below the trained ones make of all texts, made once."""
-        path, blocks = self.folder / "trunk", self.training["trained_blocks"]
-        if not path.is_dir():
-            texts = [self.ranked, self.contamination, self.held_out]
-            write_trunk(path, self.model, texts, blocks, BATCH_TOKENS, self.accelerator, {})
-        return Trunk(path)
 
     @torch.no_grad()
     def reset(self) -> None:
@@ -230,7 +225,7 @@ class Bank:
         options = {"accelerator": self.accelerator, "batch_tokens": BATCH_TOKENS}
         head = self.model.get_output_embeddings()
         name = next(name for name, module in self.model.named_modules() if module is head)
-        edited = edit_logits(self.model, *texts, settings, seed=seed, trunk=self.trunk, **options)
+        edited = edit_logits(self.model, *texts, settings, seed=seed, **options)
         lay_over(self.model, edited.edit)
         try:
             yield
@@ -340,24 +335,23 @@ class Cell:
         """Measure what a selector ranks by, unless it has a file: a training of its own."""
         bank, slopes = self.bank, self.folder / "slopes.safetensors"
         vectors = self.folder / "embeddings.safetensors"
-        with starting_from(bank.trunk, bank.model):
-            if name == "influence" and not slopes.is_file():
-                part = slopes.with_suffix(".part")
-                meter = InfluenceMeter(
-                    bank.model,
-                    bank.ranked,
-                    bank.targets(self.seed),
-                    Direction(less=1.0),
-                    points_of(bank.steps, POINTS),
-                    bank.accelerator,
-                    bank.training,
-                    Kept(part, "", np.zeros(count_predicted(bank.ranked))),
-                )
-                bank.train(self.seed, bank.ranked, None, meter.updated)
-                part.replace(slopes)
-            elif name in EMBEDDED and not vectors.is_file():
-                bank.train(self.seed, bank.contamination)
-                save_file({"embeddings": bank.embeddings()}, vectors)
+        if name == "influence" and not slopes.is_file():
+            part = slopes.with_suffix(".part")
+            meter = InfluenceMeter(
+                bank.model,
+                bank.ranked,
+                bank.targets(self.seed),
+                Direction(less=1.0),
+                points_of(bank.steps, POINTS),
+                bank.accelerator,
+                bank.training,
+                Kept(part, "", np.zeros(count_predicted(bank.ranked))),
+            )
+            bank.train(self.seed, bank.ranked, None, meter.updated)
+            part.replace(slopes)
+        elif name in EMBEDDED and not vectors.is_file():
+            bank.train(self.seed, bank.contamination)
+            save_file({"embeddings": bank.embeddings()}, vectors)
 
     def unlearned(self, listed: str) -> TokenSet:
         """Return the texts to unlearn, or those with a token to unlearn."""
@@ -376,18 +370,14 @@ class Cell:
         unit, name, *_ = listed.split("-") if "-" in listed else (listed, "")
         self.prepare(name)
         began = time.process_time(), time.perf_counter()
-        with starting_from(bank.trunk, bank.model):
-            if unlearner in UNLEARNERS:
-                bank.unlearning(self.seed, unlearner, self.unlearned(listed))
-            elif unit == "tokens":
-                bank.masking(self.seed, self.spans(arm))
-            else:
-                bank.without(self.seed, [] if unit == "edit" else self.listed(arm))
+        if unlearner in UNLEARNERS:
+            bank.unlearning(self.seed, unlearner, self.unlearned(listed))
+        elif unit == "tokens":
+            bank.masking(self.seed, self.spans(arm))
+        else:
+            bank.without(self.seed, [] if unit == "edit" else self.listed(arm))
         trained = time.process_time()
-        with ExitStack() as stack:
-            if unit == "edit":
-                stack.enter_context(bank.edited(self.seed, name))
-            stack.enter_context(starting_from(bank.trunk, bank.model))
+        with bank.edited(self.seed, name) if unit == "edit" else nullcontext():
             columns = bank.measure(self.seed)
         with atomic(path) as part:
             pq.write_table(pa.table(columns), part)

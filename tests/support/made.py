@@ -30,8 +30,6 @@ EXECUTION = {
     "micro_batch_size": 32,
     "batch_tokens": 16384,
     "checkpoint_seconds": 600,
-    # As the workflow does by default: states computed in other batches have other last bits.
-    "cache_trunk": True,
 }
 SEND = """
 # Counts the steps, and sends a signal in the middle of some.
@@ -97,6 +95,8 @@ class Made:
         env = (environment if cold else warmed)(
             PYTHONPATH=str(ROOT / "workflow"),
             MAMUSHI_EXECUTION=json.dumps(EXECUTION | execution),
+            # As the workflow does: states computed in other batches have other last bits.
+            MAMUSHI_TRUNKS=json.dumps("results/cache/trunks"),
         )
         with (self.folder / log).open("w") as handle:
             return subprocess.Popen(

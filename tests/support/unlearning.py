@@ -12,7 +12,6 @@ from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet, offsets_of
 from mamushi.registry import plugin, plugins
 from mamushi.unlearning.loop import Outcome, unlearn
-from mamushi.unlearning.trunk import Trunk
 from tests.support.models import model, token_set
 
 KINDS = tuple(name for name, kind in plugins("unlearner").items() if kind.trains)
@@ -74,7 +73,6 @@ def run(
     fingerprint: str = "a",
     precision: str = "fp32",
     training: dict[str, Any] | None = None,
-    trunk: Trunk | None = None,
     special: frozenset[int] = frozenset(),
     micro: int = 16,
     whole: TokenSet | None = None,
@@ -98,7 +96,6 @@ def run(
         seed=3,
         accelerator=accelerator,
         special=special,
-        trunk=trunk,
         state=state,
         fingerprint=fingerprint,
         whole=whole,

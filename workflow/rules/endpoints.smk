@@ -23,10 +23,9 @@ rule contaminate:
         runtime=RESOURCES.minutes("beta0"),
     params:
         settings=settings("finetune", *CELL, role="contaminated"),
-        trunk=paths.BASE_TRUNK,
     shell:
         "exec python -m mamushi finetune --examples {input.examples:q} --tokens {input.tokens:q}"
-        " --model-card {input.model_card:q} --trunk {params.trunk:q} --tensors {output.tensors:q}"
+        " --model-card {input.model_card:q} --tensors {output.tensors:q}"
         " --log-table {output.log_table:q} --card {output.card:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
@@ -44,7 +43,6 @@ use rule contaminate as gold with:
         "results/logs/gold/{dataset}/{model}/seed{seed}.log",
     params:
         settings=settings("finetune", *CELL, role="gold"),
-        trunk=paths.BASE_TRUNK,
 
 
 use rule contaminate as beta0 with:
@@ -60,4 +58,3 @@ use rule contaminate as beta0 with:
         "results/logs/beta0/{dataset}/{model}/seed{seed}.log",
     params:
         settings=settings("finetune", *CELL, role="beta0"),
-        trunk=paths.BASE_TRUNK,

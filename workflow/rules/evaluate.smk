@@ -25,10 +25,9 @@ rule evaluate:
         mem_mb=RESOURCES.model_memory,
         runtime=RESOURCES.minutes("evaluate"),
     params:
-        trunk=paths.TRUNK,
         settings=settings("evaluate", "model", "arm"),
     shell:
         "exec python -m mamushi evaluate --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.model_card:q} --trained {input.trained:q}"
-        " --unlearned {input.unlearned:q} --trunk {params.trunk:q} --out {output.out:q} --nll {output.nll:q}"
+        " --unlearned {input.unlearned:q} --out {output.out:q} --nll {output.nll:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"

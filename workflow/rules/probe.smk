@@ -71,11 +71,10 @@ rule relearn:
         mem_mb=RESOURCES.model_memory,
         runtime=RESOURCES.minutes("relearn"),
     params:
-        trunk=paths.TRUNK,
         settings=settings("relearn", "model", "seed", "arm"),
     shell:
         "exec python -m mamushi relearn --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.model_card:q} --trained {input.trained:q}"
-        " --unlearned {input.unlearned:q} --trunk {params.trunk:q} --out {output.out:q}"
+        " --unlearned {input.unlearned:q} --out {output.out:q}"
         " --texts {output.texts:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"

@@ -26,10 +26,9 @@ rule retrain:
         runtime=RESOURCES.minutes("retrain"),
     params:
         settings=settings("finetune", *CELL, role="retrained"),
-        trunk=paths.BASE_TRUNK,
     shell:
         "exec python -m mamushi finetune --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.model_card:q} --removal {input.removal:q} --spans {input.spans:q}"
-        " --trunk {params.trunk:q} --tensors {output.tensors:q}"
+        " --tensors {output.tensors:q}"
         " --log-table {output.log_table:q} --card {output.card:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"

@@ -28,11 +28,10 @@ rule unlearn:
         runtime=RESOURCES.minutes("unlearn"),
     params:
         settings=settings("unlearn", *CELL, "unlearner"),
-        trunk=paths.TRUNK,
     shell:
         "exec python -m mamushi unlearn --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.model_card:q} --trained {input.trained:q}"
-        " --removal {input.removal:q} --spans {input.spans:q} --trunk {params.trunk:q}"
+        " --removal {input.removal:q} --spans {input.spans:q}"
         " --tensors {output.tensors:q} --log-table {output.log_table:q} --card {output.card:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
@@ -71,7 +70,6 @@ use rule unlearn as unlearn_list with:
         "results/logs/unlearn_list/{dataset}/{model}/seed{seed}/{unlearner}/{list}.log",
     params:
         settings=settings("unlearn", *CELL, "unlearner", "list"),
-        trunk=paths.TRUNK,
 
 
 # The budgets at which a pair of unlearner and selector is measured: the configured ones and, once

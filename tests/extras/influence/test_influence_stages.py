@@ -60,8 +60,8 @@ def settings(**changes: Any) -> dict[str, Any]:
     }
 
 
-def measure(base: Path, out: Path, *, trunk: Path | None = None, **changes: Any) -> int:
-    files = {**texts_of(base), "out": out, "trunk": trunk}
+def measure(base: Path, out: Path, **changes: Any) -> int:
+    files = {**texts_of(base), "out": out}
     return main(command("influence", settings(**changes), **files))
 
 
@@ -83,16 +83,6 @@ def test_every_token_that_is_predicted_has_its_influence(base: Path, tmp_path: P
     assert (about["points"], about["eps"]) == ([4, 8, 12], 3e-4)
     assert about["targets"] == {"forget": 5, "retain": 5}
     assert [*tmp_path.iterdir()] == [out]
-
-
-def test_a_trunk_changes_nothing(base: Path, tmp_path: Path) -> None:
-    """Of the targets there is one of their own, beside that which all trainings share."""
-    plain, cached = tmp_path / "plain.parquet", tmp_path / "cached.parquet"
-    trunk = tmp_path / "trunk" / "base"
-    assert measure(base, plain) == measure(base, cached, trunk=trunk) == 0
-    assert {path.name for path in trunk.parent.iterdir() if path.is_dir()} == {"base", "targets0"}
-    one, another = (np.concatenate(values(path)) for path in (plain, cached))
-    assert np.linalg.norm(one - another) < 1e-3 * np.linalg.norm(one)
 
 
 # Of twelve steps of 4 texts and 3 points, each with two gradients: before, at and behind a point.

@@ -41,7 +41,6 @@ def test_a_signature_says_what_a_file_is_for() -> None:
     roles = {p.name: (p.role, p.is_list, p.is_required) for p in stages()["finetune"].parameters}
     assert roles["examples"] == ("input", False, True)
     assert roles["removal"] == ("input", False, False)
-    assert roles["trunk"] == ("option", False, False)
     assert roles["card"] == ("output", False, True)
     assert list(roles) == ["examples", "tokens", "model_card", "removal", "spans", *list(roles)[5:]]
     lists = {p.name: (p.role, p.kind) for p in stages()["runtime"].parameters if p.is_list}

@@ -218,24 +218,6 @@ def test_a_step_without_a_text_is_taken_and_counts(base: Path, tmp_path: Path) -
     assert empty == [0] * len(REMOVED)
 
 
-def test_a_trunk_below_what_is_trained_changes_nothing(base: Path, tmp_path: Path) -> None:
-    """There is none where the embedding, which enters it, is trained."""
-    heads = dict.fromkeys(("train_input_embedding", "train_output_head"), False)
-    frozen = TRAINING | heads | {"trained_blocks": 1}
-    trunk = {"trunk": tmp_path / "trunk"}
-    assert finetune(base, tmp_path / "moving", REMOVED, of=trunk) == 0
-    assert not (tmp_path / "trunk").exists()
-    assert finetune(base, tmp_path / "plain", REMOVED, training=frozen) == 0
-    assert finetune(base, tmp_path / "cached", REMOVED, of=trunk, training=frozen) == 0
-    assert any((tmp_path / "trunk").glob("*.safetensors"))
-    plain, cached = tensors(tmp_path / "plain"), tensors(tmp_path / "cached")
-    for name, values in plain.items():
-        np.testing.assert_allclose(cached[name], values, rtol=1e-3, atol=1e-5)
-    # The cache is no input of what is written.
-    cards = [read_json(tmp_path / name / "card.json") for name in ("plain", "cached")]
-    assert cards[0] == cards[1]
-
-
 def test_what_is_left_no_token_is_removed(base: Path, tmp_path: Path) -> None:
     """Spans of whole texts train what the list trains, in as many steps."""
     removed = REMOVED[:2]

@@ -1,4 +1,4 @@
-"""The stage `unlearn`: what it stores, from which list, with and without a trunk."""
+"""The stage `unlearn`: what it stores, from which list."""
 
 from __future__ import annotations
 
@@ -133,23 +133,6 @@ def test_an_arm_is_its_start_with_what_unlearning_trained_over_it(
             assert first == pytest.approx(perplexities(base, out), rel=1e-6)
 
 
-def test_the_trunk_changes_nothing(base: Path, tmp_path: Path) -> None:
-    for name, options in (("plain", {}), ("cached", {"trunk": base / "trunk.safetensors"})):
-        assert unlearn(base, tmp_path / name, unlearning("salun"), **options) == 0
-    plain, cached = (
-        read_table(tmp_path / name / "log.parquet", schemas.UNLEARN_LOG)
-        for name in ("plain", "cached")
-    )
-    for name in ("forget_loss", "retain_loss"):
-        assert cached[name][0].as_py() == pytest.approx(plain[name][0].as_py(), rel=1e-6)
-    measured = [perplexities(base, tmp_path / name) for name in ("plain", "cached")]
-    np.testing.assert_allclose(measured[0], measured[1], rtol=1e-3)
-    assert (base / "trunk.safetensors").exists()
-    # The cache is no input of what is written.
-    cards = [read_json(tmp_path / name / "card.json") for name in ("plain", "cached")]
-    assert cards[0] == cards[1]
-
-
 def test_a_list_of_all_is_the_whole_set_however_it_is_sorted(base: Path, tmp_path: Path) -> None:
     rows = [f"if{number}" for number in range(FORGET)]
     results = []
@@ -182,19 +165,17 @@ def test_a_killed_run_goes_on(base: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert tensors(out / "trained.safetensors") == tensors(whole / "trained.safetensors")
 
 
-@pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("blocks", [2, 4])
 def test_the_zero_of_the_scale_is_the_very_model_that_unlearning_starts_from(
-    blocks: int, cached: bool, base: Path, tmp_path: Path
+    blocks: int, base: Path, tmp_path: Path
 ) -> None:
     """A budget of less than one text has an empty list, which leaves the model as it is. Recovery
     is measured from what is said of the start, which has trained three blocks, the embedding and
     the head: none of them may be rounded before unlearning."""
     start = {"training": PARTS, "precision": "bf16"}
     settings = unlearning(start=start, trained_blocks=blocks)
-    options: dict[str, Any] = {"trunk": tmp_path / "trunk.safetensors"} if cached else {}
     out, removal = tmp_path / "out", listed(tmp_path / "removals.parquet", base, [])
-    assert unlearn(base, out, settings, removal=removal, **options) == 0
+    assert unlearn(base, out, settings, removal=removal) == 0
     card = read_json(out / "card.json")
     assert (card["removed"], card["steps"], card["stopped_at"]) == (0, 0, None)
     assert len(read_table(out / "log.parquet", schemas.UNLEARN_LOG)) == 0

@@ -31,7 +31,6 @@ from mamushi.unlearning.editing import (
     edit_logits,
     folds_of,
 )
-from mamushi.unlearning.trunk import Trunk, write_trunk
 from tests.support.models import FAMILIES, VOCABULARY, model
 from tests.support.unlearning import start, texts_of
 
@@ -48,12 +47,11 @@ def edited_by(
     *,
     seed: int = 3,
     batch_tokens: int = 64,
-    trunk: Trunk | None = None,
     **changes: Any,
 ) -> Edited:
     """What an unlearner with its defaults, but for ``changes``, does to the logits."""
     unlearner = {"kind": kind, "settings": plugin("unlearner", kind).defaults | changes}
-    options = {"seed": seed, "accelerator": CPU, "batch_tokens": batch_tokens, "trunk": trunk}
+    options = {"seed": seed, "accelerator": CPU, "batch_tokens": batch_tokens}
     return edit_logits(language_model, forget, retain, unlearner, **options)
 
 
@@ -200,9 +198,7 @@ def test_of_equal_strengths_the_least_harmful_temperature_is_chosen() -> None:
 
 
 @pytest.mark.parametrize("kind", ["logit_bias", "tilt"])
-def test_the_same_bits_again_and_the_same_choice_by_other_batches_and_a_trunk(
-    kind: str, tmp_path: Path
-) -> None:
+def test_the_same_bits_again_and_the_same_choice_by_other_batches(kind: str) -> None:
     language_model = start("gemma2")
     options: dict[str, Any] = {"harm": 10.0, "strength": None}
     one, two = (edited_by(kind, language_model, **options) for _ in range(2))
@@ -210,14 +206,10 @@ def test_the_same_bits_again_and_the_same_choice_by_other_batches_and_a_trunk(
     assert tensors.keys() >= {"strength", "temperature"}
     assert all(torch.equal(value, two.edit.state_dict()[name]) for name, value in tensors.items())
     assert one.harm == two.harm
-    write_trunk(tmp_path / "t", language_model, [FORGET, RETAIN], 2, 64, CPU, {})
-    for other in (
-        edited_by(kind, language_model, batch_tokens=20, **options),
-        edited_by(kind, language_model, trunk=Trunk(tmp_path / "t"), **options),
-    ):
-        assert other.counts["strength"] == one.counts["strength"]
-        for name, value in other.edit.state_dict().items():
-            torch.testing.assert_close(value, tensors[name], rtol=1e-3, atol=1e-3)
+    other = edited_by(kind, language_model, batch_tokens=20, **options)
+    assert other.counts["strength"] == one.counts["strength"]
+    for name, value in other.edit.state_dict().items():
+        torch.testing.assert_close(value, tensors[name], rtol=1e-3, atol=1e-3)
 
 
 # --- worlds of known truth -----------------------------------------------------------------------

@@ -13,9 +13,7 @@ from transformers import PreTrainedModel
 from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
-from mamushi.lm import device
 from mamushi.unlearning.loop import steps_of
-from mamushi.unlearning.trunk import Trunk, write_trunk
 from tests.support.models import FAMILIES
 from tests.support.steps import Killed, kill_at
 from tests.support.unlearning import (
@@ -217,34 +215,6 @@ def test_a_loss_that_is_not_finite_names_the_step_and_keeps_the_weights_before_i
     resumed, outcome = run("neggrad_plus", state=state)
     assert outcome.log["step"] == [1, 2, 3, 4, 5, 6]
     assert_same(whole, resumed)
-
-
-# --- trunk and processes ----------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module", params=["gemma2"])
-def cached(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A family and the trunk of its start model for the texts of ``run``."""
-    path = tmp_path_factory.mktemp(request.param) / "trunk"
-    texts = [texts_of("forget", 11, 1), texts_of("retain", 17, 2)]
-    found = start(request.param)
-    write_trunk(path, found, texts, 2, 64, device.accelerator("fp32"), {})
-    return request.param, Trunk(path)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_trunk_changes_nothing(kind: str, cached: tuple[str, Trunk]) -> None:
-    family, trunk = cached
-    plain, whole = run(kind, start(family))
-    tail, other = run(kind, start(family), trunk=trunk)
-    for name in ("forget_loss", "retain_loss"):
-        assert other.log[name][0] == pytest.approx(whole.log[name][0], rel=1e-6)
-        np.testing.assert_allclose(other.log[name], whole.log[name], rtol=1e-4)
-    assert other.masked == whole.masked
-    assert list(weights(tail)) == list(weights(plain))
-    # Its frozen blocks are back.
-    ids = torch.arange(8)[None]
-    torch.testing.assert_close(tail(ids).logits, plain(ids).logits, rtol=5e-3, atol=5e-3)
 
 
 def test_frozen_blocks_run_without_dropout_and_trained_ones_with_it() -> None:

@@ -53,8 +53,6 @@ TOKENS_SHOWN = CELL + "/spans/{selector}/shown.json"  # what the ranking's page 
 GPU_RATES = "results/gpu/rates.json"  # rates that `make gpu-check` measured
 CACHE = "results/cache"  # deleted after the run
 CLAIMS = "results/claims"
-TRUNK = CACHE + "/trunk/{dataset}/{model}/seed{seed}"
-BASE_TRUNK = CACHE + "/trunk/{dataset}/{model}/base"
 SWEEP = "results/sweeps/{dataset}/{model}/{unlearner}/{selector}.json"  # finer budgets of a pair
 
 JUDGED = CELL + "/generations.parquet"  # what the models of a probed cell say

@@ -178,7 +178,7 @@ def collate(
 ) -> Batch:
     """Make one batch of the texts: in one row where ``shared``, else padded.
 
-    ``ids`` are needed where the model starts from a ``Trunk``. ``labels`` are what is to be
+    ``ids`` are needed where the room `speed` skips frozen blocks. ``labels`` are what is to be
     predicted in the place of the texts' own tokens; a token of ``weights`` 0 is read and not
     predicted. Nothing here waits for the device.
     """

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mamushi.config import arms
 from mamushi.config.kinds import Config, Section
-from mamushi.config.models import Lora, Method, Trained, Training
+from mamushi.config.models import Lora, Method, Trained
+from mamushi.rooms import additions
 from mamushi.running.stage import Job, Settings, typed
 
 if TYPE_CHECKING:
@@ -17,11 +18,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from mamushi.io.schemas import Table
-    from mamushi.lm.tokens import TokenSet
-    from mamushi.unlearning.trunk import Trunk
-
-ENTERS_THE_BLOCKS = ("trained_blocks", "max_length", "precision")
-"""Settings of a training that decide what enters its blocks."""
 
 
 class Cell(Settings):
@@ -161,113 +157,17 @@ def record_training(
         state_of(card).unlink(missing_ok=True)
 
 
-def base_trunk(
-    path: Path | None,
-    tokens: Path,
-    examples: Path,
-    section: str,
-    training: Training,
+def speed_up(
     model: PreTrainedModel,
     accelerator: Accelerator,
-    job: Job,
-) -> Trunk | None:
-    """Return the base model's trunk, which all seeds and lists share: it is there where neither its
-    blocks nor what enters them is trained, for the texts of the inference section."""
-    from mamushi.io.domains import INFERENCE
-    from mamushi.lm.tokens import read_tokens
-
-    # A tied head is the embedding under another name.
-    embedding_moves = model.get_input_embeddings().weight.requires_grad
-    if section != INFERENCE or training.method != "partial" or embedding_moves:
-        return None
-    texts = [read_tokens(tokens, examples, INFERENCE, training.max_length)]
-    inputs = ("examples", "tokens", "model_card")
-    origin = {
-        "training": {key: asdict(training)[key] for key in ENTERS_THE_BLOCKS},
-        "inputs": {key: job.origin["inputs"].get(key) for key in inputs},
-    }
-    return cached_trunk(path, origin, model, training.trained_blocks, texts, accelerator, job)
-
-
-def start_trunk(
-    path: Path | None,
-    tokens: Path,
-    examples: Path,
-    lengths: tuple[int, int],
     start: OpenedArm,
     trains: Trains,
-    model: PreTrainedModel,
-    accelerator: Accelerator,
+    lengths: tuple[int, int],
     job: Job,
-) -> Trunk | None:
-    """Return what the frozen blocks of unlearning's start give for the texts that are ranked and
-    those that are held out, cut at these ``lengths``. All jobs share it that unlearn from there, or
-    ask what came of it; what unlearning trained of ``model`` has no part in it."""
-    from mamushi.io.tables import EVALUATION, FORGET, INFERENCE, RETAIN
-    from mamushi.lm.tokens import read_tokens
-
-    if path is None or trains.method != "partial":
-        return None
-    ranked, held_out = lengths
-    texts = [
-        read_tokens(tokens, examples, INFERENCE, ranked, domains=[FORGET]),
-        read_tokens(tokens, examples, INFERENCE, ranked, domains=[RETAIN]),
-        read_tokens(tokens, examples, EVALUATION, held_out),
-    ]
-    inputs = ("examples", "tokens", "model_card", "trained")
-    origin = {
-        "training": None if start.training is None else asdict(start.training),
-        "precision": start.precision,
-        "trained_blocks": trains.trained_blocks,
-        "lengths": [*lengths],
-        "inputs": {name: job.origin["inputs"].get(name) for name in inputs},
-        "versions": job.origin["versions"],
-    }
-    return cached_trunk(path, origin, model, trains.trained_blocks, texts, accelerator, job)
-
-
-def cached_trunk(
-    path: Path | None,
-    origin: Mapping[str, Any],
-    model: PreTrainedModel,
-    trained_blocks: int,
-    texts: Sequence[TokenSet],
-    accelerator: Accelerator,
-    job: Job,
-) -> Trunk | None:
-    """Return the output of the model's frozen blocks for ``texts``, from the folder ``path`` or
-    computed and kept there.
-
-    None where no folder is named, where ``execution.cache_trunk`` is off, for a model that is cut
-    over processes, and where ``separable`` says so. ``model`` is still untrained. The folder is
-    shared by all jobs that start there and is no artifact: a rule's output that is deleted once it
-    is used would run again, and all that read it. So it is looked for here, checked against
-    ``origin``, all that it depends on, and made by the first to come while the others wait.
-    """
-    from mamushi.errors import UserError
-    from mamushi.lm.sharding import active
-    from mamushi.running.identity import of_modules
-    from mamushi.running.locks import exclusive
-    from mamushi.unlearning.trunk import Trunk, separable, write_trunk
-
-    if path is None or not job.execution.cache_trunk or active(accelerator):
-        return None
-    if not separable(model, trained_blocks):
-        return None
-    origin = {**origin, "code": of_modules("mamushi.unlearning.trunk")}
-
-    def read_current() -> Trunk | None:
-        try:
-            trunk = Trunk(path)
-        except UserError:
-            # Missing, or cut off by a full disk or a kill: made again.
-            return None
-        recorded = {key: trunk.metadata.get(key) for key in origin}
-        return trunk if recorded == origin else None
-
-    if read_current() is None:
-        with exclusive(path.with_suffix(".lock"), f"writes the same {path}"):
-            if read_current() is None:
-                batch = job.execution.batch_tokens
-                write_trunk(path, model, texts, trained_blocks, batch, accelerator, origin)
-    return read_current()
+) -> None:
+    """Let rooms make the passes of a model faster whose blocks below those that ``trains`` trains
+    are those of unlearning's ``start``; it reads the ranked and the held-out texts of the job, cut
+    at these ``lengths``."""
+    arm = {"start": start, "trains": trains, "lengths": lengths}
+    for addition in additions("speed_up"):
+        addition(model=model, accelerator=accelerator, job=job, **arm)

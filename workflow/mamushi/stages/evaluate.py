@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from mamushi.config import arms
 from mamushi.config.kinds import Config
 from mamushi.config.sections import MeasuredDeep
 from mamushi.running.stage import Input, Job, Output, typed
-from mamushi.stages._models import OpenedArm, open_arm, start_trunk, state_of
+from mamushi.stages._models import OpenedArm, open_arm, speed_up, state_of
 
 GPU = ("evaluate",)
 VERSION = 2
@@ -42,7 +40,6 @@ def evaluate(
     model_card: Input,
     trained: Input | None = None,
     unlearned: Input | None = None,
-    trunk: Path | None = None,
     out: Output,
     nll: Output,
     settings: Evaluate,
@@ -58,7 +55,6 @@ def evaluate(
     from mamushi.lm.perplexity import nll_table, perplexity_table, require_domains, text_nll
     from mamushi.lm.raking import plan_raking
     from mamushi.lm.tokens import read_tokens
-    from mamushi.unlearning.trunk import starting_from
 
     length, most = settings.evaluation.max_length, settings.evaluation.deep_tokens
     texts = read_tokens(tokens, examples, EVALUATION, length)
@@ -68,13 +64,10 @@ def evaluate(
         inference = read_tokens(tokens, examples, INFERENCE, length, domains=[FORGET])
         raking = plan_raking(texts, inference, most)
     model, accelerator = open_arm(model_card, trained, unlearned, settings)
-    states = None
     if settings.unlearned and settings.ranked_length:
         lengths = settings.ranked_length, length
-        opened = (settings, settings.unlearned, model, accelerator, job)
-        states = start_trunk(trunk, tokens, examples, lengths, *opened)
-    with starting_from(states, model):
-        text_losses = text_nll(model, texts, job.execution.batch_tokens, accelerator, raking)
+        speed_up(model, accelerator, settings, settings.unlearned, lengths, job)
+    text_losses = text_nll(model, texts, job.execution.batch_tokens, accelerator, raking)
     where = f"unlearners.{settings.unlearner}" if settings.unlearner else "training"
     table = perplexity_table(text_losses, texts.domains, f"lower {where}.learning_rate")
     with tracked(accelerator, job.execution.tracker, out.parent):

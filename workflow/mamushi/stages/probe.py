@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from mamushi.config.kinds import Config
 from mamushi.config.sections import HeldOut, Prompts, Relearning
 from mamushi.running.stage import Input, Job, Output, typed
-from mamushi.stages._models import Cell, OpenedArm, Trains, open_arm, start_trunk
+from mamushi.stages._models import Cell, OpenedArm, Trains, open_arm, speed_up
 
 GPU = ("generate", "judge", "relearn")
 VERSION = 2
@@ -136,7 +135,6 @@ def relearn(
     model_card: Input,
     trained: Input | None = None,
     unlearned: Input | None = None,
-    trunk: Path | None = None,
     out: Output,
     texts: Output,
     settings: Relearn,
@@ -151,7 +149,6 @@ def relearn(
     from mamushi.lm.perplexity import require_domains
     from mamushi.lm.tokens import read_tokens, subset
     from mamushi.unlearning.relearning import choose, relearn
-    from mamushi.unlearning.trunk import starting_from
 
     held_out = read_tokens(tokens, examples, EVALUATION, settings.evaluation.max_length)
     require_domains(held_out)
@@ -160,21 +157,18 @@ def relearn(
     model, accelerator = open_arm(
         model_card, trained, unlearned, settings, settings.trains, settings.seed
     )
-    states = None
     if settings.unlearned:
         lengths = settings.max_length, settings.evaluation.max_length
-        opened = (settings, settings.unlearned, model, accelerator, job)
-        states = start_trunk(trunk, tokens, examples, lengths, *opened)
-    with starting_from(states, model):
-        relearned = relearn(
-            model,
-            few,
-            held_out,
-            asdict(settings.relearning),
-            seed=settings.seed,
-            accelerator=accelerator,
-            batch_tokens=job.execution.batch_tokens,
-        )
+        speed_up(model, accelerator, settings, settings.unlearned, lengths, job)
+    relearned = relearn(
+        model,
+        few,
+        held_out,
+        asdict(settings.relearning),
+        seed=settings.seed,
+        accelerator=accelerator,
+        batch_tokens=job.execution.batch_tokens,
+    )
     if accelerator.is_main_process:
         write_table(texts, schemas.RELEARNED_TEXTS, relearned.texts, metadata=job.origin)
         write_table(out, schemas.RELEARNING_CURVE, relearned.curve, metadata=job.origin)

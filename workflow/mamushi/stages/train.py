@@ -10,7 +10,7 @@ from mamushi.config.kinds import Config, Section
 from mamushi.config.models import Training
 from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.running.stage import Input, Job, Output, typed
-from mamushi.stages._models import Cell, base_trunk, record_training, state_of
+from mamushi.stages._models import Cell, record_training, state_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -102,7 +102,6 @@ def finetune(
     model_card: Input,
     removal: Input | None = None,
     spans: Input | None = None,
-    trunk: Path | None = None,
     tensors: Output,
     log_table: Output,
     card: Output,
@@ -120,17 +119,13 @@ def finetune(
     from mamushi.lm.loading import open_placed
     from mamushi.lm.storage import save_trained
     from mamushi.lm.training import finetune
-    from mamushi.unlearning.trunk import starting_from
 
     training = settings.training
     batches = _reading(tokens, examples, removal, spans, settings)
     device.reproducible(settings.seed)
     accelerator = device.accelerator(training.precision)
     model = open_placed(model_card, None, asdict(training), training.precision, accelerator)
-    opened = (settings.section, training, model, accelerator, job)
-    states = base_trunk(trunk, tokens, examples, *opened)
-    tracked = device.tracked(accelerator, job.execution.tracker, card.parent)
-    with starting_from(states, model), tracked:
+    with device.tracked(accelerator, job.execution.tracker, card.parent):
         log = finetune(
             model,
             batches.texts,

@@ -20,7 +20,7 @@ from mamushi.stages._models import (
     Trains,
     open_arm,
     record_training,
-    start_trunk,
+    speed_up,
     state_of,
 )
 
@@ -80,7 +80,6 @@ def unlearn(
     trained: Input | None = None,
     removal: Input | None = None,
     spans: Input | None = None,
-    trunk: Path | None = None,
     tensors: Output,
     log_table: Output,
     card: Output,
@@ -110,10 +109,10 @@ def unlearn(
     start, seed = settings.start, settings.seed
     model, accelerator = open_arm(model_card, trained, None, start, settings, seed)
     lengths = settings.max_length, settings.evaluation.max_length
-    states = start_trunk(trunk, tokens, examples, lengths, start, settings, model, accelerator, job)
+    speed_up(model, accelerator, start, settings, lengths, job)
     outcome = loop.Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
     arguments = (model, selected, retain, asdict(settings))
-    options: dict[str, Any] = {"seed": seed, "accelerator": accelerator, "trunk": states}
+    options: dict[str, Any] = {"seed": seed, "accelerator": accelerator}
     if not plugin("unlearner", settings.kind).trains:
         edited = edit_logits(*arguments, **options, batch_tokens=job.execution.batch_tokens)
         storage.save_edit(tensors, edited.edit, job.origin)

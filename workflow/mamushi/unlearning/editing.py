@@ -25,7 +25,6 @@ from mamushi.lm.loss import EDITED_ROWS, head_inputs
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.registry import load
 from mamushi.unlearning.objective import require_predicted
-from mamushi.unlearning.trunk import Trunk, starting_from
 
 FOLDS = 4
 CHOOSING = 2**15
@@ -83,7 +82,6 @@ def edit_logits(
     seed: int,
     accelerator: Accelerator,
     batch_tokens: int,
-    trunk: Trunk | None = None,
 ) -> Edited:
     """Return what an unlearner that trains nothing does to the logits of ``model``, which stays as
     it is, to unlearn ``forget`` and keep ``retain``; nothing where there is no text to unlearn."""
@@ -94,8 +92,7 @@ def edit_logits(
     require_predicted(forget, retain)
     options: Any = {"seed": seed, "accelerator": accelerator, "batch_tokens": batch_tokens}
     method = load("unlearner", unlearner["kind"])
-    with starting_from(trunk, model):
-        edited: Edited = method.edit(model, forget, retain, unlearner["settings"], **options)
+    edited: Edited = method.edit(model, forget, retain, unlearner["settings"], **options)
     return edited
 
 

@@ -35,7 +35,6 @@ from mamushi.unlearning.objective import (
     require_predicted,
 )
 from mamushi.unlearning.saliency import gradients, largest
-from mamushi.unlearning.trunk import Trunk, starting_from
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,6 @@ def unlearn(
     accelerator: Accelerator,
     special: frozenset[int] = frozenset(),
     vocabulary: Collection[int] | None = None,
-    trunk: Trunk | None = None,
     state: Path | None = None,
     fingerprint: str = "",
     whole: TokenSet | None = None,
@@ -104,7 +102,7 @@ def unlearn(
 
     In each of ``total`` steps, ``batch_size`` forget texts (or all, where there are fewer) go with
     as many retain texts, each domain shuffled anew for every pass over it. AdamW with a constant
-    learning rate. The start from ``trunk`` changes nothing. Of ``forget`` with weights, 1 or 0,
+    learning rate. Of ``forget`` with weights, 1 or 0,
     the tokens of 1 are unlearned, by an unlearner that looks at no hidden states; ``whole`` has
     these texts with all that could be.
 
@@ -119,19 +117,18 @@ def unlearn(
     not finite; ``state`` then has the weights before that step.
     """
     descent = Descent.of(float(unlearner["settings"]["learning_rate"]), unlearner["training"])
-    with starting_from(trunk, model):
-        arguments = (model, forget, retain, unlearner, execution, seed, accelerator)
-        run = _Run(*arguments, special, vocabulary, whole)
-        _drop_out_where_trained(model)
-        log = train(
-            run.objective(),
-            descent,
-            total,
-            accelerator,
-            state=state,
-            fingerprint=fingerprint,
-            checkpoint_seconds=float(execution["checkpoint_seconds"]),
-        )
+    arguments = (model, forget, retain, unlearner, execution, seed, accelerator)
+    run = _Run(*arguments, special, vocabulary, whole)
+    _drop_out_where_trained(model)
+    log = train(
+        run.objective(),
+        descent,
+        total,
+        accelerator,
+        state=state,
+        fingerprint=fingerprint,
+        checkpoint_seconds=float(execution["checkpoint_seconds"]),
+    )
     columns = log.columns
     columns["forget_mean"] = [run.mean(columns, s + 1) for s in range(len(log))]
     return Outcome(columns, run.stopped_at, run.masked)

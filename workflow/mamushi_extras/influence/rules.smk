@@ -23,10 +23,9 @@ rule influence:
         runtime=RESOURCES.minutes("influence"),
     params:
         settings=settings("influence", *CELL),
-        trunk=paths.BASE_TRUNK,
     shell:
         "exec python -m mamushi influence --examples {input.examples:q} --tokens {input.tokens:q}"
-        " --model-card {input.model_card:q} --trunk {params.trunk:q} --out {output.out:q}"
+        " --model-card {input.model_card:q} --out {output.out:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config.kinds import Config
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import base_trunk, cached_trunk, state_of
+from mamushi.stages._models import state_of
 from mamushi.stages.select import Score, rank_pool
 from mamushi.stages.train import FineTune
 from mamushi_extras.tokens.stages import TokenScores
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from mamushi.lm.tokens import TokenSet
-    from mamushi.unlearning.trunk import Trunk
     from mamushi_extras.influence.measuring import Kept
     from mamushi_extras.tokens.masks import ScoresByText
 
@@ -50,7 +48,6 @@ def influence(
     examples: Input,
     tokens: Input,
     model_card: Input,
-    trunk: Path | None = None,
     out: Output,
     settings: InfluenceOf,
     job: Job,
@@ -77,9 +74,7 @@ def influence(
     model = open_placed(model_card, None, asdict(training), training.precision, accelerator)
     kept = _kept(out, texts, job)
     read = (examples, tokens, settings, job, texts, model, accelerator, kept)
-    metadata = (
-        _at_weights(*read) if settings.trained_before else _along_training(*read, trunk, state)
-    )
+    metadata = _at_weights(*read) if settings.trained_before else _along_training(*read, state)
     if accelerator.is_main_process:
         columns = {
             "id": texts.ids,
@@ -101,7 +96,6 @@ def _along_training(
     model: PreTrainedModel,
     accelerator: Accelerator,
     kept: Kept,
-    trunk: Path | None,
     state: Path,
 ) -> dict[str, Any]:
     """Train beta 0, and measure at its points. Return what the table says of it."""
@@ -109,30 +103,26 @@ def _along_training(
 
     from mamushi.lm.batches import steps
     from mamushi.lm.training import finetune
-    from mamushi.unlearning.trunk import starting_from
     from mamushi_extras.influence.measuring import Direction, InfluenceMeter, points_of
 
     training = settings.training
     targets = _targets(tokens, examples, settings)
     total = steps(len(texts), training.batch_size, training.epochs)
-    read = (trunk, tokens, examples)
-    states = _trunk(*read, [*targets.values()], settings, model, accelerator, job)
     options = asdict(training) | asdict(job.execution)
     direction, points = Direction(settings.less, settings.eps), points_of(total, settings.points)
     meter = InfluenceMeter(model, texts, targets, direction, points, accelerator, options, kept)
-    with starting_from(states, model):
-        finetune(
-            model,
-            texts,
-            options,
-            seed=settings.seed,
-            accelerator=accelerator,
-            total=total,
-            name="influence",
-            state=state,
-            fingerprint=kept.fingerprint,
-            updated=meter.updated,
-        )
+    finetune(
+        model,
+        texts,
+        options,
+        seed=settings.seed,
+        accelerator=accelerator,
+        total=total,
+        name="influence",
+        state=state,
+        fingerprint=kept.fingerprint,
+        updated=meter.updated,
+    )
     counts = {domain: len(target) for domain, target in targets.items()}
     none = pa.nulls(len(texts), pa.int16())
     return {"fold": none, "points": kept.steps, "targets": counts, "eps": meter.eps}
@@ -195,32 +185,6 @@ def _kept(out: Path, texts: TokenSet, job: Job) -> Kept:
     kept = Kept(out.with_name(f"{out.name}.points"), fingerprint(job.origin), nothing)
     kept.restore(state_of(out))
     return kept
-
-
-def _trunk(
-    path: Path | None,
-    tokens: Path,
-    examples: Path,
-    targets: Sequence[TokenSet],
-    settings: InfluenceOf,
-    model: PreTrainedModel,
-    accelerator: Accelerator,
-    job: Job,
-) -> Trunk | None:
-    """Return what enters the trained blocks: of the ranked texts that which all trainings share,
-    and with it that of the targets."""
-    from mamushi.unlearning.trunk import Trunk
-
-    training = settings.training
-    read = (path, tokens, examples, settings.section, training)
-    ranked = base_trunk(*read, model, accelerator, job)
-    if path is None or ranked is None:
-        return None
-    beside = path.with_name(f"targets{settings.seed}")
-    origin = {**ranked.metadata, "targets": settings.targets, "seed": settings.seed}
-    blocks = training.trained_blocks
-    cached_trunk(beside, origin, model, blocks, targets, accelerator, job)
-    return Trunk(path, beside)
 
 
 def influence_scores(
