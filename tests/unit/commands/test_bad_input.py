@@ -38,7 +38,6 @@ RANKED = "results/runs/comments/ours/seed0/removals/mamushi/beta0.50"
 INIT = ["--text", "text", "--forget", "kind == 1"]
 SHORT = {
     "INIT": [*INIT, "--model", "model"],
-    "MARKED": INIT,
     "CORPUS": ["d.csv", "--text", "text", "--model", "model"],
     "VECTORS": [*INIT, "--id", "id", "--embeddings"],
     "RANKED": [f"{RANKED}.parquet"],
@@ -135,8 +134,6 @@ def fill(folder: Path) -> None:
     os.mkfifo("fifo.csv")
     rows = [{"id": f"c{i}", "vector": [0.5, float(i)]} for i in range(1, 41)]
     pq.write_table(pa.Table.from_pylist(rows), "vectors.parquet")
-    rows[2]["vector"] = [0.5, float("nan")]
-    pq.write_table(pa.Table.from_pylist(rows), "nan.parquet")
     ranked = removal_list(Path("results"), {"c1": ["c3"], "c5": []}, data=folder / "d.csv")
     shutil.copy(ranked.with_suffix(".json"), "moved.json")
     shutil.copy(ranked.with_suffix(".json"), "manifest.json")

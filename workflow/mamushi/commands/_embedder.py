@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,49 +62,6 @@ def find_model(source: str) -> dict[str, str]:
 
     commit = folders.fetch(source, None, "--model", weights=False)[1]
     return {"source": source} | ({"revision": commit} if commit else {})
-
-
-def check_vectors(
-    vectors: Mapping[str, str], texts: Any, copies: Any, read: int, *, named: bool = True
-) -> None:
-    """Raise ``UserError`` as ``data.vectors`` for vectors that are not those of the texts, which
-    have ids where they are ``named``, else numbers."""
-    from mamushi.config.sources import vector_shards
-    from mamushi.data.vectors import aligned, shards
-    from mamushi.io.domains import INFERENCE
-
-    path, rows = local_path(vectors["path"]), texts.to_pylist()
-    ranked = [row["id"] for row in rows if row["section"] == INFERENCE]
-    further_ids = [
-        *(row["id"] for row in rows if row["section"] != INFERENCE),
-        *copies["id"].to_pylist(),
-    ]
-    files, ids = vector_shards(path), set[str]()
-
-    def noted() -> Iterator[Any]:
-        for names, part in shards(files, vectors["id"], vectors["vector"]):
-            ids.update(names)
-            yield names, part
-
-    problem = "has the id '0', and rows are numbered from 1"
-    try:
-        aligned(noted(), ranked, further_ids, read - len(rows) - len(copies), path)
-    except UserError as error:
-        if named or not (do := _by_row(ids, read)):
-            raise
-        raise UserError(error.problem, where=path, do=do) from None
-    if not named and (do := _by_row(ids, read)):
-        raise UserError(problem, where=path, do=do)
-
-
-def _by_row(ids: set[str], read: int) -> str | None:
-    """Return what to do where the ids of vectors are no numbers of rows, from 1; else None."""
-    numbers = {*map(str, range(1, read + 1))}
-    if "0" in ids and ids <= numbers | {"0"}:
-        return "count rows from 1, not from 0, or name the column with the ids in --id"
-    if ids & numbers:
-        return None
-    return "name the column with the ids of the texts in --id; without it their row numbers count"
 
 
 def describe_model(model: Mapping[str, Any], examples: Any = None) -> str:

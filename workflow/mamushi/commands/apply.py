@@ -112,7 +112,9 @@ def _is_of(done: Mapping[str, Any], request: Mapping[str, Any], out: Path, data:
     from mamushi.data.rewriting import table_files
     from mamushi.io.files import sha256
 
-    if not out.exists() or any(done.get(name) != value for name, value in request.items()):
+    if not done or not out.exists():
+        return False
+    if any(done.get(name) != value for name, value in request.items()):
         return False
     for name, place in (("data", data), ("written", out)):
         digests = {path.name: sha256(path) for path in table_files(place)}

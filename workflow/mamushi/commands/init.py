@@ -298,15 +298,11 @@ def _describe(config: dict[str, Any], columns: list[str], chosen: list[float] | 
         # With budgets of a corpus as long as it is not known how many texts there are.
         config["grid"]["budgets"] = [*(chosen or OF_CORPUS)]
         full = complete(config)
-        raw, table, copies, counts = examples_of_table(full, dataset)
+        raw, table, _, counts = examples_of_table(full, dataset)
         settle_budgets(config, dataset, chosen, counts)
     except ConfigError as error:
         raise UserError(error.lines[0]) from None
     settings = full["datasets"][dataset]
-    if model.get("embeddings", {}).get("path"):
-        named = settings["id"] is not None
-        (vectors,) = (item["embeddings"] for item in full["models"].values())
-        _embedder.check_vectors(vectors, table, copies, counts["read"], named=named)
     forget, divided = int(raw.forget.sum()), settings.get("windows")
     of, unit = ("windows", "windows") if divided else ("rows", "texts")
     retain, neither = len(raw.ids) - forget, sum(raw.dropped.values())

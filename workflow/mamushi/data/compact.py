@@ -152,10 +152,12 @@ def plain(piece: pa.Array) -> pa.Array:
     return piece.cast(pa.string()) if is_text else piece
 
 
-def strings(cells: Iterable[str | None]) -> pa.ChunkedArray:
+def strings(cells: Iterable[str | None] | pa.ChunkedArray) -> pa.ChunkedArray:
     """Return cells that are text or None as an Arrow column."""
     import pyarrow as pa
 
+    if isinstance(cells, pa.ChunkedArray):
+        return cells.cast(pa.string())
     return (cells if isinstance(cells, Compact) else Compact(cells)).arrow().cast(pa.string())
 
 

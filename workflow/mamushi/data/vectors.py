@@ -1,9 +1,9 @@
-"""Vectors that another program made, in one file or in shards: read in parts, and put in the order
+"""Vectors that another program made, in one file or in shards: read in blocks, and put in the order
 of the texts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,178 +14,142 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.config.sources import IDS
-from mamushi.data.compact import strings
+from mamushi.data.compact import Compact, strings
 from mamushi.data.readers import check_columns, name_of
-from mamushi.errors import UserError
+from mamushi.errors import UserError, located
 from mamushi.io.vectors import drop_pages, large_matrix
 
 _ROWS = 16384
 """Rows that are read at once."""
 
-VectorPart = tuple[Sequence[str], NDArray[Any]]
-"""Ids, and their vectors (ids, width)."""
 
+def read_shards(
+    files: Sequence[Path], identifier: str, vector: str
+) -> tuple[Compact, Iterator[NDArray[Any]]]:
+    """Return the ids of all rows of some shards, and their vectors (rows, width) in blocks: of
+    Parquet by the columns of ids and of vectors, of safetensors the tensor ``vector``, with the
+    ids, one a line, in a file of its name with the ending .txt.
 
-def shards(files: Sequence[Path], identifier: str, vector: str) -> Iterator[VectorPart]:
-    """Iterate over the rows of shards, one after another: of Parquet by the columns of ids and of
-    vectors, of safetensors by the tensor ``vector``, with the ids, one a line, in a file of its
-    name with the ending .txt.
-
-    Raises ``UserError`` for a damaged file, a missing column or id, and for what holds no lists of
-    numbers of one length.
+    Raises ``UserError`` for a missing column or id; ``ValueError`` of the blocks for what holds no
+    lists of numbers of one length, or another number of them than of ids.
     """
-    from safetensors import SafetensorError
-
+    ids, counts = Compact(), []
     for path in files:
-        row, read = 1, _tensors if path.suffix == ".safetensors" else _parquet
-        try:
-            for ids, vectors in read(path, identifier, vector):
-                if "" in ids:
-                    where = f"{path.name}, row {row + [*ids].index('')}"
-                    raise UserError("there is no id", where=where, do="give every row its id")
-                row += len(ids)
-                yield ids, vectors
-        except (pa.ArrowException, SafetensorError, OSError, ValueError) as error:
-            problem = f"cannot be read as ids and vectors ({str(error).splitlines()[0]})"
-            do = "name the columns of ids and of vectors of one width, or make it again"
-            raise UserError(problem, where=path, do=do) from None
+        counts.append(0)
+        for name in _ids(path, identifier, vector):
+            counts[-1] += 1
+            if not name:
+                where = f"{path.name}, row {counts[-1]}"
+                raise UserError("there is no id", where=where, do="give every row its id")
+            ids.append(name)
+
+    def blocks() -> Iterator[NDArray[Any]]:
+        for path, count in zip(files, counts, strict=True):
+            rows = 0
+            with located(path):
+                for block in _blocks(path, vector):
+                    rows += len(block)
+                    yield block
+                if rows != count:
+                    raise ValueError(f"{rows} vectors, and {count} ids")
+
+    return ids, blocks()
 
 
-def _tensors(path: Path, identifier: str, vector: str) -> Iterator[VectorPart]:
-    """Iterate over the rows of a tensor, with the ids beside."""
+def _ids(path: Path, identifier: str, vector: str) -> Iterator[str]:
+    """Iterate over the ids of a shard, empty where there is none."""
+    if path.suffix == ".safetensors":
+        yield from path.with_suffix(IDS).read_text("utf-8").removesuffix("\n").split("\n")
+        return
+    with located(path):
+        file = pq.ParquetFile(path, pre_buffer=False)
+    check_columns(path, file.schema_arrow.names, [identifier, vector])
+    for batch in file.iter_batches(columns=[identifier]):
+        yield from (name_of(value) or "" for value in batch.column(0).to_pylist())
+
+
+def _blocks(path: Path, vector: str) -> Iterator[NDArray[Any]]:
+    """Iterate over the vectors of a shard."""
     from safetensors import safe_open
 
-    ids = path.with_suffix(IDS).read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    with safe_open(path, "np") as file:
-        rows = file.get_slice(vector)
-        if len(shape := rows.get_shape()) != 2 or shape[0] != len(ids):
-            raise ValueError(f"tensor {vector!r} is {shape}, with {len(ids)} ids")
-        for start in range(0, len(ids), _ROWS):
-            stop = min(start + _ROWS, len(ids))
-            yield ids[start:stop], rows[start:stop]
-
-
-def _parquet(path: Path, identifier: str, vector: str) -> Iterator[VectorPart]:
-    """Iterate over the rows of a Parquet file by its columns of ids and of vectors."""
+    if path.suffix == ".safetensors":
+        with safe_open(path, "np") as tensors:
+            rows = tensors.get_slice(vector)
+            count = rows.get_shape()[0]
+            for start in range(0, count, _ROWS):
+                yield rows[start : min(start + _ROWS, count)]
+        return
     # Without, all that is read ahead stays in memory to the end.
-    file = pq.ParquetFile(path, pre_buffer=False)
-    check_columns(path, file.schema_arrow.names, [identifier, vector])
-    for batch in file.iter_batches(_ROWS, columns=[identifier, vector]):
-        column, ids = batch.column(vector), batch.column(identifier).to_pylist()
-        lengths = pc.list_value_length(column)
-        if column.null_count or len(pc.unique(lengths)) > 1:
+    for batch in pq.ParquetFile(path, pre_buffer=False).iter_batches(_ROWS, columns=[vector]):
+        column = batch.column(0)
+        if column.null_count or len(pc.unique(pc.list_value_length(column))) > 1:
             raise ValueError(f"the lists of {vector!r} are of several lengths, or missing")
         flat = pc.cast(column.flatten(), pa.float32()).to_numpy(zero_copy_only=False)
-        yield [name_of(value) or "" for value in ids], flat.reshape(len(ids), -1)
-
-
-class _Ids:
-    """Ids, each with its place, found again without a string of Python for each."""
-
-    def __init__(self, ids: pa.ChunkedArray) -> None:
-        self.ids, self.next = ids, 0
-        self._sorted: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-
-    def places(self, names: Sequence[str]) -> NDArray[np.int64]:
-        """Return the places of ``names`` (m,), -1 for one that is not here."""
-        n = len(names)
-        if self.ids.slice(self.next, n).to_pylist() == [*names]:
-            # In the order of the texts, as most programs write them.
-            self.next += n
-            return np.arange(self.next - n, self.next)
-        if self._sorted is None:
-            names_here = (name for chunk in self.ids.chunks for name in chunk.to_pylist())
-            codes = np.fromiter(map(hash, names_here), np.int64, len(self.ids))
-            order = np.argsort(codes, kind="stable")
-            self._sorted = codes[order], order
-        codes, order = self._sorted
-        if not len(codes):
-            return np.full(n, -1)
-        codes_asked = np.fromiter(map(hash, names), np.int64, n)
-        at = np.minimum(np.searchsorted(codes, codes_asked), len(codes) - 1)
-        places = np.where(codes[at] == codes_asked, order[at], -1)
-        here = np.flatnonzero(places >= 0)
-        same = [self.ids[int(places[i])].as_py() == names[i] for i in here.tolist()]
-        places[here[~np.array(same, dtype=np.bool_)]] = -1
-        return places
+        yield flat.reshape(len(column), -1)
 
 
 def aligned(
-    parts: Iterable[VectorPart],
-    ids: Iterable[str] | pa.ChunkedArray,
-    further_ids: Iterable[str] | pa.ChunkedArray,
+    ids: Iterable[str],
+    blocks: Iterable[NDArray[Any]],
+    ranked: Iterable[str],
+    others: Iterable[str],
     n_left_out: int,
     where: object,
     folder: Path | None = None,
+    *,
+    by_row: bool = False,
 ) -> NDArray[np.float16]:
-    """Return the vectors (ids, width) of ``ids``, in their order; large ones in a file without a
-    name in ``folder``.
+    """Return the vectors (ranked, width) of the ``ranked`` ids, in their order, of ``blocks`` with
+    the vectors of all ``ids``; large ones in a file without a name in ``folder``.
 
-    ``further_ids`` are other ids of the dataset; of its rows, ``n_left_out`` have neither, and no
-    more unknown ids than these are taken. Raises ``UserError`` for an id that occurs twice or is
-    unknown, a text without a vector, and a vector that float16 cannot hold.
+    ``others`` are further ids of the dataset; of its rows, ``n_left_out`` have neither, and no
+    more unknown ids than these are taken. Without a column of ids they are numbers ``by_row``, from
+    1. Raises ``UserError`` for an id that occurs twice or is unknown, a text without a vector, and
+    a vector that float16 cannot hold.
     """
 
     def mistake(problem: str, do: str) -> UserError:
         return UserError(problem, where=where, do=do)
 
-    ranked, beside = (_Ids(_column(names)) for names in (ids, further_ids))
-    n, total = len(ranked.ids), 0
-    seen = np.zeros(n + len(beside.ids), dtype=np.bool_)
-    unknown: dict[str, None] = {}
+    names, wanted, further = (strings(each) for each in (ids, ranked, others))
+    n, known = len(wanted), pa.chunked_array([*wanted.chunks, *further.chunks], pa.string())
+    if len(pc.unique(names)) < len(names):
+        counts = pc.value_counts(names)
+        name = counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0]
+        raise mistake(f"the id {name.as_py()!r} is there more than once", "give every id once")
+    found = pc.index_in(names, value_set=known)
+    unknown, places = names.filter(found.is_null()), found.fill_null(-1).to_numpy()
+    if by_row and "0" in unknown.to_pylist():
+        raise mistake("has the id '0', and rows are numbered from 1", "count rows from 1")
+    is_ranked = (places >= 0) & (places < n)
+    if (lacking := n - int(is_ranked.sum())) or not n:
+        first = wanted[int(np.argmin(np.isin(np.arange(n), places[is_ranked])))].as_py()
+        problem = f"{lacking} of the {n} texts that are ranked have no vector, the first is"
+        such_as = f"; its ids are such as {unknown[0].as_py()!r}" if len(unknown) else ""
+        do = "embed all texts, under the ids of the dataset"
+        do += "; name their column with --id" if by_row else ""
+        raise mistake(f"{problem} {first!r}{such_as}", do)
+    if len(unknown) > n_left_out:
+        problem = f"{len(unknown)} of its {len(names)} ids are not in the dataset, the first is"
+        do = "give vectors of this dataset's texts"
+        raise mistake(f"{problem} {unknown[0].as_py()!r}", do)
     vectors: NDArray[np.float16] | None = None
-    for names, part in parts:
-        places = ranked.places(names)
-        elsewhere = np.flatnonzero(places < 0).tolist()
-        if elsewhere:
-            rest = beside.places([names[i] for i in elsewhere])
-            places[elsewhere] = np.where(rest < 0, -1, rest + n)
-        if (name := _repeated(names, seen[places] & (places >= 0), unknown)) is not None:
-            raise mistake(f"the id {name!r} is there more than once", "give every id once")
-        seen[places[places >= 0]] = True
-        unknown |= dict.fromkeys(names[i] for i in elsewhere if places[i] < 0)
-        total += len(names)
+    start = 0
+    for block in blocks:
         if vectors is None:
-            vectors = large_matrix((n, part.shape[1]), folder)
-        if vectors.shape[1] != part.shape[1]:
-            problem = f"has vectors of {part.shape[1]} numbers beside some of {vectors.shape[1]}"
+            vectors = large_matrix((n, block.shape[1]), folder)
+        if vectors.shape[1] != block.shape[1]:
+            problem = f"has vectors of {block.shape[1]} numbers beside some of {vectors.shape[1]}"
             raise mistake(problem, "embed all texts alike")
-        here = np.flatnonzero((places >= 0) & (places < n))
+        here = start + np.flatnonzero(is_ranked[start : start + len(block)])
         with np.errstate(over="ignore", invalid="ignore"):
-            small = part[here].astype(np.float16)
+            small = block[here - start].astype(np.float16)
         if (odd := np.flatnonzero(~np.isfinite(small).all(axis=1))).size:
-            problem = f"the vector of {names[here[odd[0]]]!r} has NaN, infinity or a number above"
-            raise mistake(f"{problem} 65504", "give finite vectors, scaled alike")
+            name = names[int(here[odd[0]])].as_py()
+            problem = f"the vector of {name!r} has NaN, infinity or a number above 65504"
+            raise mistake(problem, "give finite vectors, scaled alike")
         vectors[places[here]] = small
         drop_pages(vectors)
-    lacking = n - int(seen[:n].sum())
-    if lacking or vectors is None:
-        first = ranked.ids[int(np.argmin(seen[:n]))].as_py()
-        problem = (
-            f"{lacking} of the {n} texts that are ranked have no vector, the first is {first!r}"
-        )
-        such_as = f"; its ids are such as {next(iter(unknown))!r}" if unknown else ""
-        do = "embed all texts, under the ids of the dataset"
-        raise mistake(f"{problem}{such_as}", do)
-    if len(unknown) > n_left_out:
-        problem = f"{len(unknown)} of its {total} ids are not in the dataset, the first is"
-        do = "give vectors of this dataset's texts"
-        raise mistake(f"{problem} {next(iter(unknown))!r}", do)
+        start += len(block)
+    assert vectors is not None
     return vectors
-
-
-def _column(names: Iterable[str] | pa.ChunkedArray) -> pa.ChunkedArray:
-    return names if isinstance(names, pa.ChunkedArray) else strings(names)
-
-
-def _repeated(
-    names: Sequence[str], was_there: NDArray[np.bool_], unknown: Mapping[str, None]
-) -> str | None:
-    """Return the first of ``names`` that ``was_there`` (m,) or is ``unknown`` already, or stands
-    here twice; None if none does."""
-    here: set[str] = set()
-    for name, repeated in zip(names, was_there.tolist(), strict=True):
-        if repeated or name in unknown or name in here:
-            return name
-        here.add(name)
-    return None

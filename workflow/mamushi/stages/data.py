@@ -188,11 +188,11 @@ def import_embeddings(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from mamushi.data.vectors import aligned, shards
+    from mamushi.data.vectors import aligned, read_shards
     from mamushi.io import schemas
     from mamushi.io.digests import of
     from mamushi.io.files import read_json
-    from mamushi.io.tables import INFERENCE, read_table
+    from mamushi.io.tables import INFERENCE, read_metadata, read_table
     from mamushi.io.vectors import blocks_of, write_vectors
 
     where = vectors[0] if len(vectors) == 1 else vectors[0].parent
@@ -209,7 +209,10 @@ def import_embeddings(
     further_ids = pa.chunked_array([*further_ids.chunks, *copies.chunks], pa.string())
     del texts
     embedding = settings.embedding
-    parts = shards(vectors, embedding["id"], embedding["vector"])
-    matrix = aligned(parts, ranked["id"], further_ids, rows_read - kept, where, out.parent)
+    shards = read_shards(vectors, embedding["id"], embedding["vector"])
+    left_out = rows_read - kept
+    rows = read_metadata(duplicates).get("rows", {"column": "id"})
+    by_row = rows["column"] is None
+    matrix = aligned(*shards, ranked["id"], further_ids, left_out, where, out.parent, by_row=by_row)
     columns = dict(zip(ranked.column_names, ranked.columns, strict=True))
     write_vectors(out, schemas.EMBEDDINGS, blocks_of(matrix), columns, job.origin)

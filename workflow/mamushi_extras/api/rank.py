@@ -174,8 +174,8 @@ def _read(
     else:
         left_out = counts["read"] - len(examples) - len(duplicates)
         copies = duplicates["id"].to_pylist()
-        parts = [(names, embedded)]
-        vectors = aligned(parts, examples["id"].to_pylist(), copies, left_out, "embeddings")
+        ranked = examples["id"].to_pylist()
+        vectors = aligned(names, [embedded], ranked, copies, left_out, "embeddings")
         pool, tokens = pool_of(examples, vectors), None
     seed = config["grid"]["seeds"][0]
     return _Cell(full, seed, raw, examples, duplicates, pool, tokens, len(source))

@@ -77,8 +77,8 @@ def _refresh(files: list[Path]) -> None:
 
 
 def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Iterator[str]:
-    """Iterate over what is wrong with a table, with vectors of its texts, and with what templates
-    make of its conversations."""
+    """Iterate over what is wrong with a table, and with what templates make of its
+    conversations."""
     from mamushi.commands import _embedder, init
     from mamushi.data.conversations import TURNS
     from mamushi.data.counts import needs, require_texts
@@ -86,7 +86,7 @@ def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Ite
 
     key, settings = f"datasets.{name}", config["datasets"][name]
     try:
-        raw, table, copies, counts = init.examples_of_table(config, name)
+        raw, table, _, counts = init.examples_of_table(config, name)
     except UserError as error:
         yield f"{key}: {error}"
         return
@@ -98,13 +98,6 @@ def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Ite
     except ConfigError as error:
         yield from error.lines
     for model in config["grid"]["models"]:
-        vectors = config["models"][model].get("embeddings") or {}
-        if name in config["grid"]["datasets"] and vectors.get("path"):
-            try:
-                named = settings["id"] is not None
-                _embedder.check_vectors(vectors, table, copies, counts["read"], named=named)
-            except UserError as error:
-                yield f"models.{model}.embeddings: {error}"
         folder = Path(config["models"][model].get("source") or "nowhere")
         if folder.is_dir() and any(raw.labels.get(TURNS, ())):
             from mamushi.lm import folders

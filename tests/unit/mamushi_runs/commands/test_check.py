@@ -53,7 +53,6 @@ def test_what_is_right_is_said_and_nothing_is_written(
         (("kind ==", "king =="), ["datasets.d: "]),
         (("== 1", "== 2"), ["datasets.d: d.csv: the forget domain has no texts: 'kind == 2' is"]),
         (("d.csv", "gone.csv"), ["datasets.d.path: 'gone.csv' is not allowed; no such file"]),
-        (("v.parquet", "one.parquet"), ["models.v.embeddings: "]),
         (
             ("[0]", "[-1, 0.5]"),
             ["grid.seeds[0]: Input should be", "grid.seeds[1]: Input"],
@@ -66,7 +65,6 @@ def test_each_mistake_is_a_line(
     folder: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    pq.write_table(pq.read_table("v.parquet").slice(0, 9), "one.parquet")
     Path("mine.yaml").write_text(CONFIG.replace(*change), encoding="utf-8")
     assert main(["check", "--json"]) == 1
     lines = json.loads(capsys.readouterr().out)["mistakes"]
