@@ -225,7 +225,9 @@ def test_the_table_of_both_ends(tmp_path: Path) -> None:
     assert {len(row["text"]) for row in rows} <= {299, 300}
     about = read_metadata(out / "qualitative_ranking.parquet")
     assert about["settings"]["selector"] == "mamushi"
-    assert set(about["inputs"]) == {"examples/d", "scores/d/m/seed0", "scores/d/m/seed1"}
+    assert set(about["inputs"]) == {
+        f"{name}/d/m/seed{seed}" for name in ("examples", "scores") for seed in (0, 1)
+    }
     text = (out / "qualitative_ranking.csv").read_text(encoding="utf-8")
     assert len(text.splitlines()) == 41
     assert [row["id"] for row in csv.DictReader(text.splitlines())] == [row["id"] for row in rows]

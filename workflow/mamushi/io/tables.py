@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from mamushi.errors import UserError
 from mamushi.io import seal
 from mamushi.io.domains import *  # noqa: F403
-from mamushi.io.files import atomic
+from mamushi.io.files import atomic, write_text
 from mamushi.io.schemas import Table
 
 RUN = re.compile(r"[\s\ufeff]*[=+\-@＝＋－＠]|[\t\r\n]")
@@ -168,12 +168,20 @@ def _opened(path: str | Path, data: mmap.mmap | None = None) -> pq.ParquetFile:
     return pq.ParquetFile(pa.BufferReader(pa.py_buffer(data or seal.opened(path))))
 
 
-def publish(folder: Path, tables: Iterable[tuple[Table, Any]], metadata: Mapping[str, Any]) -> None:
-    """Write result tables, each as ``{name}.parquet`` and, for people, ``{name}.csv``."""
+def publish(
+    folder: Path,
+    tables: Iterable[tuple[Table, Any]],
+    metadata: Mapping[str, Any],
+    pages: Mapping[str, str] | None = None,
+) -> None:
+    """Write result tables, each as ``{name}.parquet`` and, for people, ``{name}.csv``; and texts
+    for the report by the names of their files."""
     for kind, rows in tables:
         table = _as(kind, rows) if isinstance(rows, list) else rows
         write_table(folder / f"{kind.name}.parquet", kind, table, metadata=metadata)
         write_csv(folder / f"{kind.name}.csv", table)
+    for name, text in (pages or {}).items():
+        write_text(folder / name, text)
 
 
 def write_csv(path: str | Path, table: pa.Table) -> None:

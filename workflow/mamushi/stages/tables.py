@@ -5,6 +5,7 @@ A stage finds the files of its cells by path; nothing is written unless all are 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,6 @@ def tables(*, root: Path = paths.RESULTS, out_folder: Output, settings: Compared
     from mamushi.evaluation.quality import selection_table
     from mamushi.evaluation.summary import sad_differences, sad_summary, verdict_on_curves
     from mamushi.io import schemas
-    from mamushi.io.files import write_text
     from mamushi.io.tables import publish
 
     sad = sad_table(settings.grid, root, set(settings.grid["selectors"]) - set(settings.ranked))
@@ -58,8 +58,8 @@ def tables(*, root: Path = paths.RESULTS, out_folder: Output, settings: Compared
         (schemas.SAD_DIFFERENCES, differences),
         (schemas.SELECTION, selection_table({**settings.grid, "selectors": settings.ranked}, root)),
     ]
-    publish(out_folder, results, job.origin)
-    write_text(out_folder / "sad_differences.rst", verdict_on_curves(differences))
+    pages = {"sad_differences.rst": verdict_on_curves(differences)}
+    publish(out_folder, results, job.origin, pages)
 
 
 class Effects(Compared):
@@ -178,7 +178,6 @@ def half_gap(
     from mamushi.evaluation.deep_gap import deep_gaps
     from mamushi.evaluation.half_gap import half_gap_table, synergy, unlearning_table
     from mamushi.io import schemas
-    from mamushi.io.files import write_text
     from mamushi.io.tables import publish
 
     axes = settings.grid, settings.starts, settings.sweeps
@@ -187,8 +186,8 @@ def half_gap(
     budgets = half_gap_table(
         points, target=settings.target, retain_cap=settings.retain_cap, deep=deep.budgets
     )
-    publish(out_folder, [(schemas.UNLEARNING, points), (schemas.HALF_GAP, budgets)], job.origin)
-    write_text(out_folder / "synergy.rst", synergy(budgets))
+    results = [(schemas.UNLEARNING, points), (schemas.HALF_GAP, budgets)]
+    publish(out_folder, results, job.origin, {"synergy.rst": synergy(budgets)})
 
 
 class Probes(Settings):
@@ -204,17 +203,14 @@ def probes(*, root: Path = paths.RESULTS, out_folder: Output, settings: Probes, 
     """Collect what all models said, and what comes back by a little training, beside gold."""
     from mamushi.evaluation.probes import all_generations, printed_generations, relapse_table
     from mamushi.io import schemas
-    from mamushi.io.files import write_text
     from mamushi.io.tables import publish
 
     generations = all_generations(settings.grid, root)
     relapse = schemas.RELAPSE.schema.empty_table()
     if settings.relearned:
         relapse = relapse_table(settings.grid, settings.starts, root)
-    publish(
-        out_folder, [(schemas.GENERATIONS, generations), (schemas.RELAPSE, relapse)], job.origin
-    )
-    write_text(out_folder / "generations.rst", printed_generations(generations))
+    results = [(schemas.GENERATIONS, generations), (schemas.RELAPSE, relapse)]
+    publish(out_folder, results, job.origin, {"generations.rst": printed_generations(generations)})
 
 
 class Qualitative(Settings):
@@ -228,8 +224,6 @@ def qualitative(
     *, root: Path = paths.RESULTS, out_folder: Output, settings: Qualitative, job: Job
 ) -> None:
     """Collect the first and the last texts of rankings."""
-    import pyarrow as pa
-
     from mamushi.evidence.ranking import (
         excerpt,
         list_ends,
@@ -238,27 +232,24 @@ def qualitative(
         read_texts_of,
     )
     from mamushi.io import schemas
-    from mamushi.io.files import write_text
-    from mamushi.io.provenance import provenance
     from mamushi.io.tables import publish
 
     rows: list[dict[str, Any]] = []
-    inputs = {}
+    patterns = {
+        "scores": paths.SCORES.replace("{selector}", settings.selector),
+        "examples": paths.EXAMPLES,
+    }
     for cell in settings.cells:
-        scores = paths.under(root, paths.SCORES, **cell, selector=settings.selector)
-        examples = paths.under(root, paths.EXAMPLES, dataset=cell["dataset"])
-        inputs[f"scores/{cell['dataset']}/{cell['model']}/seed{cell['seed']}"] = scores
-        inputs[f"examples/{cell['dataset']}"] = examples
+        scores, examples = (paths.under(root, pattern, **cell) for pattern in patterns.values())
         extremes = list_ends(read_ranking(scores))
         texts = read_texts_of(examples, [row["id"] for row in extremes])
         rows += [
             {**cell, "selector": settings.selector, **row, "text": excerpt(text)}
             for row, text in zip(extremes, texts, strict=True)
         ]
-    table = pa.Table.from_pylist(rows, schema=schemas.QUALITATIVE_RANKING.schema)
-    origin = provenance(job.origin["settings"], **inputs)
-    publish(out_folder, [(schemas.QUALITATIVE_RANKING, table)], origin)
-    write_text(out_folder / "qualitative_ranking.rst", printed_ranking(rows))
+    origin = _made_from(job, root, [(*source, settings.cells) for source in patterns.items()])
+    pages = {"qualitative_ranking.rst": printed_ranking(rows)}
+    publish(out_folder, [(schemas.QUALITATIVE_RANKING, rows)], origin, pages)
 
 
 class EvidenceSettings(Settings):
@@ -277,39 +268,89 @@ def evidence(
     from mamushi.evidence.advice import advice, read_frontier
     from mamushi.evidence.tables import joined_table, paper_rows, runtime_rows
     from mamushi.io import schemas
-    from mamushi.io.provenance import provenance
     from mamushi.io.tables import publish
 
-    sources = (
-        (schemas.FRONTIER, paths.FRONTIER, settings.cells),
-        (schemas.CALIBRATION, paths.CALIBRATION, settings.cells),
-        (schemas.DIAGNOSTICS, paths.DIAGNOSTICS, settings.cells),
-        (schemas.AGREEMENT, paths.AGREEMENTS, settings.cells),
-        (schemas.CONFOUNDS, paths.CONFOUNDS, settings.cells),
-        (schemas.GEOMETRY, paths.GEOMETRY, settings.cells),
-        (schemas.PREDICTED, paths.PREDICTED, settings.predicted_cells),
-        (schemas.RUNTIME, paths.RUNTIME, settings.cells),
-    )
-    runs = {kind.name: joined_table(kind, pattern, cells, root) for kind, pattern, cells in sources}
-    inputs = {
-        f"{kind.name}/{cell['dataset']}/{cell['model']}/seed{cell['seed']}": paths.under(
+    kinds = {
+        schemas.FRONTIER: paths.FRONTIER,
+        schemas.CALIBRATION: paths.CALIBRATION,
+        schemas.DIAGNOSTICS: paths.DIAGNOSTICS,
+        schemas.AGREEMENT: paths.AGREEMENTS,
+        schemas.CONFOUNDS: paths.CONFOUNDS,
+        schemas.GEOMETRY: paths.GEOMETRY,
+        schemas.PREDICTED: paths.PREDICTED,
+        schemas.RUNTIME: paths.RUNTIME,
+    }
+    sources = [
+        (kind.name, pattern, settings.predicted_cells if "predicted" in pattern else settings.cells)
+        for kind, pattern in kinds.items()
+    ]
+    joined = {
+        kind.name: joined_table(kind, pattern, cells, root)
+        for kind, (_, pattern, cells) in zip(kinds, sources, strict=True)
+    }
+    files = [paths.under(root, paths.FRONTIER, **cell) for cell in settings.cells]
+    curves = [point for path in files for point in read_frontier(path)]
+    targets = [(target["target"], target["value"]) for target in settings.targets]
+    rows = {name: table.to_pylist() for name, table in joined.items()}
+    paper = paper_rows(rows["diagnostics"], rows["geometry"], settings.selector)
+    results = [(kind, joined[kind.name]) for kind in kinds]
+    results += [
+        (schemas.ADVICE, advice(curves, targets, rows["predicted"])),
+        (schemas.PAPER, paper),
+        (schemas.RUNTIME_SUMMARY, runtime_rows(rows["runtime"])),
+    ]
+    publish(out_folder, results, _made_from(job, root, sources))
+
+
+class TheorySettings(Settings):
+    """Cells with a truth, their budgets, and the selector whose scores estimate the ratio."""
+
+    cells: list[dict[str, Any]] = setting(grid.with_truth)
+    budgets: list[float] = setting("grid.budgets")
+    selector: str = setting("removal.ratio")
+
+
+def theory(
+    *, root: Path = paths.RESULTS, out_folder: Output, settings: TheorySettings, job: Job
+) -> None:
+    """Measure what the paper proves beside its bounds, on the texts of each cell whose exact ratio
+    is known."""
+    import numpy as np
+
+    from mamushi.evidence.theory_texts import Population, theory_rows
+    from mamushi.evidence.truth import read_truth
+    from mamushi.io import schemas
+    from mamushi.io.tables import FORGET, publish, read_table
+
+    rows: list[dict[str, Any]] = []
+    patterns = {"examples": paths.EXAMPLES, "calibrated": paths.CALIBRATED}
+    for cell in settings.cells:
+        examples, calibrated = (paths.under(root, path, **cell) for path in patterns.values())
+        estimate = read_table(calibrated, schemas.CALIBRATED, ["id", "domain", "log_ratio"])
+        ratio = read_truth(examples, estimate["id"])
+        if ratio is None:
+            continue
+        forget = np.array(estimate["domain"].to_pylist()) == FORGET
+        log_ratio = np.asarray(estimate["log_ratio"].to_numpy(), dtype=np.float64)
+        texts = Population.of(ratio[forget], log_ratio[forget], float(forget.mean()))
+        measured = theory_rows(texts, settings.budgets)
+        rows += [{**cell, "selector": settings.selector, **row} for row in measured]
+    origin = _made_from(job, root, [(*source, settings.cells) for source in patterns.items()])
+    publish(out_folder, [(schemas.THEORY, rows)], origin)
+
+
+def _made_from(
+    job: Job, root: Path, sources: Iterable[tuple[str, str, list[dict[str, Any]]]]
+) -> dict[str, Any]:
+    """Return the origin of a table: with the digest of the file that each cell has at a pattern, by
+    a name and the cell."""
+    from mamushi.io.provenance import provenance
+
+    files = {
+        f"{name}/{cell['dataset']}/{cell['model']}/seed{cell['seed']}": paths.under(
             root, pattern, **cell
         )
-        for kind, pattern, cells in sources
+        for name, pattern, cells in sources
         for cell in cells
     }
-    curves = [
-        point
-        for cell in settings.cells
-        for point in read_frontier(paths.under(root, paths.FRONTIER, **cell))
-    ]
-    targets = [(target["target"], target["value"]) for target in settings.targets]
-    advised = advice(curves, targets, runs["predicted"].to_pylist())
-    diagnosed, measured, timed = (
-        runs[name].to_pylist() for name in ("diagnostics", "geometry", "runtime")
-    )
-    paper = paper_rows(diagnosed, measured, settings.selector)
-    results = [(kind, runs[kind.name]) for kind, _, _ in sources]
-    results += [(schemas.ADVICE, advised), (schemas.PAPER, paper)]
-    results.append((schemas.RUNTIME_SUMMARY, runtime_rows(timed)))
-    publish(out_folder, results, provenance(job.origin["settings"], **inputs))
+    return provenance(job.origin["settings"], **files)
