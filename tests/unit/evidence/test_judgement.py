@@ -10,8 +10,7 @@ import pytest
 
 from mamushi.config import selectors as settings
 from mamushi.evidence.confounds import TextProperties
-from mamushi.evidence.judgement import judge_list, separation
-from mamushi.evidence.verdict import auc_interval
+from mamushi.evidence.verdict import auc_interval, judge_list, separation
 from mamushi.io import schemas
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Scored

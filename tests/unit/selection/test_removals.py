@@ -12,9 +12,9 @@ import pytest
 from mamushi.cli import main
 from mamushi.errors import UserError
 from mamushi.evidence.confounds import read_texts
-from mamushi.evidence.judgement import separation
 from mamushi.evidence.manifest import Calibrated, Ranked, manifest
 from mamushi.evidence.stability import rankings, stability_columns
+from mamushi.evidence.verdict import separation
 from mamushi.io import schemas
 from mamushi.io.files import read_json, sha256
 from mamushi.io.tables import (

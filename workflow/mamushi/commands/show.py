@@ -99,14 +99,14 @@ def _spans(manifest: Mapping[str, Any]) -> str:
 
 
 def _list(manifest: Mapping[str, Any]) -> str:
-    from mamushi.evidence.judgement import unit_of
+    from mamushi.evidence.verdict import unit_of
 
     copies = f" and {manifest['copies']:,} copies of them" if manifest["copies"] else ""
     return f"list      {manifest['removed']:,} {unit_of(manifest)}{copies}"
 
 
 def _to_act_on(manifest: Mapping[str, Any]) -> bool:
-    from mamushi.evidence.judgement import COMPARISON, REFUSE
+    from mamushi.evidence.verdict import COMPARISON, REFUSE
 
     return manifest["judgement"]["act"] not in (COMPARISON, REFUSE)
 
@@ -116,7 +116,7 @@ def _ranking(
 ) -> list[str]:
     """Return what a ranking is worth, and two lines for each of its lists; of a comparison, of
     which nobody is to take one, where they are."""
-    from mamushi.evidence.judgement import ADVICE_WORDS, COMPARISON
+    from mamushi.evidence.verdict import ADVICE_WORDS, COMPARISON
 
     judged = lists[0]["judgement"]
     lines = [f"  {who}: {judged['ranking']}"]
@@ -153,8 +153,8 @@ def _cell(
     from mamushi.errors import UserError
     from mamushi.evidence.advice import advised, first_budget, take
     from mamushi.evidence.cut import cut
-    from mamushi.evidence.judgement import leading
     from mamushi.evidence.ranking import ranking_at, read_ranking
+    from mamushi.evidence.verdict import leading
     from mamushi.io import paths
     from mamushi.rooms import additions
 

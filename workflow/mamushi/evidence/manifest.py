@@ -16,8 +16,14 @@ from mamushi.data.groups import GroupCodes
 from mamushi.evidence.calibration import RatioScores
 from mamushi.evidence.dependence import Dependence
 from mamushi.evidence.frontier import Frontier, ranking_of
-from mamushi.evidence.judgement import judge_list, separation_by
-from mamushi.evidence.verdict import dependence, judge_scores, ratio_checks, share_bound
+from mamushi.evidence.verdict import (
+    dependence,
+    judge_list,
+    judge_scores,
+    ratio_checks,
+    separation_by,
+    share_bound,
+)
 from mamushi.io import schemas
 from mamushi.io.paths import beta as written
 from mamushi.io.tables import FORGET, read_metadata, read_table
@@ -78,7 +84,7 @@ def calibrate_pool(
     estimate = scores.estimate()
     checked = ratio_checks(scores, estimate, resamples, seed)
     texts = dependence(scores, pool.embeddings)
-    judged = judge_scores(scores, whole, checked, texts, refitted=refitted).as_json()
+    judged = judge_scores(scores, whole, checked, texts, refitted=refitted)
     columns = {
         **{name: table[name] for name in ("id", "domain", "score")},
         "log_ratio": pa.array(estimate.log_ratio),
@@ -90,12 +96,6 @@ def calibrate_pool(
 
 def _forget(scores: pa.Table) -> NDArray[np.bool_]:
     return np.asarray(pc.equal(scores["domain"], FORGET))
-
-
-def _expected(curve: Frontier, k: int) -> dict[str, float]:
-    """Return removal and preservation in nats of the first ``k`` examples."""
-    removed, preserved = curve.at(np.array([k]))
-    return {"removal": float(removed[0]), "preservation": float(preserved[0])}
 
 
 def _also_retain(scores: pa.Table, k: int, groups: GroupCodes | None) -> dict[str, float | None]:
@@ -150,10 +150,23 @@ def manifest(
     domains = log_ratio[forget], log_ratio[~forget]
     ranks = ranking_of(scores, ranked.by_chance)
     curve = Frontier(ranks, *domains, float(forget.mean()), ratio.lost)
-    at = {"at_this_budget": k, "nothing_removed": 0, "all_removed": n1}
+    counts = {"at_this_budget": k, "nothing_removed": 0, "all_removed": n1}
+    expected: dict[str, Any] = dict.fromkeys(counts)
+    for name, count in () if ratio.withheld else counts.items():
+        removed, preserved = curve.at(np.array([count]))
+        expected[name] = {"removal": float(removed[0]), "preservation": float(preserved[0])}
     also_retain = _also_retain(scores, k, ratio.groups)
     separates = separation_by(ratio.texts, ranked.separates)
-    judged = _judged(ratio, k, ranked, separates, also_retain)
+    judged = judge_list(
+        separates,
+        k,
+        ranked.listed,
+        also_retain,
+        compared=ranked.compared,
+        # The checks hold for the ranking whose scores the ratio was made from, and for no other.
+        reason=ratio.reason if ratio.selector == ranked.selector else None,
+        texts=ratio.texts.words() if ratio.texts else "",
+    )
     return {
         **named,
         "n_forget": n1,
@@ -176,27 +189,6 @@ def manifest(
             "unit": "nats",
             "by": ratio.selector,
             "withheld": ratio.withheld,
-            **{name: None if ratio.withheld else _expected(curve, n) for name, n in at.items()},
+            **expected,
         },
     }
-
-
-def _judged(
-    ratio: Calibrated,
-    k: int,
-    ranked: Ranked,
-    separates: Mapping[str, Any],
-    also_retain: Mapping[str, float | None],
-) -> dict[str, Any]:
-    """Judge a list of ``k`` texts. The checks of the ratio hold for the ranking whose scores it was
-    made from, and for no other.
-    """
-    return judge_list(
-        separates,
-        k,
-        ranked.listed,
-        also_retain,
-        compared=ranked.compared,
-        reason=ratio.reason if ratio.selector == ranked.selector else None,
-        texts=ratio.texts.words() if ratio.texts else "",
-    )

@@ -1,18 +1,26 @@
-"""Judge whether the scores of a run can be acted on, and what to say instead of a number if not."""
+"""The verdict: whether a budget can rest on the scores of a run, and what to do with a list.
+
+First what is measured (how well a ranking tells the domains apart, what else its scores follow,
+whether the estimated ratio is one, how much of a list the retain domain would have put there too),
+then the thresholds by which it is judged, and at the end the words for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from mamushi.data.groups import GroupCodes, independent
 from mamushi.evidence.bootstrap import LEVELS, few_groups, resample
 from mamushi.evidence.calibration import RatioEstimate, RatioScores, fit_logistic
+from mamushi.evidence.confounds import TextProperties, confound_rows
 from mamushi.evidence.dependence import Dependence, hidden_groups
 from mamushi.evidence.frontier import Array, phi, psi
+from mamushi.io.tables import FORGET
 from mamushi.selection.arrays import Doubles, Mask
 from mamushi.selection.metrics import (
     NORMAL,
@@ -23,125 +31,11 @@ from mamushi.selection.metrics import (
     sampling_variance,
     t_error,
 )
+from mamushi.selection.refits import WHOLE_REFIT, Refit
 
-APART = 0.55
-"""The end of its AUC's interval above which a score tells the domains apart well enough for a
-budget."""
-KEPT = 0.4
-"""The least part of what can be learned that a score must hold for a budget."""
-OFF = 0.25
-"""The most by which E_p1[psi] and E_p2[phi], which are one number, may surely differ."""
-STRONG, WEAK = 0.8, 0.65
-"""Ends of the AUC's interval from which a separation is strong, and below which it is weak."""
+_Row = Mapping[str, Any]
 
-
-def strength(auc_low: float) -> str:
-    """Return in a word how far apart the domains are, by the lower end of an AUC's interval."""
-    if auc_low >= STRONG:
-        return "strong"
-    return "moderate" if auc_low >= WEAK else "weak"
-
-
-NOT_REFITTED = (
-    "nothing was refitted (evidence.refits.whole is 0), so what the scores have lost is not known"
-)
-
-
-MISLABELLED = 0.05
-"""Share of wrong labels in each domain for which an interval is given beside that of an AUC."""
-
-
-def auc_of_right_labels(value: float, wrong: float = MISLABELLED) -> float:
-    """Return the AUC against the right labels, if of those in each domain a share is ``wrong``, and
-    wrong whatever the score: 0.5 + (AUC - 0.5) / (1 - 2 wrong), at most 1.
-
-    Of a pair, one text alone is wrong, and says nothing, with the probability 2 wrong (1 - wrong);
-    both are, and say the opposite, with wrong^2.
-    """
-    return min(max(0.5 + (value - 0.5) / (1 - 2 * wrong), 0.0), 1.0)
-
-
-def auc_words(value: float, low: float | None, high: float | None) -> str:
-    """Describe an AUC with its interval, and how far that goes if some labels are wrong."""
-    if low is None or high is None:
-        return f"AUC {value:.2f} without an interval"
-    words = f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
-    if (right := auc_of_right_labels(high)) - high < 0.005:
-        return words
-    return f"{words}, up to {right:.2f} if {MISLABELLED:.0%} of the labels are wrong at random"
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A judgement on the scores of a run; ``reason`` says why no budget can be named, and
-    ``refitted`` whether it is known what the scores have lost."""
-
-    auc: float
-    auc_low: float | None
-    auc_high: float | None
-    kept: float
-    reason: str | None
-    texts: Dependence | None = None
-    refitted: bool = True
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the verdict for metadata, with one line of ``words``, and ``withheld``.
-
-        That is the reason why no number may rest on the ratio, or None.
-        """
-        words = auc_words(self.auc, self.auc_low, self.auc_high)
-        if self.auc_low is not None:
-            words = f"{strength(self.auc_low)} separation: {words}"
-        if self.reason:
-            words = f"no budget can be named: {self.reason}"
-        if self.texts:
-            words += f"; {self.texts.words()}"
-        hidden = self.texts.reason if self.texts else None
-        withheld = self.reason or hidden or (None if self.refitted else NOT_REFITTED)
-        return {**asdict(self), "words": words, "withheld": withheld}
-
-
-def dependence(scores: RatioScores, embeddings: Array) -> Dependence:
-    """Return how texts depend on each other, by their groups or by their ``embeddings`` (n, d)."""
-    if scores.groups is not None and clusters_of(scores.groups, scores.forget):
-        return Dependence(groups=len(np.unique(scores.groups)))
-    return hidden_groups(embeddings, scores.forget)
-
-
-def judge_scores(
-    scores: RatioScores,
-    refits: Sequence[Doubles],
-    checked: Iterable[dict[str, Any]],
-    texts: Dependence | None = None,
-    *,
-    refitted: bool = True,
-) -> Verdict:
-    """Judge whether a budget can rest on ``scores``.
-
-    ``refits`` (n,) are the scores of other seeds, ``checked`` the rows of ``ratio_checks``, and
-    ``texts`` the result of ``dependence``. Where nothing was ``refitted``, not on halves of the
-    texts either, it is unknown what the scores have lost.
-    """
-    value, low, high = auc_interval(scores.score, scores.forget, refits, scores.groups)
-    kept = scores.kept()
-    seen = f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
-    reason = None
-    off = [row for row in checked if row["check"] == "psi_over_phi" and not row["holds"]]
-    if low <= APART:
-        reason = f"the domains cannot be told apart: {seen}"
-    elif kept < KEPT:
-        reason = (
-            f"the scores are mostly their estimator's noise: they hold {kept:.2f} of the "
-            f"separation that these texts can teach ({seen})"
-        )
-    elif off and (off[0]["low"] > 1 + OFF or off[0]["high"] < 1 / (1 + OFF)):
-        (row,) = off
-        reason = (
-            "the scores fail the ratio check: E_p1[psi] / E_p2[phi] is "
-            f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}] instead of 1"
-        )
-    ends = (low, high) if texts is None else texts.ends(value, low, high)
-    return Verdict(value, *ends, kept, reason, texts, refitted)
+# What is measured ---------------------------------------------------------------------------------
 
 
 def auc_interval(
@@ -149,8 +43,8 @@ def auc_interval(
 ) -> tuple[float, float, float]:
     """Return the AUC of cross-fitted scores, with a 95% interval for a ranking by all texts.
 
-    The error of DeLong et al. (1988) at ``TWICE`` its variance, or that by ``groups`` (n,), is for
-    the sample of texts, and the spread over ``refits`` for the estimator.
+    The error of DeLong et al. (1988) at ``DELONG_FACTOR`` times its variance, or that by ``groups``
+    (n,), is for the sample of texts, and the spread over ``refits`` for the estimator.
     """
     above, below = placements(score, forget)
     clusters = clusters_of(groups, forget)
@@ -165,6 +59,69 @@ def auc_interval(
     return value, max(value - error, 0.0), min(value + error, 1.0)
 
 
+def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties) -> dict[str, Any]:
+    """Return how well ``scores`` tell the domains apart, and what else they follow.
+
+    ``auc`` has its interval by the groups of ``texts`` and over ``refits``, ``matched`` is the AUC
+    among texts of one length. ``follows`` lists the confounds that scores follow within the forget
+    domain, the closest first. AUCs are None where retain texts have no score.
+    """
+    score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
+    forget = np.asarray(scores["rank"].is_valid())
+    rows = confound_rows(score, forget, texts, cross_fitted=scores["fold"].null_count == 0)
+    separates: dict[str, Any] = dict.fromkeys(("auc", "auc_low", "auc_high"))
+    if not np.isnan(score).any():
+        whole = [scored.scores for part, _, scored in refits if part == WHOLE_REFIT]
+        ends = auc_interval(score, forget, whole, texts.groups)
+        separates = dict(zip(separates, ends, strict=True))
+    # Without scores of retain texts it has none either.
+    (row,) = [row for row in rows if row["measure"] == "auc_matched"]
+    separates |= {"matched": row["estimate"], "matched_low": row["low"]}
+    near = [(_beyond(row), row) for row in rows if row["domain"] == FORGET and row["apart"]]
+    near = sorted((pair for pair in near if pair[0] >= FOLLOWED), key=lambda pair: -pair[0])
+    keys = ("confound", "value", "measure", "estimate")
+    separates["follows"] = [{key: row[key] for key in keys} for _, row in near[:MOST_NAMED]]
+    return separates
+
+
+def _beyond(row: _Row) -> float:
+    """Return how far the near end of an interval is from chance, on a scale from 0 to 1."""
+    from_chance = row["measure"] == "spearman"
+    ends = (row["low"], row["high"])
+    return float(min(abs(end if from_chance else 2 * end - 1) for end in ends))
+
+
+def dependence(scores: RatioScores, embeddings: Array) -> Dependence:
+    """Return how texts depend on each other, by their groups or by their ``embeddings`` (n, d)."""
+    if scores.groups is not None and clusters_of(scores.groups, scores.forget):
+        return Dependence(groups=len(np.unique(scores.groups)))
+    return hidden_groups(embeddings, scores.forget)
+
+
+def separation_by(texts: Dependence | None, separates: _Row) -> dict[str, Any]:
+    """Return a ``separation`` with the intervals that its AUCs have for ``texts`` that depend on
+    each other: none if their groups are hidden."""
+    if texts is None or separates["auc"] is None:
+        return dict(separates)
+    low, high = texts.ends(separates["auc"], separates["auc_low"], separates["auc_high"])
+    matched_low, _ = texts.ends(separates["matched"] or 0.0, separates["matched_low"], None)
+    return {**separates, "auc_low": low, "auc_high": high, "matched_low": matched_low}
+
+
+def auc_of_right_labels(value: float) -> float:
+    """Return the AUC against the right labels, if of those in each domain ``MISLABELLED`` are
+    wrong, whatever the score: 0.5 + (AUC - 0.5) / (1 - 2 wrong), at most 1.
+
+    Of a pair, one text alone is wrong, and says nothing, with the probability 2 wrong (1 - wrong);
+    both are, and say the opposite, with wrong^2.
+    """
+    return min(max(0.5 + (value - 0.5) / (1 - 2 * MISLABELLED), 0.0), 1.0)
+
+
+CHECKS = {"slope": 1.0, "intercept": 0.0, "psi_over_phi": 1.0}
+"""Name of each check, with the value that a density ratio has."""
+
+
 def ratio_checks(
     scores: RatioScores, estimate: RatioEstimate, resamples: int, seed: int
 ) -> list[dict[str, Any]]:
@@ -177,39 +134,26 @@ def ratio_checks(
     ratio, forget, pi1 = estimate.log_ratio, scores.forget, scores.pi1
     gains, harms = psi(ratio, pi1), phi(ratio, pi1)
     design = np.column_stack([np.ones(len(ratio)), ratio])
+    label = forget.astype(np.float64)
 
     def measured(weights: Doubles) -> list[float]:
         forget_weights, retain_weights = weights * forget, weights * ~forget
         n1, n2 = forget_weights.sum(), retain_weights.sum()
-        of_part, label = design.__getitem__, forget.astype(np.float64)
-        coefficients = fit_logistic(of_part, label, weights, np.full(2, 1e-6))
-        return [
-            float(coefficients[1]),
-            float(coefficients[0] - np.log(n1) + np.log(n2)),
-            float((forget_weights @ gains / n1) / (retain_weights @ harms / n2)),
-        ]
+        level, slope = fit_logistic(design.__getitem__, label, weights, np.full(2, 1e-6))
+        quotient = (forget_weights @ gains / n1) / (retain_weights @ harms / n2)
+        return [float(slope), float(level - np.log(n1) + np.log(n2)), float(quotient)]
 
     rng = np.random.default_rng(seed)
     point = measured(np.ones(len(ratio)))
     drawn = [measured(resample(forget, rng, scores.groups)) for _ in range(resamples)]
-    low, high = np.quantile(drawn, LEVELS, axis=0)
+    ends = np.quantile(drawn, LEVELS, axis=0)
     if (wider := few_groups(forget, scores.groups)) > 1:
-        low, high = (point + wider * (end - point) for end in (low, high))
-    return [
-        {
-            "check": name,
-            "value": point[i],
-            "low": float(low[i]),
-            "high": float(high[i]),
-            "expected": expected,
-            "holds": bool(low[i] <= expected <= high[i]),
-        }
-        for i, (name, expected) in enumerate(CHECKS.items())
-    ]
-
-
-CHECKS = {"slope": 1.0, "intercept": 0.0, "psi_over_phi": 1.0}
-"""Name of each check, with the value that a density ratio has."""
+        ends = point + wider * (ends - point)
+    rows = []
+    for (name, expected), value, low, high in zip(CHECKS.items(), point, *ends, strict=True):
+        row = {"check": name, "value": value, "low": float(low), "high": float(high)}
+        rows.append({**row, "expected": expected, "holds": bool(low <= expected <= high)})
+    return rows
 
 
 def share_bound(
@@ -226,3 +170,214 @@ def share_bound(
     above, n2 = float(np.mean(score2 >= threshold)), len(score2) * independent(groups2)
     band = float(np.sqrt(np.log(1 / 0.025) / (2 * n2)))
     return min(above / budget, 1.0), min((above + band) / budget, 1.0)
+
+
+# The thresholds -----------------------------------------------------------------------------------
+
+APART = 0.55
+"""The end of its AUC's interval above which a score tells the domains apart well enough for a
+budget."""
+KEPT = 0.4
+"""The least part of what can be learned that a score must hold for a budget."""
+OFF = 0.25
+"""The most by which E_p1[psi] and E_p2[phi], which are one number, may surely differ."""
+STRONG, WEAK = 0.8, 0.65
+"""Ends of the AUC's interval from which a separation is strong, and below which it is weak."""
+MISLABELLED = 0.05
+"""Share of wrong labels in each domain for which an interval is given beside that of an AUC."""
+FOLLOWED, MOST_NAMED = 0.3, 3
+"""The end of an interval, on a scale from -1 to 1, beyond which a score follows something else, and
+most of what it follows that is named."""
+MOST_RETAIN, MOST_TOSSED = 0.5, 0.25
+"""The bound on the share of retain-like texts, and the share of toss-ups, above which a list is to
+be checked."""
+VAGUE = 0.8
+"""A share that is known no better than so is not told."""
+
+
+def judge_scores(
+    scores: RatioScores,
+    refits: Sequence[Doubles],
+    checked: Iterable[_Row],
+    texts: Dependence | None = None,
+    *,
+    refitted: bool = True,
+) -> dict[str, Any]:
+    """Judge whether a budget can rest on ``scores``, for metadata.
+
+    ``refits`` (n,) are the scores of other seeds, ``checked`` the rows of ``ratio_checks``, and
+    ``texts`` the result of ``dependence``. Where nothing was ``refitted``, not on halves of the
+    texts either, it is unknown what the scores have lost. ``reason`` says why no budget can be
+    named, and ``withheld`` why no number may rest on the ratio, or both are None.
+    """
+    value, low, high = auc_interval(scores.score, scores.forget, refits, scores.groups)
+    kept = scores.kept()
+    seen, reason = f"AUC {value:.2f} [{low:.2f}, {high:.2f}]", None
+    off = [row for row in checked if row["check"] == "psi_over_phi" and not row["holds"]]
+    if low <= APART:
+        reason = f"the domains cannot be told apart: {seen}"
+    elif kept < KEPT:
+        reason = (
+            f"the scores are mostly their estimator's noise: they hold {kept:.2f} of the "
+            f"separation that these texts can teach ({seen})"
+        )
+    elif off and (off[0]["low"] > 1 + OFF or off[0]["high"] < 1 / (1 + OFF)):
+        reason = (
+            "the scores fail the ratio check: E_p1[psi] / E_p2[phi] is "
+            f"{off[0]['value']:.2f} [{off[0]['low']:.2f}, {off[0]['high']:.2f}] instead of 1"
+        )
+    ends = (low, high) if texts is None else texts.ends(value, low, high)
+    words = auc_words(value, *ends)
+    if ends[0] is not None:
+        words = f"{strength(ends[0])} separation: {words}"
+    if reason:
+        words = f"no budget can be named: {reason}"
+    if texts:
+        words += f"; {texts.words()}"
+    hidden = texts.reason if texts else None
+    return {
+        **{"auc": value, "auc_low": ends[0], "auc_high": ends[1], "kept": kept, "reason": reason},
+        **{"texts": asdict(texts) if texts else None, "refitted": refitted, "words": words},
+        "withheld": reason or hidden or (None if refitted else NOT_REFITTED),
+    }
+
+
+def judge_list(
+    separates: _Row,
+    removed: int,
+    at_budget: _Row,
+    also_retain: Mapping[str, float | None],
+    *,
+    compared: str | None = None,
+    reason: str | None = None,
+    texts: str = "",
+    unit: str = "texts",
+    holds: str | None = None,
+) -> dict[str, Any]:
+    """Return what to do with a list of ``removed`` texts: a key of ``ADVICE_WORDS``, and words.
+
+    ``separates`` is its ``separation``, ``at_budget`` has the number of rankings and the toss-ups,
+    ``also_retain`` the share and its bound. ``compared`` says why it is a comparison, ``reason``
+    why its scores carry no verdict, ``texts`` what is known of the dependence of the texts,
+    ``unit`` what is listed, and ``holds`` what a list holds, where that is said in other words.
+    """
+    value, low, matched = (separates[name] for name in ("auc", "auc_low", "matched_low"))
+    bound, tossed = also_retain["upper_bound"], at_budget["toss_up"]
+    ranking = ranking_words(separates, compared, texts)
+    listed = words_of_list(removed, at_budget, also_retain, unit, holds)
+    listed = f"{reason}; {listed}" if reason else listed
+    if compared is not None:
+        return {"act": COMPARISON, "ranking": ranking, "list": listed, "words": ranking}
+    if value is None:
+        act = UNKNOWN
+    elif reason is not None or (value if low is None else low) < WEAK:
+        act = REFUSE
+    elif (
+        any(followed["confound"] in ("words", "copies") for followed in separates["follows"])
+        or min((end for end in (low, matched) if end is not None), default=0.0) < STRONG
+        or bound is None
+        or bound > MOST_RETAIN
+        or tossed is None
+        or tossed > MOST_TOSSED * removed
+    ):
+        act = CHECK
+    else:
+        act = TAKE
+    words = f"{ADVICE_WORDS[act]}: {ranking}; {listed}"
+    return {"act": act, "ranking": ranking, "list": listed, "words": words}
+
+
+def strength(auc_low: float) -> str:
+    """Return in a word how far apart the domains are, by the lower end of an AUC's interval."""
+    if auc_low >= STRONG:
+        return "strong"
+    return "moderate" if auc_low >= WEAK else "weak"
+
+
+def leading(lists: Mapping[str, Sequence[_Row]]) -> list[str]:
+    """Return the selectors of ``lists`` (manifests by selector), the one to be acted on first: the
+    selector whose scores estimate the ratio, else the first that is no comparison."""
+
+    def place(name: str) -> tuple[bool, bool, str]:
+        first = lists[name][0]
+        return first["judgement"]["act"] == COMPARISON, first["expected"]["by"] != name, name
+
+    return sorted(lists, key=place)
+
+
+# The words ----------------------------------------------------------------------------------------
+
+TAKE, CHECK, REFUSE, COMPARISON, UNKNOWN = "take", "check", "refuse", "comparison", "unknown"
+ADVICE_WORDS = {
+    TAKE: "act on it",
+    CHECK: "check the list before deleting",
+    REFUSE: "do not delete by this",
+    COMPARISON: "a comparison, not to be acted on",
+    UNKNOWN: "no verdict",
+}
+"""What to do with a list, in words."""
+NOT_REFITTED = (
+    "nothing was refitted (evidence.refits.whole is 0), so what the scores have lost is not known"
+)
+
+
+def auc_words(value: float, low: float | None, high: float | None) -> str:
+    """Describe an AUC with its interval, and how far that goes if some labels are wrong."""
+    if low is None or high is None:
+        return f"AUC {value:.2f} without an interval"
+    words = f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
+    if (right := auc_of_right_labels(high)) - high < 0.005:
+        return words
+    return f"{words}, up to {right:.2f} if {MISLABELLED:.0%} of the labels are wrong at random"
+
+
+def ranking_words(separates: _Row, compared: str | None = None, texts: str = "") -> str:
+    """Describe in words how good a ranking is, at any budget."""
+    if compared is not None:
+        return f"{ADVICE_WORDS[COMPARISON]}: {compared}"
+    if separates["auc"] is None:
+        return "the ranking has no score for retain texts, so it has no AUC"
+    low, matched = separates["auc_low"], separates["matched_low"]
+    words = auc_words(separates["auc"], low, separates["auc_high"])
+    if low is not None:
+        words = f"{strength(low)} separation, {words}"
+    if matched is not None and strength(matched) != strength(low):
+        words += f", {separates['matched']:.2f} among texts of the same length"
+    follows = [_follows(followed) for followed in separates["follows"]]
+    words += f"; the scores follow {', '.join(follows)}" if follows else ""
+    return f"{words}; {texts}" if texts else words
+
+
+def _follows(followed: _Row) -> str:
+    nouns = {"words": "the number of words", "copies": "the number of copies"}
+    name = nouns.get(followed["confound"], str(followed["confound"]).removeprefix("label_"))
+    if followed["value"] is None:
+        return f"{name} (rank correlation {followed['estimate']:.2f})"
+    return f"{name} {followed['value']!r} (AUC {followed['estimate']:.2f})"
+
+
+def words_of_list(
+    removed: int,
+    at_budget: _Row,
+    also_retain: Mapping[str, float | None],
+    unit: str = "texts",
+    holds: str | None = None,
+) -> str:
+    """Describe in words how much of a list looks like texts to keep, since as many of these would
+    have scored as high, and how many are toss-ups. ``holds`` replaces the first of the two."""
+    if not removed:
+        return "the list is empty"
+    share, bound = also_retain["estimate"], also_retain["upper_bound"]
+    words = "how much of it looks like texts to keep is not known"
+    if share is not None and bound is not None and bound < VAGUE:
+        words = f"{share:.0%} of it looks like texts to keep, at most {bound:.0%}"
+    words, tossed = holds or words, at_budget["toss_up"]
+    if tossed is None:
+        return f"{words}; it was not refitted, so its toss-ups are not known"
+    tosses = f"{tossed:,} of {removed:,} {unit} are toss-ups"
+    return f"{words}; {tosses}: not all {at_budget['rankings']} rankings list them"
+
+
+def unit_of(metadata: _Row) -> str:
+    """Return what is ranked, by metadata of scores or a manifest: texts, or windows of them."""
+    return "windows" if metadata.get("windows") else "texts"

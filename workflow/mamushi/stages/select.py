@@ -218,8 +218,8 @@ def stability(
     from the lists: a change of how often they are refitted changes no list, and retrains nothing.
     """
     from mamushi.evidence.confounds import read_texts
-    from mamushi.evidence.judgement import separation
     from mamushi.evidence.stability import rankings, stability_columns
+    from mamushi.evidence.verdict import separation
     from mamushi.io import schemas
     from mamushi.io.tables import read_table, write_table
     from mamushi.selection.refits import read_refits

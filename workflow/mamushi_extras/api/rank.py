@@ -38,11 +38,11 @@ from mamushi.evidence import advice, bootstrap
 from mamushi.evidence.calibration import RatioScores, ratio_of
 from mamushi.evidence.confounds import text_properties
 from mamushi.evidence.frontier import ranking_of
-from mamushi.evidence.judgement import ADVICE_WORDS, separation
 from mamushi.evidence.manifest import Calibrated, Ranked, calibrate_pool, manifest
 from mamushi.evidence.predicted import NoPrediction, Proxy, not_foreseen, predictions
 from mamushi.evidence.ranking import excerpt, glimpse
 from mamushi.evidence.stability import rankings, stability_columns
+from mamushi.evidence.verdict import ADVICE_WORDS, separation
 from mamushi.io import paths, schemas
 from mamushi.io.domains import INFERENCE
 from mamushi.lm.tokens import TokenSet

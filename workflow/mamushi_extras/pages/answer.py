@@ -12,7 +12,7 @@ from mamushi.commands.show import table_options
 from mamushi.errors import UserError
 from mamushi.evidence.advice import AdviceRow, advised, first_budget, take, units_at
 from mamushi.evidence.cut import cut
-from mamushi.evidence.judgement import COMPARISON, REFUSE, leading, unit_of
+from mamushi.evidence.verdict import COMPARISON, REFUSE, leading, unit_of
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_table
 from mamushi.selection.removals import share_of

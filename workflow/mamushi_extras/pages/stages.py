@@ -46,9 +46,9 @@ def ranking(
     """
     from functools import partial
 
-    from mamushi.evidence.judgement import ranking_words, separation_by
     from mamushi.evidence.manifest import read_calibrated
     from mamushi.evidence.ranking import read_ranking, read_texts_of
+    from mamushi.evidence.verdict import ranking_words, separation_by
     from mamushi.io.files import atomic, read_json
     from mamushi.io.tables import read_metadata
     from mamushi_extras.pages.ranking_page import page_data, ranking_html

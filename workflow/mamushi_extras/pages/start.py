@@ -11,8 +11,8 @@ from typing import Any
 from mamushi.config.grid import unmeasurable
 from mamushi.errors import UserError
 from mamushi.evaluation.crossed import OVERSHOOTS
-from mamushi.evidence.judgement import ADVICE_WORDS, COMPARISON, leading
 from mamushi.evidence.ranking import is_earlier
+from mamushi.evidence.verdict import ADVICE_WORDS, COMPARISON, leading
 from mamushi.io import paths
 from mamushi.io.files import atomic, read_json
 from mamushi.registry import plugins

@@ -134,7 +134,7 @@ def token_manifests(
     the spans, since none of that changes them.
     """
     from mamushi.evidence.confounds import read_texts
-    from mamushi.evidence.judgement import ranking_words
+    from mamushi.evidence.verdict import ranking_words
     from mamushi.io import schemas
     from mamushi.io.files import write_json
     from mamushi.io.tables import read_table

@@ -18,8 +18,7 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from mamushi.evaluation.masking import mask
 from mamushi.evidence.confounds import TextProperties
-from mamushi.evidence.judgement import judge_list, separation
-from mamushi.evidence.verdict import share_bound
+from mamushi.evidence.verdict import judge_list, separation, share_bound
 from mamushi.io.domains import FORGET
 from mamushi.io.paths import beta as written
 from mamushi.lm.tokens import TokenSet, text_of

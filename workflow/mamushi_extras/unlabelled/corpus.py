@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from mamushi.data.groups import independent
 from mamushi.data.labels import group_codes
 from mamushi.evidence.confounds import read_texts
-from mamushi.evidence.judgement import VAGUE, judge_list, separation, unit_of
 from mamushi.evidence.stability import rankings, stability_columns
+from mamushi.evidence.verdict import VAGUE, judge_list, separation, unit_of
 from mamushi.io import paths, schemas
 from mamushi.io.domains import FORGET
 from mamushi.io.paths import beta as written

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mamushi.evidence.judgement import unit_of
+from mamushi.evidence.verdict import unit_of
 from mamushi_extras.unlabelled.corpus import share_text
 
 
