@@ -46,7 +46,6 @@ from mamushi.unlearning.editing import edit_logits
 from mamushi.unlearning.loop import steps_of, unlearn
 from mamushi.unlearning.relearning import relearn
 from mamushi_extras.influence.measuring import (
-    Direction,
     InfluenceMeter,
     Kept,
     count_predicted,
@@ -234,10 +233,7 @@ class Bank:
 
     def targets(self, seed: int, most: int = TARGETS) -> dict[str, TokenSet]:
         """Draw the texts of which the directions are."""
-        return {
-            domain: draw_targets(self.contamination, domain, most, seed)
-            for domain in (FORGET, RETAIN)
-        }
+        return draw_targets(self.contamination, most, seed)
 
     def measure(self, seed: int) -> dict[str, Any]:
         """Return the columns of a model's file; relearning changes the model."""
@@ -341,11 +337,10 @@ class Cell:
                 bank.model,
                 bank.ranked,
                 bank.targets(self.seed),
-                Direction(less=1.0),
-                points_of(bank.steps, POINTS),
                 bank.accelerator,
                 bank.training,
-                Kept(part, "", np.zeros(count_predicted(bank.ranked))),
+                points=points_of(bank.steps, POINTS),
+                kept=Kept(part, "", np.zeros(count_predicted(bank.ranked))),
             )
             bank.train(self.seed, bank.ranked, None, meter.updated)
             part.replace(slopes)

@@ -22,7 +22,7 @@ from mamushi_extras.influence.at_weights import (
     target_folds,
     targets_of,
 )
-from mamushi_extras.influence.measuring import Direction, Kept, count_predicted
+from mamushi_extras.influence.measuring import Kept, count_predicted
 from tests.extras.influence.test_measuring import (
     HOW,
     OTHERS,
@@ -41,7 +41,7 @@ NONE = subset(TEXTS, np.array([], np.int64))
 
 
 def measured(
-    language_model: PreTrainedModel, folder: Path, less: float = 1.0, others: TokenSet = NONE
+    language_model: PreTrainedModel, folder: Path, others: TokenSet = NONE
 ) -> tuple[Kept, dict[int, Targets]]:
     freeze(language_model, HOW)
     accelerator = device.accelerator("fp32")
@@ -55,8 +55,8 @@ def measured(
         fold: targets_of(TEXTS, folds, fold, others, MOST, SEED)
         for fold in sorted({*folds.tolist()})
     }
-    how = (Direction(less), BATCHES, HOW, SEED, accelerator, kept)
-    measure_at_weights(language_model, TEXTS, folds, targets, *how)
+    how = (MOST, BATCHES, HOW, SEED, accelerator, kept)
+    measure_at_weights(language_model, TEXTS, others, None, *how)
     return kept, targets
 
 

@@ -21,7 +21,7 @@ from tests.support.stage_files import WORDS, command, texts_of, write_base
 from tests.support.steps import kill_at
 
 FROZEN = TRAINING | {"train_input_embedding": False, "train_output_head": False}
-HOW = {"points": 3, "batches": 4, "targets": 5, "less": 1.0, "eps": None}
+HOW = {"points": 3, "batches": 4, "targets": 5}
 HOW |= {"trained_before": False}
 
 

@@ -21,7 +21,7 @@ from mamushi.lm.tokens import TokenSet, subset
 from mamushi.lm.training import finetune
 from mamushi.selection.metrics import auc
 from mamushi_extras.influence.measuring import (
-    Direction,
+    STEP,
     InfluenceMeter,
     Kept,
     draw_targets,
@@ -40,7 +40,7 @@ def no_padding(texts: TokenSet) -> TokenSet:
 
 
 TEXTS, OTHERS = no_padding(token_set(14)), no_padding(token_set(20, seed=1))
-TARGETS = {domain: draw_targets(OTHERS, domain, 6, 0) for domain in (FORGET, RETAIN)}
+TARGETS = draw_targets(OTHERS, 6, 0)
 POINTS = [2, 4]
 
 
@@ -51,9 +51,7 @@ class Compared(InfluenceMeter):
 
     def updated(self, step: int, optimizer: torch.optim.Optimizer) -> None:
         if step in self.points and self.accelerator.mixed_precision == "no":
-            self.reference = self.reference + slopes(
-                self.model, self.texts, self.direction.less, optimizer
-            )
+            self.reference = self.reference + slopes(self.model, self.texts, optimizer)
         super().updated(step, optimizer)
 
 
@@ -79,7 +77,6 @@ def gradient_of(language_model: PreTrainedModel, loss: Tensor, *, again: bool = 
 def slopes(
     language_model: PreTrainedModel,
     texts: TokenSet,
-    less: float,
     optimizer: torch.optim.Optimizer,
 ) -> np.ndarray[Any, Any]:
     """Of each predicted token the rate times its gradient's inner product with the direction, which
@@ -95,7 +92,7 @@ def slopes(
     trained = [p for p in language_model.parameters() if p.requires_grad]
     states = [optimizer.state[p] for p in trained]
     second = flat(s["exp_avg_sq"] / (1 - 0.999 ** float(s["step"])) for s in states)
-    along = (means[FORGET] - less * means[RETAIN]) / (second.sqrt() + 1e-8)
+    along = (means[FORGET] - means[RETAIN]) / (second.sqrt() + 1e-8)
     along[second == 0] = 0
     found = []
     for row in range(len(texts)):
@@ -104,24 +101,15 @@ def slopes(
     return optimizer.param_groups[0]["lr"] * np.array(found)
 
 
-def measured(
-    language_model: PreTrainedModel, tmp_path: Path, direction: Direction, **changes: Any
-) -> Compared:
+def measured(language_model: PreTrainedModel, tmp_path: Path, **changes: Any) -> Compared:
     """A training of four steps, with its meter."""
     how = HOW | changes
     freeze(language_model, how)
     accelerator = device.accelerator(str(how["precision"]))
     kept = Kept(tmp_path / "points", "run", np.zeros(int(np.maximum(TEXTS.lengths - 1, 0).sum())))
-    meter = Compared(language_model, TEXTS, TARGETS, direction, POINTS, accelerator, how, kept)
-    finetune(
-        language_model,
-        TEXTS,
-        how,
-        total=4,
-        seed=1,
-        accelerator=accelerator,
-        updated=meter.updated,
-    )
+    meter = Compared(language_model, TEXTS, TARGETS, accelerator, how, points=POINTS, kept=kept)
+    read = (language_model, TEXTS)
+    finetune(*read, how, total=4, seed=1, accelerator=accelerator, updated=meter.updated)
     return meter
 
 
@@ -130,21 +118,20 @@ def apart(found: np.ndarray[Any, Any], expected: Any) -> float:
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2", "gemma2"])
-@pytest.mark.parametrize("less", [0.0, 1.0])
-def test_it_is_the_slope_of_each_tokens_loss(family: str, less: float, tmp_path: Path) -> None:
-    meter = measured(exact(model(family)), tmp_path, Direction(less))
+def test_it_is_the_slope_of_each_tokens_loss(family: str, tmp_path: Path) -> None:
+    meter = measured(exact(model(family)), tmp_path)
     assert meter.kept.steps == POINTS
     assert apart(meter.kept.total, meter.reference) < 1e-3
 
 
 def test_it_is_as_near_in_single_precision(tmp_path: Path) -> None:
-    meter = measured(model("llama"), tmp_path, Direction(1.0), learning_rate=1e-3)
+    meter = measured(model("llama"), tmp_path, learning_rate=1e-3)
     assert apart(meter.kept.total, meter.reference) < 1e-3
 
 
 def test_a_texts_sum_is_the_inner_product_of_its_gradient(tmp_path: Path) -> None:
     """With the same direction: what a step on the whole text would take off the targets' NLL."""
-    meter = measured(exact(model("llama")), tmp_path, Direction(1.0))
+    meter = measured(exact(model("llama")), tmp_path)
     ends = np.cumsum(np.maximum(TEXTS.lengths - 1, 0))[:-1]
     sums = [
         np.array([part.sum() for part in np.split(x, ends)])
@@ -155,7 +142,7 @@ def test_a_texts_sum_is_the_inner_product_of_its_gradient(tmp_path: Path) -> Non
 
 def test_the_training_is_not_changed_by_it(tmp_path: Path) -> None:
     watched, alone = model("llama"), model("llama")
-    measured(watched, tmp_path, Direction(1.0))
+    measured(watched, tmp_path)
     freeze(alone, HOW)
     accelerator = device.accelerator("fp32")
     finetune(alone, TEXTS, HOW, total=4, seed=1, accelerator=accelerator)
@@ -163,13 +150,13 @@ def test_the_training_is_not_changed_by_it(tmp_path: Path) -> None:
         assert torch.equal(one, another)
 
 
-def test_it_is_near_in_half_precision(tmp_path: Path) -> None:
+def test_it_is_near_in_half_precision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a longer step, since a short one is lost in rounding."""
     changes = {"precision": "bf16", "learning_rate": 1e-3}
-    whole = measured(model("llama"), tmp_path, Direction(1.0), learning_rate=1e-3)
-    short, suited = (
-        measured(model("llama"), tmp_path, Direction(1.0, eps), **changes) for eps in (3e-4, None)
-    )
+    whole = measured(model("llama"), tmp_path, learning_rate=1e-3)
+    suited = measured(model("llama"), tmp_path, **changes)
+    monkeypatch.setitem(STEP, "bf16", 3e-4)
+    short = measured(model("llama"), tmp_path, **changes)
     assert (whole.eps, suited.eps) == (3e-4, 3e-3)
     total = whole.kept.total
     assert np.corrcoef(suited.kept.total, total)[0, 1] > 0.9
@@ -183,15 +170,14 @@ def test_points_are_evenly_spaced_and_end_with_the_training() -> None:
 
 
 def test_targets_go_by_id_and_have_a_token_to_predict() -> None:
-    drawn = draw_targets(OTHERS, FORGET, 6, 0)
+    drawn = TARGETS[FORGET]
     assert len(drawn) == 6 and {*drawn.domains} == {FORGET}
     assert (drawn.lengths > 1).all()
     turned = subset(OTHERS, np.arange(len(OTHERS))[::-1])
-    assert drawn.ids.tolist() == draw_targets(turned, FORGET, 6, 0).ids.tolist()
-    assert drawn.ids.tolist() != draw_targets(OTHERS, FORGET, 6, 1).ids.tolist()
-    assert len(draw_targets(OTHERS, RETAIN, 99, 0)) < len(OTHERS)
+    assert drawn.ids.tolist() == draw_targets(turned, 6, 0)[FORGET].ids.tolist()
+    assert drawn.ids.tolist() != draw_targets(OTHERS, 6, 1)[FORGET].ids.tolist()
     with pytest.raises(UserError, match="no forget text to be a target has a token"):
-        draw_targets(subset(OTHERS, np.flatnonzero(OTHERS.domains == RETAIN)), FORGET, 6, 0)
+        draw_targets(subset(OTHERS, np.flatnonzero(OTHERS.domains == RETAIN)), 6, 0)
 
 
 def test_without_what_was_measured_a_training_does_not_go_on(tmp_path: Path) -> None:
@@ -223,7 +209,7 @@ def test_what_teaches_the_domain_goes_before_noise_of_it(tmp_path: Path) -> None
         return TokenSet(ids, domains, np.concatenate(texts).astype(np.int32), offsets)
 
     texts, others = world(), world()
-    targets = {domain: draw_targets(others, domain, 32, 0) for domain in (FORGET, RETAIN)}
+    targets = draw_targets(others, 32, 0)
     how = HOW | {"learning_rate": 3e-3, "batch_size": 8}
     language_model = model("llama")
     with torch.no_grad():
@@ -234,20 +220,10 @@ def test_what_teaches_the_domain_goes_before_noise_of_it(tmp_path: Path) -> None
     freeze(language_model, how)
     accelerator = device.accelerator("fp32")
     kept = Kept(tmp_path / "points", "run", np.zeros(11 * len(texts)))
-    direction = Direction(1.0)
     points = points_of(16, 3)
-    meter = InfluenceMeter(
-        language_model, texts, targets, direction, points, accelerator, how, kept
-    )
-    finetune(
-        language_model,
-        texts,
-        how,
-        total=16,
-        seed=1,
-        accelerator=accelerator,
-        updated=meter.updated,
-    )
+    read = (language_model, texts)
+    meter = InfluenceMeter(*read, targets, accelerator, how, points=points, kept=kept)
+    finetune(*read, how, total=16, seed=1, accelerator=accelerator, updated=meter.updated)
     sums = kept.total.reshape(-1, 11).sum(axis=1)
     teaches = np.arange(len(texts)) % 4 == 0
     forget = domains == FORGET
@@ -278,17 +254,9 @@ def sharded(folder: Path) -> np.ndarray[Any, Any]:
     if sharding.active(accelerator):
         sharding.shard(language_model, accelerator)
     kept = Kept(folder / "points", "run", np.zeros(int(np.maximum(TEXTS.lengths - 1, 0).sum())))
-    direction = Direction(1.0)
-    meter = InfluenceMeter(language_model, TEXTS, TARGETS, direction, [2], accelerator, how, kept)
-    finetune(
-        language_model,
-        TEXTS,
-        how,
-        total=2,
-        seed=1,
-        accelerator=accelerator,
-        updated=meter.updated,
-    )
+    read = (language_model, TEXTS)
+    meter = InfluenceMeter(*read, TARGETS, accelerator, how, points=[2], kept=kept)
+    finetune(*read, how, total=2, seed=1, accelerator=accelerator, updated=meter.updated)
     return kept.total
 
 

@@ -19,7 +19,7 @@ from mamushi.io.tables import write_table
 from mamushi.lm.tokens import TokenSet, read_tokens
 from mamushi.running.stage import Job, stages
 from mamushi.selection.pool import Pool, read_pool
-from mamushi_extras.influence.pooling import pooled_influence
+from mamushi_extras.influence.pooling import summed_influence
 from mamushi_extras.influence.settings import by_influence
 
 DATASET, MODEL = "frame", "model"
@@ -58,5 +58,5 @@ def embed_texts(config: Mapping[str, Any], examples: pa.Table) -> tuple[Pool, To
         if by_influence(config):
             cell = {"dataset": DATASET, "seed": config["grid"]["seeds"][0], **of_model}
             run("influence", cell, out=(measured := folder / "influence.parquet"), **files)
-            pool = pool.with_columns(**pooled_influence(measured, pool.ids.tolist()))
+            pool = pool.with_columns(influence=summed_influence(measured, pool.ids.tolist()))
         return pool, read_tokens(tokens, table, INFERENCE, cut)

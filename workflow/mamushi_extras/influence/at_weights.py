@@ -21,13 +21,13 @@ from transformers import PreTrainedModel
 
 from mamushi.data.groups import GroupCodes
 from mamushi.errors import UserError
-from mamushi.io.domains import FORGET, RETAIN
+from mamushi.io.domains import FORGET
 from mamushi.lm import sharding
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.lm.training import gradient, mean_nll, prepared
 from mamushi.selection.folds import stratified_folds
 from mamushi_extras.influence.measuring import (
-    Direction,
+    STEP,
     Kept,
     Slopes,
     divide,
@@ -63,10 +63,8 @@ def targets_of(
 ) -> Targets:
     """Draw the targets of a fold, at most so many a domain: none of its own texts. Raises
     ``UserError`` as ``draw_targets``."""
-    candidates = (
-        contamination if len(contamination) else subset(texts, np.flatnonzero(folds != fold))
-    )
-    return {domain: draw_targets(candidates, domain, most, seed) for domain in (FORGET, RETAIN)}
+    others = subset(texts, np.flatnonzero(folds != fold))
+    return draw_targets(contamination if len(contamination) else others, most, seed)
 
 
 def second_moment(
@@ -97,29 +95,33 @@ def second_moment(
 def measure_at_weights(
     model: PreTrainedModel,
     texts: TokenSet,
-    folds: NDArray[np.int16],
-    targets: Mapping[int, Targets],
-    direction: Direction,
+    contamination: TokenSet,
+    groups: GroupCodes | None,
+    most: int,
     batches: int,
     training: Mapping[str, Any],
     seed: int,
     accelerator: Accelerator,
     kept: Kept,
-) -> None:
-    """Measure the influence of every predicted token of the texts on the ``targets`` of its fold,
-    by ``training.learning_rate``, and add it to what is ``kept``, whose steps are the folds.
+) -> dict[str, Any]:
+    """Add to what is ``kept``, whose steps are the folds, the influence of every predicted token of
+    the texts on the targets of its fold, by ``training.learning_rate``. Return what the table says
+    of it, with the ``fold`` of each text (texts,), None where there is one.
 
     Weights are left as they were. Raises ``UserError`` as ``Slopes.slopes``.
     """
+    folds = target_folds(texts, groups, contamination, seed)
+    targets = {
+        fold: targets_of(texts, folds, fold, contamination, most, seed)
+        for fold in np.unique(folds).tolist()
+    }
     model.eval()
     moment = second_moment(model, texts, batches, training, seed, accelerator)
     counts = texts.counted.astype(np.int64)
-    for fold, fold_targets in targets.items():
-        if fold in kept.steps:
-            continue
+    for fold in sorted(targets.keys() - {*kept.steps}):
         scored = folds == fold
-        part = subset(texts, np.flatnonzero(scored))
-        meter = Slopes(model, part, fold_targets, direction, accelerator, training)
+        inside = subset(texts, np.flatnonzero(scored))
+        meter = Slopes(model, inside, targets[fold], accelerator, training)
         meter.accumulate()
         for second, parameter in zip(moment, meter.trained, strict=True):
             if parameter.grad is not None:
@@ -128,3 +130,9 @@ def measure_at_weights(
         values[np.repeat(scored, counts)] = float(training["learning_rate"]) * meter.slopes()
         model.zero_grad(set_to_none=True)
         kept.add(fold, values)
+    return {
+        "fold": folds if len(targets) > 1 else None,
+        "batches": batches,
+        "targets": {domain: [len(of[domain]) for of in targets.values()] for domain in targets[0]},
+        "eps": STEP[accelerator.mixed_precision],
+    }

@@ -2,7 +2,7 @@
 training, and no gradient of a single text.
 
 At a point with weights w, g_f and g_r are the gradients of the mean NLL of other texts of either
-domain, the *targets*, and v = (g_f - less * g_r) / (sqrt(second moment of Adam) + epsilon), as a
+domain, the *targets*, and v = (g_f - g_r) / (sqrt(second moment of Adam) + epsilon), as a
 step of the training divides it. The influence of a token with loss l is its slope along v:
 
     [l(w + h v) - l(w - h v)] / 2h,  h = eps |w| / |v|
@@ -34,10 +34,10 @@ from mamushi.errors import UserError
 from mamushi.io.domains import FORGET, RETAIN
 from mamushi.io.files import atomic
 from mamushi.lm import sharding
-from mamushi.lm.batches import fetched, model_batches
+from mamushi.lm.batches import fetched, model_batches, steps
 from mamushi.lm.loss import batch_nll
 from mamushi.lm.tokens import TokenSet, subset
-from mamushi.lm.training import Objective, gradient, mean_nll, prepared
+from mamushi.lm.training import finetune, gradient, mean_nll, prepared
 from mamushi.running import launch
 from mamushi.selection.arrays import Doubles
 
@@ -48,34 +48,27 @@ shorter one is lost in rounding, and a longer one is no longer straight: of Smol
 0.0003 and 0.001, and 0.08 at 0.003."""
 
 
-@dataclass(frozen=True)
-class Direction:
-    """How the direction is made, and how far one steps along it: ``less`` times the gradient of
-    retain targets is taken off, and ``eps`` is the length of a step over that of the weights; None:
-    what suits the precision."""
-
-    less: float
-    eps: float | None = None
-
-
 def points_of(total: int, points: int) -> list[int]:
     """Return the steps, of ``total`` and counted from 1, after which is measured: evenly spaced,
     the last one among them; fewer than ``points`` of a training with fewer steps."""
     return sorted({max(1, round(total * k / points)) for k in range(1, points + 1)})
 
 
-def draw_targets(texts: TokenSet, domain: str, most: int, seed: int) -> TokenSet:
-    """Draw at most so many texts of a domain that have a token to predict, by id. Raises
+def draw_targets(texts: TokenSet, most: int, seed: int) -> dict[str, TokenSet]:
+    """Draw at most so many texts of either domain that have a token to predict, by id. Raises
     ``UserError`` where there is none."""
-    rows = np.flatnonzero((texts.domains == domain) & (texts.counted > 0))
-    if not len(rows):
-        raise UserError(
-            f"influence: no {domain} text to be a target has a token to predict",
-            do="give the dataset more texts, or its contamination section a share above 0",
-        )
-    rows = rows[np.argsort(texts.ids[rows].astype(str), kind="stable")]
-    drawn = np.random.default_rng([seed, domain == FORGET]).permutation(rows)[:most]
-    return subset(texts, drawn)
+    drawn = {}
+    for domain in (FORGET, RETAIN):
+        rows = np.flatnonzero((texts.domains == domain) & (texts.counted > 0))
+        if not len(rows):
+            raise UserError(
+                f"influence: no {domain} text to be a target has a token to predict",
+                do="give the dataset more texts, or its contamination section a share above 0",
+            )
+        rows = rows[np.argsort(texts.ids[rows].astype(str), kind="stable")]
+        order = np.random.default_rng([seed, domain == FORGET]).permutation(rows)
+        drawn[domain] = subset(texts, order[:most])
+    return drawn
 
 
 @torch.no_grad()
@@ -145,40 +138,30 @@ class Slopes:
         model: PreTrainedModel,
         texts: TokenSet,
         targets: Mapping[str, TokenSet],
-        direction: Direction,
         accelerator: Accelerator,
         training: Mapping[str, Any],
     ) -> None:
-        self.model, self.texts, self.direction = model, texts, direction
-        self.accelerator = accelerator
-        self.eps = direction.eps or STEP[accelerator.mixed_precision]
+        self.model, self.texts, self.accelerator = model, texts, accelerator
+        self.eps = STEP[accelerator.mixed_precision]
         self.batch_tokens = int(training["batch_tokens"])
         self.trained = [p for p in model.parameters() if p.requires_grad]
+        # The mean NLL of all targets of a domain, as one step of a training on them.
         self.objectives = {
-            domain: self._objective(target, training) for domain, target in targets.items()
+            domain: mean_nll(
+                model, of, {**training, "batch_size": len(of)}, 0, accelerator, "influence"
+            )
+            for domain, of in targets.items()
         }
-        self.modules = {
-            domain: prepared(objective, accelerator)
-            for domain, objective in self.objectives.items()
-        }
-
-    def _objective(self, texts: TokenSet, training: Mapping[str, Any]) -> Objective:
-        """Return the mean NLL of all tokens of the texts, as one step of a training on them."""
-        together = {**training, "batch_size": len(texts)}
-        return mean_nll(self.model, texts, together, 0, self.accelerator, "influence")
+        self.modules = {key: prepared(of, accelerator) for key, of in self.objectives.items()}
 
     def accumulate(self) -> None:
-        """Leave g_f - less * g_r in the gradients."""
-        if self.direction.less:
-            self._add_gradient(RETAIN)
-            for _, along in self._moved():
-                along *= -self.direction.less
-        self._add_gradient(FORGET)
-
-    def _add_gradient(self, domain: str) -> None:
-        objective, module = self.objectives[domain], self.modules[domain]
-        step = objective.step(0)
-        gradient(objective, module, step, self.accelerator, self.trained, False)
+        """Leave g_f - g_r in the gradients."""
+        for domain in (RETAIN, FORGET):
+            objective, module = self.objectives[domain], self.modules[domain]
+            gradient(objective, module, objective.step(0), self.accelerator, self.trained, False)
+            if domain == RETAIN:
+                for _, along in self._moved():
+                    along.neg_()
 
     def _moved(self) -> list[tuple[nn.Parameter, Tensor]]:
         """Return the parameters that have a gradient, with it."""
@@ -208,26 +191,16 @@ class Slopes:
         slopes: Doubles = (sides[0] - sides[1]) / (2 * h)
         if not np.isfinite(slopes).all():
             problem = "influence: a loss beside the weights of the training is not finite"
-            raise UserError(problem, do="lower influence.eps")
+            raise UserError(problem, do="train in fp32")
         return slopes
 
 
 class InfluenceMeter(Slopes):
     """Measures the influence of the tokens of ``texts`` at some steps of a training of the model:
-    ``updated`` is to be called after each step."""
+    its ``updated`` is that of the ``Objective``."""
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        texts: TokenSet,
-        targets: Mapping[str, TokenSet],
-        direction: Direction,
-        points: Sequence[int],
-        accelerator: Accelerator,
-        training: Mapping[str, Any],
-        kept: Kept,
-    ) -> None:
-        super().__init__(model, texts, targets, direction, accelerator, training)
+    def __init__(self, *how: Any, points: Sequence[int], kept: Kept) -> None:
+        super().__init__(*how)
         self.points, self.kept = points, kept
 
     def updated(self, step: int, optimizer: torch.optim.Optimizer) -> None:
@@ -239,11 +212,45 @@ class InfluenceMeter(Slopes):
         mode = self.model.training
         self.model.eval()
         self.accumulate()
-        rate = precondition(optimizer)
-        values = rate * self.slopes()
+        values = precondition(optimizer) * self.slopes()
         optimizer.zero_grad(set_to_none=True)
         self.model.train(mode)
         self.kept.add(step, values)
+
+
+def measure_along_training(
+    model: PreTrainedModel,
+    texts: TokenSet,
+    contamination: TokenSet,
+    most: int,
+    points: int,
+    training: Mapping[str, Any],
+    seed: int,
+    accelerator: Accelerator,
+    kept: Kept,
+    state: Path,
+) -> dict[str, Any]:
+    """Train the model on the texts, and add to what is ``kept`` their influence on at most so many
+    targets a domain, of the ``contamination`` section, at some ``points``. Return what the table
+    says of it. ``state`` is that of ``finetune``."""
+    targets = draw_targets(contamination, most, seed)
+    total = steps(len(texts), training["batch_size"], training["epochs"])
+    how = (model, texts, targets, accelerator, training)
+    meter = InfluenceMeter(*how, points=points_of(total, points), kept=kept)
+    finetune(
+        model,
+        texts,
+        training,
+        seed=seed,
+        accelerator=accelerator,
+        total=total,
+        name="influence",
+        state=state,
+        fingerprint=kept.fingerprint,
+        updated=meter.updated,
+    )
+    counts = {domain: len(of) for domain, of in targets.items()}
+    return {"points": kept.steps, "targets": counts, "eps": meter.eps}
 
 
 def _norm(tensors: Sequence[Tensor]) -> float:

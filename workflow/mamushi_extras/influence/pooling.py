@@ -25,9 +25,7 @@ def read_influence(path: Path, ids: Sequence[str]) -> list[NDArray[np.float32]]:
     return [values[places[name]].values.to_numpy() for name in ids]
 
 
-def pooled_influence(path: Path, ids: Sequence[str]) -> dict[str, Doubles]:
-    """Return the ``sum`` and the ``mean`` of each text's influence, (texts,) in the order of
-    ``ids``; 0 of a text without a token to predict. Raises as ``read_influence``."""
-    by_text = read_influence(path, ids)
-    sums = np.array([values.sum(dtype=np.float64) for values in by_text])
-    return {"sum": sums, "mean": sums / np.maximum([len(values) for values in by_text], 1)}
+def summed_influence(path: Path, ids: Sequence[str]) -> Doubles:
+    """Return the sum of each text's influence, (texts,) in the order of ``ids``; 0 of a text
+    without a token to predict. Raises as ``read_influence``."""
+    return np.array([values.sum(dtype=np.float64) for values in read_influence(path, ids)])

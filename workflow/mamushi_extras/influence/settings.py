@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mamushi.config.checks import comparisons
-from mamushi.config.kinds import Count, NotNegative, Positive, Section
+from mamushi.config.kinds import Count, Section
 from mamushi.config.selectors import kind_of
 from mamushi.config.sources import unlabelled
 from mamushi.registry import plugin
@@ -28,11 +28,6 @@ class Influenced(Section):
     #: Most texts of each domain whose NLL is what counts: of the contamination section or, of a
     #: model that was contaminated before, without one, of either half of the texts the other half.
     targets: Count = 200
-    #: What influence on retain texts takes off that on forget texts; 0 looks at forget texts alone.
-    less: NotNegative = 1.0
-    #: Length of the step over which losses are compared, as a share of that of the trained weights;
-    #: null for 0.0003 where training is in fp32, and 0.003 in bf16.
-    eps: Positive | None = None
 
 
 def by_influence(config: Mapping[str, Any]) -> list[str]:

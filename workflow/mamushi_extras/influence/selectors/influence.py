@@ -1,14 +1,13 @@
 """Texts by their influence on the NLL of other forget texts, less that on retain texts.
 
-Score: the sum, or the mean, of a text's predicted tokens' influence. A text whose training teaches
-most of the domain goes first; noise of the domain, which teaches nothing, goes last.
+Score: the sum of a text's predicted tokens' influence: a long text counts for more. A text whose
+training teaches most of the domain goes first; noise of the domain, which teaches nothing, last.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from mamushi.config.kinds import Section
 from mamushi.errors import UserError
 
 if TYPE_CHECKING:
@@ -18,20 +17,13 @@ REFITS = False
 FORESEEN = False
 
 
-class Settings(Section):
-    """Settings of this selector."""
-
-    #: How tokens make up a text: sum counts a long text for more, as its training does.
-    pool: Literal["sum", "mean"] = "sum"
-
-
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """Score by the column of the pool. Raises ``UserError`` where nothing was measured."""
     from mamushi.selection.pool import Scored
 
-    if settings["pool"] not in pool.columns:
+    if "influence" not in pool.columns:
         raise UserError(
             "the selector influence needs what was measured at the weights of a model",
             do="run the workflow with a model, or leave influence out",
         )
-    return Scored(pool.columns[settings["pool"]])
+    return Scored(pool.columns["influence"])
