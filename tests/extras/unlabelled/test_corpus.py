@@ -92,8 +92,8 @@ def test_a_table_ranks_the_corpus_and_nothing_else(tmp_path: Path) -> None:
     assert [ranks[row] for row in corpus.order] == [*range(1, 2008)]
     assert table["rank"].null_count == 93 + 50
     # p1 / pC is what the share of the domain makes of the posterior.
-    rest = np.flatnonzero(corpus.rest)
-    ratio = np.exp(table["log_ratio"].to_numpy()[rest]) * again.of_rest.estimate
+    rest = np.flatnonzero(corpus.unknown)
+    ratio = np.exp(table["log_ratio"].to_numpy()[rest]) * again.of_unknown.estimate
     assert ratio == pytest.approx(again.posterior[rest])
     asked = audited(corpus, domain, 0)
     scores, examples = tables_of(asked)
@@ -113,7 +113,7 @@ def test_precision_and_recall_hold_what_a_list_holds(certain: int, wanted: int) 
         for k in (150, 600):
             found = dict(zip(held, corpus.holds(k), strict=True))
             caught = domain[corpus.order[:k]].sum()
-            beside = max(caught - certain, 0) / (domain & corpus.rest).sum()
+            beside = max(caught - certain, 0) / (domain & corpus.unknown).sum()
             true = {"precision": caught / k, "recall": beside}
             for name, each in found.items():
                 if corpus.bounded:

@@ -8,7 +8,7 @@ of the domain with a probability of its own, so they do not come before the othe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,16 +21,11 @@ from numpy.typing import NDArray
 
 from mamushi.data.groups import independent
 from mamushi.data.labels import group_codes
-from mamushi.evidence.confounds import read_texts
-from mamushi.evidence.stability import rankings, stability_columns
-from mamushi.evidence.verdict import VAGUE, judge_list, separation, unit_of
-from mamushi.io import paths, schemas
+from mamushi.evidence.verdict import VAGUE, judge_list
 from mamushi.io.domains import FORGET
-from mamushi.io.paths import beta as written
-from mamushi.io.tables import read_metadata, read_table
+from mamushi.io.tables import read_metadata
 from mamushi.io.vectors import ranked
 from mamushi.selection.arrays import Doubles, Mask
-from mamushi.selection.refits import read_refits
 from mamushi.selection.removals import budget_of, digest_of_ids, removal_list
 from mamushi_extras.audit.answers import ANSWERED
 from mamushi_extras.unlabelled.like import GIVEN, SCREEN, WANTED
@@ -46,6 +41,7 @@ from mamushi_extras.unlabelled.share import (
 )
 
 ShareInterval = dict[str, float | None]
+ENDS = ("estimate", "low", "high")
 
 NO_SAMPLE = (
     "the hits of a blocklist are no sample of the domain, which has texts without its terms: "
@@ -79,9 +75,9 @@ class Corpus:
     fair: Collection[str] = FAIR
     """Which of the texts beside the corpus were drawn at random: ``LIKE``, ``UNLIKE``."""
 
-    def _alone(self, *parts: Mask) -> list[float]:
+    def _alone(self, *masks: Mask) -> list[float]:
         groups = self.groups
-        return [independent(None if groups is None else groups[part]) for part in parts]
+        return [independent(None if groups is None else groups[mask]) for mask in masks]
 
     @property
     def drawn(self) -> Mask:
@@ -105,7 +101,7 @@ class Corpus:
         return self.to_keep & np.logical_not(self.answered) & np.logical_not(self.missed)
 
     @property
-    def whole(self) -> Mask:
+    def everything(self) -> Mask:
         """Tell which texts the corpus has, (n,): also those that people want to keep."""
         return self.inside | self.answered
 
@@ -115,11 +111,10 @@ class Corpus:
         return self.examples & self.inside & np.logical_or(self.answered, not self.hits)
 
     @property
-    def rest(self) -> Mask:
+    def unknown(self) -> Mask:
         """Tell of which texts of the corpus nothing is known but by asking, (n,). Among hits, those
         of which nothing is known at all."""
-        answered = np.logical_and(self.answered, not self.hits)
-        return (self.inside & ~self.examples) | answered
+        return (self.inside & ~self.examples) | np.logical_and(self.answered, not self.hits)
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
@@ -129,42 +124,35 @@ class Corpus:
         return order[self.inside[order]]
 
     @cached_property
-    def of_rest(self) -> DomainShare:
-        """Estimate the share of the domain in the rest."""
-        to_keep = self.score[self.keep_sample] if self.keep_sample.any() else None
-        alone = self._alone(self.sample, self.rest, self.keep_sample)
-        scores = self.score[self.sample], self.score[self.rest], to_keep
-        estimated = share(*scores, alone, self.fair)
-        return replace(estimated, low=None, high=1.0, reason=NO_SAMPLE) if self.hits else estimated
-
-    @cached_property
-    def hit_precision(self) -> Tilt | None:
-        """Estimate, of a blocklist, the share of its hits that are like the rest, by scores turned
-        round. It takes false hits to be like other texts."""
-        if not self.hits:
-            return None
-        return Tilt.fit(-self.score[self.rest], -self.score[self.sample])
-
-    @cached_property
-    def fitted(self) -> Tilt:
-        """Fit the ratio of the domain to the rest."""
-        sample, rest = self.score[self.sample], self.score[self.rest]
-        return Tilt.fit(sample, rest, self.of_rest.estimate)
+    def of_unknown(self) -> DomainShare:
+        """Estimate the share of the domain in the unknown texts."""
+        masks = self.sample, self.unknown, self.keep_sample
+        examples, unknown, to_keep = (self.score[mask] for mask in masks)
+        wanted = to_keep if len(to_keep) else None
+        return share(examples, unknown, wanted, self._alone(*masks), self.fair)
 
     @cached_property
     def posterior(self) -> Doubles:
-        """Return the probability of each text to be of the domain, (n,), by the guessed share."""
-        probability = self.fitted.posterior(self.score)
-        if self.hit_precision is not None:
-            true = 1 - self.hit_precision.posterior(-self.score)
-            probability = np.where(self.examples, true, probability * true)
-            return np.where(self.answered, self.examples, probability)
-        return np.where(self.examples, 1.0, np.where(self.to_keep, 0.0, probability))
+        """Return the probability of each text to be of the domain, (n,), by the guessed share. Of
+        hits it is that of their score turned round, which takes false ones to be like others."""
+        sample, unknown = self.score[self.sample], self.score[self.unknown]
+        probability = self.ratio.posterior(self.score)
+        if not self.hits:
+            return np.where(self.examples, 1.0, np.where(self.to_keep, 0.0, probability))
+        true = 1 - Tilt.fit(-unknown, -sample).posterior(-self.score)
+        probability = np.where(self.examples, true, probability * true)
+        return np.where(self.answered, self.examples, probability)
+
+    @cached_property
+    def ratio(self) -> Tilt:
+        """Fit the ratio of the domain to the unknown texts."""
+        sample, unknown = self.score[self.sample], self.score[self.unknown]
+        return Tilt.fit(sample, unknown, self.of_unknown.estimate)
 
     @property
     def bounded(self) -> bool:
         """Tell whether the examples are known to be a fair sample, so that they bound something."""
-        return self.of_rest.high is not None
+        return self.of_unknown.high is not None
 
     @property
     def likely(self) -> int:
@@ -173,28 +161,26 @@ class Corpus:
 
     def share(self) -> dict[str, Any]:
         """Return the share of the domain in the corpus, with what is known for certain."""
-        n, of_rest = int(self.whole.sum()), self.of_rest
-        rest, n_certain = int(self.rest.sum()), int((self.certain & ~self.rest).sum())
         if self.hits:
-            at = float(self.posterior[self.whole].mean())
-            return {"estimate": at, "low": None, "high": None, "reason": of_rest.reason}
-        ends = (of_rest.estimate if self.bounded else None, of_rest.low, of_rest.high)
-        scaled = [None if end is None else (end * rest + n_certain) / n for end in ends]
-        return dict(zip(("estimate", "low", "high"), scaled, strict=True)) | {
-            "reason": of_rest.reason
-        }
+            at = float(self.posterior[self.everything].mean())
+            return {"estimate": at, "low": None, "high": None, "reason": NO_SAMPLE}
+        n, known = int(self.everything.sum()), int((self.certain & ~self.unknown).sum())
+        of, unknown = self.of_unknown, int(self.unknown.sum())
+        ends = (of.estimate if self.bounded else None, of.low, of.high)
+        scaled = [None if end is None else (end * unknown + known) / n for end in ends]
+        return {**dict(zip(ENDS, scaled, strict=True)), "reason": of.reason}
 
     def blocklist(self) -> dict[str, Any] | None:
         """Return how many hits there are and what share of them is of the domain, by their own
         posteriors and at least, where false hits are like other texts; None of examples."""
         if not self.hits:
             return None
-        alone = self._alone(self.rest, self.sample)
-        turned_rest, turned_hits = -self.score[self.rest], -self.score[self.sample]
-        mistaken = upper_bound(turned_rest, turned_hits, alone=alone)
-        precision = float(self.posterior[self.sample].mean())
+        unknown, sample = self.unknown, self.sample
+        alone = self._alone(unknown, sample)
+        mistaken = upper_bound(-self.score[unknown], -self.score[sample], alone=alone)
+        precision = float(self.posterior[sample].mean())
         return {
-            "hits": int(self.sample.sum()),
+            "hits": int(sample.sum()),
             "precision": precision,
             "precision_low": min(1 - mistaken, precision),
             "of": "where false hits are like texts that are not hit; an audit says what they are",
@@ -204,14 +190,14 @@ class Corpus:
         """Return the table ``posterior`` of the texts of the table ``scores``."""
         ranks = np.zeros(len(self.ids), dtype=np.int64)
         ranks[self.order] = np.arange(1, len(self.order) + 1)
-        a = max(self.of_rest.estimate, 1e-6)
+        a = max(self.of_unknown.estimate, 1e-6)
         columns = {
             "id": pa.array(self.ids, pa.string()),
             "domain": scores["domain"],
             "score": self.score,
             "rank": pa.array(ranks, mask=~self.inside),
             "fold": scores["fold"],
-            "log_ratio": np.log(np.maximum(self.fitted.posterior(self.score), 1e-300) / a),
+            "log_ratio": np.log(np.maximum(self.ratio.posterior(self.score), 1e-300) / a),
             "posterior": self.posterior,
         }
         return pa.table(columns, schema=POSTERIOR.schema)
@@ -221,8 +207,8 @@ class Corpus:
         of the domain that is not certain to be in it; each at 95%, and null where it is not known.
         Where few are of the domain, what share of these is in it is less sure. Examples that are no
         fair sample bound neither; texts that are wanted bound the precision from below even so."""
-        certain, rest = int(self.certain.sum()), int(self.rest.sum())
-        nothing: ShareInterval = {"estimate": None, "low": None, "high": None}
+        certain, unknown = int(self.certain.sum()), int(self.unknown.sum())
+        nothing: ShareInterval = dict.fromkeys(ENDS)
         if self.hits or not k:
             at = float(self.posterior[self.order[:k]].mean()) if k else None
             return {**nothing, "estimate": at}, nothing
@@ -232,7 +218,7 @@ class Corpus:
             return {**nothing, "low": least or None}, nothing
         above, passing = self.score >= cut, self.passing
         # What the share counts at the cut is not counted twice.
-        counted = self.certain & self.rest & above & (k > certain)
+        counted = self.certain & self.unknown & above & (k > certain)
         certainly = min(k, certain) - int(counted.sum())
 
         def chance(of: Mask, among: Mask) -> tuple[float, float, float]:
@@ -243,40 +229,35 @@ class Corpus:
         # passes with a document is between what would pass alone and what is drawn.
         caught = (*chance(self.sample, self.sample)[:2], chance(passing, passing)[2])
         recall = (*chance(passing, self.drawn)[:2], chance(self.sample, self.drawn)[2])
-        of_rest = self.of_rest
-        ends = of_rest.estimate, of_rest.low or 0.0, of_rest.high or 1.0
-        of_list = [
-            min(max((certainly + a * rest * r) / k, sure), 1.0)
-            for a, r in zip(ends, caught, strict=True)
-        ]
-        if of_rest.low is not None:
-            of_list[1] = max(of_list[1], self._not_wanted(cut, k, ERROR / 2))
+        of = self.of_unknown
+        at, low, high = (
+            min(max((certainly + a * unknown * r) / k, sure), 1.0)
+            for a, r in zip((of.estimate, of.low or 0.0, of.high or 1.0), caught, strict=True)
+        )
+        if of.low is not None:
+            low = max(low, self._not_wanted(cut, k, ERROR / 2))
             # Examples from elsewhere bound nothing from above, and mislead the guess of the share.
-            of_list[2] = of_list[2] if of_list[1] <= of_list[2] else 1.0
-            of_list[0] = max(of_list[:2])
-        names = ("estimate", "low", "high")
-        precision: ShareInterval = dict(zip(names, of_list, strict=True))
-        if of_rest.low is None:
-            precision |= {"low": sure or None}
-        return precision, dict(zip(names, recall, strict=True))
+            at, high = max(at, low), high if low <= high else 1.0
+        precision = (at, (sure or None) if of.low is None else low, high)
+        return dict(zip(ENDS, precision, strict=True)), dict(zip(ENDS, recall, strict=True))
 
     def _not_wanted(self, cut: float, k: int, error: float) -> float:
         """Return what share of the first ``k`` texts is of the domain at least: what is not scores
         like a fair sample of texts that are wanted. 0 without one."""
-        if self.of_rest.low is None:
+        if self.of_unknown.low is None:
             return 0.0
-        rest = int(self.rest.sum()) * (k > int(self.certain.sum()))
+        unknown = int(self.unknown.sum()) * (k > int(self.certain.sum()))
         same = self.score[self.keep_sample] >= cut
         (alone,) = self._alone(self.keep_sample)
         most = count_bounds(same.sum() * alone, len(same) * alone, error)[1]
-        return max(0.0, 1 - (1 - self.of_rest.low) * rest * most / k)
+        return max(0.0, 1 - (1 - self.of_unknown.low) * unknown * most / k)
 
     def screen_recall(self) -> ShareInterval:
         """Return the chance of a text like the examples to pass the screen, at 95%; of a window the
         least chance, since another one of its document may do. None where they are no fair sample.
         """
         if not self.bounded:
-            return {"estimate": None, "low": None, "high": None}
+            return dict.fromkeys(ENDS)
         passed, n = int(self.passing.sum()), int(self.drawn.sum())
         low, high = count_bounds(passed, n)
         return {"estimate": passed / n, "low": low, "high": 1.0 if self.divided else high}
@@ -310,29 +291,6 @@ def corpus_of(
     )
 
 
-def manifest_of(
-    at: Callable[[str], Path], refits: Path | None, beta: float, compared: str | None
-) -> dict[str, Any]:
-    """Return what a manifest says of the list at a budget, from the tables of its run, each ``at``
-    a path for its pattern."""
-    needed = (paths.EXAMPLES, paths.DUPLICATES, paths.SCORES, paths.POSTERIOR)
-    examples, duplicates, scores, posterior = map(at, needed)
-    scored, table = (read_table(path, schemas.SCORES) for path in (scores, posterior))
-    refitted = read_refits(refits)
-    _, stable = stability_columns(*rankings(table, refitted), [beta])
-    listed = {"rankings": stable["rankings"], **stable["budgets"][written(beta)]}
-    texts = read_texts(examples, duplicates, scored["id"].to_pylist())
-    settings = read_metadata(posterior)["provenance"]["settings"]
-    corpus = read_corpus(scored, examples, hits=settings["hits"], fair=settings["fair"])
-    copies = read_table(duplicates, schemas.DUPLICATES)
-    separates = separation(scored, refitted, texts)
-    screened = read_metadata(examples).get("screened")
-    of_screen = screened and {**screened, "recall": corpus.screen_recall()}
-    unit = unit_of(read_metadata(scores))
-    content = manifest_of_corpus(corpus, table, copies, beta, separates, listed, compared, unit)
-    return {**content, "screen": of_screen}
-
-
 def manifest_of_corpus(
     corpus: Corpus,
     table: pa.Table,
@@ -344,16 +302,13 @@ def manifest_of_corpus(
     unit: str = "texts",
 ) -> dict[str, Any]:
     """Return what is known of the list at a budget, of which ``table`` is what the corpus says.
-    ``separates`` and ``unit`` are as in ``judgement``; ``listed`` says how often its texts are."""
+    ``separates`` and ``unit`` are as in ``verdict``; ``listed`` says how often its texts are."""
     k = budget_of(beta, table)
     chosen = removal_list(table, duplicates, k)
     precision, recall = corpus.holds(k)
-    low, at = precision["low"], precision["estimate"]
     # What is known of labelled lists: how much is not of the domain.
-    wrong = {
-        "estimate": None if at is None else 1 - at,
-        "upper_bound": None if low is None else 1 - low,
-    }
+    at, low = (None if end is None else 1 - end for end in map(precision.get, ENDS[:2]))
+    wrong = {"estimate": at, "upper_bound": low}
     content = list_words(precision, recall, unit)
     judged = judge_list(separates, k, listed, wrong, compared=compared, unit=unit, holds=content)
     return {
@@ -383,22 +338,20 @@ def manifest_of_corpus(
 
 def list_words(precision: ShareInterval, recall: ShareInterval, unit: str = "texts") -> str:
     """Return what a list of some ``unit`` holds, in words."""
-    whole = "it" if unit == "texts" else f"its {unit}"
-    precise = f"{share_text(precision)} of {whole} is of the domain"
+    precise = f"{share_text(precision)} of {'it' if unit == 'texts' else f'its {unit}'}"
     if recall["low"] is None:
-        return f"{precise}, and how much of the domain it has is not known"
-    singular = unit.removesuffix("s")
-    chance = f"with a chance of {share_text(recall)}"
-    return f"{precise}, and a {singular} like the examples is in it {chance}"
+        return f"{precise} is of the domain, and how much of the domain it has is not known"
+    like = f"a {unit.removesuffix('s')} like the examples is in it"
+    return f"{precise} is of the domain, and {like} with a chance of {share_text(recall)}"
 
 
 def share_text(share: Mapping[str, Any]) -> str:
     """Return a share as far as it is known: an interval wider than ``VAGUE`` says nothing."""
     if None not in (share["low"], share["high"]) and share["high"] - share["low"] > VAGUE:
         return "an unknown share"
-    ends = (share[name] for name in ("estimate", "low", "high"))
     at, low, high = (
-        end if end is None else f"{end:{'.0%' if end > 0.1 else '.1%'}}" for end in ends
+        end if end is None else f"{end:{'.0%' if end > 0.1 else '.1%'}}"
+        for end in map(share.get, ENDS)
     )
     if low is not None and high is not None:
         return f"{at} [{low}, {high}]"

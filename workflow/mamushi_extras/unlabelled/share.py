@@ -27,8 +27,7 @@ hold where the ratio is no such line (studies/unlabelled/positive.py).
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,15 +64,15 @@ NO_MIXTURE = (
     "the corpus is no mixture of texts like the examples and texts like those of --unlike, so that "
     "one of the two is no fair sample, or there is a third kind"
 )
+UNBOUNDED = (
+    "a corpus without labels bounds the share from above alone: what looks like the examples may "
+    "not be of their domain; --unlike, or answers of people, bound it from below"
+)
 CUTS, ROUNDS, REFUTED = 3, 300, 0.01
 """At which a mixture is checked, so many quantiles of the examples' scores and one fewer of the
 others'; rounds of its fit; and the p below which there is none."""
 PRIORS = np.linspace(-7.0, 3.0, 11)
 """Logits of a share at which the other two parameters are fitted first."""
-UNBOUNDED = (
-    "a corpus without labels bounds the share from above alone: what looks like the examples may "
-    "not be of their domain; --unlike, or answers of people, bound it from below"
-)
 
 
 @dataclass(frozen=True)
@@ -85,10 +84,6 @@ class DomainShare:
     low: float | None
     high: float | None
     reason: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it for an artifact's metadata."""
-        return asdict(self)
 
 
 def count_bounds(hits: float, n: float, error: float = ERROR) -> tuple[float, float]:
@@ -121,43 +116,37 @@ def between(
 ) -> tuple[float, float] | None:
     """Return the ends of the share, by the mean rank of the corpus among those of ``examples`` and
     of texts ``to_keep``; None where these two do not differ."""
-    parts = (examples, corpus, to_keep)
-    sizes = [len(part) * share for part, share in zip(parts, alone, strict=True)]
-    ranks = rankdata(np.concatenate(parts)) / sum(map(len, parts))
-    example_ranks, corpus_ranks, keep_ranks = np.split(
-        ranks, np.cumsum([len(examples), len(corpus)])
-    )
-    variances = [float(part.var(ddof=1)) for part in (example_ranks, corpus_ranks, keep_ranks)]
+    samples = (examples, corpus, to_keep)
+    sizes = [len(scores) * share for scores, share in zip(samples, alone, strict=True)]
+    ranks = rankdata(np.concatenate(samples)) / sum(map(len, samples))
+    of_each = np.split(ranks, np.cumsum([len(examples), len(corpus)]))
+    variances = [float(ranks.var(ddof=1)) for ranks in of_each]
     error1, error_c, error2 = np.divide(variances, sizes).tolist()
-    apart, above = (
-        float(example_ranks.mean() - keep_ranks.mean()),
-        float(corpus_ranks.mean() - keep_ranks.mean()),
-    )
+    mean1, mean_c, mean2 = (ranks.mean() for ranks in of_each)
+    apart, above = float(mean1 - mean2), float(mean_c - mean2)
     times = float(student.ppf(1 - error, max(min(sizes) - 1, 1))) ** 2
     # (above - a apart)^2 <= times * (error_c + a^2 error1 + (1 - a)^2 error2)
     square = apart**2 - times * (error1 + error2)
     linear = above * apart - times * error2
-    rest = above**2 - times * (error_c + error2)
+    constant = above**2 - times * (error_c + error2)
     if apart <= 0 or square <= 0:
         return None
-    half = float(np.sqrt(max(linear**2 - square * rest, 0.0)))
+    half = float(np.sqrt(max(linear**2 - square * constant, 0.0)))
     low, high = (min(max((linear + sign * half) / square, 0.0), 1.0) for sign in (-1, 1))
     return low, high
 
 
 def is_mixture(examples: Doubles, corpus: Doubles, to_keep: Doubles, alone: Alone = ALL) -> bool:
     """Tell whether scores of the ``corpus`` may be a mixture of the two others: the likelihood
-    ratio of their counts in bins, by Wilks, has a p of at least ``REFUTED``. ``alone`` as in
-    ``share``."""
-    parts = (examples, corpus, to_keep)
+    ratio of their counts in bins, by Wilks, has a p of at least ``REFUTED``."""
     of_either = [
-        np.quantile(part, np.arange(1, cuts + 1) / (cuts + 1))
-        for part, cuts in ((examples, CUTS), (to_keep, CUTS - 1))
+        np.quantile(scores, np.arange(1, cuts + 1) / (cuts + 1))
+        for scores, cuts in ((examples, CUTS), (to_keep, CUTS - 1))
     ]
     ends = np.unique(np.concatenate(of_either))
     counted: list[Doubles] = [
-        np.bincount(np.searchsorted(ends, part), minlength=len(ends) + 1) * np.float64(of)
-        for part, of in zip(parts, alone, strict=True)
+        np.bincount(np.searchsorted(ends, scores), minlength=len(ends) + 1) * np.float64(share)
+        for scores, share in zip((examples, corpus, to_keep), alone, strict=True)
     ]
     free = sum([_log_likelihood(counts, counts / counts.sum()) for counts in counted])
     ratio = 2 * (free - max(_mixed(counted, start) for start in (0.02, 0.2, 0.5, 0.9)))
@@ -165,18 +154,18 @@ def is_mixture(examples: Doubles, corpus: Doubles, to_keep: Doubles, alone: Alon
 
 
 def _mixed(counted: Sequence[Doubles], a: float) -> float:
-    """Return the log likelihood of counts in bins where the ``whole`` is a mixture of the two
-    others, by expectation and maximization from the share ``a`` on."""
-    examples, whole, to_keep = counted
+    """Return the log likelihood of counts in bins where those of the corpus are a mixture of the
+    two others, by expectation and maximization from the share ``a`` on."""
+    examples, corpus, to_keep = counted
     p1, p2 = ((counts + 0.5) / (counts + 0.5).sum() for counts in (examples, to_keep))
     for _ in range(ROUNDS):
-        here = whole * a * p1 / np.maximum(a * p1 + (1 - a) * p2, 1e-300)
-        a = here.sum() / whole.sum()
+        here = corpus * a * p1 / np.maximum(a * p1 + (1 - a) * p2, 1e-300)
+        a = here.sum() / corpus.sum()
         p1, p2 = (
             (counts + mine) / (counts + mine).sum()
-            for counts, mine in ((examples, here), (to_keep, whole - here))
+            for counts, mine in ((examples, here), (to_keep, corpus - here))
         )
-    pairs = (examples, p1), (to_keep, p2), (whole, a * p1 + (1 - a) * p2)
+    pairs = (examples, p1), (to_keep, p2), (corpus, a * p1 + (1 - a) * p2)
     return sum([_log_likelihood(counts, p) for counts, p in pairs])
 
 
@@ -194,29 +183,24 @@ def share(
     """Return the share of the domain in the ``corpus`` (n,), by its scores, those of ``examples``
     (n1,) and, where there are any, of texts ``to_keep`` (n2,), of which these shares are
     ``independent``. ``fair`` has which of the two were drawn at random, ``LIKE`` and ``UNLIKE``."""
-    n2 = 0.0 if to_keep is None else len(to_keep) * alone[2]
-    guess, is_bounded = Tilt.fit(examples, corpus).share, n2 >= FEWEST_TO_ESTIMATE
+    guess, n2 = Tilt.fit(examples, corpus).share, 0.0
+    if to_keep is not None and (n2 := len(to_keep) * alone[2]) < FEWEST_TO_ESTIMATE:
+        to_keep = None
     if LIKE not in fair:
-        if to_keep is None or not is_bounded or UNLIKE not in fair:
+        if to_keep is None or UNLIKE not in fair:
             return DomainShare(guess, None, None, NOT_FAIR)
         low = 1 - upper_bound(-to_keep, -corpus, ERROR, (alone[2], alone[1]))
         return DomainShare(max(guess, low), low, None, NOT_FAIR)
-    if is_bounded and UNLIKE not in fair:
+    if to_keep is None or UNLIKE not in fair:
         most = upper_bound(examples, corpus, ERROR, alone)
-        return DomainShare(min(guess, most), None, most, NOT_FAIR_WANTED)
-    # The upper end is then the lesser of two, each with half of its error.
-    error = ERROR / 2 if is_bounded else ERROR
-    most = upper_bound(examples, corpus, error, alone)
-    if to_keep is None or not is_bounded:
-        few = (
-            ""
-            if to_keep is None
-            else f"; {n2:.0f} texts of --unlike are fewer than {FEWEST_TO_ESTIMATE}"
-        )
-        return DomainShare(min(guess, most), None, most, UNBOUNDED + few)
+        few = f"; {n2:.0f} texts of --unlike are fewer than {FEWEST_TO_ESTIMATE}" if n2 else ""
+        reason = UNBOUNDED + few if to_keep is None else NOT_FAIR_WANTED
+        return DomainShare(min(guess, most), None, most, reason)
     if not is_mixture(examples, corpus, to_keep, alone):
         return DomainShare(guess, None, None, NO_MIXTURE)
-    ends = between(examples, corpus, to_keep, error, alone)
+    # The upper end is the lesser of two, each with half of its error.
+    most = upper_bound(examples, corpus, ERROR / 2, alone)
+    ends = between(examples, corpus, to_keep, ERROR / 2, alone)
     if ends is None:
         why = "the scores do not tell the examples from the texts of --unlike"
         return DomainShare(min(guess, most), None, most, why)
@@ -279,5 +263,5 @@ def fitted(
 
 
 def _logit(share: float) -> float:
-    kept = min(max(share, 1e-6), 1 - 1e-6)
-    return float(np.log(kept) - np.log1p(-kept))
+    bounded = min(max(share, 1e-6), 1 - 1e-6)
+    return float(np.log(bounded) - np.log1p(-bounded))

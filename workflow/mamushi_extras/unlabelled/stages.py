@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from mamushi.config.selectors import comparison, selector_settings
-from mamushi.errors import UserError
 from mamushi.running.stage import Input, Job, Output, Settings, setting
 from mamushi.stages._models import Cell
 
@@ -69,36 +68,42 @@ def corpus_manifest(
 
     It says what `manifests` does of other lists; in the place of what a removal is expected to do
     stands what share of the list is of the domain, and what share of the domain the list has.
-    Raises ``UserError`` for a posterior of other scores.
     """
-    from mamushi.io import paths
+    from mamushi.evidence.confounds import read_texts
+    from mamushi.evidence.stability import rankings, stability_columns
+    from mamushi.evidence.verdict import separation, unit_of
+    from mamushi.io import paths, schemas
     from mamushi.io.files import write_json
     from mamushi.io.tables import read_metadata, read_table
+    from mamushi.selection.refits import read_refits
     from mamushi.selection.removals import budget_of, digest_of_ids
     from mamushi.stages.manifests import text_digests_of
-    from mamushi_extras.unlabelled.corpus import manifest_of
+    from mamushi_extras.unlabelled.corpus import manifest_of_corpus, read_corpus
     from mamushi_extras.unlabelled.schemas import POSTERIOR
 
-    ranked, origin = read_metadata(scores), read_metadata(posterior)["provenance"]
-    if origin["inputs"]["scores"] != job.origin["inputs"]["scores"]:
-        do = "delete both and rank again"
-        raise UserError(f"was made from other scores than {scores}", where=posterior, do=do)
+    ranked, beta = read_metadata(scores), settings.beta
+    scored, ranking = read_table(scores, schemas.SCORES), read_table(posterior, POSTERIOR)
+    refitted = read_refits(refits)
+    _, stable = stability_columns(*rankings(ranking, refitted), [beta])
+    listed = {"rankings": stable["rankings"], **stable["budgets"][paths.beta(beta)]}
+    texts = read_texts(examples, duplicates, scored["id"].to_pylist())
+    known = read_metadata(posterior)["provenance"]["settings"]
+    corpus = read_corpus(scored, examples, hits=known["hits"], fair=known["fair"])
+    copies, unit = read_table(duplicates, schemas.DUPLICATES), unit_of(ranked)
+    evidence = separation(scored, refitted, texts), listed, settings.compared, unit
+    screened = read_metadata(examples).get("screened")
     embedded = ranked["embedded"]
     inputs = {**embedded["inputs"], **ranked["provenance"]["inputs"], **job.origin["inputs"]}
-    embedding = embedded["settings"]["embedding"]
-    files = {
-        **{paths.EXAMPLES: examples, paths.DUPLICATES: duplicates},
-        **{paths.SCORES: scores, paths.POSTERIOR: posterior},
-    }
-    manifest = manifest_of(files.__getitem__, refits, settings.beta, settings.compared)
-    ranking = read_table(posterior, POSTERIOR)
-    texts = text_digests_of(examples, ranking, budget_of(settings.beta, ranking))
-    head = {
+    provenance = {"inputs": inputs, "embedding": embedded["settings"]["embedding"]}
+    manifest = {
         **settings.cell,
         **{"selector": settings.selector, "kind": settings.kind, "settings": settings.settings},
-        **{"beta": settings.beta, "conditions": ranked["conditions"]},
+        **{"beta": beta, "conditions": ranked["conditions"]},
         **({"windows": ranked["windows"]} if ranked.get("windows") else {}),
-        "provenance": {**job.origin, "inputs": inputs, "embedding": embedding},
+        "provenance": {**job.origin, **provenance},
+        **manifest_of_corpus(corpus, ranking, copies, beta, *evidence),
+        "screen": screened and {**screened, "recall": corpus.screen_recall()},
+        "rows": read_metadata(duplicates)["rows"],
+        "texts_sha256": digest_of_ids(text_digests_of(examples, ranking, budget_of(beta, ranking))),
     }
-    rows = read_metadata(duplicates)["rows"]
-    write_json(out, {**head, **manifest, "rows": rows, "texts_sha256": digest_of_ids(texts)})
+    write_json(out, manifest)
