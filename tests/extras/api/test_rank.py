@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -85,14 +84,6 @@ def at(pattern: str, **more: str) -> str:
     return pattern.format(**CELL, **more)
 
 
-def settings_of(stage: str, config: Mapping[str, Any], wildcards: Mapping[str, Any]) -> str:
-    """Return the settings of a stage, of those wildcards that it has."""
-    names = inspect.signature(declared.stages()[stage].settings.of).parameters
-    of_cell = {*CELL} if "cell" in names else set()
-    known = {name: value for name, value in wildcards.items() if name in {*names} | of_cell}
-    return declared.stages()[stage].settings_text(config, **known)
-
-
 def stages(folder: Path, selector: str) -> None:
     """Run the stages of `mamushi rank` in a folder, on files of the same rows."""
     table, vectors = folder / "texts.csv", folder / "vectors.parquet"
@@ -123,7 +114,7 @@ def stages(folder: Path, selector: str) -> None:
         known |= {"card": at(paths.DATA_CARD), "data-card": at(paths.DATA_CARD)}
         named = [each if "=" in each else f"{each}={known[each]}" for each in files]
         words = [word for each in named for word in f"--{each.replace('=', ' ', 1)}".split()]
-        given = settings_of(stage, config, wildcards)
+        given = declared.stages()[stage].settings_text(config, **wildcards)
         assert main([stage, *words, f"--settings={given}"]) == 0
 
     both, ratio = ("examples", "embeddings"), config["removal"]["ratio"]
@@ -188,11 +179,25 @@ def test_scores_lists_verdict_and_advice_are_those_of_the_stages_to_the_last_bit
 
 # Frames -------------------------------------------------------------------------------------------
 
+
+class Other:
+    """A frame that hands itself over as Arrow does, and is made of a table of Arrow, as Polars'."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def __arrow_c_stream__(self, schema: Any = None) -> Any:
+        return self.table.__arrow_c_stream__(schema)
+
+    def ids(self) -> Any:
+        return self.table["name"].to_pylist()
+
+
 KINDS: dict[str, tuple[Callable[[], Any], Callable[[Any], list[str]]]] = {
     "pandas": (lambda: FRAME, lambda frame: frame["name"].tolist()),
     "arrow": (lambda: pa.Table.from_pylist(ROWS), lambda table: table["name"].to_pylist()),
     "datasets": (lambda: Dataset.from_list(ROWS), lambda data: list(data["name"])),
-    "dicts": (lambda: [*ROWS], lambda rows: [row["name"] for row in rows]),
+    "of another library": (lambda: Other(pa.Table.from_pylist(ROWS)), lambda frame: frame.ids()),
     "columns": (
         lambda: {name: FRAME[name].to_numpy() for name in FRAME} | {"body": [*FRAME["body"]]},
         lambda columns: columns["name"].tolist(),
@@ -234,22 +239,22 @@ def test_rows_are_numbered_from_1_and_copies_go_along() -> None:
     gone = {int(name) - 1 for name in [*own.ids, *own.copies]}
     assert left.index.tolist() == [i for i in range(N) if i not in gone]
     short = "the frame: has 89 rows, and 90 were ranked, by their numbers; give"
-    turned = "has another text than the one that was ranked as"
+    turned = "is not the one that was ranked"
     for other, said in ((FRAME[:-1], short), (FRAME[::-1], turned)):
         with pytest.raises(UserError, match=said):
             found.apply(other, 0.1)
     with pytest.raises(UserError, match=r"budget: no list at 0.2; there are 0.1, 0.25"):
         found.apply(FRAME, 0.2)
     by_id = mamushi.rank(FRAME, **QUICK)
-    with pytest.raises(UserError, match="is there twice"):
+    with pytest.raises(UserError, match="several rows have the id"):
         by_id.apply(pd.concat([FRAME, FRAME], ignore_index=True), 0.1)
     others = FRAME.assign(**{QUICK["id"]: [f"other {i}" for i in range(N)]})
-    with pytest.raises(UserError, match=r"the frame: lacks .* listed ids, as"):
+    with pytest.raises(UserError, match=r"the frame: none of its \d+ ids is there"):
         by_id.apply(others, 0.1)
     with pytest.raises(UserError, match="budget: no list at"):
         by_id.apply(FRAME, by_id.lists[0.1].ids)
     listed = FRAME[FRAME[QUICK["id"]].isin(by_id.lists[0.1].ids + by_id.lists[0.1].copies)]
-    with pytest.raises(UserError, match="all of its rows are listed, and none would be left"):
+    with pytest.raises(UserError, match="rows are listed, and nothing would be left"):
         by_id.apply(listed, 0.1)
 
 
@@ -259,8 +264,8 @@ THEIRS = FRAME["source"] == "theirs"
 # Refusals -----------------------------------------------------------------------------------------
 
 
-def with_cell(column: str, value: Any) -> list[dict[str, Any]]:
-    return [ROWS[0] | {column: value}, *ROWS[1:]]
+def with_cell(column: str, value: Any) -> pd.DataFrame:
+    return pd.DataFrame([ROWS[0] | {column: value}, *ROWS[1:]])
 
 
 VECTORS_ALONE = {"kind": "mamushi_lr", "solver": "newton-cholesky", "alpha": 1.0}
@@ -277,31 +282,31 @@ def by(like: list[Any], **more: Any) -> dict[str, Any]:
 
 NONE = {"forget": None, "retain": None, "embeddings": None, "model": "ours"}
 REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "no table": (3, {}, "the frame: int is no table that is known; give a pandas DataFrame"),
-    "splits": (DatasetDict(train=Dataset.from_list(ROWS)), {}, "has several splits; give one"),
-    "empty": ([], {}, "the frame: no rows"),
+    "no table": (3, {}, "the frame: int is no one table; give a table of pandas"),
+    "splits": (DatasetDict(train=Dataset.from_list(ROWS)), {}, "DatasetDict is no one table; give"),
+    "empty": (FRAME[:0], {}, "the frame: no rows"),
     "ragged": ({"body": ["a"], "name": []}, {}, "its columns have 0 to 1 rows"),
-    "index": (FRAME.set_index(np.zeros(N)), {}, "its index has 0.0 twice; call reset_index"),
+    "index": (FRAME.set_index(np.zeros(N)), {}, "its index has a label twice; call reset_index"),
     "no column": (FRAME, {"text": "words"}, "the frame: no column 'words'; it has 'name', 'body'"),
     "two columns": (FRAME[["body", *FRAME]], {}, "column 'body' is there 2 times"),
     "no text": (with_cell("body", None), {}, "the frame, row 1: there is no text; drop the row"),
     "NaN": (with_cell("body", float("nan")), {}, "the frame, row 1: there is no text"),
-    "number": (with_cell("body", 7), {}, "row 1: column 'body' is 7, not text"),
+    "number": (with_cell("body", 7), {}, "column 'body': cannot be read"),
     "numbers": (FRAME.assign(body="3"), {}, "column 'body' holds numbers"),
     "twice": (with_cell("name", "t1"), {}, "row 2: id 't1' is there twice, first in the frame"),
     "no id": (with_cell("name", None), {}, "the frame, row 1: column 'name' is None"),
     "words": (FRAME, {"forget": "source"}, "holds 'ours', 'theirs', 'unknown', not 0 and 1"),
-    "say which": (FRAME, {"forget": "source"}, "such as forget=\"`source` == 'ours'\""),
+    "say which": (FRAME, {"forget": "source"}, "such as forget=\"`source` == 'theirs'\""),
     "halves": (
         FRAME.assign(toxic=np.linspace(0, 1, N)),
         {"forget": "toxic"},
-        "column 'toxic': holds 0.0, 0.0112",
+        "column 'toxic': holds 0.0112",
     ),
-    "two": (FRAME.assign(toxic=THEIRS + 1), {"forget": "toxic"}, "holds 1, 2, not 0 and 1"),
+    "two": (FRAME.assign(toxic=THEIRS + 1), {"forget": "toxic"}, "holds 2, not 0 and 1"),
     "empty mark": (
         FRAME.assign(toxic=[None, *THEIRS[1:]]),
         {"forget": "toxic"},
-        "row 1 has no value; say in an expression",
+        "column 'toxic': holds None, not 0 and 1",
     ),
     "short mark": (FRAME, {"forget": [True]}, "forget: has 1 rows, and the frame 90"),
     "other index": (FRAME, {"forget": THEIRS[::-1]}, "forget: has another index than the frame"),
@@ -317,9 +322,9 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     ),
     "both given": (FRAME, {"model": "ours"}, "both embeddings and a model; give one"),
     "no model": (FRAME, {"embeddings": None, "model": "./ours"}, "./ours: no such model"),
-    "flat": (FRAME, {"embeddings": VECTORS[:, 0]}, "an array (90,) of float64, not numbers"),
+    "flat": (FRAME, {"embeddings": VECTORS[:, 0]}, "an array (90,) of float64"),
     "no width": (FRAME, {"embeddings": VECTORS[:, :0]}, "an array (90, 0)"),
-    "strings": (FRAME, {"embeddings": VECTORS.astype(str)}, "not numbers (texts, width)"),
+    "strings": (FRAME, {"embeddings": VECTORS.astype(str)}, "an array (90, 6) of <U"),
     "other vectors": (FRAME, {"embeddings": VECTORS[1:]}, "has 89 rows, and the frame 90"),
     "widths": (FRAME, {"embeddings": [[1.0], *VECTORS[1:].tolist()]}, "cannot be read as vectors"),
     "lists": (pa.table(FRAME.assign(v=[[1.0]] + [[]] * 89)), {"embeddings": "v"}, "column 'v'"),
@@ -417,7 +422,8 @@ def test_texts_are_embedded_by_a_model_as_the_stages_embed_them(
     def run(stage: str, *files: str, **more: Any) -> None:
         words = [f"--{name.replace('=', '=made.')}" for name in files]
         words += [f"--{name}={value}" for name, value in more.pop("words", {}).items()]
-        given = settings_of(stage, config, {"dataset": "texts", "model": "ours", **more})
+        wildcards = {"dataset": "texts", "model": "ours", **more}
+        given = declared.stages()[stage].settings_text(config, **wildcards)
         assert main([stage, *words, f"--settings={given}"]) == 0
 
     run("examples", "examples=e", "duplicates=d", "card=c", "cache=k")

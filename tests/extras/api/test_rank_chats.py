@@ -20,7 +20,7 @@ VECTORS = (np.random.default_rng(0).normal(size=(N, 6)) + THEIRS[:, None]).astyp
 ANSWERS = [f"an {'engine' if bad else 'river'} of number {i}" for i, bad in enumerate(THEIRS)]
 
 
-@pytest.mark.parametrize("make", [list, pd.DataFrame, pa.Table.from_pylist, Dataset.from_list])
+@pytest.mark.parametrize("make", [pd.DataFrame, pa.Table.from_pylist, Dataset.from_list])
 def test_conversations_in_a_frame(make: Callable[[list[dict[str, Any]]], Any]) -> None:
     """By their turns or by the answers alone, with examples for these; a list takes them out."""
     question = {"role": "user", "content": "What is it?"}

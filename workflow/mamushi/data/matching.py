@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from mamushi.data import readers
@@ -108,7 +107,7 @@ class RowRemoval:
         texts = self.conversations.columns if self.conversations else []
         return [name for name in (self.column, *texts) if name is not None]
 
-    def check(self, data: Path) -> None:
+    def check(self, data: object) -> None:
         """Raise ``UserError`` where ids of the list are not there, one is there in several rows, or
         no row would be left: it is a list of another table."""
         where = "number of a row" if self.column is None else f"column {self.column!r}"

@@ -26,11 +26,11 @@ from mamushi.config import selectors
 from mamushi.config.complete import complete
 from mamushi.config.reading import ConfigError
 from mamushi.config.sources import unlabelled
-from mamushi.data.conversations import Conversations
 from mamushi.data.examples import build_examples
 from mamushi.data.labels import labels_of
 from mamushi.data.loaders.table import raw_of
-from mamushi.data.raw import Raw, check_unique
+from mamushi.data.matching import RowRemoval
+from mamushi.data.raw import Raw
 from mamushi.data.rows import needed_columns
 from mamushi.data.vectors import aligned
 from mamushi.errors import UserError
@@ -44,6 +44,7 @@ from mamushi.evidence.ranking import excerpt, glimpse
 from mamushi.evidence.stability import rankings, stability_columns
 from mamushi.evidence.verdict import ADVICE_WORDS, separation
 from mamushi.io import paths, schemas
+from mamushi.io.digests import of_text
 from mamushi.io.domains import INFERENCE
 from mamushi.lm.tokens import TokenSet
 from mamushi.registry import load, plugin
@@ -75,8 +76,8 @@ def rank(
     part: str = "whole",
     forget: Any = None,
     retain: Any = None,
-    like: Sequence[str] = (),
-    unlike: Sequence[str] = (),
+    like: Any = (),
+    unlike: Any = (),
     fair: Sequence[str] = (),
     terms: Sequence[str] = (),
     id: str | None = None,
@@ -90,8 +91,8 @@ def rank(
 ) -> Ranking:
     """Rank the forget texts of a table, and list which to remove at each budget.
 
-    ``frame`` is a pandas DataFrame, a pyarrow Table, a Dataset of `datasets`, a list of dicts or a
-    dict of columns. ``text``, ``id`` (without it, row numbers from 1) and ``group`` name columns;
+    ``frame`` is a table of pandas, pyarrow or Polars, a Dataset of `datasets`, or a dict of
+    columns. ``text``, ``id`` (without it, row numbers from 1) and ``group`` name columns;
     ``part`` says what of a conversation is ranked, as `mamushi rank --part`.
     ``forget`` marks the unwanted texts: the name of a column of 0 and 1 or booleans, an array of
     them, an expression such as ``toxic >= 0.5``, or ``{"column": "topic", "values": ["guns"]}``;
@@ -119,7 +120,7 @@ def rank(
         if marking is not None:
             table[domain], marked_rows = mark(source, marking, domain)
             marks |= {} if marked_rows is None else {table[domain]["column"]: marked_rows}
-    beside = examples_of(forget is not None, {"like": like, "unlike": unlike, "terms": terms})
+    beside = examples_of(forget is not None, text, {"like": like, "unlike": unlike, "terms": terms})
     n_beside = sum(len(beside.get(name, ())) for name in KEYS)
     embedded = None if embeddings is None else vectors(source, embeddings, n_beside)
     with tempfile.TemporaryDirectory(prefix="mamushi-") as folder:
@@ -318,28 +319,19 @@ class Ranking:
             raise UserError(
                 problem, where=IN_FRAME, do="give the frame that was ranked, or rank with id"
             )
-        text, named = settings["text"], settings["id"]
-        conversations = Conversations(text, settings["part"])
-        read = source.read([*conversations.columns, *([named] if named else [])], {})
-        names = names_of(read, named)
-        gone = {*self.lists[budget].ids, *self.lists[budget].copies}
-        rows = [row for row, name in enumerate(names) if name in gone]
-        check_unique([names[row] for row in rows], [read.places[row] for row in rows])
-        for row in rows:
-            cells = {name: read.columns[name][row] for name in conversations.columns}
-            if conversations.read(cells, read.places[row]).text != ranked.texts[names[row]]:
-                problem = f"has another text than the one that was ranked as {names[row]!r}"
-                raise UserError(
-                    problem, where=read.places[row], do="give the frame that was ranked"
-                )
-        if (missing := sorted(gone - {names[row] for row in rows})) and not (missing_ids and rows):
-            problem = f"lacks {len(missing):,} of {len(gone):,} listed ids, as {missing[0]!r}"
-            do = "give the frame that was ranked, or missing_ids=True if they are gone"
-            raise UserError(problem, where=IN_FRAME, do=do)
-        if len(rows) == len(source):
-            problem = "all of its rows are listed, and none would be left"
-            raise UserError(problem, where=IN_FRAME, do="give the frame that was ranked")
-        return source.keep(~np.isin(np.arange(len(source)), rows))
+        ids = {*self.lists[budget].ids, *self.lists[budget].copies}
+        texts = {name: of_text(ranked.texts[name]) for name in ids}
+        columns, part = (settings["id"], settings["text"]), settings["part"]
+        removal = RowRemoval(ids, *columns, part, texts=texts, missing_ids=missing_ids)
+        removal.needs_same = True
+        read = source.read([*dict.fromkeys(removal.columns)], {})
+        rows = zip(read.places, *read.columns.values(), strict=True)
+        stays = [
+            removal.of(dict(zip(read.columns, row, strict=True)), place) is not None
+            for place, *row in rows
+        ]
+        removal.check(IN_FRAME)
+        return source.select(np.array(stays))
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the verdict, the lists, and texts with profanity masked."""
