@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
     target = next(name for name in TARGETS if getattr(args, name) is not None)
     check_target(target, getattr(args, target))
     results = read_results(args.root, args.dataset, args.model)
-    selectors = sorted({row["selector"] for row in [*results.frontier, *results.foreseen]})
+    selectors = sorted({row["selector"] for every in results for row in every})
     if unknown := sorted(set(args.selector or ()) - set(selectors)):
         problem, do = (
             f"no selector {unknown[0]!r} in the frontiers",
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
         raise UserError(problem, where="--selector", do=do)
     rows, foreseen = (
         [row for row in every if not args.selector or row["selector"] in args.selector]
-        for every in (results.frontier, results.foreseen)
+        for every in results
     )
     targets = [(target, getattr(args, target))]
     advised = advice(rows, targets, foreseen)

@@ -17,8 +17,9 @@ from __future__ import annotations
 import glob
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -68,16 +69,11 @@ def with_relative(
     return rows
 
 
-class Results(NamedTuple):
-    """What a results folder has for ``advice``: the rows of the frontiers of all seeds, and of the
-    tables ``predicted`` beside them."""
-
-    frontier: list[dict[str, Any]]
-    foreseen: list[dict[str, Any]]
-
-
-def read_results(root: Path, dataset: str | None = None, model: str | None = None) -> Results:
-    """Read the frontiers in a results folder, and the tables ``predicted`` beside them.
+def read_results(
+    root: Path, dataset: str | None = None, model: str | None = None
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Read the rows of the frontiers of all seeds in a results folder, and of the tables
+    ``predicted`` beside them.
 
     All datasets and models are read, unless one is named. Raises ``UserError`` where there is no
     frontier, and for a damaged file.
@@ -88,21 +84,18 @@ def read_results(root: Path, dataset: str | None = None, model: str | None = Non
     if not files:
         do = "make it first: mamushi run evidence"
         raise UserError(f"no {Path(paths.FRONTIER).name} of this run", where=root, do=do)
-    foreseen = [
-        row
-        for path in files
-        if (beside := path.with_name(Path(paths.PREDICTED).name)).is_file()
-        for row in read_table(beside, schemas.PREDICTED).to_pylist()
-    ]
-    return Results([row for path in files for row in read_frontier(path)], foreseen)
+    beside = [path.with_name(Path(paths.PREDICTED).name) for path in files]
+    tables = [read_table(path, schemas.PREDICTED) for path in beside if path.is_file()]
+    foreseen = [row for table in tables for row in table.to_pylist()]
+    return [row for path in files for row in read_frontier(path)], foreseen
 
 
 def advised(root: Path, cell: Mapping[str, Any]) -> dict[str, AdviceRow]:
     """Return the row of ``advice`` for ``HALF_REMOVAL`` by selector; none where nothing was
     predicted."""
     try:
-        results = read_results(root, str(cell["dataset"]), str(cell["model"]))
-        rows = advice(results.frontier, [HALF_REMOVAL], results.foreseen)
+        frontier, foreseen = read_results(root, str(cell["dataset"]), str(cell["model"]))
+        rows = advice(frontier, [HALF_REMOVAL], foreseen)
         return {row["selector"]: row for row in rows}
     except UserError:
         return {}
@@ -161,50 +154,48 @@ def advice(
         check_target(target, value)
     frontiers, expected = curves_of(frontier), curves_of(foreseen)
     rows: list[dict[str, Any]] = []
-    for key in dict.fromkeys([*frontiers, *expected]):
-        seeds = frontiers.get(key)
-        chance = frontiers.get((*key[:2], BASELINE))
-        for target, value in targets:
-            if seeds:
-                by_theory = predicted_budget(seeds, target, value)
-            else:
-                by_theory = dict.fromkeys(("budget", "budget_low", "budget_high"), None)
-                by_theory["reason"] = OF_TOKENS
-            need: dict[str, Any] = dict.fromkeys(("", "_low", "_high"))
-            if target == "removal" and key in expected:
-                need = _needed(expected[key], value)
-            elif target == "removal" and seeds and chance:
-                need |= _span(by_theory, predicted_budget(chance, target, value), value)
-            rows.append(
-                {
-                    **dict(zip(("dataset", "model", "selector"), key, strict=True)),
-                    **{"target": target, "value": value, **by_theory},
-                    **{f"retraining{end}": budget for end, budget in need.items()},
-                }
-            )
+    for key, (target, value) in product(dict.fromkeys([*frontiers, *expected]), targets):
+        seeds, chance = frontiers.get(key), frontiers.get((*key[:2], BASELINE))
+        by_theory = {**_NO_BUDGET, "reason": OF_TOKENS}
+        if seeds:
+            by_theory = predicted_budget(seeds, target, value)
+        need: Sequence[float | None] = (None, None, None)
+        if target == "removal" and key in expected:
+            need = _needed(expected[key], value)
+        elif target == "removal" and seeds and chance:
+            need = _span(by_theory, predicted_budget(chance, target, value), value)
+        rows.append(
+            {
+                **dict(zip(("dataset", "model", "selector"), key, strict=True)),
+                **{"target": target, "value": value, **by_theory},
+                **dict(zip(_RETRAINING, need, strict=True)),
+            }
+        )
     return rows
 
 
-def _needed(seeds: Sequence[Curve], value: float) -> dict[str, float | None]:
+_NO_BUDGET: dict[str, Any] = dict.fromkeys(("budget", "budget_low", "budget_high"))
+_RETRAINING = ("retraining", "retraining_low", "retraining_high")
+
+
+def _needed(seeds: Sequence[Curve], value: float) -> Sequence[float | None]:
     """Return the budget that retraining needs for a share, and the ends of its interval."""
     curve = np.mean([_column(seed_curve, "recovered") for seed_curve in seeds], axis=0)
-    middle = None
-    if not np.isnan(curve).any():
-        middle = budget(curve, _column(seeds[0], "beta"), value)
+    if np.isnan(curve).any():
+        return None, None, None
+    middle = budget(curve, _column(seeds[0], "beta"), value)
     if middle is None:
-        return dict.fromkeys(("", "_low", "_high"))
-    low, high = max(middle - HALF_WIDTH, 0.0), min(middle + HALF_WIDTH, 1.0)
-    return {"": middle, "_low": low, "_high": high}
+        return None, None, None
+    return middle, max(middle - HALF_WIDTH, 0.0), min(middle + HALF_WIDTH, 1.0)
 
 
-def _span(interval: AdviceRow, chance: AdviceRow, value: float) -> dict[str, float]:
-    """Return the ends of the budgets that retraining may need, where no table predicts them: the
-    least and the greatest of the share itself, the selector's interval and that of random.
-    """
+def _span(interval: AdviceRow, chance: AdviceRow, value: float) -> Sequence[float | None]:
+    """Return the ends of the budgets that retraining may need, behind none, where no table predicts
+    them: the least and the greatest of the share itself, the selector's interval and random's."""
     if interval["reason"] or chance["reason"]:
-        return {}
+        return None, None, None
     ends = [budgets[f"budget_{end}"] for budgets in (interval, chance) for end in ("low", "high")]
-    return {"_low": min(value, *ends), "_high": max(value, *ends)}
+    return None, min(value, *ends), max(value, *ends)
 
 
 def predicted_budget(seeds: Sequence[Curve], target: str, value: float) -> dict[str, Any]:
@@ -219,29 +210,23 @@ def predicted_budget(seeds: Sequence[Curve], target: str, value: float) -> dict[
         reason = "the gain of removing all is not distinguishable from 0"
     elif reason is None and None in nominal:
         reason = "no budget below 1 gets there"
-    numbers: dict[str, Any] = dict.fromkeys(("budget", "budget_low", "budget_high"))
-    if reason is None:
-        ends = (
-            math.floor(100 * min(0.0 if x is None else x for x in low) + _ROUNDING) / 100,
-            math.ceil(100 * max(1.0 if x is None else x for x in high) - _ROUNDING) / 100,
-        )
-        if ends[1] - ends[0] > WIDEST:
-            reason = f"all from {ends[0]:.2f} to {ends[1]:.2f} is as likely"
-        else:
-            numbers["budget"] = float(np.mean([x for x in nominal if x is not None]))
-            numbers["budget_low"], numbers["budget_high"] = ends
-    return {**numbers, "reason": reason}
+    if reason is not None:
+        return {**_NO_BUDGET, "reason": reason}
+    first = math.floor(100 * min(0.0 if x is None else x for x in low) + _ROUNDING) / 100
+    last = math.ceil(100 * max(1.0 if x is None else x for x in high) - _ROUNDING) / 100
+    if last - first > WIDEST:
+        return {**_NO_BUDGET, "reason": f"all from {first:.2f} to {last:.2f} is as likely"}
+    mean = float(np.mean([x for x in nominal if x is not None]))
+    return {"budget": mean, "budget_low": first, "budget_high": last, "reason": None}
 
 
 def _reaches(curve: Curve, column: str, level: float, sign: float) -> float | None:
+    """Return the budget below 1 at which a column of a curve gets to the level, if one does."""
     height = _column(curve, column)
     if np.isnan(height).any():
         return None
-    return _below_1(first_crossing(_column(curve, "beta"), sign * height, sign * level))
-
-
-def _below_1(budget: float | None) -> float | None:
-    return None if budget is None or budget > 1 - 1e-9 else budget
+    reached = first_crossing(_column(curve, "beta"), sign * height, sign * level)
+    return None if reached is None or reached > 1 - 1e-9 else reached
 
 
 def _column(curve: Curve, name: str) -> Floats:

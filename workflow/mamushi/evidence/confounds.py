@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -83,50 +84,40 @@ def confound_rows(
     ``why`` says why a row has no estimate. The AUCs of ``cross_fitted`` scores have an interval for
     that of a ranking by all texts.
     """
+    columns = {"words": texts.words, "copies": texts.copies, **texts.labels}
     rows = []
-    for domain, inside in ((FORGET, forget), (RETAIN, ~forget)):
-        columns = {"words": texts.words, "copies": texts.copies, **texts.labels}
-        rows += [
-            {"domain": domain, "confound": name, **row}
-            for name, values in columns.items()
-            for row in _within(score[inside], values[inside], _at(texts.groups, inside))
-        ]
+    for (domain, inside), (name, values) in product(
+        ((FORGET, forget), (RETAIN, ~forget)), columns.items()
+    ):
+        here = inside & np.asarray(pa.array(values, from_pandas=True).is_valid())
+        groups = None if texts.groups is None else texts.groups[here]
+        for row in _within(score[here], values[here], groups):
+            rows.append({"domain": domain, "confound": name, **row})
     everywhere = np.zeros(len(score), dtype=np.int64)
+    times = DELONG_FACTOR if cross_fitted else 1.0
     for measure, strata in (("auc", everywhere), ("auc_matched", stratum(texts.words))):
-        times = DELONG_FACTOR if cross_fitted else 1.0
         row = _area_row(score, forget, strata, texts.groups, times)
         head = {"domain": None, "confound": "words", "value": None, "measure": measure}
         rows.append({**head, **row})
     return rows
 
 
-def _at(groups: GroupCodes | None, inside: Mask) -> GroupCodes | None:
-    return None if groups is None else groups[inside]
-
-
 def _within(score: Doubles, values: NDArray[Any], groups: GroupCodes | None) -> Iterator[_Row]:
-    """Yield the rows of one domain and confound."""
-    if values.dtype != object:
-        has_value = ~np.isnan(values)
-        numbers = values[has_value].astype(np.float64)
-        row = _correlation_row(score[has_value], numbers, _at(groups, has_value))
-        yield {"value": None, "measure": "spearman", **row}
+    """Yield the rows of one domain and confound, of texts that have a value."""
+    if values.dtype == object:
+        everywhere = np.zeros(len(score), dtype=np.int64)
+        names, count = np.unique(values.astype(str), return_counts=True)
+        for name in names[np.argsort(-count, kind="stable")[:_MOST_VALUES]]:
+            row = _area_row(score, values == name, everywhere, groups)
+            yield {"value": str(name), "measure": "auc_of_value", **row}
         return
-    has_value = np.array([v is not None for v in values])
-    score, values, groups = score[has_value], values[has_value], _at(groups, has_value)
-    names, count = np.unique(values.astype(str), return_counts=True)
-    for i in np.argsort(-count, kind="stable")[:_MOST_VALUES]:
-        row = _area_row(score, values == names[i], np.zeros(len(score), dtype=np.int64), groups)
-        yield {"value": str(names[i]), "measure": "auc_of_value", **row}
-
-
-def _correlation_row(score: Doubles, values: Doubles, groups: GroupCodes | None) -> _Row:
-    distinct, count = np.unique(values, return_counts=True)
+    numbers = values.astype(np.float64)
+    distinct, count = np.unique(numbers, return_counts=True)
     common = distinct[int(count.argmax())] if len(distinct) else 0.0
-    if why := _refusal(score, values != common, groups, "texts differ from the others"):
-        return _row(None, len(score), why=why)
-    interval = correlation(score, values, groups)
-    return _row(interval, len(score), 0.0, why="all scores are equal")
+    why = _too_few(score, values != common, groups, "texts differ from the others")
+    interval = None if why else correlation(score, numbers, groups)
+    row = _row(interval, len(score), 0.0, why or "all scores are equal")
+    yield {"value": None, "measure": "spearman", **row}
 
 
 def _area_row(
@@ -137,13 +128,13 @@ def _area_row(
     times: float = 1.0,
 ) -> _Row:
     for side in (positive, ~positive):
-        if why := _refusal(score, side, groups, "texts on one of the sides"):
-            return _row(None, len(score), why=why)
+        if why := _too_few(score, side, groups, "texts on one of the sides"):
+            return _row(None, len(score), 0.5, why)
     interval, used = stratified_auc(score, positive, strata, times, groups)
-    return _row(interval, used, 0.5, why="no length is common to both")
+    return _row(interval, used, 0.5, "no length is common to both")
 
 
-def _refusal(score: Doubles, mask: Mask, groups: GroupCodes | None, label: str) -> str | None:
+def _too_few(score: Doubles, mask: Mask, groups: GroupCodes | None, label: str) -> str | None:
     """Say why there is no estimate, where it would rest on few of the texts or of their groups."""
     if np.isnan(score).any():
         return "no score for retain texts"
@@ -153,7 +144,7 @@ def _refusal(score: Doubles, mask: Mask, groups: GroupCodes | None, label: str) 
     return f"{number} {label}" if number < _FEWEST else None
 
 
-def _row(interval: Interval | None, texts: int, chance: float = 0.0, *, why: str) -> _Row:
+def _row(interval: Interval | None, texts: int, chance: float, why: str) -> _Row:
     """Return a row with the estimate and its interval, or without them and the reason ``why``."""
     if interval is None:
         nothing = dict.fromkeys(("estimate", "low", "high", "apart"))
@@ -207,48 +198,36 @@ def stratified_auc(
     own stratum. Strata with fewer than two of either are left out; None if all are. The interval is
     that of ``auc_ends``, with ``times`` DeLong's variance, or that by ``groups`` (n,).
     """
-    parts = []
+    rows, placed = [], []
     for number in np.unique(strata):
-        positives, negatives = (
-            np.flatnonzero((strata == number) & side) for side in (positive, ~positive)
-        )
-        if min(len(positives), len(negatives)) >= 2:
-            both = np.concatenate([positives, negatives])
-            parts.append(
-                (
-                    positives,
-                    negatives,
-                    *placements(score[both], np.arange(len(both)) < len(positives)),
-                )
-            )
-    if not parts:
+        sides = [np.flatnonzero((strata == number) & side) for side in (positive, ~positive)]
+        if min(map(len, sides)) >= 2:
+            both = score[np.concatenate(sides)]
+            rows.append(sides)
+            placed.append(placements(both, np.arange(len(both)) < len(sides[0])))
+    if not rows:
         return None, 0
-    sizes = np.array([len(positives) for positives, *_ in parts])
+    sizes = np.array([len(positives) for positives, _ in rows])
     weight = sizes / sizes.sum()
-    estimate = float(weight @ [float(above.mean()) for *_, above, _ in parts])
-    positives, negatives = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
-    used = np.concatenate([positives, negatives])
-    clusters = None
+    estimate = float(weight @ [float(above.mean()) for above, _ in placed])
+    every = [np.concatenate(side) for side in zip(*rows, strict=True)]
+    used, clusters = np.concatenate(every), None
     if groups is not None:
-        clusters = clusters_of(groups[used], np.arange(len(used)) < len(positives))
+        clusters = clusters_of(groups[used], np.arange(len(used)) < len(every[0]))
     if clusters is None:
-        variance = float(
-            weight**2 @ [sampling_variance(*part[2:]) / DELONG_FACTOR for part in parts]
-        )
-        texts, errors = (
-            sum(min(len(positives), len(negatives)) for positives, negatives, *_ in parts),
-            NORMAL,
-        )
+        by_stratum = [sampling_variance(*pair) / DELONG_FACTOR for pair in placed]
+        variance, errors = float(weight**2 @ by_stratum), NORMAL
+        texts = sum(min(map(len, sides)) for sides in rows)
     else:
         # As if of one stratum, each text with what it weighs.
         above, below = (
             np.concatenate(
                 [
-                    share * len(whole) / len(part[side]) * (part[side] - part[side].mean())
-                    for share, part in zip(weight, parts, strict=True)
+                    share * len(every[side]) / len(pair[side]) * (pair[side] - pair[side].mean())
+                    for share, pair in zip(weight, placed, strict=True)
                 ]
             )
-            for whole, side in ((positives, 2), (negatives, 3))
+            for side in (0, 1)
         )
         variance = sampling_variance(above, below, clusters) / DELONG_FACTOR
         texts = min(len(np.unique(codes)) for codes in clusters)
