@@ -7,15 +7,18 @@ MkDocs runs this file as a hook (``hooks`` in mkdocs.yml).
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, NamedTuple, get_args, get_origin
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from pydantic import TypeAdapter
 
-from mamushi.config.kinds import Section, defaults, hints, meanings, sections_in
+from mamushi.config.kinds import Section, defaults, hints, sections_in
 from mamushi.config.models import EmbeddingsModel, HubModel, TinyModel
 from mamushi.config.sections import Selector, Unlearner, configuration, dataset
 from mamushi.registry import plugins
@@ -61,6 +64,29 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     files.append(File.generated(config, "guide/config.schema.json", content=text))
     files.append(File.generated(config, "guide/keys.md", content=page()))
     return files
+
+
+# What comments say ----------------------------------------------------------------------------
+
+
+@cache
+def meanings(section: type) -> Mapping[str, str]:
+    """Return what each key of a section means: the comment ``#:`` at the key or above it, else the
+    docstring of the section that it holds."""
+    words: dict[str, str] = {}
+    for name, hint in hints(section).items():
+        inner = sections_in(hint)
+        words[name] = " ".join(inspect.cleandoc(inner[0].__doc__ or "").split()) if inner else ""
+    for base in reversed(section.__mro__[: section.__mro__.index(Section)]):
+        above: list[str] = []
+        for line in inspect.getsource(base).splitlines():
+            text = line.partition("#: ")[2]
+            if (match := re.match(r"    (\w+): ", line)) and match[1] in words:
+                words[match[1]] = " ".join([*above, text]).strip() or words[match[1]]
+                above = []
+            elif text:
+                above.append(text)
+    return words
 
 
 # The schema -----------------------------------------------------------------------------------
@@ -183,9 +209,7 @@ def words_of(rule: dict[str, Any]) -> str:
     words += f" (each entry {words_of(rule['items'])})" if rule.get("items") else ""
     shown = {**rule, "pattern": f"`{rule.get('pattern')}`"} if "pattern" in rule else rule
     bounds = [f"{word} {shown[bound]}" for bound, word in BOUNDS.items() if bound in shown]
-    return f"{words} {' and '.join(bounds)}".strip() + (
-        ", all different" if rule.get("uniqueItems") else ""
-    )
+    return f"{words} {' and '.join(bounds)}".strip()
 
 
 def escaped(text: str) -> str:

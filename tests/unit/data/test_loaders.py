@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_files
 
-from mamushi.config.kinds import meanings
 from mamushi.data.loaders import jigsaw, newsgroups, table
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
@@ -29,7 +28,6 @@ def test_every_loader_declares_its_settings_and_files() -> None:
     for name, found in plugins("dataset").items():
         assert found.summary, name
         assert set(found.files) <= set(found.settings)
-        assert all(meanings(found.section).values())
         assert not {"sections", "limit", "kind"} & found.settings.keys()
 
 

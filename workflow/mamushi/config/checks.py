@@ -7,25 +7,17 @@ beside the core add checks of their own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mamushi.config.kinds import Config
 from mamushi.config.sections import axes_sections
-from mamushi.config.selectors import (
-    base_selectors,
-    chain,
-    kind_of,
-    of_tokens,
-    reads_layers,
-    scores_both,
-)
+from mamushi.config.selectors import base_selectors, chain, kind_of, reads_layers, scores_both
 from mamushi.config.sources import raw_paths, vector_shards
 from mamushi.errors import instead
 from mamushi.io.copies import is_remote
-from mamushi.io.model_files import has_chat_template, positions_of, source_mistake
+from mamushi.io.model_files import source_mistake
 from mamushi.registry import plugin, plugins
 from mamushi.rooms import additions
 
@@ -85,11 +77,6 @@ def check_names(full: Config) -> Iterator[str]:
     for name in full["unlearners"]:
         if name in RESERVED:
             yield f"unlearners.{name}: this name is taken in the tables; choose another"
-    for name, definition in full["selectors"].items():
-        for key, base in base_selectors(definition):
-            if of_tokens(full, base):
-                at = f"selectors.{name}.{key}"
-                yield f"{at}: {base!r} ranks tokens; name a selector of texts"
 
 
 def _names_used(full: Config) -> Iterator[tuple[str, str, str]]:
@@ -114,39 +101,28 @@ def _names_used(full: Config) -> Iterator[tuple[str, str, str]]:
             yield f"models.{name}.pretraining.datasets[{place}]", "datasets", dataset
 
 
-# Datasets -------------------------------------------------------------------------------------
-
-
-def _check_tracker(full: Config) -> Iterator[str]:
-    tracker = full["execution"]["tracker"]
-    if tracker and find_spec(tracker) is None:
-        yield f"execution.tracker: {tracker} is not installed; pip install {tracker}"
+# Datasets and models --------------------------------------------------------------------------
 
 
 def _check_ranked(full: Config) -> Iterator[str]:
     """Check that a dataset has texts to rank, and keeps no share of them for a training that no
     model needs."""
-    users: dict[str, set[str]] = {}
-    for _, axes in comparisons(full):
-        for name in axes["datasets"]:
-            users.setdefault(name, set()).update(axes["models"])
-    for name, names in users.items():
+    for name in _names(full, "datasets"):
         dataset = full["datasets"][name]
         if not plugin("dataset", dataset["kind"]).split or dataset.get("section") is not None:
             continue
-        at, share = f"datasets.{name}.sections", dataset["sections"].get("contamination", 0)
-        if "inference" not in dataset["sections"]:
+        at, sections = f"datasets.{name}.sections", dataset["sections"]
+        do = "write {inference: 1.0}, or {inference: 0.8, evaluation: 0.2} to measure as well"
+        if "inference" not in sections:
+            yield f"{at}: no inference section, whose texts are ranked; {do}"
+        axes = [axes for _, axes in comparisons(full) if name in axes["datasets"]]
+        models = sorted({model for lists in axes for model in lists["models"]})
+        trained = [model for model in models if not full["models"][model].get("contaminated")]
+        if sections.get("contamination") and not trained and name not in pretraining_datasets(full):
             yield (
-                f"{at}: no inference section, whose texts are ranked; write {{inference: 1.0}}, or "
-                "{inference: 0.8, evaluation: 0.2} to measure as well"
-            )
-        ready = all(full["models"][model].get("contaminated") for model in names)
-        if share and ready and name not in pretraining_datasets(full):
-            yield (
-                f"{at}: the contamination section, {share:.0%} of its texts, would be neither "
-                f"ranked nor trained on, since {' and '.join(sorted(names))} has been contaminated "
-                "before; write {inference: 1.0}, or {inference: 0.8, evaluation: 0.2} to measure "
-                "as well, and 0 for contamination"
+                f"{at}: the contamination section, {sections['contamination']:.0%} of its texts, "
+                f"would be neither ranked nor trained on, since {' and '.join(models)} has been "
+                f"contaminated before; {do}"
             )
 
 
@@ -156,28 +132,25 @@ def _check_files(full: Config) -> Iterator[str]:
         for raw in raw_paths(full["datasets"][name]):
             if raw.missing:
                 yield not_allowed(f"datasets.{name}.{raw.key}", raw.value, raw.missing)
-    vectors = {
-        f"models.{name}.embeddings.path": full["models"][name]["embeddings"]["path"]
-        for name in models_used(full)
-        if "embeddings" in full["models"][name]
-        and not is_remote(full["models"][name]["embeddings"]["path"])
+    wanted = {
+        f"unlearning.lists.{name}": [Path(path)] if path else []
+        for name, path in full["unlearning"]["lists"].items()
     }
-    lists = full["unlearning"]["lists"].items()
-    for at, path in {**vectors, **{f"unlearning.lists.{n}": p for n, p in lists}}.items():
-        # A list that the workflow writes itself may not be there yet.
-        files_at = vector_shards(path) if path and at in vectors else [Path(path)] if path else []
-        is_there = path is None or (bool(files_at) and all(map(Path.is_file, files_at)))
-        if not is_there and not path.startswith("results/"):
-            yield not_allowed(at, path, "no such file")
+    for name in models_used(full):
+        path = full["models"][name].get("embeddings", {}).get("path")
+        if path and not is_remote(path):
+            wanted[f"models.{name}.embeddings.path"] = vector_shards(path) or [Path(path, "*")]
+    for at, files in wanted.items():
+        for file in files:
+            # A list that the workflow writes itself may not be there yet.
+            if not file.is_file() and file.parts[0] != "results":
+                yield not_allowed(at, str(file), "no such file")
 
 
 def not_allowed(at: str, value: object, why: str) -> str:
     """Return the line of a value that is not allowed, which is whole, however long: a path that is
     cut cannot be looked at."""
     return f"{at}: {value!r} is not allowed; {why}"
-
-
-# Models ---------------------------------------------------------------------------------------
 
 
 def _check_sources(full: Config) -> Iterator[str]:
@@ -189,13 +162,11 @@ def _check_sources(full: Config) -> Iterator[str]:
             continue
         if problem := source_mistake(source):
             yield not_allowed(f"{at}.source", source, problem)
-        elif Path(source).is_dir():
-            continue
-        elif not re.fullmatch(r"[\w.-]+/[\w.-]+", source) or source[0] in ".~":
+        elif not Path(source).is_dir() and not re.fullmatch(r"\w[\w.-]*/[\w.-]+", source):
             yield (
                 f"{at}.source: {source!r} is no folder; give a model's folder or its id on the hub"
             )
-        elif model["revision"] is None:
+        elif not Path(source).is_dir() and model["revision"] is None:
             yield (
                 f"{at}.revision: null is not allowed, since {source!r} is no folder here; pin a "
                 "hub model to a commit of 40 hexadecimal digits"
@@ -214,41 +185,6 @@ def _check_lengths(full: Config) -> Iterator[str]:
         if reader["max_length"] > most:
             words = f"it is at most tokens.max_length, {most}"
             yield not_allowed(f"{at}.max_length", reader["max_length"], words)
-
-
-def check_positions(full: Config, written: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each length that the configuration, as it was ``written``, asks for beyond
-    the positions of a model whose files are here. Where texts are cut by a default, they are cut
-    at the positions (see the stage ``tokens``)."""
-    readers = ("tokens", "training", "embedding", "evaluation", "unlearning")
-    lengths = {at: full[at] for at in readers if _names_length(written.get(at))}
-    for name in models_used(full):
-        model, at = full["models"][name], f"models.{name}.training"
-        positions = model.get("max_positions") or positions_of(str(model.get("source") or ""))
-        changed = _names_length(written["models"][name].get("training"))
-        keys = lengths | ({at: model["training"]} if changed else {})
-        for key, reader in keys.items() if positions else ():
-            if reader["max_length"] > positions:
-                words = f"the model {name!r} has positions for {positions} tokens; lower it"
-                yield not_allowed(f"{key}.max_length", reader["max_length"], words)
-
-
-def _check_answers(full: Config) -> Iterator[str]:
-    """Check that what finds answers, a template for conversations, comes with the models."""
-    for dataset in datasets_used(full):
-        if not full["datasets"][dataset].get("assistant_only_loss"):
-            continue
-        for name in models_used(full):
-            model = full["models"][name]
-            source = model.get("source")
-            if "family" in model or (source and not has_chat_template(source)):
-                at = f"datasets.{dataset}.assistant_only_loss"
-                words = f"the tokenizer of the model {name!r} has no chat template"
-                yield not_allowed(at, True, f"{words}; give it one, or leave this out")
-
-
-def _names_length(section: Any) -> bool:
-    return isinstance(section, Mapping) and section.get("max_length") is not None
 
 
 # Selectors ------------------------------------------------------------------------------------
@@ -276,10 +212,7 @@ def _check_selectors(full: Config) -> Iterator[str]:
             "estimates no density ratio; choose a selector that does, such as mamushi"
         )
     for place, name in enumerate(full["evidence"]["compared"]):
-        at = f"evidence.compared[{place}]"
-        yield from _check_asked(full, "grid", at, name, full["grid"])
-        if of_tokens(full, name):
-            yield f"{at}: {name!r} is not allowed, since it ranks tokens and lists no text"
+        yield from _check_asked(full, "grid", f"evidence.compared[{place}]", name, full["grid"])
     for where, axes in comparisons(full):
         for place, name in enumerate(axes["selectors"]):
             yield from _check_asked(full, where, f"{where}.selectors[{place}]", name, axes)
@@ -289,17 +222,10 @@ def _check_selectors(full: Config) -> Iterator[str]:
 
 def _check_asked(full: Config, where: str, at: str, name: str, axes: Config) -> Iterator[str]:
     """Check that a selector has what it reads of the datasets and models that it is asked for with:
-    tokens, which not all unlearn; layers of a model; the truth."""
-    in_section, links = where in axes_sections(), chain(full, name)
+    layers of a model, and the truth."""
+    links = chain(full, name)
     vectors = [model for model in axes["models"] if "embeddings" in full["models"][model]]
-    if of_tokens(full, name) and in_section:
-        yield from _check_tokens(full, where, at, name, axes)
-    if of_tokens(full, name) and vectors:
-        yield (
-            f"{at}: {name!r} ranks tokens, and models.{vectors[0]} has vectors alone "
-            "and no tokenizer; leave one of them out"
-        )
-    for link in links if vectors and not in_section else ():
+    for link in links if vectors and where not in axes_sections() else ():
         if reads_layers(full, link):
             key = kind_of(full, link).depths
             yield (
@@ -319,28 +245,8 @@ def _check_asked(full: Config, where: str, at: str, name: str, axes: Config) -> 
                 )
 
 
-def _check_tokens(full: Config, where: str, at: str, name: str, axes: Config) -> Iterator[str]:
-    """Check that tokens can be unlearned: by loss, and in texts that are as long as where they were
-    ranked. A section that asks of single texts whether they were removed has none of them."""
-    if where not in ("unlearning", "probe"):
-        yield f"{at}: {name!r} is not allowed, since it ranks tokens and lists no text"
-        return
-    for unlearner in axes["unlearners"]:
-        if not plugin("unlearner", full["unlearners"][unlearner]["kind"]).unlearns_tokens:
-            yield (
-                f"{at}: {name!r} ranks tokens, and {unlearner!r} unlearns whole texts alone; "
-                f"leave one of them out of {where}"
-            )
-    cuts = [full["models"][model].get("training", full["training"]) for model in axes["models"]]
-    if (longest := max(cut["max_length"] for cut in cuts)) > full["unlearning"]["max_length"]:
-        yield (
-            f"{at}: {name!r} ranks the tokens of texts of {longest} tokens (training.max_length); "
-            "unlearning.max_length is to be as many"
-        )
-
-
 def checks(full: Config) -> Iterator[str]:
     """Yield a line for each mistake of a configuration in which all names are defined."""
     ours = (_check_ranked, _check_sources, _check_lengths, _check_selectors, _check_files)
-    for check in (*ours, _check_answers, _check_tracker, *additions("config_checks")):
+    for check in (*ours, *additions("config_checks")):
         yield from check(full)

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from mamushi.config import models, sections
-from mamushi.config.checks import check_names, check_positions, checks, comparisons
+from mamushi.config.checks import check_names, checks, comparisons
 from mamushi.config.kinds import Section, as_plain
 from mamushi.config.reading import read_section, refuse
 from mamushi.config.selectors import base_selectors, of_texts
@@ -51,7 +51,7 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     # Whoever read the files has laid them over each other.
     del full["extends"]
     refuse(check_names(full))
-    refuse([*checks(full), *check_positions(full, config)])
+    refuse(checks(full))
     return full
 
 

@@ -84,12 +84,12 @@ class HubModel(TrainedOtherwise):
     #: build a tiny one.
     source: PlaceOrNull
     #: Commit on the hub. A hub model must have one; a local folder needs none.
-    revision: Commit = None
+    revision: Commit | None = None
     #: The model has already been trained on the data; it is the embedder as it is.
     contaminated: bool = False
     #: For a contaminated model, the clean model (by its name in `models`) from which gold, beta 0
     #: and retraining start. Needed only when they are asked for.
-    base: NameOrNull = None
+    base: Name | None = None
 
 
 class Pretraining(Section):
@@ -149,13 +149,7 @@ class Vectors(Section):
     #: A Parquet file; or shards, a folder or a pattern of .parquet or of .safetensors, with the ids
     #: of X.safetensors, one a line, in X.txt.
     path: Annotated[
-        Annotated[
-            str,
-            matching(
-                r".*\.(parquet|pq|safetensors)|(.*/)?[^/.]+",
-                "a .parquet file, or a folder or a pattern of .parquet or .safetensors",
-            ),
-        ]
+        Annotated[str, StringConstraints(pattern=r"\.(parquet|pq|safetensors)$|^(.*/)?[^/.]+$")]
         | None,
         RESOLVED,
     ] = None

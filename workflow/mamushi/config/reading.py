@@ -1,34 +1,23 @@
-"""Values by their declared types: as the program takes them, and every mistake as a line.
-
-Pydantic checks. Here is what it does not: text from the command line becomes a number, a switch or
-null where no text is allowed, and a mistake is told by its key and value, in the words of pydantic.
-Words on several keys are in ``checks``.
-"""
+"""Values by their declared types, and every mistake as a line, in the words of pydantic."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.config.kinds import as_plain, hints, section_at
-from mamushi.errors import UserError, instead
-from mamushi.io.copies import display_url, is_remote
+from mamushi.config.kinds import as_plain, hints, sections_in
+from mamushi.errors import UserError, closest
+from mamushi.io.copies import display_url
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
-    from pydantic_core import ErrorDetails
 
 OF_THE_PAPER = ("grid", "datasets", "models")
 """Keys without a default that the paper's configuration has."""
-NULLS = ("null", "~", "")
-"""How the command line hands on null."""
-UNKNOWN_KEY = ("unexpected_keyword_argument", "extra_forbidden")
-VALUE_ERROR = "Value error, "
-"""How a message of pydantic begins that is a function's own."""
 
 
 class ConfigError(UserError):
@@ -58,68 +47,53 @@ def read_section(section: type, value: Any, at: str, mistakes: list[str]) -> dic
     where there are any the keys are as they were given."""
     from pydantic import ValidationError
 
-    value = json.loads(json.dumps(value, default=str))
-    while True:
-        try:
-            # Numbers and switches may be text, as on the command line.
-            return as_plain(_adapter(section).validate_python(value))
-        except ValidationError as error:
-            details = error.errors(include_url=False)
-        if not any([_read_null(value, _path(value, mistake["loc"])) for mistake in details]):
-            mistakes += _lines(section, value, at, details)
-            return value if isinstance(value, dict) else {}
+    value = _with_nulls(json.loads(json.dumps(value, default=str)))
+    try:
+        # Numbers and switches may be text, as on the command line.
+        return as_plain(_adapter(section).validate_python(value))
+    except ValidationError as error:
+        lines: dict[str, str] = {}
+        for mistake in error.errors(include_url=False):
+            key, words = _mistake(section, value, mistake)
+            lines.setdefault(f"{at}{key}".removeprefix("."), words)
+        mistakes += [f"{key}: {words}" for key, words in lines.items()]
+        return value if isinstance(value, dict) else {}
 
 
-def _read_null(value: Any, path: Sequence[str | int]) -> bool:
-    """Put null where it stands as text, in place; tell whether it did."""
-    is_null = bool(path) and _at(value, path) in NULLS
-    if is_null:
-        _at(value, path[:-1])[path[-1]] = None
-    return is_null
-
-
-def _path(value: Any, loc: Sequence[str | int]) -> list[str | int]:
-    """Return the keys and indices on the way to a mistake, without members of unions, which are no
-    keys; the last may be missing."""
-    path: list[str | int] = []
-    for key in loc:
-        keys: Any = range(len(value)) if isinstance(value, list) else value
-        if isinstance(value, dict | list) and key in keys:
-            path.append(key)
-            value = _at(value, [key])
-    return path
-
-
-def _at(value: Any, path: Sequence[str | int]) -> Any:
-    for key in path:
-        value = value[key]
+def _with_nulls(value: Any) -> Any:
+    """Return a value with null for each key whose value is the text by which the command line hands
+    it on."""
+    if isinstance(value, dict):
+        return {k: None if v in ("null", "~") else _with_nulls(v) for k, v in value.items()}
     return value
 
 
-def _lines(section: type, value: Any, at: str, details: Iterable[ErrorDetails]) -> list[str]:
-    lines: dict[str, str] = {}
-    for mistake in details:
-        path, kind = _path(value, mistake["loc"]), mistake["type"]
-        if "missing" in kind:
-            key = mistake["loc"][-1]
-            hint = "; or write `extends: paper` for what config.yaml says"
-            lines[_dotted(at, [*path, key])] = f"missing{hint if key in OF_THE_PAPER else ''}"
-        elif kind in UNKNOWN_KEY:
-            names = hints(section_at(section, path[:-1]))
-            lines[_dotted(at, path)] = f"unknown key; {instead(path[-1], names)}"
-        else:
-            wrong = _at(value, path)
-            got = display_url(wrong) if is_remote(wrong) else wrong
-            # What a section says itself names its keys.
-            words = "" if isinstance(wrong, dict) else f" (got {json.dumps(got):.80})"
-            lines.setdefault(_dotted(at, path), mistake["msg"].removeprefix(VALUE_ERROR) + words)
-    return [f"{key_at}: {words}" for key_at, words in lines.items()]
+def _mistake(section: type, value: Any, mistake: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the key of a mistake below the section, with a point before it, and what is wrong."""
+    path = ""
+    for key in mistake["loc"]:
+        # Members of unions are no keys, and one that is missing is.
+        if isinstance(value, list) and isinstance(key, int):
+            path, value = f"{path}[{key}]", value[key]
+        elif isinstance(value, dict) and (key in value or mistake["type"] == "missing"):
+            path, value = f"{path}.{key}", value.get(key)
+    if mistake["type"] == "missing":
+        hint = "; or write `extends: paper` for what config.yaml says"
+        return path, f"missing{hint if key in OF_THE_PAPER else ''}"
+    if mistake["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
+        return path, f"unknown key; {closest(key, _keys(section))}"
+    words = mistake["msg"].removeprefix("Value error, ")
+    # What a section says itself names its keys.
+    got = display_url(value) if isinstance(value, str) else value
+    return path, words if isinstance(value, dict) else f"{words} (got {json.dumps(got):.80})"
 
 
-def _dotted(at: str, path: Iterable[str | int]) -> str:
-    for key in path:
-        at += f"[{key}]" if isinstance(key, int) else f".{key}"
-    return at.removeprefix(".")
+def _keys(section: type) -> Iterator[str]:
+    """Yield the keys of a section and of those that it holds."""
+    for key, hint in hints(section).items():
+        yield key
+        for inner in sections_in(hint):
+            yield from _keys(inner)
 
 
 def check_twice(files: Iterable[str | Path]) -> None:

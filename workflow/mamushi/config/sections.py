@@ -146,7 +146,7 @@ class Removal(Section):
 
     #: Selector whose scores estimate log p1/p2 for the expected removal and preservation. Null for
     #: mamushi, or where the grid does without it for the first of the grid's that cross-fits.
-    ratio: NameOrNull = None
+    ratio: Name | None = None
 
 
 # Unlearning and its probes --------------------------------------------------------------------

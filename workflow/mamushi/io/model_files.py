@@ -31,13 +31,6 @@ def positions_of(source: str) -> int | None:
     return positions(_read(Path(source).expanduser() / "config.json"))
 
 
-def has_chat_template(source: str) -> bool:
-    """Return whether a model's folder has a template for conversations; True of what is none."""
-    folder = Path(source).expanduser()
-    named = _read(folder / "tokenizer_config.json").get("chat_template")
-    return not folder.is_dir() or bool(named or any(folder.glob("chat_template*")))
-
-
 def _read(path: Path) -> dict[str, Any]:
     """Return the object of a JSON file; an empty one where there is none, or it is damaged."""
     with contextlib.suppress(OSError, ValueError):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 
 def export_formats() -> dict[str, tuple[str, Callable[[Path, Path], None]]]:
@@ -19,3 +20,10 @@ def _write_labels(spans: Path, out: Path) -> None:
     from mamushi_extras.tokens.token_labels import write_labels
 
     write_labels(spans, out)
+
+
+def config_checks(full: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the mistakes in a complete configuration."""
+    from mamushi_extras.tokens.settings import check_tokens
+
+    yield from check_tokens(full)

@@ -18,7 +18,6 @@ from mamushi.config.kinds import (
     Positive,
     Section,
     SectionName,
-    TextOrNull,
     as_plain,
     listed,
     named,
@@ -46,7 +45,7 @@ class Marked(Section):
     }
     """Needed keys -> keys that may stand beside them. No other keys would be read."""
 
-    column: TextOrNull = None  #: Column that marks the domain.
+    column: str | None = None  #: Column that marks the domain.
     values: Annotated[list[Any], SOME] | None = None  #: Its values in the domain.
     #: Expression, true of the rows of the domain: toxic > 0.5 or `a topic` in ['b'] (an empty cell
     #: of forget is an error unless it is asked for with `is null`; of retain it is not true).
@@ -77,7 +76,7 @@ class Examples(Marked):
     #: Which of these two were drawn at random, like from the domain and unlike from what is wanted:
     #: only then shares, precision and recall have the ends that rest on them.
     fair: Annotated[list[Literal["like", "unlike"]], SOME] | None = None
-    text: TextOrNull = None  #: Column with the text in these two; by default that of `path`.
+    text: str | None = None  #: Column with the text in these two; by default that of `path`.
     #: How many texts are ranked, or below 1 what share: those whose words are most like the
     #: examples. The others are read, and not kept.
     screen: Positive | None = None
@@ -102,16 +101,16 @@ class Settings(Section):
     #: Of conversations, predict what the assistant says alone, as TRL's key of this name: in
     #: trainings, likelihoods, masks of tokens and unlearning. All of it is read.
     assistant_only_loss: bool = False
-    id: TextOrNull = None  #: Column with an id; null takes the row number, from 1.
+    id: str | None = None  #: Column with an id; null takes the row number, from 1.
     forget: Examples
     retain: Marked | None = None
     #: Column with a ready-made split; empty cells are split by the shares.
-    section: TextOrNull = None
+    section: str | None = None
     #: Section for each value of that column, such as {train: inference}.
     section_values: dict[str, SectionName] = named()
     #: Column whose equal values mark texts that are not independent, such as a thread or an author:
     #: they stay in one section and one fold. An empty cell is a text on its own.
-    group: TextOrNull = None
+    group: str | None = None
     #: What people said of its texts: merged.json of mamushi audit. It overrules the columns and, in
     #: a corpus, the examples.
     answers: PlaceOrNull = None
