@@ -17,6 +17,7 @@ from accelerate import Accelerator, FullyShardedDataParallelPlugin
 from accelerate.utils import fsdp2_prepare_model
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor, distribute_tensor
 from transformers import PreTrainedModel
 
 from mamushi.lm import parameters
@@ -81,27 +82,23 @@ def is_cut(model: PreTrainedModel) -> bool:
 
 def local(tensor: Tensor) -> Tensor:
     """Return this process's shard of a tensor, which is the tensor itself where it is whole."""
-    shard: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
-    return shard
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
     """Return the whole tensor. All processes have to ask."""
-    whole: Tensor = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
-    return whole
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 @torch.no_grad()
 def fill(tensor: Tensor, stored: Any) -> None:
     """Copy the whole tensor ``stored``, or what slices like it, into a tensor or its shard."""
-    if not hasattr(tensor, "device_mesh"):
-        tensor.copy_(stored[...])
-        return
-    shard, mesh = local(tensor), tensor.device_mesh
-    # As `torch.chunk` does: all shards have as many rows, but for the last ones.
-    first = mesh.get_local_rank() * -(-tensor.shape[0] // mesh.size())
-    if len(shard):
-        shard.copy_(stored[first : first + len(shard)])
+    whole = stored[...]
+    if isinstance(tensor, DTensor):
+        # Each process takes its rows of what it has read.
+        where = (tensor.device_mesh, tensor.placements)
+        whole = distribute_tensor(whole.to(tensor.device), *where, src_data_rank=None)
+    tensor.copy_(whole)
 
 
 def split(parts: Sequence[Item], accelerator: Accelerator) -> Iterator[tuple[Item, bool]]:

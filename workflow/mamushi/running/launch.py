@@ -1,7 +1,7 @@
 """Several processes for one job, one for each of its GPUs, over which a model is sharded.
 
 accelerate starts them. The command itself is none of them: it holds claims and leases, is known to
-Snakemake and SLURM, and passes their signals on. Where it is killed, the kernel tells accelerate.
+Snakemake and SLURM, and passes their signals on.
 """
 
 from __future__ import annotations
@@ -20,16 +20,14 @@ SHARDS = "MAMUSHI_SHARDS"
 GPUS = "MAMUSHI_GPUS"
 """JSON: of each model whose jobs take several GPUs, how many; as the workflow has it."""
 LAUNCHER = """
-import ctypes, signal, sys
-ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # when the command ends
-sys.excepthook = lambda *_: None  # a process that failed has said why
-from accelerate.commands.accelerate_cli import main
-main()
+import ctypes, runpy, signal
+ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # when the command ends, however that ends
+runpy.run_module("accelerate.commands.launch", run_name="__main__")
 """
-OPTIONS = {
-    **{"fsdp_version": 2, "fsdp_cpu_ram_efficient_loading": "true", "num_machines": 1},
-    **{"mixed_precision": "no", "dynamo_backend": "no", "main_process_port": 0},
-}
+OPTIONS = (
+    *("--use_fsdp", "--fsdp_version=2", "--fsdp_cpu_ram_efficient_loading=true"),
+    *("--num_machines=1", "--mixed_precision=no", "--dynamo_backend=no", "--main_process_port=0"),
+)
 
 
 def process_count(model_card: Path | None) -> int:
@@ -48,8 +46,7 @@ def is_secondary() -> bool:
 def run(count: int, words: Sequence[str], module: str = "mamushi") -> int:
     """Run ``module`` with these words in ``count`` processes that share a model. Returns the exit
     status: 0, that of the signal that came, or 1 where a process failed."""
-    options = [f"--{name}={value}" for name, value in OPTIONS.items()]
-    line = [sys.executable, "-c", LAUNCHER, "launch", "--use_fsdp", *options]
+    line = [sys.executable, "-c", LAUNCHER, *OPTIONS]
     launcher = subprocess.Popen(
         [*line, f"--num_processes={count}", "--module", module, *words],
         env={**os.environ, SHARDS: "1"},
