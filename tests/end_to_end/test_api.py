@@ -47,7 +47,7 @@ def test_a_session_gives_what_the_command_gives_whatever_its_threads(tmp_path: P
     words += ["--forget", "source == 'theirs'", "--embeddings", "vectors.parquet", "--selectors"]
     few = f"--config 'selectors={json.dumps({'mamushi': SETTINGS})}'"
     for selector, settings in (("stack", {}), ("mamushi_lr", {}), ("mamushi", SETTINGS)):
-        mamushi(tmp_path, *words, selector, "--snakemake-args", few if settings else "--cores 1")
+        mamushi(tmp_path, *words, selector, *(["--snakemake-args", few] if settings else []))
         done = subprocess.run(
             [sys.executable, "-c", SCRIPT, selector, json.dumps(settings)],
             cwd=tmp_path,
@@ -68,7 +68,7 @@ def test_a_session_gives_what_the_command_gives_whatever_its_threads(tmp_path: P
 def test_without_a_model_both_rank_by_words_alone(tmp_path: Path) -> None:
     rows = write_lab(tmp_path)
     words = ["rank", "comments.csv", "--text", "body", "--id", "id", "--quick"]
-    words += ["--forget", "source == 'theirs'", "--snakemake-args", "--cores 1"]
+    words += ["--forget", "source == 'theirs'"]
     said = mamushi(tmp_path, *words).stdout
     assert "no --model: ranked by words alone, without what a model's vectors add" in said
     columns = dict(zip(("id", "body", "source"), zip(*rows, strict=True), strict=True))

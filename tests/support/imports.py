@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.support.workflow import ROOT
 
-PACKAGES = ("mamushi", "mamushi_extras", "mamushi_runs")
+PACKAGES = ("mamushi", "mamushi_curate", "mamushi_extras", "mamushi_runs")
 
 
 def module_name(path: Path) -> str:

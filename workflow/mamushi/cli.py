@@ -35,7 +35,7 @@ from mamushi.running.interruption import Stopped
 
 PACKAGES = Path(__file__).parents[1]
 ROOMS = (
-    *("mamushi.commands", "mamushi_runs.commands"),
+    *("mamushi.commands", "mamushi_curate.commands", "mamushi_runs.commands"),
     *(
         ".".join(folder.relative_to(PACKAGES).parts)
         for folder in sorted(PACKAGES.glob("mamushi_extras/*/commands"))

@@ -82,11 +82,16 @@ def end(workflow: Any, config: Mapping[str, Any], *, succeeded: bool) -> None:
     """Close a run after its last job, and report on it."""
     from mamushi_runs import guard
 
-    _print(lambda: start_page(workflow.overwrite_configfiles, config))
+    print_start_page(workflow.overwrite_configfiles, config)
     if succeeded and any(job.rule.name.endswith("manifests") for job in workflow.dag.jobs):
         _print(lambda: "Lists, what they are worth and the next step: mamushi show")
     guard.end(workflow, succeeded=succeeded)
     _closing.close()
+
+
+def print_start_page(configfiles: Sequence[str | Path], config: Mapping[str, Any]) -> None:
+    """Make the start page, and say where it is."""
+    _print(lambda: start_page(configfiles, config))
 
 
 def start_page(

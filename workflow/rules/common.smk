@@ -28,7 +28,7 @@ from mamushi.running.stage import stages
 from mamushi.stages.analyses import agreeing_selectors, scored_selectors
 from mamushi.stages.models import model_files
 from mamushi.stages.runtime import scored as timed_selectors
-from mamushi_runs import environment, hooks, inputs
+from mamushi_runs import environment, hooks, inputs, record
 from mamushi_runs.resources import JobResources
 
 # A grid of thousands of jobs makes millions of objects that live to the end; collecting among them
@@ -54,6 +54,8 @@ config.update(explained(complete, config))
 URLS = explained(fetched_urls, written)
 explained(rows.check_datasets, config)
 explained(arms.require_current)
+if workflow.is_main_process:
+    explained(record.require_forced, config, sys.argv)
 hooks.parsed[:] = [(workflow, config, os.getcwd())]
 
 # Configured names hold nothing that a path or a shell could read as something else.

@@ -78,15 +78,16 @@ def _read_definition(
         section = plugin_section(kind, of)
     changes = definition.get("training", {})
     if kind in shared and isinstance(changes, dict) and "embeddings" not in definition:
-        definition = {**definition, "training": _laid_over(shared[kind], changes)}
+        definition = {**definition, "training": laid_over(shared[kind], changes)}
     return read_section(section, definition, at, mistakes)
 
 
-def _laid_over(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def laid_over(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values with changes to them, of sections within sections as well."""
     both = {**values, **changes}
     for key in values.keys() & changes.keys():
         if isinstance(values[key], dict) and isinstance(changes[key], dict):
-            both[key] = _laid_over(values[key], changes[key])
+            both[key] = laid_over(values[key], changes[key])
     return both
 
 

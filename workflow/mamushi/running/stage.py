@@ -196,6 +196,11 @@ class Job:
         """Return what is to be written, the primary output first."""
         return [*self._files("output").values()]
 
+    @property
+    def inputs(self) -> list[Path]:
+        """Return what the results depend on."""
+        return [*self._files("input").values()]
+
     @cached_property
     def origin(self) -> Mapping[str, Any]:
         """Return what the results are made from: settings, digests of the inputs, versions. Raises

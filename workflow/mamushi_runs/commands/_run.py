@@ -20,6 +20,7 @@ from mamushi.registry import tree
 from mamushi.running.interruption import Stopped, handled
 from mamushi_runs import guard
 from mamushi_runs.hooks import MINE
+from mamushi_runs.record import date_back
 
 RUNNING = ("--quiet", "rules", "--nolock")
 """Our own lock ends with the process: one of Snakemake's, which a kill leaves, stands in no way."""
@@ -160,9 +161,7 @@ def check(
     """Return the complete configuration, with ``more`` laid over it. Raises ``UserError`` for
     mistakes in it, which Snakemake would tell amid lines of its own. What only that puts together,
     with options among its ``words`` or with a folder's own file, is left to it: None."""
-    from snakemake.utils import update_config
-
-    from mamushi.config.complete import complete
+    from mamushi.config.complete import complete, laid_over
     from mamushi.config.reading import check_twice
     from mamushi.data import rows
 
@@ -178,7 +177,7 @@ def check(
     check_twice(files)
     merged: dict[str, Any] = {}
     for item in (*content, options or {}):
-        update_config(merged, item)
+        merged = laid_over(merged, item)
     rows.check_datasets(full := complete(merged))
     return full
 
@@ -229,7 +228,8 @@ def run(
     ``Ended``. Raises ``UserError`` for a profile or a configuration that is not there."""
     options = shlex.split(args.snakemake_args)
     folder = profile(args.profile)
-    check(configfiles, options)
+    config = check(configfiles, options)
+    forced = date_back(config) if config else []
     if report:
         check_writable(report)
     line = [
@@ -238,6 +238,7 @@ def run(
         *(("--cores", str(args.cores)) if args.cores else ()),
         *(("--report", str(report)) if report else ()),
         *(("--configfile", *map(str, configfiles)) if configfiles else ()),
+        *(("--forcerun", *forced) if forced else ()),
         *(*options, "--", *target_paths),
     ]
     if not is_dry(args):

@@ -13,7 +13,8 @@ import yaml
 from mamushi.cli import main
 from mamushi.commands import init, show
 from mamushi.io.files import write_json
-from mamushi_runs.commands import _run, rank
+from mamushi_curate.commands import rank
+from mamushi_runs.commands import _run
 from tests.support.removal_files import removal_list
 from tests.support.workflow import ROOT
 
@@ -162,22 +163,21 @@ def configured(args: Any) -> None:
     args.out.write_text(yaml.safe_dump(quick), encoding="utf-8")
 
 
-def test_rank_configures_runs_and_shows(
+def test_rank_leaves_a_grid_to_the_workflow(
     folder: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown: list[Path] = []
+    shown: list[bool] = []
     monkeypatch.setattr(init, "write_configuration", configured)
-    monkeypatch.setattr(show, "show", lambda root, texts: shown.append((root, texts)) or 0)
+    monkeypatch.setattr(show, "show", lambda root, texts, as_json: shown.append(texts) or 0)
     assert main(RANK) == 0
     ((wanted, files),) = started
-    assert files == ["mine.yaml"] and shown == [(Path("results"), True)]
-    assert wanted[0] == "removals" and len(wanted) == 1 + 5 * 2
-    # Where the lists are there and the scores are not, as well: `show` reads them.
-    assert "results/runs/newsgroups/gemma-2-2b/seed1/scores/lr_cos.parquet" in wanted
+    assert files == ["mine.yaml"] and shown == [True]
+    assert wanted[0] == "removals" and len(wanted) == 1 + 4 * 2
     assert "results/runs/newsgroups/gemma-2-2b/seed1/ranking.html" in wanted
     # Without the table: with what is there.
     monkeypatch.setattr(init, "write_configuration", lambda args: pytest.fail("asked again"))
-    assert main(["rank"]) == 0 and len(shown) == 2
+    assert main(["rank", "--quick"]) == 0 and len(shown) == 2
+    assert started[-1] == ([wanted[0], *wanted[1:3]], ["mine.yaml", str(rank.QUICK)])
     # Nothing is shown of a run that failed, or of a dry one.
     assert main(["rank", "--snakemake-args=--fail"]) == 1
     assert main(["rank", "--snakemake-args", "--dry-run --cores 1"]) == 0
@@ -204,54 +204,13 @@ def test_rank_says_which_lists_are_others_now(
     grid = {**GRID, "datasets": ["comments"], "models": ["ours"], "seeds": [0]}
     mine = {"grid": {**grid, "selectors": ["lr_cos"]}}
     Path("mine.yaml").write_text(yaml.safe_dump(mine), encoding="utf-8")
+    monkeypatch.setattr(_run, "check", lambda *args: None)
     monkeypatch.setattr(_run, "run", again)
-    monkeypatch.setattr(show, "show", lambda root, texts: 0)
+    monkeypatch.setattr(show, "show", lambda root, texts, as_json: 0)
     assert main(["rank"]) == 0
     said = capsys.readouterr().out
     assert said == f"{made}: 1 texts came into the list, 2 left it\n"
     assert main(["rank"]) == 0 and capsys.readouterr().out == ""
-
-
-def test_rank_gives_lists_and_page_first_and_then_how_certain_they_are(
-    folder: Path,
-    started: list[Any],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Where networks are to be trained, and until the page is there."""
-    pages = [f"results/runs/newsgroups/gemma-2-2b/seed{seed}/ranking.html" for seed in (0, 1)]
-
-    def shown(root: Path, texts: bool = True, tokens: bool = True) -> int:
-        print("shown" + " texts" * texts + " tokens" * tokens)
-        return 0
-
-    monkeypatch.setattr(show, "show", shown)
-    Path("mine.yaml").write_text(yaml.safe_dump({"grid": GRID}), encoding="utf-8")
-    quick = yaml.safe_load(rank.QUICK.read_text(encoding="utf-8"))
-    assert quick == {"evidence": {"refits": {"whole": 0}}}
-    assert main(["rank", "--quick"]) == 0
-    first = (["removals", *pages], ["mine.yaml", str(rank.QUICK)])
-    assert started == [first]
-    assert f"shown texts tokens\n\n{rank.MISSING}\n" in capsys.readouterr().out
-    assert main(["rank"]) == 0
-    assert started[1] == first
-    wanted, files = started[2]
-    assert files == ["mine.yaml"] and {*pages} < {*wanted} and len(started) == 3
-    said = capsys.readouterr().out
-    assert said.index("shown texts\n") < said.index(rank.LATER) < said.index("shown tokens")
-    # With the page there, and for selectors that train none, one run has all.
-    for page in pages:
-        Path(page).parent.mkdir(parents=True)
-        Path(page).touch()
-    assert main(["rank"]) == 0 and len(started) == 4
-    Path(pages[0]).unlink()
-    alone = {"grid": {**GRID, "selectors": ["mine", "random"]}}
-    alone["selectors"] = {"mine": {"kind": "mamushi_lr"}}
-    Path("mine.yaml").write_text(yaml.safe_dump(alone), encoding="utf-8")
-    assert main(["rank", "--cores", "2"]) == 0 and len(started) == 5
-    # A dry run tells of the whole.
-    assert main(["rank", "--snakemake-args=--dry-run"]) == 0 and len(started) == 6
-    assert started[-1] == started[-2]
 
 
 def test_unlearn_adds_the_list_to_the_configuration(

@@ -56,6 +56,7 @@ def test_a_ranking_that_goes_on_says_of_what(
     """The configuration may have come from another folder."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text(MINE, encoding="utf-8")
+    monkeypatch.setattr(_run, "check", lambda *_: None)
     monkeypatch.setattr(_run, "run", lambda *_: 1)
     assert main(["rank", "--quick"]) == 1
     assert capsys.readouterr().out == "mine.yaml: ranks there/d.csv\n"

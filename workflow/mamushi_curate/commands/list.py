@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import shlex
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mamushi.commands import _as_json
+from mamushi.config.selectors import token_rankings
 from mamushi.errors import UserError
+from mamushi.io import paths
+from mamushi_curate import one_process
 from mamushi_runs.commands import _run
 
 GROUP = "decide"
@@ -36,54 +41,51 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return the exit status of the workflow. Raises ``UserError`` for a budget that is none, and
-    as ``_run.required``."""
-    from mamushi.errors import suggestion
-    from mamushi.io import paths
-    from mamushi.registry import plugins
-
+    """Return the exit status of the workflow. Raises ``UserError`` for a budget that is none, for a
+    selector of tokens, and as ``_run.required``."""
     configfiles = _run.required(args)
+    changes = {"grid": {"selectors": args.selector}} if args.selector else {}
+    config = _run.check(configfiles, shlex.split(args.snakemake_args), changes)
     grid = _run.grid(*configfiles)
-    selectors = args.selector or grid.get("selectors") or ["mamushi"]
-    selector_kinds = plugins("selector")
-    definitions: dict[str, Any] = {}
-    for path in configfiles:
-        definitions |= _run.read(path).get("selectors") or {}
-    valid_names = {*selector_kinds, *definitions}
-    if unknown := [name for name in selectors if name not in valid_names]:
-        problem = f"unknown selector {unknown[0]!r}{suggestion(unknown[0], valid_names)}"
-        raise UserError(
-            problem, where="--selector", do=f"known are: {', '.join(sorted(valid_names))}"
-        )
-    kinds = {name: (definitions.get(name) or {}).get("kind", name) for name in selectors}
-    ranking = {name for name, item in selector_kinds.items() if item.unit == "tokens"}
-    tokens = [name for name in selectors if kinds[name] in ranking]
+    tokens = token_rankings(config) if config else []
     if tokens and args.selector:
         problem, do = f"{tokens[0]} ranks tokens and lists no text", "name a selector of texts"
         raise UserError(problem, where="--selector", do=do)
-    selectors = [name for name in selectors if name not in tokens]
-    target_paths = [
-        paths.REMOVAL.format(**cell, selector=selector, beta=_beta(args, cell, selector))
-        for cell, selector in itertools.product(_run.cells(grid), selectors)
+    names = args.selector or grid.get("selectors") or ["mamushi"]
+    lists = [
+        {**cell, "selector": name, "beta": _beta(args, cell, name)}
+        for cell, name in itertools.product(_run.cells(grid), names)
+        if name not in tokens
     ]
+    paths_of_lists = [paths.REMOVAL.format(**wildcards) for wildcards in lists]
     # Of a corpus, every list can have its manifest.
-    beside = [
-        str(Path(path).with_suffix(".json"))
-        for path in target_paths
-        if _corpus(str((paths.wildcards(paths.REMOVAL, path) or {}).get("dataset")))
-    ]
-    status = _run.run([*target_paths, *beside], configfiles, args)
+    with_manifests = [wildcards for wildcards in lists if _corpus(wildcards["dataset"])]
+    status = 0
+    if config and one_process.suits(args, config):
+        with one_process.held(args, configfiles[-1], config) as pipeline:
+            ranking = pipeline(config)
+            ranking.make(
+                ranking.make_vectors,
+                *(partial(ranking.make_scores, of["selector"]) for of in lists),
+                *(partial(ranking.make_list, of["selector"], of["beta"]) for of in lists),
+                *(
+                    partial(ranking.make_corpus_manifest, of["selector"], of["beta"])
+                    for of in with_manifests
+                ),
+            )
+    else:
+        beside = [paths.MANIFEST.format(**wildcards) for wildcards in with_manifests]
+        status = _run.run([*paths_of_lists, *beside], configfiles, args)
     if status == 0 and not _run.is_dry(args):
         if args.json:
-            _as_json.put(target_paths)
+            _as_json.put(paths_of_lists)
         else:
-            print("\n".join(target_paths))
+            print("\n".join(paths_of_lists))
     return status
 
 
 def _counts(dataset: str) -> Mapping[str, Any]:
     """Return what was counted of a dataset; nothing where nothing is ranked."""
-    from mamushi.io import paths
     from mamushi.io.files import read_json
 
     path = Path(paths.DATA_CARD.format(dataset=dataset))
@@ -98,7 +100,6 @@ def _corpus(dataset: str) -> int | None:
 def likely(cell: Mapping[str, Any], selector: str) -> str:
     """Return the budget of all texts of a corpus that are more likely than not of the domain.
     Raises ``UserError`` where there is none, or nobody ranked a corpus."""
-    from mamushi.io import paths
     from mamushi.io.tables import read_metadata
     from mamushi.selection.removals import share_of
 
@@ -112,7 +113,6 @@ def likely(cell: Mapping[str, Any], selector: str) -> str:
 
 def _beta(args: argparse.Namespace, cell: Mapping[str, Any], selector: str) -> str:
     """Return the budget as it stands in file names."""
-    from mamushi.io import paths
     from mamushi.io.domains import FORGET, INFERENCE
     from mamushi.selection.removals import share_of
 

@@ -1,0 +1,159 @@
+"""Rank a table of texts and list what to remove: `init`, the stages and `show` in one command.
+
+It writes the configuration and works in the folder in which it is started: an ordinary folder of
+the workflow, in which Snakemake can be used as well. One table and one model are ranked in this
+process; a grid, another profile, and a model that is to be trained first, by the workflow. Lists
+and page come first, and then how certain they are. What was stopped goes on with the same command;
+without DATA, with the configuration that is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mamushi.commands import _as_json
+from mamushi.config import grid, selectors
+from mamushi.config.sources import unlabelled
+from mamushi.errors import UserError
+from mamushi.io import paths
+from mamushi.registry import tree
+from mamushi_curate import one_process
+from mamushi_curate.pipeline import FIGURE
+from mamushi_runs.commands import _run
+
+GROUP = "start"
+QUICK = tree() / "profiles" / "default" / "quick.yaml"
+"""What is laid over a configuration to do without refits."""
+LATER = "How certain they are comes next; what is there stays when you stop it."
+MISSING = (
+    "Left out by --quick: how certain the lists are, what to expect of them, how many to remove. "
+    "mamushi rank goes on with that."
+)
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `init`, and how to run."""
+    from mamushi.commands import init
+
+    init.arguments(parser)
+    quick = "lists and their page alone, without how certain they are"
+    parser.add_argument("--quick", action="store_true", help=quick)
+    _run.arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return the exit status: of the workflow where that failed. Raises ``UserError`` as `init`
+    does, and for options of a configuration that is there already."""
+    from mamushi.commands import init, show
+
+    if args.data is not None or not args.out.is_file():
+        init.write_configuration(args)
+    elif options_in_use := [name for name in init.CHOSEN if getattr(args, name) is not None]:
+        do = "change it there, or give DATA as well, and --force to write over it"
+        problem = f"is there already, and --{options_in_use[0]} says how to write it"
+        raise UserError(problem, where=args.out, do=do)
+    else:
+        # It may have come from another folder.
+        tables = (_run.read(args.out).get("datasets") or {}).values()
+        for table in [item["path"] for item in tables if isinstance(item, dict) and "path" in item]:
+            print(f"{args.out}: ranks {table}", flush=True)
+    config = _run.check([args.out], shlex.split(args.snakemake_args))
+    cells = _run.cells(_run.grid(args.out))
+    before = _listed(cells)
+    is_seen = all(Path(paths.RANKING.format(**cell)).is_file() for cell in cells)
+    if is_here := config is not None and one_process.suits(args, config):
+        _rank_here(args, config, is_seen)
+    elif (status := _rank_by_workflow(args, config, cells)) or _run.is_dry(args):
+        _as_json.put([])
+        return status
+    is_shown = is_here and not (is_seen or args.quick)
+    show.show(paths.RESULTS, texts=not is_shown, as_json=args.json)
+    if args.quick and not args.json:
+        print(f"\n{MISSING}\n", flush=True)
+    for path, listed in _listed(cells).items():
+        was = before.get(path, listed)
+        came, went = listed - was, was - listed
+        if came or went:
+            print(f"{path}: {len(came):,} texts came into the list, {len(went):,} left it")
+    return 0
+
+
+def _rank_here(args: argparse.Namespace, config: Mapping[str, Any], seen: bool) -> None:
+    """Run the stages in this process: lists and page first, then how certain they are."""
+    from mamushi.commands import show
+    from mamushi_runs import hooks
+
+    with one_process.held(args, args.out, config) as pipeline:
+        if args.quick or not (seen or config["evidence"]["refits"]["whole"] == 0):
+            quick = _run.check([args.out, QUICK], ())
+            assert quick is not None
+            lists = pipeline(quick)
+            lists.make(lists.make_lists)
+            if not args.quick and not args.json:
+                show.show(paths.RESULTS, tokens=False)
+                print(f"\n{LATER}\n", flush=True)
+        if not args.quick:
+            ranking = pipeline(config)
+            ranking.make(ranking.make_lists, ranking.make_evidence)
+            likely = [*_likely(ranking.cell, ranking.of_texts)] if ranking.is_corpus else []
+            makers = (ranking.make_list, ranking.make_corpus_manifest)
+            ranking.make(*(partial(maker, *of) for of in likely for maker in makers))
+        hooks.print_start_page([args.out], config)
+
+
+def _rank_by_workflow(
+    args: argparse.Namespace,
+    config: Mapping[str, Any] | None,
+    cells: Sequence[Mapping[str, Any]],
+) -> int:
+    """Let Snakemake make the same files. Return its exit status."""
+    if config is None:
+        return _run.run(["removals"], [args.out], args)
+    corpora = [cell for cell in cells if unlabelled(config["datasets"][cell["dataset"]])]
+    labelled = [cell for cell in cells if cell not in corpora]
+    patterns = [(paths.RANKING, cells)]
+    if not args.quick:
+        figure = paths.CELL_FIGURE.replace("{figure}", FIGURE)
+        predicted = [cell for cell in labelled if not grid.no_language_model(config, cell["model"])]
+        patterns += [(figure, cells), (paths.FRONTIER, labelled), (paths.PREDICTED, predicted)]
+    targets = ["removals", *(path.format(**cell) for path, several in patterns for cell in several)]
+    configfiles = [args.out, QUICK] if args.quick else [args.out]
+    status = _run.run(targets, configfiles, args)
+    if status or _run.is_dry(args):
+        return status
+    likely = [
+        pattern.format(**cell, selector=name, beta=beta)
+        for cell in corpora
+        for name, beta in _likely(cell, selectors.leading_first(config))
+        for pattern in (paths.REMOVAL, paths.MANIFEST)
+    ]
+    return _run.run(likely, configfiles, args) if likely else 0
+
+
+def _likely(cell: Mapping[str, Any], names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each selector with the budget of all that is more likely than not of the domain."""
+    from mamushi_curate.commands import list as lists
+
+    for name in names:
+        # None is, or all are: no list.
+        with contextlib.suppress(UserError):
+            yield name, lists.likely(cell, name)
+
+
+def _listed(cells: Iterable[Mapping[str, str]]) -> dict[Path, set[str]]:
+    """Return the ids of each list that is there."""
+    from mamushi.unlearning.removal import read_ids
+
+    results = {}
+    for cell in cells:
+        for path in sorted(Path().glob(paths.REMOVAL.format(**cell, selector="*", beta="*"))):
+            # A damaged one is made again.
+            with contextlib.suppress(UserError):
+                results[path] = set(read_ids(path))
+    return results

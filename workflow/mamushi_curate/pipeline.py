@@ -1,0 +1,343 @@
+"""The ranking of one cell, one stage after another in this process.
+
+Files, settings and origins are those of the rules in ``workflow/rules``: Snakemake takes what is
+made here as it is, and what it has made is not made again here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+import os
+import re
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mamushi.config import grid, selectors
+from mamushi.config.sources import unlabelled, vector_shards
+from mamushi.io import paths
+from mamushi.io.copies import local_path
+from mamushi.running.locks import claimed
+from mamushi.running.machine import VISIBLE, require_cuda
+from mamushi.running.progress import Progress
+from mamushi.running.stage import Stage, job_of, stages
+from mamushi_extras.influence.settings import by_influence
+from mamushi_runs.record import Record
+
+CELL = ("dataset", "model", "seed")
+FIGURE = "diagnostics"
+"""The figure of a cell that shows how far the scores of the two domains are apart."""
+OUTPUTS = ("out", "examples")
+"""Options of which the first names a stage's log."""
+
+
+class Pipeline:
+    """The stages of a cell of a complete configuration, whose files lie in the folder ``root``.
+    Without a ``record`` of what is current (``mamushi.rank`` has a folder of its own), all is made.
+    ``gpus`` are the names of those that this process holds, if any.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        cell: Mapping[str, Any],
+        root: Path = paths.RESULTS,
+        record: Record | None = None,
+        gpus: str | None = None,
+    ) -> None:
+        self.config, self.cell, self.root, self.record = config, cell, root, record
+        self.gpus = gpus
+        self.done: set[tuple[Any, ...]] = set()
+        self.counting = False
+        self.is_corpus = unlabelled(config["datasets"][cell["dataset"]])
+        self.model = config["models"][cell["model"]]
+        self.is_language_model = "embeddings" not in self.model
+        self.ratio = config["removal"]["ratio"]
+        self.refitted = config["evidence"]["refits"]["whole"] > 0
+        self.of_texts = selectors.leading_first(config)
+        self.of_tokens = selectors.token_rankings(config)
+        self.budgets = [paths.beta(budget) for budget in grid.budgets(config)]
+
+    # What a ranking consists of, in the order of the data -----------------------------------------
+
+    def make_lists(self) -> None:
+        """Rank by every selector of the grid, and write lists with manifests, and their page."""
+        self.make_vectors()
+        for name in self.of_texts:
+            self.make_scores(name)
+            for beta in self.budgets:
+                self.make_list(name, beta)
+        for name in self.of_texts:
+            self.make_refits(name)
+            self.make_manifests(name)
+        for name in self.of_tokens:
+            self.make_masks(name)
+        self.make_page()
+
+    def make_evidence(self) -> None:
+        """Add what is to be expected of the lists: frontier, prediction, figure."""
+        figure = paths.CELL_FIGURE.replace("{figure}", FIGURE)
+        self.make_scores(self.ratio)
+        self.run("figure", tables=self.root, out=figure, name=FIGURE)
+        if self.is_corpus:
+            return
+        self.make_frontier()
+        if self.is_language_model:
+            self.make_prediction()
+
+    def make_examples(self) -> None:
+        """Read, clean and split the table."""
+        files = {"examples": paths.EXAMPLES, "duplicates": paths.DUPLICATES}
+        cache = "results/downloads/{dataset}"
+        self.run("examples", cache=cache, card=paths.DATA_CARD, **files)
+
+    def make_vectors(self) -> None:
+        """Embed the texts: by the model, by vectors of another program, or by their words."""
+        self.make_examples()
+        examples = {"examples": paths.EXAMPLES}
+        if self.is_language_model:
+            self.run("model-card", out=paths.MODEL_CARD)
+            if self.gpus and not self.counting:
+                require_cuda(self.gpus, self.path(paths.MODEL_CARD))
+            files = {**examples, "model_card": paths.MODEL_CARD}
+            self.run("tokens", out=paths.TOKENS, **files)
+            files["tokens"] = paths.TOKENS
+            self.run("embed", out=paths.EMBEDDINGS, **files)
+            asked = [*self.of_texts, *self.of_tokens]
+            if {*asked} & {*by_influence(self.config)}:
+                self.run("influence", out=paths.INFLUENCE, **files)
+            if any(selectors.reads_layers(self.config, name) for name in self.of_texts):
+                self.run("embed-layers", out=paths.LAYERS, **files)
+        elif self.model["embeddings"]["words"]:
+            self.run("word-vectors", out=paths.EMBEDDINGS, **examples)
+        else:
+            files = {**examples, "duplicates": paths.DUPLICATES, "data_card": paths.DATA_CARD}
+            vectors = vector_shards(local_path(self.model["embeddings"]["path"]))
+            self.run("import-embeddings", vectors=vectors, out=paths.EMBEDDINGS, **files)
+
+    def make_scores(self, name: str) -> None:
+        """Rank by a selector, after the one that it derives from."""
+        files: dict[str, Any] = {"examples": paths.EXAMPLES, "embeddings": paths.EMBEDDINGS}
+        if name in by_influence(self.config):
+            files["influence"] = paths.INFLUENCE
+            self.run("influence-scores", selector=name, out=paths.SCORES, **files)
+            return
+        if base := selectors.derives(self.config, name):
+            self.make_scores(base)
+            files["base"] = _of(paths.SCORES, base)
+        if selectors.reads_layers(self.config, name):
+            files["layers"] = paths.LAYERS
+        self.run("score", selector=name, out=paths.SCORES, **files)
+        if self.is_corpus:
+            files = {"examples": paths.EXAMPLES, "scores": paths.SCORES}
+            self.run("posterior", selector=name, out=paths.POSTERIOR, **files)
+
+    def make_list(self, name: str, beta: str) -> None:
+        """Write the list of a selector at a budget."""
+        files = {"examples": paths.EXAMPLES, "duplicates": paths.DUPLICATES}
+        scores = self.ranking_pattern
+        self.run("remove", selector=name, beta=beta, scores=scores, out=paths.REMOVAL, **files)
+
+    def make_refits(self, name: str) -> None:
+        """Rank again by a selector, with other seeds."""
+        if not self.refits_of(name):
+            return
+        files: dict[str, Any] = {"examples": paths.EXAMPLES, "embeddings": paths.EMBEDDINGS}
+        if base := selectors.derives(self.config, name):
+            self.make_refits(base)
+            files["base"] = _of(paths.REFITS, base)
+        if selectors.reads_layers(self.config, name):
+            files["layers"] = paths.LAYERS
+        self.run("refits", selector=name, out=paths.REFITS, **files)
+
+    def make_manifests(self, name: str) -> None:
+        """Write how certain a selector's lists are, and what to expect of them."""
+        files: dict[str, Any] = {"examples": paths.EXAMPLES, "duplicates": paths.DUPLICATES}
+        files["scores"] = paths.SCORES
+        stable = {"refits": self.refits_of(name), "out": paths.STABILITY}
+        stable |= {"ranked": paths.POSTERIOR} if self.is_corpus else {}
+        self.run("stability", selector=name, **files, **stable)
+        if self.is_corpus:
+            for beta in self.budgets:
+                self.make_corpus_manifest(name, beta)
+            return
+        self.make_ratio()
+        files |= {"calibrated": paths.CALIBRATED, "stability": paths.STABILITY}
+        manifests = [paths.MANIFEST.replace("{beta}", beta) for beta in self.budgets]
+        self.run("manifests", selector=name, out=manifests, **files)
+
+    def make_corpus_manifest(self, name: str, beta: str) -> None:
+        """Write what a list of a corpus without labels holds."""
+        files: dict[str, Any] = {"examples": paths.EXAMPLES, "duplicates": paths.DUPLICATES}
+        files |= {"scores": paths.SCORES, "refits": self.refits_of(name)}
+        files |= {"posterior": paths.POSTERIOR, "out": paths.MANIFEST}
+        self.run("corpus-manifest", selector=name, beta=beta, **files)
+
+    def make_ratio(self) -> None:
+        """Calibrate the scores that estimate the log-density ratio."""
+        self.make_scores(self.ratio)
+        self.make_refits(self.ratio)
+        files: dict[str, Any] = {"examples": paths.EXAMPLES, "embeddings": paths.EMBEDDINGS}
+        files |= {"out": paths.CALIBRATED, "checks": paths.CALIBRATION}
+        self.run("calibrate", **files, **self._ratio_files("scores"))
+
+    def make_masks(self, name: str) -> None:
+        """Rank tokens, and write the spans to leave out of the loss with their manifests."""
+        files: dict[str, Any] = {"examples": paths.EXAMPLES, "tokens": paths.TOKENS}
+        if name in by_influence(self.config):
+            stage, scores = "influence-token-scores", {**files, "influence": paths.INFLUENCE}
+        else:
+            stage, scores = "token-scores", files
+        self.run(stage, selector=name, out=paths.TOKEN_SCORES, **scores)
+        for beta in self.budgets:
+            self.run("spans", selector=name, beta=beta, scores=paths.TOKEN_SCORES, out=paths.SPANS)
+        files |= {"duplicates": paths.DUPLICATES, "model_card": paths.MODEL_CARD}
+        files |= {"scores": paths.TOKEN_SCORES, "shown": paths.TOKENS_SHOWN}
+        manifests = [paths.SPANS_MANIFEST.replace("{beta}", beta) for beta in self.budgets]
+        self.run("token-manifests", selector=name, out=manifests, **files)
+
+    def make_page(self) -> None:
+        """Make the page to browse the ranking."""
+        names = self.of_texts
+        files: dict[str, Any] = {"examples": paths.EXAMPLES}
+        files["scores"] = [_of(self.ranking_pattern, name) for name in names]
+        files["refits"] = [path for name in names for path in self.refits_of(name)]
+        files["stability"] = [_of(paths.STABILITY, name) for name in names]
+        files["calibrated"] = None if self.is_corpus else paths.CALIBRATED
+        files["tokens"] = [_of(paths.TOKENS_SHOWN, name) for name in self.of_tokens]
+        self.run("ranking", out=paths.RANKING, **files)
+
+    def make_frontier(self) -> None:
+        """Predict from the scores what removal and preservation a budget brings."""
+        self.make_ratio()
+        files: dict[str, Any] = {"examples": paths.EXAMPLES, "calibrated": paths.CALIBRATED}
+        files["scores"] = [_of(paths.SCORES, name) for name in self.of_texts]
+        self.run("frontier", out=paths.FRONTIER, **files, **self._ratio_files("ratio"))
+
+    def make_prediction(self) -> None:
+        """Predict from the tokens what retraining would do."""
+        rankings = [
+            grid.ranking_pattern(self.config, name) for name in self.config["grid"]["selectors"]
+        ]
+        files: dict[str, Any] = {"examples": paths.EXAMPLES, "tokens": paths.TOKENS}
+        self.run("predict", scores=rankings, out=paths.PREDICTED, **files)
+
+    @property
+    def ranking_pattern(self) -> str:
+        """Return the pattern of what lists are the top of."""
+        return paths.POSTERIOR if self.is_corpus else paths.SCORES
+
+    def refits_of(self, name: str) -> list[str]:
+        """Return the refits of a selector; none where nothing is to be refitted."""
+        is_refitted = self.refitted and selectors.is_refitted(self.config, name)
+        return [_of(paths.REFITS, name)] if is_refitted else []
+
+    def _ratio_files(self, scores: str) -> dict[str, Any]:
+        return {scores: _of(paths.SCORES, self.ratio), "refits": self.refits_of(self.ratio)}
+
+    # How a stage runs -----------------------------------------------------------------------------
+
+    def make(self, *recipes: Callable[[], None]) -> None:
+        """Run the stages of these methods, and tell how far it is."""
+        done, self.counting = {*self.done}, True
+        for recipe in recipes:
+            recipe()
+        total, self.done, self.counting = len(self.done) - len(done), done, False
+        if not total:
+            return
+        with Progress(total, "rank", "step") as self.progress:
+            for recipe in recipes:
+                recipe()
+
+    def run(self, name: str, /, **options: Any) -> None:
+        """Run a stage, unless its outputs are current. ``options`` are its files, by patterns of
+        ``paths``, and the wildcards beside those of the cell."""
+        stage = stages()[name]
+        parameters = {parameter.name: parameter for parameter in stage.parameters}
+        files = {name: parameter.default for name, parameter in parameters.items()}
+        wildcards = {**self.cell, **{k: v for k, v in options.items() if k not in files}}
+        if (step := (name, *wildcards.values())) in self.done:
+            return
+        self.done.add(step)
+        if self.counting:
+            return
+        for option in files.keys() & options:
+            placed = self._place(options[option], wildcards)
+            is_single = isinstance(placed, list) and not parameters[option].is_list
+            files[option] = next(iter(placed), None) if is_single else placed
+        accepted = _accepted(stage, wildcards)
+        settings = stage.settings_text(self.config, **accepted)
+        execution = json.dumps(self.config["execution"])
+        job = job_of(stage, Namespace(**files, settings=settings, execution=execution))
+        with hidden_gpus(stage, job.execution.device):
+            if self.record is None:
+                job.run()
+            else:
+                with claimed(job.outputs):
+                    if not self.record.is_current(job):
+                        with _logged(_log(name, options, wildcards)):
+                            job.run()
+                    self.record.add(job, accepted)
+        self.progress.advance(note=name)
+
+    def path(self, pattern: str, **wildcards: Any) -> Path:
+        """Return the file of a pattern of ``paths`` in the folder of this cell."""
+        return paths.under(self.root, pattern, **{**self.cell, **wildcards})
+
+    def _place(self, files: Any, wildcards: Mapping[str, Any]) -> Any:
+        """Return patterns as the files of a cell."""
+        if isinstance(files, str):
+            return paths.under(self.root, files, **wildcards)
+        if isinstance(files, list):
+            return [self._place(file, wildcards) for file in files]
+        return files
+
+
+def _of(pattern: str, selector: str) -> str:
+    return pattern.replace("{selector}", selector)
+
+
+def _accepted(stage: Stage, wildcards: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the wildcards that the settings of a stage are made from."""
+    parameters = inspect.signature(stage.settings.of).parameters.values()
+    names = [parameter.name for parameter in parameters]
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        names += CELL
+    return {name: value for name, value in wildcards.items() if name in names}
+
+
+def _log(name: str, options: Mapping[str, Any], wildcards: Mapping[str, Any]) -> Path:
+    """Return the log of a stage, where its rule has it: named by the wildcards of its output."""
+    outputs = [options[key] for key in OUTPUTS if key in options]
+    out = outputs[0] if isinstance(outputs[0], str) else outputs[0][0]
+    folders = {"seed": "seed{seed}", "beta": "beta{beta}"}
+    words = [folders.get(word, f"{{{word}}}") for word in re.findall(r"{(\w+)}", str(out))]
+    path = "/".join(words).format(**wildcards)
+    return Path("results/logs") / name.replace("-", "_") / f"{path}.log"
+
+
+@contextlib.contextmanager
+def _logged(log: Path) -> Iterator[None]:
+    """Write into ``log`` what a stage prints within the block, but for its progress."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w", encoding="utf-8") as file, contextlib.redirect_stdout(file):
+        yield
+
+
+@contextlib.contextmanager
+def hidden_gpus(stage: Stage, device: str) -> Iterator[None]:
+    """Within the block, let a stage that computes without one see no GPU."""
+    if stage.is_on_gpu and device == "auto":
+        yield
+        return
+    before = os.environ.get(VISIBLE)
+    os.environ[VISIBLE] = ""
+    try:
+        yield
+    finally:
+        os.environ.pop(VISIBLE)
+        if before is not None:
+            os.environ[VISIBLE] = before

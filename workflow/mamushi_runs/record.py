@@ -1,0 +1,128 @@
+"""What `mamushi rank` made in a folder, and from what: so that it makes nothing twice, and that
+Snakemake, whose own record knows none of it, makes again what an older configuration asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mamushi.errors import UserError
+from mamushi.io.files import read_json, write_json
+from mamushi.io.provenance import fingerprint
+from mamushi.running.stage import Job, stages
+
+RECORD = Path("results/ranked.json")
+EARLY = 86_400
+"""A date, in seconds; 0 is none for Snakemake."""
+UNDATED = ("examples", "model-card")
+"""Stages whose files come from outside, of which the rules look at the content alone."""
+
+
+class Record:
+    """The record of this folder. ``configfiles`` are what its configuration is read from."""
+
+    def __init__(self, configfiles: Iterable[Path] = ()) -> None:
+        self.configfiles = [*configfiles]
+        self.entries: dict[str, dict[str, Any]] = read_json(RECORD) if RECORD.is_file() else {}
+
+    def is_current(self, job: Job) -> bool:
+        """Tell whether the outputs of a job are there, made from its inputs as they are now, by
+        this command or by Snakemake. Those are dated after their inputs then, as Snakemake asks."""
+        if not all(path.is_file() for path in job.outputs):
+            return False
+        entry = self.entries.get(str(job.outputs[0]))
+        if entry is not None and entry["dates"] == _dates(job.outputs):
+            current = entry["origin"] == fingerprint(job.origin)
+        else:
+            current = self._is_of_origin(job)
+        if current and not _is_newer(job.outputs, job.inputs):
+            for path in job.outputs:
+                os.utime(path)
+        return current
+
+    def _is_of_origin(self, job: Job) -> bool:
+        """Tell whether files that another command made name the origin of this job; pages and
+        figures, which name none, whether they are newer than inputs and configuration."""
+        told = [origin for path in job.outputs if (origin := _origin(path))]
+        if not told:
+            return _is_newer(job.outputs, [*job.inputs, *self.configfiles])
+        # A manifest also names what its scores were made from, and a card raw files.
+        return all(
+            origin["settings"] == job.origin["settings"]
+            and origin["versions"] == job.origin["versions"]
+            and job.origin["inputs"].items() <= origin["inputs"].items()
+            for origin in told
+        )
+
+    def add(self, job: Job, wildcards: Mapping[str, Any]) -> None:
+        """Note that the outputs of a job are current."""
+        entry = {
+            **{"stage": job.stage.name, "wildcards": dict(wildcards)},
+            **{"settings": job.recorded, "origin": fingerprint(job.origin)},
+            "dates": _dates(job.outputs),
+        }
+        if self.entries.get(str(job.outputs[0])) != entry:
+            self.entries[str(job.outputs[0])] = entry
+            write_json(RECORD, self.entries)
+
+
+def date_back(config: Mapping[str, Any]) -> list[str]:
+    """Give an early date to the files that `mamushi rank` made and this configuration would make
+    otherwise, on which Snakemake makes them again. Return those for which no date decides that, as
+    the texts of a table: they are to be forced."""
+    if not RECORD.is_file():
+        return []
+    forced = []
+    for first, entry in read_json(RECORD).items():
+        files = [Path(path) for path in entry["dates"] if Path(path).is_file()]
+        if not files or entry["dates"] != _dates(files) or _is_asked(entry, config):
+            continue
+        if entry["stage"] in UNDATED:
+            forced.append(first)
+        else:
+            for path in files:
+                os.utime(path, (EARLY, EARLY))
+    return forced
+
+
+def require_forced(config: Mapping[str, Any], words: Sequence[str]) -> None:
+    """Raise ``UserError`` for the first file that a command of Snakemake, of these words, has to
+    force and does not."""
+    if (forced := date_back(config)) and not {"--forcerun", "-R"} & {*words}:
+        do = "run mamushi rank again, or mamushi run in the place of snakemake, or delete it"
+        raise UserError("was ranked under another configuration", where=forced[0], do=do)
+
+
+def _is_asked(entry: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
+    """Tell whether a configuration has the settings of an entry, or nothing of its names."""
+    try:
+        settings = stages()[entry["stage"]].settings_text(config, **entry["wildcards"])
+    except (KeyError, UserError):
+        return True
+    return bool(json.loads(settings) == entry["settings"])
+
+
+def _dates(files: Iterable[Path]) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in files}
+
+
+def _is_newer(files: Sequence[Path], others: Sequence[Path]) -> bool:
+    first = min(path.stat().st_mtime_ns for path in files)
+    return all(path.stat().st_mtime_ns <= first for path in others)
+
+
+def _origin(path: Path) -> Mapping[str, Any]:
+    """Return the origin that a file names; nothing of a page or a figure."""
+    if path.suffix == ".json":
+        about = read_json(path)
+    elif path.suffix == ".parquet":
+        from mamushi.io.tables import read_metadata
+
+        about = read_metadata(path)
+    else:
+        return {}
+    origin = about.get("provenance", about)
+    return origin if "settings" in origin else {}
