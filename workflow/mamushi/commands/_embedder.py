@@ -10,8 +10,6 @@ from mamushi.commands import _places
 from mamushi.errors import UserError, located
 from mamushi.io.copies import display_url, local_path
 
-SAMPLED = 4
-"""Rows of each tensor that are looked at before a run."""
 RENDERED = 1000
 """Conversations that a template is tried on before a run."""
 
@@ -66,7 +64,7 @@ def find_model(source: str) -> dict[str, str]:
 
 def describe_model(model: Mapping[str, Any], examples: Any = None) -> str:
     """Return what a model is, and how it reads conversations among the ``examples``. Raises
-    ``UserError`` for one whose configuration, tokenizer or weights cannot be read, and for a
+    ``UserError`` for one whose configuration or tokenizer cannot be read, and for a
     conversation that its template refuses."""
     if "words" in model.get("embeddings", {}):
         return (
@@ -84,13 +82,9 @@ def describe_model(model: Mapping[str, Any], examples: Any = None) -> str:
     from mamushi.io.model_files import positions_of
     from mamushi.lm import folders
 
-    folder, commit = folders.fetch(source, None, "--model", weights=False)
+    folder, _ = folders.fetch(source, None, "--model", weights=False)
     kind = str(folders.check_config(folder)["model_type"])
     tokenizer = folders.read_tokenizer(folder)
-    if commit is None:
-        for path in folders.weight_files(folder):
-            # Diverged weights show anywhere; the run looks at all of them.
-            folders.check_finite(path, rows=SAMPLED)
     line = f"{source}: {kind}, tokenizer with {len(tokenizer):,} tokens"
     line += tried_on(tokenizer, examples)
     positions, most = positions_of(str(folder)), Shortened().max_length

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.commands import _as_json, _embedder, _places
-from mamushi.commands._options import budget_share
 from mamushi.errors import UserError
 from mamushi.io.copies import display_url
 
@@ -34,22 +33,11 @@ _TOKENS = "token_unigram"
 NEEDED = {
     "data": ("DATA", "the table of texts (a file or folder)"),
     "text": ("--text", "the column with the text"),
-    "forget": (
-        "--forget",
-        "an expression that is true of the rows to forget: 'toxic >= 0.5', or --like, a table of "
-        "examples",
-    ),
+    "forget": ("--forget", "an expression, 'toxic >= 0.5', or --like, a table of examples"),
 }
 """By name, how it is given and what it is."""
 BESIDE = ("like", "unlike", "terms", "screened")
 """In the place of --forget, by name: files beside a table in which nobody marked the domain."""
-MARKED = "examples of the unwanted domain, which no column of DATA marks"
-SETTINGS = (
-    *("embeddings", "retain", "id", "label", "quote", "part"),
-    *("budgets", "selectors", "windows", "cut"),
-)
-CHOSEN = (*NEEDED, "split", "config", "model", *BESIDE, "screen", "fair", *SETTINGS)
-"""What the configuration is written from, by name."""
 HEAD = """\
 # Written by `mamushi init`. It stands alone: what is left out has its default, and the page Keys of
 # `make docs` has all keys. `contaminated: true` says that a model has seen the texts; to retrain,
@@ -57,6 +45,23 @@ HEAD = """\
 #   {removals}   # the lists
 #   {evidence}   # how many to remove
 """
+
+
+def budget_share(text: str) -> float:
+    """Return a share of texts above 0 and below 1. Raises ``ArgumentTypeError`` for others."""
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < 1:
+            return float(text)
+    problem = f"{text!r} is no share above 0 and below 1; 10% is 0.1, several as in 0.1 0.2"
+    raise argparse.ArgumentTypeError(problem)
+
+
+CHOSEN = (
+    *(*NEEDED, *BESIDE, "retain", "like_text", "screen", "fair", "model", "embeddings", "id"),
+    *("label", "quote", "part", "budgets", "selectors", "evaluation", "windows", "cut"),
+    *("split", "config"),
+)
+"""What the configuration is written from, by name."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,38 +75,38 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     _places.arguments(parser)
     forget = "what is true of the rows to rank for removal, such as "
     retain = "what is true of the rows to keep; rows of neither are left out (default: all others)"
+    like = "in its place: a table of examples of the unwanted domain, which no column of DATA marks"
     model = "the model that was trained on the texts: a folder or its id on the hub "
     model += "(default: none, and the words alone rank)"
-    for option, metavar, help_text in (
-        ("text", "COL", "column with the text or a conversation; or such as prompt,completion"),
-        ("forget", "EXPR", forget + "'toxic >= 0.5' or '`my class` == 0'"),
-        ("retain", "EXPR", retain),
-        ("like", "FILE", f"in its place: a table of {MARKED}"),
-        ("unlike", "FILE", "beside --like or --terms: a table of texts that are wanted"),
-        ("like-text", "COL", "column with the text in these two (default: that of --text)"),
-        ("screen", "N", "rank N texts alone, or below 1 a share: those most like the examples"),
-        ("screened", "FILE", "in its place: the screen that let these texts through"),
-        ("terms", "FILE", "in its place: a blocklist, a term or /regular expression/ a line"),
-        ("model", "MODEL", model),
-        ("embeddings", "FILE", "in place of a model: a Parquet file with ids and their vectors"),
-        ("id", "COL", "column with an id (default: row numbers)"),
-        ("label", "FILE", "people's answers, of mamushi audit --merge, that overrule the table"),
+    marking, embedding = (parser.add_mutually_exclusive_group() for _ in range(2))
+    for option, metavar, help_text, group in (
+        ("text", "COL", "column with the text or a conversation; or as prompt,completion", parser),
+        ("forget", "EXPR", forget + "'toxic >= 0.5' or '`my class` == 0'", marking),
+        ("retain", "EXPR", retain, parser),
+        ("like", "FILE", like, marking),
+        ("terms", "FILE", "or: a blocklist, a term or /regular expression/ a line", marking),
+        ("unlike", "FILE", "beside --like or --terms: a table of texts that are wanted", parser),
+        ("like-text", "COL", "column with the text in these (default: that of --text)", parser),
+        ("screened", "FILE", "the screen that let these texts through", parser),
+        ("model", "MODEL", model, embedding),
+        ("embeddings", "FILE", "or: a Parquet file with ids and their vectors", embedding),
+        ("id", "COL", "column with an id (default: row numbers)", parser),
+        ("label", "FILE", "people's answers, of mamushi audit --merge, over the table's", parser),
     ):
-        kind = float if option == "screen" else str
-        parser.add_argument(f"--{option}", metavar=metavar, type=kind, help=help_text)
+        group.add_argument(f"--{option}", metavar=metavar, help=help_text)
+    screen = "rank N texts alone, or below 1 a share: those most like the examples"
+    parser.add_argument("--screen", metavar="N", type=float, help=screen)
     drawn = "which of these two were drawn at random, like from the domain, unlike from the rest: "
     drawn += "shares and recall rest on it"
     parser.add_argument("--fair", nargs="+", choices=("like", "unlike"), help=drawn)
     shares = "shares of the forget texts to list (default: 0.1 0.2 0.3), or of such a corpus (0.01 "
     shares += "0.05 0.1)"
     parser.add_argument("--budgets", nargs="+", type=budget_share, metavar="SHARE", help=shares)
-    names = (
-        f"how to rank: mamushi, the paper's, trains networks (default: {LABELLED} and, of tokens, "
-    )
-    names += f"{_TOKENS}; of such a corpus {EXAMPLES} by examples and mamushi_lr by terms)"
-    parser.add_argument("--selectors", nargs="+", type=_selector, metavar="NAME", help=names)
-    held = "share of the texts to hold out, to measure on what a removal buys (default: 0)"
-    parser.add_argument("--evaluation", type=_share, default=0.0, metavar="SHARE", help=held)
+    names = f"how to rank: mamushi, the paper's, trains networks (default: {LABELLED} and, of "
+    names += f"tokens, {_TOKENS}; of a corpus {EXAMPLES} by examples and mamushi_lr by terms)"
+    parser.add_argument("--selectors", nargs="+", metavar="NAME", help=names)
+    held = "share of the texts to hold out, to measure on what a removal buys (default: none)"
+    parser.add_argument("--evaluation", type=budget_share, metavar="SHARE", help=held)
     words = "divide long documents into windows of so many words, each ranked for itself"
     parser.add_argument("--windows", type=int, metavar="WORDS", help=words)
     cut = "cut windows out of their documents, which stay, in the place of whole documents"
@@ -115,20 +120,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     force = "write over another configuration of that name"
     parser.add_argument("--force", action="store_true", help=force)
     _as_json.argument(parser)
-
-
-def _share(text: str) -> float:
-    with contextlib.suppress(ValueError):
-        if 0 <= float(text) < 1:
-            return float(text)
-    problem = f"{text!r} is no share of at least 0 and below 1; 10% is 0.1"
-    raise argparse.ArgumentTypeError(problem)
-
-
-def _selector(text: str) -> str:
-    if "," in text:
-        raise argparse.ArgumentTypeError(f"{text!r} has a comma; spaces stand between several")
-    return text
 
 
 def run(args: argparse.Namespace) -> None:
@@ -156,8 +147,10 @@ def write_configuration(args: argparse.Namespace) -> None:
     """
     import yaml
 
+    from mamushi.config.reading import ConfigError
     from mamushi.data import readers
-    from mamushi.data.conversations import with_tools
+    from mamushi.data.conversations import text_columns, with_tools
+    from mamushi.data.expression import parse
     from mamushi.io.files import write_text
 
     if args.out.suffix.lower() not in (".yaml", ".yml"):
@@ -172,18 +165,16 @@ def write_configuration(args: argparse.Namespace) -> None:
             path = _places.fetched_place(args, name)
             columns = readers.columns(path, quote=args.quote is None)
             columns_text = f"; the columns are {', '.join(map(repr, columns))}"
-    beside = ("like", "unlike", "terms", "screen", "fair", "like_text")
-    for first, others in (("forget", beside), ("model", ("embeddings",))):
-        for other in others if getattr(args, first) else ():
-            if getattr(args, other) is not None:
-                options = f"--{first} and --{other.replace('_', '-')}"
-                raise UserError(f"both {options}", do="give one of them")
-    if args.cut and args.windows is None:
-        raise UserError("--cut without --windows", do="give --windows WORDS as well")
+    readers.check_columns(path, columns, text_columns(args.text))
+    for mark in filter(None, (args.forget, args.retain)):
+        parse(mark).check(columns, path)
     _places.fetch_beside(args)
     args.text = with_tools(args.text, _places.shared_columns(args, columns))
-    config = _configuration(args, path, columns)
-    (_describe if args.screen is None else _describe_screen)(config, columns, args.budgets)
+    config = _configuration(args, path)
+    try:
+        _describe(config, columns, args.budgets)
+    except ConfigError as error:
+        raise UserError(error.lines[0]) from None
     commands = {name: _next(Path(args.out.name), name) for name in ("removals", "evidence")}
     text = HEAD.format(**commands) + yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
     written = args.out.read_bytes().decode("utf-8", "replace") if args.out.exists() else None
@@ -197,22 +188,17 @@ def write_configuration(args: argparse.Namespace) -> None:
     print(f"{args.out}: written")
 
 
-def _configuration(args: argparse.Namespace, path: Path, columns: list[str]) -> dict[str, Any]:
+def _configuration(args: argparse.Namespace, path: Path) -> dict[str, Any]:
     """Return the configuration that the options ask for, before the table is read."""
     from mamushi.config.kinds import defaults
     from mamushi.config.sections import Refits
-    from mamushi.data.conversations import text_columns
-    from mamushi.data.expression import parse
-    from mamushi.data.readers import check_columns
 
-    check_columns(path, columns, [*text_columns(args.text), *([args.id] if args.id else ())])
-    for mark in filter(None, (args.forget, args.retain)):
-        parse(mark).check(columns, path)
     labelled = [LABELLED, *([_TOKENS] if args.model else [])]
     usual = labelled if args.forget else [*HITS] if args.terms else [EXAMPLES]
     dataset = _name(path.name, "texts")
     model = _name(Path(args.embeddings or args.model or "words").name, "model")
-    shares = {"inference": round(1 - args.evaluation, 6), "evaluation": args.evaluation}
+    held_out = args.evaluation or 0.0
+    shares = {"inference": round(1 - held_out, 6), "evaluation": held_out}
     table: dict[str, Any] = {
         "kind": "table",
         "path": _places.as_configured(args.data),
@@ -225,7 +211,7 @@ def _configuration(args: argparse.Namespace, path: Path, columns: list[str]) -> 
     table |= {"part": args.part} if args.part else {}
     table |= {"quote": "none"} if args.quote else {}
     table |= {"answers": _places.as_configured(args.label)} if args.label else {}
-    if args.windows is not None:
+    if args.windows is not None or args.cut:
         table["windows"] = {"words": args.windows, "action": "cut" if args.cut else "remove"}
     embedder = (
         {**_embedder.find_model(args.model), "contaminated": True}
@@ -245,15 +231,13 @@ def _configuration(args: argparse.Namespace, path: Path, columns: list[str]) -> 
 
 def _marks(args: argparse.Namespace) -> dict[str, Any]:
     """Return what marks the forget domain."""
-    if args.forget is not None:
-        return {"where": args.forget}
-    files = {name: getattr(args, name) for name in BESIDE if getattr(args, name)}
-    for name, file in files.items():
-        same = Path(file).is_file() and Path(file).samefile(Path(args.data).expanduser())
-        if same or file == args.data:
-            do = "give a file of its own: DATA is what is ranked"
-            raise UserError("is DATA itself", where=f"--{name}", do=do)
-    marks: dict[str, Any] = {name: _places.as_configured(file) for name, file in files.items()}
+    marks: dict[str, Any] = {} if args.forget is None else {"where": args.forget}
+    for name in BESIDE:
+        if file := getattr(args, name):
+            marks[name] = _places.as_configured(file)
+            if marks[name] == _places.as_configured(args.data):
+                do = "give a file of its own: DATA is what is ranked"
+                raise UserError("is DATA itself", where=f"--{name}", do=do)
     if (most := args.screen) is not None:
         marks["screen"] = int(most) if most.is_integer() else most
     if args.fair:
@@ -271,38 +255,50 @@ def _name(file: str, otherwise: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", stem.name).strip("-._") or otherwise
 
 
-def examples_of_table(
-    full: Mapping[str, Any], dataset: str
-) -> tuple[Any, Any, Any, dict[str, Any]]:
-    """Return the rows of a table of the completed configuration, and what ``build_examples`` makes
-    of them but for near duplicates, which take minutes in a large table and are left to the run.
-    Raises ``UserError`` as that and the loader do, and for numbers in the place of texts."""
+def examples_of_table(full: Mapping[str, Any], dataset: str) -> tuple[Any, Any, dict[str, Any]]:
+    """Return the rows of a table of the completed configuration, and the examples and counts that
+    ``build_examples`` makes of them but for near duplicates, which take minutes in a large table
+    and are left to the run. Raises ``UserError`` as that and the loader do, and for numbers in the
+    place of texts."""
     from mamushi.data.examples import build_examples
     from mamushi.registry import load
 
     settings, exact = full["datasets"][dataset], {**full["data"], "near_duplicates": None}
     raw = load("dataset", "table").load(settings, Path())
     refuse_numbers(raw.texts, settings)
-    return raw, *build_examples(raw, settings["sections"], settings["limit"], exact)
+    table, _, counts = build_examples(raw, settings["sections"], settings["limit"], exact)
+    return raw, table, counts
 
 
 def _describe(config: dict[str, Any], columns: list[str], chosen: list[float] | None) -> None:
     """Print what the table and the model are, and give the configuration budgets that suit them, if
-    none were ``chosen``."""
+    none were ``chosen``. A corpus that has a screen is read by the run alone: that takes long."""
     from mamushi.config.complete import complete
-    from mamushi.config.reading import ConfigError
-    from mamushi.io.domains import FORGET, INFERENCE, RETAIN
 
     (dataset,), (model,) = config["datasets"], config["models"].values()
-    try:
-        # With budgets of a corpus as long as it is not known how many texts there are.
-        config["grid"]["budgets"] = [*(chosen or OF_CORPUS)]
-        full = complete(config)
-        raw, table, _, counts = examples_of_table(full, dataset)
+    # With budgets of a corpus as long as it is not known how many texts there are.
+    config["grid"]["budgets"] = [*(chosen or OF_CORPUS)]
+    full = complete(config)
+    settings, table = full["datasets"][dataset], None
+    if most := config["datasets"][dataset]["forget"].get("screen"):
+        of = "documents" if settings.get("windows") else "texts"
+        ranked = f"{most:,} {of}" if most >= 1 else f"{most:.2%} of the {of}"
+        size, lines = "", [f"ranked: the {ranked} most like the examples"]
+    else:
+        raw, table, counts = examples_of_table(full, dataset)
         settle_budgets(config, dataset, chosen, counts)
-    except ConfigError as error:
-        raise UserError(error.lines[0]) from None
-    settings = full["datasets"][dataset]
+        size, lines = _described_rows(settings, raw, counts)
+        lines = [f"columns: {', '.join(map(repr, columns))}", *lines]
+    print(f"{display_url(config['datasets'][dataset]['path'])}: {size}{len(columns)} columns")
+    print(*(f"  {line}" for line in lines), _embedder.describe_model(model, table), sep="\n")
+
+
+def _described_rows(
+    settings: Mapping[str, Any], raw: Any, counts: Mapping[str, Any]
+) -> tuple[str, list[str]]:
+    """Return in words how many rows a table has, and lines of what its rows are."""
+    from mamushi.io.domains import FORGET, INFERENCE, RETAIN
+
     forget, divided = int(raw.forget.sum()), settings.get("windows")
     of, unit = ("windows", "windows") if divided else ("rows", "texts")
     retain, neither = len(raw.ids) - forget, sum(raw.dropped.values())
@@ -311,43 +307,19 @@ def _describe(config: dict[str, Any], columns: list[str], chosen: list[float] | 
     gone = f"empty: {dropped['empty']:,}; copies: {dropped['exact_duplicates']:,}"
     if (corpus := counts.get("corpus")) is not None:
         rows, kind = counts["of_corpus"], "hits" if "terms" in settings["forget"] else "examples"
-        domains = [f"{kind}: {n_ranked[FORGET]:,}; {gone}"]
+        lines = [f"{kind}: {n_ranked[FORGET]:,}; {gone}"]
         against = f"{corpus:,} {unit} of the corpus"
     else:
         left_out = f"; of neither, left out: {neither:,}" if neither else ""
         rows = counts["read"]
-        domains = [
+        lines = [
             f"forget: {forget:,} {of}; retain: {retain:,} {of}{left_out}",
             f"{gone}; in both domains, neither ranked nor listed: {dropped['cross_posts']:,}",
         ]
         against = f"{n_ranked[FORGET]:,} forget texts against {n_ranked[RETAIN]:,} retain texts"
     if answers := raw.extra_metadata.get("answers"):
-        domains += [f"answers: {', '.join(f'{n:,} {answer}' for answer, n in answers.items())}"]
-    lines = [f"columns: {', '.join(map(repr, columns))}", *domains, f"ranked: {against}"]
-    path = display_url(config["datasets"][dataset]["path"])
-    print(f"{path}: {rows:,} {of}, {len(columns)} columns")
-    print(*(f"  {line}" for line in lines), _embedder.describe_model(model, table), sep="\n")
-
-
-def _describe_screen(
-    config: dict[str, Any], columns: list[str], chosen: list[float] | None
-) -> None:
-    """Do the same of a corpus that has a screen, which only the run reads: that takes long."""
-    from mamushi.config.complete import complete
-    from mamushi.config.reading import ConfigError
-
-    (dataset,), (model,) = (config[name].values() for name in ("datasets", "models"))
-    config["grid"]["budgets"] = [*(chosen or OF_CORPUS)]
-    try:
-        complete(config)
-    except ConfigError as error:
-        raise UserError(error.lines[0]) from None
-    most, of = dataset["forget"]["screen"], "documents" if dataset.get("windows") else "texts"
-    ranked = f"{most:,} {of}" if most >= 1 else f"{most:.2%} of the {of}"
-    print(f"{display_url(dataset['path'])}: {len(columns)} columns")
-    print(
-        f"  ranked: the {ranked} most like the examples", _embedder.describe_model(model), sep="\n"
-    )
+        lines += [f"answers: {', '.join(f'{n:,} {answer}' for answer, n in answers.items())}"]
+    return f"{rows:,} {of}, ", [*lines, f"ranked: {against}"]
 
 
 def settle_budgets(
@@ -376,17 +348,14 @@ def settle_budgets(
 
 def refuse_numbers(texts: Sequence[str], settings: Mapping[str, Any]) -> None:
     """Raise ``UserError`` where a column of a table, by the settings of its loader, has numbers in
-    the place of texts."""
-    if not any(text.strip() for text in texts):
-        problem, do = f"column {settings['text']!r} is empty in every row", "name the texts' column"
-        raise UserError(problem, where=settings["path"], do=do)
-    if all(map(_is_number, texts)):
-        problem, do = f"column {settings['text']!r} holds numbers", "name the texts' column as text"
-        raise UserError(problem, where=settings["path"], do=do)
+    the place of texts, or nothing."""
 
+    def is_number(text: str) -> bool:
+        with contextlib.suppress(ValueError):
+            float(text or "nan")
+            return True
+        return not text.strip()
 
-def _is_number(text: str) -> bool:
-    with contextlib.suppress(ValueError):
-        float(text)
-        return True
-    return not text.strip()
+    if all(map(is_number, texts)):
+        problem = f"column {settings['text']!r} holds numbers alone, or nothing"
+        raise UserError(problem, where=settings["path"], do="name the column with the texts")

@@ -86,7 +86,7 @@ def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Ite
 
     key, settings = f"datasets.{name}", config["datasets"][name]
     try:
-        raw, table, _, counts = init.examples_of_table(config, name)
+        raw, table, counts = init.examples_of_table(config, name)
     except UserError as error:
         yield f"{key}: {error}"
         return
