@@ -15,24 +15,12 @@ import inspect
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
-from functools import cache, cached_property, reduce
-from operator import getitem
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    NamedTuple,
-    Self,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from mamushi.config.kinds import Config, Section
 from mamushi.config.sections import Execution
 from mamushi.errors import UserError
 from mamushi.io.provenance import provenance
@@ -113,44 +101,6 @@ class Stage:
         plug_ins = settings.plug_ins() if hasattr(settings, "plug_ins") else ()
         code = {"code": identity.of_stage(self.entry, *plug_ins), "version": self.version}
         return json.dumps({**asdict(settings), **code}, sort_keys=True)
-
-
-def setting(source: str | Callable[..., Any], **default: Any) -> Any:
-    """Return a field of settings: the value of a key of the configuration, by its dotted path with
-    wildcards in braces, or what a function makes of the configuration and the wildcards that it
-    names. ``default`` is for settings as they are written by hand."""
-    return field(metadata={"source": source}, **default)
-
-
-class Settings(Section):
-    """The settings of a stage: each is a ``setting``, or the wildcard of its name."""
-
-    @classmethod
-    def of(cls, config: Config, **wildcards: Any) -> Self:
-        """Return the settings of a job with these wildcards."""
-        values = wildcards | {
-            key.name: _value(key.metadata["source"], config, wildcards)
-            for key in fields(cls)
-            if "source" in key.metadata
-        }
-        return typed(cls, **values)
-
-
-def _value(source: str | Callable[..., Any], config: Config, wildcards: Mapping[str, Any]) -> Any:
-    if isinstance(source, str):
-        # A name may have a dot in it.
-        path = (key.format(**wildcards) for key in source.split("."))
-        return reduce(getitem, path, config)
-    names = inspect.signature(source).parameters.keys() & wildcards.keys()
-    return source(config, **{name: wildcards[name] for name in names})
-
-
-def typed(kind: type[Kind], /, **values: Any) -> Kind:
-    """Return values as a class of settings, and nested ones as the classes of its fields. Raises
-    ``msgspec.ValidationError`` for values of other types."""
-    import msgspec
-
-    return msgspec.convert(values, kind)
 
 
 def _parameter(name: str, hint: Any, default: Any) -> Parameter:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from mamushi.config import arms
 from mamushi.config.kinds import Config, Section
 from mamushi.config.models import Lora, Method, Trained
+from mamushi.config.settings import Settings, typed
 from mamushi.rooms import additions
-from mamushi.running.stage import Job, Settings, typed
+from mamushi.running.stage import Job
 
 if TYPE_CHECKING:
     from accelerate import Accelerator

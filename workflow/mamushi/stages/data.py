@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from mamushi import rooms
 from mamushi.config.kinds import Config
+from mamushi.config.settings import Settings, setting
 from mamushi.config.sources import beside, raw_paths, unlabelled, vector_files
 from mamushi.errors import UserError, located
 from mamushi.io.digests import content_digests, joint_digest
 from mamushi.registry import plugin
-from mamushi.running.stage import Input, Job, Output, Settings, setting
+from mamushi.running.stage import Input, Job, Output
 
 if TYPE_CHECKING:
     import pyarrow as pa

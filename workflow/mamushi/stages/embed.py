@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from mamushi.config.kinds import Config
 from mamushi.config.models import Trained
 from mamushi.config.sections import PooledLayer, PooledLayers
-from mamushi.running.stage import Input, Job, Output, Settings, setting
+from mamushi.config.settings import Settings, setting
+from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import OpenedArm, open_arm
 
 if TYPE_CHECKING:

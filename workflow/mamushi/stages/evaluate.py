@@ -5,7 +5,8 @@ from __future__ import annotations
 from mamushi.config import arms
 from mamushi.config.kinds import Config
 from mamushi.config.sections import MeasuredDeep
-from mamushi.running.stage import Input, Job, Output, typed
+from mamushi.config.settings import typed
+from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import OpenedArm, open_arm, speed_up, state_of
 
 GPU = ("evaluate",)

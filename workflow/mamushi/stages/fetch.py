@@ -6,9 +6,10 @@ import json
 import os
 
 from mamushi.config.kinds import Config
+from mamushi.config.settings import Settings, setting
 from mamushi.config.sources import fetched_urls
 from mamushi.io import paths
-from mamushi.running.stage import Job, Output, Settings, setting
+from mamushi.running.stage import Job, Output
 
 
 def url_of(config: Config, place: str) -> str:

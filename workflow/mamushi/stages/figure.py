@@ -9,8 +9,9 @@ from typing import Any
 from mamushi.config import grid
 from mamushi.config.kinds import Config
 from mamushi.config.selectors import comparison, of_texts
+from mamushi.config.settings import Settings, setting
 from mamushi.registry import plugin
-from mamushi.running.stage import Job, Output, Settings, setting
+from mamushi.running.stage import Job, Output
 
 
 def axes_shown(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
 from mamushi.config.selectors import comparison, kind_of, selector_settings
-from mamushi.running.stage import Input, Job, Output, setting
+from mamushi.config.settings import setting
+from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell
 
 if TYPE_CHECKING:

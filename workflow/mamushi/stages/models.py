@@ -7,10 +7,11 @@ import sys
 
 from mamushi.config import grid
 from mamushi.config.kinds import Config
+from mamushi.config.settings import Settings, setting
 from mamushi.errors import UserError
 from mamushi.io.digests import content_digests
 from mamushi.io.model_files import MODEL_FILES
-from mamushi.running.stage import Input, Job, Output, Settings, setting
+from mamushi.running.stage import Input, Job, Output
 
 
 def model_files(config: Config, model: str) -> list[str]:

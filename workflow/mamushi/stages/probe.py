@@ -7,7 +7,8 @@ from typing import Any
 
 from mamushi.config.kinds import Config
 from mamushi.config.sections import HeldOut, Prompts, Relearning
-from mamushi.running.stage import Input, Job, Output, typed
+from mamushi.config.settings import typed
+from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell, OpenedArm, Trains, open_arm, speed_up
 
 GPU = ("generate", "judge", "relearn")

@@ -8,7 +8,8 @@ from typing import Any
 
 from mamushi.config.kinds import Config
 from mamushi.config.selectors import chain, of_texts
-from mamushi.running.stage import Input, Job, Output, setting
+from mamushi.config.settings import setting
+from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell
 
 RANKED = re.compile(r"ranked in ([\d.]+) s, ([\d.]+) s of CPU$", re.M)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from mamushi.config import grid
 from mamushi.config.kinds import Config
 from mamushi.config.selectors import selector_settings
+from mamushi.config.settings import Settings, setting
 from mamushi.errors import other_examples
 from mamushi.registry import plugin
 from mamushi.rooms import taking_part
-from mamushi.running.stage import Input, Job, Output, Settings, setting
+from mamushi.running.stage import Input, Job, Output
 
 if TYPE_CHECKING:
     from mamushi.selection.pool import Pool

@@ -13,8 +13,9 @@ from mamushi.config import arms, grid
 from mamushi.config import selectors as of_selectors
 from mamushi.config.kinds import Config
 from mamushi.config.selectors import of_texts
+from mamushi.config.settings import Settings, setting
 from mamushi.io import paths
-from mamushi.running.stage import Job, Output, Settings, setting
+from mamushi.running.stage import Job, Output
 
 if TYPE_CHECKING:
     from mamushi.evaluation.sad import Floats

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mamushi.config.kinds import Config, Section
 from mamushi.config.models import Training
+from mamushi.config.settings import typed
 from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
-from mamushi.running.stage import Input, Job, Output, typed
+from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell, record_training, state_of
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from mamushi.config import arms
 from mamushi.config.kinds import Config
 from mamushi.config.sections import HeldOut, UnlearnTraining
+from mamushi.config.settings import typed
 from mamushi.io.digests import content_digests
 from mamushi.registry import plugin
-from mamushi.running.stage import Input, Job, Output, typed
+from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import (
     Cell,
     OpenedArm,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
 from mamushi.config.kinds import Config
+from mamushi.config.settings import Settings, setting
 from mamushi.io import paths
-from mamushi.running.stage import Input, Job, Output, Settings, setting
+from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import OpenedArm, open_arm
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from typing import Any
 
 from mamushi.config import grid
 from mamushi.config.kinds import Config
+from mamushi.config.settings import Settings, setting
 from mamushi.io import paths
 from mamushi.io.digests import content_digests
-from mamushi.running.stage import Input, Job, Output, Settings, setting
+from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import OpenedArm, open_arm
 from mamushi_extras.tasks.harness import files_of_tasks
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from mamushi.config import grid
 from mamushi.config.selectors import comparison, selector_settings
+from mamushi.config.settings import Settings, setting
 from mamushi.registry import plugin
-from mamushi.running.stage import Input, Job, Output, Settings, setting
+from mamushi.running.stage import Input, Job, Output
 
 if TYPE_CHECKING:
     from mamushi_extras.tokens.masks import TokenPool
