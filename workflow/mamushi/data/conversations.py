@@ -1,7 +1,7 @@
 """The text of a row, also of one that is a conversation: what a turn is, in all forms of chats.
 
 A cell is text, or a list of turns: objects with ``role`` and ``content`` (text, or parts of type
-text), or with ``from`` and ``value``, of which human is the user and gpt the assistant. Several
+text), or with ``from`` and ``value``, whose roles are called by other names. Several
 columns are one conversation by their names, see ``ROLES``. What else a cell may be is refused,
 never guessed.
 
@@ -12,10 +12,10 @@ JSON); a blank line stands between two. Nothing heavy is imported, since every d
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from mamushi.errors import UserError
+from mamushi.errors import UserError, located
 
 ROLES = {
     **dict.fromkeys(("system", "system_prompt"), "system"),
@@ -29,18 +29,15 @@ TOOLS = "tools"
 the JSON of one: for a template, and no part of the text."""
 JOINED = {"prompt", "completion"}
 """Two columns whose texts, and not turns, are one text without any role, as TRL trains on them."""
-FORMS = (("role", "content"), ("from", "value"))
-SPEAKERS = {"human": "user", "gpt": "assistant"}
-"""What roles are called under the key ``from``, and in templates; others keep their names."""
+SPEAKERS = {"human": "user", **dict.fromkeys(("gpt", "bot", "model", "assistant"), "assistant")}
+"""What roles are called in lower case, and in templates; others keep their names."""
 REASONING = ("reasoning_content", "thinking", "reasoning")
 TURN_KEYS = (*REASONING, "tool_calls", "tool_call_id", "name")
 """Further keys of a turn that a template may read."""
 ASSISTANT, SYSTEM = "assistant", ("system", "developer")
 TURNS = "_turns"
 """Column of ``Raw.labels``: the turns of a conversation as JSON, for a model's template."""
-_DO = "give turns with role and content, or with from and value"
-_FILL = "give the row a conversation, or take it out"
-_Turns = list[dict[str, Any]]
+_Turn = Mapping[str, Any]
 
 
 class Spoken(NamedTuple):
@@ -71,55 +68,44 @@ class Conversations:
     def __init__(self, text: str, part: str = "whole", *, plain: bool = False) -> None:
         self.columns, self.part, self.plain = text_columns(text), part, plain
         self.forms: dict[str, str] = {}
-        """Of each column, what its cells are."""
-        self._missing: dict[str, object] = {}
+        """Of each column, whether its cells are texts or turns."""
 
     @property
     def are_turns(self) -> bool:
         """Tell whether what was read are conversations."""
-        spoken = {*self.columns} - {TOOLS}
-        return len(spoken) > 1 or any(form != "text" for form in self.forms.values())
+        return len({*self.columns} - {TOOLS}) > 1 or "turns" in self.forms.values()
 
     def read(self, cells: Mapping[str, Any], place: object) -> Spoken:
-        """Return the text of a row; null counts as empty text. Raises ``UserError`` for what is
-        neither text nor a conversation, for one without turns, and for cells of several forms in
-        one column."""
+        """Return the text of a row; null and no turns count as empty text. Raises ``UserError`` for
+        what is neither text nor a conversation, and for cells of both forms in one column."""
         names = [name for name in self.columns if name != TOOLS or len(self.columns) == 1]
         tools = None if len(names) == len(self.columns) else _tools(cells.get(TOOLS), place)
         spoken = {name: self._cell(cells.get(name), name, place) for name in names}
-        if len(spoken) == 1:
-            (cell,) = spoken.values()
-            if isinstance(cell, str):
-                return Spoken(self._whole(cell, place))
-            return self._spoken(cell, tools)
         texts = {name: cell for name, cell in spoken.items() if isinstance(cell, str)}
+        if len(spoken) == len(texts) == 1:
+            (text,) = texts.values()
+            if self.part != "whole" and not self.plain and text:
+                problem = f"column {names[0]!r} is text, which has no part {self.part!r}"
+                do = "name the column with the conversation, or leave --part out"
+                raise UserError(problem, where=place, do=do)
+            return Spoken(text)
         if spoken.keys() == texts.keys() == JOINED:
             answer = self.part == ASSISTANT
             return Spoken(texts["completion"] if answer else "".join(texts.values()))
-        turns: _Turns = []
+        turns: list[_Turn] = []
         of_text: dict[str, Any] | None = None
         for name, cell in spoken.items():
-            if not isinstance(cell, str):
+            if isinstance(cell, list):
                 turns, of_text = turns + cell, None
-            elif cell and not ROLES[name]:
-                problem = f"column {name!r} is text, not a list of turns"
-                raise UserError(problem, where=place, do="name it alone in --text")
             elif cell and of_text and of_text["role"] == ROLES[name]:
                 # As an instruction and its input.
                 of_text["content"] += f"\n{cell}"
             elif cell:
-                of_text = {"role": ROLES[name], "content": cell}
+                of_text = {"role": ROLES[name] or name, "content": cell}
                 turns.append(of_text)
         return self._spoken(turns, tools)
 
-    def _whole(self, text: str, place: object) -> str:
-        if self.part != "whole" and not self.plain and text:
-            problem = f"column {self.columns[0]!r} is text, which has no part {self.part!r}"
-            do = "name the column with the conversation, or leave --part out"
-            raise UserError(problem, where=place, do=do)
-        return text
-
-    def _spoken(self, turns: _Turns, tools: list[Any] | None) -> Spoken:
+    def _spoken(self, turns: Sequence[_Turn], tools: list[Any] | None) -> Spoken:
         """Return the text of turns, by the part that is asked for."""
         inside = [turn for turn in turns if self._is_inside(turn)]
         if not any(map(_words, inside)):
@@ -130,94 +116,61 @@ class Conversations:
         conversation = {"messages": inside, TOOLS: tools} if tools else inside
         return Spoken(text, json.dumps(conversation, default=str))
 
-    def _is_inside(self, turn: Mapping[str, Any]) -> bool:
+    def _is_inside(self, turn: _Turn) -> bool:
         """Tell whether the part that is asked for has a turn."""
         if self.part == ASSISTANT:
             return turn["role"] == ASSISTANT and bool(_words(turn))
         return self.part == "whole" or turn["role"] not in SYSTEM
 
-    def _cell(self, cell: Any, column: str, place: object) -> str | _Turns:
-        """Return a cell as text or turns, all of which are of one form in a column."""
+    def _cell(self, cell: Any, column: str, place: object) -> str | list[_Turn]:
+        """Return a cell as text or turns."""
         if cell is None:
-            if self.forms.get(column, "text") != "text":
-                raise _no_turns(column, place)
-            self._missing.setdefault(column, place)
             return ""
-        if isinstance(cell, str):
-            form: str = "text"
-            result: str | _Turns = cell
-        elif isinstance(cell, list):
-            form, result = _turns(cell, column, place)
-            if column in self._missing:
-                raise _no_turns(column, self._missing[column])
-        else:
-            problem = f"column {column!r} is {cell!r:.60}, not text or a list of turns"
-            raise UserError(problem, where=place, do="name the column with the text")
+        form = "text" if isinstance(cell, str) else "turns"
         if (before := self.forms.setdefault(column, form)) != form:
             problem = f"column {column!r} is {form} here, and {before} above"
             raise UserError(problem, where=place, do="give all rows one form")
-        return result
-
-
-def _no_turns(column: str, place: object) -> UserError:
-    problem = f"column {column!r} has no turns here, and conversations elsewhere"
-    return UserError(problem, where=place, do=_FILL)
+        if isinstance(cell, str):
+            return cell
+        try:
+            return [_turn(turn) for turn in cell]
+        except (ValueError, TypeError) as error:
+            problem = f"column {column!r} is {cell!r:.60}, not text or a list of turns ({error})"
+            do = "give turns with role and content, or with from and value"
+            raise UserError(problem, where=place, do=do) from None
 
 
 def _tools(cell: Any, place: object) -> list[Any] | None:
     """Return the schemas of functions, None without any. Raises ``UserError`` for what is none."""
-    try:
+    with located(place):
         tools = json.loads(cell) if isinstance(cell, str) and cell else _filled(cell)
-    except ValueError:
-        tools = ()
-    if not tools and tools != ():
-        return None
-    if isinstance(tools, list) and all(isinstance(tool, dict) for tool in tools):
-        return tools
-    problem = f"column {TOOLS!r} is {cell!r:.60}, not a list of functions"
-    raise UserError(problem, where=place, do="give their JSON schemas, or name the turns alone")
+    if tools and not (isinstance(tools, list) and all(isinstance(tool, dict) for tool in tools)):
+        problem = f"column {TOOLS!r} is {cell!r:.60}, not a list of functions"
+        raise UserError(problem, where=place, do="give their JSON schemas, or name the turns alone")
+    return tools or None
 
 
-def _turns(cell: list[Any], column: str, place: object) -> tuple[str, _Turns]:
-    """Return the form of a conversation, in words, and its turns."""
-    if not cell:
-        problem = f"column {column!r} is a conversation without turns"
-        raise UserError(problem, where=place, do=_FILL)
-    form = FORMS[1] if isinstance(cell[0], dict) and cell[0].get("from") is not None else FORMS[0]
-    turns = []
-    for number, turn in enumerate(cell, 1):
-        try:
-            turns.append(_turn(turn, form))
-        except ValueError as error:
-            problem = f"column {column!r}, turn {number} {error}"
-            raise UserError(problem, where=place, do=_DO) from None
-    return f"turns with {form[0]} and {form[1]}", turns
-
-
-def _turn(turn: Any, form: tuple[str, str]) -> dict[str, Any]:
+def _turn(turn: Any) -> _Turn:
     """Return a turn with role and content, and what else a template reads. Raises ``ValueError``
-    that says what is wrong with it."""
-    role_key, content_key = form
-    role = turn.get(role_key) if isinstance(turn, dict) else None
+    for what is none."""
+    role = (turn.get("role") or turn.get("from")) if isinstance(turn, dict) else None
     if not isinstance(role, str) or not role.strip():
-        raise ValueError(f"has no {role_key!r} that is a name: {turn!r:.60}")
-    kept = {name: _filled(turn[name]) for name in TURN_KEYS if turn.get(name) is not None}
-    content = turn.get(content_key)
-    if isinstance(content, list):
+        raise ValueError(f"a turn without a role: {turn!r:.60}")
+    content = turn.get("content") if turn.get("role") else turn.get("value")
+    further = {name: _filled(turn[name]) for name in TURN_KEYS if turn.get(name) is not None}
+    if isinstance(content, list) and all(isinstance(item, dict) for item in content):
         # Its parts follow one another, as in templates.
-        parts = [part if isinstance(part, dict) else {} for part in content]
-        texts = [part["text"] for part in parts if part.get("type") == "text" and "text" in part]
-        whole = len(texts) == len(parts) and all(isinstance(text, str) for text in texts)
-        content = "".join(texts) if whole else content
-    if not (isinstance(content, str) or (content is None and kept.get("tool_calls"))):
-        raise ValueError(f"has no {content_key!r} that is text, but {content!r:.60}")
-    role = SPEAKERS.get(role, role) if form is FORMS[1] else role
+        texts = [item.get("text") for item in content if item.get("type") == "text"]
+        is_text = len(texts) == len(content) and all(isinstance(text, str) for text in texts)
+        content = "".join(map(str, texts)) if is_text else content
+    if not (isinstance(content, str) or (content is None and further.get("tool_calls"))):
+        raise ValueError(f"content that is no text: {content!r:.60}")
     # Templates take an empty content for another one than none.
     spoken = {} if content is None else {"content": content}
-    return {"role": role, **spoken, **kept}
+    return {"role": SPEAKERS.get(role.lower(), role), **spoken, **further}
 
 
-def _words(turn: Mapping[str, Any]) -> str:
+def _words(turn: _Turn) -> str:
     """Return what a turn says."""
     reasoning = next((turn[name] for name in REASONING if turn.get(name)), "")
     calls = turn.get("tool_calls")
