@@ -7,7 +7,6 @@ made here as it is, and what it has made is not made again here.
 from __future__ import annotations
 
 import contextlib
-import inspect
 import json
 import os
 import re
@@ -27,7 +26,6 @@ from mamushi.running.stage import Stage, job_of, stages
 from mamushi_extras.influence.settings import by_influence
 from mamushi_runs.record import Record
 
-CELL = ("dataset", "model", "seed")
 FIGURE = "diagnostics"
 """The figure of a cell that shows how far the scores of the two domains are apart."""
 OUTPUTS = ("out", "examples")
@@ -268,8 +266,7 @@ class Pipeline:
             placed = self._place(options[option], wildcards)
             is_single = isinstance(placed, list) and not parameters[option].is_list
             files[option] = next(iter(placed), None) if is_single else placed
-        accepted = _accepted(stage, wildcards)
-        settings = stage.settings_text(self.config, **accepted)
+        settings = stage.settings_text(self.config, **wildcards)
         execution = json.dumps(self.config["execution"])
         job = job_of(stage, Namespace(**files, settings=settings, execution=execution))
         with hidden_gpus(stage, job.execution.device):
@@ -280,7 +277,7 @@ class Pipeline:
                     if not self.record.is_current(job):
                         with _logged(_log(name, options, wildcards)):
                             job.run()
-                    self.record.add(job, accepted)
+                    self.record.add(job, wildcards)
         self.progress.advance(note=name)
 
     def path(self, pattern: str, **wildcards: Any) -> Path:
@@ -298,15 +295,6 @@ class Pipeline:
 
 def _of(pattern: str, selector: str) -> str:
     return pattern.replace("{selector}", selector)
-
-
-def _accepted(stage: Stage, wildcards: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the wildcards that the settings of a stage are made from."""
-    parameters = inspect.signature(stage.settings.of).parameters.values()
-    names = [parameter.name for parameter in parameters]
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        names += CELL
-    return {name: value for name, value in wildcards.items() if name in names}
 
 
 def _log(name: str, options: Mapping[str, Any], wildcards: Mapping[str, Any]) -> Path:
