@@ -188,15 +188,7 @@ REFUSED = {
     "nothing": ([], "no rows"),
     "blank": ([" "] * 30, "has 0 examples that differ, and fewer than 20 tell nothing"),
     "few": (texts(19, 1), "has 19 examples that differ"),
-    "one text": (["one and the same text"] * 30, "its 30 texts are one and the same"),
-    "other script": (
-        [f"машина требует масла и тормозной жидкости номер {i}" for i in range(30)],
-        "the corpus knows 0% of the words of an example in the middle",
-    ),
-    "other language": (
-        [f"die maschine braucht jedes jahr neues öl für bremsen {i}" for i in range(30)],
-        "they share no language",
-    ),
+    "one text": (["one and the same text"] * 30, "has 1 examples that differ"),
 }
 
 

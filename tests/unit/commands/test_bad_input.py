@@ -49,7 +49,6 @@ SHORT = {
 EXAMPLES = {
     "examples": [f"words of {i} and more" for i in range(30)],
     "nineteen": [f"words of {i} and more" for i in range(19)],
-    "french": [f"quelques mots dans une autre langue {i}" for i in range(30)],
 }
 """Texts of examples by the file that has them."""
 

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from mamushi.data.duplicates import find_duplicates
 from mamushi.data.labels import labels_of
-from mamushi.data.scripts import LONGEST, PIECE, begins, pairs, parted, spaced
+from mamushi.data.scripts import LONGEST, PIECE, begins, pairs, parted, spaced, units
 from mamushi.selection.linear import count_ngrams
 from mamushi.selection.pool import Pool
-from mamushi_extras.unlabelled.like import units
 from mamushi_extras.windows.windows import window_spans
 
 CHINESE = "汽车需要机油和刹车液，每几年更换一次。发动机的皮带也要检查！"

@@ -85,14 +85,17 @@ def draw_sample(texts: Iterable[str]) -> tuple[list[str], int]:
 
 
 def fit_to_sample(sample: list[str], settings: Mapping[str, Any]) -> Screen:
-    """Fit the screen of a corpus. Raises ``UserError`` as ``like.check_examples``."""
-    beside = like.read_beside(settings)
-    like.check_examples(beside, sample, settings)
-    examples = [spoken.text for _, spoken in beside["like"]]
+    """Fit the screen of a corpus. Raises ``UserError`` as ``like.read_beside``."""
+    examples = read_examples(settings)
     windows, draw = settings.get("windows"), np.random.default_rng(0)
     # An example is a passage, which is told from passages.
     passages = [str(draw.choice(windows_of(text, windows))) for text in sample]
     return fit_screen(examples, passages, windows)
+
+
+def read_examples(settings: Mapping[str, Any]) -> list[str]:
+    """Return the examples of a corpus' domain. Raises ``UserError`` as ``like.read_beside``."""
+    return [row.spoken.text for row in like.read_beside(settings) if row.key == "like"]
 
 
 def score_texts(screen: Screen, texts: Iterable[str]) -> Iterator[ScreenScores]:
@@ -201,7 +204,7 @@ def with_screen(
 ) -> like.CorpusRows:
     """Return the rows that a screen let through of so many ``rows``, with what lies beside them.
     Raises ``UserError`` where few examples pass, and as ``like.with_examples``."""
-    examples = [spoken.text for _, spoken in like.read_beside(settings)["like"]]
+    examples = read_examples(settings)
     passed = int((screen.margins(lowest, examples) >= 0).sum())
     if passed < like.FEWEST_EXAMPLES:
         problem = f"lets {passed} of {len(examples)} examples through among {len(raw.ids):,} of "

@@ -17,7 +17,7 @@ from pathlib import Path
 import regex
 
 from mamushi.data.scripts import LETTER, UNSPACED
-from mamushi.errors import UserError
+from mamushi.errors import UserError, located
 
 PATTERN = re.compile(r"/(.*)/", re.DOTALL)
 LETTERS = rf"[[\w\p{{M}}\p{{N}}]--{UNSPACED}]"
@@ -26,46 +26,24 @@ HANGUL = regex.compile(r"\p{Hangul}")
 UNSEEN = regex.compile(r"[\p{Cf}\p{Default_Ignorable_Code_Point}]")
 BREAKING = "\u200b"
 """The one of them that some put between words."""
-_BYTE_ORDER_MARKS = ("\xff\xfe", "\xfe\xff", "\0")
-"""Of UTF-16 and UTF-32, read as bytes: what they begin with, or are full of."""
-DO = "give a text file with a term a line"
 
 
 def read_terms(path: str) -> Callable[[str], bool]:
     """Return what says of a text whether it has a term of a file. Raises ``UserError`` for a file
-    that cannot be read or has no terms, and for an expression that is none."""
-    words: list[str] = []
-    patterns = []
-    for number, line in enumerate(_lines(path), start=1):
-        # A mark of the byte order stands within a file that was put together of several.
-        line = line.strip("\ufeff \t")
-        written = PATTERN.fullmatch(line)
-        if written is None:
-            words.append(line)
-            continue
-        try:
-            patterns.append(re.compile(written[1], re.IGNORECASE))
-        except re.error as error:
-            where = f"{path}, line {number}"
-            do = "mend the regular expression, or write a term without slashes"
-            raise UserError(f"{line!r:.60}: {error}", where=where, do=do) from None
+    without terms."""
+    words, patterns = list[str](), list[re.Pattern[str]]()
+    with located(path):
+        for line in Path(path).read_text(encoding="utf-8-sig").splitlines():
+            # A mark of the byte order stands within a file that was put together of several.
+            term = line.strip("\ufeff \t")
+            if written := PATTERN.fullmatch(term):
+                patterns.append(re.compile(written[1], re.IGNORECASE))
+            else:
+                words.append(term)
     if not (any(map(folded, words)) or patterns):
         raise UserError("has no terms", where=path, do="write a term or /expression/ a line")
     search = finder(words)
     return lambda text: search(text) or any(pattern.search(text) for pattern in patterns)
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise UserError(str(error.strerror), where=path, do=DO) from None
-    if content.decode("latin-1").startswith(_BYTE_ORDER_MARKS[:2]) or b"\0" in content:
-        raise UserError("is UTF-16 or UTF-32, not UTF-8", where=path, do="save it as UTF-8")
-    try:
-        return content.decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        raise UserError("is not UTF-8", where=path, do=DO) from None
 
 
 def folded(text: str, unseen: str = "") -> str:
