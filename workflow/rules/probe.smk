@@ -44,7 +44,7 @@ rule judge:
         mem_mb=RESOURCES.model_memory,
         runtime=RESOURCES.minutes("judge"),
     params:
-        settings=settings("judge", *CELL),
+        settings=settings("judge", *CELL, arm="gold"),
     shell:
         "exec python -m mamushi judge --generations {input.generations:q}"
         " --model-card {input.model_card:q} --trained {input.trained:q} --out {output.out:q}"

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mamushi.config import arms
-from mamushi.config.kinds import Config, Section
+from mamushi.config.kinds import Config
 from mamushi.config.models import Lora, Method, Trained
-from mamushi.config.settings import Settings, typed
+from mamushi.config.settings import Settings, setting
 from mamushi.rooms import additions
 from mamushi.running.stage import Job
 
@@ -34,45 +34,36 @@ class Cell(Settings):
         return {"dataset": self.dataset, "model": self.model, "seed": self.seed}
 
 
-class Trains(Method):
+class Trains(Settings, Method):
     """What unlearning trains, ``trained_blocks`` by the method ``partial`` alone."""
 
-    method: Literal["partial", "lora", "full"] = "partial"
-    lora: Lora = Lora()
-    trained_blocks: int
-
-    @classmethod
-    def of(cls, config: Config, *, model: str) -> Trains:
-        """Return what is trained of a model in unlearning and in relearning."""
-        training = config["models"][model]["training"]
-        return typed(
-            cls,
-            method=training["method"],
-            lora=training["lora"],
-            trained_blocks=config["unlearning"]["trained_blocks"],
-        )
+    method: Literal["partial", "lora", "full"] = setting(
+        "models.{model}.training.method", default="partial"
+    )
+    lora: Lora = setting("models.{model}.training.lora", default=Lora())
+    trained_blocks: int = setting("unlearning.trained_blocks")
 
 
-class OpenedArm(Section):
+def training_of(config: Config, model: str, arm: str) -> Any:
+    """Return how an arm of a model was trained; None of one that was not trained here."""
+    origin = arms.Arm.parse(arm).origin(config, model)
+    untrained = arms.is_untrained(config, model, origin)
+    return None if untrained else config["models"][model]["training"]
+
+
+def unlearned_by(config: Config, model: str, arm: str) -> Trains | None:
+    """Return what unlearning trained of an arm; None where it was not unlearned."""
+    return Trains.of(config, model=model) if arms.Arm.parse(arm).unlearner else None
+
+
+class OpenedArm(Settings):
     """How any model of a cell is opened: what its tensors hold, None without any, and its
     precision; ``unlearned`` is what unlearning trained of it, where it was unlearned, and then the
     rest is of its start."""
 
-    training: Trained | None
-    precision: str
-    unlearned: Trains | None = None
-
-    @classmethod
-    def of(cls, config: Config, *, model: str, arm: str) -> OpenedArm:
-        """Return how an arm of this model is opened."""
-        training, named = config["models"][model]["training"], arms.Arm.parse(arm)
-        is_untrained = arms.is_untrained(config, model, named.origin(config, model))
-        return typed(
-            OpenedArm,
-            training=None if is_untrained else training,
-            precision=training["precision"],
-            unlearned=Trains.of(config, model=model) if named.unlearner else None,
-        )
+    training: Trained | None = setting(training_of)
+    precision: str = setting("models.{model}.training.precision")
+    unlearned: Trains | None = setting(unlearned_by, default=None)
 
 
 def open_arm(

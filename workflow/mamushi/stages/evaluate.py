@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mamushi.config import arms
+from mamushi.config.arms import Arm
 from mamushi.config.kinds import Config
 from mamushi.config.sections import MeasuredDeep
-from mamushi.config.settings import typed
+from mamushi.config.settings import setting
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import OpenedArm, open_arm, speed_up, state_of
 
@@ -13,25 +13,17 @@ GPU = ("evaluate",)
 VERSION = 2
 
 
+def ranked_length(config: Config, arm: str) -> int | None:
+    """Return where unlearning cuts texts; None of an arm that was not unlearned."""
+    return config["unlearning"]["max_length"] if Arm.parse(arm).unlearner else None
+
+
 class Evaluate(OpenedArm):
     """How the model is opened and measured; ``ranked_length`` is where unlearning cuts texts."""
 
-    evaluation: MeasuredDeep
-    ranked_length: int | None = None
-    unlearner: str | None = None
-
-    @classmethod
-    def of(cls, config: Config, *, model: str, arm: str) -> Evaluate:
-        """Return how an arm of this model is opened and measured."""
-        arm_settings = OpenedArm.of(config, model=model, arm=arm)
-        length = config["unlearning"]["max_length"]
-        return typed(
-            cls,
-            **vars(arm_settings),
-            evaluation=config["evaluation"],
-            ranked_length=length if arm_settings.unlearned else None,
-            unlearner=arms.Arm.parse(arm).unlearner,
-        )
+    evaluation: MeasuredDeep = setting("evaluation")
+    ranked_length: int | None = setting(ranked_length, default=None)
+    unlearner: str | None = setting(lambda config, arm: Arm.parse(arm).unlearner, default=None)
 
 
 def evaluate(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from mamushi.config.kinds import Config
 from mamushi.config.sections import HeldOut, Prompts, Relearning
-from mamushi.config.settings import typed
+from mamushi.config.settings import setting
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell, OpenedArm, Trains, open_arm, speed_up
 
@@ -18,13 +17,7 @@ VERSION = 2
 class Generate(OpenedArm):
     """How the model is opened, and the prompts."""
 
-    probe: Prompts
-
-    @classmethod
-    def of(cls, config: Config, *, model: str, arm: str) -> Generate:
-        """Return what an arm of this model is to continue."""
-        arm_settings = vars(OpenedArm.of(config, model=model, arm=arm))
-        return typed(cls, **arm_settings, probe=config["probe"])
+    probe: Prompts = setting("probe")
 
 
 def generate(
@@ -52,11 +45,6 @@ def generate(
 
 class Judge(OpenedArm, Cell):
     """How the gold model is opened."""
-
-    @classmethod
-    def of(cls, config: Config, *, model: str, **cell: Any) -> Judge:  # type: ignore[override]
-        """Return how the gold model of a cell is opened."""
-        return cls(model=model, **cell, **vars(OpenedArm.of(config, model=model, arm="gold")))
 
 
 def judge(
@@ -110,23 +98,10 @@ class Relearn(OpenedArm):
     """How the model is opened, how it is fine-tuned on a few texts, and what it is measured on."""
 
     seed: int
-    trains: Trains
-    max_length: int
-    evaluation: HeldOut
-    relearning: Relearning
-
-    @classmethod
-    def of(cls, config: Config, *, model: str, seed: int, arm: str) -> Relearn:  # type: ignore[override]
-        """Return how an arm of this model relearns."""
-        return typed(
-            cls,
-            **vars(OpenedArm.of(config, model=model, arm=arm)),
-            seed=seed,
-            trains=Trains.of(config, model=model),
-            max_length=config["unlearning"]["max_length"],
-            evaluation=config["evaluation"],
-            relearning=config["probe"]["relearning"],
-        )
+    trains: Trains = setting(lambda config, model: Trains.of(config, model=model))
+    max_length: int = setting("unlearning.max_length")
+    evaluation: HeldOut = setting("evaluation")
+    relearning: Relearning = setting("probe.relearning")
 
 
 def relearn(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mamushi.config.kinds import Config, Section
+from mamushi.config.kinds import Config
 from mamushi.config.models import Training
-from mamushi.config.settings import typed
+from mamushi.config.settings import Settings, setting
 from mamushi.io.domains import CONTAMINATION, FORGET, INFERENCE, RETAIN
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import Cell, record_training, state_of
@@ -22,20 +22,18 @@ if TYPE_CHECKING:
 GPU = ("base_model", "finetune")
 
 
-class BaseModel(Section):
+def sizes_of(config: Config, model: str) -> dict[str, Any]:
+    """Return what a tiny model is built of."""
+    no_sizes = ("training", "contaminated", "base", "pretraining")
+    return {key: v for key, v in config["models"][model].items() if key not in no_sizes}
+
+
+class BaseModel(Settings):
     """The tiny model's definition."""
 
-    name: str
-    sizes: dict[str, Any]
-    pretraining: dict[str, Any]
-
-    @classmethod
-    def of(cls, config: Config, *, model: str) -> BaseModel:
-        """Return what a tiny model is built of."""
-        definition = config["models"][model]
-        no_sizes = ("training", "contaminated", "base", "pretraining")
-        sizes = {key: value for key, value in definition.items() if key not in no_sizes}
-        return cls(name=model, sizes=sizes, pretraining=definition["pretraining"])
+    name: str = setting(lambda config, model: model)
+    sizes: dict[str, Any] = setting(sizes_of)
+    pretraining: dict[str, Any] = setting("models.{model}.pretraining")
 
 
 def base_model(*, examples: list[Input], out: Output, settings: BaseModel, job: Job) -> None:
@@ -71,29 +69,24 @@ def base_model(*, examples: list[Input], out: Output, settings: BaseModel, job: 
     write_json(out / "card.json", {**card, "provenance": job.origin})
 
 
+def training_of(config: Config, model: str, role: str) -> dict[str, Any]:
+    """Return how a model is trained. Matched to the steps of beta 0 or not is the same for
+    contaminated and beta 0."""
+    training: dict[str, Any] = config["models"][model]["training"]
+    return training if role in ("gold", "retrained") else training | {"steps": "by_data"}
+
+
 class FineTune(Cell):
     """What a model is trained on: contaminated, gold, beta 0, or retrained."""
 
     role: str
-    section: str
-    domains: list[str]
-    training: Training
-
-    @classmethod
-    def of(cls, config: Config, *, model: str, role: str, **cell: Any) -> FineTune:  # type: ignore[override]
-        """Return how an endpoint, or a retrained model, is trained."""
-        training = typed(Training, **config["models"][model]["training"])
-        if role not in ("gold", "retrained"):
-            # Matched to the steps of beta 0 or not is the same for contaminated and beta 0.
-            training = replace(training, steps="by_data")
-        return cls(
-            model=model,
-            **cell,
-            role=role,
-            section=CONTAMINATION if role == "contaminated" else INFERENCE,
-            domains=[RETAIN] if role == "gold" else [FORGET, RETAIN],
-            training=training,
-        )
+    section: str = setting(
+        lambda config, role: CONTAMINATION if role == "contaminated" else INFERENCE
+    )
+    domains: list[str] = setting(
+        lambda config, role: [RETAIN] if role == "gold" else [FORGET, RETAIN]
+    )
+    training: Training = setting(training_of)
 
 
 def finetune(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mamushi.config import arms
 from mamushi.config.kinds import Config
 from mamushi.config.sections import HeldOut, UnlearnTraining
-from mamushi.config.settings import typed
+from mamushi.config.settings import setting
 from mamushi.io.digests import content_digests
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
@@ -31,42 +31,35 @@ if TYPE_CHECKING:
 GPU = ("unlearn",)
 
 
+def start_of(config: Config, model: str) -> OpenedArm:
+    """Return how the model that unlearning starts from is opened."""
+    return OpenedArm.of(config, model=model, arm=arms.starting_endpoint(config, model))
+
+
+def unlearner_settings(config: Config, unlearner: str) -> dict[str, Any]:
+    """Return the settings of an unlearner's plug-in."""
+    definition = config["unlearners"][unlearner]
+    return {key: definition[key] for key in plugin("unlearner", definition["kind"]).settings}
+
+
+def list_digest(config: Config, list: str | None = None) -> dict[str, str]:
+    """Return the digest of a removal list of the user's, by its name there."""
+    path = list and config["unlearning"]["lists"][list]
+    return content_digests([path] if path else [])
+
+
 class Unlearn(Trains, Cell):
     """The model that unlearning starts from, what of it is trained, and the unlearner. The same for
     every selector and budget."""
 
-    start: OpenedArm
-    max_length: int
-    evaluation: HeldOut
+    start: OpenedArm = setting(start_of)
+    max_length: int = setting("unlearning.max_length")
+    evaluation: HeldOut = setting("evaluation")
     unlearner: str
-    kind: str
-    settings: dict[str, Any]
-    training: UnlearnTraining
-    inputs: dict[str, str]
-
-    @classmethod
-    def of(  # type: ignore[override]
-        cls, config: Config, *, model: str, unlearner: str, list: str | None = None, **cell: Any
-    ) -> Unlearn:
-        """Return how a model of a cell is unlearned; ``list`` is the name of a removal list of the
-        user's, whose digest counts."""
-        definition = config["unlearners"][unlearner]
-        path = list and config["unlearning"]["lists"][list]
-        return typed(
-            cls,
-            **cell,
-            **{"model": model, "unlearner": unlearner},
-            **vars(Trains.of(config, model=model)),
-            start=OpenedArm.of(config, model=model, arm=arms.starting_endpoint(config, model)),
-            max_length=config["unlearning"]["max_length"],
-            evaluation=config["evaluation"],
-            kind=definition["kind"],
-            settings={
-                key: definition[key] for key in plugin("unlearner", definition["kind"]).settings
-            },
-            training=definition["training"],
-            inputs=content_digests([path] if path else []),
-        )
+    kind: str = setting("unlearners.{unlearner}.kind")
+    settings: dict[str, Any] = setting(unlearner_settings)
+    training: UnlearnTraining = setting("unlearners.{unlearner}.training")
+    inputs: dict[str, str] = setting(list_digest)
 
     def plug_ins(self) -> Sequence[str]:
         """Return the module that the stage loads by name."""

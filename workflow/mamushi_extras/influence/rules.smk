@@ -22,7 +22,7 @@ rule influence:
         mem_mb=RESOURCES.model_memory,
         runtime=RESOURCES.minutes("influence"),
     params:
-        settings=settings("influence", *CELL),
+        settings=settings("influence", *CELL, role="beta0"),
     shell:
         "exec python -m mamushi influence --examples {input.examples:q} --tokens {input.tokens:q}"
         " --model-card {input.model_card:q} --out {output.out:q}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from mamushi.config.kinds import Config
+from mamushi.config.settings import setting
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import state_of
 from mamushi.stages.select import Score, rank_pool
@@ -22,17 +22,10 @@ class InfluenceOf(FineTune):
     """How beta 0 is trained, and how influence is measured along it; or at the weights of a model
     that is ``trained_before``."""
 
-    trained_before: bool
-    points: int
-    batches: int
-    targets: int
-
-    @classmethod
-    def of(cls, config: Config, *, dataset: str, model: str, seed: int) -> InfluenceOf:  # type: ignore[override]
-        """Return how a cell's influence is measured."""
-        beta0 = FineTune.of(config, dataset=dataset, model=model, seed=seed, role="beta0")
-        trained_before = config["models"][model]["contaminated"]
-        return cls(**vars(beta0), trained_before=trained_before, **config["influence"])
+    trained_before: bool = setting("models.{model}.contaminated")
+    points: int = setting("influence.points")
+    batches: int = setting("influence.batches")
+    targets: int = setting("influence.targets")
 
 
 def influence(

@@ -22,17 +22,8 @@ VERSION = 2
 class Membership(OpenedArm):
     """How the model is opened, how many texts it reads, and where they are cut."""
 
-    texts: int
-    max_length: int
-
-    @classmethod
-    def of(cls, config: Config, *, model: str, arm: str) -> Membership:
-        """Return what an arm of this model is to read."""
-        return cls(
-            **vars(OpenedArm.of(config, model=model, arm=arm)),
-            texts=config["left"]["texts"],
-            max_length=config["evaluation"]["max_length"],
-        )
+    texts: int = setting("left.texts")
+    max_length: int = setting("evaluation.max_length")
 
 
 def membership(

@@ -17,22 +17,17 @@ from mamushi_extras.tasks.harness import files_of_tasks
 GPU = ("task_scores",)
 
 
+def task_digests(config: Config) -> dict[str, str]:
+    """Return the digests of the files of tasks."""
+    return content_digests(files_of_tasks(config["tasks"]["names"]))
+
+
 class TaskScores(OpenedArm):
     """How the model is opened, and the tasks, with the digests of their files."""
 
-    names: list[str]
-    examples: int | None
-    inputs: dict[str, str]
-
-    @classmethod
-    def of(cls, config: Config, *, model: str, arm: str) -> TaskScores:
-        """Return what an arm of this model is asked."""
-        return cls(
-            **vars(OpenedArm.of(config, model=model, arm=arm)),
-            names=config["tasks"]["names"],
-            examples=config["tasks"]["examples"],
-            inputs=content_digests(files_of_tasks(config["tasks"]["names"])),
-        )
+    names: list[str] = setting("tasks.names")
+    examples: int | None = setting("tasks.examples")
+    inputs: dict[str, str] = setting(task_digests)
 
 
 def task_scores(
