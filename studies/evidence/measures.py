@@ -13,7 +13,7 @@ from scipy.special import stdtr, stdtrit
 from mamushi.config import arms
 from mamushi.evaluation.crossed import NO_ERROR, NO_GAP, Effect, contrast, pooled_variance
 from mamushi.evaluation.crossing import first_crossing, recovery
-from mamushi.evaluation.half_gap import PairCurves, crossing
+from mamushi.evaluation.half_gap import crossing
 from mamushi.evaluation.paired import LEVEL, t_quantile
 from mamushi.evaluation.sad import sad
 from mamushi.selection.metrics import clusters_of, placements, sampling_variance
@@ -155,9 +155,9 @@ class Measured:
             raise Absent(f"not trained: scores of {selector}")
         return [placements(values, self.run.ranked.forget) for values in scores]
 
-    def curves(self, selector: str, by: str) -> PairCurves:
-        """Shares of the gap in forget perplexity that are recovered, over the budgets of all seeds;
-        by retraining or by an unlearner from beta 0."""
+    def curves(self, selector: str, by: str) -> tuple[Doubles, Doubles]:
+        """Budgets of all seeds, and the shares of the gap in forget perplexity that are recovered
+        there (seeds, budgets); by retraining or by an unlearner from beta 0."""
         start, gold = self.perplexity(BETA0), self.perplexity(GOLD)
         whole = gold if by == RETRAINING else self.perplexity(arms.whole(by))
         arm_of = arms.retrained if by == RETRAINING else lambda s, b: arms.unlearned(by, s, b)
@@ -168,12 +168,8 @@ class Measured:
         between = [
             np.mean([self.perplexity(arm_of(s, beta)) for s in lists], axis=0) for beta in budgets
         ]
-        ppl = np.array([start, *between, whole])
-        return PairCurves(
-            beta=np.array([0.0, *budgets, 1.0]),
-            recovery=recovery(ppl[..., 0], start[:, 0], gold[:, 0]).T,
-            retain=(ppl[..., 1] / start[:, 1]).T,
-        )
+        ppl = np.array([start, *between, whole])[..., 0]
+        return np.array([0.0, *budgets, 1.0]), recovery(ppl, start[:, 0], gold[:, 0]).T
 
     def _curve(self, selector: str, arm_of: Callable[[str, float], str]) -> set[float]:
         pattern = arm_of(selector, 0).removesuffix("0.00")
@@ -267,9 +263,9 @@ def _of_budgets(claim: Claim, of: Measured, rival: str | float, shift: float) ->
     if claim.measure == "saving":
         sides = [(name, by) for _, by in sides for name in (claim.one, RANDOM)]
     curves = [of.curves(*side) for side in sides]
-    if not all(np.isfinite(curve.recovery).all() for curve in curves):
+    if not all(np.isfinite(recovered).all() for _, recovered in curves):
         return Effect(np.nan, reason=NO_GAP)
-    crossings = [crossing(curve, HALF) for curve in curves]
+    crossings = [crossing(*curve, HALF) for curve in curves]
     if any(value is None for curve in crossings for value in (curve.budget, curve.low, curve.high)):
         return Effect(np.nan, reason=OPEN)
     seeds = np.arange(len(of.seeds))
@@ -280,11 +276,9 @@ def _of_budgets(claim: Claim, of: Measured, rival: str | float, shift: float) ->
     return over_seeds(whole - (len(seeds) - 1) * (left - left.mean()))
 
 
-def _apart(curves: Sequence[PairCurves], seeds: NDArray[np.int64]) -> float:
+def _apart(curves: Sequence[tuple[Doubles, Doubles]], seeds: NDArray[np.int64]) -> float:
     """Two budgets' difference; of four curves, that of two savings."""
-    budgets = [
-        first_crossing(curve.beta, curve.recovery[seeds].mean(axis=0), HALF) for curve in curves
-    ]
+    budgets = [first_crossing(beta, of[seeds].mean(axis=0), HALF) for beta, of in curves]
     if None in budgets:
         return np.nan
     if len(budgets) == 2:

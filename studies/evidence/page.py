@@ -229,7 +229,7 @@ def _shares(measured: Measured, nll: Callable[[str], Doubles]) -> list[str]:
 
 def _half_gap(measured: Measured, name: str, by: str) -> str:
     """The budget that recovers half of the gap. Raises ``Absent``."""
-    place = crossing(measured.curves(name, by), HALF)
+    place = crossing(*measured.curves(name, by), HALF)
     ends = ["open" if end is None else f"{end:.2f}" for end in (place.low, place.high)]
     budget = "not reached" if place.budget is None else f"{place.budget:.2f}"
     return f"{budget} [{', '.join(ends)}]"

@@ -12,7 +12,6 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from mamushi.evaluation.half_gap import (
-    PairCurves,
     crossing,
     half_gap_table,
     saving_interval,
@@ -165,7 +164,7 @@ def test_intervals_cover_as_often_as_they_say(
     times, hits = 600, 0
     for _ in range(times):
         beta, curves = drawn(rng, seeds, budget, spread, noise)
-        found = crossing(PairCurves(beta, curves, curves), 0.5)
+        found = crossing(beta, curves, 0.5)
         low = np.inf if found.low is None else found.low
         hits += low <= budget <= (np.inf if found.high is None else found.high)
     # Four standard errors of 95% in 600 are 3.6 points.
@@ -180,7 +179,7 @@ def test_intervals_of_savings_cover_as_often_as_they_say(seeds: int) -> None:
         found = []
         for budget in (0.3, 0.6):
             beta, curves = drawn(rng, seeds, budget, 0.15, 0.03)
-            found.append(crossing(PairCurves(beta, curves, curves), 0.5).by_seed)
+            found.append(crossing(beta, curves, 0.5).by_seed)
         mine, chance = found
         assert mine is not None and chance is not None
         low, high = saving_interval(mine, chance)

@@ -6,10 +6,10 @@ Sample-Level Unlearning").
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ from mamushi.evaluation.crossing import (
     recovery,
     recrossings,
 )
-from mamushi.evaluation.curves import GridLists, Perplexity, read_arm
+from mamushi.evaluation.curves import GridLists, read_arm
 from mamushi.evaluation.paired import finite_or_none, t_quantile
 from mamushi.evaluation.sad import Floats
 from mamushi.evaluation.summary import BASELINE
@@ -57,17 +57,6 @@ _Row = dict[str, Any]
 
 PAIR = ("dataset", "model", "unlearner", "selector")
 POINT = ("dataset", "model", "seed", "unlearner", "selector", "beta")
-
-
-@dataclass(frozen=True)
-class Point:
-    """One measured model of a curve: how it was made, and its held-out perplexity."""
-
-    beta: float
-    removed: int
-    steps: int
-    stopped_at: int | None
-    at: Perplexity
 
 
 def unlearning_table(
@@ -115,47 +104,30 @@ def _run_rows(
     run: _Row, grid: GridLists, endpoint: str, sweeps: Mapping[Any, list[float]], root: str | Path
 ) -> Iterator[_Row]:
     start, gold = (read_arm(root, run, name) for name in (endpoint, "gold"))
-    for unlearner in (RETRAINING_SOURCE, *grid["unlearners"]):
-        for selector in grid["selectors"]:
-            if unlearner == RETRAINING_SOURCE:
-                points = _retrained(run, selector, sorted(grid["budgets"]), root)
-            else:
-                budgets = sweeps[run["dataset"], run["model"], unlearner, selector]
-                points = _unlearned(run, unlearner, selector, budgets, root)
-                points = [Point(0.0, 0, 0, None, start), *points]
-            shares = recovery([p.at.ppl_forget for p in points], start.ppl_forget, gold.ppl_forget)
-            for point, share in zip(points, shares, strict=True):
-                row = {**run, "unlearner": unlearner, "selector": selector, **vars(point)}
-                at = row.pop("at")
-                row |= {**at.columns(), **start.columns("start_"), "sad": at.sad(gold)}
-                yield {**row, **gold.columns("gold_"), "recovery": finite_or_none(share)}
-
-
-def _retrained(run: _Row, selector: str, budgets: Sequence[float], root: str | Path) -> list[Point]:
-    """Return retraining from beta 0, with all forget texts, to the gold standard, without any."""
-    first, last = (
-        read_json(paths.under(root, paths.CARD, **run, arm=name)) for name in ("beta0", "gold")
-    )
-    every = first["texts"] - last["texts"]
-    return [
-        Point(0.0, 0, first["steps"], None, read_arm(root, run, "beta0")),
-        *(_point(run, budget, arms.retrained(selector, budget), root) for budget in budgets),
-        Point(1.0, every, last["steps"], None, read_arm(root, run, "gold")),
-    ]
-
-
-def _unlearned(
-    run: _Row, unlearner: str, selector: str, budgets: Sequence[float], root: str | Path
-) -> list[Point]:
-    """Return unlearning at the budgets of the pair's sweep, and on the whole forget set."""
-    models = curve_arms(unlearner, selector, budgets, "")
-    return [_point(run, beta, arm, root) for beta, arm in models.items() if beta > 0]
-
-
-def _point(run: _Row, beta: float, arm: str, root: str | Path) -> Point:
-    card = read_json(paths.under(root, paths.CARD, **run, arm=arm))
-    counts = card["removed"], card["steps"], card.get("stopped_at")
-    return Point(beta, *counts, read_arm(root, run, arm))
+    for unlearner, selector in product((RETRAINING_SOURCE, *grid["unlearners"]), grid["selectors"]):
+        is_retrained = unlearner == RETRAINING_SOURCE
+        pair = run["dataset"], run["model"], unlearner, selector
+        budgets = grid["budgets"] if is_retrained else sweeps[pair]
+        models = curve_arms(unlearner, selector, budgets, endpoint)
+        cards = {
+            beta: read_json(paths.under(root, paths.CARD, **run, arm=arm))
+            for beta, arm in models.items()
+            if beta > 0 or is_retrained
+        }
+        for beta, arm in models.items():
+            at, card = read_arm(root, run, arm), cards.get(beta, {})
+            made = {"removed": 0, "steps": card.get("steps", 0), "stopped_at": None}
+            if is_retrained and beta == 1:
+                # The gold standard is trained on all but the forget texts.
+                made["removed"] = cards[0.0]["texts"] - card["texts"]
+            elif beta > 0:
+                made |= {"removed": card["removed"], "stopped_at": card.get("stopped_at")}
+            share = recovery(at.ppl_forget, start.ppl_forget, gold.ppl_forget)
+            yield {
+                **{**run, "unlearner": unlearner, "selector": selector, "beta": beta, **made},
+                **{**at.columns(), **start.columns("start_"), **gold.columns("gold_")},
+                **{"sad": at.sad(gold), "recovery": finite_or_none(float(share))},
+            }
 
 
 def synergy(budgets: pa.Table) -> str:
@@ -201,21 +173,7 @@ def _per_cent(share: float | None) -> str:
     return OPEN if share is None else f"{100 * share:.0f}%"
 
 
-@dataclass(frozen=True)
-class PairCurves:
-    """One unlearner's and selector's curves, of the seeds that have a gap to recover.
-
-    ``beta`` (budgets,) from 0 to 1; ``recovery`` (seeds, budgets); ``retain`` (seeds, budgets),
-    retain perplexity as a factor of the start's.
-    """
-
-    beta: Floats
-    recovery: Floats
-    retain: Floats
-
-
-@dataclass(frozen=True)
-class Crossing:
+class Crossing(NamedTuple):
     """Where a mean curve first reaches the target, with its interval; None beyond the whole set.
 
     ``by_seed`` (seeds,): that of each seed to first order around that of the mean curve, so that
@@ -267,70 +225,56 @@ def _pair_rows(rows: list[_Row], target: float, retain_cap: float) -> Iterator[_
         "target_ppl_forget": start + target * (gold - start),
         "gold_ppl_forget": gold,
     }
-    pairs = list(dict.fromkeys((row["unlearner"], row["selector"]) for row in rows))
-    curves = {pair: _curves(rows, pair, seeds) for pair in pairs if seeds}
-    crossings = {pair: crossing(curve, target) for pair, curve in curves.items()}
-    for unlearner, selector in pairs:
-        row = {"unlearner": unlearner, "selector": selector, **level}
-        at = crossings.get((unlearner, selector))
-        if at is None:
-            yield {**row, "censored": True, "recrossings": 0}
-        else:
-            curve = curves[unlearner, selector]
-            falls = recrossings(curve.recovery.mean(axis=0), target)
-            row |= {"recrossings": falls, **_describe(curve, at, retain_cap)}
-            yield {**row, **_saving(at, crossings.get((unlearner, BASELINE)))}
+    curves = {
+        pair: _curves(rows, pair, seeds or list(ends))
+        for pair in dict.fromkeys((row["unlearner"], row["selector"]) for row in rows)
+    }
+    crossings = {
+        pair: crossing(beta, shares, target) if seeds else Crossing(None, None, None, None)
+        for pair, (beta, shares, _) in curves.items()
+    }
+    for pair, (beta, shares, retain) in curves.items():
+        at = crossings[pair]
+        row = {"unlearner": pair[0], "selector": pair[1], **level, "censored": at.budget is None}
+        row["recrossings"] = recrossings(shares.mean(axis=0), target) if seeds else 0
+        row |= {"budget": at.budget, "budget_low": at.low, "budget_high": at.high}
+        if at.budget is not None:
+            factor = float(interpolate(beta, retain, at.budget).max())
+            row |= {"retain_factor": factor, "within_cap": factor <= retain_cap}
+        yield {**row, **_saving(at, crossings.get((pair[0], BASELINE)))}
 
 
-def _curves(rows: list[_Row], pair: tuple[str, str], seeds: Sequence[int]) -> PairCurves:
+def _curves(
+    rows: list[_Row], pair: tuple[str, str], seeds: Sequence[int]
+) -> tuple[Floats, Floats, Floats]:
+    """Return a pair's budgets (budgets,), of its seeds the shares that are recovered, and retain
+    perplexity as a factor of the start's, (seeds, budgets)."""
     points = [row for row in rows if (row["unlearner"], row["selector"]) == pair]
     points.sort(key=lambda row: float(row["beta"]))
     by_seed = [[row for row in points if row["seed"] == seed] for seed in seeds]
-    return PairCurves(
-        beta=np.array([row["beta"] for row in by_seed[0]]),
-        recovery=np.array([[row["recovery"] for row in curve] for curve in by_seed]),
-        retain=np.array(
-            [[row["ppl_retain"] / row["start_ppl_retain"] for row in curve] for curve in by_seed]
-        ),
-    )
+    retain = [[row["ppl_retain"] / row["start_ppl_retain"] for row in curve] for curve in by_seed]
+    shares = [[row["recovery"] for row in curve] for curve in by_seed]
+    beta = [row["beta"] for row in by_seed[0]]
+    return np.array(beta), np.array(shares, dtype=np.float64), np.array(retain)
 
 
-def crossing(curves: PairCurves, target: float) -> Crossing:
-    """Return the crossing of the mean of ``curves``, with its 95% interval."""
-    beta, mean = curves.beta, curves.recovery.mean(axis=0)
+def crossing(beta: Floats, recovered: Floats, target: float) -> Crossing:
+    """Return where the mean of curves (seeds, budgets) at ``beta`` (budgets,) first reaches the
+    target, with its 95% interval."""
+    mean, low, high, by_seed = recovered.mean(axis=0), None, None, None
+    if (seeds := len(recovered)) > 1:
+        # Between two measured budgets the curves are straight, but their spread is not.
+        steps = np.union1d(beta, np.linspace(beta[0], beta[-1], BAND_STEPS + 1))
+        heights = np.array([np.interp(steps, beta, curve) for curve in recovered])
+        half = t_quantile(seeds - 1) * heights.std(axis=0, ddof=1) / np.sqrt(seeds)
+        band = np.stack([heights.mean(axis=0) + half, heights.mean(axis=0) - half])
+        low, high = map(finite_or_none, first_crossings(steps, band, target))
     budget = first_crossing(beta, mean, target)
-    low, high = _interval(curves, target) if len(curves.recovery) > 1 else (None, None)
-    by_seed = None
     if budget is not None and budget > beta[0]:
         after = int(np.searchsorted(beta, budget))
         slope = (mean[after] - mean[after - 1]) / (beta[after] - beta[after - 1])
-        by_seed = budget - (interpolate(beta, curves.recovery, budget) - target) / slope
+        by_seed = budget - (interpolate(beta, recovered, budget) - target) / slope
     return Crossing(budget, low, high, by_seed)
-
-
-def _interval(curves: PairCurves, target: float) -> tuple[float | None, float | None]:
-    """Return where the two ends of the 95% band of the mean curve first reach the target."""
-    # Between two measured budgets the curves are straight, but their spread is not.
-    steps = np.linspace(curves.beta[0], curves.beta[-1], BAND_STEPS + 1)
-    beta = np.union1d(curves.beta, steps)
-    recovery = np.array([np.interp(beta, curves.beta, curve) for curve in curves.recovery])
-    seeds, mean = len(recovery), recovery.mean(axis=0)
-    half = t_quantile(seeds - 1) * recovery.std(axis=0, ddof=1) / np.sqrt(seeds)
-    low, high = first_crossings(beta, np.stack([mean + half, mean - half]), target)
-    return finite_or_none(low), finite_or_none(high)
-
-
-def _describe(curves: PairCurves, at: Crossing, retain_cap: float) -> _Row:
-    row: _Row = {
-        "budget": at.budget,
-        "budget_low": at.low,
-        "budget_high": at.high,
-        "censored": at.budget is None,
-    }
-    if at.budget is not None:
-        factor = float(interpolate(curves.beta, curves.retain, at.budget).max())
-        row |= {"retain_factor": factor, "within_cap": factor <= retain_cap}
-    return row
 
 
 def _saving(at: Crossing, chance: Crossing | None) -> _Row:

@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes
 from mamushi.evidence.calibration import LOSS_SLACK, RatioEstimate, RatioScores
-from mamushi.evidence.frontier import (
-    Array,
-    Frontier,
-    RemovalOrder,
-    gain,
-)
+from mamushi.evidence.frontier import Array, Frontier, RemovalOrder, gain
 from mamushi.selection.metrics import NORMAL, clusters_of
 from mamushi.selection.removals import budget_size
 
 LEVELS = (0.025, 0.975)
 """The ends of a 95% band."""
-_ENDS = (("", "value"), ("_low", "low"), ("_high", "high"))
-"""How the names of a value and of its ends go on, and what they are of a ``Band``."""
+_ENDS = ("", "_low", "_high")
+"""How the names of a value and of its ends go on, in the order of a ``Band``."""
 
 _Counts = NDArray[np.int64]
 Pair = tuple[Array, Array]
 """Removal and preservation (B,)."""
 
 
-@dataclass(frozen=True)
-class Band:
+class Band(NamedTuple):
     """Values at each budget (B,) with the ends of their pointwise bands; NaN where not defined."""
 
     value: Array
@@ -61,7 +54,6 @@ def bands(
     """
     rng = np.random.default_rng(seed)
     forget, retain = scores.forget, ~scores.forget
-    estimate = scores.estimate()
     drawn: dict[str, dict[str, list[Pair]]] = {
         name: {side: [] for side in ("near", *LOSS_SLACK)} for name in rankings
     }
@@ -79,9 +71,9 @@ def bands(
         for side, spread in {"near": 0.0, **lost}.items():
             for name, at in frontiers(redrawn, spread):
                 drawn[name][side].append(at.at(counts, weights[forget], weights[retain]))
-    wider = few_groups(forget, scores.groups)
+    estimate, wider = scores.estimate(), few_groups(forget, scores.groups)
     return {
-        name: _summaries(at.at(counts), drawn[name], wider)
+        name: _bands(at.at(counts), drawn[name], wider)
         for name, at in frontiers(estimate, estimate.lost)
     }
 
@@ -129,7 +121,7 @@ def few_groups(forget: NDArray[np.bool_], groups: GroupCodes | None) -> float:
     return float(np.sqrt(fewest / (fewest - 1)) * stdtrit(fewest - 1, LEVELS[1])) / NORMAL
 
 
-def _summaries(point: Pair, drawn: Mapping[str, list[Pair]], wider: float) -> dict[str, Band]:
+def _bands(point: Pair, drawn: Mapping[str, list[Pair]], wider: float) -> dict[str, Band]:
     sides = {
         side: _quantities(*(np.array(column) for column in zip(*pairs, strict=True)))
         for side, pairs in drawn.items()
@@ -173,29 +165,16 @@ def frontier_with_gain(
     """
     betas = sorted({0.0, 1.0, *map(float, budgets)})
     counts = np.array([budget_size(beta, int(scores.forget.sum())) for beta in betas])
-    by_ranking = bands(scores, rankings, counts, resamples, seed)
-    table = []
-    for name in rankings:
-        along = zip(betas, counts, frontier_rows(by_ranking[name], len(counts)), strict=True)
-        table += [{"selector": name, "beta": b, "removed": int(k), **row} for b, k, row in along]
-    relative = {
-        name: {f"gain{end}": _listed(getattr(by_quantity["gain"], part)) for end, part in _ENDS}
-        for name, by_quantity in by_ranking.items()
-    }
-    return table, relative
-
-
-def _listed(values: Array) -> list[float | None]:
-    return [None if value != value else float(value) for value in values]
-
-
-def frontier_rows(by_quantity: Mapping[str, Band], budgets: int) -> list[dict[str, float]]:
-    """Return the numbers of the table ``frontier``, a row per budget."""
-    return [
-        {
-            f"{name}{end}": float(getattr(by_quantity[name], part)[i])
-            for name in ("removal", "preservation")
-            for end, part in _ENDS
+    rows, relative = [], {}
+    for ranking, by_quantity in bands(scores, rankings, counts, resamples, seed).items():
+        columns = {"beta": betas, "removed": counts.tolist()}
+        for name, band in by_quantity.items():
+            ends = zip(_ENDS, band, strict=True)
+            columns |= {f"{name}{end}": values.tolist() for end, values in ends}
+        gains = {f"gain{end}": columns.pop(f"gain{end}") for end in _ENDS}
+        relative[ranking] = {
+            name: [None if x != x else x for x in values] for name, values in gains.items()
         }
-        for i in range(budgets)
-    ]
+        for numbers in zip(*columns.values(), strict=True):
+            rows.append({"selector": ranking, **dict(zip(columns, numbers, strict=True))})
+    return rows, relative

@@ -111,12 +111,11 @@ class RatioScores:
     def _with_loss(
         self, ratio: Doubles, weights: Doubles, halves: Sequence[HalfScores]
     ) -> RatioEstimate:
-        forget, retain = self.forget, ~self.forget
-        apart = float(
-            np.average(ratio[forget], weights=weights[forget])
-            - np.average(ratio[retain], weights=weights[retain])
+        forget, retain = (
+            float(np.average(ratio[domain], weights=weights[domain]))
+            for domain in (self.forget, ~self.forget)
         )
-        apart = max(apart, 0.0)
+        apart = max(forget - retain, 0.0)
         kept = max(self.kept(weights, halves), 1 / (1 + MOST_LOST)) if halves else 1.0
         return RatioEstimate(ratio, apart * max(1 / kept - 1, 0.0), apart)
 
@@ -130,10 +129,8 @@ class RatioScores:
         """
         times = np.ones(len(self.score)) if weights is None else weights
         of_score = discrimination(self.score, self.score, self.forget, self.fold, times)
-        inf = [
-            discrimination(pair.a, pair.b, self.forget, pair.fold, times)
-            for pair in (self.halves if halves is None else halves)
-        ]
+        pairs = self.halves if halves is None else halves
+        inf = [discrimination(pair.a, pair.b, self.forget, pair.fold, times) for pair in pairs]
         error_free = float(np.median(inf)) if inf else of_score
         return of_score / error_free if error_free > 0 else 0.0
 
@@ -145,25 +142,21 @@ def discrimination(
 
     Both within folds, whose offsets so do not enter. Infinite without a positive covariance.
     """
-    _, group = np.unique(fold * 2 + forget, return_inverse=True)
+    key, group = np.unique(fold * 2 + forget, return_inverse=True)
     mass = np.bincount(group, weights)
     seen = mass > 0
-    mean_a = np.divide(np.bincount(group, weights * a), mass, where=seen, out=np.zeros(len(mass)))
-    mean_b = np.divide(np.bincount(group, weights * b), mass, where=seen, out=np.zeros(len(mass)))
+    mean_a, mean_b = (
+        np.divide(np.bincount(group, weights * x), mass, where=seen, out=np.zeros(len(mass)))
+        for x in (a, b)
+    )
     within = float(weights @ ((a - mean_a[group]) * (b - mean_b[group])))
     within /= mass.sum() - seen.sum()
-    domain = np.zeros(len(mass), dtype=np.bool_)
-    domain[group] = forget
-    number = np.zeros(len(mass), dtype=fold.dtype)
-    number[group] = fold
-    both = [f for f in np.unique(number) if seen[number == f].sum() == 2]
     if not within > 0:
         return float("inf")
-    apart = [
-        [mean[(number == f) & domain][0] - mean[(number == f) & ~domain][0] for f in both]
-        for mean in (mean_a, mean_b)
-    ]
-    return float(np.mean(apart[0]) * np.mean(apart[1])) / within if both else 0.0
+    # Of a fold that has both, the forget texts come behind the retain texts.
+    both = np.flatnonzero((key[1:] // 2 == key[:-1] // 2) & seen[1:] & seen[:-1])
+    apart = [float(np.mean(mean[both + 1] - mean[both])) for mean in (mean_a, mean_b) if len(both)]
+    return apart[0] * apart[1] / within if apart else 0.0
 
 
 Map = Callable[[Doubles, NDArray[np.int64]], Doubles]

@@ -61,32 +61,29 @@ def diagnose(
     None where a number is not defined. ``texts`` has the groups that intervals are made by.
     """
     forget, retain = scores.score[scores.forget], scores.score[~scores.forget]
-    low, q25, median, q75, high = np.quantile(forget, [0, 0.25, 0.5, 0.75, 1])
+    on_each_other = texts.texts if texts and texts.texts else Dependence()
     mean, sd = _moments(forget)
-    row: dict[str, float | int | None] = {
+    quantiles = np.quantile(forget, [0, 0.25, 0.5, 0.75, 1]).tolist()
+    ends = ("forget_min", "forget_q25", "forget_median", "forget_q75", "forget_max")
+    # After the cell and the selector.
+    row: dict[str, float | int | None] = dict.fromkeys(schemas.DIAGNOSTICS.schema.names[4:])
+    row |= dict(zip(ends, quantiles, strict=True)) | {
         "n_forget": len(forget),
         "n_retain": len(retain),
         "forget_mean": mean,
         "forget_sd": sd,
-        "forget_min": float(low),
-        "forget_q25": float(q25),
-        "forget_median": float(median),
-        "forget_q75": float(q75),
-        "forget_max": float(high),
         "forget_cov": sd / abs(mean) if mean else None,
         "ties": len(forget) - len(np.unique(forget)),
+        "groups": on_each_other.groups,
+        "near_alike": on_each_other.z,
     }
-    on_each_other = texts.texts if texts and texts.texts else Dependence()
-    row |= {"groups": on_each_other.groups, "near_alike": on_each_other.z}
-    # After the cell and the selector.
-    row_or_none = dict.fromkeys(schemas.DIAGNOSTICS.schema.names[4:]) | row
     if not scores.both:
-        return row_or_none
+        return row
     mean, sd = _moments(retain)
     areas = fold_areas(scores)
     groups = texts.groups if texts else None
     low, high = on_each_other.ends(*auc_interval(scores.score, scores.forget, groups=groups))
-    return row_or_none | {
+    return row | {
         "retain_mean": mean,
         "retain_sd": sd,
         "fisher": fisher(forget, retain),

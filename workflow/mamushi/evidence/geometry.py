@@ -9,10 +9,9 @@ each of the n rows divided by its norm, with singular values sigma_j and right s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
@@ -46,23 +45,28 @@ def read_embeddings(path: str | Path) -> Pool:
     return Pool(ids, forget, pools.read_matrix(path, ids))
 
 
-@dataclass(frozen=True)
 class Domain:
-    """The centred unit rows X (n, d) of one domain, made anew in each pass over the embeddings."""
+    """The centred unit rows X (n, d) of one domain of a pool, made anew in each pass over the
+    embeddings."""
 
-    name: str
-    embeddings: NDArray[np.float16]
-    positions: NDArray[np.int64]
-    mean: Doubles
+    def __init__(self, pool: Pool, name: str) -> None:
+        """Centre the domain ``name``, forget or retain, on its own mean."""
+        self.name, self.embeddings = name, pool.embeddings
+        self.positions = np.flatnonzero(pool.forget if name == FORGET else ~pool.forget)
+        total = np.zeros(pool.width)
+        for x in self._embedded():
+            total += x.sum(axis=0)
+        self.mean = total / len(self.positions)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Return the number of rows n and their dimensions d."""
-        return len(self.positions), self.embeddings.shape[1]
+    def _embedded(self) -> Iterator[Doubles]:
+        """Yield the embeddings in float64, in blocks of bounded memory."""
+        size = max(1, pools.BLOCK_BYTES // (8 * self.embeddings.shape[1]))
+        for start in range(0, len(self.positions), size):
+            yield self.embeddings[self.positions[start : start + size]].astype(np.float64)
 
     def blocks(self) -> Iterator[Doubles]:
         """Yield consecutive rows of X, in blocks of bounded memory."""
-        for x in _blocks(self.embeddings, self.positions):
+        for x in self._embedded():
             x -= self.mean
             norm = np.sqrt(np.einsum("ij,ij->i", x, x))
             # A sum of float16 is exact in float64, so a row at the mean is zero and not rounding.
@@ -71,8 +75,7 @@ class Domain:
             yield x
 
 
-@dataclass(frozen=True)
-class Spectrum:
+class Spectrum(NamedTuple):
     """The leading singular values (k,) of X (n, d), descending, their right singular vectors (d,
     k), and ``variance``, ||X||_F^2 over all components."""
 
@@ -80,23 +83,6 @@ class Spectrum:
     vectors: Doubles
     variance: float
     n: int
-
-    def leading(self, k: int) -> Spectrum:
-        """Return the first ``k`` components."""
-        return replace(self, values=self.values[:k], vectors=self.vectors[:, :k])
-
-    def shares(self) -> Doubles:
-        """Return the cumulative shares (k,) of the variance."""
-        return np.cumsum(self.values**2) / self.variance
-
-
-def domain(pool: Pool, name: str) -> Domain:
-    """Centre the domain ``name``, forget or retain, of ``pool`` on its own mean."""
-    positions = np.flatnonzero(pool.forget if name == FORGET else ~pool.forget)
-    total = np.zeros(pool.width)
-    for x in _blocks(pool.embeddings, positions):
-        total += x.sum(axis=0)
-    return Domain(name, pool.embeddings, positions, total / len(positions))
 
 
 def spectrum(rows: Domain, components: int, exact: int = EXACT_ROWS) -> Spectrum:
@@ -106,7 +92,7 @@ def spectrum(rows: Domain, components: int, exact: int = EXACT_ROWS) -> Spectrum
     With n <= ``exact`` by LAPACK's SVD of X, else by the eigenvectors of X^T X. Raises
     ``ValueError`` when all rows are zero: the domain's embeddings are all the same.
     """
-    n, d = rows.shape
+    n, d = len(rows.positions), rows.embeddings.shape[1]
     if n <= exact:
         x = np.concatenate(list(rows.blocks()))
         variance = float(np.einsum("ij,ij->", x, x))
@@ -121,11 +107,10 @@ def spectrum(rows: Domain, components: int, exact: int = EXACT_ROWS) -> Spectrum
         values, vectors = np.sqrt(np.maximum(squares[::-1], 0)), vectors[:, ::-1]
     if not variance:
         raise ValueError(f"the {n} {rows.name} embeddings are all the same")
-    rank = int((values > NO_VARIANCE * values[0]).sum())
-    vectors = vectors[:, : min(components, rank)]
+    k = min(components, int((values > NO_VARIANCE * values[0]).sum()))
+    vectors = vectors[:, :k]
     largest = np.abs(vectors).argmax(axis=0)
-    vectors = vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
-    return Spectrum(values[: vectors.shape[1]], vectors, variance, n)
+    return Spectrum(values[:k], vectors * np.sign(vectors[largest, np.arange(k)]), variance, n)
 
 
 def geometry_columns(pool: Pool, components: int, exact: int = EXACT_ROWS) -> dict[str, Any]:
@@ -134,24 +119,26 @@ def geometry_columns(pool: Pool, components: int, exact: int = EXACT_ROWS) -> di
     K is ``components``, or less where a domain has fewer dimensions of its own: K <= min(n1 - 1,
     n2 - 1, d).
     """
-    domains = [domain(pool, name) for name in DOMAINS]
+    domains = [Domain(pool, name) for name in DOMAINS]
     spectra = [spectrum(rows, components, exact) for rows in domains]
     most = min(len(decomposed.values) for decomposed in spectra)
-    first, second = (decomposed.leading(most) for decomposed in spectra)
+    first, second = (
+        Spectrum(values[:most], vectors[:, :most], variance, n)
+        for values, vectors, variance, n in spectra
+    )
     power = discriminative_power(domains, first, second)
     cosines = first.vectors.T @ second.vectors
     by_k = [angles(cosines[:k, :k]) for k in range(1, most + 1)]
     # In fewer dimensions than twice as many, two subspaces cannot but meet: in the end both are
     # all of the space, with angles of 0.
     at = max(1, min(SORTED_AT, most, pool.width // 2))
-    return {
-        "k": np.arange(1, most + 1),
-        "singular_forget": first.values,
-        "singular_retain": second.values,
-        "variance_forget": first.shares(),
-        "variance_retain": second.shares(),
-        "energy_forget": _shares(first.values**2),
-        "energy_retain": _shares(second.values**2),
+    columns: dict[str, Any] = {"k": np.arange(1, most + 1)}
+    for name, decomposed in zip(DOMAINS, (first, second), strict=True):
+        squares = decomposed.values**2
+        columns[f"singular_{name}"] = decomposed.values
+        columns[f"variance_{name}"] = np.cumsum(squares) / decomposed.variance
+        columns[f"energy_{name}"] = _shares(squares)
+    return columns | {
         "power": power,
         "power_cumulative": _shares(power),
         "affinity": affinity(cosines),
@@ -169,18 +156,15 @@ def discriminative_power(domains: list[Domain], first: Spectrum, second: Spectru
     is turned so that <v_1j, v_2j> >= 0, so that what the two share cancels.
     """
     turn = np.where(np.einsum("ij,ij->j", first.vectors, second.vectors) < 0, -1.0, 1.0)
-    scaled_first, scaled_second = (
-        decomposed.values / np.sqrt(decomposed.n) for decomposed in (first, second)
-    )
-    contrast = first.vectors * scaled_first - second.vectors * (turn * scaled_second)
+    contrast = first.vectors * (first.values / np.sqrt(first.n))
+    contrast -= second.vectors * (turn * (second.values / np.sqrt(second.n)))
     total, square, n = 0.0, 0.0, first.n + second.n
     for x in chain.from_iterable(rows.blocks() for rows in domains):
         along = x @ contrast
         total = total + along.sum(axis=0)
         square = square + (along**2).sum(axis=0)
     # The rows are centred but for what the division by their norms shifts: nothing cancels here.
-    variance: Doubles = np.maximum(square / n - (total / n) ** 2, 0.0)
-    return variance
+    return np.asarray(np.maximum(square / n - (total / n) ** 2, 0.0))
 
 
 def affinity(cosines: Doubles) -> Doubles:
@@ -228,13 +212,6 @@ def geometry_summary(columns: _Columns) -> dict[str, float | int | None]:
         "angle_median_50": at("angle_median", 50),
         **{f"energy_{name}_{k}": at(f"energy_{name}", k) for k in (25, 50) for name in DOMAINS},
     }
-
-
-def _blocks(embeddings: NDArray[np.float16], positions: NDArray[np.int64]) -> Iterator[Doubles]:
-    """Yield the rows at ``positions`` as float64, in blocks of bounded memory."""
-    size = max(1, pools.BLOCK_BYTES // (8 * embeddings.shape[1]))
-    for start in range(0, len(positions), size):
-        yield embeddings[positions[start : start + size]].astype(np.float64)
 
 
 def _shares(parts: Doubles) -> Doubles:
