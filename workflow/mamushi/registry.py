@@ -73,18 +73,12 @@ class Plugin:
     random_labels: bool = False
     saliency: str | None = None  # the setting with the share of weights that stay
     start_nll: bool = False  # needs the NLL of the forget texts under the start model
-    states: str | None = None  # the setting with the block whose hidden states it needs
 
     # Figures.
     of: str = ""  # cell, grid, evidence or unlearning
     reads: tuple[str, ...] = ()  # the tables that it draws
     category: str = ""  # of the report
     label: str = ""  # in the report
-
-    @property
-    def unlearns_tokens(self) -> bool:
-        """Return whether its forget loss is one of predicted tokens, so of any of them alone."""
-        return self.trains and self.states is None
 
     @property
     def module(self) -> str:

@@ -116,13 +116,12 @@ def test_tokens_are_unlearned_by_loss_alone_where_they_are_asked_for() -> None:
         asked = {"selectors": ["token_random"], "unlearners": unlearners}
         config[section] = {**config.get(section, {}), **asked}
     complete(config)
-    config["unlearning"] |= {"unlearners": ["salun", "rmu", "tilt"], "max_length": 100}
+    config["unlearning"] |= {"unlearners": ["salun", "tilt"], "max_length": 100}
     config["left"] = {"selectors": ["token_random"]}
     config["removal"] = {"ratio": "token_unigram"}
     lines = mistakes(config)
     ranks = "unlearning.selectors[0]: 'token_random' ranks "
     assert [line.removeprefix(ranks) for line in lines if line.startswith("unlearning")] == [
-        "tokens, and 'rmu' unlearns whole texts alone; leave one of them out of unlearning",
         "tokens, and 'tilt' unlearns whole texts alone; leave one of them out of unlearning",
         "the tokens of texts of 128 tokens (training.max_length); unlearning.max_length is to be "
         "as many",

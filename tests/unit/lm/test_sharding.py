@@ -146,7 +146,7 @@ vectors = embed(
     accelerator=accelerator,
 )
 unlearned = {}
-for kind in ("salun", "neggrad_plus", "npo", "rmu"):
+for kind in ("salun", "neggrad_plus", "npo"):
     for batch in (4, 1):
         found, outcome = of_batch(kind, batch)
         unlearned |= {f"{kind}{batch}.{name}": w for name, w in weights(found).items()}
@@ -199,7 +199,7 @@ def test_two_processes_train_resume_read_and_unlearn_as_one(tmp_path: Path) -> N
     np.testing.assert_allclose(read["vectors"], vectors, rtol=1e-2, atol=1e-2)
 
     unlearned = np.load(tmp_path / "unlearned.npz")
-    for kind in ("salun", "neggrad_plus", "npo", "rmu"):
+    for kind in ("salun", "neggrad_plus", "npo"):
         for batch in (4, 1):
             model_of_one, outcome = of_batch(kind, batch)
             assert unlearned[f"{kind}{batch}.masked"] == (outcome.masked or 0)

@@ -93,9 +93,6 @@ def test_random_labels_are_drawn_anew_in_each_step() -> None:
     assert kept.log["forget_loss"][0] == pytest.approx(true.log["forget_loss"][0], rel=1e-6)
 
 
-# --- small sets -------------------------------------------------------------------------------
-
-
 # --- resumption -------------------------------------------------------------------------------
 
 
@@ -106,8 +103,6 @@ def test_random_labels_are_drawn_anew_in_each_step() -> None:
         ("neggrad_plus", "bf16", {}),
         ("npo", "fp32", {}),
         ("simnpo", "fp32", {"gamma": 10.0}),
-        ("rmu", "bf16", {}),
-        ("rmu", "fp32", {"layer": -2}),
     ],
 )
 def test_a_resumed_run_is_bit_equal(
@@ -225,7 +220,3 @@ def test_frozen_blocks_run_without_dropout_and_trained_ones_with_it() -> None:
     )
     run("neggrad_plus", found, total=2)
     assert modes == [(False, True)] * 2
-    # The start model, with which RMU compares, has none.
-    modes.clear()
-    run("rmu", found, total=2)
-    assert modes == [(False, False), (False, True)] * 2

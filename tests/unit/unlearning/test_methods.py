@@ -64,42 +64,6 @@ def log_likelihoods(
     return torch.stack([-text_nll(language_model, *pair) for pair in pairs])
 
 
-def states_of(
-    language_model: PreTrainedModel, tokens: NDArray[np.int32], layer: int
-) -> torch.Tensor:
-    """Hidden states (tokens, width) after a block, without the norm behind the last one."""
-    ids, norm = torch.from_numpy(tokens.astype(np.int64))[None], language_model.model.norm
-    language_model.model.norm = torch.nn.Identity()
-    try:
-        states = language_model(ids, output_hidden_states=True).hidden_states
-    finally:
-        language_model.model.norm = norm
-    # The first are the embeddings.
-    return states[1:][layer][0].double()
-
-
-def rmu_by_hand(
-    language_model: PreTrainedModel,
-    start_model: PreTrainedModel,
-    forget: list[NDArray[np.int32]],
-    retain: list[NDArray[np.int32]],
-    settings: dict[str, float],
-) -> torch.Tensor:
-    """Li et al. (2024), Equations 1 to 3, at the vector of the run's seed."""
-    layer = int(settings["layer"])
-    drawn = np.random.default_rng([SEED, 2]).random(16)
-    control = settings["steering"] * torch.from_numpy(drawn / np.sqrt((drawn**2).sum()))
-    lost, kept = [], []
-    for tokens in forget:
-        away = states_of(language_model, tokens, layer) - control
-        lost.append(sum((row**2).sum() for row in away) / len(tokens))
-    for tokens in retain:
-        away = states_of(language_model, tokens, layer)
-        away = away - states_of(start_model, tokens, layer).detach()
-        kept.append(sum((row**2).sum() for row in away) / len(tokens))
-    return sum(lost) / len(lost) + settings["alpha"] * sum(kept) / len(kept)
-
-
 def loss_by_hand(
     kind: str,
     language_model: PreTrainedModel,
@@ -109,9 +73,6 @@ def loss_by_hand(
     settings: dict[str, float],
 ) -> torch.Tensor:
     """The formulas of the papers."""
-    if kind == "rmu":
-        texts = ([tokens for tokens, _ in pairs] for pairs in (forget, retain))
-        return rmu_by_hand(language_model, start_model, *texts, settings)
     kept = mean_nll(language_model, retain)
     if kind == "neggrad_plus":
         return 0.85 * kept - 0.15 * mean_nll(language_model, forget)
@@ -302,8 +263,6 @@ def assert_same_gradients(
         ("npo", {"beta": 0.7, "retain_weight": 0.4}),
         ("simnpo", {"gamma": 11.0}),
         ("simnpo", {"beta": 0.5, "gamma": -1.0, "retain_weight": 0.3}),
-        ("rmu", {}),
-        ("rmu", {"layer": -2, "steering": 20.0, "alpha": 3.0}),
     ],
 )
 def test_values_and_gradients_are_those_of_the_published_loss(
@@ -318,9 +277,6 @@ def test_values_and_gradients_are_those_of_the_published_loss(
         )
         assert losses[step] == pytest.approx(value, rel=1e-6)
         assert_same_gradients(seen.gradients[step], expected, 1e-6)
-    # Blocks behind the states have no gradient.
-    of_last = [name for name in seen.gradients[1] if name.startswith("model.layers.2.")]
-    assert bool(of_last) == (changes.get("layer") != -2)
 
 
 def test_towards_beta_0_npo_is_gradient_ascent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,13 +291,6 @@ def test_towards_beta_0_npo_is_gradient_ascent(monkeypatch: pytest.MonkeyPatch) 
         away[beta] = sum(float((gap**2).sum()) for gap in gaps) ** 0.5 / size
     assert away[1e-4] < 1e-3
     assert away[1e-2] > 30 * away[1e-4]
-
-
-def test_blocks_behind_the_states_stay_bit_equal() -> None:
-    found, _ = run("rmu", layer=-2, training={"weight_decay": 0.5})
-    before = weights(start())
-    changed = {name for name, value in weights(found).items() if not value.equal(before[name])}
-    assert changed and all(name.startswith("model.layers.1.") for name in changed)
 
 
 # --- masks ------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def test_every_format_gives_the_same_ids(tmp_path: Path) -> None:
         ("a.csv", "id,other\n,1\n", "there is no id"),
         ("a.jsonl", '{"id": null}\n', "there is no id"),
         ("a.jsonl", '{"id": "a"}\n{"other": "b"}\n', "row 2: there is no id"),
-        ("a.parquet", "nothing", "is not a Parquet file"),
+        ("a.parquet", "nothing", "Parquet file"),
     ],
 )
 def test_bad_lists_are_told(name: str, content: str, message: str, tmp_path: Path) -> None:

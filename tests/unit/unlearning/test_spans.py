@@ -15,7 +15,7 @@ from mamushi.registry import plugins
 from tests.support.models import FAMILIES, VOCABULARY
 from tests.support.unlearning import LOOP, run, start, texts_of, weights
 
-KINDS = [name for name, kind in plugins("unlearner").items() if kind.unlearns_tokens]
+KINDS = [name for name, kind in plugins("unlearner").items() if kind.trains]
 RETAIN = texts_of("retain", 4, 2)
 FORGET = texts_of("forget", 6, 1)
 SPANS = {

@@ -32,7 +32,6 @@ LABELS = SELECTOR_NAMES | {
     "salun": "SalUn",
     "npo": "NPO",
     "simnpo": "SimNPO",
-    "rmu": "RMU",
     "logit_bias": "Logit bias",
     "tilt": "Tilt",
 }

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,20 +16,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from mamushi.errors import UserError
 from mamushi.lm.attention import supports, to_device
-from mamushi.lm.batches import Batch, collate, examples_of_step, steps
+from mamushi.lm.batches import collate, examples_of_step, steps
 from mamushi.lm.parameters import decoder_blocks
-from mamushi.lm.perplexity import text_nll
+from mamushi.lm.perplexity import TextNll, text_nll
 from mamushi.lm.sharding import all_gather, local
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.lm.training import Descent, Objective, Step, micro_batches, train
-from mamushi.registry import load
+from mamushi.registry import plugin
 from mamushi.unlearning.objective import (
     Nll,
-    States,
     TextLoss,
-    TextStates,
     random_labels,
     require_predicted,
 )
@@ -102,8 +98,7 @@ def unlearn(
 
     In each of ``total`` steps, ``batch_size`` forget texts (or all, where there are fewer) go with
     as many retain texts, each domain shuffled anew for every pass over it. AdamW with a constant
-    learning rate. Of ``forget`` with weights, 1 or 0,
-    the tokens of 1 are unlearned, by an unlearner that looks at no hidden states; ``whole`` has
+    learning rate. Of ``forget`` with weights, 1 or 0, the tokens of 1 are unlearned; ``whole`` has
     these texts with all that could be.
 
     An unlearner that stops does so before the update at which the mean of the forget loss over the
@@ -116,13 +111,12 @@ def unlearn(
     ``UserError`` when there is nothing to forget or to retain, and for a loss or gradient that is
     not finite; ``state`` then has the weights before that step.
     """
-    descent = Descent.of(float(unlearner["settings"]["learning_rate"]), unlearner["training"])
-    arguments = (model, forget, retain, unlearner, execution, seed, accelerator)
-    run = _Run(*arguments, special, vocabulary, whole)
+    read = (model, forget, retain, unlearner, execution, seed, accelerator)
+    run = _Run(*read, special, vocabulary, whole)
     _drop_out_where_trained(model)
     log = train(
         run.objective(),
-        descent,
+        Descent.of(float(unlearner["settings"]["learning_rate"]), unlearner["training"]),
         total,
         accelerator,
         state=state,
@@ -135,7 +129,7 @@ def unlearn(
 
 
 def _drop_out_where_trained(model: PreTrainedModel) -> None:
-    # Frozen blocks run without dropout, as they do where a trunk stands for them.
+    # Frozen blocks run without dropout, as they do where their states are read from disk.
     model.eval()
     for block in decoder_blocks(model)[1]:
         block.train(any(p.requires_grad for p in block.parameters()))
@@ -159,7 +153,7 @@ class _Run:
     def __post_init__(self) -> None:
         require_predicted(self.forget, self.retain)
         self.name = str(self.unlearner.get("unlearner", self.unlearner["kind"]))
-        self.method = load("unlearner", self.unlearner["kind"])
+        self.method = plugin("unlearner", self.unlearner["kind"])
         self.settings, self.training = self.unlearner["settings"], self.unlearner["training"]
         rows = np.arange(self.model.get_output_embeddings().weight.shape[0])
         vocabulary = self.vocabulary
@@ -169,7 +163,7 @@ class _Run:
         # Streams that are independent of each other, so that both domains shuffle on their own.
         self.retain_seed = int(np.random.SeedSequence([self.seed, 1]).generate_state(1)[0])
         self.shared = supports(self.model)
-        stops = getattr(self.method, "STOPS", None)
+        stops = self.method.stops
         self.limit: float | None = None if stops is None else self.settings[stops]
         if self.limit is not None and self.whole is not None:
             self.limit += self._above_texts(self.whole)
@@ -177,15 +171,12 @@ class _Run:
         # Of the start model, so that it comes before anything is restored or trained.
         self.masked: int | None = None
         self.held: list[tuple[nn.Parameter, Tensor, Tensor]] = []
-        if (key := getattr(self.method, "SALIENCY", None)) is not None:
-            self._hold(float(self.settings[key]))
-        self.start_nll: NDArray[np.float64] | None = None
-        if getattr(self.method, "START_NLL", False):
-            tokens = int(self.execution["batch_tokens"])
-            self.start_nll = text_nll(self.model, self.forget, tokens, self.accelerator).nll
-        self.states: TextStates | None = None
-        if (key := getattr(self.method, "STATES", None)) is not None:
-            self._look_into(int(self.settings[key]), f"unlearners.{self.name}.{key}")
+        if self.method.saliency is not None:
+            self._hold(float(self.settings[self.method.saliency]))
+        self.start_nll = self._text_nll(self.forget).nll if self.method.start_nll else None
+
+    def _text_nll(self, texts: TokenSet) -> TextNll:
+        return text_nll(self.model, texts, int(self.execution["batch_tokens"]), self.accelerator)
 
     def _above_texts(self, whole: TokenSet) -> float:
         """Return how far the mean NLL of the tokens to unlearn is above that of their texts: the
@@ -193,11 +184,9 @@ class _Run:
         of_texts = subset(whole, np.flatnonzero(np.isin(whole.ids, self.forget.ids)))
         if np.array_equal(of_texts.counted, self.forget.counted):
             return 0.0
-        tokens, means = int(self.execution["batch_tokens"]), []
-        for texts in (self.forget, of_texts):
-            start = text_nll(self.model, texts, tokens, self.accelerator)
-            means.append(float(start.nll.sum() / start.tokens.sum()))
-        return means[0] - means[1]
+        tokens, texts = map(self._text_nll, (self.forget, of_texts))
+        of_tokens = float(tokens.nll.sum() / tokens.tokens.sum())
+        return of_tokens - float(texts.nll.sum() / texts.tokens.sum())
 
     def _hold(self, sparsity: float) -> None:
         """Keep of each trained tensor a mask of the weights that must stay as they are, and a copy
@@ -211,46 +200,10 @@ class _Run:
         masked = sum(int(mask.sum()) for _, mask, _ in self.held)
         self.masked = int(all_gather(np.array([masked]), self.accelerator).sum())
 
-    def _look_into(self, layer: int, where: str) -> None:
-        """Read the hidden states after block ``layer``; keep a copy of what is trained, and draw a
-        direction. Raises ``UserError`` for a block that training does not reach."""
-        blocks = list(decoder_blocks(self.model)[1])
-        reached = blocks[: layer % len(blocks) + 1] if -len(blocks) <= layer < len(blocks) else []
-        if not any(p.requires_grad for block in reached for p in block.parameters()):
-            problem = f"there is no trained block {layer} in a model of {len(blocks)}"
-            raise UserError(problem, where=where)
-        self.states = TextStates(self.model, layer)
-        trained = [p for p in self.model.parameters() if p.requires_grad]
-        self.start_weights = [(p, local(p.detach()).clone()) for p in trained]
-        rng = np.random.default_rng([self.seed, 2])
-        drawn = rng.random(self.model.config.get_text_config(decoder=True).hidden_size)
-        unit = torch.from_numpy(drawn / np.linalg.norm(drawn))
-        self.direction = unit.float().to(self.accelerator.device)
-
-    @contextmanager
-    def _back_at_start(self) -> Iterator[None]:
-        """Within the block the model is the one that training started from, without dropout."""
-        self._exchange()
-        self.model.eval()
-        try:
-            yield
-        finally:
-            self._exchange()
-            _drop_out_where_trained(self.model)
-
-    @torch.no_grad()
-    def _exchange(self) -> None:
-        # In place: a model that is sharded is gathered from these tensors.
-        for parameter, copy in self.start_weights:
-            shard = local(parameter.detach())
-            present = shard.clone()
-            shard.copy_(copy)
-            copy.copy_(present)
-
     def objective(self) -> Objective:
         return Objective(
             self.model,
-            self.states or TextLoss(self.model),
+            TextLoss(self.model),
             self.name,
             f"lower unlearners.{self.name}.learning_rate, or set training.precision to fp32",
             self.step,
@@ -284,10 +237,8 @@ class _Run:
             return False
         self.stopped_at = step
         if self.accelerator.is_main_process:
-            message = (
-                f"{self.name}: stopped at step {step}, before its update: the mean forget loss"
-            )
-            print(f"{message} is {mean:.3f}, above {self.limit:g}", file=sys.stderr, flush=True)
+            words = f"at step {step}, before its update: the mean forget loss is {mean:.3f}"
+            print(f"{self.name}: stopped {words}", file=sys.stderr, flush=True)
         return True
 
     def step(self, number: int) -> Step:
@@ -296,27 +247,11 @@ class _Run:
             [text.predicted for text in texts if text.forget == domain] for domain in (True, False)
         ]
         # Predicted tokens and texts of forget, then of retain.
-        whole = [(sum(micro), len(micro)) for micro in lengths]
+        whole = [(sum(of_domain), len(of_domain)) for of_domain in lengths]
         parts = micro_batches(texts, self.size, self.accelerator)
-        starts = self._start_states(parts)
-        return Step(
-            [partial(self._losses, *pair, whole) for pair in zip(parts, starts, strict=True)],
-            whole[0][0] + whole[1][0],
-            (number + 1) * self.batch / len(self.forget),
-        )
-
-    def _start_states(self, parts: Sequence[Sequence[_Text]]) -> list[Tensor | None]:
-        """Return the hidden states of each part under the start model, None where the unlearner
-        looks at none. In the batches of the step, so that at its start nothing is away from it."""
-        if self.states is None:
-            return [None] * len(parts)
-        states: list[Tensor | None] = []
-        with self._back_at_start():
-            for part in parts:
-                # With gradients, since without them attention may round otherwise.
-                with self.accelerator.autocast():
-                    states.append(self.states.states(self._batch(part)).detach())
-        return states
+        epoch = (number + 1) * self.batch / len(self.forget)
+        losses = [partial(self._losses, part, whole) for part in parts]
+        return Step(losses, whole[0][0] + whole[1][0], epoch)
 
     def texts_of(self, number: int) -> list[_Text]:
         """Return the texts of step ``number`` that have a token to predict, forget texts first."""
@@ -325,7 +260,7 @@ class _Run:
         rows = examples_of_step(number, len(forget), self.batch, self.seed)
         for place, row in enumerate(rows):
             tokens = labels = forget[row]
-            if getattr(self.method, "RANDOM_LABELS", False):
+            if self.method.random_labels:
                 # By the text's place in the step and not by who computes it, so that neither
                 # micro-batches nor processes nor a restart change them.
                 where = [self.seed, number, place]
@@ -338,53 +273,28 @@ class _Run:
             texts.append(_Text(str(retain.ids[row]), False, *of_row))
         return [text for text in texts if text.predicted]
 
-    def _batch(self, part: Sequence[_Text]) -> Batch:
+    def _losses(
+        self, part: Sequence[_Text], whole: Sequence[tuple[int, int]], module: nn.Module
+    ) -> list[Tensor]:
+        """Compute the losses by one forward pass over texts of both domains."""
+        device, forget = self.accelerator.device, self.forget
         # A process without a text runs the model all the same, on one that does not count.
-        of_first = self.forget[0], self.forget[0], self.forget.weights_of(0)
-        read = part or [_Text(str(self.forget.ids[0]), True, *of_first)]
-        return collate(
+        read = part or [_Text("", True, forget[0], forget[0], forget.weights_of(0))]
+        batch = collate(
             [text.tokens for text in read],
-            self.accelerator.device,
+            device,
             shared=self.shared,
             ids=[text.id for text in read],
             labels=[text.labels for text in read],
             weights=[text.weights for text in read],
         )
-
-    def _losses(
-        self,
-        part: Sequence[_Text],
-        start: Tensor | None,
-        whole: Sequence[tuple[int, int]],
-        module: nn.Module,
-    ) -> list[Tensor]:
-        """Compute the losses by one forward pass over texts of both domains."""
-        device = self.accelerator.device
-        batch = self._batch(part)
-        read = module(batch)
-        sums = (read if start is None else read[0])[: len(part)]
+        sums = module(batch)[: len(part)]
         counts = to_device(np.array([text.predicted for text in part], np.float32), device)
         first = sum(text.forget for text in part)
         start_sums = None
         if self.start_nll is not None:
             values = [text.start_nll for text in part[:first]]
             start_sums = to_device(np.array(values, dtype=np.float64), device).to(sums.dtype)
-        states: Sequence[States | None] = (None, None)
-        if start is not None:
-            states = self._by_domain(read[1], start, batch.lengths[: len(part)], first)
-        forget = Nll(sums[:first], counts[:first], *whole[0], start_sums, states[0])
-        retain = Nll(sums[first:], counts[first:], *whole[1], None, states[1])
-        return [self.method.loss(forget, retain, self.settings), forget.mean(), retain.mean()]
-
-    def _by_domain(
-        self, now: Tensor, start: Tensor, lengths: NDArray[np.int64], first: int
-    ) -> list[States]:
-        """Return the states of the ``first`` texts, those to forget, and of the others."""
-        domains, end = [], 0
-        for of_domain in (lengths[:first], lengths[first:]):
-            begin, end = end, end + int(of_domain.sum())
-            texts = to_device(np.repeat(np.arange(len(of_domain)), of_domain), now.device)
-            counts = to_device(of_domain.astype(np.float32), now.device)
-            both = now[begin:end], start[begin:end]
-            domains.append(States(*both, texts, counts, self.direction))
-        return domains
+        lost = Nll(sums[:first], counts[:first], *whole[0], start_sums)
+        kept = Nll(sums[first:], counts[first:], *whole[1])
+        return [self.method.code.loss(lost, kept, self.settings), lost.mean(), kept.mean()]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,33 +13,8 @@ from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
 from mamushi.lm.batches import Batch
-from mamushi.lm.loss import batch_nll, run
-from mamushi.lm.parameters import body, decoder_blocks
+from mamushi.lm.loss import batch_nll
 from mamushi.lm.tokens import TokenSet
-
-
-@dataclass(frozen=True)
-class States:
-    """Hidden states of one domain's texts in a part of a step, after the block that the unlearner
-    names, for all tokens of each text; fp32."""
-
-    now: torch.Tensor
-    """Of the model as it is trained, with gradients (tokens, width)."""
-    start: torch.Tensor
-    """Of the start model (tokens, width)."""
-    texts: torch.Tensor
-    """The text that each token is in, int64 (tokens,)."""
-    lengths: torch.Tensor
-    """Tokens of each text (texts,)."""
-    direction: torch.Tensor
-    """A random vector of length 1, the same in all steps of a run (width,)."""
-
-    def square_distances(self, target: torch.Tensor) -> torch.Tensor:
-        """Return of each text the mean over its tokens of ``|now - target|^2``, (texts,), for a
-        ``target`` (tokens, width) or (width,)."""
-        squares = (self.now - target).square().sum(1)
-        total = torch.zeros(len(self.lengths), dtype=squares.dtype, device=squares.device)
-        return total.index_add(0, self.texts, squares) / self.lengths
 
 
 @dataclass(frozen=True)
@@ -65,8 +38,6 @@ class Nll:
     start_sums: torch.Tensor | None = None
     """``sums`` under the start model, fp32 (texts,): of forget texts, for an unlearner with
     ``START_NLL``."""
-    states: States | None = None
-    """For an unlearner with ``STATES``."""
 
     def mean(self) -> torch.Tensor:
         """Return ``sums.sum() / step_tokens``, which adds up over the parts of a step to L, the
@@ -93,49 +64,6 @@ class TextLoss(nn.Module):
         The labels are the text's tokens, or others that the batch has in their places.
         """
         return batch.sums(batch_nll(self.model, batch))
-
-
-class TextStates(TextLoss):
-    """``forward`` gives hidden states as well, after block ``layer`` as a list counts it: -1 is the
-    last. Gradients flow through the states alone, so that the blocks behind have none."""
-
-    def __init__(self, model: PreTrainedModel, layer: int) -> None:
-        super().__init__(model)
-        self.layer = layer
-
-    def forward(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:  # type: ignore[override]
-        """Return sums as ``TextLoss`` does, without a gradient, and states, text after text, at
-        least in fp32 (tokens, width)."""
-        with self._kept() as kept:
-            sums = super().forward(batch)
-        return sums.detach(), self._flat(batch, kept)
-
-    def states(self, batch: Batch) -> torch.Tensor:
-        """Return the states alone (tokens, width)."""
-        with self._kept() as kept:
-            run(body(self.model), self.model, batch)
-        return self._flat(batch, kept)
-
-    @contextmanager
-    def _kept(self) -> Iterator[list[torch.Tensor]]:
-        """Keep what leaves the block; what follows it gets the same without its gradient."""
-        kept: list[torch.Tensor] = []
-
-        def keep(block: nn.Module, args: Any, output: Any) -> Any:
-            # Some architectures give attention weights beside the states.
-            several = isinstance(output, tuple)
-            kept.append(output[0] if several else output)
-            return (kept[0].detach(), *output[1:]) if several else kept[0].detach()
-
-        handle = decoder_blocks(self.model)[1][self.layer].register_forward_hook(keep)
-        try:
-            yield kept
-        finally:
-            handle.remove()
-
-    def _flat(self, batch: Batch, kept: list[torch.Tensor]) -> torch.Tensor:
-        exact = torch.promote_types(kept[0].dtype, torch.float32)
-        return batch.flat(kept[0]).to(exact)
 
 
 def require_predicted(forget: TokenSet, retain: TokenSet) -> None:

@@ -40,7 +40,7 @@ def _check_unlearned(full: Config, where: str, at: str, name: str) -> Iterator[s
     """Check that tokens can be unlearned: by loss, and in texts that are as long as where they were
     ranked."""
     for unlearner in full[where]["unlearners"]:
-        if not plugin("unlearner", full["unlearners"][unlearner]["kind"]).unlearns_tokens:
+        if not plugin("unlearner", full["unlearners"][unlearner]["kind"]).trains:
             yield (
                 f"{at}: {name!r} ranks tokens, and {unlearner!r} unlearns whole texts alone; "
                 f"leave one of them out of {where}"
