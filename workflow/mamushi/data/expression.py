@@ -56,7 +56,8 @@ class Expression:
             if getattr(marks, "type", None) not in (pa.bool_(), pa.null()):
                 raise TypeError("its result is neither true nor false: compare it with a value")
         except (pa.ArrowException, ArithmeticError, TypeError, AttributeError) as error:
-            do = "compare numbers with numbers, and text with text, which stands in quotes"
+            do = "compare numbers with numbers, and text with text, which stands in quotes; a cell "
+            do += "of CSV that is no number makes its whole column text"
             problem = f"cannot evaluate {self.text!r} ({error})"
             raise UserError(problem, where=where, do=do) from None
         return [marks.as_py()] * n if isinstance(marks, pa.Scalar) else list(marks.to_pylist())

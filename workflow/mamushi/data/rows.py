@@ -72,27 +72,36 @@ def raw_columns(table: FileTable, settings: Mapping[str, Any]) -> dict[str, Sequ
     texts, turns = texts_and_turns(
         table, Conversations(settings["text"], settings.get("part", "whole"))
     )
+    numbers = table.numbers or range(1, n + 1)
     return {
-        "ids": _names(table, identifier)
-        if identifier
-        else Compact(map(str, table.numbers or range(1, n + 1))),
+        "ids": _names(table, identifier) if identifier else Compact(map(str, numbers)),
         "texts": texts,
         "turns": turns,
-        "forget": _filled(table, settings),
+        "forget": _domains(table, settings),
         "section": _sections(table, section, settings["section_values"]) if section else [None] * n,
         "group": Compact(name or None for name in _names(table, group, False)) if group else [],
     }
 
 
-def _filled(table: FileTable, settings: Mapping[str, Any]) -> list[bool | None]:
-    """Return of each row whether it is of the forget domain. Raises ``UserError`` where the marks
-    leave a domain without rows and nothing behind them may fill it."""
+def _domains(table: FileTable, settings: Mapping[str, Any]) -> list[bool | None]:
+    """Return of each row whether it is of the forget domain. Where both domains are marked, a row
+    may be of neither: then None, and an empty cell marks nothing. Where nobody marked the domain,
+    none is. Raises ``UserError`` where the marks leave a domain without rows."""
     forget, retain = settings["forget"], settings["retain"]
-    domains = _domains(table, forget, retain)
-    if settings.get("answers") or not {"where", "column"} & forget.keys():
-        return domains
-    for domain, mark, row in (("forget", forget, True), ("retain", retain or forget, False)):
-        if row not in domains:
+    if not {"where", "column"} & forget.keys():
+        return [False] * len(table.places)
+    domains: list[bool | None] = [*_marked(table, forget, retain is None)]
+    if retain is not None:
+        for row, retained in enumerate(_marked(table, retain, False)):
+            if domains[row] and retained:
+                problem, do = (
+                    "of the forget and of the retain domain",
+                    "make them exclude each other",
+                )
+                raise UserError(problem, where=table.places[row], do=do)
+            domains[row] = domains[row] if domains[row] or retained else None
+    for domain, mark, present in (("forget", forget, True), ("retain", retain or forget, False)):
+        if present not in domains and not settings.get("answers"):
             text = mark.get("where") or f"{mark['column']} in {mark['values']}"
             rows = "every row" if domain == "retain" and retain is None else "no row"
             problem = f"the {domain} domain has no texts: {text!r} is true of {rows}"
@@ -103,87 +112,36 @@ def _filled(table: FileTable, settings: Mapping[str, Any]) -> list[bool | None]:
 
 
 def _values(table: FileTable, column: str) -> str:
-    """Return what a column holds, for a message: its range, or its most common values."""
-    cells = table.columns[column]
-    counts = Counter(str(name_of(cell))[:_LONGEST] for cell in cells)
-    numbers = [cell for cell in cells if isinstance(cell, int | float) or _is_number(cell)]
-    if len(counts) > _SHOWN and len(numbers) == len(cells):
-        return f"column {column!r} goes from {min(numbers, key=float)} to {max(numbers, key=float)}"
+    """Return the most common values of a column, for a message."""
+    counts = Counter(str(name_of(cell))[:_LONGEST] for cell in table.columns[column])
     values = [f"{value!r} ({count:,} rows)" for value, count in counts.most_common(_SHOWN)]
-    rest = f" and {len(counts) - _SHOWN:,} other values" if len(counts) > _SHOWN else ""
-    return f"column {column!r} has {', '.join(values)}{rest}"
+    others = f" and {len(counts) - _SHOWN:,} other values" if len(counts) > _SHOWN else ""
+    return f"column {column!r} has {', '.join(values)}{others}"
 
 
-def _domains(
-    table: FileTable, forget: Mapping[str, Any], retain: Mapping[str, Any] | None
-) -> list[bool | None]:
-    """Return of each row whether it is of the forget domain. Where both domains are marked, a row
-    may be of neither: then None, and an empty cell marks nothing. Where nobody marked the domain,
-    none is."""
-
-    def marked(mark: Mapping[str, Any]) -> list[bool]:
-        if "where" in mark:
-            return _where(table, mark["where"], empty=None if retain is None else False)
-        return _among(table, mark["column"], mark["values"], filled=retain is None)
-
-    if not {"where", "column"} & forget.keys():
-        return [False] * len(table.places)
-    if retain is None:
-        return [*marked(forget)]
-    domains: list[bool | None] = []
-    for place, forgotten, retained in zip(
-        table.places, marked(forget), marked(retain), strict=True
-    ):
-        if forgotten and retained:
-            problem = "of the forget and of the retain domain"
-            do = "make `forget` and `retain` exclude each other"
-            raise UserError(problem, where=place, do=do)
-        domains.append(forgotten if forgotten or retained else None)
-    return domains
-
-
-def _where(table: FileTable, text: str, empty: bool | None) -> list[bool]:
-    """Return of which rows an expression is true; ``empty`` where that hangs on an empty cell."""
-    where = parse(text)
-    columns = {name: _typed(table, name) for name in where.names}
-    try:
-        marks = where.marks(columns, len(table.places), table.file)
-    except UserError:
-        for name in where.names if not table.typed else ():
-            if (row := _odd_one(table.columns[name])) is not None:
-                problem = f"column {name!r} is {table.columns[name][row]!r:.60}, and a number in "
-                do = "mend that cell, or empty it and say what that means, as in 'x is null or ...'"
-                raise UserError(f"{problem}most rows", where=table.places[row], do=do) from None
-        raise
-    if empty is None and None in marks:
+def _marked(table: FileTable, mark: Mapping[str, Any], filled_alone: bool) -> list[bool]:
+    """Return which rows are marked; with ``filled_alone`` no cell of it may be empty."""
+    if "column" in mark:
+        return _among(table, mark["column"], mark["values"], filled_alone)
+    where = parse(mark["where"])
+    columns = {name: _arrow(table, name) for name in where.names}
+    marks = where.marks(columns, len(table.places), table.file)
+    if filled_alone and None in marks:
         row = marks.index(None)
         name = next(name for name in where.names if not filled(columns[name])[row].is_valid)
-        problem = f"column {name!r} is empty, and {text!r} hangs on it"
+        problem = f"column {name!r} is empty, and {where.text!r} hangs on it"
         do = "give every row a value, or say what an empty cell means, as in 'x is null or ...'"
         raise UserError(problem, where=table.places[row], do=do)
-    return [bool(empty) if mark is None else mark for mark in marks]
+    return [bool(mark) for mark in marks]
 
 
-def _typed(table: FileTable, name: str) -> Any:
+def _arrow(table: FileTable, name: str) -> Any:
     """Return a column as Arrow has it."""
     try:
         return column_of(table.columns[name], typed=table.typed)
     except UserError as error:
         where = f"{table.file}, column {name!r}"
         raise UserError(error.problem, where=where, do=error.do) from None
-
-
-def _odd_one(column: Sequence[str]) -> int | None:
-    """Return the first row whose cell is no number where most are: one makes texts of all."""
-    odd = [row for row, cell in enumerate(column) if cell.strip() and not _is_number(cell)]
-    return odd[0] if 0 < len(odd) < len(column) / 2 else None
-
-
-def _is_number(cell: Any) -> bool:
-    try:
-        return isinstance(cell, str) and "_" not in cell and float(cell) is not None
-    except ValueError:
-        return False
 
 
 def _spells(cell: str, value: Any) -> bool:
