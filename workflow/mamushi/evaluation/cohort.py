@@ -110,9 +110,9 @@ class Cohort:
     def nll(self, arm: str, *, deep: bool = False) -> Floats:
         """Return the summed NLL of each text (S, n), in nats, under the models of an arm; with
         ``deep`` without word frequencies, NaN for texts that are not sampled for it."""
-        by_seed = []
+        by_seed, column = [], "deep" if deep else "nll"
         for path in self.files(paths.NLL, arm=arm):
-            tokens, nll = read_nll(path, self.ids, "deep" if deep else "nll")
+            tokens, nll = text_sums(read_table(path, schemas.NLL), self.ids, path, column)
             assert np.array_equal(tokens, self.tokens), f"{path} has texts cut at another length"
             by_seed.append(nll)
         return np.array(by_seed)
@@ -144,16 +144,11 @@ def cohorts(grid: Mapping[str, Any], root: str | Path) -> Iterator[Cohort]:
         yield Cohort(dataset, model, tuple(grid["seeds"]), root)
 
 
-def read_nll(path: Path, ids: Sequence[str], column: str = "nll") -> tuple[Floats, Floats]:
-    """Return predicted tokens and a ``column`` of summed NLL (nats) of the texts ``ids``, float64
-    (n,) each, NaN where it is null. Raises ``UserError`` for a table that lacks one of them."""
-    return text_sums(read_table(path, schemas.NLL), ids, path, column)
-
-
 def text_sums(
     table: pa.Table, ids: Sequence[str], path: Path, column: str = "nll"
 ) -> tuple[Floats, Floats]:
-    """Return predicted tokens and a ``column`` of the rows ``ids``, float64 (n,) each."""
+    """Return predicted tokens and a ``column`` of summed NLL (nats) of the texts ``ids``, float64
+    (n,) each, NaN where it is null. Raises ``UserError`` for a table that lacks one of them."""
     rows = pc.index_in(pa.array(ids, pa.string()), value_set=table["id"].combine_chunks())
     if rows.null_count:
         raise UserError("lacks a text of the evaluation section", where=path, do="run again")

@@ -47,27 +47,18 @@ class BudgetModels:
         """Return the mean over the lists of a selector (S, n)."""
         return np.asarray(self.lists[selector].mean(axis=0))
 
-    def contrast(
-        self,
-        a: Floats,
-        b: Floats,
-        *,
-        forget: bool,
-        share: bool = False,
-        pooled: tuple[float, float] | None = None,
-    ) -> Effect:
-        """Return how much models a predict one domain worse than b, in nats per token or as a share
-        of the gap; see ``crossed.contrast``."""
+    def contrast(self, a: Floats, b: Floats, *, forget: bool, **options: Any) -> Effect:
+        """Return how much models a predict one domain worse than b, in nats per token; ``options``
+        as of ``crossed.contrast``."""
         inside = self.forget == forget
         groups = None if self.groups is None else self.groups[inside]
-        ends = {"beta0": self.beta0[:, inside], "gold": self.gold[:, inside]} if share else {}
-        return contrast(
-            a[:, inside], b[:, inside], self.tokens[inside], groups, pooled=pooled, **ends
-        )
+        return contrast(a[:, inside], b[:, inside], self.tokens[inside], groups, **options)
 
-    def gap(self) -> Effect:
-        """Return how much worse gold predicts the forget domain than beta 0, in nats per token."""
-        return self.contrast(self.gold, self.beta0, forget=True)
+    def share(self, a: Floats, b: Floats, pooled: tuple[float, float] | None = None) -> Effect:
+        """Return how much models a predict the forget domain worse than b, as a share of the
+        gap."""
+        ends = {"beta0": self.beta0[:, self.forget], "gold": self.gold[:, self.forget]}
+        return self.contrast(a, b, forget=True, pooled=pooled, **ends)
 
     def apart(self, selector: str, reference: str) -> tuple[Effect, bool]:
         """Compare how much of the gap two selectors recover.
@@ -81,8 +72,7 @@ class BudgetModels:
         by_arm, by_seed = (nll[..., inside].sum(axis=-1) / tokens for nll in (every, a - b))
         factor = 1 / len(self.lists[selector]) + 1 / len(self.lists[reference])
         pooled = pooled_variance(by_arm, by_seed, factor)
-        difference = self.contrast(a, b, forget=True, share=True, pooled=pooled)
-        return difference, pooled is not None
+        return self.share(a, b, pooled), pooled is not None
 
 
 def non_inferior(change: Effect, margin: float) -> str:
@@ -102,7 +92,7 @@ def rows_of_budget(
     seeds = len(budget.gold)
     for selector, lists in budget.lists.items():
         nll = budget.nll(selector)
-        recovered = budget.contrast(nll, budget.beta0, forget=True, share=True)
+        recovered = budget.share(nll, budget.beta0)
         retain = budget.contrast(nll, budget.gold, forget=False)
         row: _Row = {"selector": selector, "lists": len(lists), "seeds": seeds}
         row |= share_columns("recovered", recovered)
@@ -123,8 +113,9 @@ def _deep_columns(deep: BudgetModels | None, selector: str) -> _Row:
     """Return what a selector recovers of the gap that word frequencies do not explain."""
     if deep is None:
         return {"deep_withheld": NOT_RAKED}
-    recovered = deep.contrast(deep.nll(selector), deep.beta0, forget=True, share=True)
-    row = share_columns("deep", recovered) | ends_of("deep_gap", deep.gap())
+    recovered = deep.share(deep.nll(selector), deep.beta0)
+    gap = deep.contrast(deep.gold, deep.beta0, forget=True)
+    row = share_columns("deep", recovered) | ends_of("deep_gap", gap)
     row["deep_withheld"] = recovered.reason
     if selector != BASELINE and BASELINE in deep.lists:
         row |= ends_of("deep_vs_random", deep.apart(selector, BASELINE)[0])
@@ -133,11 +124,8 @@ def _deep_columns(deep: BudgetModels | None, selector: str) -> _Row:
 
 def ends_of(name: str, effect: Effect) -> _Row:
     """Return an effect and its interval under the names of columns."""
-    return {
-        name: finite_or_none(effect.estimate),
-        f"{name}_low": finite_or_none(effect.low),
-        f"{name}_high": finite_or_none(effect.high),
-    }
+    ends = {"": effect.estimate, "_low": effect.low, "_high": effect.high}
+    return {f"{name}{end}": finite_or_none(value) for end, value in ends.items()}
 
 
 def share_columns(name: str, effect: Effect) -> _Row:
@@ -168,7 +156,14 @@ def _family(
         steps = _steps(cohort, [arms.retrained(name, beta) for name in of])
         head = {**cohort.at, "beta": float(beta), **steps}
         family += [(head | row, gained) for row, gained in rows_of_budget(budget, margin, deep)]
-    _compare(family)
+    # Holm's correction, and the seeds needed.
+    known_p = [np.nan if effect is None else effect.p for _, effect in family]
+    comparisons = int(np.count_nonzero(~np.isnan(known_p)))
+    for (row, effect), corrected in zip(family, holm(known_p), strict=True):
+        if effect is not None:
+            needed = effect.seeds(comparisons) if comparisons else None
+            row["seeds_needed_low"], row["seeds_needed_high"] = needed or (None, None)
+            row |= {"p_holm": finite_or_none(corrected), "comparisons": comparisons}
     return [row for row, _ in family]
 
 
@@ -195,25 +190,13 @@ def _models(
     )
 
 
-def _compare(family: Sequence[tuple[_Row, Effect | None]]) -> None:
-    """Add p corrected by Holm, and the seeds needed, to the rows of a family of comparisons."""
-    known_p = [np.nan if effect is None else effect.p for _, effect in family]
-    comparisons = int(np.count_nonzero(~np.isnan(known_p)))
-    for (row, effect), corrected in zip(family, holm(known_p), strict=True):
-        if effect is None:
-            continue
-        needed = effect.seeds(comparisons) if comparisons else None
-        row["seeds_needed_low"], row["seeds_needed_high"] = needed or (None, None)
-        row |= {"p_holm": finite_or_none(corrected), "comparisons": comparisons}
-
-
 def _steps(cohort: Cohort, retrained: Sequence[str]) -> _Row:
     """Return how steps were counted, and whether all models of a seed took as many as gold."""
 
-    def cards(arm: str) -> list[_Row]:
-        return [read_json(path) for path in cohort.files(paths.CARD, arm=arm)]
-
-    gold = cards("gold")
-    steps_of_arms = [[card["steps"] for card in cards(arm)] for arm in ("beta0", *retrained)]
-    equal = all(steps == [card["steps"] for card in gold] for steps in steps_of_arms)
+    gold, *others = (
+        [read_json(path) for path in cohort.files(paths.CARD, arm=arm)]
+        for arm in ("gold", "beta0", *retrained)
+    )
+    of_gold, *of_others = ([card["steps"] for card in cards] for cards in (gold, *others))
+    equal = all(steps == of_gold for steps in of_others)
     return {"steps": gold[0]["settings"]["training"]["steps"], "equal_steps": equal}

@@ -1,7 +1,6 @@
 """The tables of the probes: what each model says, and how fast an unlearned one relearns."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import product, starmap
 from pathlib import Path
@@ -29,20 +28,13 @@ SOURCES = ("base", "contaminated", "beta0", "gold")
 """Endpoints in the order in which their texts are shown, before those of unlearners."""
 
 
-def source_of(path: str | Path, run: Mapping[str, Any]) -> ModelSource:
-    """Return the model that a file of continuations is of, by its place in the results folder.
-
-    Raises ``ValueError`` for a file that lies elsewhere or in another run's folder.
-    """
-    # In whatever folder the results are.
-    where = paths.wildcards(paths.GENERATIONS, Path("results", path)) or {}
-    with suppress(KeyError, ValueError):
-        arm = Arm.parse(where["arm"])
-        shown = arm.endpoint in SOURCES or (arm.unlearner is not None and arm.selector is not None)
-        if shown and all(where[key] == str(run[key]) for key in ("dataset", "model", "seed")):
-            beta = None if arm.beta is None else float(arm.beta)
-            return ModelSource(arm.endpoint or str(arm.unlearner), arm.selector, beta)
-    raise ValueError(f"{path} is not where continuations of {run} lie: {paths.GENERATIONS}")
+def source_of(path: Path) -> ModelSource:
+    """Return the model that a file of continuations is of, by its place in a results folder."""
+    where = paths.wildcards(paths.GENERATIONS, path.absolute())
+    assert where is not None
+    arm = Arm.parse(where["arm"])
+    beta = None if arm.beta is None else float(arm.beta)
+    return ModelSource(arm.endpoint or str(arm.unlearner), arm.selector, beta)
 
 
 @dataclass(frozen=True)
@@ -63,6 +55,11 @@ def generations_table(
 
     Endpoints come first. Profanity in texts is masked; the numbers are of the unmasked tokens.
     """
+
+    def place_of(answer: Continuations) -> int:
+        of_list = answer.source.selector is not None
+        return len(SOURCES) if of_list else SOURCES.index(answer.source.source)
+
     rows = [
         {
             **{key: run[key] for key in ("dataset", "model", "seed")},
@@ -74,13 +71,9 @@ def generations_table(
             "gold_log_likelihood": float(answer.log_likelihoods[place]),
         }
         for place, prompt in enumerate(prompts)
-        for answer in sorted(answers, key=lambda answer: _place(answer.source))
+        for answer in sorted(answers, key=place_of)
     ]
     return pa.Table.from_pylist(rows, schema=schemas.GENERATIONS.schema)
-
-
-def _place(source: ModelSource) -> int:
-    return SOURCES.index(source.source) if source.selector is None else len(SOURCES)
 
 
 def all_generations(grid: GridLists, root: str | Path = "results") -> pa.Table:

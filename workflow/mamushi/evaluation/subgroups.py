@@ -6,10 +6,9 @@ of several parts has a row for each of them, if a column tells them apart.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,7 @@ from mamushi.config import arms
 from mamushi.data.labels import Labelled, read_labels
 from mamushi.evaluation.cohort import RETRAINING_SOURCE, Cohort, ModelSource, cohorts
 from mamushi.evaluation.crossed import contrast
-from mamushi.evaluation.paired import finite_or_none
+from mamushi.evaluation.effects import ends_of
 from mamushi.evaluation.sad import Floats
 from mamushi.io import paths, schemas
 from mamushi.io.tables import FORGET, INFERENCE, RETAIN, read_table
@@ -29,8 +28,7 @@ _MOST_VALUES = 20  # Most of a label, the most frequent first; numbers of more a
 THIRDS = ("short", "medium", "long"), ("low", "middle", "high")
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """The texts (rows,) of one domain with one value of a column."""
 
     domain: str
@@ -46,9 +44,9 @@ def groups(texts: Labelled, counted: NDArray[np.bool_]) -> list[Group]:
     """
     parts = []
     for name, values in _columns(texts, texts).items():
+        has_value = counted & np.array([value is not None for value in values])
         for domain, inside in ((FORGET, texts.forget), (RETAIN, ~texts.forget)):
-            has_value = np.array([value is not None for value in values])
-            eligible = np.flatnonzero(inside & counted & has_value)
+            eligible = np.flatnonzero(inside & has_value)
             distinct, place, count = np.unique(
                 values[eligible].astype(str), return_inverse=True, return_counts=True
             )
@@ -86,55 +84,6 @@ def _thirds(values: Floats, names: Sequence[str], like: Floats) -> NDArray[np.ob
     return np.array(shown, dtype=object)
 
 
-def compared(
-    cohort: Cohort, after: Floats, before: Floats, rows: NDArray[np.int64], *, share: bool = False
-) -> Sequence[float | None]:
-    """Compare the NLL of the texts ``rows`` under models ``after`` and ``before`` a removal.
-
-    Both are summed NLL (S, n) in nats. Return the change per token or, with ``share``, the part of
-    the gap from ``before`` to gold that is recovered, with its 95% interval (``crossed.contrast``).
-    None where a number is not defined.
-    """
-    groups = cohort.texts.groups
-    codes = None if groups is None else groups[rows]
-    ends: dict[str, Any] = {}
-    if share:
-        ends = {"beta0": before[:, rows], "gold": cohort.gold[:, rows]}
-    effect = contrast(after[:, rows], before[:, rows], cohort.tokens[rows], codes, **ends)
-    estimates = [finite_or_none(value) for value in (effect.estimate, effect.low, effect.high)]
-    return [None] * 3 if share and None in estimates else estimates
-
-
-class RankedTexts:
-    """The n1 forget texts that the selectors of a cohort rank, and their columns."""
-
-    def __init__(self, cohort: Cohort) -> None:
-        examples = paths.under(cohort.root, paths.EXAMPLES, dataset=cohort.dataset)
-        table = read_table(examples, schemas.EXAMPLES, ["id", "domain", "section"])
-        here = pc.and_(pc.equal(table["domain"], FORGET), pc.equal(table["section"], INFERENCE))
-        self.ids = table["id"].filter(here).combine_chunks()
-        texts = read_labels(examples, self.ids.to_pylist(), do="run again")
-        self.columns = _columns(texts, cohort.texts)
-
-    def on(self, lists: Sequence[Sequence[str]]) -> NDArray[np.bool_]:
-        """Return which texts the list of each seed has, (S, n1)."""
-        by_seed = (pa.array(ids, pa.string()) for ids in lists)
-        return np.array([pc.is_in(self.ids, value_set=ids).to_numpy(False) for ids in by_seed])
-
-    def listed(self, part: Group, on: NDArray[np.bool_] | None) -> dict[str, Any]:
-        """Return, of the texts of a group, how many there are, the share that is listed and their
-        share in the list: means over seeds, whose lists ``on`` (S, n1) has. None of retain."""
-        if part.domain == RETAIN:
-            return {}
-        inside = self.columns[part.subgroup] == part.value
-        shares: dict[str, Any] = {"ranked": int(inside.sum())}
-        if on is not None and inside.any():
-            both, size = (on & inside).sum(axis=1), on.sum(axis=1)
-            shares["listed"] = float(both.mean() / inside.sum())
-            shares["of_list"] = float((both / size).mean()) if size.all() else None
-        return shares
-
-
 def subgroups_table(
     grid: Mapping[str, Any], ranked: Collection[str], root: str | Path = "results"
 ) -> pa.Table:
@@ -149,26 +98,63 @@ def subgroups_table(
 def _rows(
     cohort: Cohort, grid: Mapping[str, Any], listing: Collection[str]
 ) -> Iterator[dict[str, Any]]:
-    beta0 = cohort.nll("beta0")
-    parts, ranked = groups(cohort.texts, cohort.counted), RankedTexts(cohort)
+    examples = paths.under(cohort.root, paths.EXAMPLES, dataset=cohort.dataset)
+    table = read_table(examples, schemas.EXAMPLES, ["id", "domain", "section"])
+    here = pc.and_(pc.equal(table["domain"], FORGET), pc.equal(table["section"], INFERENCE))
+    ids = table["id"].filter(here).combine_chunks()
+    columns = _columns(read_labels(examples, ids.to_pylist(), do="run again"), cohort.texts)
+    beta0, parts = cohort.nll("beta0"), groups(cohort.texts, cohort.counted)
     for selector, budget in product(grid["selectors"], sorted(grid["budgets"])):
-        nll = cohort.nll(arms.retrained(selector, budget))
-        source = ModelSource(RETRAINING_SOURCE, selector, budget)
-        on = ranked.on(cohort.lists(source)) if selector in listing else None
-        for part in parts:
-            here = part.rows
-            row = ranked.listed(part, on) | {
-                **cohort.at,
-                **{"selector": selector, "beta": float(budget), "domain": part.domain},
-                **{"subgroup": part.subgroup, "value": part.value},
-                **{"texts": len(here), "seeds": len(cohort.seeds)},
+        nll, on = cohort.nll(arms.retrained(selector, budget)), None
+        if selector in listing:
+            lists = cohort.lists(ModelSource(RETRAINING_SOURCE, selector, budget))
+            by_seed = (pa.array(listed, pa.string()) for listed in lists)
+            on = np.array([pc.is_in(ids, value_set=listed).to_numpy(False) for listed in by_seed])
+        for domain, subgroup, value, texts in parts:
+            row = {
+                **{**cohort.at, "selector": selector, "beta": float(budget), "domain": domain},
+                **{"subgroup": subgroup, "value": value, "texts": len(texts)},
+                "seeds": len(cohort.seeds),
             }
             for name, before in (("to_beta0", beta0), ("to_gold", cohort.gold)):
-                row |= _named(name, compared(cohort, nll, before, here))
-            if part.domain == FORGET:
-                row |= _named("recovered", compared(cohort, nll, beta0, here, share=True))
+                row |= _compared(name, cohort, nll, before, texts)
+            if domain == FORGET:
+                row |= _listed(columns[subgroup] == value, on)
+                share = _compared("recovered", cohort, nll, beta0, texts, share=True)
+                row |= dict.fromkeys(share) if None in share.values() else share
             yield row
 
 
-def _named(name: str, ends: Sequence[float | None]) -> dict[str, float | None]:
-    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+def _listed(inside: NDArray[np.bool_], on: NDArray[np.bool_] | None) -> dict[str, Any]:
+    """Return, of the ranked texts ``inside`` a group (n1,), how many there are, the share that is
+    listed and their share in the list: means over seeds, whose lists ``on`` (S, n1) has."""
+    shares: dict[str, Any] = {"ranked": int(inside.sum())}
+    if on is not None and inside.any():
+        both, size = (on & inside).sum(axis=1), on.sum(axis=1)
+        shares["listed"] = float(both.mean() / inside.sum())
+        shares["of_list"] = float((both / size).mean()) if size.all() else None
+    return shares
+
+
+def _compared(
+    name: str,
+    cohort: Cohort,
+    after: Floats,
+    before: Floats,
+    rows: NDArray[np.int64],
+    *,
+    share: bool = False,
+) -> dict[str, float | None]:
+    """Compare the NLL of the texts ``rows`` under models ``after`` and ``before`` a removal.
+
+    Both are summed NLL (S, n) in nats. Return the columns of the change per token or, with
+    ``share``, of the part of the gap from ``before`` to gold that is recovered, with its 95%
+    interval (``crossed.contrast``).
+    """
+    codes = None if cohort.texts.groups is None else cohort.texts.groups[rows]
+    ends: dict[str, Any] = {}
+    if share:
+        ends = {"beta0": before[:, rows], "gold": cohort.gold[:, rows]}
+    return ends_of(
+        name, contrast(after[:, rows], before[:, rows], cohort.tokens[rows], codes, **ends)
+    )

@@ -34,12 +34,12 @@ def sad_summary(table: pa.Table) -> pa.Table:
     curves = curves_of(table.to_pylist())
     rows = []
     for (dataset, model, selector), seeds in curves.items():
-        whole_areas = areas(seeds)
-        baseline = curves.get((dataset, model, BASELINE))
-        whole = {
-            **_mean("area", whole_areas),
-            **_versus(whole_areas, None if baseline is None else areas(baseline)),
-        }
+        of_curves, baseline = areas(seeds), curves.get((dataset, model, BASELINE))
+        whole = {**_mean("area", of_curves), "area_vs_random": None, "area_vs_random_se": None}
+        if baseline is not None and (chance := areas(baseline)).mean() != 0:
+            # With the error of paired differences.
+            relative = (of_curves - chance) / chance.mean()
+            whole |= _mean("area_vs_random", relative, mean="")
         for point in zip(*seeds, strict=True):
             row: dict[str, Any] = {"dataset": dataset, "model": model, "selector": selector}
             row |= {"beta": point[0]["beta"], "removed": point[0]["removed"], "seeds": len(seeds)}
@@ -91,13 +91,6 @@ def _mean(name: str, values: Floats, mean: str = "_mean") -> dict[str, float | N
     }
 
 
-def _versus(areas: Floats, baseline: Floats | None) -> dict[str, float | None]:
-    """Return the relative difference of the mean areas, with the error of paired differences."""
-    if baseline is None or baseline.mean() == 0:
-        return {"area_vs_random": None, "area_vs_random_se": None}
-    return _mean("area_vs_random", (areas - baseline) / baseline.mean(), mean="")
-
-
 def sad_differences(table: pa.Table) -> pa.Table:
     """Return the table ``sad_differences`` of a table ``sad``.
 
@@ -139,15 +132,13 @@ def _compare_family(points: Mapping[float | None, Values]) -> Iterator[dict[str,
     for beta, values in points.items():
         for name in values:
             for reference, rival in _references(name, values):
-                pair = (beta, frozenset({name, rival}))
                 row: dict[str, Any] = {"selector": name, "beta": beta, "reference": reference}
                 row |= {"other": rival, "seeds": len(values[name])}
                 if len(values[name]) > 1:
+                    pair = (beta, frozenset({name, rival}))
                     row |= _compare(values[name] - values[rival], comparisons)
-                    row |= {
-                        "p": finite_or_none(tested[pair]),
-                        "p_holm": finite_or_none(corrected[pair]),
-                    }
+                    row["p"] = finite_or_none(tested[pair])
+                    row["p_holm"] = finite_or_none(corrected[pair])
                 yield row
 
 
@@ -164,14 +155,11 @@ def _references(name: str, values: Values) -> Iterator[tuple[str, str]]:
 def _compare(differences: Floats, comparisons: int) -> dict[str, Any]:
     mean, spread = float(differences.mean()), float(differences.std(ddof=1))
     low, high = interval(differences)
-    fewest, most = seeds_range(mean, spread, len(differences), comparisons) or (None, None)
+    needed = seeds_range(mean, spread, len(differences), comparisons) or (None, None)
     return {
-        "difference": mean,
-        "difference_low": low,
-        "difference_high": high,
+        **{"difference": mean, "difference_low": low, "difference_high": high},
         "comparisons": comparisons,
-        "seeds_needed_low": fewest,
-        "seeds_needed_high": most,
+        **dict(zip(("seeds_needed_low", "seeds_needed_high"), needed, strict=True)),
     }
 
 

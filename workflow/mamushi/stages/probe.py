@@ -67,7 +67,7 @@ def judge(
     from mamushi.lm.generate import log_likelihoods
     from mamushi.lm.loading import open_tokenizer
 
-    sources = [source_of(path, settings.cell) for path in generations]
+    sources = [*map(source_of, generations)]
     tables: list[dict[str, list[Any]]] = [
         read_table(path, schemas.CONTINUATIONS).to_pydict() for path in generations
     ]
