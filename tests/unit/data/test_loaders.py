@@ -283,7 +283,6 @@ def test_table_bad_cells(tmp_path: Path) -> None:
     for cell, changes, message in (
         ({"score": None}, {}, "row 2: column 'score' is empty"),
         ({"score": nan}, marks, "row 2: column 'score' is nan"),
-        ({"topic": 3}, {"labels": ["topic"]}, "cannot carry column 'topic' along"),
     ):
         with pytest.raises(UserError, match=message):
             load_table(with_cell(**cell), **changes)

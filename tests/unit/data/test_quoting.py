@@ -35,7 +35,7 @@ def test_rows_in_a_quoted_cell_are_refused_with_its_lines(
         readers.read_file_columns(data, ["c0"])
     assert len(readers.read_file_columns(data, ["c0"], quote=False).places) == before + 4
     data.write_text(f'id{separator}"text\nr1{separator}a\nr2{separator}b"\n')
-    with pytest.raises(UserError, match="a quoted name in its header, of lines 1 to 3"):
+    with pytest.raises(UserError, match="row 0: a quoted cell, of lines 1 to 3"):
         readers.read_file_columns(data, ["id"])
 
 

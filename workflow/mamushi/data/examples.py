@@ -16,7 +16,7 @@ from mamushi.data.duplicates import Duplicates
 from mamushi.data.labels import group_codes
 from mamushi.data.raw import Raw, check_unique
 from mamushi.data.splitting import limited, split_sections, with_group_sections
-from mamushi.errors import UserError
+from mamushi.errors import UserError, located
 from mamushi.io.digests import of_text
 from mamushi.io.provenance import versions
 from mamushi.io.tables import FORGET, INFERENCE, RETAIN, SECTIONS
@@ -166,8 +166,7 @@ def _copies(
 def _clean(raw: Raw, max_characters: int) -> Compact:
     """Return the texts without the white space around them, (n,). Nothing inside a text changes: a
     model was or will be trained on it as it is."""
-    column = raw.texts if isinstance(raw.texts, Compact) else Compact(raw.texts)
-    texts, longest, row = column.changed(str.strip), 0, 0
+    texts, longest, row = Compact(map(str.strip, raw.texts)), 0, 0
     for piece in texts.pieces():
         lengths = pc.utf8_length(piece).to_numpy()
         if (lengths > max_characters).any():
@@ -197,7 +196,8 @@ def _table(raw: Raw, kept: NDArray[np.bool_], texts: Compact, section: Objects) 
     columns["group"] = group
     for name, label in raw.labels.items():
         of = some(label, kept)
-        values = of.arrow() if isinstance(of, Compact) else pa.array(of)
+        with located(f"label {name}"):
+            values = of.arrow() if isinstance(of, Compact) else pa.array(of)
         if isinstance(of, Compact) and pa.types.is_primitive(values.type):
             # Numbers of 64 bits, as of any other table.
             values = pa.array(values.to_pylist())

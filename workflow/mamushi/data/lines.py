@@ -10,7 +10,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -51,12 +50,12 @@ def records(
     bytes that are not UTF-8; without ``quote``, a `"` in it is a character as any other. Raises
     ``UserError`` as ``readers.read_file_columns``; ``digests`` as of ``open_unpacked``.
     """
-    separator = SEPARATORS.get(tabular.format_of(path) or "")
+    form = tabular.format_of(path) or ""
     with open_unpacked(path, digests) as handle:
-        if separator is None:
-            yield from _rows(path, tabular.format_of(path), handle)
+        if form in SEPARATORS:
+            yield from _delimited(path, handle, needed, strict, quote)
         else:
-            yield from _Delimited(path, separator, needed, strict, quote).records(handle)
+            yield from _rows(path, form, handle)
 
 
 def shown_name(path: Path) -> str:
@@ -77,14 +76,13 @@ def check_columns(path: str | Path, names: list[str], needed: Sequence[str]) -> 
 
 
 def check_text(value: str, place: str) -> None:
-    """Raise ``UserError`` when ``value`` holds a code point that UTF-8 cannot express, or a NUL,
-    which no text has in it that was written or read as it should be."""
+    """Raise ``UserError`` when ``value`` holds what UTF-8 cannot express, as half of a character,
+    or a NUL, which no text has in it that was written or read as it should be."""
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
-        half = f"\\u{ord(value[error.start]):04x}"
-        problem = f"holds {half}, half of a character (a lone surrogate), which is no text"
-        raise UserError(problem, where=place, do="write the whole character or none") from None
+        problem = f"not valid UTF-8 ({error.reason}: \\u{ord(value[error.start]):04x})"
+        raise UserError(problem, where=place, do="save the file as UTF-8") from None
     if "\0" in value:
         do = "look for damage, or save the file as UTF-8"
         raise UserError("holds a NUL character", where=place, do=do)
@@ -93,105 +91,70 @@ def check_text(value: str, place: str) -> None:
 # CSV and TSV --------------------------------------------------------------------------------------
 
 
-class _Delimited:
-    """The rows of one CSV or TSV file."""
+def _delimited(
+    path: Path, handle: IO[bytes], needed: Sequence[str], strict: bool, quote: bool
+) -> Iterator[Record]:
+    """Iterate over the rows of a CSV or TSV file."""
+    separator, file = SEPARATORS[tabular.format_of(path) or ""], shown_name(path)
+    # What is not UTF-8 becomes surrogates here, and the same bytes again when it is written.
+    text = io.TextIOWrapper(handle, "utf-8", errors="surrogateescape", newline="")
+    lines, header, number, place = list[str](), list[str](), 0, f"{file}, header"
+    hint = f"look for a missing quote or a truncated file{AS_PLAIN if quote else ''}"
 
-    def __init__(
-        self, path: Path, separator: str, needed: Sequence[str], strict: bool, quote: bool
-    ) -> None:
-        self.path, self.separator, self.needed = path, separator, needed
-        self.strict, self.quote = strict, quote
-        self.file, self.lines = shown_name(path), list[str]()
-        """The lines of the row that is read."""
-        self.header: list[str] = []
-        self.hint = "look for a missing quote or a truncated file"
-        if quote:
-            self.hint += AS_PLAIN
-
-    def _lines_of_row(self, text: io.TextIOWrapper) -> Iterator[str]:
+    def lines_of_row() -> Iterator[str]:
         """Iterate over the lines, which the parser takes until a row is whole."""
-        lines = self.lines
         for line in text:
             lines.append(line)
             # A byte-order mark may stand in front of any row where files were joined.
             yield line.lstrip(BOM) if line[0] == BOM and len(lines) == 1 else line
 
-    def records(self, handle: IO[bytes]) -> Iterator[Record]:
-        # What is not UTF-8 becomes surrogates here, and the same bytes again when it is written.
-        text = io.TextIOWrapper(handle, "utf-8", errors="surrogateescape", newline="")
-        # No limit on the length of a field: that of a text is `data.max_characters`.
-        csv.field_size_limit(sys.maxsize)
-        reader = csv.reader(
-            self._lines_of_row(text),
-            delimiter=self.separator,
-            strict=True,
-            quoting=quotes(self.quote),
-        )
-        number, place = 0, f"{self.file}, header"
-        lines, strict, width = self.lines, self.strict, 0
-        try:
-            for cells in reader:
-                row = "".join(lines)
-                raw = row.encode("utf-8", "surrogateescape")
-                if not cells:
-                    lines.clear()
-                    yield Record(raw, None, place)
-                    continue
-                if width:
-                    number += 1
-                    place = f"{self.file}, row {number} (line {reader.line_num})"
-                    if len(cells) != width or len(lines) > 1:
-                        self._check_row(cells, place, number, reader.line_num)
-                if strict and not (row.isascii() and "\0" not in row):
-                    self._check_text(row, place)
-                if width:
-                    lines.clear()
-                    yield Record(raw, dict(zip(self.header, cells, strict=True)), place)
-                else:
-                    self._check_header(cells, reader.line_num)
-                    lines.clear()
-                    self.header, width = cells, len(cells)
-                    yield Record(raw, dict.fromkeys(cells), place, is_header=True)
-        except csv.Error as error:
-            problem = f"not well-formed from here on ({error})"
-            raise UserError(problem, where=place, do=self.hint) from None
-        if not self.header:
-            check_columns(self.path, self.header, self.needed)
+    # No limit on the length of a field: that of a text is `data.max_characters`.
+    csv.field_size_limit(sys.maxsize)
+    reader = csv.reader(lines_of_row(), delimiter=separator, strict=True, quoting=quotes(quote))
+    try:
+        for cells in reader:
+            row = "".join(lines)
+            raw = row.encode("utf-8", "surrogateescape")
+            if not cells:
+                lines.clear()
+                yield Record(raw, None, place)
+                continue
+            if header:
+                number += 1
+                place = f"{file}, row {number} (line {reader.line_num})"
+                if len(cells) != len(header):
+                    problem = f"{len(cells)} fields where the header has {len(header)}"
+                    raise UserError(problem, where=place, do=hint)
+            if len(lines) > 1 and _are_rows(lines, len(cells), separator):
+                first = reader.line_num - len(lines) + 1
+                problem = f"a quoted cell, of lines {first} to {reader.line_num}, holds what looks "
+                where, do = f"{file}, row {number}", f"close the quote or double it{AS_PLAIN}"
+                raise UserError(f"{problem}like a whole row", where=where, do=do)
+            if strict and not (row.isascii() and "\0" not in row):
+                check_text(row, place)
+            lines.clear()
+            if header:
+                yield Record(raw, dict(zip(header, cells, strict=True)), place)
+            else:
+                check_columns(path, cells, needed)
+                header = cells
+                yield Record(raw, dict.fromkeys(cells), place, is_header=True)
+    except csv.Error as error:
+        problem = f"not well-formed from here on ({error})"
+        raise UserError(problem, where=place, do=hint) from None
+    if not header:
+        check_columns(path, header, needed)
 
-    def _check_row(self, cells: list[str], place: str, number: int, last: int) -> None:
-        if len(cells) != len(self.header):
-            problem = f"{len(cells)} fields where the header has {len(self.header)}"
-            raise UserError(problem, where=place, do=self.hint)
-        if self._are_rows(len(cells)):
-            first = last - len(self.lines) + 1
-            problem = (
-                f"a quoted cell, of lines {first} to {last}, holds what looks like a whole row"
-            )
-            where = f"{self.file}, row {number}"
-            raise UserError(problem, where=where, do=f"close the quote or double it{AS_PLAIN}")
 
-    def _check_header(self, cells: list[str], last: int) -> None:
-        if self._are_rows(len(cells)):
-            problem = f"a quoted name in its header, of lines 1 to {last}, holds whole rows"
-            raise UserError(problem, where=self.path, do=self.hint)
-        check_columns(self.path, cells, self.needed)
-
-    def _are_rows(self, width: int) -> bool:
-        """Return whether each line of a row looks like one: a `"` that opens a cell by chance, as
-        the first character of a sentence does, closes at the next one lines below. A comma before
-        a space is one of prose, and one alone of a number."""
-        rows = [_split_line(line, self.separator) for line in self.lines if line.strip()]
-        return (width - 1) * (len(rows) - 1) > 1 and all(
-            len(row) == width and row[0].strip() and not any(cell[:1] == " " for cell in row)
-            for row in rows
-        )
-
-    def _check_text(self, row: str, place: str) -> None:
-        try:
-            row.encode("utf-8")
-        except UnicodeEncodeError:
-            raise UserError("not valid UTF-8", where=place, do="save the file as UTF-8") from None
-        check_text(row, place)
+def _are_rows(lines: Sequence[str], width: int, separator: str) -> bool:
+    """Return whether each line of a row looks like one: a `"` that opens a cell by chance, as the
+    first character of a sentence does, closes at the next one lines below. A comma before a space
+    is one of prose, and one alone of a number."""
+    rows = [_split_line(line, separator) for line in lines if line.strip()]
+    return (width - 1) * (len(rows) - 1) > 1 and all(
+        len(row) == width and row[0].strip() and not any(cell[:1] == " " for cell in row)
+        for row in rows
+    )
 
 
 def _split_line(line: str, separator: str) -> list[str]:
@@ -205,15 +168,12 @@ def _split_line(line: str, separator: str) -> list[str]:
 # Text, JSON Lines and arrays ----------------------------------------------------------------------
 
 
-def _integer(digits: str) -> int | Decimal:
-    # Python refuses to read longer ones.
-    return int(digits) if len(digits) <= 4000 else Decimal(digits)
+DECODER = json.JSONDecoder()
+# An integer may be of any length.
+sys.set_int_max_str_digits(0)
 
 
-DECODER = json.JSONDecoder(parse_int=_integer)
-
-
-def _rows(path: Path, form: str | None, handle: IO[bytes]) -> Iterator[Record]:
+def _rows(path: Path, form: str, handle: IO[bytes]) -> Iterator[Record]:
     """Iterate over the rows of a file of JSON, which may be one array, or over lines of text."""
     if form == "json":
         content = handle.read()

@@ -40,8 +40,6 @@ __all__ = [
 COLUMNAR = ("parquet", "arrow")
 FIRST = 100
 """Rows of JSON Lines whose keys are taken for the columns."""
-_LONGEST = 4000
-"""Digits of an integer that Python writes without being asked to, at least."""
 
 
 @dataclass(frozen=True)
@@ -196,9 +194,7 @@ def name_of(value: Any) -> str | None:
     if isinstance(value, Decimal):
         if not value.is_finite():
             return None
-        # One of more digits than Python writes as an integer stays as it is.
-        whole = value.adjusted() < _LONGEST and value == value.to_integral_value()
-        return str(int(value)) if whole else str(value)
+        return str(int(value)) if value == value.to_integral_value() else str(value)
     return str(value)
 
 

@@ -165,7 +165,7 @@ def raw_of(
     columns = raw_columns(table, settings)
     kept = np.array([forget is not None for forget in columns["forget"]], dtype=np.bool_)
     left_out = len(kept) - int(kept.sum())
-    labels = {name: some(_label(table, name), kept) for name in settings["labels"]}
+    labels = {name: some(table.columns[name], kept) for name in settings["labels"]}
     if any(columns["turns"]):
         labels[TURNS] = some(columns["turns"], kept)
     return Raw(
@@ -194,19 +194,3 @@ def _metadata_of_turns(settings: Mapping[str, Any], turns: Sequence[str | None])
         do = "name a column of conversations, all of which is ranked, or leave it out"
         raise UserError(problem, where=settings["path"], do=do)
     return {**metadata, "assistant_only_loss": True}
-
-
-def _label(table: FileTable, column: str) -> Sequence[Any]:
-    """Return a column to carry along, whose cells must be of one type."""
-    import pyarrow as pa
-
-    from mamushi.data.compact import Compact
-
-    try:
-        cells = table.columns[column]
-        cells.arrow() if isinstance(cells, Compact) else pa.array(cells)
-    except (pa.ArrowException, UnicodeError, OverflowError) as error:
-        error_text = f"cannot carry column {column!r} along ({error})"
-        do = "leave it out of 'labels' or give its cells one type"
-        raise UserError(error_text, where=table.file, do=do) from None
-    return cells
