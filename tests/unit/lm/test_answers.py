@@ -11,11 +11,11 @@ import torch
 
 from mamushi.evidence.predicted import Proxy
 from mamushi.lm import device, raking, tokens
-from mamushi.lm.perplexity import text_nll
+from mamushi.lm.perplexity import text_nll, token_nll
 from mamushi.lm.tokens import TokenSet
 from mamushi.selection.unigram import token_counts
 from mamushi.unlearning import editing, relearning
-from mamushi_extras.influence.measuring import count_predicted, split_by_text, token_losses
+from mamushi_extras.influence.measuring import count_predicted, split_by_text
 from tests.support.models import VOCABULARY, model, token_set
 
 CPU = device.accelerator("fp32")
@@ -51,7 +51,7 @@ def test_places_and_counts_are_of_what_counts() -> None:
 def test_likelihoods_are_those_of_transformers_with_labels(family: str) -> None:
     language_model = model(family)
     measured = text_nll(language_model, TEXTS, 40, CPU)
-    losses = split_by_text(token_losses(language_model, TEXTS, 40, CPU), TEXTS)
+    losses = split_by_text(token_nll(language_model, TEXTS, 40, CPU), TEXTS)
     assert measured.tokens.tolist() == [len(places) for places in PREDICTED]
     for row, places in enumerate(PREDICTED):
         assert len(losses[row]) == len(places)

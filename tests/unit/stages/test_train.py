@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import math
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
-from accelerate import tracking
-from accelerate.tracking import GeneralTracker
-from accelerate.utils import LoggerType
 from safetensors.torch import load_file
 
 from mamushi.cli import main
@@ -26,7 +22,6 @@ from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import read_tokens
 from tests.support.models import PARTS, TRAINING
 from tests.support.stage_files import (
-    EXECUTION,
     command,
     finetuning,
     listed,
@@ -99,44 +94,6 @@ def test_what_is_stored_measures_as_the_model_in_memory(
     assert card["inputs"].keys() == {"examples", "tokens", "model_card", "removal"}
     assert read_metadata(out / "log.parquet")["settings"] == card["settings"]
     assert measure(base, tmp_path, {"training": None, "precision": "fp32"}) != perplexities
-
-
-class Tracker(GeneralTracker):
-    """What would go to TensorBoard."""
-
-    name, requires_logging_directory, tracker = "tensorboard", True, None
-    runs: ClassVar[list[Tracker]] = []
-
-    def __init__(self, project: str, folder: str) -> None:
-        super().__init__()
-        self.folder, self.rows, self.ended = Path(folder), [], False
-        self.runs.append(self)
-
-    def log(self, values: dict[str, Any], step: int | None = None, **options: Any) -> None:
-        self.rows.append((step, values))
-
-    def finish(self) -> None:
-        self.ended = True
-
-
-def test_a_tracker_sees_losses_and_perplexities_and_changes_no_result(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert finetune(base, tmp_path / "plain", REMOVED) == 0
-    monkeypatch.setitem(EXECUTION, "tracker", "tensorboard")
-    monkeypatch.setitem(tracking.LOGGER_TYPE_TO_CLASS, "tensorboard", Tracker)
-    monkeypatch.setattr(tracking, "get_available_trackers", lambda: [LoggerType.TENSORBOARD])
-    out = tmp_path / "out"
-    assert finetune(base, out, REMOVED) == 0
-    assert_same_tensors(out, tmp_path / "plain")
-    assert (out / "card.json").read_bytes() == (tmp_path / "plain/card.json").read_bytes()
-    measure(base, out, OPENED, trained=out / "trained.safetensors")
-    steps, likelihoods = Tracker.runs
-    assert [step for step, _ in steps.rows] == log(out)["step"]
-    assert [row["loss"] for _, row in steps.rows] == log(out)["loss"]
-    ((_, row),) = likelihoods.rows
-    assert {*row} == {"nll_forget", "nll_retain"} and all(map(math.isfinite, row.values()))
-    assert steps.folder == likelihoods.folder == out and steps.ended and likelihoods.ended
 
 
 def test_a_killed_training_goes_on_from_its_state(

@@ -321,9 +321,6 @@ class Execution(Section):
     #: `cpu` uses no GPU. With `auto`, a job that holds a GPU which PyTorch cannot use stops at
     #: once, unless its model is tiny.
     device: Literal["auto", "cpu"] = "auto"
-    #: Losses of each step, and perplexities, of every model that is trained also go there, into the
-    #: folder of its files: see `tensorboard --logdir results/runs`. Null for none.
-    tracker: Literal["tensorboard", "wandb"] | None = None
     gpus_per_job: Count = 1  #: GPUs of a node over which each job with a language model cuts it.
     #: Compute what enters the blocks that unlearning trains once per dataset, model and seed, and
     #: keep it in results/cache until the run has ended. False saves the disk (tokens x width x 2

@@ -9,13 +9,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 
 import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
-from accelerate.tracking import filter_trackers
 from accelerate.utils import InitProcessGroupKwargs
 from torch import nn
 from transformers import PreTrainedModel
@@ -44,23 +42,6 @@ def accelerator(precision: str) -> Accelerator:
         # The first process checks and writes what the others wait for: of 140 GB, on a slow disk.
         kwargs_handlers=[InitProcessGroupKwargs(timeout=WAIT)],
     )
-
-
-@contextmanager
-def tracked(accelerator: Accelerator, tracker: str | None, folder: Path) -> Iterator[None]:
-    """Within the block, let what is given to ``accelerator.log`` go to a ``tracker`` as well, of
-    which accelerate knows the name, with its files in ``folder``."""
-    if tracker:
-        accelerator.log_with = filter_trackers([tracker], folder)
-        accelerator.project_configuration.set_directories(str(folder))
-        of_run = {"name": str(folder), "dir": str(folder)}
-        accelerator.init_trackers("mamushi", init_kwargs={"wandb": of_run})
-    try:
-        yield
-    finally:
-        for run in accelerator.trackers:
-            run.finish()
-        accelerator.trackers = []
 
 
 def reproducible(seed: int) -> None:

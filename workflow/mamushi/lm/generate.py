@@ -123,9 +123,10 @@ def log_likelihoods(
     offsets = offsets_of(np.fromiter(map(len, pairs), np.int64, len(pairs)))
     empty = np.full(len(pairs), "", dtype=object)
     texts = TokenSet(empty, empty, tokens, offsets)
-    nll = token_nll(model, texts, batch_tokens, accelerator)
-    counted = (losses[-len(answer) :] for losses, answer in zip(nll, answers, strict=True))
-    means = np.array([-float(torch.from_numpy(losses).double().mean()) for losses in counted])
+    losses = torch.from_numpy(token_nll(model, texts, batch_tokens, accelerator))
+    of_texts = losses.split(texts.counted.astype(int).tolist())
+    ends = (nll[-len(answer) :] for nll, answer in zip(of_texts, answers, strict=True))
+    means = np.array([-float(nll.mean()) for nll in ends])
     if not np.isfinite(means).all():
         raise UserError("the log-likelihood of a continuation is not finite: the model diverged")
     return means

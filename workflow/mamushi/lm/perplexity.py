@@ -78,16 +78,25 @@ def text_nll(
 @torch.no_grad()
 def token_nll(
     model: PreTrainedModel, texts: TokenSet, batch_tokens: int, accelerator: Accelerator
-) -> list[NDArray[np.float32]]:
-    """Return the NLL in nats of every predicted token of each text, all but its first."""
-    by_row: dict[int, NDArray[np.float32]] = {}
-    passes = model_batches(model, texts, batch_tokens, accelerator, "token NLL")
-    for rows, batch, _ in passes:
-        with accelerator.autocast():
-            nll = batch_nll(model, batch).float().cpu().numpy()
-        ends = np.cumsum(np.maximum(batch.lengths - 1, 0))
-        by_row |= zip(rows.tolist(), np.split(nll, ends[:-1]), strict=True)
-    return [by_row[row] for row in range(len(texts))]
+) -> NDArray[np.float64]:
+    """Return the NLL in nats of every predicted token, text after text: (predicted,). Processes
+    share the texts, and all have all of it."""
+    counts = texts.counted.astype(np.int64)
+    starts = np.cumsum(counts) - counts
+    losses = np.zeros(int(counts.sum()))
+
+    def measured() -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
+        passes = model_batches(model, texts, batch_tokens, accelerator, "token NLL", split=True)
+        for rows, batch, is_new in passes:
+            with accelerator.autocast():
+                nll = batch_nll(model, batch)
+            if is_new:
+                yield rows, nll
+
+    for rows, nll in fetched(measured()):
+        before = np.cumsum(counts[rows]) - counts[rows]
+        losses[np.arange(len(nll)) + np.repeat(starts[rows] - before, counts[rows])] = nll
+    return sharding.all_reduce(losses, accelerator)
 
 
 def perplexity_table(

@@ -289,7 +289,6 @@ class _Run:
                     problem = f"{of} is {value} at step {row['step']}{where}"
                     raise UserError(problem, do=objective.remedy)
             self.log.append(row | losses)
-            self.accelerator.log(row | losses, int(row["step"]))
         self.waiting.clear()
 
     def is_late(self, steps: int, seconds: float) -> bool:

@@ -44,7 +44,6 @@ def evaluate(
     """
     from mamushi.io import schemas
     from mamushi.io.tables import EVALUATION, FORGET, INFERENCE, write_table
-    from mamushi.lm.device import tracked
     from mamushi.lm.perplexity import nll_table, perplexity_table, require_domains, text_nll
     from mamushi.lm.raking import plan_raking
     from mamushi.lm.tokens import read_tokens
@@ -63,9 +62,6 @@ def evaluate(
     text_losses = text_nll(model, texts, job.execution.batch_tokens, accelerator, raking)
     where = f"unlearners.{settings.unlearner}" if settings.unlearner else "training"
     table = perplexity_table(text_losses, texts.domains, f"lower {where}.learning_rate")
-    with tracked(accelerator, job.execution.tracker, out.parent):
-        pairs = zip(table["domain"], table["nll"], strict=True)
-        accelerator.log({f"nll_{domain}": nll for domain, nll in pairs})
     if accelerator.is_main_process:
         write_table(nll, schemas.NLL, nll_table(text_losses, texts.ids), metadata=job.origin)
         write_table(out, schemas.PERPLEXITY, table, metadata=job.origin)

@@ -119,19 +119,18 @@ def finetune(
     device.reproducible(settings.seed)
     accelerator = device.accelerator(training.precision)
     model = open_placed(model_card, None, asdict(training), training.precision, accelerator)
-    with device.tracked(accelerator, job.execution.tracker, card.parent):
-        log = finetune(
-            model,
-            batches.texts,
-            asdict(training) | asdict(job.execution),
-            seed=settings.seed,
-            accelerator=accelerator,
-            total=batches.steps,
-            name=settings.role,
-            state=state_of(card),
-            fingerprint=fingerprint(job.origin),
-            kept=batches.kept,
-        )
+    log = finetune(
+        model,
+        batches.texts,
+        asdict(training) | asdict(job.execution),
+        seed=settings.seed,
+        accelerator=accelerator,
+        total=batches.steps,
+        name=settings.role,
+        state=state_of(card),
+        fingerprint=fingerprint(job.origin),
+        kept=batches.kept,
+    )
     save_trained(tensors, model, job.origin)
     if accelerator.is_main_process:
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]

@@ -86,7 +86,6 @@ def unlearn(
     from mamushi.io.provenance import fingerprint
     from mamushi.io.tables import FORGET, INFERENCE, RETAIN
     from mamushi.lm import storage
-    from mamushi.lm.device import tracked
     from mamushi.lm.loading import open_tokenizer
     from mamushi.lm.parameters import count
     from mamushi.lm.tokens import only_spans, read_spans, read_tokens
@@ -114,17 +113,16 @@ def unlearn(
     else:
         if len(selected):
             tokenizer = open_tokenizer(model_card)
-            with tracked(accelerator, job.execution.tracker, card.parent):
-                outcome = loop.unlearn(
-                    *(*arguments, asdict(job.execution)),
-                    **options,
-                    total=loop.steps_of(len(selected), len(forget), asdict(settings.training)),
-                    special=frozenset(tokenizer.all_special_ids),
-                    vocabulary=tokenizer.get_vocab().values(),
-                    state=state_of(card),
-                    fingerprint=fingerprint(job.origin),
-                    whole=forget,
-                )
+            outcome = loop.unlearn(
+                *(*arguments, asdict(job.execution)),
+                **options,
+                total=loop.steps_of(len(selected), len(forget), asdict(settings.training)),
+                special=frozenset(tokenizer.all_special_ids),
+                vocabulary=tokenizer.get_vocab().values(),
+                state=state_of(card),
+                fingerprint=fingerprint(job.origin),
+                whole=forget,
+            )
         storage.save_trained(tensors, model, job.origin)
         counts = {"trained_parameters": count(model).trained}
     if accelerator.is_main_process:

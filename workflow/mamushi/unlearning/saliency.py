@@ -6,9 +6,9 @@ that a share of 1 - sparsity of all weights is kept. One threshold for all tenso
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -22,17 +22,6 @@ from mamushi.lm.batches import batch_of, batches
 from mamushi.lm.tokens import TokenSet
 from mamushi.running.progress import Progress
 from mamushi.unlearning.objective import TextLoss
-
-HIGH, LOW = 2**15, 2**16
-"""Values of the upper half (without the sign) and of the lower half of a float's 32 bits."""
-
-
-class Threshold(NamedTuple):
-    """The k-th largest absolute value, as the bits of a float32, and how many equal to it are
-    among the k largest."""
-
-    bits: int
-    ties: int
 
 
 def gradients(
@@ -75,24 +64,30 @@ def largest(
     finite.
     """
 
-    def by_process(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the counts of every process (processes, counts)."""
-        return counts[None] if accelerator is None else sharding.all_gather(counts, accelerator)
+    def by_process(count: int) -> NDArray[np.int64]:
+        """Return the count of every process (processes,)."""
+        counts = np.array([count])
+        return counts if accelerator is None else sharding.all_gather(counts, accelerator)[:, 0]
+
+    def above(bits: int) -> int:
+        return int(by_process(sum(int((_bits(t) > bits).sum()) for t in values.values())).sum())
 
     for name, tensor in values.items():
-        if by_process(np.array([int((~torch.isfinite(tensor)).sum())])).any():
+        if by_process(int((~torch.isfinite(tensor)).sum())).any():
             raise UserError(f"the gradient of {name} is not finite", do="unlearn in fp32")
-    n = int(by_process(np.array([sum(tensor.numel() for tensor in values.values())])).sum())
+    n = int(by_process(sum(tensor.numel() for tensor in values.values())).sum())
     keep = n - int(Fraction(str(sparsity)) * n)
-    cut = threshold(list(values.values()), keep, lambda counts: by_process(counts).sum(axis=0))
+    # By halving: bits of floats that are not negative sort like the floats. That copies one tensor
+    # at a time, where a sort of 10^9 weights would need tens of gigabytes.
+    cut = bisect_left(range(2**31 - 1), -keep + 1, key=lambda bits: -above(bits))
     mine = 0 if accelerator is None else accelerator.process_index
-    open_ties, masks = cut.ties, {}
+    open_ties, masks = keep - above(cut), {}
     for name, tensor in values.items():
         bits = _bits(tensor)
-        mask = bits > cut.bits
+        mask = bits > cut
         if open_ties:
-            ties = (bits == cut.bits).nonzero()[:, 0]
-            ties_kept = by_process(np.array([len(ties)]))[:, 0]
+            ties = (bits == cut).nonzero()[:, 0]
+            ties_kept = by_process(len(ties))
             # The rows of the processes before this one stand before its own.
             mask[ties[: max(0, open_ties - int(ties_kept[:mine].sum()))]] = True
             open_ties = max(0, open_ties - int(ties_kept.sum()))
@@ -100,39 +95,6 @@ def largest(
     return masks
 
 
-def threshold(
-    tensors: Sequence[torch.Tensor],
-    k: int,
-    total: Callable[[NDArray[np.int64]], NDArray[np.int64]] = lambda counts: counts,
-) -> Threshold:
-    """Find the k-th largest absolute value of all finite elements, 1 <= k <= their number.
-
-    ``total`` adds up counts in these tensors over processes.
-
-    Exact, by radix: bits of floats that are not negative sort like the floats, so a histogram of
-    their upper halves and then one of the lower halves in its bin find it. That reads each tensor
-    twice and copies one at a time, where a sort of 10^9 weights would need tens of gigabytes.
-    """
-    counts = np.zeros(HIGH, dtype=np.int64)
-    for tensor in tensors:
-        counts += torch.bincount(_bits(tensor) >> 16, minlength=HIGH).cpu().numpy()
-    high, rest = _bin(total(counts), k)
-    counts = np.zeros(LOW, dtype=np.int64)
-    for tensor in tensors:
-        bits = _bits(tensor)
-        inside = bits[bits >> 16 == high] & (LOW - 1)
-        counts += torch.bincount(inside, minlength=LOW).cpu().numpy()
-    low, rest = _bin(total(counts), rest)
-    return Threshold(high * LOW + low, rest)
-
-
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
     """Return absolute values as the integers that their bits spell, int32 (elements,)."""
     return tensor.detach().float().abs().reshape(-1).view(torch.int32)
-
-
-def _bin(counts: NDArray[np.int64], k: int) -> tuple[int, int]:
-    """Find the bin of the k-th largest value, and which one it is in that bin, counted from 1."""
-    above = np.cumsum(counts[::-1])
-    place = int(np.searchsorted(above, k))
-    return len(counts) - 1 - place, k - (int(above[place - 1]) if place else 0)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,8 @@ from mamushi.errors import UserError
 from mamushi.io.domains import FORGET, RETAIN
 from mamushi.io.files import atomic
 from mamushi.lm import sharding
-from mamushi.lm.batches import fetched, model_batches, steps
-from mamushi.lm.loss import batch_nll
+from mamushi.lm.batches import steps
+from mamushi.lm.perplexity import token_nll
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.lm.training import finetune, gradient, mean_nll, prepared
 from mamushi.running import launch
@@ -69,30 +69,6 @@ def draw_targets(texts: TokenSet, most: int, seed: int) -> dict[str, TokenSet]:
         order = np.random.default_rng([seed, domain == FORGET]).permutation(rows)
         drawn[domain] = subset(texts, order[:most])
     return drawn
-
-
-@torch.no_grad()
-def token_losses(
-    model: PreTrainedModel, texts: TokenSet, batch_tokens: int, accelerator: Accelerator
-) -> Doubles:
-    """Return the NLL in nats of every predicted token, text after text: (predicted,). Processes
-    share the texts, and all have all of it."""
-    counts = texts.counted.astype(np.int64)
-    starts = np.cumsum(counts) - counts
-    losses = np.zeros(int(counts.sum()))
-
-    def measured() -> Iterator[tuple[NDArray[np.int64], Tensor]]:
-        passes = model_batches(model, texts, batch_tokens, accelerator, "influence", split=True)
-        for rows, batch, is_new in passes:
-            with accelerator.autocast():
-                nll = batch_nll(model, batch)
-            if is_new:
-                yield rows, nll
-
-    for rows, nll in fetched(measured()):
-        before = np.cumsum(counts[rows]) - counts[rows]
-        losses[np.arange(len(nll)) + np.repeat(starts[rows] - before, counts[rows])] = nll
-    return sharding.all_reduce(losses, accelerator)
 
 
 @dataclass
@@ -184,7 +160,7 @@ class Slopes:
         for sign in (1, -1):
             for (shard, along), weight in zip(shards, start, strict=True):
                 shard.copy_(weight).add_(along, alpha=sign * h)
-            losses = token_losses(self.model, self.texts, self.batch_tokens, self.accelerator)
+            losses = token_nll(self.model, self.texts, self.batch_tokens, self.accelerator)
             sides.append(losses)
         for (shard, _), weight in zip(shards, start, strict=True):
             shard.copy_(weight)
