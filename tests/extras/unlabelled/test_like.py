@@ -126,25 +126,21 @@ def test_answers_make_examples_and_wanted_texts_of_the_corpus(tmp_path: Path) ->
     assert [row["id"] for row in table if row[GIVEN] == "wanted"][:3] == ["8", "9", "10"]
 
 
-def test_an_answer_overrules_a_blocklist(tmp_path: Path) -> None:
-    corpus = [f"{text} BOMB" if i < 25 else text for i, text in enumerate(texts(60, 0))]
-    terms = tmp_path / "terms.txt"
-    terms.write_text("bomb\n", encoding="utf-8")
-    raw, full = loaded(tmp_path, corpus, {"1": "no", "2": "yes", "60": "yes"}, terms=str(terms))
-    domain = examples_of(raw, full)[0]["domain"].to_pylist()
-    assert domain == ["retain"] + ["forget"] * 24 + ["retain"] * 34 + ["forget"]
-
-
-def test_a_blocklist_marks_its_hits(tmp_path: Path) -> None:
+def test_a_blocklist_marks_its_hits_among_windows_too_and_an_answer_overrules_it(
+    tmp_path: Path,
+) -> None:
     corpus = texts(60, 0)
     corpus[:25] = [f"{text} BOMB" for text in corpus[:25]]
     corpus[30:32] = ["a bombastic word", "a b-o-m-b in here"]
     terms = tmp_path / "terms.txt"
     terms.write_text("bomb\n\n/b-o-.-b/\n", encoding="utf-8")
-    raw, full = loaded(tmp_path, corpus, terms=str(terms))
-    assert np.flatnonzero(raw.forget).tolist() == [*range(25), 31]
+    raw, full = loaded(tmp_path, corpus, {"1": "no", "2": "yes", "60": "yes"}, terms=str(terms))
+    assert np.flatnonzero(raw.forget).tolist() == [*range(1, 25), 31, 59]
     table, _, counts = examples_of(raw, full)
-    assert table[GIVEN].null_count == 60 == counts["corpus"]
+    assert table[GIVEN].to_pylist() == ["wanted", *[None] * 59] and counts["corpus"] == 59
+    documents = [f"{one}\n\n{two}" for one, two in zip(texts(60, 3), corpus, strict=True)]
+    raw, _ = loaded(tmp_path, documents, None, {}, terms=str(terms))
+    assert np.flatnonzero(raw.forget).tolist() == [*range(1, 50, 2), 63]
 
 
 def test_documents_of_a_corpus_are_divided_and_examples_are_not(tmp_path: Path) -> None:
@@ -174,16 +170,6 @@ def test_documents_of_a_corpus_are_divided_and_examples_are_not(tmp_path: Path) 
     assert {groups[name] for name in of} == {"8"}
 
 
-def test_a_blocklist_marks_windows(tmp_path: Path) -> None:
-    terms = tmp_path / "terms.txt"
-    terms.write_text("bomb", encoding="utf-8")
-    corpus = [f"{one}\n\n{two}" for one, two in zip(texts(30, 0), texts(30, 3), strict=True)]
-    corpus[:25] = [f"{text} BOMB" for text in corpus[:25]]
-    raw, _ = loaded(tmp_path, corpus, None, {}, terms=str(terms))
-    assert len(raw.ids) == 60
-    assert np.flatnonzero(raw.forget).tolist() == [*range(1, 50, 2)]
-
-
 REFUSED = {
     "nothing": ([], "no rows"),
     "blank": ([" "] * 30, "has 0 examples that differ, and fewer than 20 tell nothing"),
@@ -197,23 +183,6 @@ def test_examples_that_tell_nothing_are_refused(tmp_path: Path, case: str) -> No
     like, said = REFUSED[case]
     with pytest.raises(UserError, match=said):
         loaded(tmp_path, texts(60, 0), like=like)
-
-
-def test_examples_in_a_script_without_spaces_are_taken(tmp_path: Path) -> None:
-    signs = "汽车需要机油刹车液每几年更换一次发动机"
-    rng = np.random.default_rng(0)
-    chinese = ["".join(rng.choice(list(signs), 40)) for _ in range(90)]
-    raw, _ = loaded(tmp_path, chinese[:60], like=chinese[60:])
-    assert raw.forget.sum() == 30
-
-
-def test_terms_mark_texts_in_a_script_without_spaces(tmp_path: Path) -> None:
-    corpus = [f"今天天气很好我们去公园{i}" for i in range(60)]
-    corpus[:25] = [f"他们在街上卖毒品给学生{i}" for i in range(25)]
-    terms = tmp_path / "terms.txt"
-    terms.write_text("毒品\n", encoding="utf-8-sig")
-    raw, _ = loaded(tmp_path, corpus, terms=str(terms))
-    assert np.flatnonzero(raw.forget).tolist() == [*range(25)]
 
 
 def test_a_screen_lets_through_what_is_most_like_the_examples_by_their_own_row_numbers(

@@ -136,15 +136,6 @@ def test_the_share_of_the_domain_that_passes_is_bounded_by_examples_that_no_fit_
     assert -0.02 < np.mean(apart) < 0.08
 
 
-def test_a_text_without_words_is_as_the_lowest_one() -> None:
-    fitted = fit_screen(EXAMPLES, SAMPLE)
-    corpus = [*texts(50, 0.1), "?! 123"]
-    margins = margins_of(fitted, corpus, 51, EXAMPLES, ["", *texts(20, 0.02)])
-    assert np.abs(margins).max() < 100
-    assert margins[len(EXAMPLES)] == margins.min()
-    assert (margins[: len(EXAMPLES)] >= 0).all()
-
-
 def test_an_example_is_not_scored_by_a_fit_to_its_copies() -> None:
     examples = [*texts(40, 0.2), *["the very same odd text of some odd words"] * 10]
     examples += [f"the very same odd text of some odd words {word}" for word in ("a", "b", "c")]

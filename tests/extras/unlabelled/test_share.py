@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 from mamushi.data.groups import independent
 from mamushi_extras.unlabelled.share import (
-    FEWEST_TO_ESTIMATE,
+    FAIR,
     LIKE,
     NO_MIXTURE,
     NOT_FAIR,
@@ -33,16 +33,10 @@ def world(seed: int, a: float, apart: float = 1.8, n1: int = 100, n: int = 2000)
     return [rng.normal(apart, 1, n1), corpus, rng.normal(0, 1, 300)]
 
 
-@pytest.mark.parametrize(("hits", "n"), [(0, 20), (7, 20), (20, 20)])
-def test_bounds_of_a_count_are_exact(hits: int, n: int) -> None:
-    from scipy.stats import binom
-
-    low, high = count_bounds(hits, n)
-    if hits:
-        assert binom.sf(hits - 1, n, low) == pytest.approx(0.025)
-    else:
-        assert low == 0
-    assert binom.cdf(hits, n, high) == pytest.approx(0.025) if hits < n else high == 1
+def test_bounds_of_a_count_are_exact() -> None:
+    low, high = count_bounds(7, 20)
+    assert [binom.sf(6, 20, low), binom.cdf(7, 20, high)] == pytest.approx([0.025, 0.025])
+    assert count_bounds(0, 20)[0] == 0 and count_bounds(20, 20)[1] == 1
 
 
 @pytest.mark.parametrize("a", [0.01, 0.2])
@@ -86,21 +80,16 @@ def test_windows_of_a_document_are_not_taken_for_independent() -> None:
     assert np.mean(held[1]) >= 0.93
 
 
-def test_without_them_there_is_no_lower_end_and_a_reason() -> None:
-    examples, corpus, wanted = world(0, 0.05)
-    alone = share(examples, corpus)
-    assert alone.low is None
-    assert alone.reason == UNBOUNDED
-    few = share(examples, corpus, wanted[: FEWEST_TO_ESTIMATE - 1])
-    assert few.low is None
-    assert few.reason is not None
-    assert "19 texts of --unlike are fewer than 20" in few.reason
+FEW = UNBOUNDED + "; 19 texts of --unlike are fewer than 20"
+REASONS = [((), 300, NOT_FAIR), ((LIKE,), 300, NOT_FAIR_WANTED), ((LIKE,), 19, FEW)]
 
 
-@pytest.mark.parametrize(("fair", "reason"), [((), NOT_FAIR), ((LIKE,), NOT_FAIR_WANTED)])
-def test_what_was_not_drawn_at_random_bounds_nothing(fair: tuple[str], reason: str) -> None:
-    examples, corpus, wanted = world(0, 0.1)
-    told = share(examples, corpus, wanted, fair=fair)
+@pytest.mark.parametrize(("fair", "wanted", "reason"), [*REASONS, (FAIR, 0, UNBOUNDED)])
+def test_what_was_not_drawn_at_random_bounds_nothing_and_few_wanted_texts_neither(
+    fair: tuple[str], wanted: int, reason: str
+) -> None:
+    examples, corpus, to_keep = world(0, 0.1)
+    told = share(examples, corpus, to_keep[:wanted] if wanted else None, fair=fair)
     assert (told.low, told.reason) == (None, reason)
     assert (told.high is None) == (LIKE not in fair)
 
@@ -139,16 +128,8 @@ def test_the_posterior_is_that_of_a_world_that_is_known() -> None:
     known = Tilt.fit(examples, corpus, 0.1)
     assert known.share == 0.1
     assert known.posterior(corpus).mean() == pytest.approx(0.1, abs=0.02)
-
-
-def test_the_posterior_rises_with_the_score_and_stays_a_probability() -> None:
-    examples, corpus, _ = world(3, 0.05, apart=3.0)
-    points = np.linspace(-30, 30, 61)
-    found = Tilt.fit(examples, corpus).posterior(points)
-    assert (np.diff(found) >= 0).all()
-    assert found[0] < 1e-6
-    assert found[-1] == pytest.approx(1)
-    assert Tilt.fit(examples, corpus, 0.0).posterior(points[:31]).max() < 1e-3
+    found = fitted.posterior(np.linspace(-30, 30, 61))
+    assert (np.diff(found) >= 0).all() and found[0] < 1e-6 and found[-1] == pytest.approx(1)
 
 
 def test_the_order_and_scale_of_scores_do_not_matter() -> None:

@@ -78,9 +78,8 @@ class CorpusScreen:
         """Write ``screen.safetensors``: the screen, and where the documents end that pass."""
         screen, rows, _ = read_screen(Path(self.folder) / "fitted.safetensors")
         files = sorted(Path(self.folder).glob("scores/*.safetensors"))
-        most = passing_count(self.most, rows)
-        cut = find_cut(highest((ScreenScores(**load_file(file)) for file in files), most), most)
-        write_screen(self.file, screen, rows, cut)
+        scores, most = (ScreenScores(**load_file(f)) for f in files), passing_count(self.most, rows)
+        write_screen(self.file, screen, rows, find_cut(highest(scores, most), most))
 
     @property
     def file(self) -> Path:

@@ -190,3 +190,8 @@ def _read_texts(name: str, path: str, conversations: Conversations) -> Iterator[
             readers.check_text(spoken.text, place)
             number += 1
             yield Beside(name, f"{name}:{number}", place, spoken)
+
+
+def read_examples(settings: Mapping[str, Any]) -> list[str]:
+    """Return the examples beside a corpus. Raises ``UserError`` as ``read_beside``."""
+    return [row.spoken.text for row in read_beside(settings) if row.key == "like"]

@@ -9,7 +9,7 @@ scores those with the lowest keys pass, and copies together.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from itertools import chain, islice
@@ -86,16 +86,10 @@ def draw_sample(texts: Iterable[str]) -> tuple[list[str], int]:
 
 def fit_to_sample(sample: list[str], settings: Mapping[str, Any]) -> Screen:
     """Fit the screen of a corpus. Raises ``UserError`` as ``like.read_beside``."""
-    examples = read_examples(settings)
     windows, draw = settings.get("windows"), np.random.default_rng(0)
     # An example is a passage, which is told from passages.
     passages = [str(draw.choice(windows_of(text, windows))) for text in sample]
-    return fit_screen(examples, passages, windows)
-
-
-def read_examples(settings: Mapping[str, Any]) -> list[str]:
-    """Return the examples of a corpus' domain. Raises ``UserError`` as ``like.read_beside``."""
-    return [row.spoken.text for row in like.read_beside(settings) if row.key == "like"]
+    return fit_screen(like.read_examples(settings), passages, windows)
 
 
 def score_texts(screen: Screen, texts: Iterable[str]) -> Iterator[ScreenScores]:
@@ -113,21 +107,25 @@ def passing_count(most: float, rows: int) -> int:
     return int(min(rows, most if most >= 1 else np.ceil(most * rows)))
 
 
-def highest(parts: Iterable[ScreenScores], most: int) -> ScreenScores:
-    """Return some rows of the parts, among which are the ``most`` that any fit scores highest."""
-    kept, count = list[ScreenScores](), 0
-    for part in chain(parts, [None]):
-        if part is not None:
-            kept.append(part)
-            count += len(part.keys)
-        if kept and (part is None or count >= 2 * most):
-            keys, scores = map(np.concatenate, zip(*kept, strict=True))
-            if len(keys) > most:
-                rows = (scores >= np.partition(scores, -most, axis=0)[-most]).any(axis=1)
-                keys, scores = keys[rows], scores[rows]
-            kept, count = [ScreenScores(keys, scores)], len(keys)
-    nothing = np.empty(0, np.int64), np.empty((0, 1 + FOLDS), np.float32)
-    return kept[0] if kept else ScreenScores(*nothing)
+def highest(blocks: Iterable[ScreenScores], most: int) -> ScreenScores:
+    """Return some rows of the blocks, among which are the ``most`` that any fit scores highest."""
+    nothing = ScreenScores(np.empty(0, np.int64), np.empty((0, 1 + FOLDS), np.float32))
+    rows, count = [nothing], 0
+    for block in blocks:
+        rows.append(block)
+        count += len(block.keys)
+        if count >= 2 * most:
+            rows = [_highest_rows(rows, most)]
+            count = len(rows[0].keys)
+    return _highest_rows(rows, most)
+
+
+def _highest_rows(rows: Sequence[ScreenScores], most: int) -> ScreenScores:
+    keys, scores = map(np.concatenate, zip(*rows, strict=True))
+    if len(keys) > most:
+        is_high = (scores >= np.partition(scores, -most, axis=0)[-most]).any(axis=1)
+        keys, scores = keys[is_high], scores[is_high]
+    return ScreenScores(keys, scores)
 
 
 def find_cut(scored: ScreenScores, most: int) -> ScreenCut:
@@ -142,24 +140,32 @@ def find_cut(scored: ScreenScores, most: int) -> ScreenCut:
 
 def read_corpus_rows(settings: Mapping[str, Any]) -> like.CorpusRows:
     """Read a corpus, or what a screen lets through of it, with what lies beside it. Raises
-    ``UserError`` as ``read_raw``, ``read_screened`` and ``with_screen``."""
+    ``UserError`` as ``read_raw``, ``read_screened`` and ``like.with_examples``, and where few
+    examples pass."""
     forget = settings["forget"]
+    if not (forget.get("screened") or forget.get("screen")):
+        return like.with_examples(read_raw(settings), settings)
     if forget.get("screened"):
-        screen, rows, cut = read_screen(Path(forget["screened"]))
-        assert cut is not None
-        return with_screen(read_raw(settings), settings, screen, cut.lowest, rows)
-    if forget.get("screen"):
-        return read_screened(settings)
-    return like.with_examples(read_raw(settings), settings)
+        raw, (screen, rows, cut) = read_raw(settings), read_screen(Path(forget["screened"]))
+    else:
+        raw, screen, rows, cut = read_screened(settings)
+    assert cut is not None
+    margins = partial(screen.margins, cut.lowest)
+    passed = int((margins(like.read_examples(settings)) >= 0).sum())
+    if passed < like.FEWEST_EXAMPLES:
+        problem = f"lets {passed} examples through among {len(raw.ids):,} of {rows:,} texts"
+        do = f"let through more; {like.FEWEST_EXAMPLES} have to pass"
+        raise UserError(problem, where="screen", do=do)
+    return like.with_examples(raw, settings, ({"texts": rows, "passed": len(raw.ids)}, margins))
 
 
-def read_screened(settings: Mapping[str, Any]) -> like.CorpusRows:
-    """Read the rows of a corpus that pass a screen, which is fitted to it, with what lies beside
-    it. Raises ``UserError`` as ``readers.table_rows``, ``fit_to_sample``, ``raw_of`` and
-    ``with_screen``, and for a file that changed between two readings."""
+def read_screened(settings: Mapping[str, Any]) -> tuple[Raw, Screen, int, ScreenCut]:
+    """Return the rows of a corpus that pass a screen, which is fitted to it, the screen, the number
+    of all rows, and where those end that pass. Raises ``UserError`` as ``readers.table_rows``,
+    ``fit_to_sample`` and ``raw_of``, and for a file that changed between two readings."""
     path, quote = Path(settings["path"]), settings.get("quote") is None
     needed = needed_columns(settings)
-    readers.check_columns(path, readers.columns(path, quote=quote), needed)
+    readers.check_header(path, needed, quote=quote)
     files = tabular.find(path)
     spoken = Conversations(settings["text"], settings.get("part", "whole"))
     digests: list[dict[str, str]] = []
@@ -169,8 +175,7 @@ def read_screened(settings: Mapping[str, Any]) -> like.CorpusRows:
         yield from readers.numbered_rows(files, names, digests[-1], quote=quote)
 
     def read_texts() -> Iterator[str]:
-        for _, place, cells in read_rows(spoken.columns):
-            yield spoken.read(cells, place).text
+        return (spoken.read(cells, place).text for _, place, cells in read_rows(spoken.columns))
 
     sample, rows = draw_sample(read_texts())
     screen = fit_to_sample(sample, settings)
@@ -178,40 +183,20 @@ def read_screened(settings: Mapping[str, Any]) -> like.CorpusRows:
     seen = list[tuple[NDArray[np.int64], NDArray[np.float32]]]()
 
     def remembered() -> Iterator[ScreenScores]:
-        for part in score_texts(screen, read_texts()):
-            seen.append((part.keys, part.scores[:, 0].copy()))
-            yield part
+        for block in score_texts(screen, read_texts()):
+            seen.append((block.keys, block.scores[:, 0].copy()))
+            yield block
 
     cut = find_cut(highest(remembered(), most), most)
-    passing = np.concatenate([cut.passing(*part) for part in seen])
-    passes = {*(np.flatnonzero(passing) + 1).tolist()}
-    passed = [row for row in read_rows(needed) if row[0] in passes]
-    typed = tabular.format_of(files[0]) not in readers.SEPARATORS
-    columns = {name: [cells.get(name) for _, _, cells in passed] for name in needed}
-    places, numbers = [place for _, place, _ in passed], [number for number, _, _ in passed]
-    table = FileTable("", columns, places, typed=typed, numbers=numbers)
+    passing = np.concatenate([cut.passing(*block) for block in seen])
+    passed = [row for row in read_rows(needed) if passing[row[0] - 1]]
     if digests[0] != digests[-1]:
         raise UserError("has changed while it was read", where=path, do="run again")
-    return with_screen(raw_of(table, settings, digests[-1]), settings, screen, cut.lowest, rows)
-
-
-def with_screen(
-    raw: Raw,
-    settings: Mapping[str, Any],
-    screen: Screen,
-    lowest: NDArray[np.float64],
-    rows: int,
-) -> like.CorpusRows:
-    """Return the rows that a screen let through of so many ``rows``, with what lies beside them.
-    Raises ``UserError`` where few examples pass, and as ``like.with_examples``."""
-    examples = read_examples(settings)
-    passed = int((screen.margins(lowest, examples) >= 0).sum())
-    if passed < like.FEWEST_EXAMPLES:
-        problem = f"lets {passed} of {len(examples)} examples through among {len(raw.ids):,} of "
-        do = f"let through more; {like.FEWEST_EXAMPLES} have to pass"
-        raise UserError(f"{problem}{rows:,} texts", where="screen", do=do)
-    counts = {"texts": rows, "passed": len(raw.ids)}
-    return like.with_examples(raw, settings, (counts, partial(screen.margins, lowest)))
+    numbers, places, cells = ([*column] for column in zip(*passed, strict=True))
+    columns = {name: [row.get(name) for row in cells] for name in needed}
+    typed = tabular.format_of(files[0]) not in readers.SEPARATORS
+    table = FileTable("", columns, places, typed=typed, numbers=numbers)
+    return raw_of(table, settings, digests[-1]), screen, rows, cut
 
 
 def read_screen(path: Path) -> tuple[Screen, int, ScreenCut | None]:
@@ -221,12 +206,10 @@ def read_screen(path: Path) -> tuple[Screen, int, ScreenCut | None]:
 
     with safe_open(path, "numpy") as file:
         about = json.loads(file.metadata()["mamushi"])
-    tensors = load_file(path)
+    found = load_file(path)
     weights = np.zeros((FEATURES, 1 + FOLDS), np.float32)
-    weights[tensors["words"]] = tensors["weights"]
-    rarity = rarity_of(tensors["rarity"])
-    screen = Screen(weights, rarity, tensors["fold"], about["windows"])
-    if "score" not in tensors:
-        return screen, about["rows"], None
-    cut = ScreenCut(tensors["score"][0], tensors["key"][0], tensors["lowest"])
+    weights[found["words"]] = found["weights"]
+    screen = Screen(weights, rarity_of(found["rarity"]), found["fold"], about["windows"])
+    is_cut = "score" in found
+    cut = ScreenCut(found["score"][0], found["key"][0], found["lowest"]) if is_cut else None
     return screen, about["rows"], cut
