@@ -47,10 +47,7 @@ def write_columns(
         source = open_reader(path, handle)
         check_columns(path, source.schema.names, removal.columns)
         decisions = [*_decide(source, removal)]
-        try:
-            labels, schema = _pandas_labels(source.schema, decisions)
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
-            raise _refusal(path, f"its metadata of pandas: {error!r}") from None
+        labels, schema = _pandas_labels(source.schema, decisions)
 
         def remaining(int96: str = "ns") -> Iterator[tuple[pa.Table, Any]]:
             row = 0
@@ -65,12 +62,9 @@ def write_columns(
                 if len(table := _filter(table, decision.stays, removal.columns)):
                     yield table, about
 
-        try:
-            with out.open("wb") as sink, opened_writer(path, handle, schema, sink) as write:
-                for table, about in remaining():
-                    write(table, about)
-        except (pa.ArrowException, ValueError) as error:
-            raise _refusal(path, str(error)) from None
+        with out.open("wb") as sink, opened_writer(path, handle, schema, sink) as write:
+            for table, about in remaining():
+                write(table, about)
         with out.open("rb") as written:
             result = open_reader(path, written)
             if not result.schema.equals(schema, check_metadata=True):

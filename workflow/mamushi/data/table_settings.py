@@ -10,10 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mamushi.data.columnar import ARROW_FILE, Reader, library_errors, open_reader
+from mamushi.data.columnar import Reader, library_errors, open_reader
 from mamushi.io import tabular
-
-CODECS = (None, "lz4", "zstd")
 
 
 @contextlib.contextmanager
@@ -21,7 +19,8 @@ def opened_writer(
     path: Path, handle: Any, schema: pa.Schema, sink: Any
 ) -> Iterator[Callable[[pa.Table, Any], None]]:
     """Open a writer to ``sink`` with the settings of the open file ``handle``: a function that
-    writes a table as one row group or record batch, with the batch's own metadata."""
+    writes a table as one row group or record batch, with the batch's own metadata. Arrow is written
+    without compression, which the library does not tell of a file."""
     source = open_reader(path, handle).source
     if tabular.format_of(path) == "parquet":
         with library_errors(path):
@@ -33,7 +32,7 @@ def opened_writer(
         return
     is_file = isinstance(source, pa.ipc.RecordBatchFileReader)
     about = {"metadata": source.metadata} if is_file and source.metadata else {}
-    options = pa.ipc.IpcWriteOptions(compression=_codec(handle), emit_dictionary_deltas=True)
+    options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
     start = pa.ipc.new_file if is_file else pa.ipc.new_stream
     with start(sink, schema, options=options, **about) as writer:
         yield lambda table, about: writer.write_batch(
@@ -69,37 +68,6 @@ def _parquet_settings(source: pq.ParquetFile) -> dict[str, Any]:
         "write_page_index": any(chunk.has_offset_index for chunk in chunks),
         "sorting_columns": group.sorting_columns or None,
     }
-
-
-def _codec(handle: Any) -> str | None:
-    """Return the compression of an Arrow file or stream, which the library does not tell: that by
-    which the first record batch comes out nearest to its size."""
-    handle.seek(0)
-    handle.seek(8 if handle.read(len(ARROW_FILE)) == ARROW_FILE else 0)
-    try:
-        size, batch = _first_batch(handle)
-    except OSError:
-        return None  # A file by Polars is no stream from there on.
-    if batch is None:
-        return None
-
-    def difference(codec: str | None) -> int:
-        sink = pa.BufferOutputStream()
-        options = pa.ipc.IpcWriteOptions(compression=codec)
-        with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
-            writer.write_batch(batch)
-        return abs(_first_batch(pa.BufferReader(sink.getvalue()))[0] - size)
-
-    return min(CODECS, key=difference)
-
-
-def _first_batch(handle: Any) -> tuple[int, pa.RecordBatch | None]:
-    """Return the bytes of the first record batch of a stream as it stands there, and the batch."""
-    start = handle.tell()
-    messages = pa.ipc.MessageReader.open_stream(handle)
-    size = next((len(one.body) for one in messages if one.type == "record batch"), 0)
-    handle.seek(start)
-    return size, next(iter(pa.ipc.open_stream(handle)), None)
 
 
 def meanings(reader: Reader) -> dict[str, str]:
