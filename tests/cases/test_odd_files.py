@@ -19,7 +19,7 @@ from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import write_table
-from mamushi_extras.api.frames import Frame, names_of
+from mamushi_curate.frames import Frame, names_of
 from mamushi_extras.unlabelled.schemas import POSTERIOR
 from tests.support.odd_files import (
     COLUMNS,

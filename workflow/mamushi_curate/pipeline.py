@@ -62,7 +62,7 @@ class Pipeline:
     # What a ranking consists of, in the order of the data -----------------------------------------
 
     def make_lists(self) -> None:
-        """Rank by every selector of the grid, and write lists with manifests, and their page."""
+        """Rank by every selector of the grid, and write lists with manifests."""
         self.make_vectors()
         for name in self.of_texts:
             self.make_scores(name)
@@ -73,7 +73,6 @@ class Pipeline:
             self.make_manifests(name)
         for name in self.of_tokens:
             self.make_masks(name)
-        self.make_page()
 
     def make_evidence(self) -> None:
         """Add what is to be expected of the lists: frontier, prediction, figure."""
@@ -269,15 +268,13 @@ class Pipeline:
         settings = stage.settings_text(self.config, **wildcards)
         execution = json.dumps(self.config["execution"])
         job = job_of(stage, Namespace(**files, settings=settings, execution=execution))
-        with hidden_gpus(stage, job.execution.device):
-            if self.record is None:
-                job.run()
-            else:
-                with claimed(job.outputs):
-                    if not self.record.is_current(job):
-                        with _logged(_log(name, options, wildcards)):
-                            job.run()
-                    self.record.add(job, wildcards)
+        log = self.root / "logs" / _log(name, options, wildcards)
+        with hidden_gpus(stage, job.execution.device), claimed(job.outputs):
+            if self.record is None or not self.record.is_current(job):
+                with _logged(log):
+                    job.run()
+            if self.record is not None:
+                self.record.add(job, wildcards)
         self.progress.advance(note=name)
 
     def path(self, pattern: str, **wildcards: Any) -> Path:
@@ -304,7 +301,7 @@ def _log(name: str, options: Mapping[str, Any], wildcards: Mapping[str, Any]) ->
     folders = {"seed": "seed{seed}", "beta": "beta{beta}"}
     words = [folders.get(word, f"{{{word}}}") for word in re.findall(r"{(\w+)}", str(out))]
     path = "/".join(words).format(**wildcards)
-    return Path("results/logs") / name.replace("-", "_") / f"{path}.log"
+    return Path(name.replace("-", "_")) / f"{path}.log"
 
 
 @contextlib.contextmanager

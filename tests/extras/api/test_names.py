@@ -21,8 +21,8 @@ def test_importing_the_package_takes_nothing_heavy_and_it_has_no_other_names() -
         cwd=ROOT / "workflow",
     )
     loaded, module = done.stdout.splitlines()
-    assert module == "mamushi_extras.api.rank"
-    heavy = {"numpy", "pandas", "pyarrow", "torch", "mamushi_extras.api.rank"}
+    assert module == "mamushi_curate.ranking"
+    heavy = {"numpy", "pandas", "pyarrow", "torch", "mamushi_curate.ranking"}
     assert not heavy & {*loaded.split()}
     with pytest.raises(AttributeError, match="has no attribute 'rnak'"):
         _ = mamushi.rnak

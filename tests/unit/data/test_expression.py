@@ -22,7 +22,7 @@ from mamushi.data import readers
 from mamushi.data.expression import column_of, parse
 from mamushi.data.rows import raw_columns
 from mamushi.errors import UserError
-from mamushi_extras.api.frames import Frame
+from mamushi_curate.frames import Frame
 
 ROW = {"toxic": 0.7, "n": 3, "group": "guns", "text": "about a gun", "flag": True, "gap": None} | {
     "class": 2,

@@ -94,13 +94,13 @@ def _rank_here(args: argparse.Namespace, config: Mapping[str, Any], seen: bool) 
             quick = _run.check([args.out, QUICK], ())
             assert quick is not None
             lists = pipeline(quick)
-            lists.make(lists.make_lists)
+            lists.make(lists.make_lists, lists.make_page)
             if not args.quick and not args.json:
                 show.show(paths.RESULTS, tokens=False)
                 print(f"\n{LATER}\n", flush=True)
         if not args.quick:
             ranking = pipeline(config)
-            ranking.make(ranking.make_lists, ranking.make_evidence)
+            ranking.make(ranking.make_lists, ranking.make_page, ranking.make_evidence)
             likely = [*_likely(ranking.cell, ranking.of_texts)] if ranking.is_corpus else []
             makers = (ranking.make_list, ranking.make_corpus_manifest)
             ranking.make(*(partial(maker, *of) for of in likely for maker in makers))

@@ -6,6 +6,6 @@ from collections.abc import Mapping
 def python_names() -> Mapping[str, str]:
     """Return what Python users call, each with its module."""
     return {
-        "rank": "mamushi_extras.api.rank",
+        "rank": "mamushi_curate.ranking",
         "DensityRatioClassifier": "mamushi_extras.api.classifier",
     }

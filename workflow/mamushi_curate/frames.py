@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mamushi.data.compact import Compact, cells_of, plain
+from mamushi.data.compact import Compact, plain
 from mamushi.data.expression import parse
-from mamushi.data.readers import FileTable, check_columns, check_text, name_of
+from mamushi.data.readers import FileTable, check_columns, check_text
 from mamushi.errors import UserError
 from mamushi_extras.unlabelled.terms import PATTERN
 
@@ -69,12 +69,18 @@ class Frame:
             return self.source.select_columns([name]).with_format("arrow")[:][name]
         return self.source[name]
 
-    def read(self, needed: Sequence[str], marks: Mapping[str, list[bool]]) -> FileTable:
+    def table(self, needed: Sequence[str], marks: Mapping[str, list[bool]]) -> pa.Table:
         """Return the columns ``needed``, of which the ``marks`` are none of the frame's."""
-        columns = {
-            name: marks[name] if name in marks else cells(self.column(name), f"column {name!r}")
-            for name in needed
-        }
+        return pa.table(
+            {
+                name: marks[name] if name in marks else arrow(self.column(name), f"column {name!r}")
+                for name in needed
+            }
+        )
+
+    def read(self, needed: Sequence[str]) -> FileTable:
+        """Return the cells of columns."""
+        columns = {name: cells(self.column(name), f"column {name!r}") for name in needed}
         places = [f"{IN_FRAME}, row {row + 1}" for row in range(len(self))]
         return FileTable(IN_FRAME, columns, places, typed=True)
 
@@ -107,30 +113,25 @@ class Frame:
         return table if self._wrap is None else self._wrap(table)
 
 
-def cells(column: Any, where: str) -> Compact:
-    """Return the values of a column as those of Python, None where one is missing. NaN is missing,
-    too, but in a column of numbers, where it is one. Raises ``UserError`` for a column that has no
-    values of one type."""
+def arrow(column: Any, where: str) -> pa.ChunkedArray | pa.Array:
+    """Return a column as Arrow has it, null where a value is missing. NaN is missing, too, but in a
+    column of numbers, where it is one. Raises ``UserError`` for values of several types."""
+    if isinstance(column, pa.ChunkedArray | pa.Array):
+        return column
+    of_floats = getattr(getattr(column, "dtype", None), "kind", "") == "f"
     try:
-        if not isinstance(column, pa.ChunkedArray | pa.Array):
-            of_floats = getattr(getattr(column, "dtype", None), "kind", "") == "f"
-            column = pa.array(column, from_pandas=not of_floats)
-        read = Compact()
-        for piece in getattr(column, "chunks", [column]):
-            read.add(plain(piece))
-            # Raises for what has no value in Python.
-            cells_of(piece)
-        return read
+        return pa.array(column, from_pandas=not of_floats)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         do = "give its cells one type: numbers, booleans or text"
         raise UserError(f"cannot be read ({error})", where=where, do=do) from None
 
 
-def names_of(table: FileTable, id: str | None) -> list[str]:
-    """Return the id of each row of a table, the number of the row from 1 without a column."""
-    if id is None:
-        return [str(row + 1) for row in range(len(table.places))]
-    return [name_of(value) or "" for value in table.columns[id]]
+def cells(column: Any, where: str) -> Compact:
+    """Return the values of a column as those of Python. Raises ``UserError`` as ``arrow``."""
+    read, array = Compact(), arrow(column, where)
+    for piece in getattr(array, "chunks", [array]):
+        read.add(plain(piece))
+    return read
 
 
 def mark(frame: Frame, marking: Any, name: str) -> tuple[dict[str, Any], list[bool] | None]:
