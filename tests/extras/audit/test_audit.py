@@ -18,13 +18,7 @@ from mamushi.io.provenance import fingerprint
 from mamushi.io.tables import read_table, write_table
 from mamushi_extras.audit.annotators import agreement, merge
 from mamushi_extras.audit.commands.audit import ONE_READER
-from tests.support.audited import (
-    FORGET,
-    LISTED,
-    RETAIN,
-    write_audited,
-    write_corpus,
-)
+from tests.support.audited import FORGET, LISTED, RETAIN, write_audited, write_corpus
 from tests.support.removal_files import command, link
 
 TRUE = {*(f"f{i}" for i in range(50)), *(f"r{i}" for i in range(4))}
@@ -32,32 +26,39 @@ TRUE = {*(f"f{i}" for i in range(50)), *(f"r{i}" for i in range(4))}
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("comments.csv").write_text("id,text\n", encoding="utf-8")
-    return write_audited(Path("results"), copies={"f0": ["f0 again"]})
+    return Path("results")
+
+
+@pytest.fixture
+def made(folder: Path) -> Path:
+    return write_audited(folder, copies={"f0": ["f0 again"]})
 
 
 def audit() -> dict[str, Any]:
     return dict(read_json("audit/audit.json"))
 
 
-def write_answers(who: str, told: dict[str, Any] | None = None, **changed: Any) -> str:
+def write_answers(who: str, told: dict[str, Any] | None = None, true: Any = TRUE) -> str:
     """A file of one person's answers, to all texts as they are unless told otherwise."""
-    ids = [each["id"] for each in audit()["sample"]]
-    right = {name: "yes" if name in TRUE else "no" for name in ids}
-    answers = right if told is None else {**right, **told}
-    about = {"audit": fingerprint(audit()), "annotator": who, "answers": answers}
-    write_json(f"{who}.json", about | changed)
+    right = {each["id"]: "yes" if each["id"] in true else "no" for each in audit()["sample"]}
+    about = {"audit": fingerprint(audit()), "annotator": who, "answers": right | (told or {})}
+    write_json(f"{who}.json", about)
     return f"{who}.json"
+
+
+def merged(*files: str) -> dict[str, Any]:
+    command("audit", "--merge", *files)
+    return dict(read_json("audit/merged.json"))
 
 
 def test_the_sample_is_recorded_with_its_probabilities_and_tells_what_to_expect(
     made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command("audit", made, "--size", 100)
-    said = capsys.readouterr().out.splitlines()
-    found = audit()
+    said, found = capsys.readouterr().out.splitlines(), audit()
     assert [row["texts"] for row in found["strata"]] == [15, 15, 5, 25, 30, 210]
     names = [row["texts_of"] for row in found["strata"]]
     assert names == ["listed"] * 2 + ["kept"] * 2 + ["retain"] * 2
@@ -69,7 +70,6 @@ def test_the_sample_is_recorded_with_its_probabilities_and_tells_what_to_expect(
     assert set(first) <= {0, 4}
     assert said[0] == "100 of 300 texts are drawn"
     assert said[7].startswith("100 answers: 95% intervals of precision ")
-    assert said[8].endswith(" answers: 5 points for both")
     assert said[-1] == "next: mamushi audit --merge answers-NAME.json"
     # The same again, and not another one in its place.
     before = Path("audit/audit.html").read_bytes()
@@ -77,35 +77,30 @@ def test_the_sample_is_recorded_with_its_probabilities_and_tells_what_to_expect(
     done = json.loads(capsys.readouterr().out)
     assert done["strata"] == found["strata"]
     assert done["half_widths"].keys() == {"precision", "recall"}
-    command("audit", made, "--size", 100)
     assert Path("audit/audit.html").read_bytes() == before
     with pytest.raises(UserError, match="another audit is there"):
         command("audit", made, "--size", 100, "--seed", 1)
 
 
 def test_of_a_corpus_the_strata_come_from_its_posteriors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And before anybody reads it says what is known of the list by the share."""
-    monkeypatch.chdir(tmp_path)
-    Path("comments.csv").write_text("id,text\n", encoding="utf-8")
-    command("audit", write_corpus(Path("results")), "--size", 60)
+    command("audit", write_corpus(folder), "--size", 60)
     said, found = capsys.readouterr().out, audit()
     names = [row["texts_of"] for row in found["strata"]]
     assert names == ["listed"] * 2 + ["kept"] * 3
     assert [row["texts"] for row in found["strata"]] == [10, 10, 13, 39, 28]
     # The example and the wanted text beside the corpus are not asked about.
     assert {each["id"] for each in found["sample"]} <= {f"c{i}" for i in range(100)}
-    assert [row["likely"] for row in found["strata"]] == sorted(
-        (row["likely"] for row in found["strata"]), reverse=True
-    )
+    likely = [row["likely"] for row in found["strata"]]
+    assert likely == sorted(likely, reverse=True)
     assert "before, 15% [11%, 20%] of the corpus is of the domain; of the list:\n" in said
     assert "  60% [40%, 80%] of it is of the domain, and a text like the examples is in it" in said
-    told = {each["id"]: "yes" if int(each["id"][1:]) < 18 else "no" for each in found["sample"]}
-    command("audit", "--merge", *(write_answers(who, answers=told) for who in ("ana", "ben")))
+    first = {f"c{i}" for i in range(18)}
+    estimates = merged(*(write_answers(who, true=first) for who in ("ana", "ben")))["estimates"]
     true = {"precision": 0.9, "recall": 1.0, "before": 0.18, "after": 0.0}
-    for name, (_, low, high) in read_json("audit/merged.json")["estimates"].items():
-        assert low <= true[name] <= high
+    assert all(low <= true[name] <= high for name, (_, low, high) in estimates.items())
 
 
 def test_earlier_answers_are_kept_beside_new_ones(made: Path) -> None:
@@ -117,10 +112,9 @@ def test_earlier_answers_are_kept_beside_new_ones(made: Path) -> None:
     write_table(path, schemas.EXAMPLES, labelled)
     link(made)
     command("audit", made, "--size", 100)
-    told = {each["id"]: "yes" for each in audit()["sample"] if each["id"] != "f0"}
-    command("audit", "--merge", write_answers("ana", answers=told))
-    labels = read_json("audit/merged.json")["labels"]
-    assert labels == {"f0": "no", "f0 again": "no", **told}
+    ids = {each["id"] for each in audit()["sample"]} - {"f0"}
+    labels = merged(write_answers("ana", {"f0": "unsure"}, true=ids))["labels"]
+    assert labels == {"f0": "no", "f0 again": "no", **dict.fromkeys(ids, "yes")}
 
 
 def test_two_people_are_merged_and_the_truth_is_in_the_intervals(
@@ -132,9 +126,7 @@ def test_two_people_are_merged_and_the_truth_is_in_the_intervals(
     other = "no" if doubted in TRUE else "yes"
     files = [write_answers("ana"), write_answers("ben", {doubted: other, drawn[-1]: "unsure"})]
     capsys.readouterr()
-    command("audit", "--merge", *files)
-    said = capsys.readouterr().out.splitlines()
-    found = read_json("audit/merged.json")
+    found, said = merged(*files), capsys.readouterr().out.splitlines()
     truth = {
         "precision": 1.0,
         "recall": LISTED / len(TRUE),
@@ -161,15 +153,11 @@ def test_one_reader_gives_labels_and_no_share(
     """Who says yes to 5% of what is kept by mistake; asked twice, the share holds."""
     command("audit", made, "--size", 200)
     kept = [each["id"] for each in audit()["sample"] if each["id"] not in TRUE]
-    mistaken = dict.fromkeys(kept[::20], "yes")
-    capsys.readouterr()
-    command("audit", "--merge", write_answers("ana", mistaken))
-    found, said = read_json("audit/merged.json"), capsys.readouterr().out
+    mistaken, again = (dict.fromkeys(kept[start::20], "yes") for start in (0, 1))
+    found, said = merged(write_answers("ana", mistaken)), capsys.readouterr().out
     assert found["estimates"] is None and found["withheld"] == ONE_READER
     assert len(found["labels"]) >= 200 and ONE_READER in said and " yes\n  kept " in said
-    again = dict.fromkeys(kept[1::20], "yes")
-    command("audit", "--merge", "ana.json", write_answers("ana again", again))
-    found = read_json("audit/merged.json")
+    found = merged("ana.json", write_answers("ana again", again))
     _, low, high = found["estimates"]["recall"]
     assert low <= LISTED / len(TRUE) <= high and found["withheld"] is None
     assert found["unsure"] == len(mistaken) + len(again)
@@ -182,18 +170,13 @@ def test_the_majority_decides_and_a_tie_is_unsure() -> None:
         "two": {"a": "yes", "b": "no", "c": "no", "d": "no", "e": "unsure"},
         "three": {"a": "no", "b": "unsure", "c": "no"},
     }
-    merged = merge(order, people)
-    assert merged == {"a": "yes", "b": "unsure", "c": "no", "d": "no", "e": "unsure"}
-    assert merge(order, {"one": {}}) == {}
+    assert merge(order, people) == dict(
+        zip("abcde", "yes unsure no no unsure".split(), strict=True)
+    )
     # Of those that two have reached: what two more say than the other answer.
     twice = merge(order, people | {"four": {"a": "yes", "c": "no", "f": "no"}}, 2)
     assert twice == {"a": "yes", "b": "unsure", "c": "no", "d": "unsure", "e": "unsure"}
-    assert merge(order, people, 2)["a"] == "unsure"
-    assert merge(order, {"one": people["one"], "two": {"b": "no"}}, 2) == {
-        "a": "unsure",
-        "b": "unsure",
-    }
-    assert merge(order, {"one": people["one"]}, 2) == {}
+    assert merge(order, {"one": people["one"]}, 2) == {} == merge(order, {"one": {}})
 
 
 def test_kappa_is_cohens() -> None:
@@ -204,7 +187,6 @@ def test_kappa_is_cohens() -> None:
     (row,) = agreement({"one": one, "two": two})
     assert (row["texts"], len(row["differ"])) == (50, 15)
     assert row["agree"] == pytest.approx(0.7) and row["kappa"] == pytest.approx(0.4)
-    (row,) = agreement({"one": {"a": "yes"}, "two": {"a": "yes"}})
-    assert row["agree"] == 1 and row["kappa"] is None
-    (row,) = agreement({"one": {"a": "yes"}, "two": {"b": "yes"}})
-    assert (row["texts"], row["agree"], row["kappa"]) == (0, None, None)
+    for second, texts, agree in (({"a": "yes"}, 1, 1.0), ({"b": "yes"}, 0, None)):
+        (row,) = agreement({"one": {"a": "yes"}, "two": second})
+        assert (row["texts"], row["agree"], row["kappa"]) == (texts, agree, None)

@@ -8,7 +8,7 @@ read from its run has to have the digest that the list recorded.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -84,15 +84,6 @@ class ListedTexts:
     def row_names(self) -> list[str]:
         """Return the ids of the rows that it is about, without copies."""
         return self.ids
-
-    def all_copies(self) -> tuple[Path, Callable[[str], list[str]]]:
-        """Return where the texts of its run are, and what gives the copies of one, also of one that
-        stays. Raises ``UserError`` as ``of_run``."""
-        examples = self.of_run("examples")
-        copies: dict[str, list[str]] = {}
-        for row in self.duplicates():
-            copies.setdefault(row["kept_id"] or "", []).append(row["id"])
-        return examples, lambda name: copies.get(name, [])
 
     def duplicates(self) -> list[dict[str, Any]]:
         """Return the rows of its table `duplicates`. Raises ``UserError`` as ``of_run``."""

@@ -73,20 +73,15 @@ def agreement(people: Mapping[str, Responses]) -> list[dict[str, Any]]:
     """Return of each two annotators on how many ``texts`` both say yes or no, the share on which
     they ``agree``, Cohen's ``kappa`` (None where both always say the same word), and the ids on
     which they ``differ``."""
+    from sklearn.metrics import cohen_kappa_score
+
     rows = []
-    for (first_name, answers), (second_name, second_answers) in itertools.combinations(
-        people.items(), 2
-    ):
-        both = [n for n in answers if {answers[n], second_answers.get(n, UNSURE)} <= {YES, NO}]
-        differ = [name for name in both if answers[name] != second_answers[name]]
-        agree = kappa = None
-        if both:
-            agree = 1 - len(differ) / len(both)
-            first, second = (
-                sum(t[n] == YES for n in both) / len(both) for t in (answers, second_answers)
-            )
-            chance = first * second + (1 - first) * (1 - second)
-            kappa = (agree - chance) / (1 - chance) if chance < 1 else None
-        row = {"annotators": [first_name, second_name], "texts": len(both), "agree": agree}
+    for (name, first), (other, second) in itertools.combinations(people.items(), 2):
+        both = [n for n in first if {first[n], second.get(n, UNSURE)} <= {YES, NO}]
+        said = [[answers[n] for n in both] for answers in (first, second)]
+        kappa = float(cohen_kappa_score(*said)) if len({*said[0], *said[1]}) > 1 else None
+        differ = [n for n in both if first[n] != second[n]]
+        agree = 1 - len(differ) / len(both) if both else None
+        row = {"annotators": [name, other], "texts": len(both), "agree": agree}
         rows.append(row | {"kappa": kappa, "differ": differ})
     return rows

@@ -10,7 +10,6 @@ an error by the normal distribution is zero; see the page on audits.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -56,27 +55,24 @@ class Strata:
         return cls(sizes, np.bincount(codes, weights=listed) > 0, shares)
 
 
-def strata(part: Ints, place: Ints | Doubles) -> Ints:
+def strata(source: Ints, place: Ints | Doubles) -> Ints:
     """Return the stratum of each of n texts, from 0, those of the list first.
 
-    ``part`` (n,) is 0 for texts of the list and tells those apart that are kept for one reason or
-    another; ``place`` (n,) is the order in which the texts of a part would go, first to last. The
+    ``source`` (n,) is 0 for texts of the list and tells those apart that are kept for one reason or
+    another; ``place`` (n,) is the order in which the texts of a source would go, first to last. The
     list is halved. What is kept is cut below its first texts, as many as the list has, and where it
-    is of one part, a second time.
+    is of one source, a second time.
     """
-    codes = np.empty(len(part), dtype=np.int64)
-    parts, count = np.unique(part), 0
-    for number in parts:
-        members = np.flatnonzero(part == number)
+    codes = np.empty(len(source), dtype=np.int64)
+    sources, count = np.unique(source), 0
+    for number in sources:
+        members = np.flatnonzero(source == number)
         members = members[np.argsort(place[members], kind="stable")]
-        near = min(int((part == 0).sum()), len(members) // _ABOUT)
-        ends = (
-            [len(members) // 2] if number == 0 else [near, 4 * near][: 2 if len(parts) == 2 else 1]
-        )
-        for stratum in np.split(members, ends):
-            if len(stratum):
-                codes[stratum] = count
-                count += 1
+        near = min(int((source == 0).sum()), len(members) // _ABOUT)
+        ends = [len(members) // 2] if number == 0 else [near, 4 * near][: 4 - len(sources)]
+        for stratum in filter(len, np.split(members, ends)):
+            codes[stratum] = count
+            count += 1
     return codes
 
 
@@ -192,23 +188,9 @@ def _quantities(design: Strata, of_shares: Doubles, of_recall: Doubles) -> Mappi
 
 
 def expected(design: Strata, answers: int) -> dict[str, float]:
-    """Return half the width to expect of each interval after so many ``answers``."""
+    """Return half the width to expect of the intervals of precision and recall after so many
+    ``answers``."""
     read = allocate(design, answers).astype(np.float64)
     answered = Answers(read, read * design.likely, np.zeros(len(read)))
     wide = estimates(design, answered, np.random.default_rng(0), draws=DRAWS // 5)
-    return {name: (interval.high - interval.low) / 2 for name, interval in wide.items()}
-
-
-def answers_for(design: Strata, half: float) -> int:
-    """Return how many answers give intervals of precision and recall of ``half`` of their width, as
-    far as is known before; at most all texts."""
-    total = int(design.sizes.sum())
-
-    def enough(answers: int) -> bool:
-        wide = expected(design, answers)
-        return max(wide["precision"], wide["recall"]) <= half
-
-    high = least = min(total, 2 * len(design.sizes))
-    while high < total and not enough(high):
-        high = min(total, 2 * high)
-    return bisect_left(range(high), True, lo=max(least, high // 2), key=enough)
+    return {name: (wide[name].high - wide[name].low) / 2 for name in ("precision", "recall")}

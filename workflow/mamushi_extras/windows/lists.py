@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,16 +26,6 @@ class DocumentList(ListedTexts):
 
     windows: _Windows = field(default_factory=dict)
     labelled: bool = False
-
-    def all_copies(self) -> tuple[Path, Callable[[str], list[str]]]:
-        """Do as ``RemovalList``: of documents with labels the first window is kept for all windows
-        of a copy."""
-        examples = self.of_run("examples")
-        of = document_of if self.labelled else str
-        copies: dict[str, list[str]] = {}
-        for row in self.duplicates():
-            copies.setdefault(of(row["kept_id"] or ""), []).append(row["id"])
-        return examples, lambda name: copies.get(of(name), [])
 
     def removing(self, column: str | None, text: str | None, **options: Any) -> RowRemoval:
         """Return the rows that go, with their windows compared."""
