@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from mamushi.errors import UserError
 from mamushi.io import paths, schemas
 from mamushi.io.digests import of_text
 from mamushi.io.tables import read_metadata, read_table, write_table
@@ -46,7 +45,7 @@ def test_ids_come_back(listed: Path, tmp_path: Path) -> None:
 
 def test_load_dataset_reads_its_splits(listed: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    command("export", listed, "--to", "jsonl", "--out", out)
+    command("export", listed, "--to", "jsonl", "--data", tmp_path / "comments.jsonl", "--out", out)
     datasets = pytest.importorskip("datasets")
     datasets.disable_progress_bars()
     for split, rows in (("forget", FORGET), ("retain", RETAIN)):
@@ -56,19 +55,7 @@ def test_load_dataset_reads_its_splits(listed: Path, tmp_path: Path) -> None:
         assert found.to_list() == wanted
 
 
-def test_a_table_that_has_changed_is_not_exported(listed: Path, tmp_path: Path) -> None:
-    data = tmp_path / "comments.jsonl"
-    words = ("export", listed, "--to", "jsonl", "--out", tmp_path / "out")
-    # A text that stays.
-    data.write_text(data.read_text(encoding="utf-8").replace("text 1", "another"), encoding="utf-8")
-    with pytest.raises(UserError, match=r"has changed since it was ranked; .*--changed-texts"):
-        command(*words)
-    assert not (tmp_path / "out").exists()
-    command(*words, "--data", data)
-    assert "another" in (tmp_path / "out/retain.jsonl").read_text(encoding="utf-8")
-
-
-def test_texts_of_another_loader_are_the_ranked_examples(tmp_path: Path) -> None:
+def test_without_a_table_the_texts_are_those_that_were_ranked(tmp_path: Path) -> None:
     listed = removal_list(tmp_path / "results", {"a": []}, data=tmp_path / "no")
     about = read_metadata(listed)
     about["rows"] = {"kind": "newsgroups", "column": "id", "text": None, "windows": None}

@@ -126,7 +126,6 @@ def test_a_ranking_and_other_tables_are_no_lists(tmp_path: Path) -> None:
         tmp_path / "ranking.csv": "is another table of a run, and no list",
         tmp_path
         / "results/data/comments/examples.parquet": "is another table of a run, and no list",
-        made.with_suffix(".json"): "is no list; give the .parquet",
         tmp_path / "again.parquet": "its checksum is another",
         tmp_path / "list.jsonl": "is a removal list in another format",
         tmp_path / "all.txt": "all of its 8 rows are listed, and nothing would be left",
@@ -159,7 +158,7 @@ def test_files_of_another_run_are_refused(tmp_path: Path) -> None:
     data = comments(tmp_path)
     made = removal_list(tmp_path / "results", {"c2": ["c5"]}, data=data)
     other = removal_list(tmp_path / "other", {"c3": ["c6"]}, data=data)
-    for name in ("duplicates.parquet", "examples.parquet", "card.json"):
+    for name in ("duplicates.parquet", "examples.parquet"):
         there, theirs = (
             root / "data" / str(CELL["dataset"]) / name
             for root in (tmp_path / "results", tmp_path / "other")
@@ -170,7 +169,6 @@ def test_files_of_another_run_are_refused(tmp_path: Path) -> None:
         does = {
             "duplicates.parquet": ("apply", made, "--data", data, "--out", tmp_path / "o.csv"),
             "examples.parquet": ("audit", made, *out),
-            "card.json": ("export", made, "--to", "jsonl", *out),
         }[name]
         with pytest.raises(UserError, match=f"{name}: is of another run than"):
             command(*does)
@@ -201,10 +199,9 @@ def test_row_numbers_of_ones_own_are_taken_where_that_is_said(tmp_path: Path) ->
     words = ("apply", ids, "--data", data, "--out", out)
     for text, more, said in (
         ("2\n8\n", (), "none of its 2 ids is there .column 'id'."),
-        ("0\n7\n", ("--rows",), "'0' is no number of a row: they count from 1"),
-        ("02\n", ("--rows",), "'02' is no number of a row"),
+        ("0\n7\n", ("--rows",), "1 of its 2 ids are not there .number of a row., as '0'"),
+        ("02\n", ("--rows",), "none of its 1 ids is there .number of a row."),
         ("2\n9\n", ("--rows",), "1 of its 2 ids are not there .number of a row., as '9'"),
-        ("2\n", ("--rows", "--id", "id"), "both --id and --rows"),
     ):
         ids.write_text(text)
         with pytest.raises(UserError, match=said):

@@ -15,7 +15,6 @@ from scipy import sparse
 from mamushi.data import duplicates
 from mamushi.data.duplicates import (
     Duplicates,
-    Keys,
     find_duplicates,
     jaccard,
     key,
@@ -109,10 +108,6 @@ def test_accounting(rows: list[tuple[str, bool]]) -> None:
     assert (np.array(forget)[found.roots[copies]] == np.array(forget)[copies]).all()
 
 
-def keys_of(texts: list[str]) -> Keys:
-    return Keys(texts, np.arange(len(texts)))
-
-
 def all_pairs(keys: list[str], threshold: float, words: int) -> list[tuple[int, int]]:
     sets = [shingles(each, words) for each in keys]
     pairs = combinations(range(len(keys)), 2)
@@ -122,7 +117,7 @@ def all_pairs(keys: list[str], threshold: float, words: int) -> list[tuple[int, 
 def check_against_all_pairs(keys: list[str], threshold: float, words: int) -> int:
     """The pairs that are found are similar, and connect what all similar pairs connect."""
     truth = all_pairs(keys, threshold, words)
-    found = list(near_pairs(keys_of(keys), threshold, words))
+    found = list(near_pairs(keys, threshold, words))
     assert set(found) <= set(truth)
     # None that is superfluous, so none twice.
     parts = components(len(keys), truth)
@@ -203,7 +198,7 @@ def test_real_newsgroups_against_the_exact_join(shared: Path) -> None:
     raw = load("dataset", "newsgroups").load(given, Path("unused"))
     keys = [k for k in dict.fromkeys(key(text) for text in raw.texts) if k]
     truth = similar_by_counts(keys, 0.9, 3)
-    found = list(near_pairs(keys_of(keys), 0.9, 3))
+    found = list(near_pairs(keys, 0.9, 3))
     assert set(found) <= truth
     assert components(len(keys), found) == components(len(keys), truth)
     assert len(truth) == 56

@@ -69,67 +69,38 @@ class ListedTexts:
             raise UserError(f"is of another run than {self.path}", where=path, do=do)
         return path
 
-    def card(self) -> Mapping[str, Any]:
-        """Return the card of its dataset. Raises ``UserError`` as ``of_run``, and for one that is
-        damaged or another dataset's."""
-        if self.place is None:
-            raise UserError("no run lies around it", where=self.path, do="give --data")
-        path = paths.under(pattern=paths.DATA_CARD, **self.place)
-        card = read_json(path)
-        if card.get("examples") != self.made_from.get("examples"):
-            do = "put the card of this run back, rank again, or give --data"
-            raise UserError(f"is of another run than {self.path}", where=path, do=do)
-        return card
-
-    def row_names(self) -> list[str]:
-        """Return the ids of the rows that it is about, without copies."""
-        return self.ids
-
     def duplicates(self) -> list[dict[str, Any]]:
         """Return the rows of its table `duplicates`. Raises ``UserError`` as ``of_run``."""
         return list(read_table(self.of_run("duplicates"), schemas.DUPLICATES).to_pylist())
 
-    def column(self, args: argparse.Namespace, data: Path) -> str | None:
-        """Return the column of ``data`` with the ids, or None for the numbers of its rows.
+    def column(self, args: argparse.Namespace, columns: Sequence[str], data: Path) -> str | None:
+        """Return which of the ``columns`` of ``data`` has the ids; None: the numbers of its rows.
 
         It is the one that was asked for, or that of the dataset; of plain ids ``id``. Never are ids
         taken for numbers of rows where nobody said so. Raises ``UserError`` where there is no such
         column.
         """
-        if args.rows and args.id is not None:
-            raise UserError("both --id and --rows", do="give one of them")
-        if args.rows:
-            _check_numbers(self.path, self.row_names())
-            return None
-        if args.id is not None:
-            return str(args.id)
         ranked = "id" if self.rows is None else self.rows["column"]
-        if ranked is None:
+        if args.rows or (args.id is None and ranked is None):
             return None
-        columns = readers.columns(data, quote=self.quote(args))
-        if not columns:
-            readers.check_columns(data, columns, [ranked])
-        if ranked not in columns:
-            origin = "" if self.rows is None else ", by which it was ranked"
-            problem = f"no column {ranked!r}{origin}; it has {', '.join(map(repr, columns))}"
+        column = str(ranked if args.id is None else args.id)
+        if columns and column not in columns:
+            problem = f"no column {column!r}; it has {', '.join(map(repr, columns))}"
             do = "name the column with the ids in --id, or say --rows if they are numbers of rows"
             raise UserError(problem, where=data, do=do)
-        return str(ranked)
+        return column
 
-    def text(self, args: argparse.Namespace, data: Path) -> str | None:
-        """Return the column of ``data`` whose texts are compared with those that were ranked; None
-        where they cannot be, or need not. Raises ``UserError`` where there is no such column."""
-        if args.text is not None:
-            return str(args.text)
+    def text(self, args: argparse.Namespace, columns: Sequence[str], data: Path) -> str | None:
+        """Return which of the ``columns`` of ``data`` has the texts that are compared with those
+        that were ranked; None where they cannot be, or need not. Raises ``UserError`` where there
+        is no such column."""
         ranked = None if self.rows is None else self.rows["text"]
-        if ranked is None or args.changed_texts:
-            return None
-        columns = readers.columns(data, quote=self.quote(args))
-        if lacking := [name for name in text_columns(ranked) if name not in columns]:
-            problem = f"no column {lacking[0]!r} with the texts that were ranked"
-            problem += f"; it has {', '.join(map(repr, columns))}"
+        if args.text is not None or ranked is None or args.changed_texts:
+            return None if args.text is None else str(args.text)
+        if lacking := {*text_columns(ranked)} - {*columns}:
+            problem = f"no column {min(lacking)!r} with the texts that were ranked; it has "
             do = "name it in --text, or say --changed-texts to go by the ids alone"
-            raise UserError(problem, where=data, do=do)
+            raise UserError(problem + ", ".join(map(repr, columns)), where=data, do=do)
         return str(ranked)
 
     def quote(self, args: argparse.Namespace) -> bool:
@@ -141,7 +112,8 @@ class ListedTexts:
     def removal(self, args: argparse.Namespace, data: Path) -> RowRemoval:
         """Return which rows of ``data`` go by the options. Raises ``UserError`` as ``column`` and
         ``text``, and where numbers of rows could be those of another table."""
-        column, text = self.column(args, data), self.text(args, data)
+        columns = readers.columns(data, quote=self.quote(args))
+        column, text = self.column(args, columns, data), self.text(args, columns, data)
         if column is None and text is None and not args.rows:
             problem = "the list has the numbers of rows, and their texts are not to be compared"
             do = "say --rows as well if the numbers are those of this table"
@@ -175,20 +147,9 @@ class ListedTexts:
         return [f"{removal.removed:,} of {removal.read:,} rows removed, {copies}"]
 
 
-def _check_numbers(path: Path, ids: Sequence[str]) -> None:
-    """Raise ``UserError`` for an id that is no number of a row."""
-    for name in ids:
-        if not (name.isascii() and name.isdigit() and name[0] != "0"):
-            problem = f"{name!r} is no number of a row: they count from 1"
-            raise UserError(problem, where=path, do="name the column with the ids in --id")
-
-
 def read_list(path: Path) -> ListedTexts:
     """Read a list. Raises ``UserError`` as ``read_ids``, for what is no list, for one that is not
     its manifest's, and for one of an earlier ranking than the one in its run."""
-    if path.suffix == ".json":
-        do = "give the .parquet that it is about; ids of your own in JSON as JSON Lines with an id"
-        raise UserError("is no list", where=path, do=do)
     names = columns_of(path)
     if names is None or not names >= OURS:
         return ListedTexts(path, read_ids(path))
@@ -196,9 +157,6 @@ def read_list(path: Path) -> ListedTexts:
         problem = "is a removal list in another format, of which copies would stay"
         raise UserError(problem, where=path, do="give the .parquet that the run has made")
     table, metadata = read_table(path, schemas.REMOVALS), read_metadata(path)
-    if "rows" not in metadata:
-        do = "delete it and run again"
-        raise UserError("does not say what its ids are", where=path, do=do)
     place = paths.wildcards(paths.REMOVAL, path.absolute())
     ids, copies, text_digests, copy_digests = (
         table[name].to_pylist() for name in ("id", "copies", "text_sha256", "copies_sha256")

@@ -11,9 +11,10 @@ import argparse
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which rows of a table are the listed ones."""
     column = "column with the ids (default: the ranked dataset's; of a list of your own `id`)"
-    parser.add_argument("--id", metavar="COLUMN", help=column)
+    names = parser.add_mutually_exclusive_group()
+    names.add_argument("--id", metavar="COLUMN", help=column)
     rows = "the ids are numbers of rows, from 1, in the order of the files"
-    parser.add_argument("--rows", action="store_true", help=rows)
+    names.add_argument("--rows", action="store_true", help=rows)
     text = "column with the texts, which are compared with those that were ranked (default: as "
     parser.add_argument("--text", metavar="COLUMN", help=text + "ranked)")
     quote = 'of CSV and TSV: whether `"` holds cells together (default: as ranked, else double)'

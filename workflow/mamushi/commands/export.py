@@ -1,8 +1,8 @@
 """Write a removal list, its texts, or a trained model as other tools read them.
 
-A list: mamushi export LIST --to FORMAT --out FILE. The texts come from the table that was ranked,
-or from --data. Spans of tokens: mamushi export SPANS --to labels --out FILE. A model, as a folder
-that other programs open by itself: mamushi export --model-card CARD --trained TENSORS --out FOLDER.
+A list: mamushi export LIST --to FORMAT --out FILE. The texts are those that were ranked, or those
+of the table in --data. Spans of tokens: mamushi export SPANS --to labels --out FILE. A model, as a
+folder that other programs open: mamushi export --model-card CARD --trained TENSORS --out FOLDER.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "formats:\n" + "\n".join(f"  {n:<12}{text}" for n, text in formats.items())
     parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a removal list")
     parser.add_argument("--to", choices=formats, metavar="FORMAT", help=", ".join(formats))
-    parser.add_argument("--data", type=Path, help="the table (default: the one that was ranked)")
+    parser.add_argument("--data", type=Path, help="the table (default: the texts that were ranked)")
     _row_options.arguments(parser)
     _as_json.argument(parser)
     model.arguments(parser.add_argument_group("a model"), required=False)
@@ -128,30 +128,22 @@ def _write_splits(folder: Path, rows: Iterator[tuple[dict[str, Any], bool]]) -> 
 def _rows(
     listed: ListedTexts, args: argparse.Namespace, quote: bool
 ) -> Iterator[tuple[dict[str, Any], bool]]:
-    """Iterate over id and text, or conversation as it is, of each row of the given table, of that
-    which was ranked, or of its ranked examples where it has another loader, and whether the row is
-    on the list.
-
-    Raises ``UserError`` for a table that is not, or no longer, the one that was ranked.
-    """
+    """Iterate over id and text, or conversation as it is, of each row of the table in ``--data``,
+    else over those of the texts that were ranked, and whether the row is on the list. Raises
+    ``UserError`` for a table that is not the one that was ranked."""
     from mamushi.data import readers
     from mamushi.data.conversations import Conversations
     from mamushi.data.matching import RowRemoval
     from mamushi.data.rewriting import table_files
     from mamushi.io.domains import INFERENCE
 
-    lists = listed.all
     needed: list[str] = []
-    if args.data is not None or (listed.rows or {}).get("kind") == "table":
-        data = args.data or _ranked(listed, args)
-        removal = listed.removal(args, data)
+    if args.data is not None:
+        data, removal = args.data, listed.removal(args, args.data)
         column = removal.text or args.text or (listed.rows or {}).get("text") or "text"
-    elif listed.rows is None:
-        raise UserError("no run lies around it", where=listed.path, do="give --data")
     else:
-        data, column = listed.of_run("examples"), "text"
-        removal = RowRemoval(lists, "id", "text", texts=listed.texts, missing_ids=True)
-        needed = ["section"]
+        data, column, needed = listed.of_run("examples"), "text", ["section"]
+        removal = RowRemoval(listed.all, "id", "text", texts=listed.texts, missing_ids=True)
     texts = Conversations(column, removal.part)
     for file in table_files(data):
         for place, cells in readers.table_rows(
@@ -166,22 +158,3 @@ def _rows(
             name = removal.read if removal.column is None else cells.get(removal.column)
             yield {"id": readers.name_of(name), **spoken}, gone
     removal.check(data)
-
-
-def _ranked(listed: ListedTexts, args: argparse.Namespace) -> Path:
-    """Return the table that was ranked. Raises ``UserError`` where it is another one now, since
-    also texts that stay are written from it."""
-    from mamushi.data.remote import fetch_copy
-    from mamushi.data.rewriting import table_files
-    from mamushi.io.copies import is_remote
-    from mamushi.io.files import sha256
-
-    card = listed.card()
-    place = card["settings"]["loader"]["path"]
-    data = fetch_copy(place) if is_remote(place) else Path(place)
-    digests = {*card["inputs"].values()}
-    for file in () if args.changed_texts else table_files(data):
-        if sha256(file) not in digests:
-            do = "put the ranked table back, give it with --data, or say --changed-texts"
-            raise UserError("has changed since it was ranked", where=file, do=do)
-    return data

@@ -9,17 +9,16 @@ Clusters are the connected components. All similar pairs are found, by a prefix 
 al. 2006; Bayardo et al. 2007): of shingles sorted by rising frequency, two sets of similarity t
 share one of the |x| - ceil(t |x|) + 1 first of x, and likewise of y. A pair whose first shared
 shingle has place i in x and j in y (from 0) shares at most 1 + min(|x| - i - 1, |y| - j - 1) (Xiao
-et al. 2008). Keys and shingles are computed a block at a time, twice, and not kept.
+et al. 2008). Shingles are computed a block at a time, twice, and not kept.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import compress
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mamushi.data.compact import Compact, some
 from mamushi.data.scripts import spaced
 from mamushi.running.progress import Progress
 
@@ -118,12 +118,14 @@ def find_duplicates(
     """Return which texts stay, and why the others go; without a ``threshold`` exact copies alone.
     A cluster with texts of both domains goes as a whole; of any other the first text stays."""
     index = np.arange(len(texts))
-    same_key = first_of_key(Keys(texts, index))
+    keys = Compact(map(key, texts))
+    same_key = first_of_key(keys)
     clusters = DuplicateClusters(len(texts))
     clusters.parent = same_key.copy()
     if threshold is not None:
         unique = np.flatnonzero(same_key == index)
-        for a, b in near_pairs(Keys(texts, unique, spaced), threshold, words):
+        keys = Compact(map(spaced, some(keys, same_key == index)))
+        for a, b in near_pairs(keys, threshold, words):
             clusters.union(unique[a], unique[b])
     roots = clusters.find(index)
     has_forget = np.bincount(roots, weights=forget, minlength=len(texts)) > 0
@@ -136,27 +138,7 @@ def find_duplicates(
     return Duplicates(roots, kept, exact, near, crossed)
 
 
-class Keys:
-    """The keys of the texts at ``rows``, which ascend, computed when asked for, and ``changed``."""
-
-    def __init__(
-        self, texts: Sequence[str], rows: _Places, changed: Callable[[str], str] = str
-    ) -> None:
-        self.texts, self.rows, self.changed = texts, rows, changed
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[str]:
-        listed = np.zeros(len(self.texts), dtype=np.bool_)
-        listed[self.rows] = True
-        return (self.changed(key(text)) for text in compress(self.texts, listed))
-
-    def __getitem__(self, at: int) -> str:
-        return self.changed(key(self.texts[self.rows[at]]))
-
-
-def first_of_key(keys: Keys) -> _Places:
+def first_of_key(keys: Iterable[str]) -> _Places:
     """Return of each text the first one with its key, (n,), by digests of 128 bits."""
     read = bytearray()
     for text_key in keys:
@@ -171,7 +153,7 @@ def first_of_key(keys: Keys) -> _Places:
     return first
 
 
-def near_pairs(keys: Keys, threshold: float, words: int) -> Iterator[tuple[int, int]]:
+def near_pairs(keys: Sequence[str], threshold: float, words: int) -> Iterator[tuple[int, int]]:
     """Iterate over pairs of distinct keys whose Jaccard similarity is at least ``threshold``, but
     for those that others already connect."""
 
@@ -227,7 +209,7 @@ def _unfinished(at: _Places, hashes: Hashes, roots: _Places) -> _Places:
     return at[~is_single[np.searchsorted(starts, at, side="right") - 1]]
 
 
-def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[_Narrow, _Prefixes]:
+def _prefixes(keys: Sequence[str], threshold: float, words: int) -> tuple[_Narrow, _Prefixes]:
     """Return the sizes (n,) of the sets of shingles, and those in their prefixes that more than one
     text may have."""
     slots = 1 << (max(LEAST_SLOTS, SLOTS * len(keys)) - 1).bit_length()
@@ -256,7 +238,9 @@ def _prefixes(keys: Keys, threshold: float, words: int) -> tuple[_Narrow, _Prefi
     return size, np.concatenate(found)
 
 
-def _blocks(keys: Keys, words: int, purpose: str) -> Iterator[tuple[slice, _Places, Hashes]]:
+def _blocks(
+    keys: Sequence[str], words: int, purpose: str
+) -> Iterator[tuple[slice, _Places, Hashes]]:
     """Iterate over blocks: their rows, and their shingles, each as its row within the block and its
     hash; the shingles of a row are distinct, and their hashes rise."""
     start, block, characters = 0, [], 0

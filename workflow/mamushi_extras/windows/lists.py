@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,10 +36,6 @@ class DocumentList(ListedTexts):
 class CutList(DocumentList):
     """A list of windows that are cut out of their documents, which stay."""
 
-    def row_names(self) -> list[str]:
-        """Return the ids of the documents."""
-        return [*self.windows]
-
     @property
     def all(self) -> set[str]:
         """Raise ``UserError``: it lists no texts."""
@@ -50,9 +46,10 @@ class CutList(DocumentList):
         """Raise ``UserError`` as ``all``."""
         return [*self.all]
 
-    def text(self, args: argparse.Namespace, data: Path) -> str | None:
+    def text(self, args: argparse.Namespace, columns: Sequence[str], data: Path) -> str | None:
         """Do as ``RemovalList``, also where changed texts may go: none are cut unseen."""
-        return super().text(argparse.Namespace(**{**vars(args), "changed_texts": False}), data)
+        options = argparse.Namespace(**{**vars(args), "changed_texts": False})
+        return super().text(options, columns, data)
 
     def removing(self, column: str | None, text: str | None, **options: Any) -> RowRemoval:
         """Return what is cut out of which rows."""
