@@ -132,7 +132,7 @@ def test_asked_to_end_in_the_middle_of_a_checkpoint_it_is_whole(made: Made, tmp_
     run = made.copy(tmp_path / "run", *OUTPUTS["retrain"])
     ask = CUT.replace("SIGNAL", "os.kill(os.getpid(), signal.SIGTERM)")
     assert run.start("retrain", ask, checkpoint_seconds=0).wait() == 128 + signal.SIGTERM
-    # That save was of step 9, beside step 10; the next one has waited for it.
+    # That save was of step 9.
     assert step_of(run.folder / f"{RETRAINED}.state") in (10, 11)
     assert run.start("retrain").wait() == 0
     assert run.differs() == []

@@ -90,18 +90,18 @@ from mamushi.running.interruption import Stopped
 from tests.support.models import model, token_set
 from tests.support.training import train
 
-state, write, gradient = Path(sys.argv[1]), checkpoint._write, training.gradient
+state, write, gradient = Path(sys.argv[1]), checkpoint.save_file, training.gradient
 
-def slowly(*args):
+def slowly(*args, **options):
     time.sleep(2)
-    write(*args)
+    write(*args, **options)
 
 def warned(*args):
     training.gradient = gradient
     signal.raise_signal(signal.SIGTERM)
     return gradient(*args)
 
-checkpoint._write, training.gradient = slowly, warned
+checkpoint.save_file, training.gradient = slowly, warned
 try:
     train(model("llama"), token_set(), state, "a", 40)
     raise AssertionError("was not stopped")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,96 +18,66 @@ from mamushi.lm.storage import writing_safetensors
 from mamushi.running import launch
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
-Log = Mapping[str, list[Any]]
+Trained = Mapping[str, torch.nn.Parameter]
 
 
-class Writer:
-    """Writes states of one training to a file, each by a thread, while the next steps are taken; of
-    several processes the first one writes. The fingerprint names everything that the run depends
-    on. Without a path there are no states."""
-
-    def __init__(self, path: Path | None, fingerprint: str) -> None:
-        self.path, self.fingerprint = path, fingerprint
-        self._pool = ThreadPoolExecutor(1)
-        self._written: Future[None] | None = None
-
-    def __enter__(self) -> Writer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown()
-
-    def save(
-        self,
-        trained: Mapping[str, torch.nn.Parameter],
-        optimizer: torch.optim.Optimizer,
-        log: Log,
-    ) -> None:
-        """Write copies of trained parameters, Adam's moments, the random state and the log. Where
-        the model is sharded, all processes have to call. Raises as ``wait``, for the state
-        before."""
-        # Two at a time would hold two copies.
-        self.wait()
-        if self.path is None:
-            return
-        tensors: dict[str, torch.Tensor] = {"random": torch.get_rng_state()}
-        for name, parameter in trained.items():
-            # What no gradient has reached has none.
-            state = optimizer.state[parameter]
-            state = state or dict.fromkeys(MOMENTS, torch.zeros_like(parameter))
-            moments = {f"{m}.{name}": state[m] for m in MOMENTS}
-            for key, value in {f"parameter.{name}": parameter.detach(), **moments}.items():
-                # One at a time: no GPU holds all of them.
-                whole = sharding.full_tensor(value)
-                if not launch.is_secondary():
-                    tensors[key] = whole.to("cpu", copy=True).contiguous()
-        if launch.is_secondary():
-            return
-        for name, column in log.items():
-            numbers = [math.nan if value is None else value for value in column]
-            tensors[f"log.{name}"] = torch.tensor(numbers, dtype=torch.float64)
-        metadata = {"fingerprint": self.fingerprint, "step": len(log["step"])}
-        self._written = self._pool.submit(_write, self.path, tensors, metadata)
-
-    def wait(self) -> None:
-        """Wait until the last state is in its place. Raises ``UserError`` when the disk is full."""
-        written, self._written = self._written, None
-        if written is not None:
-            written.result()
-
-    def restore(
-        self,
-        trained: Mapping[str, torch.nn.Parameter],
-        optimizer: torch.optim.Optimizer,
-        log: dict[str, list[Any]],
-    ) -> None:
-        """Load what ``save`` wrote into parameters, optimizer and log. A file of another run or a
-        damaged one is passed over: a checkpoint is never a source of truth."""
-        if self.path is None:
-            return
-        # A killed save of another host, which no one else will sweep; this path has one writer.
-        for part in self.path.parent.glob(f".{self.path.name}.*.part"):
-            part.unlink(missing_ok=True)
-        try:
-            with safe_open(self.path, "pt") as file:
-                metadata = json.loads((file.metadata() or {}).get("mamushi", "{}"))
-                if metadata.get("fingerprint") != self.fingerprint:
-                    return
-                for name, parameter in trained.items():
-                    sharding.fill(parameter, file.get_slice(f"parameter.{name}"))
-                    moments = {m: torch.zeros_like(parameter) for m in MOMENTS}
-                    for moment, value in moments.items():
-                        sharding.fill(value, file.get_slice(f"{moment}.{name}"))
-                    step = torch.tensor(float(metadata["step"]), device=parameter.device)
-                    optimizer.state[parameter] = {"step": step, **moments}
-                for name in log:
-                    numbers = file.get_tensor(f"log.{name}").tolist()
-                    log[name] = [None if math.isnan(value) else value for value in numbers]
-                torch.set_rng_state(file.get_tensor("random"))
-        except (FileNotFoundError, SafetensorError):
-            return
-
-
-def _write(path: Path, tensors: dict[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
+def save(
+    path: Path,
+    fingerprint: str,
+    trained: Trained,
+    optimizer: torch.optim.Optimizer,
+    log: Mapping[str, list[Any]],
+) -> None:
+    """Write trained parameters, Adam's moments, the random state and the log; the ``fingerprint``
+    names everything that the run depends on. Where the model is sharded, all processes have to
+    call, and the first one writes. Raises ``UserError`` when the disk is full."""
+    tensors: dict[str, torch.Tensor] = {"random": torch.get_rng_state()}
+    for name, parameter in trained.items():
+        # What no gradient has reached has none.
+        state = optimizer.state[parameter] or dict.fromkeys(MOMENTS, torch.zeros_like(parameter))
+        moments = {f"{m}.{name}": state[m] for m in MOMENTS}
+        for key, value in {f"parameter.{name}": parameter.detach(), **moments}.items():
+            # One at a time: no GPU holds all of them.
+            whole = sharding.full_tensor(value)
+            if not launch.is_secondary():
+                tensors[key] = whole.cpu().contiguous()
+    if launch.is_secondary():
+        return
+    for name, column in log.items():
+        numbers = [math.nan if value is None else value for value in column]
+        tensors[f"log.{name}"] = torch.tensor(numbers, dtype=torch.float64)
+    metadata = json.dumps({"fingerprint": fingerprint, "step": len(log["step"])})
     with atomic(path) as part, writing_safetensors():
-        save_file(tensors, part, metadata={"mamushi": json.dumps(metadata)})
+        save_file(tensors, part, metadata={"mamushi": metadata})
+
+
+def restore(
+    path: Path,
+    fingerprint: str,
+    trained: Trained,
+    optimizer: torch.optim.Optimizer,
+    log: dict[str, list[Any]],
+) -> None:
+    """Load what ``save`` wrote into parameters, optimizer and log. A file of another run or a
+    damaged one is passed over: a checkpoint is never a source of truth."""
+    # A killed save of another host, which no one else will sweep; this path has one writer.
+    for part in path.parent.glob(f".{path.name}.*.part"):
+        part.unlink(missing_ok=True)
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = json.loads((file.metadata() or {}).get("mamushi", "{}"))
+            if metadata.get("fingerprint") != fingerprint:
+                return
+            for name, parameter in trained.items():
+                sharding.fill(parameter, file.get_slice(f"parameter.{name}"))
+                moments = {m: torch.zeros_like(parameter) for m in MOMENTS}
+                for moment, value in moments.items():
+                    sharding.fill(value, file.get_slice(f"{moment}.{name}"))
+                step = torch.tensor(float(metadata["step"]), device=parameter.device)
+                optimizer.state[parameter] = {"step": step, **moments}
+            for name in log:
+                numbers = file.get_tensor(f"log.{name}").tolist()
+                log[name] = [None if math.isnan(value) else value for value in numbers]
+            torch.set_rng_state(file.get_tensor("random"))
+    except (FileNotFoundError, SafetensorError):
+        return

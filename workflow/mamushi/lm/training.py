@@ -36,7 +36,6 @@ add up over the parts of all processes."""
 Updated = Callable[[int, torch.optim.Optimizer], None]
 
 WAITING = 100  # steps whose losses may still be on the device
-RECENT = 20  # steps over which the speed is shown
 NORMS = 50  # steps between two norms of the gradient, where nothing needs it in each
 
 
@@ -142,17 +141,11 @@ class TrainLog:
         for name, column in self.columns.items():
             column.append(row.get(name))
 
-    def seconds(self, ago: int = 0) -> float:
-        """Return the seconds until the end of the step that many before the last."""
-        return self.columns["seconds"][-1 - ago] if len(self) > ago else 0.0
-
     def note(self) -> str:
-        """Return the losses of the last step and the speed of the last few."""
-        if not len(self):
-            return ""
-        last = [f"{n.replace('_', ' ')} {self.columns[n][-1]:.3f}" for n in self.losses]
-        seconds = max(self.seconds() - self.seconds(RECENT), 1e-9)
-        return f"{', '.join(last)}, {sum(self.columns['tokens'][-RECENT:]) / seconds:,.0f} tokens/s"
+        """Return the losses and the speed of the last step."""
+        last = {name: column[-1] for name, column in self.columns.items() if column}
+        losses = [f"{name.replace('_', ' ')} {last[name]:.3f}" for name in self.losses if last]
+        return ", ".join([*losses, f"{last.get('tokens_per_second', 0):,.0f} tokens/s"])
 
 
 def train(
@@ -173,29 +166,27 @@ def train(
     stopped. Raises ``UserError`` that names the step when a loss or the gradient's norm is not
     finite; where each step is looked at before its update, ``state`` has the weights before it.
     """
-    with checkpoint.Writer(state, fingerprint) as writer:
-        run = _Run(objective, descent, total, accelerator, writer)
-        log, start = run.log, len(run.log)
-        with (
-            # A step of several processes that fails in one of them cannot be taken again.
-            deterministic(strict=accelerator.num_processes == 1),
-            interruption.noticed(state is not None) as notice,
-            Progress(total, objective.name, "step", start=start) as progress,
-        ):
-            for number in range(start, total):
-                if not run.update(number):
-                    break
-                stop = None if state is None else notice.at(number + 1, accelerator)
-                due = stop is not None or run.is_late(number + 1, checkpoint_seconds)
-                if due or progress.due() or len(run.waiting) >= WAITING:
-                    run.collect()
-                if due:
-                    run.save()
-                if stop is not None:
-                    run.settle()
-                    raise interruption.Stopped(stop, number + 1, total)
-                progress.advance(1, log.note())
-            run.collect()
+    run = _Run(objective, descent, total, accelerator, state, fingerprint)
+    log, start = run.log, len(run.log)
+    with (
+        # A step of several processes that fails in one of them cannot be taken again.
+        deterministic(strict=accelerator.num_processes == 1),
+        interruption.noticed(state is not None) as notice,
+        Progress(total, objective.name, "step", start=start) as progress,
+    ):
+        for number in range(start, total):
+            if not run.update(number):
+                break
+            stop = None if state is None else notice.at(number + 1, accelerator)
+            due = stop is not None or run.is_late(number + 1, checkpoint_seconds)
+            if due or progress.due() or len(run.waiting) >= WAITING:
+                run.collect()
+            if due:
+                run.save()
+            if stop is not None:
+                raise interruption.Stopped(stop, number + 1, total)
+            progress.advance(1, log.note())
+        run.collect()
     # Whoever measures the model next needs neither gradients nor moments.
     run.optimizer.zero_grad(set_to_none=True)
     accelerator.free_memory()
@@ -211,21 +202,22 @@ class _Run:
         descent: Descent,
         total: int,
         accelerator: Accelerator,
-        writer: checkpoint.Writer,
+        state: Path | None,
+        fingerprint: str,
     ) -> None:
         self.objective, self.descent, self.total = objective, descent, total
-        self.accelerator, self.writer = accelerator, writer
-        self.sharded = sharding.active(accelerator)
+        self.accelerator, self.state, self.fingerprint = accelerator, state, fingerprint
         model = objective.model
         self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         optimizer = descent.optimizer(self.trained.values())
         self.log = TrainLog(objective.losses)
-        writer.restore(self.trained, optimizer, self.log.columns)
+        if state is not None:
+            checkpoint.restore(state, fingerprint, self.trained, optimizer, self.log.columns)
         self.module = prepared(objective, accelerator)
         self.optimizer = accelerator.prepare_optimizer(optimizer)
         self.optimizer.zero_grad(set_to_none=True)
         self.waiting: list[tuple[dict[str, float], Tensor]] = []
-        self.saved, self.last = time.monotonic(), self.log.seconds()
+        self.saved, self.last = time.monotonic(), sum(self.log.columns["seconds"][-1:])
         self.began = self.saved - self.last
 
     def update(self, number: int) -> bool:
@@ -277,14 +269,12 @@ class _Run:
         objective = self.objective
         for row, measured in self.waiting:
             # The norm comes last, where it was taken.
-            losses = dict(
-                zip((*objective.losses, "gradient_norm"), measured.tolist(), strict=False)
-            )
+            names = (*objective.losses, "gradient_norm")
+            losses = dict(zip(names, measured.tolist(), strict=False))
             for name, value in losses.items():
                 if not math.isfinite(value):
-                    kept = objective.ends is not None and self.save()
-                    self.settle()
-                    where = f", the weights before it are in {self.writer.path}" if kept else ""
+                    is_saved = objective.ends is not None and self.save()
+                    where = f", the weights before it are in {self.state}" if is_saved else ""
                     of = f"{objective.name}: the {name.replace('_', ' ')}"
                     problem = f"{of} is {value} at step {row['step']}{where}"
                     raise UserError(problem, do=objective.remedy)
@@ -292,15 +282,13 @@ class _Run:
         self.waiting.clear()
 
     def is_late(self, steps: int, seconds: float) -> bool:
-        """Return whether a checkpoint is due after so many steps: after ``seconds``."""
-        if self.writer.path is None:
+        """Return whether a checkpoint is due after so many steps: after ``seconds``. All processes
+        bring their shards, so that they have to agree on when."""
+        several = sharding.active(self.accelerator)
+        if self.state is None or (several and steps % interruption.TOGETHER):
             return False
         late = time.monotonic() - self.saved >= seconds
-        if self.sharded:
-            # All bring their shards, so that they have to agree on when.
-            together = steps % interruption.TOGETHER == 0
-            late = together and not sharding.all_true(not late, self.accelerator)
-        return late
+        return not sharding.all_true(not late, self.accelerator)
 
     def save(self) -> bool:
         """Save the weights of now, and return whether: neither before the first step nor weights
@@ -309,15 +297,12 @@ class _Run:
         shards = map(sharding.local, self.trained.values())
         finite = torch.stack([torch.isfinite(p).all() for p in shards]).all()
         whole = sharding.all_true(bool(finite), self.accelerator)
-        if self.writer.path is None or not len(self.log) or not whole:
+        if self.state is None or not len(self.log) or not whole:
             return False
-        self.writer.save(self.trained, self.optimizer, self.log.columns)
-        return True
-
-    def settle(self) -> None:
-        """Wait until the state is written: the first process that ends takes the others along."""
-        self.writer.wait()
-        sharding.all_true(True, self.accelerator)
+        how = (self.state, self.fingerprint, self.trained, self.optimizer, self.log.columns)
+        checkpoint.save(*how)
+        # The first process that ends takes the others along, also the one that writes.
+        return sharding.all_true(True, self.accelerator)
 
 
 def prepared(objective: Objective, accelerator: Accelerator) -> nn.Module:
