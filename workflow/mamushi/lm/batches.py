@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from transformers import PreTrainedModel
 
 from mamushi.lm import sharding
 from mamushi.lm.attention import Documents, supports, to_device
-from mamushi.lm.exactness import require_exact
 from mamushi.lm.tokens import TokenSet
 from mamushi.running.progress import Progress
 
@@ -88,21 +88,15 @@ def model_batches(
     batch_tokens: int,
     accelerator: Accelerator,
     purpose: str,
-    *,
-    split: bool = False,
 ) -> Iterator[tuple[NDArray[np.int64], Batch, bool]]:
     """Put the model in eval mode; give the rows of ``texts`` that share a forward pass, their
-    batch, and whether the pass counts: with ``split``, processes share a model's, as
-    ``sharding.split``."""
+    batch, and whether the pass counts: processes share them, as ``sharding.split``."""
     model.eval()
-    require_exact(model, accelerator)
     shared = supports(model)
     parts = list(batches(texts.lengths, batch_tokens, shared=shared))
-    mine = sharding.split(parts, accelerator) if split else ((rows, True) for rows in parts)
     with Progress(len(texts), purpose, "text") as progress:
-        for rows, counts in mine:
-            batch = batch_of(texts, rows, accelerator.device, shared=shared)
-            yield rows, batch, counts
+        for rows, counts in sharding.split(parts, accelerator):
+            yield rows, batch_of(texts, rows, accelerator.device, shared=shared), counts
             progress.advance(len(rows))
 
 
@@ -110,13 +104,9 @@ def fetched(
     results: Iterable[tuple[NDArray[np.int64], torch.Tensor]],
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
     """Fetch each result from the device one batch late, while that is busy with the next."""
-    earlier: tuple[NDArray[np.int64], torch.Tensor] | None = None
-    for result in results:
+    for earlier, _ in pairwise(chain(results, [None])):
         if earlier is not None:
             yield earlier[0], earlier[1].cpu().numpy()
-        earlier = result
-    if earlier is not None:
-        yield earlier[0], earlier[1].cpu().numpy()
 
 
 def batch_of(

@@ -71,7 +71,7 @@ def embed(
 
     def pooled() -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
         nonlocal width
-        passes = model_batches(model, texts, batch_tokens, accelerator, "embed", split=True)
+        passes = model_batches(model, texts, batch_tokens, accelerator, "embed")
         for rows, batch, counts in passes:
             with accelerator.autocast():
                 output = run(body(model), model, batch, output_hidden_states=inner)

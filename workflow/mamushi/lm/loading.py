@@ -8,7 +8,6 @@ model compares.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,14 +22,14 @@ from mamushi.io import digests
 from mamushi.io.files import read_json
 from mamushi.io.model_files import positions
 from mamushi.lm import device, folders, parameters, sharding
-from mamushi.lm.exactness import require_exact_here
 from mamushi.lm.storage import load_trained, writing_safetensors
 from mamushi.lm.tokens import first_token
 from mamushi.running import launch
 
 SMALL = 2**29
-"""Parameters up to which a model is tried on the CPU, before any GPU is asked for: as many as most
-encoders have. Larger models are tried where they are first used."""
+"""Parameters up to which a model is tried on the CPU: as many as most encoders have."""
+EXACT = 1e-3
+"""Largest difference of states that is rounding, as a share of the largest number, in fp32."""
 
 
 def inspect(name: str, source: str, *, revision: str | None, contaminated: bool) -> dict[str, Any]:
@@ -49,7 +48,7 @@ def inspect(name: str, source: str, *, revision: str | None, contaminated: bool)
     for path in weights:
         folders.check_finite(path)
     if parameters.count(model).all <= SMALL:
-        require_exact_here(folders.read_model(folder, dtype=torch.float32))
+        _require_causal(folders.read_model(folder, dtype=torch.float32))
     text = model.config.get_text_config(decoder=True)
     head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
     described = sorted(p for pattern in folders.DESCRIPTIONS for p in folder.glob(pattern))
@@ -83,28 +82,33 @@ def save_base(
     """Save a model that was made here into its folder; return the content of its card, which is the
     word that the folder is complete: an earlier one goes first, and whoever calls writes the new
     one last."""
-    making = out / ".making"
-    shutil.rmtree(making, ignore_errors=True)
-    making.mkdir(parents=True)
     (out / "card.json").unlink(missing_ok=True)
-    try:
-        with writing_safetensors():
-            # One file, whose name is known before.
-            model.save_pretrained(making, max_shard_size="1000TB")
-        tokenizer.save_pretrained(making)
-        card = inspect(name, str(making), revision=None, contaminated=contaminated)
-        for pattern in folders.DESCRIPTIONS:
-            for earlier in out.glob(pattern):
-                # A chat template, say, of the model that was here before.
-                earlier.unlink()
-        # safetensors writes for nobody else to read.
-        mode = (making / "config.json").stat().st_mode
-        for path in sorted(making.iterdir()):
-            path.chmod(mode)
-            path.replace(out / path.name)
-    finally:
-        shutil.rmtree(making, ignore_errors=True)
-    return {**card, "source": "."}
+    for pattern in folders.DESCRIPTIONS:
+        for earlier in out.glob(pattern):
+            # A chat template, say, of the model that was here before.
+            earlier.unlink()
+    with writing_safetensors():
+        # One file, whose name is known before.
+        model.save_pretrained(out, max_shard_size="1000TB")
+    tokenizer.save_pretrained(out)
+    # safetensors writes for nobody else to read.
+    (out / folders.ONE_FILE).chmod((out / "config.json").stat().st_mode)
+    return {**inspect(name, str(out), revision=None, contaminated=contaminated), "source": "."}
+
+
+def _require_causal(model: PreTrainedModel) -> None:
+    """Raise ``UserError`` for a model whose states of a text depend on what stands behind it:
+    batches of it would not be exact. Encoders open as causal models, and some attend at random."""
+    ids = torch.arange(1, 6)[None] % model.get_input_embeddings().num_embeddings
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        longer, alone = (
+            parameters.body(model)(input_ids=ids[:, :length]).last_hidden_state[:, :3]
+            for length in (5, 3)
+        )
+    if float((longer - alone).abs().max()) > EXACT * float(alone.abs().max()):
+        problem = "what this model makes of a text depends on what stands behind it"
+        do = "choose a decoder, which reads from left to right"
+        raise UserError(problem, where=type(model).__name__, do=do)
 
 
 def padding(tokenizer: PreTrainedTokenizerBase) -> int:

@@ -55,7 +55,7 @@ def text_nll(
     table = LogitTable(raking, texts, accelerator) if raking else None
 
     def measured() -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
-        passes = model_batches(model, texts, batch_tokens, accelerator, "perplexity", split=True)
+        passes = model_batches(model, texts, batch_tokens, accelerator, "perplexity")
         for rows, batch, counts in passes:
             with accelerator.autocast():
                 if table is None:
@@ -86,7 +86,7 @@ def token_nll(
     losses = np.zeros(int(counts.sum()))
 
     def measured() -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
-        passes = model_batches(model, texts, batch_tokens, accelerator, "token NLL", split=True)
+        passes = model_batches(model, texts, batch_tokens, accelerator, "token NLL")
         for rows, batch, is_new in passes:
             with accelerator.autocast():
                 nll = batch_nll(model, batch)

@@ -24,7 +24,6 @@ from mamushi.lm import checkpoint, sharding
 from mamushi.lm.attention import supports
 from mamushi.lm.batches import collate, examples_of_step, remaining_of_step, steps
 from mamushi.lm.device import deterministic, lacks_kernel
-from mamushi.lm.exactness import require_exact
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.tokens import TokenSet
 from mamushi.running import interruption
@@ -377,7 +376,6 @@ def mean_nll(
     predicted tokens, sum w nll / sum w. ``kept`` is that of ``examples_of_step``; with ``steps:
     aligned`` that of ``remaining_of_step``."""
     batch, size = int(settings["batch_size"]), int(settings["micro_batch_size"])
-    require_exact(model, accelerator)
     shared = supports(model)
     counted = texts.counted
     aligned = kept is not None and settings.get("steps") == "aligned"
