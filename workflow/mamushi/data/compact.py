@@ -7,7 +7,7 @@ from __future__ import annotations
 import mmap
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,16 @@ class Compact(Sequence[Any]):
         for piece in self._pieces:
             yield piece
             release_pages()
+
+    def changed(self, change: Callable[[Any], Any]) -> Compact:
+        """Return the column with each cell as ``change`` has it. A piece in which that is as it was
+        is shared."""
+        column = Compact()
+        for piece in self.pieces():
+            cells = cells_of(piece)
+            changed = [*map(change, cells)]
+            column.add(piece if changed == cells else _packed(changed))
+        return column
 
     def kept(self, kept: NDArray[np.bool_]) -> Compact:
         """Return the cells that are ``kept``, (n,)."""

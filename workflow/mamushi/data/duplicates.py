@@ -118,13 +118,13 @@ def find_duplicates(
     """Return which texts stay, and why the others go; without a ``threshold`` exact copies alone.
     A cluster with texts of both domains goes as a whole; of any other the first text stays."""
     index = np.arange(len(texts))
-    keys = Compact(map(key, texts))
+    keys = (texts if isinstance(texts, Compact) else Compact(texts)).changed(key)
     same_key = first_of_key(keys)
     clusters = DuplicateClusters(len(texts))
     clusters.parent = same_key.copy()
     if threshold is not None:
         unique = np.flatnonzero(same_key == index)
-        keys = Compact(map(spaced, some(keys, same_key == index)))
+        keys = some(keys, same_key == index).changed(spaced)
         for a, b in near_pairs(keys, threshold, words):
             clusters.union(unique[a], unique[b])
     roots = clusters.find(index)

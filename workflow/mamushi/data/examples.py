@@ -166,7 +166,8 @@ def _copies(
 def _clean(raw: Raw, max_characters: int) -> Compact:
     """Return the texts without the white space around them, (n,). Nothing inside a text changes: a
     model was or will be trained on it as it is."""
-    texts, longest, row = Compact(map(str.strip, raw.texts)), 0, 0
+    column = raw.texts if isinstance(raw.texts, Compact) else Compact(raw.texts)
+    texts, longest, row = column.changed(str.strip), 0, 0
     for piece in texts.pieces():
         lengths = pc.utf8_length(piece).to_numpy()
         if (lengths > max_characters).any():
