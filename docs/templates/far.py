@@ -36,6 +36,5 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 #                            setting: {of}
 #   READS_TEXTS = True       it reads `pool.texts`
 #   READS_TOKENS = True      it reads `pool.tokens` and `pool.contamination`
-#   DEPTHS = "depths"        the setting with the layers that it reads, `pool.at(depth)`
 #   NETWORKS = "networks"    the setting that names a selector of kind `mamushi`, in whose place it
 #                            is given that one's settings

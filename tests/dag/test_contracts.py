@@ -37,12 +37,12 @@ CONTRACTS: dict[str, dict[str, list[Any]]] = {
         "models.tiny.pretraining.epochs": [2],
     },
     "tokens": {"tokens.max_length": [250]},
-    "embed embed_layers": {
+    "embed": {
         "embedding.pooling": ["last"],
         "embedding.skip_bos": [False],
         "embedding.max_length": [64],
+        "embedding.layer": [2],
     },
-    "embed": {"embedding.layer": [2]},
     "refits score": {
         "selectors.mamushi.folds": [4],
         "selectors.mamushi.hidden": [[8]],

@@ -38,14 +38,13 @@ CONFIG: dict[str, Any] = {
             "seeds": [0],
             "budgets": [0.4],
             "selectors": [
-                *("lr_maha", "mamushi_lr", "linear", "lexical", "aside", "again"),
+                *("lr_maha", "mamushi_lr", "lexical", "again"),
                 *("token_unigram", "token_random", "mamushi_words"),
             ],
         },
     },
     "selectors": {
         "again": {"kind": "mamushi", "folds": 3},
-        "aside": {"kind": "linear", "depths": [0.25]},
     },
     "unlearners": {"even": {"kind": "neggrad_plus", "beta_ng": 0.5}},
     "unlearning": {

@@ -1,4 +1,4 @@
-"""Examples with words and layers: what each selector could see is in one place and in no other."""
+"""Examples with words: what each selector could see is in one place and in no other."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,23 +11,18 @@ from mamushi.selection import crossfit
 from mamushi.selection.pool import Pool, Scored
 
 WIDTH = 6
-DEPTHS = (0.25, 0.5, 0.75)
-"""The defaults of `embedding.depths`."""
 
 
 def with_words(pool: Pool) -> Pool:
-    """The pool with a few words for each example, and its embeddings turned around as layers."""
+    """The pool with a few words for each example."""
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(["an", "bil", "cox", "dent"], 6)) for _ in pool.ids]
-    turned = {depth: np.roll(pool.embeddings, i, axis=1) for i, depth in enumerate(DEPTHS)}
-    return replace(pool, layers=turned, texts=np.array(texts, dtype=object))
+    return replace(pool, texts=np.array(texts, dtype=object))
 
 
-def worded(
-    n: int, *, words: float = 1.0, middle: float = 1.0, last: float = 0.5, seed: int = 0
-) -> Pool:
-    """``n`` examples, a third of them forget. ``words``, ``middle`` and ``last`` say how far the
-    domains are apart in their words, in the layer 0.5 and in the embedding; 0: not at all.
+def worded(n: int, *, words: float = 1.0, last: float = 0.5, seed: int = 0) -> Pool:
+    """``n`` examples, a third of them forget. ``words`` and ``last`` say how far the domains
+    are apart in their words and in the embedding; 0: not at all.
 
     Words are drawn by a shift of log odds on half of the vocabulary; vectors are Gaussian.
     """
@@ -50,7 +45,6 @@ def worded(
         np.array([f"t{i:04d}" for i in range(n)], dtype=object),
         forget,
         vectors(last),
-        layers={0.5: vectors(middle)},
         texts=np.array(texts, dtype=object),
     )
 
@@ -84,7 +78,6 @@ def check_flip(name: str, pool: Pool, monkeypatch: pytest.MonkeyPatch, **setting
         pool.ids,
         np.where(held, ~pool.forget, pool.forget),
         pool.embeddings,
-        layers=pool.layers,
         texts=pool.texts,
     )
     after = run(name, turned, **settings)

@@ -54,7 +54,6 @@ class Plugin:
     retain_scores: bool = True  # whether it scores retain texts as well
     needs_truth: bool = False
     reads_texts: bool = False
-    depths: str | None = None  # the setting with the layers that it reads
     derives: str | None = None  # the setting with the selector whose scores it needs
     refits: bool = True  # whether another seed makes its scores again without another training
     foreseen: bool = True  # whether counting words foresees what its lists or masks do

@@ -106,8 +106,6 @@ class Pipeline:
             asked = [*self.of_texts, *self.of_tokens]
             if {*asked} & {*by_influence(self.config)}:
                 self.run("influence", out=paths.INFLUENCE, **files)
-            if any(selectors.reads_layers(self.config, name) for name in self.of_texts):
-                self.run("embed-layers", out=paths.LAYERS, **files)
         elif self.model["embeddings"]["words"]:
             self.run("word-vectors", out=paths.EMBEDDINGS, **examples)
         else:
@@ -125,8 +123,6 @@ class Pipeline:
         if base := selectors.derives(self.config, name):
             self.make_scores(base)
             files["base"] = _of(paths.SCORES, base)
-        if selectors.reads_layers(self.config, name):
-            files["layers"] = paths.LAYERS
         self.run("score", selector=name, out=paths.SCORES, **files)
         if self.is_corpus:
             files = {"examples": paths.EXAMPLES, "scores": paths.SCORES}
@@ -146,8 +142,6 @@ class Pipeline:
         if base := selectors.derives(self.config, name):
             self.make_refits(base)
             files["base"] = _of(paths.REFITS, base)
-        if selectors.reads_layers(self.config, name):
-            files["layers"] = paths.LAYERS
         self.run("refits", selector=name, out=paths.REFITS, **files)
 
     def make_manifests(self, name: str) -> None:

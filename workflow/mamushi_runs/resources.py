@@ -124,8 +124,8 @@ class JobResources:
     def _vectors(self, job: Any) -> float:
         """Return the megabytes of texts that are embedded: ids and tokens, and the block of vectors
         that is written."""
-        n, depths = self._ranked(job), len(self.config["embedding"]["depths"])
-        block = min(n, 131072) * self.sizes[job.model].hidden_size * 2 * (1 + depths)
+        n = self._ranked(job)
+        block = min(n, 131072) * self.sizes[job.model].hidden_size * 2
         return (n * (400 + 4 * self.config["tokens"]["max_length"]) + block) / 1e6
 
     def _rows(self, job: Any) -> float:

@@ -29,32 +29,6 @@ rule embed:
         " --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
-# Apart from it, since no ranking by the last layer depends on which others one asks for.
-rule embed_layers:
-    input:
-        trained=trained_of("contaminated"),
-        examples=paths.EXAMPLES,
-        tokens=paths.TOKENS,
-        model_card=paths.MODEL_CARD,
-    output:
-        out=paths.LAYERS,
-    log:
-        "results/logs/embed_layers/{dataset}/{model}/seed{seed}.log",
-    conda:
-        "../../envs/mamushi.yaml"
-    threads: RESOURCES.cores(8)
-    resources:
-        gpu=RESOURCES.gpus,
-        mem_mb=RESOURCES.embed_memory,
-        runtime=RESOURCES.minutes("embed"),
-    params:
-        settings=settings("embed-layers", "model"),
-    shell:
-        "exec python -m mamushi embed-layers --examples {input.examples:q}"
-        " --tokens {input.tokens:q} --model-card {input.model_card:q}"
-        " --trained {input.trained:q} --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"
-
-
 # The same table, of vectors that another program made of the texts.
 rule import_embeddings:
     input:

@@ -52,12 +52,6 @@ def with_nll(perplexities):
     ]
 
 
-def layers_read(wildcards):
-    """The texts at other depths of the model, for a selector that reads them."""
-    is_read = explained(selectors.reads_layers, config, wildcards.selector)
-    return paths.LAYERS.format(**wildcards) if is_read else []
-
-
 def corpus_ranking(wildcards, **selector):
     """The ranking of a corpus that nobody labelled; none of another dataset."""
     if wildcards.dataset not in CORPORA:

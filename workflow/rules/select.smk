@@ -8,7 +8,6 @@ rule score:
         base=base_of(paths.SCORES),
         examples=paths.EXAMPLES,
         embeddings=paths.EMBEDDINGS,
-        layers=layers_read,
     output:
         out=paths.SCORES,
     log:
@@ -23,9 +22,8 @@ rule score:
         settings=settings("score", "selector", "seed"),
     shell:
         "exec python -m mamushi score --examples {input.examples:q}"
-        " --embeddings {input.embeddings:q} --layers {input.layers:q}"
-        " --base {input.base:q} --out {output.out:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        " --embeddings {input.embeddings:q} --base {input.base:q}"
+        " --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 # The scores again, with other seeds: for the error of what is estimated from them. No list depends
@@ -35,7 +33,6 @@ rule refits:
         base=base_of(paths.REFITS),
         examples=paths.EXAMPLES,
         embeddings=paths.EMBEDDINGS,
-        layers=layers_read,
     output:
         out=paths.REFITS,
     log:
@@ -50,9 +47,8 @@ rule refits:
         settings=settings("refits", "selector", "seed"),
     shell:
         "exec python -m mamushi refits --examples {input.examples:q}"
-        " --embeddings {input.embeddings:q} --layers {input.layers:q}"
-        " --base {input.base:q} --out {output.out:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
+        " --embeddings {input.embeddings:q} --base {input.base:q}"
+        " --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 # The product: the ids to remove at a budget, and the copies of their texts.

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mamushi.errors import UserError
-from mamushi.selection.linear import count_ngrams, estimate_layers
+from mamushi.selection.linear import count_ngrams, estimate_standardised
 from mamushi.selection.nested import combined, inner_scores, last_scores, one_by_one
 from mamushi.selection.pool import Pool
 from mamushi.selection.selectors import mamushi_words
@@ -121,11 +121,12 @@ def test_the_stack_scores_as_the_selector_scores_who_was_held_out(tmp_path: Path
         texts=np.array([*TEXTS, *NEW], object),
     )
     members = [
-        one_by_one(lambda t: estimate_layers(t, [x], 10.0)),
+        one_by_one(lambda t: estimate_standardised(t, 10.0)),
         *(ngrams(counts, 30.0) for counts in count_ngrams(everything)),
     ]
     inner = inner_scores(task, members, 5)
-    both = replace(task, forget=everything.forget, held=np.arange(300, len(x)))
+    held = np.arange(300, len(x))
+    both = replace(task, embeddings=x, forget=everything.forget, held=held)
     expected, _ = combined(inner, FORGET, last_scores(both, members))
     assert np.ptp(expected) > 2
     said = ~np.isnan(scores)
@@ -166,7 +167,7 @@ def test_words_beside_vectors_are_a_sum_of_standard_scores(tmp_path: Path) -> No
 
 
 def test_what_is_no_weighted_sum_is_refused() -> None:
-    with pytest.raises(UserError, match=r"'mamushi' is no weighted sum.*rank by linear"):
+    with pytest.raises(UserError, match=r"'mamushi' is no weighted sum.*rank by mamushi_lr"):
         fit_whole(pool_of_texts(), "mamushi", FOLDS, 0)
     screened = pool_of_texts().with_columns(words=np.zeros(300))
     with pytest.raises(UserError, match="has its words from a screen"):

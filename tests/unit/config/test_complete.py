@@ -30,7 +30,7 @@ def test_the_schema_for_editors_is_valid_and_takes_what_the_program_takes() -> N
 @pytest.mark.parametrize(
     ("selectors", "written", "ratio"),
     [
-        (["random", "mamushi_lr", "linear"], None, "mamushi_lr"),
+        (["random", "mamushi_lr", "lexical"], None, "mamushi_lr"),
         (["random", "mine"], None, "mine"),
         (["mamushi_lr", "mamushi"], None, "mamushi"),
         # None of these cross-fits.

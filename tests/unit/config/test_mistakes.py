@@ -32,9 +32,6 @@ selectors.anti_mamushi = {"of": "token_random"}
     selectors.anti_mamushi.of: 'token_random' ranks tokens; name a selector of texts
 selectors.mamushi = {"folds": 1}
     selectors.mamushi.folds: Input should be greater than or equal to 2 (got 1)
-selectors.linear = {"depths": [0.3, 1]}
-    selectors.linear.depths: 0.3 is not among embedding.depths (0.25, 0.5, 0.75); 1 is the
-    embedding
 datasets.mine = {"kind": "table"}
     datasets.mine.forget: missing
 datasets.jigsaw.sections.inference = 1.0

@@ -161,7 +161,7 @@ UNSTATED = [
     *("models/*/contaminated", "models/*/base", "training/betas", "training/epsilon"),
     *("training/weight_decay", "training/schedule", "training/warmup_steps"),
     *("training/gradient_clip", "training/precision", "training/lora/*", "embedding/pooling"),
-    *("embedding/skip_bos", "embedding/layer", "embedding/depths", "embedding/precision"),
+    *("embedding/skip_bos", "embedding/layer", "embedding/precision"),
     *("selectors/*/kind", "selectors/mamushi/validation"),
     *("selectors/mamushi/precision", "selectors/mamushi_lr_matched/*", "selectors/random/draw"),
     *("selectors/mamushi_sklearn/*",),

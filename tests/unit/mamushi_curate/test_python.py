@@ -340,7 +340,6 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     ),
     "tokens": (FRAME, {"selector": "token_random"}, "selector: token_random ranks tokens"),
     "setting": (FRAME, {"selector": {"kind": "mamushi_lr", "fold": 3}}, "mamushi_lr.fold"),
-    "depths": (FRAME, {"selector": "linear"}, "depths"),
     "budget": (FRAME, {"budgets": [2]}, "grid.budgets"),
     "small budget": (FRAME, {"budgets": [0.001]}, "grid.budgets: 0.001 takes at least 1000"),
     "seed": (FRAME, {"seed": -1}, "grid.seeds"),
@@ -414,7 +413,7 @@ def test_texts_are_embedded_by_a_model_as_the_stages_embed_them(
     where = {name: {"where": GIVEN[name]} for name in ("forget", "retain")}
     config = complete(
         {
-            "grid": {"datasets": ["texts"], "models": ["ours"], "selectors": ["linear"]},
+            "grid": {"datasets": ["texts"], "models": ["ours"], "selectors": ["stack"]},
             "datasets": {"texts": {**texts, **where, "sections": {"inference": 1.0}}},
             "models": {"ours": {"source": str(tmp_path / "ours"), "contaminated": True}},
         }
@@ -435,15 +434,14 @@ def test_texts_are_embedded_by_a_model_as_the_stages_embed_them(
     torch.use_deterministic_algorithms(False)
     state = np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
     given = {**QUICK, "group": None, "embeddings": None, "model": tmp_path / "ours"}
-    given["selector"] = "linear"  # which reads another depth
+    given["selector"] = "stack"
     found = mamushi.rank(FRAME, **given)
     assert (np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()) == state
     assert not torch.are_deterministic_algorithms_enabled()
     files = [found._pipeline.path(path) for path in (paths.EMBEDDINGS, paths.EXAMPLES)]
-    pool = read_pool(*files, layers=found._pipeline.path(paths.LAYERS))
+    pool = read_pool(*files)
     assert np.array_equal(pool.embeddings, made.embeddings)
     assert pool.ids.tolist() == made.ids.tolist()
-    assert pool.at(0.5).shape == made.embeddings.shape
     # What retraining is predicted to need, by the model's tokens.
     write_table("made.s", schemas.SCORES, found.scores)
     run("predict", "examples=e", "tokens=t", "scores=s", "out=p", seed=0)
@@ -451,7 +449,7 @@ def test_texts_are_embedded_by_a_model_as_the_stages_embed_them(
     (row,) = advice([], [("removal", 0.5)], foreseen)
     said = found.advice
     predicted = read_table(found._pipeline.path(paths.PREDICTED), schemas.PREDICTED).to_pylist()
-    ours = {"dataset": "frame", "model": "model", "selector": "linear"}
+    ours = {"dataset": "frame", "model": "model", "selector": "stack"}
     assert predicted == [{**row, **ours} for row in foreseen]
     ends = tuple(row[f"retraining{end}"] for end in ("", "_low", "_high"))
     assert (said.by, said.budget, said.low, said.high) == ("retraining", *ends)

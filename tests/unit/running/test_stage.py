@@ -89,6 +89,6 @@ def test_the_function_gets_what_its_command_names(tmp_path: Path) -> None:
     assert calls == [{**files, "settings": "settings", "job": job}]
     assert copied.summary == "Copy." and not copied.is_on_gpu
     assert {name for name, named in stages().items() if named.is_on_gpu} == {
-        *("base-model", "embed", "embed-layers", "evaluate", "finetune", "generate", "judge"),
+        *("base-model", "embed", "evaluate", "finetune", "generate", "judge"),
         *("influence", "membership", "relearn", "task-scores", "unlearn"),
     }

@@ -9,13 +9,12 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 from mamushi.errors import UserError
-from mamushi.io import schemas, vectors
+from mamushi.io import vectors
 from mamushi.io.seal import seal
-from mamushi.io.tables import write_table
 from mamushi.selection import pool as pool_module
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import auc, average_ranks, spearman
-from mamushi.selection.pool import Pool, Scored, column_of, rank_forget, read_pool
+from mamushi.selection.pool import Pool, Scored, rank_forget, read_pool
 from mamushi.selection.statistics import standard_scale, sums
 from tests.support.score_files import write_embeddings, write_examples
 
@@ -46,22 +45,10 @@ DOMAINS = ["forget", "retain", "forget"]
 VECTORS = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 
 
-def test_layers_and_texts_are_read_where_they_are_asked_for(tmp_path):
+def test_texts_are_read_where_they_are_asked_for(tmp_path):
     paths = write_inputs(tmp_path, VECTORS, IDS, DOMAINS)
-    plain = read_pool(*paths)
-    assert plain.texts is None
-    assert np.array_equal(plain.at(1), plain.embeddings)
-    turned = pa.array(np.array(VECTORS, np.float16)[:, ::-1].reshape(-1))
-    # A depth that six digits do not hold is another one than that which they do.
-    columns = {column_of(1 / 3): pa.FixedSizeListArray.from_arrays(turned, 2)}
-    layers = tmp_path / "layers.parquet"
-    write_table(layers, schemas.LAYERS, {"id": IDS, "domain": DOMAINS, **columns})
-    pool = read_pool(*paths, layers=layers, texts=True)
-    assert pool.at(1 / 3).tolist() == [row[::-1] for row in VECTORS]
-    assert pool.texts.tolist() == ["words"] * 3
-    write_table(layers, schemas.LAYERS, {"id": IDS[::-1], "domain": DOMAINS, **columns})
-    with pytest.raises(UserError, match="its examples are not those of"):
-        read_pool(*paths, layers=layers)
+    assert read_pool(*paths).texts is None
+    assert read_pool(*paths, texts=True).texts.tolist() == ["words"] * 3
 
 
 def test_pool_holds_the_artifact_in_its_order(tmp_path):

@@ -25,8 +25,7 @@ x = rng.normal(0, 1, (800, 96)) + 0.1 * forget[:, None] * np.arange(96)
 ids = np.array([f"t{i:04d}" for i in range(800)], dtype=object)
 half = x.astype(np.float16)
 texts = np.array([" ".join(rng.choice(list("abcdefgh"), 6)) for _ in ids], dtype=object)
-layers = {depth: half[:, ::-1].copy() for depth in (0.25, 0.5, 0.75)}
-pool = Pool(ids, forget, half, truth=x[:, 0], layers=layers, texts=texts)
+pool = Pool(ids, forget, half, truth=x[:, 0], texts=texts)
 few = {"epochs": 2, "folds": 3, "seeds_averaged": 2, "hidden": [64, 32], "batch_size": 400}
 few["networks"] = {**plugin("selector", "mamushi").defaults, **few}
 few["inner_networks"] = 1

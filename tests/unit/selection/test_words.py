@@ -1,4 +1,4 @@
-"""Rankings by layers and by words, against scikit-learn's pipelines."""
+"""Rankings by words, against scikit-learn's pipelines."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,21 +23,6 @@ def pool() -> Pool:
 def folds(scored: Scored) -> list[np.ndarray[Any, Any]]:
     assert scored.fold is not None
     return [scored.fold == i for i in range(int(scored.fold.max()) + 1)]
-
-
-@pytest.mark.parametrize("depths", [[0.5], [0.5, 1]])
-def test_linear_is_scikit_learns_pipeline(pool: Pool, depths: list[float]) -> None:
-    found = run("linear", pool, depths=depths)
-    x = np.hstack([pool.at(depth).astype(np.float64) for depth in depths])
-    model = make_pipeline(
-        StandardScaler(),
-        LogisticRegression(
-            C=10 / x.shape[1], solver="newton-cholesky", class_weight="balanced", tol=1e-10
-        ),
-    )
-    for held in folds(found):
-        wanted = model.fit(x[~held], pool.forget[~held]).decision_function(x[held])
-        assert found.scores[held] == pytest.approx(wanted, abs=5e-3)
 
 
 def test_lexical_is_scikit_learns_vectorizers(pool: Pool) -> None:
@@ -86,7 +71,7 @@ def test_behind_a_screen_the_words_are_what_it_says_of_them(pool: Pool) -> None:
         assert found.scores[held] == pytest.approx(wanted)
 
 
-@pytest.mark.parametrize("name", ["linear", "lexical", "mamushi_words"])
+@pytest.mark.parametrize("name", ["lexical", "mamushi_words"])
 def test_a_label_has_no_part_in_its_own_score(
     name: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

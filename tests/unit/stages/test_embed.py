@@ -9,7 +9,7 @@ import pytest
 
 from mamushi.cli import main
 from mamushi.io import schemas, vectors
-from mamushi.io.tables import read_metadata, read_table
+from mamushi.io.tables import read_table
 from mamushi.lm import embed as lm_embed
 from mamushi.selection.metrics import spearman
 from tests.support.stage_files import EXECUTION, FILES, write_base
@@ -23,32 +23,21 @@ def base(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(root: Path, stage: str, embedding: dict[str, Any], **settings: Any) -> Path:
-    """The table that a stage writes."""
+def run(root: Path, embedding: dict[str, Any]) -> Path:
+    """The table that the stage writes."""
     pooled = {"pooling": "mean", "max_length": 16, "precision": "fp32", **embedding}
-    settings_text = json.dumps({"embedding": pooled, "training": None, **settings})
+    settings_text = json.dumps({"embedding": pooled, "training": None})
     read = [f"--{key}={root / name}" for key, name in FILES.items() if key != "trained"]
-    out = root / f"{stage}.parquet"
+    out = root / "embed.parquet"
     execution = f"--execution={json.dumps(EXECUTION)}"
-    assert main([stage, *read, f"--out={out}", execution, f"--settings={settings_text}"]) == 0
+    assert main(["embed", *read, f"--out={out}", execution, f"--settings={settings_text}"]) == 0
     return out
 
 
 def embedded(root: Path, *, skip_bos: bool, layer: int = -1) -> np.ndarray:
-    out = run(root, "embed", {"skip_bos": skip_bos, "layer": layer})
+    out = run(root, {"skip_bos": skip_bos, "layer": layer})
     vectors = read_table(out, schemas.EMBEDDINGS)["embedding"].combine_chunks()
     return np.asarray(vectors.values.to_numpy()).reshape(-1, WIDTH)
-
-
-def test_layers_are_what_an_embedding_of_each_would_be(base: Path) -> None:
-    out = run(base, "embed-layers", {"skip_bos": True, "depths": [0.1, 0.5]})
-    table = read_table(out, schemas.LAYERS)
-    # Of four blocks: after the second, and at least after the first.
-    layers = read_metadata(out)["layers"]
-    assert layers == {"depth_0.1": 1, "depth_0.5": 2}
-    for name, layer in layers.items():
-        vectors = table[name].combine_chunks().values.to_numpy().reshape(-1, WIDTH)
-        np.testing.assert_array_equal(vectors, embedded(base, skip_bos=True, layer=layer))
 
 
 def test_the_mean_leaves_out_the_bos_where_the_tokenizer_sets_one(base: Path) -> None:
@@ -82,9 +71,9 @@ def test_a_killed_job_goes_on_behind_its_last_block(
     monkeypatch.setattr(vectors, "BLOCK", 8)
     monkeypatch.setattr(lm_embed, "embed", counted)
     with pytest.raises(AssertionError):
-        run(base, "embed", {"skip_bos": True, "layer": -1})
+        run(base, {"skip_bos": True, "layer": -1})
     assert not (base / "embed.parquet").exists()
-    resumed = run(base, "embed", {"skip_bos": True, "layer": -1}).read_bytes()
+    resumed = run(base, {"skip_bos": True, "layer": -1}).read_bytes()
     n = len(read_table(base / "embed.parquet", schemas.EMBEDDINGS))
     assert sum(passes[2:]) == n - 8 and not (base / "embed.parquet.blocks").exists()
-    assert run(base, "embed", {"skip_bos": True, "layer": -1}).read_bytes() == resumed
+    assert run(base, {"skip_bos": True, "layer": -1}).read_bytes() == resumed

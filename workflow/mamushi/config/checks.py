@@ -13,7 +13,7 @@ from typing import Any
 
 from mamushi.config.kinds import Config
 from mamushi.config.sections import axes_sections
-from mamushi.config.selectors import base_selectors, chain, kind_of, reads_layers, scores_both
+from mamushi.config.selectors import base_selectors, chain, kind_of, scores_both
 from mamushi.config.sources import raw_paths, vector_shards
 from mamushi.errors import instead
 from mamushi.io.copies import is_remote
@@ -191,20 +191,12 @@ def _check_lengths(full: Config) -> Iterator[str]:
 
 
 def _check_selectors(full: Config) -> Iterator[str]:
-    """Check that a selector that derives from another ends at one that stands alone, that the
-    ratio's scores both domains, and that each reads what there is at depths that are pooled."""
-    pooled = full["embedding"]["depths"]
-    for name, definition in full["selectors"].items():
-        links, key = chain(full, name), kind_of(full, name).depths
+    """Check that a selector that derives from another ends at one that stands alone, and that the
+    ratio's scores both domains."""
+    for name in full["selectors"]:
+        links = chain(full, name)
         if len(set(links)) < len(links):
             yield f"selectors.{name}: derives from itself ({' from '.join(links)})"
-        for depth in definition[key] if key else ():
-            if depth not in (*pooled, 1):
-                depths = ", ".join(f"{layer:g}" for layer in pooled)
-                yield (
-                    f"selectors.{name}.{key}: {depth:g} is not among embedding.depths ({depths}); "
-                    "1 is the embedding itself"
-                )
     ratio = full["removal"]["ratio"]
     if not scores_both(full, ratio):
         yield (
@@ -222,16 +214,8 @@ def _check_selectors(full: Config) -> Iterator[str]:
 
 def _check_asked(full: Config, where: str, at: str, name: str, axes: Config) -> Iterator[str]:
     """Check that a selector has what it reads of the datasets and models that it is asked for with:
-    layers of a model, and the truth."""
+    the truth."""
     links = chain(full, name)
-    vectors = [model for model in axes["models"] if "embeddings" in full["models"][model]]
-    for link in links if vectors and where not in axes_sections() else ():
-        if reads_layers(full, link):
-            key = kind_of(full, link).depths
-            yield (
-                f"selectors.{link}.{key}: reads layers of a language model, and {where}.models has "
-                f"{vectors[0]!r}, of which there are embeddings alone; write {key}: [1]"
-            )
     if any(kind_of(full, link).needs_truth for link in links):
         knowing = [name for name, loader in plugins("dataset").items() if loader.knows_truth]
         # What others take over from the grid is told of there.

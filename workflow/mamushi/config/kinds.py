@@ -72,8 +72,6 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
 Names = Annotated[list[Name], SOME, DISTINCT]
 AnyNames = Annotated[list[Name], DISTINCT]
 SomeCounts = Annotated[list[Count], SOME, DISTINCT]
-Fractions = Annotated[list[Fraction], SOME, DISTINCT]
-Depths = Annotated[list[SomeShare], DISTINCT]
 Decays = Annotated[list[Below], Len(2, 2)]
 Commit = Annotated[str, StringConstraints(pattern="^[0-9a-f]{40}$")]
 Place = Annotated[str, RESOLVED]

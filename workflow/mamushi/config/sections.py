@@ -105,32 +105,15 @@ class Tokens(Section):
 # Embedding and selection ----------------------------------------------------------------------
 
 
-class Pooling(Shortened):
-    """How hidden states become a vector, whatever the layer."""
+class Embedding(Shortened):
+    """The representation of a text that all selectors share."""
 
     pooling: Literal["mean", "last"] = "mean"  #: Mean over the real tokens, or the last one.
     #: Leave the BOS out of the mean, where the tokenizer sets one. It is the same vector in every
     #: text, so that with it the mean tells the length.
     skip_bos: bool = True
     precision: Precision = "bf16"  #: Of the forward pass.
-
-
-class PooledLayer(Pooling):
-    """The embedding of a text."""
-
     layer: int = -1  #: Hidden state to pool; -1 is the final one, 0 the input embedding.
-
-
-class PooledLayers(Pooling):
-    """The embedding of a text at other depths."""
-
-    #: Shares of the model's blocks after which hidden states are pooled as well, for the selectors
-    #: that read them; without one nothing is computed.
-    depths: Fractions = listed(0.25, 0.5, 0.75)
-
-
-class Embedding(PooledLayer, PooledLayers):
-    """The representation of a text that all selectors share."""
 
 
 class Selector(Section):

@@ -72,12 +72,6 @@ def selector_settings(config: Config, selector: str) -> dict[str, Any]:
     return {key: definition[key] for key in kind_of(config, selector).settings}
 
 
-def reads_layers(config: Config, selector: str) -> bool:
-    """Tell whether a selector reads the texts at other depths than that of the embedding."""
-    key = kind_of(config, selector).depths
-    return key is not None and any(depth != 1 for depth in config["selectors"][selector][key])
-
-
 def by_chance(config: Config) -> dict[str, bool]:
     """Return of every selector of the grid whether it ranks texts by chance."""
     names = config["grid"]["selectors"]

@@ -37,7 +37,6 @@ MEMBERSHIP = ARM + "/membership.parquet"  # what it makes of single forget texts
 TASK_ANSWERS = ARM + "/tasks.parquet"  # what it reaches in tasks
 
 EMBEDDINGS = CELL + "/embeddings.parquet"  # the inference section as vectors
-LAYERS = CELL + "/layers.parquet"  # the same at other depths
 SCORES = CELL + "/scores/{selector}.parquet"  # one ranking, with scores of retain texts
 POSTERIOR = CELL + "/posterior/{selector}.parquet"  # of a corpus that nobody labelled, text by text
 REFITS = CELL + "/refits/{selector}.parquet"  # the same scores with other seeds

@@ -40,12 +40,6 @@ def pool(hidden: torch.Tensor, batch: Batch, pooling: str, *, skip_first: bool) 
     return total / to_device(counted, flat.device)[:, None]
 
 
-def at_depth(depth: float, blocks: int) -> int:
-    """Return the hidden state after this share of a model's blocks, at least the first: 0.5 is the
-    middle."""
-    return max(1, round(depth * blocks))
-
-
 @torch.no_grad()
 def embed(
     model: PreTrainedModel,

@@ -115,23 +115,21 @@ def estimate_exactly(task: Task, alpha: float) -> Fit:
     return task.scored(lambda rows: decide(task.features(rows).astype(np.float64))), {}
 
 
-def estimate_layers(task: Task, layers: Sequence[NDArray[np.float16]], prior: float) -> Fit:
-    """Return held-out logits from embeddings (n, d) of one or more ``layers``, side by side.
+def fit_standardised(
+    task: Task, prior: float
+) -> tuple[Logistic, NDArray[np.float32], NDArray[np.float32]]:
+    """Return the decision function of embeddings that are standardised by the training rows in
+    float32, with their mean and scale (d,)."""
+    x = take_rows(task.embeddings, task.train).astype(np.float32)
+    mean, scale = moments_of(x)
+    decide = logistic((x - mean) / scale, task.forget[task.train], prior / x.shape[1])
+    return decide, mean, scale
 
-    Columns are standardised by the training rows.
-    """
-    moments = [moments_of(take_rows(layer, task.train).astype(np.float32)) for layer in layers]
 
-    def features(rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        blocks = [take_rows(layer, rows).astype(np.float32) for layer in layers]
-        for x, (mean, scale) in zip(blocks, moments, strict=True):
-            x -= mean
-            x /= scale
-        return np.hstack(blocks)
-
-    x = features(task.train)
-    decide = logistic(x, task.forget[task.train], prior / x.shape[1])
-    return task.scored(lambda rows: decide(features(rows))), {}
+def estimate_standardised(task: Task, prior: float) -> Fit:
+    """Return held-out logits of ``fit_standardised``."""
+    decide, mean, scale = fit_standardised(task, prior)
+    return task.scored(lambda rows: decide((take_rows(task.embeddings, rows) - mean) / scale)), {}
 
 
 def moments_of(x: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -52,10 +52,9 @@ class Pool:
     ``forget`` (n,) is true for the domain p1; ``embeddings`` (n, d) are read-only. ``truth`` (n,)
     is the exact log p1(x)/p2(x) in nats, for synthetic data alone. ``base`` are the scores from
     which a selector derives. ``half``, 0 or 1, has a cross-fitted selector fit on that half of each
-    fold's training examples. ``layers`` (n, d) are by the share of the model's blocks.
-    ``groups`` (n,) are codes of examples that are not independent, None where none are shared.
-    ``columns`` (n,) are of rooms beside the core, as are the steps: each fold's task, and what a
-    selector says, goes through them.
+    fold's training examples. ``groups`` (n,) are codes of examples that are not independent, None
+    where none are shared. ``columns`` (n,) are of rooms beside the core, as are the steps: each
+    fold's task, and what a selector says, goes through them.
     """
 
     ids: Strings
@@ -64,7 +63,6 @@ class Pool:
     truth: Doubles | None = None
     base: Scored | None = None
     half: int | None = None
-    layers: Mapping[float, NDArray[np.float16]] = field(default_factory=dict)
     texts: Strings | None = None
     groups: NDArray[np.int64] | None = None
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
@@ -73,18 +71,12 @@ class Pool:
     score_steps: tuple[Callable[[Scored, Any, bool], Scored], ...] = ()
     """Of the scores, the pool, and whether they are by chance, other scores."""
 
-    def at(self, depth: float) -> NDArray[np.float16]:
-        """Return embeddings (n, d) after this share of the model's blocks; 1: those of all
-        selectors."""
-        return self.embeddings if depth == 1 else self.layers[depth]
-
     def part(self, kept: NDArray[np.bool_]) -> Self:
         """Return the pool of the examples ``kept`` (n,), without a base."""
         arrays: dict[str, Any] = {name: getattr(self, name) for name in _COLUMNS}
         arrays = {name: None if x is None else x[kept] for name, x in arrays.items()}
-        layers = {depth: x[kept] for depth, x in self.layers.items()}
         columns = {name: x[kept] for name, x in self.columns.items()}
-        return replace(self, **arrays, base=None, layers=layers, columns=columns)
+        return replace(self, **arrays, base=None, columns=columns)
 
     def with_columns(self, **columns: NDArray[Any]) -> Self:
         """Return the pool with further columns (n,) of a room beside the core."""
@@ -113,17 +105,11 @@ class Pool:
             yield part, block
 
 
-def column_of(depth: float) -> str:
-    """Return the column of the table ``layers`` for a depth, which it names exactly."""
-    return f"depth_{float(depth)}"
-
-
 def read_pool(
     embeddings: str | Path,
     examples: str | Path,
     base: str | Path | None = None,
     *,
-    layers: str | Path | None = None,
     texts: bool = False,
 ) -> Pool:
     """Read the tables ``embeddings`` and ``examples``, and what else is asked for.
@@ -146,7 +132,6 @@ def read_pool(
         embeddings=read_matrix(embeddings, ids),
         truth=None if np.isnan(ratio).all() else ratio,
         base=None if base is None else _base(base, ids, embeddings),
-        layers={} if layers is None else _layers(layers, ids, embeddings),
         texts=of_texts,
         groups=None if groups is None else groups[rows],
     )
@@ -247,17 +232,9 @@ def scored_of(table: pa.Table) -> Scored:
 
 def _base(path: str | Path, ids: Strings, embeddings: str | Path) -> Scored:
     table = read_table(path, schemas.SCORES, ["id", "score", "fold"])
-    _check_ids(table, ids, path, embeddings)
+    if not same_ids(table, ids):
+        raise other_examples(path, embeddings)
     return scored_of(table)
-
-
-def _layers(
-    path: str | Path, ids: Strings, embeddings: str | Path
-) -> dict[float, NDArray[np.float16]]:
-    _check_ids(read_table(path, schemas.LAYERS, ["id"]), ids, path, embeddings)
-    begin = schemas.LAYERS.further or ""
-    names = [name for name in pq.read_schema(path).names if name.startswith(begin)]
-    return {float(name.removeprefix(begin)): read_matrix(path, ids, name) for name in names}
 
 
 def same_ids(table: pa.Table, ids: Strings) -> bool:
@@ -265,23 +242,18 @@ def same_ids(table: pa.Table, ids: Strings) -> bool:
     return bool(table["id"].equals(pa.chunked_array([pa.array(ids, pa.string())])))
 
 
-def _check_ids(table: pa.Table, ids: Strings, path: str | Path, embeddings: str | Path) -> None:
-    if not same_ids(table, ids):
-        raise other_examples(path, embeddings)
-
-
-def read_matrix(path: str | Path, ids: Strings, column: str = "embedding") -> NDArray[np.float16]:
+def read_matrix(path: str | Path, ids: Strings) -> NDArray[np.float16]:
     """Read the (n, d) vectors, a row group at a time; large ones into a file without a name beside
     the table, whose pages the system drops as it needs."""
     file = pq.ParquetFile(path, pre_buffer=False)
-    shape = (len(ids), file.schema_arrow.field(column).type.list_size)
+    shape = (len(ids), file.schema_arrow.field("embedding").type.list_size)
     if 2 * math.prod(shape) < MAPPED:
         matrix = np.empty(shape, dtype=np.float16)
-        for part, vectors in _vectors(file, column, ids, path):
+        for part, vectors in _vectors(file, ids, path):
             matrix[part] = vectors
     else:
         with tempfile.TemporaryFile(dir=Path(path).parent) as handle:
-            for _, vectors in _vectors(file, column, ids, path):
+            for _, vectors in _vectors(file, ids, path):
                 handle.write(vectors.data)
             handle.flush()
             matrix = np.asarray(np.memmap(handle, np.float16, "r", shape=shape))
@@ -290,12 +262,12 @@ def read_matrix(path: str | Path, ids: Strings, column: str = "embedding") -> ND
 
 
 def _vectors(
-    file: pq.ParquetFile, column: str, ids: Strings, path: str | Path
+    file: pq.ParquetFile, ids: Strings, path: str | Path
 ) -> Iterator[tuple[slice, NDArray[np.float16]]]:
-    """Yield the vectors of a column with their rows, all finite."""
-    width, start = file.schema_arrow.field(column).type.list_size, 0
+    """Yield the vectors with their rows, all finite."""
+    width, start = file.schema_arrow.field("embedding").type.list_size, 0
     for group in range(file.num_row_groups):
-        for piece in file.read_row_group(group, columns=[column])[column].chunks:
+        for piece in file.read_row_group(group, columns=["embedding"])["embedding"].chunks:
             vectors = piece.flatten().to_numpy(zero_copy_only=True).reshape(-1, width)
             part = slice(start, start + len(vectors))
             # No float16 but NaN and infinity has all five bits of the exponent set.

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from mamushi.config.kinds import Positive, Section
+from mamushi.config.kinds import Section
 
 
 class CrossFitted(Section):
@@ -15,10 +15,3 @@ class CrossFitted(Section):
     #: Most examples that an estimator is fitted on, drawn in each fold: all of a domain that is at
     #: most half of them, else both in proportion; all are scored. null: all of the other folds.
     fit_sample: Annotated[int, Ge(1000)] | None = 200_000
-
-
-class LayersRead(CrossFitted):
-    """Settings of a selector that fits logistic regressions on layers."""
-
-    #: Variance of a text's logit before the labels are seen, in nats squared.
-    prior: Positive = 10.0

@@ -1,27 +1,22 @@
-"""The inference section as vectors of the contaminated model, at its last layer or at others."""
+"""The inference section as vectors: of the contaminated model, or of the words."""
 
 from __future__ import annotations
 
 import shutil
 from collections import deque
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config.kinds import Config
 from mamushi.config.models import Trained
-from mamushi.config.sections import PooledLayer, PooledLayers
+from mamushi.config.sections import Embedding
 from mamushi.config.settings import Settings, setting
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import OpenedArm, open_arm
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-    from mamushi.io.schemas import Table
     from mamushi.io.vectors import Columns
 
-GPU = ("embed", "embed_layers")
+GPU = ("embed",)
 
 
 def training_of(config: Config, model: str) -> Any:
@@ -32,14 +27,8 @@ def training_of(config: Config, model: str) -> Any:
 class Embed(Settings):
     """How the contaminated model was trained and embeds."""
 
-    embedding: PooledLayer = setting("embedding")
+    embedding: Embedding = setting("embedding")
     training: Trained | None = setting(training_of)
-
-
-class EmbedLayers(Embed):
-    """As those of ``embed``, with shares of the model's blocks."""
-
-    embedding: PooledLayers = setting("embedding")  # type: ignore[assignment]
 
 
 def embed(
@@ -54,88 +43,45 @@ def embed(
 ) -> None:
     """Embed the inference section with the contaminated model. A killed job goes on behind the last
     block of texts that it has finished."""
-    from mamushi.io.schemas import EMBEDDINGS
-
-    layers, files = {"embedding": settings.embedding.layer}, (examples, tokens, model_card, trained)
-    _embed_at(files, settings, job, lambda _: layers, (out, EMBEDDINGS))
-
-
-def embed_layers(
-    *,
-    examples: Input,
-    tokens: Input,
-    model_card: Input,
-    trained: Input | None = None,
-    out: Output,
-    settings: EmbedLayers,
-    job: Job,
-) -> None:
-    """Embed the inference section at other depths of the contaminated model: a column for each.
-
-    Apart from ``embed``: no ranking by the last layer depends on which other layers one asks for.
-    """
-    from mamushi.io.schemas import LAYERS
-    from mamushi.lm.embed import at_depth
-    from mamushi.selection.pool import column_of
-
-    def layers_of(model: PreTrainedModel) -> dict[str, int]:
-        blocks = int(model.config.num_hidden_layers)
-        return {column_of(depth): at_depth(depth, blocks) for depth in settings.embedding.depths}
-
-    files = (examples, tokens, model_card, trained)
-    _embed_at(files, settings, job, layers_of, (out, LAYERS))
-
-
-def _embed_at(
-    files: tuple[Path, Path, Path, Path | None],
-    settings: Embed,
-    job: Job,
-    layers_of: Callable[[PreTrainedModel], dict[str, int]],
-    table: tuple[Path, Table],
-) -> None:
-    """Write a table of vectors with a column for each of the model's layers in ``layers_of``, all
-    from one forward pass. Blocks of several stay in a folder beside it until all are there."""
     import numpy as np
 
+    from mamushi.io.schemas import EMBEDDINGS
     from mamushi.io.tables import INFERENCE, read_metadata
     from mamushi.io.vectors import BLOCK, ranked, read_vectors, write_vectors
     from mamushi.lm.embed import embed
     from mamushi.lm.tokens import read_tokens, subset
 
-    examples, tokens, model_card, trained = files
-    embedding, (out, kind) = settings.embedding, table
+    embedding = settings.embedding
     opened = OpenedArm(training=settings.training, precision=embedding.precision)
     model, accelerator = open_arm(model_card, trained, None, opened)
-    layers = layers_of(model)
     texts = read_tokens(tokens, examples, INFERENCE, embedding.max_length)
     skip_first = embedding.skip_bos and read_metadata(tokens)["bos_token_id"] is not None
-    # The table of one layer has it among the settings.
-    metadata = job.origin if "embedding" in layers else {**job.origin, "layers": layers}
+    # Blocks of several stay in a folder beside the table until all are there.
     columns, folder = ranked(examples), out.with_name(f"{out.name}.blocks")
-    finished = {path.stem for path in folder.glob("*.parquet") if read_metadata(path) == metadata}
+    finished = {path.stem for path in folder.glob("*.parquet") if read_metadata(path) == job.origin}
 
     def block(start: int) -> Columns:
         path = folder / f"{start}.parquet"
         if path.stem in finished:
-            return read_vectors(path, kind)
-        vectors = embed(
+            return read_vectors(path, EMBEDDINGS)
+        (vectors,) = embed(
             model,
             subset(texts, np.arange(start, min(start + BLOCK, len(texts)))),
             pooling=embedding.pooling,
-            layers=list(layers.values()),
+            layers=[embedding.layer],
             skip_first=skip_first,
             batch_tokens=job.execution.batch_tokens,
             accelerator=accelerator,
         )
-        of_block = dict(zip(layers, vectors, strict=True))
+        of_block = {"embedding": vectors}
         if accelerator.is_main_process and len(texts) > BLOCK:
             names = {name: column.slice(start, BLOCK) for name, column in columns.items()}
-            write_vectors(path, kind, [of_block], names, metadata)
+            write_vectors(path, EMBEDDINGS, [of_block], names, job.origin)
         return of_block
 
     blocks = map(block, range(0, len(texts), BLOCK))
     if accelerator.is_main_process:
-        write_vectors(out, kind, blocks, columns, metadata)
+        write_vectors(out, EMBEDDINGS, blocks, columns, job.origin)
         shutil.rmtree(folder, ignore_errors=True)
     else:
         deque(blocks, maxlen=0)

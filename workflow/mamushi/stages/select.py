@@ -45,7 +45,6 @@ def score(
     *,
     examples: Input,
     embeddings: Input,
-    layers: Input | None = None,
     base: Input | None = None,
     out: Output,
     settings: Score,
@@ -60,7 +59,7 @@ def score(
     """
     from mamushi.running.identity import reached_from
 
-    pool = _pool(settings, examples, embeddings, layers, base)
+    pool = _pool(settings, examples, embeddings, base)
     for module in reached_from(plugin("selector", settings.kind).module):
         import_module(module)
     rank_pool(pool, settings, examples, embeddings, out, job.origin)
@@ -98,17 +97,11 @@ def rank_pool(
     write_table(out, schemas.SCORES, table, metadata=metadata)
 
 
-def _pool(
-    settings: Score,
-    examples: Path,
-    embeddings: Path,
-    layers: Path | None,
-    base: Path | None = None,
-) -> Pool:
+def _pool(settings: Score, examples: Path, embeddings: Path, base: Path | None = None) -> Pool:
     from mamushi.selection.pool import read_pool
 
     texts = plugin("selector", settings.kind).reads_texts
-    return read_pool(embeddings, examples, base, layers=layers, texts=texts)
+    return read_pool(embeddings, examples, base, texts=texts)
 
 
 class RefitsSettings(Score):
@@ -122,7 +115,6 @@ def refits(
     *,
     examples: Input,
     embeddings: Input,
-    layers: Input | None = None,
     base: Input | None = None,
     out: Output,
     settings: RefitsSettings,
@@ -138,7 +130,7 @@ def refits(
     from mamushi.io.tables import write_table
     from mamushi.selection.refits import as_table, make_refits, read_refits
 
-    pool = _pool(settings, examples, embeddings, layers)
+    pool = _pool(settings, examples, embeddings)
     how = (settings.kind, settings.settings, settings.seed, settings.whole, settings.halves)
     scores = make_refits(pool, *how, read_refits(base))
     table = as_table(pool, scores, schemas.REFITS.schema)

@@ -33,7 +33,7 @@ from mamushi.selection import linear
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import SAMPLE, Task, derive_seed, draw_sample
 from mamushi.selection.nested import combined, inner_scores, one_by_one
-from mamushi.selection.pool import Pool, column_of, read_pool
+from mamushi.selection.pool import Pool, read_pool
 from mamushi.selection.selectors._stack import ngrams
 from mamushi.selection.statistics import standard_scale, sums
 from mamushi.selection.word_vectors import WordComponents, fit_components
@@ -46,7 +46,6 @@ def fit_whole(pool: Pool, kind: str, settings: Mapping[str, Any], seed: int) -> 
     """Fit a selector to all examples of a pool. Raises ``UserError`` for one that is no sum over
     features, and as the selector does."""
     fits = {
-        "linear": _linear,
         "mamushi_lr": _mamushi_lr,
         "mamushi_words": _mamushi_words,
         "stack": _stack,
@@ -68,12 +67,9 @@ def whole_task(pool: Pool, settings: Mapping[str, Any], seed: int) -> Task:
     return Task(pool.embeddings, pool.forget, train, none, mean, scale, seed, pool.groups)
 
 
-def _linear(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
-    layers = [pool.at(depth)[task.train] for depth in settings["depths"]]
-    x = np.hstack(layers).astype(np.float32)
-    mean, scale = linear.moments_of(x)
-    y, prior = task.forget[task.train], settings["prior"] / x.shape[1]
-    return _of_vectors(linear.logistic((x - mean) / scale, y, prior).model, mean, scale)
+def _embedding(task: Task, settings: Mapping[str, Any]) -> Weights:
+    decide, mean, scale = linear.fit_standardised(task, settings["prior"])
+    return _of_vectors(decide.model, mean, scale)
 
 
 def _mamushi_lr(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
@@ -104,12 +100,12 @@ def _mamushi_words(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weigh
 def _stack(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
     counts = dict(zip((WORDS, CHARACTERS), linear.count_ngrams(pool), strict=True))
     prior, y = settings["ngrams_prior"], task.forget[task.train]
-    layer = partial(linear.estimate_layers, layers=[pool.embeddings], prior=settings["prior"])
+    layer = partial(linear.estimate_standardised, prior=settings["prior"])
     members = [one_by_one(layer), *(ngrams(matrix, prior) for matrix in counts.values())]
     scores = inner_scores(task, members, settings["folds"])
     at_zero, *along = combined(scores, y, np.vstack([np.zeros(3), np.eye(3)]))[0]
     liblinear = partial(linear.logistic, y=y, variance=prior, solver="liblinear", tolerance=1e-2)
-    fits = [_linear(pool, task, {**settings, "depths": [1]})]
+    fits = [_embedding(task, settings)]
     fits += [_of_words(task, name, matrix, liblinear)[0] for name, matrix in counts.items()]
     total: Weights = {"intercept": np.array([at_zero])}
     for weight, fit in zip(np.array(along) - at_zero, fits, strict=True):
@@ -176,8 +172,8 @@ def write_scorer(listed: Path, out: Path) -> None:
     listing, ranked = read_metadata(listed), read_metadata(at(pattern=paths.SCORES))
     origin, embedded = ranked["provenance"], ranked["embedded"]
     expected = {**origin["inputs"], "examples": listing["provenance"]["inputs"]["examples"]}
-    patterns = {"examples": paths.EXAMPLES, "embeddings": paths.EMBEDDINGS, "layers": paths.LAYERS}
-    files = {name: at(pattern=patterns[name]) for name in patterns if name in origin["inputs"]}
+    patterns = {"examples": paths.EXAMPLES, "embeddings": paths.EMBEDDINGS}
+    files = {name: at(pattern=pattern) for name, pattern in patterns.items()}
     for name, path in files.items():
         if digests.of(path) != expected[name]:
             do = "put the file of this run back, or rank again"
@@ -187,7 +183,7 @@ def write_scorer(listed: Path, out: Path) -> None:
     weights = _fit_to_files(files, origin["settings"], embedded, listed)
     vectors = None
     if f"{VECTORS}.weights" in weights:
-        vectors = _described(files, origin["settings"], embedded, at(pattern=paths.MODEL_CARD))
+        vectors = _described(files, embedded, at(pattern=paths.MODEL_CARD))
     # What is read of a row, where nothing else is known.
     read = {name: listing["rows"].get(name) or default for name, default in _READ.items()}
     scorer = {"selector": where["selector"], **read, "vectors": vectors}
@@ -214,8 +210,7 @@ def _fit_to_files(
 ) -> Weights:
     width, kind = embedded["settings"]["embedding"].get("words"), settings["kind"]
     texts = plugin("selector", kind).reads_texts or width is not None
-    layers = files.get("layers")
-    pool = read_pool(files["embeddings"], files["examples"], layers=layers, texts=texts)
+    pool = read_pool(files["embeddings"], files["examples"], texts=texts)
     components = None
     if width is not None and pool.texts is not None:
         components, vectors = fit_components(pool.texts.tolist(), width)
@@ -228,10 +223,7 @@ def _fit_to_files(
 
 
 def _described(
-    files: Mapping[str, Path],
-    settings: Mapping[str, Any],
-    embedded: Mapping[str, Any],
-    model_card: Path,
+    files: Mapping[str, Path], embedded: Mapping[str, Any], model_card: Path
 ) -> dict[str, Any]:
     """Return how texts become the vectors that are weighed. Raises ``UserError`` where that cannot
     be done again with a model and texts alone."""
@@ -248,14 +240,13 @@ def _described(
     if problem:
         where, do = files["embeddings"], "rank by words alone, or by a model as it is"
         raise UserError(f"{problem}: of other texts there are none", where=where, do=do)
-    card, depths = read_json(model_card), settings["settings"].get("depths", [1])
-    of_depths = read_metadata(files["layers"])["layers"] if "layers" in files else {}
+    card = read_json(model_card)
     source = card["source"]
     if card["revision"] is None:
         source = str((model_card.parent / source).resolve())
     return {
         **{name: embedding[name] for name in ("pooling", "skip_bos", "max_length", "precision")},
-        "layers": [embedding["layer"] if d == 1 else of_depths[column_of(d)] for d in depths],
+        "layers": [embedding["layer"]],
         "source": source,
         **{name: card[name] for name in ("revision", "digests")},
     }

@@ -28,8 +28,14 @@ GPU_START = 35.0
 TRAINING = ("contaminate", "gold", "beta0", "retrain")
 UNLEARNING = ("unlearn", "unlearn_whole", "unlearn_list")
 READING = {
-    **dict.fromkeys(("embed", "embed_layers"), 1.0),
-    **{"evaluate": 1.0, "generate": 0.5, "judge": 0.5, "membership": 0.5, "relearn": 5.0},
+    **{
+        "embed": 1.0,
+        "evaluate": 1.0,
+        "generate": 0.5,
+        "judge": 0.5,
+        "membership": 0.5,
+        "relearn": 5.0,
+    },
     # Whose length nobody knows.
     **{"task_scores": 1.0},
 }

@@ -35,11 +35,6 @@ model.
 id string, domain string
 embedding vector: The pooled hidden state, float16; as many numbers as the model is wide.""")
 
-LAYERS = table("""layers: The same texts after other shares of the model's blocks, for the selectors
-that read them. The metadata name the hidden state of each.
-id string, domain string
-depth_* vector: As `embedding` in the table of that name, for each of `embedding.depths`.""")
-
 SCORES = table("""scores: One selector's ranking of the inference section, a row per text. The
 metadata hold the AUC of each fold and what else the selector tells.
 id string, domain string

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import Fit, Task, cross_fit
-from mamushi.selection.linear import count_ngrams, estimate_layers, logistic, weighed
+from mamushi.selection.linear import count_ngrams, estimate_standardised, logistic, weighed
 from mamushi.selection.nested import Member, combined, inner_scores, last_scores, one_by_one
 from mamushi.selection.pool import Pool, Scored
 
@@ -19,8 +19,7 @@ NAMES = ("embedding", "words", "characters")
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     """Out-of-fold logits of all examples, calibrated; ``details`` as those of ``mamushi``, and of
     each fold the ``weights`` of the members per standard deviation of each."""
-    layer = partial(estimate_layers, layers=[pool.embeddings], prior=settings["prior"])
-    members = [one_by_one(layer)]
+    members = [one_by_one(partial(estimate_standardised, prior=settings["prior"]))]
     members += [ngrams(counts, settings["ngrams_prior"]) for counts in count_ngrams(pool)]
 
     def estimate(task: Task) -> Fit:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config.kinds import Positive
-from mamushi.selection.settings import LayersRead
+from mamushi.selection.settings import CrossFitted
 
 if TYPE_CHECKING:
     from mamushi.selection.pool import Pool, Scored
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 READS_TEXTS = True
 
 
-class Settings(LayersRead):
+class Settings(CrossFitted):
     """Settings of the logistic regressions."""
 
+    #: Variance of a text's logit by its embedding before the labels are seen, in nats squared.
+    prior: Positive = 10.0
     #: The same of its logit by words, and by characters.
     ngrams_prior: Positive = 30.0
 
