@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.commands import _places
+from mamushi.config.models import Shortened
 from mamushi.errors import UserError, located
+from mamushi.io import tabular
 from mamushi.io.copies import display_url, local_path
+from mamushi.io.model_files import positions_of, source_mistake
 
 RENDERED = 1000
 """Conversations that a template is tried on before a run."""
@@ -24,8 +27,6 @@ def find_vectors(source: str | None) -> dict[str, Any]:
         return dict(BY_WORDS)
     import pyarrow as pa
     import pyarrow.parquet as pq
-
-    from mamushi.io import tabular
 
     path = local_path(source).expanduser()
     if not path.is_file():
@@ -47,8 +48,6 @@ def find_vectors(source: str | None) -> dict[str, Any]:
 def find_model(source: str) -> dict[str, str]:
     """Return a model's source and, of one on the hub, its commit. Raises ``UserError`` where there
     is none."""
-    from mamushi.io.model_files import source_mistake
-
     path = Path(source).expanduser()
     if path.exists() and (mistake := source_mistake(str(path))):
         raise UserError(mistake, where=source)
@@ -78,8 +77,6 @@ def describe_model(model: Mapping[str, Any], examples: Any = None) -> str:
         )
         return f"{where}: vectors made elsewhere; no model is run, and {none}"
     source = model["source"]
-    from mamushi.config.models import Shortened
-    from mamushi.io.model_files import positions_of
     from mamushi.lm import folders
 
     folder, _ = folders.fetch(source, None, "--model", weights=False)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
 from mamushi.errors import UserError
-from mamushi.io.copies import HUB, is_remote, local_path, unsigned
+from mamushi.io.copies import HUB, is_remote, unsigned
 from mamushi.io.tabular import format_of
 
 FILE_OPTIONS = ("like", "unlike", "terms", "embeddings", "label")
@@ -72,15 +71,3 @@ def fetch_beside(args: argparse.Namespace) -> None:
 def as_configured(value: str) -> str:
     """Return a file as a configuration names it: a URL as it is, a path from the root on."""
     return value if is_remote(value) else str(Path(value).expanduser().absolute())
-
-
-def shared_columns(args: argparse.Namespace, columns: Sequence[str]) -> set[str]:
-    """Return those ``columns`` of DATA that the examples beside it have as well, unless their text
-    is in another column. Raises ``UserError`` as ``readers.columns``."""
-    from mamushi.data import readers
-
-    named = [name for name in (args.like, args.unlike) if name and not args.like_text]
-    beside = [local_path(name).expanduser() for name in named]
-    # What is not there is told by its option, later.
-    present = [file for file in beside if file.exists() or "*" in file.name]
-    return {*columns}.intersection(*map(readers.columns, present))

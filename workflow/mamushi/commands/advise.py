@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.commands import _as_json
+from mamushi.errors import UserError
+from mamushi.io import paths
 
 GROUP = "decide"
 
@@ -35,7 +37,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` when there is no frontier, or none of what was asked for."""
-    from mamushi.errors import UserError
     from mamushi.evidence.advice import TARGETS, advice, check_target, read_results
 
     target = next(name for name in TARGETS if getattr(args, name) is not None)
@@ -135,7 +136,6 @@ _UNKNOWN = "not known"
 
 def _cells(row: Mapping[str, Any], whole: int, root: Path, seed: int) -> list[str]:
     from mamushi.evidence.advice import first_budget, units_at
-    from mamushi.io import paths
     from mamushi.selection.removals import share_of
 
     budget, tokens = first_budget(row) or 0.0, _of_tokens(row)

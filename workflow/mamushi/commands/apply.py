@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.commands import _as_json, _places, _row_options
+from mamushi.data.matching import RowRemoval
 from mamushi.errors import UserError
 from mamushi.io.copies import display_url, is_remote
+from mamushi.io.files import read_json, sha256, write_json
+from mamushi.io.provenance import versions
 
 if TYPE_CHECKING:
     from mamushi.commands._removal_list import ListedTexts
-    from mamushi.data.matching import RowRemoval
     from mamushi.data.rewriting import Rewritten
 
 GROUP = "act"
@@ -47,7 +49,6 @@ def run(args: argparse.Namespace) -> None:
     """
     from mamushi.commands import _removal_list
     from mamushi.data.rewriting import refuse_existing, rewrite
-    from mamushi.io.files import write_json
 
     copy, data = _places.fetched_place(args, "data"), display_url(str(args.data))
     args.data = copy if is_remote(args.data) else Path(args.data)
@@ -97,8 +98,6 @@ def _say(place: str, listed: ListedTexts, removal: RowRemoval, ids: Mapping[str,
 
 def _earlier(receipt: Path) -> dict[str, Any]:
     """Return the receipt of an earlier command, perhaps killed before its table; empty without."""
-    from mamushi.io.files import read_json
-
     try:
         done = read_json(receipt)
         return done if {"list", "written", "rows"} <= done.keys() else {}
@@ -110,7 +109,6 @@ def _is_of(done: Mapping[str, Any], request: Mapping[str, Any], out: Path, data:
     """Return whether a receipt says that the same was asked for, and table and data are those that
     it is of."""
     from mamushi.data.rewriting import table_files
-    from mamushi.io.files import sha256
 
     if not done or not out.exists():
         return False
@@ -125,9 +123,6 @@ def _is_of(done: Mapping[str, Any], request: Mapping[str, Any], out: Path, data:
 
 def _request(args: argparse.Namespace, listed: ListedTexts, removal: RowRemoval) -> dict[str, Any]:
     """Return what was asked for, with the digest of the list."""
-    from mamushi.io.files import sha256
-    from mamushi.io.provenance import versions
-
     manifest = listed.manifest or {}
     names = ("dataset", "model", "seed", "selector", "beta")
     return {

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from mamushi.commands import _as_json, _row_options
 from mamushi.commands import _model_folder as model
+from mamushi.data import readers
+from mamushi.data.conversations import Conversations
+from mamushi.data.matching import RowRemoval
 from mamushi.errors import UserError
+from mamushi.io import tabular
+from mamushi.io.domains import INFERENCE
+from mamushi.io.files import write_text
 from mamushi.rooms import additions
 
 if TYPE_CHECKING:
@@ -101,9 +107,6 @@ def _write(args: argparse.Namespace) -> None:
 
 def _write_ids(listed: ListedTexts, out: Path) -> None:
     """Write ids to a text file. Raises ``UserError`` for ids that such a file cannot hold."""
-    from mamushi.io import tabular
-    from mamushi.io.files import write_text
-
     if tabular.format_of(out) not in (None, "txt"):
         raise UserError("is the name of a table", where=out, do="end it in .txt")
     for name in (ids := listed.exported()):
@@ -131,11 +134,7 @@ def _rows(
     """Iterate over id and text, or conversation as it is, of each row of the table in ``--data``,
     else over those of the texts that were ranked, and whether the row is on the list. Raises
     ``UserError`` for a table that is not the one that was ranked."""
-    from mamushi.data import readers
-    from mamushi.data.conversations import Conversations
-    from mamushi.data.matching import RowRemoval
     from mamushi.data.rewriting import table_files
-    from mamushi.io.domains import INFERENCE
 
     needed: list[str] = []
     if args.data is not None:

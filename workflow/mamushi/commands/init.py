@@ -14,9 +14,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from mamushi.commands import _as_json, _embedder, _places
+from mamushi.config.complete import complete
+from mamushi.config.kinds import defaults
+from mamushi.config.reading import ConfigError
+from mamushi.config.sections import Refits
+from mamushi.data import readers
+from mamushi.data.conversations import text_columns
+from mamushi.data.counts import needs, require_texts
+from mamushi.data.expression import parse
 from mamushi.errors import UserError
 from mamushi.io.copies import display_url
+from mamushi.io.domains import FORGET, INFERENCE, RETAIN
+from mamushi.io.files import write_text
+from mamushi.io.tabular import FORMATS, PACKED
+from mamushi.registry import load
 
 GROUP = "start"
 BUDGETS = (0.1, 0.2, 0.3)
@@ -125,8 +139,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write the configuration, and say what runs it. Raises ``UserError`` as
     ``write_configuration``."""
-    import yaml
-
     write_configuration(args)
     print(f"next: {(command := _next(args.out, 'removals'))}")
     content = yaml.safe_load(args.out.read_text(encoding="utf-8"))
@@ -145,13 +157,6 @@ def write_configuration(args: argparse.Namespace) -> None:
     Raises ``UserError`` for a table or model that the workflow would refuse, for what is missing,
     and when another configuration stands there.
     """
-    import yaml
-
-    from mamushi.config.reading import ConfigError
-    from mamushi.data import readers
-    from mamushi.data.conversations import text_columns, with_tools
-    from mamushi.data.expression import parse
-    from mamushi.io.files import write_text
 
     if args.out.suffix.lower() not in (".yaml", ".yml"):
         do = "end it in .yaml; the table without the listed rows is written by mamushi apply"
@@ -169,7 +174,6 @@ def write_configuration(args: argparse.Namespace) -> None:
     for mark in filter(None, (args.forget, args.retain)):
         parse(mark).check(columns, path)
     _places.fetch_beside(args)
-    args.text = with_tools(args.text, _places.shared_columns(args, columns))
     config = _configuration(args, path)
     try:
         _describe(config, columns, args.budgets)
@@ -190,9 +194,6 @@ def write_configuration(args: argparse.Namespace) -> None:
 
 def _configuration(args: argparse.Namespace, path: Path) -> dict[str, Any]:
     """Return the configuration that the options ask for, before the table is read."""
-    from mamushi.config.kinds import defaults
-    from mamushi.config.sections import Refits
-
     labelled = [LABELLED, *([_TOKENS] if args.model else [])]
     usual = labelled if args.forget else [*HITS] if args.terms else [EXAMPLES]
     dataset = _name(path.name, "texts")
@@ -247,8 +248,6 @@ def _marks(args: argparse.Namespace) -> dict[str, Any]:
 
 def _name(file: str, otherwise: str) -> str:
     """Return a name for a configuration, from that of a file."""
-    from mamushi.io.tabular import FORMATS, PACKED
-
     stem = Path(file)
     while stem.suffix.lower() in (*FORMATS, *PACKED):
         stem = stem.with_suffix("")
@@ -261,7 +260,6 @@ def examples_of_table(full: Mapping[str, Any], dataset: str) -> tuple[Any, Any, 
     and are left to the run. Raises ``UserError`` as that and the loader do, and for numbers in the
     place of texts."""
     from mamushi.data.examples import build_examples
-    from mamushi.registry import load
 
     settings, exact = full["datasets"][dataset], {**full["data"], "near_duplicates": None}
     raw = load("dataset", "table").load(settings, Path())
@@ -273,8 +271,6 @@ def examples_of_table(full: Mapping[str, Any], dataset: str) -> tuple[Any, Any, 
 def _describe(config: dict[str, Any], columns: list[str], chosen: list[float] | None) -> None:
     """Print what the table and the model are, and give the configuration budgets that suit them, if
     none were ``chosen``. A corpus that has a screen is read by the run alone: that takes long."""
-    from mamushi.config.complete import complete
-
     (dataset,), (model,) = config["datasets"], config["models"].values()
     # With budgets of a corpus as long as it is not known how many texts there are.
     config["grid"]["budgets"] = [*(chosen or OF_CORPUS)]
@@ -297,8 +293,6 @@ def _described_rows(
     settings: Mapping[str, Any], raw: Any, counts: Mapping[str, Any]
 ) -> tuple[str, list[str]]:
     """Return in words how many rows a table has, and lines of what its rows are."""
-    from mamushi.io.domains import FORGET, INFERENCE, RETAIN
-
     forget, divided = int(raw.forget.sum()), settings.get("windows")
     of, unit = ("windows", "windows") if divided else ("rows", "texts")
     retain, neither = len(raw.ids) - forget, sum(raw.dropped.values())
@@ -330,10 +324,6 @@ def settle_budgets(
 ) -> dict[str, Any]:
     """Give a configuration the budgets that suit ``text_counts``, those of ``build_examples``, if
     none were ``chosen``, and return it completed. Raises ``ConfigError`` for too few texts."""
-    from mamushi.config.complete import complete
-    from mamushi.data.counts import needs, require_texts
-    from mamushi.io.domains import FORGET, INFERENCE
-
     ranked = text_counts["sections"][INFERENCE]
     usual, most = BUDGETS, ranked[FORGET]
     if "corpus" in text_counts:

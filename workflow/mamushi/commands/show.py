@@ -15,6 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.commands import _as_json
+from mamushi.errors import UserError
+from mamushi.evidence.cut import cut
+from mamushi.io import paths
+from mamushi.io.copies import is_remote, local_path
+from mamushi.io.files import read_json
+from mamushi.rooms import additions
 
 GROUP = "decide"
 SHOWN_FIGURE = "diagnostics"
@@ -32,8 +38,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Raises ``UserError`` where no list is, and for one whose ranking is missing or damaged."""
-    from mamushi.io import paths
-
     inside = args.folder / paths.RESULTS
     return show(inside if inside.is_dir() else args.folder, as_json=args.json)
 
@@ -41,11 +45,9 @@ def run(args: argparse.Namespace) -> int:
 def show(root: Path, *, texts: bool = True, tokens: bool = True, as_json: bool = False) -> int:
     """Print what was ranked in a results folder, with the first ``texts``, and masks of ``tokens``;
     ``as_json`` the manifests alone. Return 0, for other commands."""
-    from mamushi.errors import UserError
-    from mamushi.evidence.ranking import is_earlier
-    from mamushi.io import paths
-
     pattern = dict.fromkeys(("dataset", "model", "seed", "selector", "beta"), "*")
+    from mamushi.evidence.ranking import is_earlier
+
     manifests = sorted(root.glob(str(paths.under("", paths.MANIFEST, **pattern))))
     spans = sorted(root.glob(str(paths.under("", paths.SPANS_MANIFEST, **pattern))))
     if not manifests and not spans:
@@ -86,11 +88,9 @@ def _masked(manifests: Sequence[Path]) -> list[str]:
     for who, lists in rankings.items():
         lines += _ranking(who, lists, _spans)
     useful = [spans for lists in rankings.values() for spans in lists if _to_act_on(spans)]
-    hand = [
-        f"  hand over mamushi export {spans['path']} --to labels --out masked.jsonl"
-        for spans in useful
-    ]
-    return [*lines, *hand[:1]]
+    for spans in useful[:1]:
+        lines.append(f"  hand over mamushi export {spans['path']} --to labels --out masked.jsonl")
+    return lines
 
 
 def _spans(manifest: Mapping[str, Any]) -> str:
@@ -130,16 +130,8 @@ def _ranking(
 
 
 def _judged(path: Path) -> dict[str, Any]:
-    """Read a manifest, with the ``path`` of its list. Raises ``UserError`` for one without a
-    judgement."""
-    from mamushi.errors import UserError
-    from mamushi.io.files import read_json
-
-    manifest = read_json(path)
-    if not isinstance(manifest, dict) or "judgement" not in manifest:
-        problem = "was written by another version, which did not judge this list"
-        raise UserError(problem, where=path, do="give the command that made it again")
-    return {**manifest, "path": path.with_suffix(".parquet")}
+    """Read a manifest, with the ``path`` of its list."""
+    return {**read_json(path), "path": path.with_suffix(".parquet")}
 
 
 def _cell(
@@ -150,13 +142,9 @@ def _cell(
     lists: Mapping[str, Sequence[Mapping[str, Any]]],
     texts: bool,
 ) -> list[str]:
-    from mamushi.errors import UserError
     from mamushi.evidence.advice import advised, first_budget, take
-    from mamushi.evidence.cut import cut
     from mamushi.evidence.ranking import ranking_at, read_ranking
     from mamushi.evidence.verdict import leading
-    from mamushi.io import paths
-    from mamushi.rooms import additions
 
     cell: dict[str, str | int] = {"dataset": dataset, "model": model, "seed": seed}
     best, *next_best = leading(lists)
@@ -172,10 +160,7 @@ def _cell(
     for selector in (best, *next_best):
         lines += _ranking(selector, lists[selector], _list)
     if texts:
-        scores = ranking_at(root, {**cell, "selector": best})
-        if not scores.is_file():
-            raise UserError("no such file", where=scores, do=f"make it again: mamushi run {scores}")
-        ranking = read_ranking(scores)
+        ranking = read_ranking(ranking_at(root, {**cell, "selector": best}))
         examples = paths.under(root, paths.EXAMPLES, dataset=dataset)
         lines += _texts(best, ranking, max(listed["removed"] for listed in lists[best]), examples)
     figure = paths.CELL_FIGURE_PNG.replace("{figure}", SHOWN_FIGURE)
@@ -186,9 +171,7 @@ def _cell(
         root_option = "" if root == paths.RESULTS else f" --root {root}"
         lines.append(f"  how many  mamushi advise --removal 0.5{root_option}")
     half = advised(root, cell).get(best)
-    budget = first_budget(half) if half else None
-    manifest = take(lists[best], budget)
-    lines += _short(manifest, budget)
+    manifest = take(lists[best], first_budget(half) if half else None)
     if _to_act_on(manifest):
         lines.append(f"  remove    mamushi apply {manifest['path']} {table_options(root, cell)}")
     return lines
@@ -196,11 +179,6 @@ def _cell(
 
 def table_options(root: Path, cell: Mapping[str, str | int]) -> str:
     """Return where `apply` finds the table that was ranked, and a name for what is left of it."""
-    from mamushi.errors import UserError
-    from mamushi.io import paths
-    from mamushi.io.copies import is_remote, local_path
-    from mamushi.io.files import read_json
-
     try:
         card = paths.under(root, paths.DATA_CARD, dataset=cell["dataset"])
         made_with = read_json(card)["settings"]
@@ -212,20 +190,6 @@ def table_options(root: Path, cell: Mapping[str, str | int]) -> str:
         return "--data DATA --out FILE"
     out = f"{path.name.partition('.')[0]}.clean{''.join(path.suffixes)}"
     return f"--data {shlex.quote(data)} --out {shlex.quote(out)}"
-
-
-def _short(manifest: Mapping[str, Any], budget: float | None) -> list[str]:
-    """Return what to make where the longest list has fewer texts than the estimate asks for."""
-    from mamushi.evidence.advice import units_at
-    from mamushi.selection.removals import share_of
-
-    whole = manifest["n_forget"]
-    if budget is None or not _to_act_on(manifest):
-        return []
-    if (needed := units_at(budget, whole)) <= manifest["removed"]:
-        return []
-    make = f"mamushi list --budget {share_of(needed, whole)} --selector {manifest['selector']}"
-    return [f"  longer    half of the effect takes about {needed:,} of {whole:,}: {make}"]
 
 
 def _texts(selector: str, ranking: Any, removed: int, examples: Path) -> list[str]:

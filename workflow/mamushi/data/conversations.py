@@ -12,7 +12,7 @@ JSON); a blank line stands between two. Nothing heavy is imported, since every d
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mamushi.errors import UserError, located
@@ -52,12 +52,6 @@ def text_columns(text: str) -> list[str]:
     """Return the columns that a setting names: one, or several of ``ROLES`` with commas between."""
     names = [name.strip() for name in text.split(",")]
     return names if len(names) > 1 and ROLES.keys() >= {*names} else [text]
-
-
-def with_tools(text: str, columns: Iterable[str]) -> str:
-    """Return the setting with the column of tools, where that is beside one of turns."""
-    turns = ROLES.get(text) == "" and text != TOOLS
-    return f"{text},{TOOLS}" if turns and TOOLS in columns else text
 
 
 class Conversations:
