@@ -11,7 +11,7 @@ import torch
 from transformers import PreTrainedModel
 
 from mamushi.io.domains import FORGET, RETAIN
-from mamushi.lm import device, sharding
+from mamushi.lm import device
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet, subset
@@ -34,7 +34,6 @@ from tests.extras.influence.test_measuring import (
 )
 from tests.support.gradients import exact
 from tests.support.models import model, token_set
-from tests.support.processes import in_two_processes
 
 BATCHES, MOST, SEED = 3, 3, 1
 NONE = subset(TEXTS, np.array([], np.int64))
@@ -45,8 +44,6 @@ def measured(
 ) -> tuple[Kept, dict[int, Targets]]:
     freeze(language_model, HOW)
     accelerator = device.accelerator("fp32")
-    if sharding.active(accelerator):
-        sharding.shard(language_model, accelerator)
     folder.mkdir(exist_ok=True)
     kept = Kept(folder / "points", "run", np.zeros(count_predicted(TEXTS)))
     kept.restore(folder / "state")
@@ -155,26 +152,6 @@ def test_a_half_that_was_measured_is_not_measured_again(
     again, _ = measured(model("llama"), tmp_path)
     assert added == [1]
     assert np.array_equal(again.total, whole.total)
-
-
-SHARDED = """
-import sys
-from pathlib import Path
-import numpy as np
-from mamushi.lm import device
-from tests.extras.influence.test_at_weights import measured
-from tests.support.models import model
-
-found = measured(model("llama"), Path(sys.argv[1]))[0].total
-if device.accelerator("fp32").is_main_process:
-    np.save(Path(sys.argv[1]) / "found.npy", found)
-"""
-
-
-def test_two_processes_measure_what_one_does(tmp_path: Path) -> None:
-    in_two_processes(tmp_path, SHARDED, tmp_path)
-    alone, _ = measured(model("llama"), tmp_path / "alone")
-    assert apart(np.load(tmp_path / "found.npy"), alone.total) < 1e-2
 
 
 def test_the_moment_is_that_of_adam_if_its_steps_were_taken_at_these_weights() -> None:

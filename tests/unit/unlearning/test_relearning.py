@@ -31,32 +31,16 @@ def few(examples: int = 5) -> TokenSet:
     return subset(texts, choose(texts, examples, seed=0))
 
 
-def opened(family: str, precision: str = "fp32") -> PreTrainedModel:
+def opened(family: str) -> PreTrainedModel:
     """A model of two blocks of which the last is trained."""
     language_model = model(family, layers=2)
     freeze(language_model, LAST)
-    return device.place(language_model, precision, torch.device("cpu"))
-
-
-def curve(
-    language_model: PreTrainedModel,
-    texts: TokenSet | None = None,
-    *,
-    precision: str = "fp32",
-    batch_tokens: int = 1000,
-    **changes: Any,
-) -> dict[str, list[Any]]:
-    return learned(
-        language_model, texts, precision=precision, batch_tokens=batch_tokens, **changes
-    ).curve
+    return device.place(language_model, "fp32", torch.device("cpu"))
 
 
 def learned(
     language_model: PreTrainedModel,
     texts: TokenSet | None = None,
-    *,
-    precision: str = "fp32",
-    batch_tokens: int = 1000,
     **changes: Any,
 ) -> Relearned:
     return relearn(
@@ -65,8 +49,8 @@ def learned(
         token_set(),
         SETTINGS | changes,
         seed=7,
-        accelerator=device.accelerator(precision),
-        batch_tokens=batch_tokens,
+        accelerator=device.accelerator("fp32"),
+        batch_tokens=1000,
     )
 
 
@@ -104,7 +88,7 @@ def test_texts_are_drawn_by_the_seed_alone_among_those_with_something_to_predict
 
 def test_more_steps_equal_adamw_by_hand() -> None:
     texts, reference, relearned = few(), opened("llama"), opened("llama")
-    found = curve(relearned, texts, learning_rate=1e-2)
+    found = learned(relearned, texts, learning_rate=1e-2).curve
     means = {n: torch.zeros_like(p) for n, p in reference.named_parameters()}
     squares = {n: torch.zeros_like(p) for n, p in reference.named_parameters()}
     expected = [perplexities(reference)]
@@ -131,7 +115,7 @@ def test_more_steps_equal_adamw_by_hand() -> None:
 def test_the_columns_begin_with_what_there_was_before(family: str) -> None:
     language_model = opened(family)
     before = perplexities(language_model)
-    found = curve(language_model)
+    found = learned(language_model).curve
     assert found["step"] == [0, 1, 2, 4]
     assert found["examples"] == [5] * 4
     assert [found["ppl_forget"][0], found["ppl_retain"][0]] == before

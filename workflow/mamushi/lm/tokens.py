@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,44 +126,41 @@ def write_tokens(
     Raises ``UserError`` for a text without any token, for a token that the model does not know, for
     ``answers`` without turns, and as ``encode_chats``.
     """
-    kept = min(max_length, positions or max_length)
-    lengths: list[np.ndarray] = []
+    kept, kind = min(max_length, positions or max_length), pa.list_(pa.int32())
     # An array a batch, since those of one array are counted by 31 bits.
-    arrays, counts = [], list[pa.Array]()
-    largest, bos, n = -1, first_token(tokenizer), len(examples)
+    arrays, counts, n = list[pa.Array](), list[pa.Array](), len(examples)
+    bos = first_token(tokenizer)
     with Progress(n, "tokens", "text") as progress:
         for start in range(0, n, BATCH):
-            both = list(_encoded(tokenizer, examples.slice(start, BATCH), kept, answers))
-            rows = [ids for ids, _ in both]
-            if answers:
-                counts.append(pa.array([of_row for _, of_row in both], pa.list_(pa.bool_())))
+            both = _encoded(tokenizer, examples.slice(start, BATCH), kept, answers)
+            rows, said = zip(*both, strict=True)
             # A template may begin otherwise.
             bos = bos if all(row[:1] == [bos] for row in rows) else None
-            lengths.append(np.fromiter(map(len, rows), np.int64, len(rows)))
-            flat = np.fromiter(chain.from_iterable(rows), np.int32, int(lengths[-1].sum()))
-            largest = max(largest, int(flat.max(initial=-1)))
-            arrays.append(pa.ListArray.from_arrays(offsets_of(lengths[-1]).astype(np.int32), flat))
+            arrays.append(pa.array(rows, kind))
+            counts.append(pa.array(said, pa.list_(pa.bool_())))
             progress.advance(len(rows))
-    length = np.concatenate([np.empty(0, np.int64), *lengths])
-    if (length == 0).any():
-        where = f"example {examples['id'][int(np.argmin(length))]}"
+    tokens = pa.chunked_array(arrays, kind)
+    empty = pc.index(pc.list_value_length(tokens), 0).as_py()
+    if empty >= 0:
+        where = f"example {examples['id'][empty]}"
         raise UserError("the tokenizer gives no token for this text", where=where)
-    if largest >= vocabulary_size:
+    flat = pc.list_flatten(tokens)
+    largest = pc.max(flat).as_py()
+    if largest is not None and largest >= vocabulary_size:
         problem = f"the tokenizer gives token {largest}, but the model knows {vocabulary_size}"
         raise UserError(problem, where=path)
-    kind = schemas.TOKENS.schema.field("tokens").type
     write_table(
         path,
         schemas.TOKENS,
-        {"id": examples["id"], "tokens": pa.chunked_array(arrays, kind)}
+        {"id": examples["id"], "tokens": tokens}
         | ({COUNTED: pa.chunked_array(counts)} if answers else {}),
         group=min(GROUP, max(1, MOST // max_length)),
         metadata={
             "max_length": max_length,
             **({"positions": kept} if kept < max_length else {}),
             "bos_token_id": bos,
-            "texts": len(length),
-            "tokens": int(length.sum()),
+            "texts": n,
+            "tokens": len(flat),
             "provenance": dict(provenance),
         },
     )

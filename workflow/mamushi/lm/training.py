@@ -22,7 +22,7 @@ from transformers import PreTrainedModel
 from mamushi.errors import UserError
 from mamushi.lm import checkpoint, sharding
 from mamushi.lm.attention import supports
-from mamushi.lm.batches import collate, examples_of_step, remaining_of_step, steps
+from mamushi.lm.batches import batch_of, examples_of_step, remaining_of_step, steps
 from mamushi.lm.device import deterministic, lacks_kernel
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.tokens import TokenSet
@@ -376,14 +376,13 @@ def mean_nll(
     predicted tokens, sum w nll / sum w. ``kept`` is that of ``examples_of_step``; with ``steps:
     aligned`` that of ``remaining_of_step``."""
     batch, size = int(settings["batch_size"]), int(settings["micro_batch_size"])
-    shared = supports(model)
-    counted = texts.counted
-    aligned = kept is not None and settings.get("steps") == "aligned"
-    passed = len(texts) if kept is None or not aligned else len(kept)
+    shared, counted = supports(model), texts.counted
+    every = kept if settings.get("steps") == "aligned" else None
+    passed = len(texts) if every is None else len(every)
 
     def step(number: int) -> Step:
-        if kept is not None and aligned:
-            rows = remaining_of_step(number, batch, seed, kept)
+        if every is not None:
+            rows = remaining_of_step(number, batch, seed, every)
         else:
             rows = examples_of_step(number, len(texts), batch, seed, kept)
         tokens = int(np.maximum(texts.lengths[rows] - 1, 0).sum())
@@ -392,15 +391,10 @@ def mean_nll(
         return Step(parts, tokens, (number + 1) * batch / passed)
 
     def loss(rows: NDArray[np.int64], weight: float, module: nn.Module) -> list[Tensor]:
-        weights = None if texts.weights is None else [texts.weights_of(row) for row in rows]
-        sequences = [texts[row] for row in rows]
-        if not sequences:
-            # A process that has no text runs the model all the same, on one that does not count.
-            sequences = [texts[int(texts.lengths.argmax())]]
-            weights = [np.zeros(len(sequences[0]), np.float32)]
-        ids = texts.ids[rows] if len(rows) else texts.ids[[int(texts.lengths.argmax())]]
-        batch = collate(sequences, accelerator.device, shared=shared, ids=ids, weights=weights)
-        return [module(batch) * (1 / weight)]
+        # A process that has no text runs the model all the same, on one that does not count.
+        read = rows if len(rows) else np.array([texts.lengths.argmax()])
+        batch = batch_of(texts, read, accelerator.device, shared=shared)
+        return [module(batch) * ((len(rows) > 0) / weight)]
 
     remedy = "lower training.learning_rate or train in fp32"
     return Objective(model, TokenLoss(model), name, remedy, step)
