@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from mamushi.cli import main
@@ -47,8 +48,8 @@ def test_the_folder_is_the_base_with_each_file_over_the_one_before(files: Path) 
     found = AutoModelForCausalLM.from_pretrained(files / "whole", dtype="auto")
     base = dict(loading.open_model(files / "card.json").named_parameters())
     with (
-        storage._opened(files / "start.safetensors") as start,
-        storage._opened(files / "unlearned.safetensors") as unlearned,
+        safe_open(files / "start.safetensors", "pt") as start,
+        safe_open(files / "unlearned.safetensors", "pt") as unlearned,
     ):
         expected = {name: value.float() for name, value in base.items()}
         for stored in (start, unlearned):

@@ -1,13 +1,16 @@
-"""Row groups of tables that do not fit into memory."""
+"""Row groups of tables that do not fit into memory, and pages that are damaged."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mamushi.errors import UserError
 from mamushi.io import schemas, tables
 
 
@@ -36,3 +39,22 @@ def test_row_groups_of_long_texts_are_small_and_together_the_table(
     monkeypatch.setattr(tables, "GROUP_BYTES", 1)
     tables.write_table(path, schemas.EXAMPLES, columns)
     assert pq.ParquetFile(path).num_row_groups == 10
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_no_flipped_bit_of_a_page_is_read(tmp_path: Path, plain: bool) -> None:
+    kind = schemas.EMBEDDINGS if plain else schemas.TOKENS
+    rng, n = np.random.default_rng(0), 2000
+    values = rng.standard_normal(n * 16).astype(np.float16)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(values), 16)
+    tokens = pa.array([rng.integers(0, 9999, 16).astype(np.int32) for _ in range(n)])
+    columns: dict[str, Any] = {"id": [f"t{i}" for i in range(n)]}
+    columns |= {"domain": ["forget"] * n, "embedding": vectors} if plain else {"tokens": tokens}
+    tables.write_table(path := tmp_path / "a.parquet", kind, columns)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="damaged"):
+        tables.read_table(path, kind)
+    with pytest.raises(UserError, match="damaged"):
+        [*tables.read_groups(path, kind)]

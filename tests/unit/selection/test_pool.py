@@ -10,7 +10,6 @@ from sklearn.preprocessing import StandardScaler
 
 from mamushi.errors import UserError
 from mamushi.io import vectors
-from mamushi.io.seal import seal
 from mamushi.selection import pool as pool_module
 from mamushi.selection.folds import stratified_folds
 from mamushi.selection.metrics import auc, average_ranks, spearman
@@ -71,7 +70,6 @@ def test_a_large_matrix_is_mapped_and_the_same(tmp_path, monkeypatch):
         tmp_path, rng.normal(size=(40, 6)), [f"t{i}" for i in range(40)], ["forget", "retain"] * 20
     )
     pq.write_table(pq.read_table(paths[0]), paths[0], row_group_size=16, compression="none")
-    seal(paths[0])
     plain = read_pool(*paths)
     monkeypatch.setattr(pool_module, "MAPPED", 40 * 6 * 2)
     mapped = read_pool(*paths)

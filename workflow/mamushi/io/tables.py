@@ -4,7 +4,6 @@ when read: see ``schemas``."""
 from __future__ import annotations
 
 import json
-import mmap
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mamushi.errors import UserError
-from mamushi.io import seal
 from mamushi.io.domains import *  # noqa: F403
 from mamushi.io.files import atomic, write_text
 from mamushi.io.schemas import Table
@@ -27,7 +25,7 @@ QUOTE = '"'
 SPECIAL = re.compile(r'[",\r\n]')
 Columns = Any
 """A table, its columns by their names, or its rows."""
-SEALED = "mamushi.seal"
+MARK = "mamushi"
 """The key of the metadata that all tables of this program have."""
 GROUP, LARGE_GROUP = 16384, 2**20
 """Rows of a row group in a table of vectors, and at most in others."""
@@ -62,19 +60,17 @@ def writing(
 ) -> Iterator[Callable[[Columns], None]]:
     """Give a function that writes more rows each time that it is called, at least once. The file
     is there when the block ends."""
-    metadata_of_file = {} if metadata is None else {"mamushi": json.dumps(metadata, sort_keys=True)}
+    described = {MARK: json.dumps(metadata or {}, sort_keys=True)}
     opened: list[pq.ParquetWriter] = []
 
     def write(columns: Columns) -> None:
-        table = _as(kind, columns)
-        table = table.replace_schema_metadata({**metadata_of_file, SEALED: seal.SLOT})
+        table = _as(kind, columns).replace_schema_metadata(described)
         if not opened:
             writer = pq.ParquetWriter(
                 part,
                 table.schema,
                 compression="none" if kind.plain else "zstd",
                 use_dictionary=not kind.plain,
-                # For other programs that read it.
                 write_page_checksum=True,
             )
             opened.append(writer)
@@ -89,7 +85,6 @@ def writing(
         finally:
             for writer in opened:
                 writer.close()
-        seal.seal(part)
 
 
 def rows_of_group(table: pa.Table) -> int:
@@ -121,7 +116,8 @@ def read_table(path: str | Path, kind: Table, columns: Sequence[str] | None = No
 
     Raises ``UserError`` when the file is missing, damaged, or lacks a column or has another type.
     """
-    return _checked(path, kind).read(columns=None if columns is None else list(columns))
+    with _checked(path, kind) as file:
+        return file.read(columns=None if columns is None else list(columns))
 
 
 def read_groups(
@@ -131,41 +127,44 @@ def read_groups(
 
     Raises ``UserError`` as ``read_table``.
     """
-    data = seal.opened(path)
-    file = _checked(path, kind, data)
-    for group in range(file.num_row_groups):
-        yield file.read_row_group(group, columns=None if columns is None else list(columns))
-        # What was read of a mapped file counts as memory of the process.
-        data.madvise(mmap.MADV_DONTNEED)
+    with _checked(path, kind) as file:
+        for group in range(file.num_row_groups):
+            yield file.read_row_group(group, columns=None if columns is None else list(columns))
 
 
-def _checked(path: str | Path, kind: Table, data: mmap.mmap | None = None) -> pq.ParquetFile:
-    """Open a table, of which one may have the ``data``, and check that it has the columns of its
-    schema."""
-    file = _opened(path, data)
-    stored = file.schema_arrow
-    for field in kind.like(stored):
-        stored_type = stored.field(field.name).type if field.name in stored.names else "nothing"
-        if stored_type != field.type:
-            raise UserError(
-                f"column {field.name!r} of the {kind.name} table should be {field.type}, "
-                f"is {stored_type}",
-                where=path,
-                do="delete it and run again",
-            )
-    return file
+@contextmanager
+def _checked(path: str | Path, kind: Table) -> Iterator[pq.ParquetFile]:
+    """Open a table, and check that it has the columns of its schema."""
+    with _opened(path) as file:
+        stored = file.schema_arrow
+        for field in kind.like(stored):
+            stored_type = stored.field(field.name).type if field.name in stored.names else "nothing"
+            if stored_type != field.type:
+                problem = f"column {field.name!r} of the {kind.name} table should be {field.type}"
+                do = "delete it and run again"
+                raise UserError(f"{problem}, is {stored_type}", where=path, do=do)
+        yield file
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
     """Return the ``metadata`` that ``write_table`` stored; empty where there is none. Raises
     ``UserError`` when the file is missing or damaged."""
-    stored = _opened(path).schema_arrow.metadata or {}
-    return dict(json.loads(stored.get(b"mamushi", b"{}")))
+    with _opened(path) as file:
+        stored = file.schema_arrow.metadata or {}
+        return dict(json.loads(stored.get(MARK.encode(), b"{}")))
 
 
-def _opened(path: str | Path, data: mmap.mmap | None = None) -> pq.ParquetFile:
-    """Return a table, every bit of which is as it was written: see ``seal``."""
-    return pq.ParquetFile(pa.BufferReader(pa.py_buffer(data or seal.opened(path))))
+@contextmanager
+def _opened(path: str | Path) -> Iterator[pq.ParquetFile]:
+    """Open a table, whose pages are checked as they are read."""
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
+            yield file
+    except FileNotFoundError:
+        raise UserError("no such file", where=path, do="check the path") from None
+    except (pa.ArrowException, OSError, ValueError, LookupError) as error:
+        do = "delete it and run again"
+        raise UserError(f"damaged ({error})", where=path, do=do) from None
 
 
 def publish(

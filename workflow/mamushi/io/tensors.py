@@ -10,28 +10,28 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.errors import UserError
-from mamushi.io import seal
-
-HEADER_LENGTH = struct.Struct("<Q")
-"""How a safetensors file begins: with the length of the JSON that follows."""
 
 
 def header(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Return ``metadata`` (JSON) as safetensors stores it, with a slot for the seal.
+    """Return ``metadata`` (JSON) as safetensors stores it.
 
     One key: safetensors writes several in an order that changes from run to run.
     """
-    return {"mamushi": json.dumps({**metadata, "checksum": seal.SLOT}, sort_keys=True)}
+    return {"mamushi": json.dumps(metadata, sort_keys=True)}
 
 
 def trained_metadata(path: str | Path) -> dict[str, Any]:
     """Return the metadata of a file of trained tensors. Raises ``UserError`` when it is missing or
     damaged."""
-    data = seal.opened(path)
-    (length,) = HEADER_LENGTH.unpack_from(data)
-    header = json.loads(data[HEADER_LENGTH.size : HEADER_LENGTH.size + length])
-    stored = json.loads(header["__metadata__"]["mamushi"])
-    return {name: value for name, value in stored.items() if name != "checksum"}
+    try:
+        with open(path, "rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            stored = json.loads(file.read(length))["__metadata__"]["mamushi"]
+    except FileNotFoundError:
+        raise UserError("no such file", where=path, do="check the path") from None
+    except (OSError, LookupError, ValueError, struct.error) as error:
+        raise UserError(f"damaged ({error})", where=path, do="delete it and run again") from None
+    return dict(json.loads(stored))
 
 
 def drop_others(card: Path, made_from: Mapping[str, Any]) -> None:

@@ -14,7 +14,6 @@ from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
-from mamushi.io import seal
 from mamushi.io.files import atomic
 from mamushi.io.tensors import header, trained_metadata
 from mamushi.lm import head, parameters, sharding
@@ -47,7 +46,6 @@ def _write(path: str | Path, tensors: dict[str, torch.Tensor], metadata: Mapping
     if not launch.is_secondary():
         with atomic(path) as part, writing_safetensors():
             save_file(tensors, part, metadata=header(metadata))
-            seal.seal(part)
 
 
 @contextmanager
@@ -67,7 +65,7 @@ def load_trained(path: str | Path, model: PreTrainedModel) -> None:
     an edit of its logits is laid over its head. Raises ``UserError`` for other tensors than those
     that take gradients in ``model``."""
     trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    with _opened(path) as stored:
+    with safe_open(path, framework="pt") as stored:
         if edit := _edit(stored):
             head.lay_over(model, edit)
             return
@@ -82,7 +80,7 @@ def overlay(path: str | Path, model: PreTrainedModel) -> int:
     """Copy all tensors of a file into ``model``, in fp32, and return how many; adapters stay beside
     the weights until ``parameters.merge_adapters``. Raises ``UserError``, and changes no tensor,
     when the model has no such tensor, or of another shape, as for an edit of its logits."""
-    with _opened(path) as stored:
+    with safe_open(path, framework="pt") as stored:
         names = sorted(stored.keys())
         if any(map(parameters.is_adapter, names)):
             settings = trained_metadata(path)["settings"]
@@ -102,11 +100,3 @@ def overlay(path: str | Path, model: PreTrainedModel) -> int:
 def _edit(stored: Any) -> head.HeadEdit | None:
     names = [name for name in stored.keys() if name.startswith(head.EDIT_PREFIX)]  # noqa: SIM118
     return head.edit_of({name: stored.get_tensor(name) for name in names})
-
-
-@contextmanager
-def _opened(path: str | Path) -> Iterator[Any]:
-    """Open a file that ``save_trained`` wrote, every bit of which is as it was written."""
-    seal.opened(path).close()
-    with safe_open(path, framework="pt") as stored:
-        yield stored

@@ -245,7 +245,7 @@ def same_ids(table: pa.Table, ids: Strings) -> bool:
 def read_matrix(path: str | Path, ids: Strings) -> NDArray[np.float16]:
     """Read the (n, d) vectors, a row group at a time; large ones into a file without a name beside
     the table, whose pages the system drops as it needs."""
-    file = pq.ParquetFile(path, pre_buffer=False)
+    file = pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
     shape = (len(ids), file.schema_arrow.field("embedding").type.list_size)
     if 2 * math.prod(shape) < MAPPED:
         matrix = np.empty(shape, dtype=np.float16)

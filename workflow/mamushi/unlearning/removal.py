@@ -13,7 +13,7 @@ from mamushi.data import readers
 from mamushi.data.opening import open_unpacked
 from mamushi.errors import UserError, located
 from mamushi.io import paths, schemas, tabular
-from mamushi.io.tables import SEALED, read_table
+from mamushi.io.tables import MARK, read_table
 
 OURS = {"id", "score", "rank", "copies"}
 """Columns by which a removal list of this program is known."""
@@ -54,12 +54,12 @@ def columns_of(path: Path) -> set[str] | None:
     another table of this program, most of which name all texts."""
     if not path.is_file() or not _is_table(path):
         return None
-    names, sealed = {*readers.columns(path)}, False
+    names, is_ours = {*readers.columns(path)}, False
     if tabular.format_of(path) == "parquet":
         with readers.opened_columns(path) as (schema, _):
-            sealed = SEALED.encode() in (schema.metadata or {})
+            is_ours = MARK.encode() in (schema.metadata or {})
     of_all = ({"id", "rank", "fold"}, {"id", "rank", "frequency"}, {"id", "domain", "section"})
-    if not names >= OURS and (sealed or any(names >= columns for columns in of_all)):
+    if not names >= OURS and (is_ours or any(names >= columns for columns in of_all)):
         do = "give removals/SELECTOR/betaB.parquet, or make one with mamushi list"
         raise UserError("is another table of a run, and no list", where=path, do=do)
     return names

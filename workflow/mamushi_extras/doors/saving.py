@@ -22,7 +22,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
 from mamushi.errors import UserError
-from mamushi.io import digests, paths, seal
+from mamushi.io import digests, paths
 from mamushi.io.files import atomic, read_json
 from mamushi.io.provenance import provenance
 from mamushi.io.tables import read_metadata
@@ -199,7 +199,6 @@ def save_scorer(out: Path, weights: Weights, metadata: Mapping[str, Any]) -> Non
     tensors = {name: np.ascontiguousarray(array) for name, array in weights.items()}
     with atomic(out) as part:
         save_file(tensors, part, metadata=header(metadata))
-        seal.seal(part)
 
 
 def _fit_to_files(
