@@ -171,20 +171,6 @@ def test_datatrove_is_told_which_listed_ids_no_document_had(
         door.filter_batch([Document("another", "c1")])
 
 
-def test_datatrove_drops_what_scores_high(scorer: Path) -> None:
-    pytest.importorskip("datatrove")
-    from datatrove.data import Document
-
-    from mamushi_extras.doors.datatrove import KeeperFilter
-
-    texts, _ = drawn(20, 11)
-    keeper = ScoreKeeper(scorer, 0.0)
-    door = KeeperFilter(keeper, batch_size=6)
-    kept = [doc.id for doc in door.run(Document(t, str(i)) for i, t in enumerate(texts))]
-    assert kept == [str(i) for i, stays in enumerate(keeper(texts, texts)) if stays]
-    assert 0 < len(kept) < 20
-
-
 # The page ----------------------------------------------------------------------------------------
 
 

@@ -124,16 +124,6 @@ def test_accuracies_are_those_of_likelihoods_by_hand(
     assert read_metadata(out)["lm_eval"].startswith("0.4.")
 
 
-def test_the_first_examples_are_enough(made: Path, tmp_path: Path) -> None:
-    out = tmp_path / "tasks.parquet"
-    assert main(words(made, out, False, examples=10, precision="bf16")) == 0
-    found = {row["metric"]: row for row in read_table(out, TASK_SCORES).to_pylist()}
-    assert found["acc"]["examples"] == 10
-    assert found["acc"]["value"] == pytest.approx(
-        np.mean(correct_by_hand(made, False)["acc"][:10]), abs=0.1
-    )
-
-
 @pytest.mark.parametrize(
     ("names", "told"),
     [

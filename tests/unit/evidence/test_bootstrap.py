@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from mamushi.cli import main
 from mamushi.evidence.bootstrap import LEVELS, bands
 from mamushi.evidence.calibration import LOSS_SLACK, HalfScores, RatioScores, platt
 from mamushi.evidence.frontier import Frontier, gain, removal_order
-from mamushi.io import schemas
-from mamushi.io.tables import read_metadata, read_table, write_table
-from mamushi.selection.refits import HALVES, WHOLE_REFIT
 from tests.support import divergences
 from tests.support.divergences import preservation_by_importance
 from tests.support.score_files import (
-    domains,
     ranks_of,
-    write_examples,
-    write_refits,
-    write_scores,
 )
 
 N1, N2 = 60, 90
@@ -155,107 +144,3 @@ def test_ties_take_the_share_of_the_retain_examples_that_goes_of_the_forget_exam
         assert preserved[i] == pytest.approx((1 - share) * outside + share * inside, abs=1e-12)
         kept = (ranks_of(s1) > k) * 1.0
         assert removed[i] == pytest.approx(divergences.removal(l1, kept, PI1), abs=1e-12)
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    """Scores of a noisy ratio, a reverse, a forget-only and random."""
-    l1, l2 = normal()
-    ids = [f"t{i:03d}" for i in range(N1 + N2)]
-    about = ids, domains(FORGET)
-    write_examples(tmp_path / "examples.parquet", *about)
-    known = np.concatenate([l1, l2])
-    rng = np.random.default_rng(5)
-    noisy = known + rng.normal(0, 0.5, N1 + N2)
-    made = {"noisy": noisy, "reverse": -noisy, "alone": noisy, "random": rng.random(N1 + N2)}
-    for name, score in made.items():
-        seen = score if name in ("noisy", "reverse") else np.where(FORGET, score, np.nan)
-        write_scores(tmp_path / f"{name}.parquet", *about, seen)
-    # One whole refit and a pair of halves with more noise.
-    rng = np.random.default_rng(6)
-    again = [(part, 0, noisy + rng.normal(0, 0.5, N1 + N2)) for part in (WHOLE_REFIT, *HALVES)]
-    write_refits(tmp_path / "refits.parquet", *about, again, NO_FOLDS)
-    write_table(
-        tmp_path / "calibrated.parquet",
-        schemas.CALIBRATED,
-        {
-            **{"id": ids, "domain": about[1], "score": noisy, "log_ratio": noisy},
-            "group": pa.nulls(N1 + N2, pa.int64()),
-        },
-        metadata={
-            "lost": 0.0,
-            "verdict": {"reason": "because", "withheld": "because", "words": "no", "texts": {}},
-            "provenance": {"settings": {"selector": "noisy"}},
-        },
-    )
-    return tmp_path
-
-
-def make(folder: Path, *names: str, ratio: str = "noisy", **more: Any) -> int:
-    settings = {
-        **{"dataset": "small", "model": "tiny", "seed": 3, "budgets": [0.5, 0.25]},
-        **{"selectors": names, "by_chance": {name: name == "random" for name in names}},
-        **{"resamples": 30, **more},
-    }
-    files = [str(folder / f"{name}.parquet") for name in names]
-    options = {
-        "--examples": "examples.parquet",
-        "--ratio": f"{ratio}.parquet",
-        "--refits": "refits.parquet",
-        "--calibrated": "calibrated.parquet",
-        "--out": "frontier.parquet",
-    }
-    where = [word for key, name in options.items() for word in (key, str(folder / name))]
-    return main(["frontier", "--scores", *files, *where, "--settings", json.dumps(settings)])
-
-
-def test_the_stage(run: Path) -> None:
-    names = ("noisy", "reverse", "alone", "random")
-    assert make(run, *names) == 0
-    rows = read_table(run / "frontier.parquet", schemas.FRONTIER).to_pylist()
-    assert [row["selector"] for row in rows] == [name for name in names for _ in range(4)]
-    assert [row["beta"] for row in rows[:4]] == [0.0, 0.25, 0.5, 1.0]
-    assert [row["removed"] for row in rows[:4]] == [0, 15, 30, 60]
-    for row in rows:
-        assert row["removal_low"] <= row["removal"] <= row["removal_high"]
-        assert row["preservation_low"] <= row["preservation"] <= row["preservation_high"]
-        assert (row["dataset"], row["model"], row["seed"]) == ("small", "tiny", 3)
-        assert row["removal_true"] is row["preservation_true"] is None
-    # What the ends are depends on no selector.
-    for end in (0, 3):
-        assert len({round(rows[i + end]["removal"], 12) for i in range(0, 16, 4)}) == 1
-    half = {row["selector"]: row for row in rows if row["beta"] == 0.5}
-    assert half["noisy"]["removal"] > half["random"]["removal"] > half["reverse"]["removal"]
-    stored = read_metadata(run / "frontier.parquet")
-    assert set(stored["relative"]) == set(names)
-    assert stored["verdict"]["reason"] == "because"
-    assert stored["relative"]["noisy"]["gain"][0] == 0
-    before = (run / "frontier.parquet").read_bytes()
-    assert make(run, *names) == 0
-    assert (run / "frontier.parquet").read_bytes() == before
-
-
-def test_where_the_truth_is_known_it_stands_beside_the_estimate(run: Path) -> None:
-    l1, l2 = normal()
-    ids = [f"t{i:03d}" for i in range(N1 + N2)]
-    # In another order than the scores.
-    turned = slice(None, None, -1)
-    known = np.concatenate([l1, l2])
-    write_examples(
-        run / "examples.parquet", ids[turned], domains(FORGET)[turned],
-        log_density_ratio=known[turned],
-    )  # fmt: skip
-    names = ("noisy", "alone", "random")
-    assert make(run, *names) == 0
-    rows = read_table(run / "frontier.parquet", schemas.FRONTIER).to_pylist()
-    score = read_table(run / "noisy.parquet", schemas.SCORES)["score"].to_numpy()[:N1]
-    for row in rows:
-        b = row["removed"] / N1
-        kept = np.ones(N1)
-        kept[np.argsort(-score, kind="stable")[: row["removed"]]] = 0
-        preserved = preservation_by_importance(l1, l2, kept, PI1)
-        if row["selector"] == "random":
-            kept[:] = 1 - b
-            preserved = divergences.preservation(l2, np.full(N2, 1 - b), PI1, b)
-        assert row["removal_true"] == pytest.approx(divergences.removal(l1, kept, PI1), abs=1e-12)
-        assert row["preservation_true"] == pytest.approx(preserved, abs=1e-12)

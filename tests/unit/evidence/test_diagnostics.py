@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
 from scipy.stats import norm
 from sklearn.metrics import roc_curve
 
-from mamushi.cli import main
 from mamushi.evidence.diagnostics import (
     SelectorScores,
     calibration_error,
@@ -22,10 +18,8 @@ from mamushi.evidence.diagnostics import (
 from mamushi.evidence.geometry import geometry_columns, geometry_summary
 from mamushi.evidence.tables import PAPER_GEOMETRY, PAPER_SCORES, paper_rows
 from mamushi.io import schemas
-from mamushi.io.tables import read_metadata, read_table
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool
-from tests.support.score_files import domains, write_scores
 
 SHIFT = 1.25
 RUN_COLUMNS = {"dataset", "model", "seed", "selector"}
@@ -104,37 +98,6 @@ def test_roc_is_sklearns_and_its_area_is_the_auc(rounded: bool) -> None:
     np.testing.assert_allclose(x, false)
     np.testing.assert_allclose(y, true)
     assert np.trapezoid(y, x) == pytest.approx(auc(score, scores.forget))
-
-
-def write(path: Path, scores: SelectorScores, named: list[str] | None = None) -> Path:
-    ids = [f"t{i}" for i in range(len(scores.score))]
-    given = named or domains(scores.forget)
-    write_scores(path, ids, given, scores.score, np.cumsum(scores.forget), scores.fold)
-    return path
-
-
-def staged(folder: Path, names: list[str], files: list[Path]) -> tuple[int, Path]:
-    out = folder / "diagnostics.parquet"
-    settings = json.dumps({"dataset": "a", "model": "b", "seed": 4, "selectors": names})
-    options = ["--scores", *map(str, files), "--out", str(out)]
-    return main(["diagnostics", *options, "--settings", settings]), out
-
-
-def test_the_stage_writes_a_row_per_selector(tmp_path: Path) -> None:
-    fitted = true_ratios(20, 30)
-    bare = SelectorScores(np.where(fitted.forget, fitted.score, np.nan), fitted.forget)
-    files = [write(tmp_path / f"{i}.parquet", s) for i, s in enumerate((fitted, bare))]
-    code, out = staged(tmp_path, ["mamushi", "settings"], files)
-    assert code == 0
-    first, second = read_table(out, schemas.DIAGNOSTICS).to_pylist()
-    run = {"dataset": "a", "model": "b", "seed": 4}
-    assert first == {**run, "selector": "mamushi", **diagnose(fitted)}
-    assert second == {**run, "selector": "settings", **diagnose(bare)}
-    missing = {name for name, value in second.items() if value is None}
-    assert {"retain_mean", "fisher", "auc", "auc_fold_sd", "ece", "fold_offset"} <= missing
-    assert "forget_cov" not in missing
-    inputs = read_metadata(out)["provenance"]["inputs"]
-    assert set(inputs) == {"scores/0", "scores/1"}
 
 
 def test_the_papers_numbers_stand_beside_ours() -> None:

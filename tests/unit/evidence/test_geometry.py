@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
 
-from mamushi.cli import main
 from mamushi.evidence.geometry import (
     affinity,
     angles,
@@ -19,9 +16,7 @@ from mamushi.evidence.geometry import (
     reaches,
 )
 from mamushi.io import schemas
-from mamushi.io.tables import read_metadata, read_table
 from mamushi.selection.pool import Pool
-from tests.support.score_files import domains, write_embeddings
 
 PATHS = [10**6, 0]
 """Values of `exact` that force each decomposition."""
@@ -142,37 +137,3 @@ def test_summary_reads_the_quoted_numbers() -> None:
     short = geometry_summary({name: values[:1] for name, values in columns.items()})
     missing = {name for name, value in short.items() if value is None}
     assert missing == {name for name in wanted if name.endswith(("_2", "_25", "_50"))}
-
-
-def write(path: Path, pool: Pool, named: list[str] | None = None) -> Path:
-    write_embeddings(path, pool.ids.tolist(), named or domains(pool.forget), pool.embeddings)
-    return path
-
-
-def staged(folder: Path, pool: Pool, components: int = 6) -> tuple[int, Path]:
-    out = folder / "geometry.parquet"
-    given = {"dataset": "a", "model": "b", "seed": 4, "components": components, "code": "0"}
-    source = write(folder / "embeddings.parquet", pool)
-    options = ["--embeddings", str(source), "--out", str(out), "--settings", json.dumps(given)]
-    return main(["geometry", *options]), out
-
-
-def test_the_stage_writes_the_table_with_its_width(tmp_path: Path) -> None:
-    pool = anisotropic(60, 90, 12)
-    code, out = staged(tmp_path, pool)
-    assert code == 0
-    table = read_table(out, schemas.GEOMETRY)
-    columns = geometry_columns(pool, 6)
-    for name, values in columns.items():
-        np.testing.assert_array_equal(table[name].to_numpy(), values)
-    assert set(zip(*(table[n].to_pylist() for n in ("dataset", "model", "seed")), strict=True)) == {
-        ("a", "b", 4)
-    }
-    stored = read_metadata(out)
-    assert stored["details"] == {
-        "n_forget": 60,
-        "n_retain": 90,
-        "width": 12,
-        **geometry_summary(columns),
-    }
-    assert set(stored["provenance"]["inputs"]) == {"embeddings"}

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.evidence.predicted import Proxy, budget, not_foreseen, predictions
+from mamushi.evidence.predicted import Proxy, budget, predictions
 from mamushi.io.domains import FORGET, RETAIN
 from mamushi.lm.tokens import TokenSet, offsets_of
 from mamushi.selection.folds import stratified_folds
@@ -95,16 +95,6 @@ def test_masked_tokens_are_those_of_the_spans():
         wanted = proxy.curve([np.concatenate(gone)])[0]
         assert row["recovered"] == pytest.approx(wanted[0], abs=1e-12)
         assert row["removed"] == int(row["beta"] * total)
-
-
-def test_of_a_ranking_that_is_not_foreseen_the_ends_alone_are_there():
-    own, held = texts(N1, N2, 0), texts(5, 6, 1)
-    ranking = pa.table({"id": own.ids[:N1], "rank": np.arange(1, N1 + 1)})
-    rows = list(not_foreseen(Proxy(own, held), ranking))
-    assert rows == [
-        {"beta": 0.0, "removed": 0, "recovered": None},
-        {"beta": 1.0, "removed": N1, "recovered": None},
-    ]
 
 
 def test_the_budget_is_the_first_that_recovers_a_share():

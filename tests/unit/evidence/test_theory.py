@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
-from mamushi.cli import main
 from mamushi.evidence.frontier import psi
 from mamushi.evidence.theory import (
     bce_regret,
@@ -24,10 +20,7 @@ from mamushi.evidence.theory import (
     transfer,
 )
 from mamushi.evidence.theory_texts import Population, some_texts, theory_rows, window_bound
-from mamushi.io import paths, schemas
-from mamushi.io.tables import read_table, write_table
 from tests.support import divergences
-from tests.support.score_files import domains, write_examples
 from tests.unit.evidence.test_truth import WORLDS, drawn
 
 STATEMENTS = ["decomposition", "optimal_removal", "optimal_preservation", "bce_minimum"]
@@ -185,29 +178,3 @@ def test_the_arithmetic_that_the_paper_prints() -> None:
     assert round(math.exp(4.569)) == 96  # "approximately 130 times more likely"
     assert round(100 * 4.007 / 4.569) == 88  # "84%"
     assert score_error_constant(4.569) > 1e5
-
-
-def test_the_stage_measures_the_cells_whose_truth_is_known(tmp_path: Path) -> None:
-    rng = np.random.default_rng(4)
-    forget = np.arange(90) < 30
-    ids = [f"t{i:02d}" for i in range(90)]
-    ratio = rng.normal(0, 1, 90) + np.where(forget, 0.5, -0.5)
-    cells = [{"dataset": name, "model": "tiny", "seed": 0} for name in ("made", "real")]
-    for cell, known in zip(cells, (ratio, None), strict=True):
-        path = paths.under(tmp_path, paths.EXAMPLES, dataset=cell["dataset"])
-        more = {} if known is None else {"log_density_ratio": known}
-        write_examples(path, ids, domains(forget), **more)
-        columns = {"id": ids, "domain": domains(forget), "score": ratio}
-        columns |= {"group": pa.nulls(90, pa.int64())}
-        columns["log_ratio"] = ratio + rng.normal(0, 0.5, 90)
-        write_table(paths.under(tmp_path, paths.CALIBRATED, **cell), schemas.CALIBRATED, columns)
-    settings = {"cells": cells, "budgets": [0.1, 0.5], "selector": "mamushi"}
-    out = tmp_path / "tables"
-    words = ["--root", str(tmp_path), "--out-folder", str(out), "--settings", json.dumps(settings)]
-    assert main(["theory", *words]) == 0
-    rows = read_table(out / "theory.parquet", schemas.THEORY).to_pylist()
-    assert [row["statement"] for row in rows] == [*STATEMENTS, *AT_A_BUDGET, *AT_A_BUDGET]
-    assert {row["dataset"] for row in rows} == {"made"}
-    assert [row["beta"] for row in rows[6:]] == [0.1] * 5 + [0.5] * 5
-    assert all(row["holds"] for row in rows)
-    assert (out / "theory.csv").exists()

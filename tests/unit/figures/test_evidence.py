@@ -1,4 +1,4 @@
-"""Figures of one run: what they show of its scores and its geometry, and what they refuse."""
+"""The figure of the diagnostics: what it shows of the scores of a run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mamushi.selection.metrics import auc
 from tests.support.figures import draw, legend_texts
 
 RUN = {"dataset": "jigsaw", "model": "gemma-2-2b", "seed": 3}
-N1, N2, K, WIDTH = 60, 140, 80, 256
+N1, N2 = 60, 140
 
 
 def scores() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -34,7 +34,7 @@ def scores() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return rng.normal(np.where(forget, 2.0, -2.0), 1.5), forget
 
 
-def write_scores(root: Path, selector: str, *, both: bool) -> None:
+def write_scores(root: Path, selector: str) -> None:
     score, forget = scores()
     n = len(score)
     write_table(
@@ -43,46 +43,17 @@ def write_scores(root: Path, selector: str, *, both: bool) -> None:
         {
             "id": [f"t{i}" for i in range(n)],
             "domain": ["forget" if one else "retain" for one in forget],
-            "score": pa.array(score, mask=~forget & (not both)),
+            "score": score,
             "rank": pa.array(np.arange(1, n + 1), mask=~forget),
-            "fold": pa.array(np.arange(n) % 4, pa.int16(), mask=np.full(n, not both)),
+            "fold": pa.array(np.arange(n) % 4, pa.int16()),
         },
     )
-
-
-def geometric(components: int = K) -> dict[str, Any]:
-    """Made-up columns with shapes like the paper's."""
-    k = np.arange(1, components + 1)
-    values = {"forget": 10 / np.sqrt(k), "retain": 30 / k**0.4}
-    power = 0.9**k
-    columns: dict[str, Any] = {"k": k, "power": power}
-    columns["power_cumulative"] = np.cumsum(power) / power.sum()
-    for name, singular in values.items():
-        columns[f"singular_{name}"] = singular
-        columns[f"energy_{name}"] = np.cumsum(singular**2) / (singular**2).sum()
-        columns[f"variance_{name}"] = 0.6 * columns[f"energy_{name}"]
-    columns["affinity"] = np.linspace(0.3, 0.5, components)
-    columns["angle_median"] = np.linspace(60, 35, components)
-    columns["angles_above_45"] = np.linspace(1, 0.35, components)
-    columns["angle_sorted"] = [*np.linspace(5, 85, 50), *[None] * (components - 50)]
-    return columns
-
-
-def write_geometry(root: Path, columns: dict[str, Any], details: dict[str, Any]) -> None:
-    size = len(columns["k"])
-    # Backwards: a table promises no order.
-    shown = {name: values[::-1] for name, values in columns.items()}
-    run = {name: [value] * size for name, value in RUN.items()}
-    path = paths.under(root, paths.GEOMETRY, **RUN)
-    write_table(path, schemas.GEOMETRY, {**run, **shown}, metadata={"details": details})
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("results")
-    write_scores(folder, "mamushi", both=True)
-    write_scores(folder, "l2_norm", both=False)
-    write_geometry(folder, geometric(), {"width": WIDTH})
+    write_scores(folder, "mamushi")
     return folder
 
 
@@ -128,20 +99,3 @@ def test_diagnostics_draw_distributions_rates_and_ranks_with_the_numbers_of_the_
     np.testing.assert_allclose(ranked[:, 1], np.sort(score[forget])[::-1])
     assert 0 < ranked[0, 0] < ranked[-1, 0] < 1
     assert f"ties 0 of {N1}" in fourth.get_title()
-
-
-def test_subspaces_show_affinity_angles_and_energy(root: Path) -> None:
-    figure = drawn(root, "subspaces")
-    first, second, third, fourth = figure.axes
-    columns = geometric()
-    np.testing.assert_allclose(line(first, "_both")[:, 1], columns["affinity"])
-    assert 0.85 in {height for one in first.get_lines() for height in one.get_ydata()}
-    np.testing.assert_allclose(line(second, "_both")[:, 1], columns["angle_median"])
-    above = line(second, "share above 45°")[:, 1]
-    np.testing.assert_allclose(above, 100 * columns["angles_above_45"])
-    angles = np.array(columns["angle_sorted"][:50], dtype=float)
-    np.testing.assert_allclose(line(third, "_both")[:, 1], angles)
-    counts = [(angles <= 30).sum(), ((angles > 30) & (angles <= 45)).sum(), (angles > 45).sum()]
-    assert third.get_title() == f"(c) sorted at k = 50: {', '.join(map(str, counts))}"
-    for name in ("forget", "retain"):
-        np.testing.assert_allclose(line(fourth, name)[:, 1], columns[f"energy_{name}"])

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
 
 from mamushi.cli import main
 from mamushi.evaluation.curves import sad_table
 from mamushi.evaluation.summary import sad_summary
-from mamushi.figures.style import SEEDS, TONES
+from mamushi.figures.style import SEEDS
 from mamushi.io import schemas
 from mamushi.io.tables import write_table
 from mamushi.registry import plugins
@@ -83,26 +82,6 @@ def test_perplexity_shows_both_domains_and_the_level_of_gold(tables: Path) -> No
     np.testing.assert_allclose(lines(retain, GRID)["random"][:, 1], [11.8, 11])
     for axes, level in ((forget, 61), (retain, 10)):
         np.testing.assert_allclose(named(axes)["gold standard"].get_ydata(), level)
-
-
-def test_the_schematic_needs_no_table_and_keeps_what_is_not_removed(tmp_path: Path) -> None:
-    figure = draw("schematic", tmp_path, {})
-    titles = [axes.get_title() for axes in figure.axes]
-    assert titles == ["contaminated, β = 0", "partial removal, β = 0.5", "oracle, β = 1"]
-    names = {TONES[name].lower(): name for name in ("forget", "retain")} | {"#e4e4e4": "removed"}
-    areas: dict[tuple[str, str], float] = {}
-    for axes in figure.axes:
-        for shape in axes.collections:
-            x, y = shape.get_paths()[0].vertices.T
-            tone = to_hex(shape.get_facecolor()[0])
-            area = 0.5 * abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1)))
-            areas[axes.get_title().partition(",")[0], names[tone]] = area
-    whole = areas["contaminated", "forget"]
-    assert areas["contaminated", "retain"] == pytest.approx(1.5 * whole, rel=0.01)
-    assert areas["partial removal", "forget"] == pytest.approx(whole / 2, rel=0.05)
-    assert areas["partial removal", "removed"] == pytest.approx(whole / 2, rel=0.05)
-    assert areas["oracle", "forget"] == pytest.approx(0, abs=whole / 100)
-    assert areas["oracle", "retain"] == pytest.approx(areas["contaminated", "retain"])
 
 
 def stage(name: str, tables: Path, out: Path) -> int:

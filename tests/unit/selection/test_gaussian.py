@@ -1,10 +1,8 @@
 """The Gaussian ratio against scipy, scikit-learn, and the truth of worlds that are Gaussian."""
 
-import dataclasses
-
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal, spearmanr
+from scipy.stats import multivariate_normal
 from sklearn.covariance import EmpiricalCovariance, LedoitWolf
 from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
@@ -12,9 +10,7 @@ from sklearn.discriminant_analysis import (
 )
 
 from mamushi.registry import load, plugin
-from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool
-from mamushi.selection.selectors import _gaussian as gaussian
 
 D = 8
 
@@ -86,31 +82,3 @@ def test_it_is_the_quadratic_discriminant_and_shared_the_linear_one():
     linear = LinearDiscriminantAnalysis(solver="lsqr").fit(x, pool.forget)
     found = run(pool, covariance="sample", shared=True)
     np.testing.assert_allclose(found.scores, linear.decision_function(x) - prior, atol=1e-8)
-
-
-@pytest.mark.parametrize("equal", [False, True])
-@pytest.mark.parametrize("folds", [None, 3])
-def test_where_the_domains_are_gaussian_it_ranks_as_the_oracle(equal, folds):
-    pool = world(30_000, equal)
-    scored = run(pool, folds=folds)
-    forget = pool.forget
-    assert spearmanr(scored.scores[forget], pool.truth[forget]).statistic > 0.995
-    assert np.abs(scored.scores - pool.truth).mean() < 0.1  # in nats, with the constant
-    shared = run(pool, shared=True).scores
-    assert (spearmanr(shared[forget], pool.truth[forget]).statistic > 0.995) == equal
-
-
-def test_cross_fitted_it_scores_a_text_by_the_others():
-    pool = world(600)
-    scored = run(pool, folds=3)
-    inside = scored.fold != 1
-    pair = gaussian.fit_densities(pool.part(inside), "ledoit-wolf", False)
-    held = pool.embeddings[~inside].astype(np.float64)
-    np.testing.assert_allclose(
-        scored.scores[~inside], gaussian.gaussian_ratio(pair, held), rtol=1e-12
-    )
-    assert all(0 < a < 1 for a in scored.details["per_fold"][1]["shrinkage"])
-    rng = np.random.default_rng(0)
-    noise = dataclasses.replace(pool, forget=rng.permutation(pool.forget))
-    assert abs(run(noise, folds=3).details["auc"] - 0.5) < 0.08
-    assert auc(run(noise, covariance="sample").scores, noise.forget) > 0.58

@@ -65,18 +65,3 @@ def test_the_matched_arm_is_the_exact_minimum(pool: Pool) -> None:
 
     exact = minimize(loss, np.zeros(81), jac=True, method="BFGS", options={"gtol": 1e-7}).x
     np.testing.assert_allclose(found.scores[held], x[held] @ exact[1:] + exact[0], atol=1e-3)
-
-
-@pytest.mark.parametrize("solver", ["sgd", "newton-cholesky"])
-def test_averaged_cross_fittings_agree_better(pool: Pool, solver: str) -> None:
-    """Folds are what two runs of the exact solver differ in: their part in the scores falls."""
-    small = pool.part(np.arange(len(pool.ids)) < 600)
-
-    def apart(number: int) -> float:
-        found = [run(small, seed, seeds_averaged=number, solver=solver) for seed in (1, 2)]
-        ranks = [np.argsort(np.argsort(one.scores)) for one in found]
-        return float(np.abs(ranks[0] - ranks[1]).mean())
-
-    assert apart(8) < 0.6 * apart(1)
-    first = run(small, 1, seeds_averaged=8, solver=solver)
-    assert len(first.details["per_fold"]) == first.details["folds"] == 5

@@ -1,7 +1,5 @@
 """Budgets, the frontier against exact sums, manifests, and the two stages from end to end."""
 
-import hashlib
-import json
 import math
 from decimal import Decimal
 
@@ -9,25 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mamushi.cli import main
 from mamushi.errors import UserError
-from mamushi.evidence.confounds import read_texts
 from mamushi.evidence.manifest import Calibrated, Ranked, manifest
-from mamushi.evidence.stability import rankings, stability_columns
-from mamushi.evidence.verdict import separation
 from mamushi.io import schemas
-from mamushi.io.files import read_json, sha256
-from mamushi.io.tables import (
-    read_metadata,
-    read_table,
-    write_table,
-)
-from mamushi.registry import plugins
-from mamushi.selection.metrics import spearman
 from mamushi.selection.removals import budget_size, removal_list
 from tests.support import divergences
 from tests.support.divergences import preservation_by_importance
-from tests.support.score_files import ROWS, ranks_of, write_embeddings, write_examples
+from tests.support.score_files import ranks_of
 
 PI1 = 0.2
 P1 = np.array([0.05, 0.15, 0.25, 0.3, 0.25])
@@ -211,133 +197,3 @@ def test_the_share_of_a_list_that_the_retain_domain_has_too():
     for scores, k in ((table, 0), (unknown, 10)):
         found = told(scores, k)
         assert found["estimate"] is found["upper_bound"] is None
-
-
-@pytest.fixture
-def world(tmp_path):
-    """Embeddings, and examples with a truth, on disk."""
-    rng = np.random.default_rng(0)
-    n, d = 400, 4
-    forget = rng.random(n) < 0.25
-    x = rng.normal(0, 1, (n, d)) + 1.5 * forget[:, None] * np.array([1, 0, 0, 0])
-    ids = [f"t{i:03d}" for i in range(n)]
-    domain = np.where(forget, "forget", "retain").tolist()
-    about = {"inputs": {"model_card": "digest"}, "settings": {"embedding": {"layer": -1}}}
-    write_embeddings(tmp_path / "embeddings.parquet", ids, domain, x.astype(np.float16), about)
-    truth = 1.5 * x[:, 0] - 1.125
-    write_examples(tmp_path / "examples.parquet", ids, domain, log_density_ratio=truth)
-    write_table(
-        tmp_path / "duplicates.parquet",
-        schemas.DUPLICATES,
-        dropped(*((f"copy of {i}", i, "near") for i in ids), ("both", None, "cross_post")),
-        metadata={"examples": sha256(tmp_path / "examples.parquet"), "rows": ROWS},
-    )
-    return tmp_path
-
-
-def defaults(kind):
-    known = plugins("selector")
-    return known[kind].defaults if kind in known else {}
-
-
-def score(folder, selector, *extra, kind=None, **settings):
-    kind = kind or selector
-    given = {**defaults(kind), **settings}
-    told = {"selector": selector, "kind": kind, "settings": given, "seed": 3, "code": "digest"}
-    command = ["score", "--examples", folder / "examples.parquet", "--embeddings",
-               folder / "embeddings.parquet", "--out", folder / f"{selector}.parquet",
-               *extra, "--settings", json.dumps(told)]  # fmt: skip
-    return main([str(c) for c in command])
-
-
-def run(*commands):
-    """The first exit status that is not 0, else 0."""
-    return next((code for c in commands if (code := main([str(word) for word in c]))), 0)
-
-
-def calibrate(folder, selector, **settings):
-    """The refits of a selector and its calibrated ratio."""
-    given = {**defaults(selector), **settings}
-    scored = {"selector": selector, "kind": selector, "settings": given, "seed": 3, "code": "0"}
-    told = {"dataset": "synthetic", "model": "tiny", "seed": 3, "selector": selector}
-    again = folder / f"{selector}_refits.parquet"
-    return run(
-        ["refits", "--examples", folder / "examples.parquet", "--embeddings",
-         folder / "embeddings.parquet", "--out", again,
-         "--settings", json.dumps({**scored, "whole": 2, "halves": 2})],
-        ["calibrate", "--scores", folder / f"{selector}.parquet", "--refits", again,
-         "--examples", folder / "examples.parquet", "--embeddings", folder / "embeddings.parquet",
-         "--out", folder / f"{selector}_calibrated.parquet",
-         "--checks", folder / "calibration.parquet",
-         "--settings", json.dumps({**told, "resamples": 40})],
-    )  # fmt: skip
-
-
-def remove(folder, selector, beta, ratio="mamushi", kind=None, **settings):
-    """The removal list, then its manifest."""
-    kind = kind or selector
-    given = {
-        **{"dataset": "synthetic", "model": "tiny", "seed": 3, "selector": selector, "kind": kind},
-        **{"settings": {**defaults(kind), **settings}, "budgets": [beta]},
-        **{"compared": None, "by_chance": kind == "random"},
-    }
-    made = folder / f"{selector}.parquet"
-    both = ["--scores", made, "--duplicates", folder / "duplicates.parquet"]
-    both += ["--examples", folder / "examples.parquet"]
-    budget = json.dumps({"beta": beta})
-    stable = folder / "stability.parquet"
-    scores = read_table(made, schemas.SCORES)
-    columns, about = stability_columns(*rankings(scores, []), [beta])
-    texts = read_texts(
-        folder / "examples.parquet", folder / "duplicates.parquet", scores["id"].to_pylist()
-    )
-    about["separation"] = separation(scores, [], texts)
-    write_table(stable, schemas.STABILITY, columns, metadata=about)
-    return run(
-        ["remove", *both, "--out", folder / "beta.parquet", "--settings", budget],
-        ["manifests", *both, "--calibrated", folder / f"{ratio}_calibrated.parquet",
-         "--stability", stable,
-         "--out", folder / "beta.json", "--settings", json.dumps(given)],
-    )  # fmt: skip
-
-
-SMALL = {"hidden": [16], "batch_size": 64, "seeds_averaged": 1}
-
-
-def test_score_and_remove_from_end_to_end(world):
-    assert score(world, "mamushi", **SMALL) == 0
-    table = read_table(world / "mamushi.parquet", schemas.SCORES)
-    forget = np.array(table["domain"].to_pylist()) == "forget"
-    ranked = table.filter(forget).sort_by("rank")
-    n1 = int(forget.sum())
-    assert ranked["rank"].to_pylist() == list(range(1, n1 + 1))
-    assert ranked["score"].to_pylist() == sorted(ranked["score"].to_pylist(), reverse=True)
-    stored = read_metadata(world / "mamushi.parquet")
-    assert stored["provenance"]["inputs"]["embeddings"] == sha256(world / "embeddings.parquet")
-    assert stored["details"]["auc"] > 0.7
-    assert stored["details"]["spearman_with_truth"] > 0.5
-
-    assert calibrate(world, "mamushi", **SMALL) == 0
-    ratio = read_table(world / "mamushi_calibrated.parquet", schemas.CALIBRATED)
-    assert spearman(ratio["score"].to_numpy(), ratio["log_ratio"].to_numpy()) > 0.98
-    about = read_metadata(world / "mamushi_calibrated.parquet")
-    assert about["verdict"]["auc"] == pytest.approx(stored["details"]["auc"])
-    assert remove(world, "mamushi", 0.3) == 0
-    k = n1 * 3 // 10
-    removed = read_table(world / "beta.parquet", schemas.REMOVALS)
-    assert removed["id"].to_pylist() == ranked["id"].to_pylist()[:k]
-    told = read_json(world / "beta.json")
-    assert (told["selector"], told["beta"], told["settings"]["alpha"]) == ("mamushi", 0.3, 0.1)
-    assert (told["removed"], told["n_forget"], told["n_retain"]) == (k, n1, 400 - n1)
-    assert removed["copies"].to_pylist() == [[f"copy of {i}"] for i in removed["id"].to_pylist()]
-    assert (told["copies"], told["cross_posts"]) == (k, 1)
-    assert told["threshold"] == removed["score"][-1].as_py()
-    lines = "".join(f"{i}\n" for i in removed["id"].to_pylist())
-    assert told["ids_sha256"] == hashlib.sha256(lines.encode()).hexdigest()
-    assert told["provenance"]["embedding"] == {"layer": -1}
-    assert told["separation"]["auc"] == pytest.approx(stored["details"]["auc"])
-    assert f"AUC {stored['details']['auc']:.2f} [" in told["verdict"]
-    assert 0 <= told["also_retain"]["estimate"] < told["also_retain"]["upper_bound"] <= 1
-    first = (world / "beta.json").read_bytes(), (world / "beta.parquet").read_bytes()
-    assert remove(world, "mamushi", 0.3) == 0
-    assert first == ((world / "beta.json").read_bytes(), (world / "beta.parquet").read_bytes())
