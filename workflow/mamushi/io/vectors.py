@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.io import schemas
-from mamushi.io.schemas import Table
 from mamushi.io.tables import INFERENCE, read_table, writing
 
 BLOCK = 131072
@@ -24,9 +23,6 @@ TAKEN = 2**11
 """Rows of a mapped matrix that are taken at a time."""
 MAPPED = 2**30
 """Bytes from which a matrix lies in a file that is mapped into memory."""
-
-Columns = Mapping[str, NDArray[np.float16]]
-"""By column vectors (m, width)."""
 
 
 def ranked(examples: Path, *further: str) -> dict[str, pa.Array]:
@@ -74,35 +70,30 @@ def _pages(matrix: NDArray[np.float16]) -> mmap.mmap | None:
     return below if isinstance(below, mmap.mmap) else None
 
 
-def blocks_of(matrix: NDArray[np.float16]) -> Iterator[Columns]:
-    """Yield a ``large_matrix`` (n, width) as blocks of the column ``embedding``."""
+def blocks_of(matrix: NDArray[np.float16]) -> Iterator[NDArray[np.float16]]:
+    """Yield a ``large_matrix`` (n, width) as blocks."""
     for start in range(0, max(len(matrix), 1), BLOCK):
-        yield {"embedding": matrix[start : start + BLOCK]}
+        yield matrix[start : start + BLOCK]
         drop_pages(matrix)
 
 
 def write_vectors(
     path: Path,
-    kind: Table,
-    blocks: Iterable[Columns],
+    blocks: Iterable[NDArray[np.float16]],
     texts: Mapping[str, pa.Array],
     metadata: Mapping[str, Any],
 ) -> None:
-    """Write a table with the columns ``texts`` (n,) and, ``BLOCK`` rows at a time, vectors."""
-    with writing(path, kind, metadata=metadata) as write:
+    """Write the table of embeddings, with the columns ``texts`` (n,) and vectors (n, width) that
+    come in ``blocks``."""
+    with writing(path, schemas.EMBEDDINGS, metadata=metadata) as write:
         for number, block in enumerate(blocks):
             names = {name: column.slice(number * BLOCK, BLOCK) for name, column in texts.items()}
-            vectors = {
-                name: pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), rows.shape[1])
-                for name, rows in block.items()
-            }
-            write(names | vectors)
+            flat = pa.array(block.reshape(-1))
+            write({**names, "embedding": pa.FixedSizeListArray.from_arrays(flat, block.shape[1])})
 
 
-def read_vectors(path: Path, kind: Table) -> dict[str, NDArray[np.float16]]:
-    """Return the columns of vectors (n, width) of a table."""
-    table = read_table(path, kind).drop_columns(["id", "domain"])
-    return {
-        name: column.combine_chunks().flatten().to_numpy().reshape(len(table), -1)
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    }
+def read_vectors(path: Path) -> NDArray[np.float16]:
+    """Return the vectors (n, width) of a table of embeddings."""
+    column = read_table(path, schemas.EMBEDDINGS)["embedding"].combine_chunks()
+    matrix: NDArray[np.float16] = column.flatten().to_numpy().reshape(len(column), -1)
+    return matrix

@@ -216,4 +216,4 @@ def import_embeddings(
     by_row = rows["column"] is None
     matrix = aligned(*shards, ranked["id"], further_ids, left_out, where, out.parent, by_row=by_row)
     columns = dict(zip(ranked.column_names, ranked.columns, strict=True))
-    write_vectors(out, schemas.EMBEDDINGS, blocks_of(matrix), columns, job.origin)
+    write_vectors(out, blocks_of(matrix), columns, job.origin)

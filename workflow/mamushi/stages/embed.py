@@ -14,7 +14,7 @@ from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import OpenedArm, open_arm
 
 if TYPE_CHECKING:
-    from mamushi.io.vectors import Columns
+    from numpy.typing import NDArray
 
 GPU = ("embed",)
 
@@ -45,7 +45,6 @@ def embed(
     block of texts that it has finished."""
     import numpy as np
 
-    from mamushi.io.schemas import EMBEDDINGS
     from mamushi.io.tables import INFERENCE, read_metadata
     from mamushi.io.vectors import BLOCK, ranked, read_vectors, write_vectors
     from mamushi.lm.embed import embed
@@ -60,10 +59,10 @@ def embed(
     columns, folder = ranked(examples), out.with_name(f"{out.name}.blocks")
     finished = {path.stem for path in folder.glob("*.parquet") if read_metadata(path) == job.origin}
 
-    def block(start: int) -> Columns:
+    def block(start: int) -> NDArray[np.float16]:
         path = folder / f"{start}.parquet"
         if path.stem in finished:
-            return read_vectors(path, EMBEDDINGS)
+            return read_vectors(path)
         (vectors,) = embed(
             model,
             subset(texts, np.arange(start, min(start + BLOCK, len(texts)))),
@@ -73,15 +72,14 @@ def embed(
             batch_tokens=job.execution.batch_tokens,
             accelerator=accelerator,
         )
-        of_block = {"embedding": vectors}
         if accelerator.is_main_process and len(texts) > BLOCK:
             names = {name: column.slice(start, BLOCK) for name, column in columns.items()}
-            write_vectors(path, EMBEDDINGS, [of_block], names, job.origin)
-        return of_block
+            write_vectors(path, [vectors], names, job.origin)
+        return vectors
 
     blocks = map(block, range(0, len(texts), BLOCK))
     if accelerator.is_main_process:
-        write_vectors(out, EMBEDDINGS, blocks, columns, job.origin)
+        write_vectors(out, blocks, columns, job.origin)
         shutil.rmtree(folder, ignore_errors=True)
     else:
         deque(blocks, maxlen=0)
@@ -97,15 +95,10 @@ class WordVectors(Settings):
 
 def word_vectors(*, examples: Input, out: Output, settings: WordVectors, job: Job) -> None:
     """Make the embeddings table of the words of the inference section alone."""
-    import pyarrow as pa
-
-    from mamushi.io import schemas
-    from mamushi.io.tables import write_table
-    from mamushi.io.vectors import ranked
+    from mamushi.io.vectors import blocks_of, ranked, write_vectors
     from mamushi.selection.word_vectors import components_of_words
 
     texts = ranked(examples, "text")
     vectors = components_of_words(texts["text"].to_pylist(), settings.embedding["words"])
-    lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
-    columns = {"id": texts["id"], "domain": texts["domain"], "embedding": lists}
-    write_table(out, schemas.EMBEDDINGS, columns, metadata=job.origin)
+    columns = {name: texts[name] for name in ("id", "domain")}
+    write_vectors(out, blocks_of(vectors), columns, job.origin)
