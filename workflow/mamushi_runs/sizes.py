@@ -72,7 +72,7 @@ class Size:
         return int(training["lora"]["rank"]) * self.layers * (8 * hidden + 3 * (hidden + wide))
 
     def trained(self, training: Mapping[str, Any]) -> int:
-        """Return how many ``training`` trains; see ``mamushi.lm.parameters.trained_names``."""
+        """Return how many ``training`` trains; see ``mamushi.lm.parameters.freeze``."""
         if training["method"] == "full":
             return self.parameters
         if training["method"] == "lora":

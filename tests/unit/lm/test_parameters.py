@@ -75,7 +75,7 @@ def block_size(config, biases: int, norms: int) -> int:
 def test_trained_counts_of_the_papers_models(config, billions, biases, norms, embeddings):
     model = on_meta(config)
     parameters.freeze(model, PAPER)
-    trained = parameters.count(model).trained
+    trained = model.num_parameters(only_trainable=True)
     block = block_size(config, biases, norms)
     assert trained == 3 * block + embeddings * config.vocab_size * config.hidden_size
     assert trained / 1e9 == pytest.approx(billions, abs=0.01)
@@ -101,8 +101,8 @@ BLOCKS = {
 def test_the_last_blocks_and_both_embeddings_alone_are_trained(family):
     model = on_meta(TINY[family])
     assert parameters.decoder_blocks(model)[0] == BLOCKS[family]
-    names = parameters.freeze(model, {**PAPER, "trained_blocks": 2})
-    assert names == [name for name, p in model.named_parameters() if p.requires_grad]
+    parameters.freeze(model, {**PAPER, "trained_blocks": 2})
+    names = [name for name, p in model.named_parameters() if p.requires_grad]
     in_blocks = {name for name in names if name.startswith(BLOCKS[family])}
     expected = {
         name

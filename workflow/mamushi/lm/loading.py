@@ -47,7 +47,7 @@ def inspect(name: str, source: str, *, revision: str | None, contaminated: bool)
     model = folders.read_model(folder, device_map="meta")
     for path in weights:
         folders.check_finite(path)
-    if parameters.count(model).all <= SMALL:
+    if model.num_parameters() <= SMALL:
         _require_causal(folders.read_model(folder, dtype=torch.float32))
     text = model.config.get_text_config(decoder=True)
     head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
@@ -66,7 +66,7 @@ def inspect(name: str, source: str, *, revision: str | None, contaminated: bool)
         "bos_token_id": first_token(tokenizer),
         "pad_token_id": padding(tokenizer),
         "eos_token_id": tokenizer.eos_token_id,
-        "parameters": parameters.count(model).all,
+        "parameters": model.num_parameters(),
         "digests": {path.name: digests.of(path) for path in [*described, *weights]},
     }
 

@@ -4,7 +4,7 @@ paper, Phase 1), while the norm after the last block stays frozen; or all, or ad
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from torch import nn
 from transformers import PreTrainedModel
@@ -14,13 +14,6 @@ from mamushi.errors import UserError, extra, located
 PREFIX = "lora_"
 """How peft begins the name of each part of an adapter."""
 WHERE = "training.lora.target_modules"
-
-
-class Counts(NamedTuple):
-    """Numbers of parameters; a tensor that two modules share counts once."""
-
-    all: int
-    trained: int
 
 
 def decoder_blocks(model: PreTrainedModel) -> tuple[str, nn.ModuleList]:
@@ -58,44 +51,28 @@ def body(model: PreTrainedModel) -> nn.Module:
     return next((m for m in model.children() if isinstance(m, PreTrainedModel)), inner)
 
 
-def trained_names(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[str]:
-    """Return the names of the parameters to train, in the order of ``model.named_parameters()``.
+def freeze(model: PreTrainedModel, settings: Mapping[str, Any]) -> None:
+    """Let gradients flow into what is trained alone.
 
-    By ``method``: ``full`` trains all, ``lora`` the adapters that the model has, and ``partial``,
-    the default, the last ``trained_blocks``, embedding and head. A tied head is the embedding under
-    another name: it is trained when either of the two is.
+    By ``method``: ``full`` trains all, ``lora`` adapters, which are put into a model without any,
+    and ``partial``, the default, the last ``trained_blocks``, embedding and head. A tied head is
+    the embedding under another name: it is trained when either of the two is.
     """
     method = settings.get("method", "partial")
     if method == "full":
-        return [name for name, _ in model.named_parameters()]
+        model.requires_grad_(True)
+        return
     if method == "lora":
-        return adapters(model)
-    modules: list[nn.Module | None] = [*last_blocks(model, settings["trained_blocks"])]
-    if settings["train_input_embedding"]:
-        modules.append(model.get_input_embeddings())
-    if settings["train_output_head"]:
-        modules.append(model.get_output_embeddings())
-    # By identity and not by name, so that a tied tensor is found under whichever name it has.
-    trained = {id(p) for module in modules if module is not None for p in module.parameters()}
-    return [name for name, parameter in model.named_parameters() if id(parameter) in trained]
-
-
-def freeze(model: PreTrainedModel, settings: Mapping[str, Any]) -> list[str]:
-    """Let gradients flow into the parameters of ``trained_names`` alone; return those names. The
-    method ``lora`` first puts the adapters of ``settings["lora"]`` into a model without any."""
-    if settings.get("method") == "lora":
         add_adapters(model, settings["lora"])
-    names = trained_names(model, settings)
-    trained = set(names)
-    for name, parameter in model.named_parameters():
-        parameter.requires_grad_(name in trained)
-    return names
-
-
-def count(model: nn.Module) -> Counts:
-    """Count the parameters of the model, and those of them that take gradients."""
-    sizes = [(p.numel(), p.requires_grad) for p in model.parameters()]
-    return Counts(sum(n for n, _ in sizes), sum(n for n, trained in sizes if trained))
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad_(is_adapter(name))
+        return
+    model.requires_grad_(False)
+    last_blocks(model, settings["trained_blocks"]).requires_grad_(True)
+    if settings["train_input_embedding"]:
+        model.get_input_embeddings().requires_grad_(True)
+    if settings["train_output_head"] and (head := model.get_output_embeddings()) is not None:
+        head.requires_grad_(True)
 
 
 # Low-rank adapters (Hu et al. 2021, LoRA): beside the frozen weight W of a linear module, s B A

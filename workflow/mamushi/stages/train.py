@@ -133,11 +133,10 @@ def finetune(
     )
     save_trained(tensors, model, job.origin)
     if accelerator.is_main_process:
-        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         counts = {
             **{"texts": len(batches.texts), "removed": batches.removed, "steps": batches.steps},
-            "trained_parameters": sum(parameter.numel() for parameter in trained),
-            "trained_tensors": len(trained),
+            "trained_parameters": model.num_parameters(only_trainable=True),
+            "trained_tensors": sum(p.requires_grad for p in model.parameters()),
             **({} if batches.mass is None else {"mass": batches.mass}),
         }
         keeps = settings.role == "retrained"

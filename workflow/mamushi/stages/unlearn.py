@@ -87,7 +87,6 @@ def unlearn(
     from mamushi.io.tables import FORGET, INFERENCE, RETAIN
     from mamushi.lm import storage
     from mamushi.lm.loading import open_tokenizer
-    from mamushi.lm.parameters import count
     from mamushi.lm.tokens import only_spans, read_spans, read_tokens
     from mamushi.unlearning import loop
     from mamushi.unlearning.editing import edit_logits
@@ -124,7 +123,7 @@ def unlearn(
                 whole=forget,
             )
         storage.save_trained(tensors, model, job.origin)
-        counts = {"trained_parameters": count(model).trained}
+        counts = {"trained_parameters": model.num_parameters(only_trainable=True)}
     if accelerator.is_main_process:
         before = {"texts": len(forget), "removed": len(selected), "steps": outcome.steps}
         after = {"stopped_at": outcome.stopped_at, "masked": outcome.masked}
