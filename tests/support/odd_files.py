@@ -11,7 +11,6 @@ import decimal
 import gzip
 import io
 import uuid
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,15 +80,6 @@ def jsonl(*ids: Any, **more: Any) -> dict[str, bytes]:
     return {
         str(at): f'{{"id": {spelled}, "text": "text {at}"}}\n'.encode() for at, spelled in ids
     } | {name: row.encode() for name, row in more.items()}
-
-
-def zipped(content: bytes, *more: str) -> bytes:
-    sink = io.BytesIO()
-    with zipfile.ZipFile(sink, "w") as archive:
-        for folder in more:
-            archive.writestr(folder, b"")
-        archive.writestr("inner.csv", content)
-    return sink.getvalue()
 
 
 def gzipped(content: bytes) -> bytes:
@@ -199,35 +189,6 @@ COLUMNS = (
     Columns("a.arrow", "Polars, IPC", stored("polars.arrow"), [f"a{n}" for n in range(1, 7)]),
 )  # fmt: skip
 
-
-def with_columns(names: Sequence[str], *columns: Any) -> Callable[[Path], Any]:
-    arrays = [pa.array(each) for each in columns]
-    return lambda path: pq.write_table(pa.Table.from_arrays(arrays, names=[*names]), path)
-
-
-REFUSED: tuple[tuple[str, bytes | Callable[[Path], Any], str], ...] = (
-    ("a.csv", b"", "is empty"),
-    ("a.csv", HEAD, "no rows"),
-    ("a.csv", b"id,id,text\n1,2,a\n", "column 'id' is there 2 times"),
-    ("a.csv", HEAD + b'1,"x\ny"\n2,b\xe4d\n', "row 2 (line 4): not valid UTF-8"),
-    ("a.csv", HEAD + b'1,a\n2,"b\n', "row 1 (line 2): not well-formed from here on"),
-    ("a.csv", HEAD + b'1,"a \\"b\\" c"\n', "--quote none"),
-    ("a.csv", PLAIN.decode().encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
-    ("a.csv", gzip.compress(PLAIN), "is a gzip file; name it so, with .gz at the end"),
-    ("a.csv.gz", gzip.compress(PLAIN * 99)[:-9], "truncated or damaged gz"),
-    ("a.csv.gz", PLAIN, "truncated or damaged gz (Not a gzipped file"),
-    ("a.csv.zip", zipped(PLAIN, "other.csv"), "holds 2 files"),
-    ("a.jsonl", b'[{"id": 1}, {"id": 2}]\n', "row 1: not a JSON object"),
-    ("a.jsonl", b'{"id":' * 100_000, "row 1: not valid JSON"),
-    ("a.jsonl", b'{"id": 1}\n{"id": "\xe9"}\n', "row 2: not valid UTF-8"),
-    ("a.json", b'[{"id": 1}, {"id": 2}', "row 2: not valid JSON from here on"),
-    ("a.json", b'[{"id": 1}, 2]', "row 2: not a JSON object"),
-    ("a.parquet", PLAIN, "cannot be read as a Parquet file"),
-    ("a.parquet", with_columns(["id"], pa.array([b"a", b"b\xe4"]).view(pa.string())),
-     "Invalid UTF8 sequence at string index 1"),
-    ("a.arrow", b"ARROW1\0\0" + b"\xff" * 40, "cannot be read as an Arrow file"),
-)  # fmt: skip
-"""Files of which the column `id` is read, and what is said of each."""
 
 LISTS: tuple[tuple[str, bytes, bytes, Sequence[str] | str], ...] = (
     ("l.txt", b"2\n3\n", FIVE, ["2", "3"]),

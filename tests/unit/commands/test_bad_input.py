@@ -218,13 +218,6 @@ def test_all_mistakes_of_a_configuration_are_told_a_line_each(
     assert second.startswith("grid.seeds[1]: Input should be a valid integer")
 
 
-def test_a_copy_of_a_list_away_from_its_run_takes_its_copies_along(folder: Path) -> None:
-    shutil.copy(f"{RANKED}.parquet", "moved.parquet")
-    assert main(["apply", "moved.parquet", "--data", "d.csv", "--out", "o.csv"]) == 0
-    left = Path("o.csv").read_text(encoding="utf-8").splitlines()
-    assert [*left] == [row for row in ROWS if row.split(",")[0] not in ("c1", "c3", "c5")]
-
-
 def test_who_reads_may_stop(folder: Path) -> None:
     """As in `mamushi show | head -1`: no traceback."""
     command = [

@@ -164,30 +164,6 @@ def test_a_corpus_with_a_screen_is_left_to_the_run(
     assert "ranked: the 20 documents most like the examples" in capsys.readouterr().out
 
 
-def test_vectors_budgets_and_selectors_of_ones_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data, vectors, out = (tmp_path / name for name in ("data.csv", "vec.parquet", "mine.yaml"))
-    data.write_bytes(csv_of())
-    rows = [{"doc": row["id"], "vec": [0.5, float(i)]} for i, row in enumerate(ROWS)]
-    pq.write_table(pa.Table.from_pylist(rows), vectors)
-    words = [data, "--text", "text", "--id", "id", "--forget", FORGET, "--out", out]
-    chosen = ["--embeddings", vectors, "--budgets", "0.05", "0.5", "--selectors", "mamushi_lr"]
-    started(*words, *chosen)
-    assert f"{vectors}: vectors made elsewhere; no model is run" in capsys.readouterr().out
-    given = yaml.safe_load(out.read_text(encoding="utf-8"))
-    assert given["models"] == {
-        "vec": {"embeddings": {"path": str(vectors), "id": "doc", "vector": "vec"}}
-    }
-    assert given["grid"]["budgets"] == [0.05, 0.5]
-    assert given["grid"]["selectors"] == ["mamushi_lr"]
-    assert complete(given)["removal"]["ratio"] == "mamushi_lr"
-    # Without a tokenizer there are no tokens to rank, unless somebody asks for them.
-    started(*words, *chosen[:-2], "--force")
-    assert "no tokens are ranked, since it has no tokenizer" in capsys.readouterr().out
-    assert yaml.safe_load(out.read_text(encoding="utf-8"))["grid"]["selectors"] == ["stack"]
-
-
 def test_peoples_answers_overrule_the_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -103,27 +103,9 @@ FORMS = {
         lambda n: {"instruction": "What is", "input": f"{n}?", "output": "A number."},
         *(part.replace("is N", "is\nN") for part in PAIR),
     ),
-    "no input": Form(
-        "instruction,input,output",
-        lambda n: {"instruction": f"What is {n}?", "input": None, "output": "A number."},
-        *PAIR,
-    ),
     "tools": Form(
         "messages,tools",
         lambda n: {"messages": messages(n), "tools": [{"name": "look", "of": {"n": n}}]},
-        *PLAIN,
-    ),
-    "tools as text": Form(
-        "messages,tools",
-        lambda n: {
-            "messages": messages(n),
-            "tools": json.dumps([{"name": "look", "of": {"n": n}}]),
-        },
-        *PLAIN,
-    ),
-    "no tools": Form(
-        "messages,tools",
-        lambda n: {"messages": messages(n), "tools": [None, "", "[]"][n % 3]},
         *PLAIN,
     ),
     "system and conversations": Form(
@@ -190,7 +172,7 @@ def test_every_form_in_every_kind_of_file(name: str, file: str, tmp_path: Path) 
         assert (TURNS in raw.labels) == (form.is_template and part != "assistant")
         for number, asked in enumerate(raw.labels.get(TURNS, ()), 1):
             turns, tools = json.loads(asked), None
-            if name in ("tools", "tools as text"):
+            if name == "tools":
                 turns, tools = turns["messages"], turns["tools"]
                 assert tools == [{"name": "look", "of": {"n": number}}]
             roles = [turn["role"] for turn in turns]
@@ -333,19 +315,3 @@ def test_examples_beside_a_corpus_are_conversations_as_it_is(tmp_path: Path) -> 
     # An answer alone is text.
     raw = load(path, form.text, "assistant", forget={"like": str(texts)})
     assert list(raw.texts[:ROWS]) == ["A number."] * ROWS and TURNS not in raw.labels
-
-
-def test_an_export_has_the_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    form, rows = FORMS["messages"], records(FORMS["messages"])
-    path = write(tmp_path / "chats.parquet", rows)
-    raw = load(path, form.text)
-    texts = dict(zip(raw.ids, raw.texts, strict=True))
-    listed = removal_list(
-        Path("results"), {"3": []}, data=path, text=form.text, texts=texts, part="whole"
-    )
-    assert (
-        command("export", listed, "--to", "jsonl", "--data", path, "--out", tmp_path / "out") == 0
-    )
-    forget = (tmp_path / "out/forget.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line) for line in forget] == [{"id": "3", "messages": messages(3)}]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import chain, combinations
-from pathlib import Path
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from mamushi.data.duplicates import (
     near_pairs,
     shingles,
 )
-from mamushi.registry import load, plugin
 
 
 def find(
@@ -187,35 +185,3 @@ def test_a_thousand_copies_of_a_letter_are_not_compared_in_pairs(
     texts = [f"{LONG} name{i}" for i in range(1000)]
     assert find(texts, [True] * 1000).kept.sum() == 1
     assert len(compared) == 999
-
-
-@pytest.mark.slow
-@pytest.mark.real_data
-def test_real_newsgroups_against_the_exact_join(shared: Path) -> None:
-    """Recall and precision 1, by a join of all pairs that share a shingle, without prefixes."""
-    loader = {"path": str(shared / "data/20ng/20news-bydate.tar.gz")}
-    given = plugin("dataset", "newsgroups").defaults | loader
-    raw = load("dataset", "newsgroups").load(given, Path("unused"))
-    keys = [k for k in dict.fromkeys(key(text) for text in raw.texts) if k]
-    truth = similar_by_counts(keys, 0.9, 3)
-    found = list(near_pairs(keys, 0.9, 3))
-    assert set(found) <= truth
-    assert components(len(keys), found) == components(len(keys), truth)
-    assert len(truth) == 56
-
-
-def similar_by_counts(keys: list[str], threshold: float, words: int) -> set[tuple[int, int]]:
-    """All similar pairs by the product of the matrix of texts by shingles with its transpose."""
-    code: dict[str, int] = {}
-    sets = [sorted(code.setdefault(s, len(code)) for s in shingles(k, words)) for k in keys]
-    size = np.array([len(each) for each in sets])
-    indices = np.fromiter(chain.from_iterable(sets), np.int64)
-    starts = np.r_[0, np.cumsum(size)]
-    x = sparse.csr_matrix((np.ones(len(indices), np.int32), indices, starts))
-    found = set()
-    for start in range(0, len(keys), 512):
-        shared = (x[start : start + 512] @ x.T).tocoo()
-        a, b = shared.row + start, shared.col
-        keep = (a < b) & (shared.data >= threshold * (size[a] + size[b] - shared.data))
-        found |= set(zip(a[keep].tolist(), b[keep].tolist(), strict=True))
-    return found

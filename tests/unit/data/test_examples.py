@@ -164,13 +164,3 @@ def test_real_newsgroups(shared: Path) -> None:
     check_examples(table, raw, PAPER, groups=20)
     assert [sum(step["dropped"].values()) for step in counts["steps"]] == [0, 515, 77, 53, 0, 0]
     assert table.num_rows == 18_201
-
-
-@pytest.mark.real_data
-def test_real_jigsaw(shared: Path) -> None:
-    loader = {"path": str(shared / "data/jigsaw")}
-    raw = load("dataset", "jigsaw").load(loader, UNUSED)
-    shares = {"contamination": 0.5, "inference": 0.5}
-    table, _, counts = build_examples(raw, shares, NO_LIMIT, DATA | {"max_characters": 1_000_000})
-    assert counts["read"] == 20_000
-    check_examples(table, raw, shares, groups=2)

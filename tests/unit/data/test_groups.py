@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from mamushi.data.examples import build_examples
 from mamushi.data.loaders import newsgroups
 from mamushi.data.splitting import split_sections
-from mamushi.registry import load, plugin
 from tests.support.examples import DATA, NO_LIMIT, PAPER, UNUSED, raw_of
 from tests.support.newsgroups_archive import archive
 
@@ -112,9 +111,6 @@ def test_a_group_follows_those_that_come_with_a_section() -> None:
     }
 
 
-# What a user gives ----------------------------------------------------------------------------
-
-
 # Threads --------------------------------------------------------------------------------------
 
 
@@ -158,23 +154,3 @@ def test_posts_of_one_subject_are_a_group_before_headers_go(tmp_path: Path) -> N
         "a law",
     ]
     assert newsgroups.load({**settings, "group": None}, UNUSED).group is None
-
-
-@pytest.mark.real_data
-def test_real_threads_are_in_one_section(shared: Path) -> None:
-    path = str(shared / "data/20ng/20news-bydate.tar.gz")
-    found = {}
-    for group in ("thread", None):
-        given_to = plugin("dataset", "newsgroups").defaults | {"path": path, "group": group}
-        raw = load("dataset", "newsgroups").load(given_to, UNUSED)
-        found[group] = build_examples(raw, PAPER, NO_LIMIT, DATA | {"max_characters": 1_000_000})
-    table, _, counts = found["thread"]
-    groups = table["group"].to_pylist()
-    assert counts["groups"].items() >= {"groups": 2801, "largest": 94, "texts": 12_795}.items()
-    assert straddling(table["section"].to_pylist(), groups) == 0
-    # As in the paper, four threads of five are in two sections.
-    literal, _, before = found[None]
-    assert literal["id"].to_pylist() == table["id"].to_pylist()
-    assert straddling(literal["section"].to_pylist(), groups) == 2243
-    assert counts["sections"] == before["sections"]
-    assert "groups" not in before

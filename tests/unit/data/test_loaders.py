@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import tarfile
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -104,19 +103,6 @@ def test_jigsaw_graded(tmp_path: Path, forget: list[str], ranked: list[str], lef
         assert (np.asarray(raw.labels[name]) == np.asarray(whole.labels[name])[at]).all()
 
 
-def test_jigsaw_zipped_is_the_same_and_plain_files_come_first(tmp_path: Path) -> None:
-    plain = load_jigsaw(jigsaw_folder(tmp_path))
-    for name in GOOD:
-        with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as archive:
-            archive.write(tmp_path / name, name)
-    assert set(load_jigsaw(tmp_path).sources) == {*GOOD}
-    for name in GOOD:
-        (tmp_path / name).unlink()
-    raw = load_jigsaw(tmp_path)
-    assert (raw.ids, raw.texts) == (plain.ids, plain.texts)
-    assert set(raw.sources) == {f"{name}.zip" for name in GOOD}
-
-
 # 20 Newsgroups --------------------------------------------------------------------------------
 
 
@@ -203,33 +189,6 @@ def load_table(path: Path | None, **changes: Any) -> Raw:
     return table.load(plugin("dataset", "table").defaults | own | changes, UNUSED)
 
 
-@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
-def test_table_formats(tmp_path: Path, kind: str) -> None:
-    path = table_file(tmp_path, kind)
-    raw = load_table(path)
-    assert raw.ids == ["1", "2", "3"]
-    assert raw.texts == ["one", "two", ""]
-    assert raw.forget.tolist() == [True, False, True]
-    assert raw.section == [None] * 3
-    by_value = load_table(
-        path,
-        id="key",
-        forget={"column": "topic", "values": ["guns"]},
-        section="part",
-        section_values={"train": "inference", "test": "evaluation"},
-        labels=["topic"],
-    )
-    assert by_value.ids == ["7", "8", "9"]
-    assert by_value.forget.tolist() == [True, False, True]
-    assert by_value.section == ["inference", None, "evaluation"]
-    assert by_value.labels == {"topic": ["guns", "cars", "guns"]}
-    assert load_table(path, forget={"column": "key", "values": [8]}).forget.tolist() == [
-        False,
-        True,
-        False,
-    ]
-
-
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize(
     "marks",
@@ -275,19 +234,6 @@ def test_values_of_a_csv_column(
     assert raw.forget.tolist() == forget
 
 
-def test_table_bad_cells(tmp_path: Path) -> None:
-    def with_cell(**cell: Any) -> Path:
-        return table_file(tmp_path, "jsonl", [ROWS[0], ROWS[1] | cell])
-
-    nan, marks = float("nan"), {"forget": {"column": "score", "values": [0.9]}}
-    for cell, changes, message in (
-        ({"score": None}, {}, "row 2: column 'score' is empty"),
-        ({"score": nan}, marks, "row 2: column 'score' is nan"),
-    ):
-        with pytest.raises(UserError, match=message):
-            load_table(with_cell(**cell), **changes)
-
-
 # Real files -----------------------------------------------------------------------------------
 
 
@@ -313,21 +259,3 @@ def test_real_archive_agrees_with_scikit_learns_loader(shared: Path, tmp_path: P
             compared += 1
     assert compared == sum(g in wanted for g in raw.labels["group"])
     shutil.rmtree(tmp_path, ignore_errors=True)
-
-
-@pytest.mark.real_data
-def test_real_jigsaw_against_pandas(shared: Path) -> None:
-    import pandas as pd
-
-    folder = shared / "data/jigsaw"
-    raw = load_jigsaw(folder)
-    train = pd.read_csv(folder / "train.csv", keep_default_na=False)
-    test = pd.read_csv(folder / "test.csv", keep_default_na=False)
-    scores = pd.read_csv(folder / "test_labels.csv")
-    test = test.merge(scores, on="id")
-    test = test[test.toxic != -1]
-    both = pd.concat([train, test])
-    assert raw.ids == both.id.tolist()
-    assert raw.texts == both.comment_text.tolist()
-    assert raw.forget.tolist() == (both[jigsaw.LABELS].max(axis=1) == 1).tolist()
-    assert sum(raw.dropped.values()) == (scores.toxic == -1).sum()

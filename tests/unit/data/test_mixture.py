@@ -11,18 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from scipy.stats import chisquare
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import cross_val_predict
-from sklearn.naive_bayes import MultinomialNB
 
 from mamushi.data import mixture as model
 from mamushi.data.loaders import synthetic
 from mamushi.data.raw import Raw
 from mamushi.registry import plugin
-from tests.support.workflow import ROOT
 
 WEIGHTS = np.array([[0.5, 0.3, 0.2], [0.0, 0.4, 0.6]])
 WORLDS = [
@@ -114,31 +109,6 @@ def test_words_are_as_frequent_in_all_components_at_every_place_of_a_transition_
             np.testing.assert_allclose(frequency, 1 / 30, rtol=1e-12)
             frequency = frequency @ chain[:-1]
         assert (chain[:-1].max(axis=1) > 3 / 30).all()  # But not after a given word.
-
-
-def aucs(dataset: str) -> tuple[float, ...]:
-    """In the inference section of a dataset of the laboratory, 400 forget and 880 retain texts: of
-    the exact ratio, and of naive Bayes on bags of words, scored out of fold."""
-    science = yaml.safe_load((ROOT / "studies/lab/config.yaml").read_text(encoding="utf-8"))
-    given = science["datasets"][dataset]
-    raw = load(**given | {"sizes": {"inference": given["sizes"]["inference"]}})
-    bags = CountVectorizer(token_pattern=r"\S+").fit_transform(raw.texts)
-    bayes = MultinomialNB()
-    score = cross_val_predict(bayes, bags, raw.forget, cv=5, method="predict_log_proba")
-    both = raw.log_density_ratio, score[:, 1] - score[:, 0]
-    return tuple(roc_auc_score(raw.forget, each) for each in both)
-
-
-@pytest.mark.parametrize(
-    ("dataset", "least", "most"),
-    [("lexical", 0.0, 0.05), ("semantic", 0.08, 0.2), ("transition", 0.25, 0.45)],
-)
-def test_what_a_bag_of_words_misses(dataset: str, least: float, most: float) -> None:
-    """AUC of the truth and of bags: 0.85 and 0.83 where the vocabulary tells, 0.83 and 0.70 where
-    each concept has 40 synonyms, 0.84 and 0.51 where only the order of words tells."""
-    truth, bags = aucs(dataset)
-    assert truth > 0.8 and bags > 0.44  # Chance is 0.5, with a standard error of 0.018.
-    assert least < truth - bags < most
 
 
 @worlds

@@ -125,20 +125,6 @@ def test_messages_name_urls_and_not_copies(site: Site) -> None:
     assert "results" not in str(refused.value)
 
 
-def test_check_fetches_what_has_changed(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    url = f"{site.url}/data/texts.csv"
-    Path("mine.yaml").write_text(
-        "grid: {datasets: [d], models: [m], seeds: [0], selectors: [stack], budgets: [0.1]}\n"
-        f"datasets: {{d: {{kind: table, path: '{url}', forget: {{where: bad == 1}}, "
-        "sections: {inference: 1.0}}}\nmodels: {m: {embeddings: {words: 16}}}\n"
-    )
-    assert main(["check", "--configfile", "mine.yaml"]) == 0
-    assert "250 forget texts" in capsys.readouterr().out
-    site.files["/data/texts.csv"] = TABLE + b"one more,1\n"
-    assert main(["check", "--configfile", "mine.yaml"]) == 0
-    assert "251 forget texts" in capsys.readouterr().out
-
-
 FETCH = """
 import sys
 from mamushi.data import remote

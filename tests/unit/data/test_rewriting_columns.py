@@ -194,22 +194,6 @@ def test_a_file_of_another_program_keeps_schema_and_values(tmp_path: Path, name:
     assert len(blocks) == len(blocks_now)
 
 
-def test_times_that_are_read_wrong_are_refused(tmp_path: Path) -> None:
-    data, out = tmp_path / "a.parquet", tmp_path / "b.parquet"
-    for year, is_beyond in ((2000, False), (9999, True), (1, True)):
-        when = pa.array([datetime(year, 1, 1), None], pa.timestamp("us"))
-        table = pa.table({"id": ["a", "b"], "seen": when})
-        pq.write_table(table, data, use_deprecated_int96_timestamps=True)
-        if is_beyond:
-            with pytest.raises(UserError, match="column 'seen' would not be the same"):
-                rewrite(data, out, RowRemoval(["b"], "id"))
-            assert not out.exists()
-        else:
-            rewrite(data, out, RowRemoval(["b"], "id"))
-            assert pq.read_table(out).to_pylist() == [{"id": "a", "seen": datetime(2000, 1, 1)}]
-            out.unlink()
-
-
 @pytest.mark.parametrize("suffix", [".parquet", ".feather"])
 @pytest.mark.parametrize(
     ("index", "labels"),
