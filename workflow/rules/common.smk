@@ -53,7 +53,6 @@ config.update(explained(complete, config))
 # By the receipts of their copies, and as they were written: some let in whoever has them.
 URLS = explained(fetched_urls, written)
 explained(rows.check_datasets, config)
-explained(arms.require_current)
 if workflow.is_main_process:
     explained(record.require_forced, config, sys.argv)
 hooks.parsed[:] = [(workflow, config, os.getcwd())]

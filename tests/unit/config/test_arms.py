@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mamushi.config import arms
 from mamushi.config.arms import Arm
-from mamushi.errors import UserError
-from mamushi.io.files import write_json
 
 NAMES = {
     **{name: Arm(endpoint=name) for name in arms.ENDPOINTS},
@@ -54,16 +51,3 @@ def test_the_wildcard_matches_every_model_of_a_cell() -> None:
     pattern = re.compile(arms.pattern(CONFIG | {"selectors": {"mamushi": {}, "a": {}}}))
     wrong = ["axb/lists/mine", "gold2", "salun/c/beta0.10", "salun/a/beta1"]
     assert [name for name in [*NAMES, *wrong] if not pattern.fullmatch(name)] == wrong
-
-
-@pytest.mark.parametrize("version", [None, 1])
-def test_older_results_are_refused_in_one_line(version: int | None, tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    settings = {"dataset": "d"} | ({} if version is None else {"version": version})
-    write_json(results / "data/d/card.json", {"settings": settings})
-    if version:
-        arms.require_current(results)
-    else:
-        with pytest.raises(UserError, match="was made by an older version") as error:
-            arms.require_current(results)
-        assert "move the folder" in str(error.value) and "\n" not in str(error.value)

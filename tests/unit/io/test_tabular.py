@@ -29,26 +29,22 @@ def beside(name: str, content: str = "x") -> Callable[[Path], object]:
 
 
 @pytest.mark.parametrize(
-    ("add", "message"),
+    ("add", "name"),
     [
-        (beside("part-2.json.gz"), r"with it: part-2\.json\.gz \(json\)"),
-        (beside("part-2.csv.bz2"), r"part-2\.csv\.bz2 \(of an unknown ending\)"),
-        (beside("part-2.jsonl.tmp"), r"part-2\.jsonl\.tmp \(of an unknown ending\)"),
-        (beside("part-2"), r"part-2 \(of an unknown ending\)"),
-        (beside("en/part-2.jsonl"), r"en \(a folder with tables\)"),
-        (beside("en/deep/part-2.json.gz"), r"en \(a folder with tables\)"),
-        (beside("_delta_log/0.json"), r"_delta_log \(which makes it a table of Delta Lake"),
-        (lambda at: (at / "part-2.jsonl").symlink_to("no"), r"part-2\.jsonl \(a link to nothing"),
-        (lambda at: os.mkfifo(at / "part-2.jsonl"), r"part-2\.jsonl \(a pipe or a device\)"),
-        (beside("part-1.jsonl.gz"), r"same file twice, part-1\.jsonl packed in several ways"),
+        *((beside(name), name) for name in ("part-2.csv.bz2", "part-2.jsonl.tmp", "part-2")),
+        (beside("part-2.json.gz"), "part-2.json.gz"),
+        (beside("en/deep/part-2.json.gz"), "en"),
+        (beside("_delta_log/0.json"), "_delta_log"),
+        (lambda at: (at / "part-2.jsonl").symlink_to("no"), "part-2.jsonl"),
+        (lambda at: os.mkfifo(at / "part-2.jsonl"), "part-2.jsonl"),
     ],
 )
 def test_what_may_hold_rows_and_is_not_read_is_named(
-    tmp_path: Path, add: Callable[[Path], object], message: str
+    tmp_path: Path, add: Callable[[Path], object], name: str
 ) -> None:
     folder = shards(tmp_path / "d")
     add(folder)
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(UserError, match=f"holds what is not read with it: {name}; take"):
         tabular.find(folder)
 
 

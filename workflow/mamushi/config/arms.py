@@ -11,12 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from mamushi.config.kinds import Config
-from mamushi.errors import UserError
 from mamushi.io import paths
-from mamushi.io.files import read_json
 
 ENDPOINTS = ("base", "contaminated", "gold", "beta0")
 RETRAINING = "retrained"
@@ -106,19 +103,6 @@ def is_untrained(config: Config, model: str, endpoint: str) -> bool:
     """Return whether an endpoint is not trained here: the base, or a model contaminated before."""
     ready = bool(config["models"][model].get("contaminated"))
     return endpoint == "base" or (ready and endpoint == "contaminated")
-
-
-def require_current(results: Path = paths.RESULTS) -> None:
-    """Raise ``UserError`` for results of a release before 0.8, whose settings had no version of
-    their stage."""
-    for path in sorted(results.glob("data/*/card.json")):
-        settings = read_json(path).get("settings")
-        if settings is not None and "version" not in settings:
-            raise UserError(
-                "was made by an older version, whose results this one cannot go on from",
-                where=path,
-                do=f"move the folder {results} away, and run again; or go on with that version",
-            )
 
 
 def pattern(config: Config) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from pathlib import Path
 
 from mamushi.errors import UserError
@@ -39,8 +38,8 @@ NAMES = {
 }
 """and names of some that may have another one."""
 RECEIPT = ".receipt.json"
-LAKES = {"_delta_log": "Delta Lake", ".hoodie": "Hudi"}
-"""Folders by which programs tell which files of a table count."""
+LAKES = ("_delta_log", ".hoodie")
+"""Folders by which Delta Lake and Hudi tell which files of a table count."""
 URL = re.compile(r"(?:^|/)[\w.+-]{2,}:/")
 """How a URL begins, in which a path has one slash in the place of two."""
 SHOWN = 4
@@ -98,22 +97,17 @@ def find(path: str | Path) -> list[Path]:
     elif "*" not in path.name or not (entries := sorted(path.parent.glob(path.name))):
         raise UserError(no_file(path), where=path, do="check the path")
     files = [entry for entry in entries if is_part(entry)]
-    form = format_of(files[0]) if files else None
-    unread = [f"{entry.name} ({no})" for entry in entries if (no := _unread(entry, form))]
-    if unread or not files:
-        problem = "holds what is not read with it: " if files else "no table in this folder "
-        rest = f" and {len(unread) - SHOWN} more" if len(unread) > SHOWN else ""
+    if not files:
+        raise UserError("no table in this folder", where=path, do=KNOWN)
+    form = format_of(files[0])
+    if unread := [entry.name for entry in entries if _may_hold_rows(entry, form)]:
+        more = f" and {len(unread) - SHOWN} more" if len(unread) > SHOWN else ""
+        problem = f"holds what is not read with it: {', '.join(unread[:SHOWN])}{more}"
         do = "take that out of the folder, or give the files themselves or a pattern for them"
-        shown = ", ".join(unread[:SHOWN]) + rest
-        raise UserError(f"{problem}{shown}".strip(), where=path, do=do if files else KNOWN)
+        raise UserError(problem, where=path, do=do)
     if form == "txt" and len(files) > 1:
         problem = "has several .txt files, of which a text may be a line or all of one"
         raise UserError(problem, where=path, do="give one file with a text a line, or a table")
-    names = [file.stem if packing_of(file) else file.name for file in files]
-    if len({*names}) < len(names):
-        name, _ = Counter(names).most_common(1)[0]
-        problem = f"has the same file twice, {name} packed in several ways"
-        raise UserError(problem, where=path, do="take one of them out of the folder")
     return files
 
 
@@ -122,19 +116,13 @@ def is_part(path: Path) -> bool:
     return not _is_about(path) and format_of(path) is not None and path.is_file()
 
 
-def _unread(path: Path, form: str | None) -> str | None:
-    """Return why what lies beside files of a format is not read though it may hold rows; None of
-    what is, and of what holds none by its name."""
-    if path.name in LAKES:
-        return f"which makes it a table of {LAKES[path.name]}, whose files may be outdated"
-    if _is_about(path):
-        return None
+def _may_hold_rows(path: Path, form: str | None) -> bool:
+    """Return whether what lies beside files of a format may hold rows, and is not read."""
+    if path.name in LAKES or _is_about(path):
+        return path.name in LAKES
     if path.is_dir():
-        inside = (file for file in path.rglob("*") if not _is_about(file))
-        return "a folder with tables" if any(map(format_of, inside)) else None
-    if not path.is_file():
-        return "a pipe or a device" if path.exists() else "a link to nothing"
-    return (format_of(path) or "of an unknown ending") if format_of(path) != form else None
+        return any(format_of(file) for file in path.rglob("*") if not _is_about(file))
+    return not path.is_file() or format_of(path) != form
 
 
 def _is_about(path: Path) -> bool:
