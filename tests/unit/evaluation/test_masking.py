@@ -17,6 +17,7 @@ from mamushi.evaluation.masking import mask
         ("“damn”-it", "“d***”-it"),
         ("Hoe, hoes, h0e, #hoe", "H**, h***, h**, #h**"),
         ("a hooker, goddammit, jackoff!", "a h*****, g********, j******!"),
+        ("@ThatDamnCat and goddamnit, #myhoe", "@*********** and g********, #myhoe"),
         # Letter by letter.
         ("oh d a m n it", "oh d * * * it"),
         ("D.4.M.N", "D.*.*.*"),
@@ -33,7 +34,7 @@ def test_listed_words_keep_their_first_letter_and_length(text: str, masked: str)
     [
         "",
         "A class of bass players assumed the cockpit.",
-        "scrap scraps, dam, condemn",
+        "scrap scraps, dam, condemn, debuggers, wristwatch",
         "D*** it, already masked!",
         "4 of 8, 717, 455!",
         "a b c d e f g",

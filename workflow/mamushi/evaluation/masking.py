@@ -11,6 +11,10 @@ from functools import lru_cache
 
 _WORD = re.compile(r"[\w@$!]+")
 _RUN = re.compile(r"(.)\1{2,}")
+_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+"""A word in a name that is written in one, as that of an account."""
+_HARMLESS = re.compile("scrap|debug|twatch|twater|scunthorpe|ashit|oshit|minger")
+"""Words with one of ``STEMS`` inside them by chance."""
 LEET = str.maketrans("@4310!$57", "aaeioisst")
 ENDINGS = ("", "s")
 
@@ -25,7 +29,7 @@ db42bf8d dcb50ee3 dd92623b e31d610d e512a055 e5b2fac9 e9143a29 ea2a3c6b ed6bf432
 efb6121b f1e173c4 f25c9491 f50c51ed f63ffdd8 f6961016 f7c51ee5 fa38a8d3 fb96c276
 """
 STEMS = frozenset(_STEMS.split())
-"""Digests of words that are masked wherever a word begins with them."""
+"""Digests of words that are masked wherever a word has them, but for ``_HARMLESS`` ones."""
 _WORDS = """
 038c9ccd 045c89d1 09508013 0be9b885 1137605d 12815a8f 15551266 1600725e 16ea09fc 17bde8b4 2062f800
 2f34b7a4 314c3349 32c2aaad 3534157b 380c97e6 3b1e0d7c 3c8400b4 40582c4d 43508b5c 4dc94185 4e8a2000
@@ -36,13 +40,14 @@ cbbd0f71 cc020323 d37707a9 dc2abe4e dcd2ee35 e14a747f e7b98c6a ea1813ae ee5a869b
 f9d0d9b1 ffc07c6d
 """
 WORDS = frozenset(_WORDS.split())
-"""Digests of words that begin harmless words too: masked alone or with one of ``ENDINGS``."""
+"""Digests of words that begin harmless words too: masked alone, as a ``_PIECE`` of a name, or with
+one of ``ENDINGS``."""
 SHORTEST = 4
 """Letters in the shortest of ``STEMS``."""
 SPELLED = re.compile(r"(?<![\w@$!])(?:[\w@$!][ .,_*/|-]{1,3}){3,}[\w@$!](?![\w@$!])")
 """Four or more single letters with signs or spaces between them."""
 _LONGEST = 16
-"""Letters in the longest word that is looked for in a run of single letters."""
+"""Letters in the longest word that is looked for inside another, or in a run of single letters."""
 
 
 def digest_of_words(word: str) -> str:
@@ -61,15 +66,15 @@ def profane(word: str) -> bool:
     """Tell whether one of a word's spellings is on the list; a number is no word."""
     if not any(c.isalpha() for c in word):
         return False
-    for spelling in spellings(word):
-        if any(digest_of_words(spelling[:n]) in STEMS for n in range(SHORTEST, len(spelling) + 1)):
-            return True
-        for ending in ENDINGS:
-            if (
-                spelling.endswith(ending)
-                and digest_of_words(spelling.removesuffix(ending)) in WORDS
-            ):
+    for spelling in set().union(*map(spellings, [word, *_PIECE.findall(word)])):
+        last = 0 if _HARMLESS.search(spelling) else len(spelling)
+        for start in range(min(last, len(spelling) - SHORTEST) + 1):
+            stops = range(start + SHORTEST, min(start + _LONGEST, len(spelling)) + 1)
+            if any(digest_of_words(spelling[start:stop]) in STEMS for stop in stops):
                 return True
+        endings = filter(spelling.endswith, ENDINGS)
+        if any(digest_of_words(spelling.removesuffix(ending)) in WORDS for ending in endings):
+            return True
     return False
 
 

@@ -5,7 +5,6 @@
   const BEFORE_MATCH = 60; // characters before the first match of a search
   const OVERSCAN = 6;      // rows beyond either edge of what is visible
   const PRINTED = 500;     // rows on paper
-  const ROW_REM = 4.6;
 
   const data = JSON.parse(document.getElementById("data").textContent);
   const n = data.total;
@@ -15,6 +14,8 @@
   const number = (value) => value.toLocaleString("en");
   const percent = (part, whole) => (100 * part / whole).toFixed(1) + "%";
   const longest = data.ids.reduce((most, id) => Math.max(most, id.length), 0);
+  const mostly = data.texts.map((text) => text.length).sort((a, b) => a - b)[
+    Math.floor(0.9 * here)] || 0;
   let texts = data.texts; // as they are shown and searched: masked, until somebody asks otherwise
   let haystack = searched();
   for (const selector of data.selectors) {
@@ -169,7 +170,7 @@
     heads();
     summarize();
     if (fromTop) at("scroller").scrollTop = 0;
-    draw(true);
+    measure();
   }
 
   function heads() {
@@ -363,9 +364,14 @@
     place(from, to);
   }
 
+  // A row has as many lines as nine of ten texts need, of at most three.
   function measure() {
-    rowHeight = Math.round(ROW_REM * parseFloat(getComputedStyle(document.documentElement).fontSize));
-    document.documentElement.style.setProperty("--row", rowHeight + "px");
+    const root = document.documentElement;
+    const needed = Math.ceil(mostly / (innerWidth < 768 ? 40 : 90));
+    const lines = Math.min(3, Math.max(needed, partial || comparing() ? 2 : 1));
+    rowHeight = Math.round((1.1 + 1.17 * lines) * parseFloat(getComputedStyle(root).fontSize));
+    root.style.setProperty("--row", rowHeight + "px");
+    root.style.setProperty("--lines", lines);
     draw(true);
   }
 
