@@ -29,27 +29,16 @@ def of_arm(config: Config, pattern: str, name: str | None = None) -> str | Paths
 
 def trained_of(config: Config, name: str | None = None) -> PathsOf:
     """Return the trained tensors that are laid over an arm's base, that of the wildcards or
-    ``name``: its own, or of one that was unlearned its start's; none of untrained weights."""
+    ``name``: its own, or of one that is unlearned its start's; none of untrained weights."""
 
     def path(wildcards: Any) -> Any:
         arm = arms.Arm.parse(name or wildcards.arm)
-        if arm.unlearner is None and arm.endpoint is None:
-            return paths.TRAINED.replace("{arm}", str(arm))
-        return _of_endpoint(config, wildcards.model, arm.origin(config, wildcards.model))
+        is_retrained = arm.unlearner is None and arm.endpoint is None
+        origin = str(arm) if is_retrained else arm.origin(config, wildcards.model)
+        untrained = arms.is_untrained(config, wildcards.model, origin)
+        return [] if untrained else paths.TRAINED.replace("{arm}", origin)
 
     return path
-
-
-def start_of(config: Config) -> PathsOf:
-    """Return the trained tensors from which unlearning starts; none of untrained weights."""
-    return lambda wildcards: _of_endpoint(
-        config, wildcards.model, arms.starting_endpoint(config, wildcards.model)
-    )
-
-
-def _of_endpoint(config: Config, model: str, endpoint: str) -> str | list[str]:
-    untrained = arms.is_untrained(config, model, endpoint)
-    return [] if untrained else paths.TRAINED.replace("{arm}", endpoint)
 
 
 def unlearned_of(wildcards: Any) -> Any:

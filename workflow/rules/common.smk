@@ -148,7 +148,6 @@ def unless_kept(path):
 # By the model whose weights an arm has, and by what an arm is opened with.
 of_arm = partial(inputs.of_arm, config)
 trained_of = partial(inputs.trained_of, config)
-start_of = partial(inputs.start_of, config)
 unlearned_of = inputs.unlearned_of
 
 

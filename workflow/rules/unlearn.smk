@@ -1,11 +1,9 @@
 # Unlearning of the texts that a removal list names, or of tokens, from a model that has seen them.
 
 
-# What enters the first trained block depends on none of unlearner, selector and budget. The first
-# job of a run keeps it in a folder that is no output: see `stages/_models.py`.
 rule unlearn:
     input:
-        trained=start_of(),
+        trained=trained_of(arms.UNLEARNED),
         examples=paths.EXAMPLES,
         tokens=of_arm(paths.TOKENS, arms.UNLEARNED),
         model_card=of_arm(paths.MODEL_CARD, arms.UNLEARNED),
@@ -39,7 +37,7 @@ rule unlearn:
 # All of the forget set: the end that the curves of every selector share.
 use rule unlearn as unlearn_whole with:
     input:
-        trained=start_of(),
+        trained=trained_of(arms.UNLEARNED_WHOLE),
         examples=paths.EXAMPLES,
         tokens=of_arm(paths.TOKENS, arms.UNLEARNED_WHOLE),
         model_card=of_arm(paths.MODEL_CARD, arms.UNLEARNED_WHOLE),
@@ -56,7 +54,7 @@ use rule unlearn as unlearn_whole with:
 # A removal list of the user's, whose model is the product.
 use rule unlearn as unlearn_list with:
     input:
-        trained=start_of(),
+        trained=trained_of(arms.LISTED),
         examples=paths.EXAMPLES,
         tokens=of_arm(paths.TOKENS, arms.LISTED),
         model_card=of_arm(paths.MODEL_CARD, arms.LISTED),
