@@ -81,7 +81,8 @@ def ratio_of(table, lost=0.0, withheld=None):
     """The scores of a table as the calibrated ratio."""
     columns = {"id": table["id"], "log_ratio": table["score"]}
     ratio = pa.table({**columns, "group": pa.nulls(len(table), pa.int64())})
-    return Calibrated(ratio, lost, "own", withheld, withheld)
+    verdict = {"reason": withheld, "withheld": withheld, "texts": None}
+    return Calibrated(ratio, lost, "own", verdict)
 
 
 def top(**more):

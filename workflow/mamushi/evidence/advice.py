@@ -53,19 +53,11 @@ _ROUNDING = 1e-9
 def read_frontier(path: str | Path) -> list[dict[str, Any]]:
     """Read the rows of one run's ``frontier``, each with its ``gain`` with bands, and ``withheld``,
     the reason why it can carry no budget."""
-    rows = read_table(path, schemas.FRONTIER).to_pylist()
-    stored = read_metadata(path)
-    return with_relative(rows, stored["relative"], stored["verdict"]["withheld"])
-
-
-def with_relative(
-    rows: list[dict[str, Any]], relative: Mapping[str, Any], withheld: str | None
-) -> list[dict[str, Any]]:
-    """Add to rows of ``frontier`` the ``relative`` gain of their selector, and ``withheld``."""
-    for name in {row["selector"] for row in rows}:
+    rows, stored = read_table(path, schemas.FRONTIER).to_pylist(), read_metadata(path)
+    for name, gains in stored["relative"].items():
         for i, row in enumerate(row for row in rows if row["selector"] == name):
-            row |= {key: values[i] for key, values in relative[name].items()}
-            row["withheld"] = withheld
+            row |= {key: values[i] for key, values in gains.items()}
+            row["withheld"] = stored["verdict"]["withheld"]
     return rows
 
 

@@ -28,7 +28,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -229,29 +228,17 @@ def read_ratio(scores: str | Path, refits: str | Path | None) -> tuple[RatioScor
     Raises ``UserError`` when a text has no score, or the refits are of other texts.
     """
     table = read_table(scores, schemas.SCORES)
-    n = len(table)
-    stored = []
-    if refits is not None:
-        refit_ids = read_table(refits, schemas.REFITS, ["id"])["id"]
-        if len(refit_ids) % n or refit_ids.slice(0, n) != table["id"]:
-            raise other_examples(refits, scores)
-        del refit_ids
-        stored = read_refits(refits)
-    return ratio_of(table, stored, scores)
-
-
-def ratio_of(
-    table: pa.Table, refits: Sequence[Refit], where: object
-) -> tuple[RatioScores, list[Doubles]]:
-    """Return what ``read_ratio`` does, from a table ``scores`` and ``refits``.
-
-    Raises ``UserError``, which names the file ``where``, when a text has no score.
-    """
     if table["score"].null_count:
         problem = "removal.ratio: this selector has no score for some examples"
-        raise UserError(problem, where=where, do="name one that scores both domains")
+        raise UserError(problem, where=scores, do="name one that scores both domains")
+    if refits is not None:
+        n, ids = len(table), read_table(refits, schemas.REFITS, ["id"])["id"]
+        if len(ids) % n or ids.slice(0, n) != table["id"]:
+            raise other_examples(refits, scores)
+        del ids
+    again = read_refits(refits)
     fold = table["fold"].fill_null(0).to_numpy().astype(np.int64)
     forget = np.asarray(pc.equal(table["domain"], FORGET))
     score = np.asarray(table["score"].to_numpy(), dtype=np.float64)
-    whole = [scored.scores for part, _, scored in refits if part == WHOLE_REFIT]
-    return RatioScores(score, forget, fold, halves_of(refits)), whole
+    whole = [scored.scores for part, _, scored in again if part == WHOLE_REFIT]
+    return RatioScores(score, forget, fold, halves_of(again)), whole

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes
-from mamushi.data.labels import Ids, Labelled, places_of, read_labels
+from mamushi.data.labels import Ids, places_of, read_labels
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, RETAIN, read_table
 from mamushi.selection.arrays import Doubles, Mask
@@ -63,13 +63,8 @@ def read_texts(examples: str | Path, duplicates: str | Path, ids: Ids) -> TextPr
     ``UserError`` for an id that is not there.
     """
     labelled = read_labels(examples, ids, do="delete the scores and score again")
-    return text_properties(labelled, read_table(duplicates, schemas.DUPLICATES, ["kept_id"]), ids)
-
-
-def text_properties(labelled: Labelled, duplicates: pa.Table, ids: Ids) -> TextProperties:
-    """Return the properties of ``labelled`` texts with these ``ids``, and how many copies of each
-    are among the ``duplicates``."""
-    copies = pc.value_counts(duplicates["kept_id"].drop_null())
+    kept = read_table(duplicates, schemas.DUPLICATES, ["kept_id"])["kept_id"]
+    copies = pc.value_counts(kept.drop_null())
     of_ids = np.append(copies.field("counts").to_numpy(), 0)
     # What has no copies has the place -1.
     counts = of_ids[places_of(ids, copies.field("values"))].astype(np.float64)

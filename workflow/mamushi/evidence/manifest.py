@@ -2,48 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from mamushi.data.groups import GroupCodes
-from mamushi.evidence.calibration import RatioScores
 from mamushi.evidence.dependence import Dependence
 from mamushi.evidence.frontier import Frontier, ranking_of
 from mamushi.evidence.verdict import (
-    dependence,
     judge_list,
-    judge_scores,
-    ratio_checks,
     separation_by,
     share_bound,
 )
 from mamushi.io import schemas
 from mamushi.io.paths import beta as written
 from mamushi.io.tables import FORGET, read_metadata, read_table
-from mamushi.selection.arrays import Doubles
-from mamushi.selection.pool import Pool
 from mamushi.selection.removals import digest_of_ids, removal_list
 
 
 @dataclass(frozen=True)
 class Calibrated:
     """A table ``calibrated``: the ratio of every example, what it has lost, the ``selector`` whose
-    scores it was made from, the ``reason`` why these carry no verdict, if so, why no number may
-    rest on the ratio (``withheld``), and how the ``texts`` depend on each other."""
+    scores it was made from, and the ``verdict`` on these (``judge_scores``)."""
 
     table: pa.Table
     lost: float
     selector: str
-    reason: str | None = None
-    withheld: str | None = None
-    texts: Dependence | None = None
+    verdict: Mapping[str, Any]
+
+    @property
+    def texts(self) -> Dependence | None:
+        """Return how the texts depend on each other, if that is known."""
+        return Dependence(**self.verdict["texts"]) if self.verdict["texts"] else None
 
     @property
     def groups(self) -> GroupCodes | None:
@@ -54,48 +49,9 @@ class Calibrated:
 
 def read_calibrated(path: str | Path) -> Calibrated:
     """Read a table ``calibrated``."""
-    stored = read_metadata(path)
-    table = read_table(path, schemas.CALIBRATED)
-    by = stored["provenance"]["settings"]["selector"]
-    return _calibrated(table, stored["lost"], by, stored["verdict"])
-
-
-def _calibrated(table: pa.Table, lost: float, by: str, verdict: Mapping[str, Any]) -> Calibrated:
-    texts = Dependence(**verdict["texts"]) if verdict["texts"] else None
-    return Calibrated(table, lost, by, verdict["reason"], verdict["withheld"], texts)
-
-
-def calibrate_pool(
-    table: pa.Table,
-    ratio: tuple[RatioScores, Sequence[Doubles]],
-    pool: Pool,
-    by: str,
-    resamples: int,
-    seed: int,
-    *,
-    refitted: bool,
-) -> tuple[Calibrated, dict[str, Any], list[dict[str, Any]]]:
-    """Estimate the log-density ratio of every text of ``pool``.
-
-    ``table`` are the scores of the selector ``by``, and ``ratio`` is ``ratio_of`` them. Return the
-    estimate, the verdict on it, and the rows of ``ratio_checks``.
-    """
-    scores, whole = replace(ratio[0], groups=pool.groups), ratio[1]
-    estimate = scores.estimate()
-    checked = ratio_checks(scores, estimate, resamples, seed)
-    texts = dependence(scores, pool.embeddings)
-    judged = judge_scores(scores, whole, checked, texts, refitted=refitted)
-    columns = {
-        **{name: table[name] for name in ("id", "domain", "score")},
-        "log_ratio": pa.array(estimate.log_ratio),
-        "group": pa.nulls(len(table), pa.int64()) if pool.groups is None else pa.array(pool.groups),
-    }
-    calibrated = pa.table(columns, schema=schemas.CALIBRATED.schema)
-    return _calibrated(calibrated, estimate.lost, by, judged), judged, checked
-
-
-def _forget(scores: pa.Table) -> NDArray[np.bool_]:
-    return np.asarray(pc.equal(scores["domain"], FORGET))
+    stored, table = read_metadata(path), read_table(path, schemas.CALIBRATED)
+    selector = stored["provenance"]["settings"]["selector"]
+    return Calibrated(table, stored["lost"], selector, stored["verdict"])
 
 
 def _also_retain(scores: pa.Table, k: int, groups: GroupCodes | None) -> dict[str, float | None]:
@@ -106,7 +62,8 @@ def _also_retain(scores: pa.Table, k: int, groups: GroupCodes | None) -> dict[st
     if region is not None and k:
         n1 = len(region.score1)
         # In the order of the scores.
-        codes = None if groups is None else groups[~_forget(scores)][region.order]
+        retain = np.asarray(pc.not_equal(scores["domain"], FORGET))
+        codes = None if groups is None else groups[retain][region.order]
         share, bound = share_bound(region.score2, float(region.score1[k - 1]), k / n1, codes)
     return {"estimate": share, "upper_bound": bound}
 
@@ -145,14 +102,14 @@ def manifest(
     """
     assert scores["id"].equals(ratio.table["id"]), "the scores and the ratio hold other examples"
     listed = removal_list(scores, duplicates, k)
-    forget = _forget(scores)
+    forget = np.asarray(pc.equal(scores["domain"], FORGET))
     n1, log_ratio = int(forget.sum()), ratio.table["log_ratio"].to_numpy()
     domains = log_ratio[forget], log_ratio[~forget]
     ranks = ranking_of(scores, ranked.by_chance)
     curve = Frontier(ranks, *domains, float(forget.mean()), ratio.lost)
     counts = {"at_this_budget": k, "nothing_removed": 0, "all_removed": n1}
     expected: dict[str, Any] = dict.fromkeys(counts)
-    for name, count in () if ratio.withheld else counts.items():
+    for name, count in () if ratio.verdict["withheld"] else counts.items():
         removed, preserved = curve.at(np.array([count]))
         expected[name] = {"removal": float(removed[0]), "preservation": float(preserved[0])}
     also_retain = _also_retain(scores, k, ratio.groups)
@@ -164,7 +121,7 @@ def manifest(
         also_retain,
         compared=ranked.compared,
         # The checks hold for the ranking whose scores the ratio was made from, and for no other.
-        reason=ratio.reason if ratio.selector == ranked.selector else None,
+        reason=ratio.verdict["reason"] if ratio.selector == ranked.selector else None,
         texts=ratio.texts.words() if ratio.texts else "",
     )
     return {
@@ -188,7 +145,7 @@ def manifest(
         "expected": {
             "unit": "nats",
             "by": ratio.selector,
-            "withheld": ratio.withheld,
+            "withheld": ratio.verdict["withheld"],
             **expected,
         },
     }

@@ -165,13 +165,6 @@ def _rows(
     return [place[key] for key in embedded]
 
 
-def pool_of(examples: pa.Table, embeddings: NDArray[np.float16]) -> Pool:
-    """Return the pool of ``examples`` that are all ranked, with embeddings in their order."""
-    ids, texts = (np.array(examples[name].to_pylist(), dtype=object) for name in ("id", "text"))
-    forget = np.asarray(pc.equal(examples["domain"], FORGET))
-    return Pool(ids, forget, embeddings, texts=texts, groups=group_codes(examples["group"]))
-
-
 def scored_by(kind: str, pool: Pool, settings: Mapping[str, Any], seed: int) -> Scored:
     """Score a pool by a selector, and pass the scores through the pool's steps."""
     scored: Scored = load("selector", kind).score(pool, settings, seed)

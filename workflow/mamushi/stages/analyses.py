@@ -59,32 +59,34 @@ def calibrate(
     """
     from dataclasses import replace
 
+    import pyarrow as pa
+
     from mamushi.evidence.calibration import read_ratio
-    from mamushi.evidence.manifest import calibrate_pool
+    from mamushi.evidence.verdict import dependence, judge_scores, ratio_checks
     from mamushi.io import schemas
     from mamushi.io.tables import read_metadata, read_table, write_table
     from mamushi.selection.pool import read_pool, same_ids
 
-    ratio = read_ratio(scores, refits)
+    ratio, whole = read_ratio(scores, refits)
     table = read_table(scores, schemas.SCORES, ["id", "domain", "score"])
     pool = read_pool(embeddings, examples)
     if not same_ids(table, pool.ids):
         raise other_examples(scores, embeddings)
     # Strings of Python for ten million texts are a GiB.
-    pool = replace(pool, ids=pool.ids[:0])
-    estimate, verdict, checked = calibrate_pool(
-        table,
-        ratio,
-        pool,
-        settings.selector,
-        settings.resamples,
-        settings.seed,
-        refitted=refits is not None,
-    )
+    embedded, groups = pool.embeddings, pool.groups
+    del pool
+    ratio = replace(ratio, groups=groups)
+    estimate = ratio.estimate()
+    checked = ratio_checks(ratio, estimate, settings.resamples, settings.seed)
+    texts = dependence(ratio, embedded)
+    verdict = judge_scores(ratio, whole, checked, texts, refitted=refits is not None)
+    columns = {name: table[name] for name in ("id", "domain", "score")}
+    columns["log_ratio"] = pa.array(estimate.log_ratio)
+    columns["group"] = pa.nulls(len(table), pa.int64()) if groups is None else pa.array(groups)
     metadata = {"provenance": job.origin, "verdict": verdict}
     sources = read_metadata(scores)["provenance"]["inputs"]
     stored = {**metadata, "sources": sources, "lost": estimate.lost}
-    write_table(out, schemas.CALIBRATED, estimate.table, metadata=stored)
+    write_table(out, schemas.CALIBRATED, columns, metadata=stored)
     rows = [{**settings.cell, "selector": settings.selector, **row} for row in checked]
     write_table(checks, schemas.CALIBRATION, rows, metadata=metadata)
     print(f"{out}: {verdict['words']}")
