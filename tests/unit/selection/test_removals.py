@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from mamushi.errors import UserError
-from mamushi.evidence.manifest import Calibrated, Ranked, manifest
+from mamushi.evidence.manifest import Calibrated, manifest
 from mamushi.io import schemas
 from mamushi.selection.removals import budget_size, removal_list
 from tests.support import divergences
@@ -85,11 +85,10 @@ def ratio_of(table, lost=0.0, withheld=None):
     return Calibrated(ratio, lost, "own", verdict)
 
 
-def top(**more):
-    """What is known of a ranking: its own AUC, and that it was made three times."""
-    auc = {"auc": 0.95, "auc_low": 0.9, "auc_high": 0.97, "matched": None, "matched_low": None}
-    listed = {"rankings": 3, "expected_overlap": 0.9, "surely": 11, "toss_up": 1}
-    return Ranked("own", {**auc, "follows": []}, listed, **more)
+AUC = {"auc": 0.95, "auc_low": 0.9, "auc_high": 0.97, "matched": None, "matched_low": None}
+LISTED = {"rankings": 3, "expected_overlap": 0.9, "surely": 11, "toss_up": 1}
+ABOUT = {"selector": "own", "stability": LISTED}, {**AUC, "follows": []}
+"""What is known of a ranking: its own AUC, and that it was made three times."""
 
 
 def dropped(*rows):
@@ -140,15 +139,15 @@ def test_copies_go_with_the_example_that_they_were_collapsed_into():
     assert found["copies"].to_pylist() == [["a", "z"], [], ["b"]]
     assert found["copies_sha256"].to_pylist() == [["text of a", "text of z"], [], ["text of b"]]
     for k, copies in ((0, 0), (1, 2), (2, 2), (3, 3), (40, 4)):
-        told = manifest(table, ratio_of(table), duplicates, k, top(), {})
+        told = manifest(table, ratio_of(table), duplicates, k, *ABOUT)
         assert (told["removed"], told["copies"], told["cross_posts"]) == (k, copies, 2)
-        bare = manifest(table, ratio_of(table), dropped(), k, top(), {})
+        bare = manifest(table, ratio_of(table), dropped(), k, *ABOUT)
         assert told["ids_sha256"] == bare["ids_sha256"]
         assert (bare["copies"], bare["cross_posts"]) == (0, 0)
 
 
 def expected(scores, ratio, k, by_chance):
-    told = manifest(scores, ratio_of(ratio), dropped(), k, top(by_chance=by_chance), {})
+    told = manifest(scores, ratio_of(ratio), dropped(), k, *ABOUT, by_chance=by_chance)
     assert told["expected"]["withheld"] is None
     return told["expected"]["at_this_budget"]
 
@@ -186,7 +185,7 @@ def test_the_share_of_a_list_that_the_retain_domain_has_too():
     band = math.sqrt(math.log(40) / (2 * 6000))
 
     def told(scores, k):
-        return manifest(scores, ratio_of(table), dropped(), k, top(), {})["also_retain"]
+        return manifest(scores, ratio_of(table), dropped(), k, *ABOUT)["also_retain"]
 
     found = told(table, k)
     assert 0.01 < above < above + band < 0.25

@@ -20,7 +20,6 @@ from mamushi.evidence.verdict import (
     share_bound,
 )
 from mamushi.io import schemas
-from mamushi.io.paths import beta as written
 from mamushi.io.tables import FORGET, read_metadata, read_table
 from mamushi.selection.removals import digest_of_ids, removal_list
 
@@ -68,60 +67,46 @@ def _also_retain(scores: pa.Table, k: int, groups: GroupCodes | None) -> dict[st
     return {"estimate": share, "upper_bound": bound}
 
 
-@dataclass(frozen=True)
-class Ranked:
-    """What is known of the ranking that a list is the top of: the name of its ``selector``, how
-    well it ``separates`` the domains, of how many rankings the list's texts are ``listed`` at the
-    budget, why it is there for comparison alone, if so, and whether it was drawn by chance."""
-
-    selector: str
-    separates: Mapping[str, Any]
-    listed: Mapping[str, Any]
-    compared: str | None = None
-    by_chance: bool = False
-
-    @classmethod
-    def at(cls, beta: float, selector: str, stable: Mapping[str, Any], *attributes: Any) -> Ranked:
-        """Return the ranking at the budget ``beta``, by metadata of the table ``stability``."""
-        listed = {"rankings": stable["rankings"], **stable["budgets"][written(beta)]}
-        return cls(selector, stable["separation"], listed, *attributes)
-
-
 def manifest(
     scores: pa.Table,
     ratio: Calibrated,
     duplicates: pa.Table,
     k: int,
-    ranked: Ranked,
     named: dict[str, Any],
+    separates: Mapping[str, Any],
+    *,
+    compared: str | None = None,
+    by_chance: bool = False,
 ) -> dict[str, Any]:
-    """Return what a trainer needs to know of the removal of the first ``k`` examples.
+    """Return what a trainer needs to know of the removal of the first ``k`` examples of ``scores``,
+    which have the ``separation`` ``separates``.
 
-    ``cross_posts`` counts the texts that stood in both domains, and so are in no list. ``named`` is
-    added as it is. What is expected is null, with the reason, where the ratio cannot carry it.
+    ``named`` is added as it is, among it the ``selector`` and the ``stability`` at this budget.
+    ``compared`` says why the ranking is there for comparison alone, if so. ``cross_posts`` counts
+    the texts that stood in both domains, and so are in no list. What is expected is null, with the
+    reason, where the ratio cannot carry it.
     """
     assert scores["id"].equals(ratio.table["id"]), "the scores and the ratio hold other examples"
     listed = removal_list(scores, duplicates, k)
     forget = np.asarray(pc.equal(scores["domain"], FORGET))
     n1, log_ratio = int(forget.sum()), ratio.table["log_ratio"].to_numpy()
     domains = log_ratio[forget], log_ratio[~forget]
-    ranks = ranking_of(scores, ranked.by_chance)
-    curve = Frontier(ranks, *domains, float(forget.mean()), ratio.lost)
+    curve = Frontier(ranking_of(scores, by_chance), *domains, float(forget.mean()), ratio.lost)
     counts = {"at_this_budget": k, "nothing_removed": 0, "all_removed": n1}
     expected: dict[str, Any] = dict.fromkeys(counts)
     for name, count in () if ratio.verdict["withheld"] else counts.items():
         removed, preserved = curve.at(np.array([count]))
         expected[name] = {"removal": float(removed[0]), "preservation": float(preserved[0])}
     also_retain = _also_retain(scores, k, ratio.groups)
-    separates = separation_by(ratio.texts, ranked.separates)
+    separates = separation_by(ratio.texts, separates)
     judged = judge_list(
         separates,
         k,
-        ranked.listed,
+        named["stability"],
         also_retain,
-        compared=ranked.compared,
+        compared=compared,
         # The checks hold for the ranking whose scores the ratio was made from, and for no other.
-        reason=ratio.verdict["reason"] if ratio.selector == ranked.selector else None,
+        reason=ratio.verdict["reason"] if ratio.selector == named["selector"] else None,
         texts=ratio.texts.words() if ratio.texts else "",
     )
     return {

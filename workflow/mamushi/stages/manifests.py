@@ -47,8 +47,8 @@ def manifests(
     It is apart from the list, because these estimates change no list: another one must not retrain
     anything.
     """
-    from mamushi.evidence.manifest import Ranked, manifest, read_calibrated
-    from mamushi.io import schemas
+    from mamushi.evidence.manifest import manifest, read_calibrated
+    from mamushi.io import paths, schemas
     from mamushi.io.files import write_json
     from mamushi.io.tables import read_metadata, read_table
     from mamushi.selection.removals import budget_of, digest_of_ids
@@ -68,15 +68,17 @@ def manifests(
         "inputs": {**embedded["inputs"], **sources, **job.origin["inputs"]},
         "embedding": embedded["settings"]["embedding"],
     }
+    is_for: Any = {"compared": settings.compared, "by_chance": settings.by_chance}
     selector = {"selector": settings.selector, "kind": settings.kind, "settings": settings.settings}
     for path, beta in zip(out, settings.budgets, strict=True):
-        top = Ranked.at(beta, settings.selector, stable, settings.compared, settings.by_chance)
+        listed = {"rankings": stable["rankings"], **stable["budgets"][paths.beta(beta)]}
         head = {**settings.cell, **selector, "beta": beta, "provenance": origin}
-        head |= {"conditions": ranked["conditions"], "stability": top.listed}
+        head |= {"conditions": ranked["conditions"], "stability": listed}
         head |= {"windows": ranked["windows"]} if ranked.get("windows") else {}
         k = budget_of(beta, ranking)
         head |= {"rows": rows, "texts_sha256": digest_of_ids(texts[:k])}
-        write_json(path, manifest(ranking, ratio, copies, k, top, head))
+        about = manifest(ranking, ratio, copies, k, head, stable["separation"], **is_for)
+        write_json(path, about)
 
 
 def text_digests_of(examples: Path, ranking: pa.Table, k: int) -> list[str]:
