@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from mamushi.cli import main
-from mamushi.data import readers, rewriting
+from mamushi.data import readers
 from mamushi.io import schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import write_table
+from mamushi_curate import rewriting
 from mamushi_curate.frames import Frame
 from mamushi_extras.unlabelled.schemas import POSTERIOR
 from tests.support.odd_files import (

@@ -16,12 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mamushi.commands import advise, init
-from mamushi.commands._embedder import BY_WORDS, find_model
+from mamushi.commands import advise
 from mamushi.config.complete import complete
 from mamushi.config.reading import ConfigError
 from mamushi.config.sources import unlabelled
-from mamushi.data.matching import RowRemoval
 from mamushi.data.rows import needed_columns
 from mamushi.errors import UserError
 from mamushi.evidence import advice
@@ -34,7 +32,10 @@ from mamushi.lm import device
 from mamushi.registry import plugin
 from mamushi.running.threads import as_in_a_command
 from mamushi.selection.removals import share_of
+from mamushi_curate.commands import init
+from mamushi_curate.commands._embedder import BY_WORDS, find_model
 from mamushi_curate.frames import IN_FRAME, Frame, examples_of, in_files, mark, vectors
+from mamushi_curate.matching import RowRemoval
 from mamushi_curate.pipeline import Pipeline
 from mamushi_extras.pages.ranking_page import render
 from mamushi_extras.unlabelled.corpus import NO_GOLD, share_text

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.commands import _removal_list
 from mamushi.data import cutting
 from mamushi.errors import UserError
 from mamushi.io.files import read_json
+from mamushi_curate.commands import _removal_list
 from tests.support.removal_files import command, link, removal_list, write_duplicates
 
 UNWANTED = 'Buy "it", \\now\\ é\U0001f600, Buy.\r\n\r\n'

@@ -16,13 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from mamushi.commands import init
 from mamushi.config.complete import complete
 from mamushi.config.sources import files
 from mamushi.data import rows as looked_at
 from mamushi.errors import UserError
 from mamushi.lm import tiny
 from mamushi.registry import load
+from mamushi_curate.commands import init
 
 SHAPE = {
     "family": "llama",

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mamushi.data import readers, rewriting, rewriting_columns
-from mamushi.data.matching import RowRemoval
-from mamushi.data.rewriting import Rewritten, rewrite
+from mamushi.data import readers
 from mamushi.errors import UserError
 from mamushi.io.files import sha256
+from mamushi_curate import rewriting, rewriting_columns
+from mamushi_curate.matching import RowRemoval
+from mamushi_curate.rewriting import Rewritten, rewrite
 
 BOM = b"\xef\xbb\xbf"
 

@@ -19,9 +19,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mamushi.data import readers
-from mamushi.data.matching import RowRemoval
-from mamushi.data.rewriting import rewrite
 from mamushi.errors import UserError
+from mamushi_curate.matching import RowRemoval
+from mamushi_curate.rewriting import rewrite
 from tests.support.workflow import ROOT
 
 FILES = ROOT / "tests" / "cases" / "files"

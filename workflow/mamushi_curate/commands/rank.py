@@ -39,7 +39,7 @@ MISSING = (
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `init`, and how to run."""
-    from mamushi.commands import init
+    from mamushi_curate.commands import init
 
     init.arguments(parser)
     quick = "lists and their page alone, without how certain they are"
@@ -50,7 +50,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Return the exit status: of the workflow where that failed. Raises ``UserError`` as `init`
     does, and for options of a configuration that is there already."""
-    from mamushi.commands import init, show
+    from mamushi.commands import show
+    from mamushi_curate.commands import init
 
     if args.data is not None or not args.out.is_file():
         init.write_configuration(args)

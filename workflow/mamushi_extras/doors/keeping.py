@@ -51,7 +51,7 @@ class ListKeeper(_Keeper):
         assert self.opened
 
     def _open(self) -> Any:
-        from mamushi.commands._removal_list import read_list
+        from mamushi_curate.commands._removal_list import read_list
 
         listed = read_list(self.file)
         rows = listed.rows or {}

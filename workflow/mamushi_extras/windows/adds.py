@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from mamushi.config.sources import unlabelled
 
 if TYPE_CHECKING:
-    from mamushi.commands._removal_list import ListedTexts
     from mamushi.data.raw import Raw
     from mamushi.selection.pool import Pool
+    from mamushi_curate.commands._removal_list import ListedTexts
 
 
 def applies(settings: Mapping[str, Any]) -> bool:

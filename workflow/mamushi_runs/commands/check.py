@@ -79,10 +79,10 @@ def _refresh(files: list[Path]) -> None:
 def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Iterator[str]:
     """Iterate over what is wrong with a table, and with what templates make of its
     conversations."""
-    from mamushi.commands import _embedder, init
     from mamushi.data.conversations import TURNS
     from mamushi.data.counts import needs, require_texts
     from mamushi.io.domains import FORGET, INFERENCE, RETAIN
+    from mamushi_curate.commands import _embedder, init
 
     key, settings = f"datasets.{name}", config["datasets"][name]
     try:
@@ -111,7 +111,7 @@ def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Ite
 
 def _of_model(name: str, model: Mapping[str, Any], seen: dict[str, str]) -> Iterator[str]:
     """Iterate over what is wrong with a model that lies here."""
-    from mamushi.commands import _embedder
+    from mamushi_curate.commands import _embedder
 
     try:
         seen[f"models.{name}"] = _embedder.describe_model({"source": model["source"]})

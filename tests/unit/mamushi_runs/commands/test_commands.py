@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from mamushi.cli import main
-from mamushi.commands import init, show
+from mamushi.commands import show
 from mamushi.io.files import write_json
-from mamushi_curate.commands import rank
+from mamushi_curate.commands import init, rank
 from mamushi_runs.commands import _run
 from tests.support.removal_files import removal_list
 from tests.support.workflow import ROOT

@@ -92,10 +92,10 @@ def draw_audit(args: argparse.Namespace) -> None:
     """Write the audit and its page, and say what to expect."""
     import numpy as np
 
-    from mamushi.commands import _removal_list
     from mamushi.evidence.ranking import read_texts_of
     from mamushi.io.files import atomic, read_json, write_json
     from mamushi.selection.removals import digest_of_ids
+    from mamushi_curate.commands import _removal_list
     from mamushi_extras.audit import auditing
     from mamushi_extras.windows.lists import CutList, DocumentList
 

@@ -13,8 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mamushi.commands import _as_json, _places
+from mamushi.commands import _as_json
 from mamushi.errors import UserError
+from mamushi_curate.commands import _places
 
 GROUP = "act"
 SCORED_AT_ONCE = 8192
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
     ``readers.numbered_rows``, for rows without an id, and for a table without rows."""
     import pyarrow as pa
 
-    from mamushi.data.rewriting import refuse_existing
+    from mamushi_curate.rewriting import refuse_existing
     from mamushi_extras.doors.schemas import NEW_SCORES
     from mamushi_extras.doors.scorers import read_scorer
 

@@ -15,7 +15,6 @@ from typing import Any
 
 from mamushi.data import readers
 from mamushi.data.conversations import text_columns
-from mamushi.data.matching import RowRemoval
 from mamushi.errors import UserError
 from mamushi.io import digests, paths, schemas
 from mamushi.io.files import read_json
@@ -23,6 +22,7 @@ from mamushi.io.tables import read_metadata, read_table
 from mamushi.rooms import additions
 from mamushi.selection.removals import digest_of_ids
 from mamushi.unlearning.removal import OURS, columns_of, read_ids
+from mamushi_curate.matching import RowRemoval
 
 
 @dataclass(frozen=True)

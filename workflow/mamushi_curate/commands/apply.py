@@ -16,16 +16,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.commands import _as_json, _places, _row_options
-from mamushi.data.matching import RowRemoval
+from mamushi.commands import _as_json
 from mamushi.errors import UserError
 from mamushi.io.copies import display_url, is_remote
 from mamushi.io.files import read_json, sha256, write_json
 from mamushi.io.provenance import versions
+from mamushi_curate.commands import _places, _row_options
+from mamushi_curate.matching import RowRemoval
 
 if TYPE_CHECKING:
-    from mamushi.commands._removal_list import ListedTexts
-    from mamushi.data.rewriting import Rewritten
+    from mamushi_curate.commands._removal_list import ListedTexts
+    from mamushi_curate.rewriting import Rewritten
 
 GROUP = "act"
 
@@ -47,8 +48,8 @@ def run(args: argparse.Namespace) -> None:
     Raises ``UserError`` as ``_removal_list.read_list``, ``rewriting.rewrite`` and, of URLs,
     ``remote.fetch_copy``.
     """
-    from mamushi.commands import _removal_list
-    from mamushi.data.rewriting import refuse_existing, rewrite
+    from mamushi_curate.commands import _removal_list
+    from mamushi_curate.rewriting import refuse_existing, rewrite
 
     copy, data = _places.fetched_place(args, "data"), display_url(str(args.data))
     args.data = copy if is_remote(args.data) else Path(args.data)
@@ -108,7 +109,7 @@ def _earlier(receipt: Path) -> dict[str, Any]:
 def _is_of(done: Mapping[str, Any], request: Mapping[str, Any], out: Path, data: Path) -> bool:
     """Return whether a receipt says that the same was asked for, and table and data are those that
     it is of."""
-    from mamushi.data.rewriting import table_files
+    from mamushi_curate.rewriting import table_files
 
     if not done or not out.exists():
         return False

@@ -13,19 +13,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.commands import _as_json, _row_options
-from mamushi.commands import _model_folder as model
+from mamushi.commands import _as_json
 from mamushi.data import readers
 from mamushi.data.conversations import Conversations
-from mamushi.data.matching import RowRemoval
 from mamushi.errors import UserError
 from mamushi.io import tabular
 from mamushi.io.domains import INFERENCE
 from mamushi.io.files import write_text
 from mamushi.rooms import additions
+from mamushi_curate.commands import _model_folder as model
+from mamushi_curate.commands import _row_options
+from mamushi_curate.matching import RowRemoval
 
 if TYPE_CHECKING:
-    from mamushi.commands._removal_list import ListedTexts
+    from mamushi_curate.commands._removal_list import ListedTexts
 
 GROUP = "act"
 _FORMATS = {
@@ -68,7 +69,7 @@ def _formats_of_rooms() -> dict[str, tuple[str, Callable[[Path, Path], None]]]:
 def run(args: argparse.Namespace) -> None:
     """Raises ``UserError`` for options that do not go together, for a bad list, and for a table
     that is not the list's."""
-    from mamushi.data.rewriting import refuse_existing
+    from mamushi_curate.rewriting import refuse_existing
 
     if args.out is None:
         raise UserError("nothing says what to write", do="give --out")
@@ -79,8 +80,8 @@ def run(args: argparse.Namespace) -> None:
 
 def _write(args: argparse.Namespace) -> None:
     """Write what was asked for."""
-    from mamushi.commands import _removal_list
-    from mamushi.data.rewriting import new_folder
+    from mamushi_curate.commands import _removal_list
+    from mamushi_curate.rewriting import new_folder
 
     if args.list is None:
         if args.model_card is None or not args.trained:
@@ -134,7 +135,7 @@ def _rows(
     """Iterate over id and text, or conversation as it is, of each row of the table in ``--data``,
     else over those of the texts that were ranked, and whether the row is on the list. Raises
     ``UserError`` for a table that is not the one that was ranked."""
-    from mamushi.data.rewriting import table_files
+    from mamushi_curate.rewriting import table_files
 
     needed: list[str] = []
     if args.data is not None:

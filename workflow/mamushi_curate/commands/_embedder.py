@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mamushi.commands import _places
 from mamushi.config.models import Shortened
 from mamushi.errors import UserError, located
 from mamushi.io import tabular
 from mamushi.io.copies import display_url, local_path
 from mamushi.io.model_files import positions_of, source_mistake
+from mamushi_curate.commands import _places
 
 RENDERED = 1000
 """Conversations that a template is tried on before a run."""

@@ -20,10 +20,10 @@ import pyarrow as pa
 from mamushi.data import cutting
 from mamushi.data.columnar import Reader, open_reader, values
 from mamushi.data.lines import check_columns, shown_name
-from mamushi.data.matching import RowRemoval
 from mamushi.data.opening import open_binary
-from mamushi.data.table_settings import meanings, opened_writer
 from mamushi.errors import UserError
+from mamushi_curate.matching import RowRemoval
+from mamushi_curate.table_settings import meanings, opened_writer
 
 SLICE = 65_536
 """Rows that are compared as Python prints them, at a time: NaN is not equal to itself."""

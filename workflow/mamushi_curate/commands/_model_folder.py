@@ -28,12 +28,12 @@ def run(args: argparse.Namespace) -> None:
 
     import torch
 
-    from mamushi.data.rewriting import refuse_existing
     from mamushi.io.files import sha256, write_json
     from mamushi.io.provenance import versions
     from mamushi.lm.loading import open_model, open_tokenizer
     from mamushi.lm.parameters import merge_adapters
     from mamushi.lm.storage import overlay, writing_safetensors
+    from mamushi_curate.rewriting import refuse_existing
 
     refuse_existing(args.out)
     dtype = torch.float32 if args.dtype == "fp32" else torch.bfloat16

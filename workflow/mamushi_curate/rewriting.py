@@ -22,12 +22,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from mamushi.data import cutting, readers, rewriting_columns
-from mamushi.data.matching import RowRemoval
+from mamushi.data import cutting, readers
 from mamushi.data.opening import open_unpacked
 from mamushi.errors import UserError
 from mamushi.io import tabular
 from mamushi.io.files import atomic, part_of, read_plain_json, sha256, sweep, writable
+from mamushi_curate import rewriting_columns
+from mamushi_curate.matching import RowRemoval
 
 INFO = "dataset_info.json"
 """Beside ``tabular.STATE`` in a folder that ``datasets`` saved."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from mamushi.commands import _as_json, _embedder, _places
+from mamushi.commands import _as_json
 from mamushi.config.complete import complete
 from mamushi.config.kinds import defaults
 from mamushi.config.reading import ConfigError
@@ -31,6 +31,7 @@ from mamushi.io.domains import FORGET, INFERENCE, RETAIN
 from mamushi.io.files import write_text
 from mamushi.io.tabular import FORMATS, PACKED
 from mamushi.registry import load
+from mamushi_curate.commands import _embedder, _places
 
 GROUP = "start"
 BUDGETS = (0.1, 0.2, 0.3)
