@@ -35,8 +35,7 @@ selectors.mamushi = {"folds": 1}
 datasets.mine = {"kind": "table"}
     datasets.mine.forget: missing
 datasets.jigsaw.sections.inference = 1.0
-    datasets.jigsaw.sections: the shares (contamination 0.5, inference 1) sum to 1.5; they must
-    sum to 1
+    datasets.jigsaw.sections: the shares sum to 1.5; they must sum to 1
 tokens.max_length = 64
     training.max_length: 128 is not allowed; it is at most tokens.max_length, 64
 grid.selectors = ["random", "oracle"]
@@ -50,8 +49,6 @@ datasets.jigsaw.path = "raw/{jigsaw}"
 """A change of config.yaml, and how the line begins that tells of it."""
 
 SMALL = """
-models.tiny.heads = 3
-    models.tiny: hidden_size, 64, is no multiple of heads, 3
 unlearning.lists = {mine: /no/such/list.txt}
     unlearning.lists.mine: '/no/such/list.txt' is not allowed; no such file
 unlearners.retraining = {kind: salun}

@@ -14,8 +14,7 @@ class Lora(Section):
 
     rank: Count = 16  #: Rank of each adapter.
     alpha: Positive = 32.0  #: Alpha over rank is what an adapter's product counts.
-    #: Share of an adapter's inputs that training leaves out.
-    dropout: Below = 0.0
+    dropout: Below = 0.0  #: Share of an adapter's inputs that training leaves out.
     #: Layers that get one, such as q_proj; null for all linear ones but the head.
     target_modules: Annotated[list[str], SOME, DISTINCT] | None = None
 
@@ -23,8 +22,8 @@ class Lora(Section):
 class Method(Section):
     """How parameters are trained."""
 
-    #: partial trains what the four keys below say, as the paper does; lora trains low-rank adapters
-    #: beside frozen weights; full trains all. Unlearning takes the same method.
+    #: partial trains what the keys below say, as the paper does; lora low-rank adapters; full all.
+    #: Unlearning takes the same method.
     method: Literal["partial", "lora", "full"] = "partial"
     lora: Lora = Lora()
 
@@ -51,8 +50,7 @@ class Shortened(Section):
 
 
 class Training(Trained, AdamW, Shortened):
-    """Fine-tuning of the contaminated, gold, beta 0 and retrained models. The number of steps is
-    floor(epochs * texts / batch_size)."""
+    """Fine-tuning of all models, in floor(epochs * texts / batch_size) steps."""
 
     epochs: Positive = 5.0  #: Passes over the texts.
     batch_size: Count = 32  #: Texts a step.
@@ -64,9 +62,8 @@ class Training(Trained, AdamW, Shortened):
     gradient_clip: Positive | None = None  #: Largest gradient norm; null for no clipping.
     #: Of the forward pass. What is trained keeps fp32 weights and optimizer states either way.
     precision: Precision = "bf16"
-    #: by_data counts steps from the texts that remain, as the paper does. matched trains every
-    #: budget for as many steps as beta 0. aligned does too, and each text that remains is read in
-    #: the same step as by beta 0: what is left out leaves a gap in its batch.
+    #: by_data counts steps from the texts that remain, as the paper does; matched trains every
+    #: budget for as many steps as beta 0; aligned also reads each text in the same step as beta 0.
     steps: Literal["by_data", "matched", "aligned"] = "by_data"
 
 
@@ -80,15 +77,12 @@ class TrainedOtherwise(Section):
 class HubModel(TrainedOtherwise):
     """A causal language model from a local folder or the hub."""
 
-    #: Local folder, or an id on the hub such as google/gemma-2-2b; or give a family, of which to
-    #: build a tiny one.
-    source: PlaceOrNull
+    source: PlaceOrNull  #: Local folder, or an id on the hub such as google/gemma-2-2b.
     #: Commit on the hub. A hub model must have one; a local folder needs none.
     revision: Commit | None = None
     #: The model has already been trained on the data; it is the embedder as it is.
     contaminated: bool = False
-    #: For a contaminated model, the clean model (by its name in `models`) from which gold, beta 0
-    #: and retraining start. Needed only when they are asked for.
+    #: For a contaminated model, the clean one, by its name, from which retraining starts.
     base: Name | None = None
 
 
@@ -103,8 +97,7 @@ class Pretraining(Section):
     )
     epochs: Positive = 4.0  #: Passes over the texts.
     batch_size: Count = 8  #: Rows a step.
-    #: Peak learning rate; after the warm-up it falls to 0 along a cosine.
-    learning_rate: Positive = 0.002
+    learning_rate: Positive = 0.002  #: Peak; after the warm-up it falls to 0 along a cosine.
     max_length: Length = 128  #: Tokens in a row, into which texts are packed.
     seed: Seed = 0  #: Seed of the weights and of the order of the texts.
 
@@ -119,26 +112,9 @@ class TinyModel(TrainedOtherwise):
     heads: Count = 4  #: Query heads.
     key_value_heads: Count = 2  #: Key-value heads; divides heads.
     intermediate_size: Count = 192  #: Width of the MLP.
-    #: Tokens of the byte-level BPE tokenizer, with its special tokens and 256 bytes.
-    vocabulary_size: Annotated[int, Ge(260)] = 2048
+    vocabulary_size: Annotated[int, Ge(260)] = 2048  #: Of the byte-level BPE tokenizer.
     max_positions: Length = 256  #: Longest input.
     pretraining: Pretraining
-
-    def __post_init__(self) -> None:
-        for key, divisor in (("hidden_size", "heads"), ("heads", "key_value_heads")):
-            size, parts = getattr(self, key), getattr(self, divisor)
-            if size % parts:
-                raise ValueError(f"{key}, {size}, is no multiple of {divisor}, {parts}")
-        width = self.hidden_size // self.heads
-        if width % 2:
-            raise ValueError(
-                f"hidden_size / heads is {width}, but rotary positions turn pairs of numbers"
-            )
-        longest = self.pretraining.max_length
-        if longest > self.max_positions:
-            raise ValueError(
-                f"pretraining.max_length, {longest}, is above max_positions, {self.max_positions}"
-            )
 
 
 class Vectors(Section):

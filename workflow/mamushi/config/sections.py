@@ -2,10 +2,8 @@
 """Every key of config.yaml: its type, default, bounds and meaning, declared once.
 
 A class is a section. The comment `#:` at a key or above it is its meaning; a section without one
-means what its docstring says. From here come the checks and defaults (``complete``), the
-settings that stages are given and the page of keys in the documentation. The settings of a kind of
-dataset, selector or unlearner stand in its file, as the class ``Settings``; those of a room beside
-the core in the room. A list that is None is another section's.
+means what its docstring says. The settings of a kind of dataset, selector or unlearner stand in its
+file, as the class ``Settings``; those of a room beside the core in the room.
 """
 
 from __future__ import annotations
@@ -64,19 +62,16 @@ class Data(Section):
 
 
 class Sections(Section):
-    """Shares into which rows without a ready-made section are split, stratified by label. They sum
-    to 1. A lab's own case is {inference 1.0}: nothing is trained, everything is ranked."""
+    """Shares, which sum to 1, into which rows without a ready-made section are split, stratified by
+    label. With {inference 1.0} nothing is trained, everything is ranked."""
 
     contamination: Portion = 0.0  #: Trains the embedder.
     inference: Portion = 0.0  #: Is ranked, and trains what is compared.
     evaluation: Portion = 0.0  #: Held out; measures perplexity.
 
     def __post_init__(self) -> None:
-        shares = {name: share for name, share in vars(self).items() if share}
-        if abs(sum(shares.values()) - 1) > 1e-9:
-            words = ", ".join(f"{name} {share:g}" for name, share in shares.items()) or "none"
-            total = sum(shares.values())
-            raise ValueError(f"the shares ({words}) sum to {total:g}; they must sum to 1")
+        if abs((total := sum(vars(self).values())) - 1) > 1e-9:
+            raise ValueError(f"the shares sum to {total:g}; they must sum to 1")
 
 
 class Limit(Section):
@@ -109,8 +104,7 @@ class Embedding(Shortened):
     """The representation of a text that all selectors share."""
 
     pooling: Literal["mean", "last"] = "mean"  #: Mean over the real tokens, or the last one.
-    #: Leave the BOS out of the mean, where the tokenizer sets one. It is the same vector in every
-    #: text, so that with it the mean tells the length.
+    #: Leave the BOS out of the mean, where the tokenizer sets one: with it, the mean tells length.
     skip_bos: bool = True
     precision: Precision = "bf16"  #: Of the forward pass.
     layer: int = -1  #: Hidden state to pool; -1 is the final one, 0 the input embedding.
@@ -119,16 +113,14 @@ class Embedding(Shortened):
 class Selector(Section):
     """A selector. Further keys are the settings of its kind."""
 
-    #: The selector, a file in workflow/mamushi/selection/selectors; by default its name.
-    #: Those of tokens leave that share of the forget texts' tokens out of the loss, and no text.
-    kind: str
+    kind: str  #: A file in workflow/mamushi/selection/selectors; by default its name.
 
 
 class Removal(Section):
     """The removal manifests."""
 
-    #: Selector whose scores estimate log p1/p2 for the expected removal and preservation. Null for
-    #: mamushi, or where the grid does without it for the first of the grid's that cross-fits.
+    #: Selector whose scores estimate log p1/p2, for what is expected of lists. Null for mamushi, or
+    #: where the grid does without it for the first of the grid's that cross-fits.
     ratio: Name | None = None
 
 
@@ -144,15 +136,13 @@ class UnlearnTraining(AdamW):
     gradient_clip: Positive | None = 0.5  #: Largest gradient norm; null for no clipping.
     #: Steps in the running mean of the forget loss that an unlearner stops by.
     stop_window: Count = 8
-    #: by_data counts steps from the selected texts; matched takes as many at every budget as for
-    #: the whole forget set.
+    #: by_data: as many steps as the selected texts take; matched: as the whole forget set takes.
     steps: Literal["by_data", "matched"] = "by_data"
 
 
 class Unlearning(Cells):
-    """Sample-level unlearning, the target `unlearning`: the smallest budget at which each
-    unlearner, and retraining, recovers half of the contamination gap. A list that is left out is
-    the grid's."""
+    """The target `unlearning`: the smallest budget at which each unlearner, and retraining,
+    recovers half of the contamination gap. A list that is left out is the grid's."""
 
     selectors: Names | None = None  #: Selectors by name; left out, the grid's.
     #: Unlearners by name; retraining is always there. `logit_bias` and `tilt` train nothing: what a
@@ -160,12 +150,10 @@ class Unlearning(Cells):
     unlearners: Names = listed("neggrad_plus", "salun", "logit_bias", "tilt")
     #: Shares of the forget set that are measured first; 1 is always there.
     budgets: Budgets = listed(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-    #: Then its multiples between the two budgets around the first crossing, for each pair of
-    #: unlearner and selector; null for none.
+    #: Then its multiples between the two budgets around the first crossing; null for none.
     fine: Budget | None = 0.05
-    #: The model that is unlearned: beta0 was trained on the inference section, whose forget texts
-    #: are removed; contaminated on the contamination section. A model that is declared contaminated
-    #: starts as it is.
+    #: The model that is unlearned: beta0 was trained on the inference section, contaminated on the
+    #: contamination section. A model that is declared contaminated starts as it is.
     start: Literal["beta0", "contaminated"] = "beta0"
     #: Share of the gap in forget perplexity, from the start to gold, to recover.
     target: Fraction = 0.5
@@ -175,9 +163,8 @@ class Unlearning(Cells):
     #: Tokens kept of a text; null for tokens.max_length, the paper's 256.
     max_length: Length | None = None
     training: UnlearnTraining = UnlearnTraining()
-    #: Removal lists of one's own, by name: a Parquet, CSV or JSON Lines file with a column `id`, or
-    #: a plain text file with an id a line. The target `unlearned` unlearns them and keeps the
-    #: tensors.
+    #: Removal lists of one's own, by name: a table with a column `id`, or a text file with an id a
+    #: line. The target `unlearned` unlearns them and keeps the tensors.
     lists: dict[Name, PlaceOrNull] = named()
 
 
@@ -191,8 +178,7 @@ class Unlearner(Section):
 
 
 class Relearning(Section):
-    """Fine-tuning on a few forget examples, after which the held-out perplexity shows how much was
-    hidden and not forgotten."""
+    """Fine-tuning on a few forget examples, which shows how much was hidden and not forgotten."""
 
     examples: Count = 16  #: Forget texts, at random.
     #: Optimizer steps after which the perplexity is measured.
@@ -212,8 +198,7 @@ class Prompts(Section):
 
 
 class Probe(Cells, Prompts):
-    """What the models say and how fast they relearn, part of the target `unlearning`, whose
-    datasets and models serve where these are left out."""
+    """What the models say and how fast they relearn, part of the target `unlearning`."""
 
     datasets: Names | None = None  #: Datasets by name; left out, those of `unlearning`.
     models: Names | None = None  #: Models by name; left out, those of `unlearning`.
@@ -230,12 +215,10 @@ class Probe(Cells, Prompts):
 class Refits(Section):
     """How often each selector scores again, with other folds and networks."""
 
-    #: On all training examples: the frequency of each text in the list, and how much of a list a
-    #: second run would list. 0 for no refits at all: toss-ups are not known then, and nothing is
-    #: expected of a list.
+    #: On all training examples: how often each text is listed. 0 for no refits at all: toss-ups are
+    #: not known then, and nothing is expected of a list.
     whole: Natural = 2
-    #: Pairs of refits on either half of them, where a selector cross-fits: how far its scores are
-    #: off.
+    #: Pairs of refits on either half of them: how far the scores of a cross-fit are off.
     halves: Natural = 1
 
 
@@ -252,8 +235,7 @@ class Target(Section):
 
 
 class Evidence(Section):
-    """What scores and embeddings tell before any retraining, the target `evidence`: diagnostics,
-    geometry, the removal-preservation frontier, advice on the budget. For the runs of the grid."""
+    """What scores and embeddings of the grid tell before any retraining, the target `evidence`."""
 
     #: Of the frontier, beside the grid's; 0 and 1 are always there.
     budgets: Budgets = listed(
@@ -279,8 +261,8 @@ class HeldOut(Shortened):
 class MeasuredDeep(HeldOut):
     """How perplexity is measured, and what is left of it without word frequencies."""
 
-    #: Predicted tokens of held-out forget texts, at most, on which `deep` is measured: the NLL with
-    #: word frequencies taken out. 0: on none.
+    #: Most predicted tokens of held-out forget texts on which `deep` is measured: the NLL with word
+    #: frequencies taken out. 0: on none.
     deep_tokens: Natural = 16384
 
 
@@ -298,8 +280,7 @@ class Execution(Section):
     #: Texts in memory at once in training; gradients add up to the same step.
     micro_batch_size: Count = 32
     batch_tokens: Count = 16384  #: Tokens in a batch of embedding and perplexity.
-    #: Between two checkpoints, from which a killed fine-tune resumes. One that is asked to end, as
-    #: SLURM does before its time is over, saves by itself.
+    #: Between two checkpoints, from which a killed fine-tune resumes. SLURM has it save at its end.
     checkpoint_seconds: NotNegative = 1200.0
     #: `cpu` uses no GPU. With `auto`, a job that holds a GPU which PyTorch cannot use stops at
     #: once, unless its model is tiny.
@@ -314,9 +295,8 @@ class Execution(Section):
 class Configuration(Section):
     """Every key of config.yaml, with its type, default and meaning."""
 
-    #: paper lays this configuration over the paper's, config.yaml beside the Snakefile: its grid,
-    #: studies, datasets, models and settings are there where this one says nothing. Without it a
-    #: configuration of one's own stands alone.
+    #: paper lays this configuration over the paper's, config.yaml beside the Snakefile; without it
+    #: a configuration of one's own stands alone.
     extends: Literal["paper"] | None = None
     grid: MainGrid
     #: Comparisons beside the grid, by name. Null for none.
@@ -329,12 +309,10 @@ class Configuration(Section):
     tokens: Tokens = Tokens()
     training: Training = Training()
     embedding: Embedding = Embedding()
-    #: Settings of selectors by name, where they differ from the defaults. A name of your own with a
-    #: `kind` gives a second version of a selector.
+    #: Settings of selectors by name. A name of your own with a `kind` gives a second version.
     selectors: Definitions = named()
     unlearning: Unlearning = Unlearning()
-    #: Settings of unlearners by name, where they differ from the defaults. A name of your own with
-    #: a `kind` gives a second version of an unlearner.
+    #: Settings of unlearners by name. A name of your own with a `kind` gives a second version.
     unlearners: Definitions = named()
     probe: Probe = Probe()
     evidence: Evidence = Evidence()
