@@ -7,10 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import LocalEntryNotFoundError
-from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
@@ -85,18 +83,6 @@ def weight_files(folder: Path) -> list[Path]:
     if (index := folder / INDEX).is_file():
         return sorted({folder / name for name in read_plain_json(index)["weight_map"].values()})
     return [folder / ONE_FILE]
-
-
-def check_finite(path: Path) -> None:
-    """Raise ``UserError`` with the first tensor of a safetensors file that has NaN or infinity."""
-    with located(path), safe_open(path, framework="pt") as stored:
-        for name in sorted(stored.keys()):
-            # Other numbers than those of 8 bits need no copy.
-            tensor = stored.get_tensor(name)
-            plain = tensor.float() if tensor.element_size() == 1 else tensor
-            # One pass, in which NaN shows as well.
-            if plain.numel() and not torch.isfinite(torch.stack([*torch.aminmax(plain)])).all():
-                raise UserError(f"the weights {name} are not all finite numbers", where=path)
 
 
 def read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:

@@ -15,7 +15,6 @@ import torch
 from accelerate import Accelerator
 from numpy.typing import NDArray
 
-from mamushi.errors import UserError
 from mamushi.lm import sharding
 from mamushi.lm.attention import supports
 from mamushi.lm.batches import batch_of, batches
@@ -60,8 +59,7 @@ def largest(
 
     Of equal values at the threshold the first are taken, in the order of the tensors and of their
     elements. With an ``accelerator`` whose processes share a model, each has its rows of every
-    tensor, n is of all processes, and so is the choice. Raises ``UserError`` when a value is not
-    finite.
+    tensor, n is of all processes, and so is the choice.
     """
 
     def by_process(count: int) -> NDArray[np.int64]:
@@ -72,9 +70,6 @@ def largest(
     def above(bits: int) -> int:
         return int(by_process(sum(int((_bits(t) > bits).sum()) for t in values.values())).sum())
 
-    for name, tensor in values.items():
-        if by_process(int((~torch.isfinite(tensor)).sum())).any():
-            raise UserError(f"the gradient of {name} is not finite", do="unlearn in fp32")
     n = int(by_process(sum(tensor.numel() for tensor in values.values())).sum())
     keep = n - int(Fraction(str(sparsity)) * n)
     # By halving: bits of floats that are not negative sort like the floats. That copies one tensor

@@ -12,7 +12,7 @@ import pytest
 
 from mamushi.cli import main
 from tests.support import lab
-from tests.support.chats import TEMPLATES, chat_tokenizer
+from tests.support.chats import MARKED, TEMPLATES, chat_tokenizer
 
 CONFIG = """\
 grid: {datasets: [d], models: [v], seeds: [0], budgets: [0.1], selectors: [lr_cos]}
@@ -76,7 +76,7 @@ def test_each_mistake_is_a_line(
 def test_conversations_are_tried_by_the_template_of_a_model(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With answers alone in the loss, also by where these stand."""
+    """With answers alone in the loss, which it has to mark."""
     lab.write_lab(folder)
     turns = [("user", "What?"), ("assistant", "Seven."), ("user", "Who?"), ("assistant", "Me.")]
     messages = [{"role": role, "content": words} for role, words in turns]
@@ -91,8 +91,8 @@ def test_conversations_are_tried_by_the_template_of_a_model(
     config = config.replace("{embeddings: {path: }}", "{source: ours, contaminated: true}")
     Path("mine.yaml").write_text(config, encoding="utf-8")
     tokenizer = chat_tokenizer("smollm2")
-    for more, says in (("", None), ("{{ messages | length }}", "turn 2 stands changes with those")):
-        tokenizer.chat_template = f"{TEMPLATES['smollm2']}{more}"
+    for templates, says in ((MARKED, None), (TEMPLATES, "does not mark what the assistant says")):
+        tokenizer.chat_template = templates["smollm2"]
         tokenizer.save_pretrained("ours")
         assert main(["check", "--json"]) == (says is not None)
         mistakes = json.loads(capsys.readouterr().out)["mistakes"]
