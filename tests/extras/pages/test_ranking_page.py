@@ -96,12 +96,8 @@ def test_the_data_of_the_page() -> None:
                 **{"scores": [1.0, 0.5, 0.0], "again": []},
             },
             {
-                "name": "two",
-                "verdict": "",
-                "compared": False,
-                "ranks": [3, 2, 1],
-                "scores": [0.333333, 1.16667, 2.0],
-                "again": [[1, 2, 3], [3, 1, 2]],
+                **{"name": "two", "verdict": "", "compared": False, "ranks": [3, 2, 1]},
+                **{"scores": [0.333333, 1.16667, 2.0], "again": [[1, 2, 3], [3, 1, 2]]},
             },
         ],
     }

@@ -20,4 +20,4 @@ def start_page(
     """Write the start page of a results folder, see ``start.write_start_page``."""
     from mamushi_extras.pages.start import write_start_page
 
-    return write_start_page(root, configfiles, config)
+    return write_start_page(root, configfiles)

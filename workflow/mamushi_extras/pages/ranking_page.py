@@ -11,6 +11,7 @@ import json
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.errors import UserError
 from mamushi.evaluation.masking import mask
 from mamushi.evidence.ranking import SelectorRanking
 from mamushi.selection.removals import budget_size
@@ -43,68 +43,47 @@ def page_data(
 ) -> dict[str, Any]:
     """Return what the page shows, ready for JSON: the examples in the first ranking's order.
 
-    ``texts`` gives those of some ids, unmasked; ``named`` is added as it is. Raises ``UserError``
-    when two selectors rank other examples.
+    ``texts`` gives those of some ids, unmasked; ``named`` is added as it is.
     """
-    everywhere = _places(rankings)
-    here = positions_here(everywhere, budgets, MOST_TEXTS)
     first = next(iter(rankings.values()))
-    ids = [first.ids[position] for position in here]
-    texts_here = texts(ids)
-    selectors = []
-    for (name, ranking), places in zip(rankings.items(), everywhere, strict=True):
-        positions = places[here].tolist()
+    every = pa.array(first.ids, pa.string())
+    # Where each selector ranks the examples, from 0: (selectors, n1), in the first's order.
+    places = np.stack(
+        [
+            pc.index_in(every, value_set=pa.array(ranking.ids, pa.string())).to_numpy()
+            for ranking in rankings.values()
+        ]
+    ).astype(np.int64)
+    here = positions_here(places, budgets, MOST_TEXTS)
+    ids, selectors = [first.ids[position] for position in here], []
+    for (name, ranking), order in zip(rankings.items(), places[:, here], strict=True):
+        again = ranking.refit_ranks
         selectors.append(
             {
-                "name": name,
-                "verdict": ranking.verdict,
-                "compared": ranking.compared,
-                "ranks": [position + 1 for position in positions],
-                "scores": [float(f"{ranking.scores[p]:.{_DIGITS}g}") for p in positions],
-                "again": []
-                if ranking.refit_ranks is None
-                else ranking.refit_ranks[:, positions].tolist(),
+                **{"name": name, "verdict": ranking.verdict, "compared": ranking.compared},
+                "ranks": (order + 1).tolist(),
+                "scores": [float(f"{score:.{_DIGITS}g}") for score in ranking.scores[order]],
+                "again": [] if again is None else again[:, order].tolist(),
             }
         )
     return {
         **named,
-        "budgets": [plain(beta) for beta in budgets],
+        "budgets": [format(Decimal(str(beta)), "f") for beta in budgets],
         "selectors": selectors,
         "total": len(first.ids),
-        **page_texts(ids, texts_here),
+        **page_texts(ids, texts(ids)),
     }
 
 
 def page_texts(ids: Sequence[str], texts: Sequence[str]) -> dict[str, Any]:
     """Return texts as a page has them: masked, and ``hidden`` has by position what is."""
     masked = [mask(text) for text in texts]
+    behind = {str(i): hidden(*pair) for i, pair in enumerate(zip(masked, texts, strict=True))}
     return {
         "ids": ids,
         "texts": masked,
-        "hidden": {
-            str(i): hidden(*pair)
-            for i, pair in enumerate(zip(masked, texts, strict=True))
-            if pair[0] != pair[1]
-        },
+        "hidden": {i: words for i, words in behind.items() if words},
     }
-
-
-def _places(rankings: Mapping[str, SelectorRanking]) -> NDArray[np.int64]:
-    """Return where each selector ranks the examples, from 0: (selectors, n1), in the first's
-    order."""
-    name, first = next(iter(rankings.items()))
-    ids = pa.array(first.ids, pa.string())
-    places = []
-    for selector, ranking in rankings.items():
-        place = pc.index_in(ids, value_set=pa.array(ranking.ids, pa.string()))
-        if place.null_count or len(ranking.ids) != len(ids):
-            odd = min(set(first.ids).symmetric_difference(ranking.ids))
-            raise UserError(
-                f"selectors {name!r} and {selector!r} rank other examples, such as {odd!r}",
-                do="delete their scores and score again",
-            )
-        places.append(place.to_numpy().astype(np.int64))
-    return np.stack(places)
 
 
 def positions_here(
@@ -137,28 +116,16 @@ def hidden(shown: str, text: str) -> list[list[Any]]:
     >>> hidden("Well, d***!", "Well, damn!")
     [[7, 'amn']]
     """
-    differences: list[list[Any]] = []
-    end = -1
-    for place, (star, letter) in enumerate(zip(shown, text, strict=True)):
-        if star == letter:
-            continue
-        if place == end:
-            differences[-1][1] += letter
-        else:
-            differences.append(
-                [len(shown[:place].encode("utf-16-le", "surrogatepass")) // 2, letter]
-            )
-        end = place + 1
-    return differences
-
-
-def plain(beta: float | str) -> str:
-    """Return a budget as a plain decimal.
-
-    >>> plain(1e-05), plain(0.1), plain("0.70")
-    ('0.00001', '0.1', '0.70')
-    """
-    return format(Decimal(str(beta)), "f")
+    if shown == text:
+        return []
+    different = [star != letter for star, letter in zip(shown, text, strict=True)]
+    runs, place = list[list[Any]](), 0
+    for is_hidden, run in groupby(different):
+        start, place = place, place + len([*run])
+        if is_hidden:
+            before = shown[:start].encode("utf-16-le", "surrogatepass")
+            runs.append([len(before) // 2, text[start:place]])
+    return runs
 
 
 def ranking_html(title: str, data: Mapping[str, Any]) -> str:

@@ -4,47 +4,48 @@ what that buys and what to do next; then all that is there, by paths relative to
 from __future__ import annotations
 
 import shlex
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mamushi.config.grid import unmeasurable
+from mamushi.commands.show import table_options
 from mamushi.errors import UserError
 from mamushi.evaluation.crossed import OVERSHOOTS
+from mamushi.evidence.advice import AdviceRow, advised, first_budget, take, units_at
+from mamushi.evidence.cut import cut
 from mamushi.evidence.ranking import is_earlier
-from mamushi.evidence.verdict import ADVICE_WORDS, COMPARISON, leading
-from mamushi.io import paths
+from mamushi.evidence.verdict import ADVICE_WORDS, COMPARISON, REFUSE, leading, unit_of
+from mamushi.io import paths, schemas
 from mamushi.io.files import atomic, read_json
+from mamushi.io.tables import read_table
 from mamushi.registry import plugins
-from mamushi_extras.pages.answer import answer, list_size
+from mamushi.selection.removals import share_of
 from mamushi_extras.pages.ranking_page import render
 
+Cell = Mapping[str, str]
+Manifest = Mapping[str, Any]
+PAGES = {paths.RANKING: "Ranking to browse", paths.DATA_CARD: "What became of the raw texts"}
 
-def write_start_page(
-    root: Path, configfiles: Sequence[str] = (), config: Mapping[str, Any] | None = None
-) -> Path | None:
+
+def write_start_page(root: Path, configfiles: Sequence[str] = ()) -> Path | None:
     """Write the start page of the results folder ``root``; None where it has nothing to link. Its
-    commands name the ``configfiles``; by the complete ``config``, it offers no retraining where
-    none is possible."""
+    commands name the ``configfiles``."""
     named = " " + shlex.join(["--configfile", *configfiles]) if configfiles else ""
-    places = [
-        cell
-        for folder in root.glob("runs/*/*/seed*")
-        if (cell := paths.wildcards(paths.CELL, folder)) and cell["seed"].isdigit()
-    ]
-    places.sort(key=lambda cell: (cell["dataset"], cell["model"], int(cell["seed"])))
-    cells = [facts for place in places if (facts := _cell(root, place))]
+    places = [paths.wildcards(paths.CELL, folder) for folder in root.glob("runs/*/*/seed*")]
+    seeds = [place for place in places if place and place.pop("root") and place["seed"].isdigit()]
+    seeds.sort(key=lambda cell: (cell["dataset"], cell["model"], int(cell["seed"])))
+    cells = [content for cell in seeds if (content := read_cell(root, cell))]
     answers: dict[tuple[str, str], dict[str, Any]] = {}
-    for entry in cells:
-        cell, judged = entry["cell"], entry["manifests"]
-        if judged and (pair := (cell["dataset"], cell["model"])) not in answers:
-            answers[pair] = answer(root, cell, judged, named) | {
-                "hindered": _hindered(config, cell)
-            }
-    out = paths.under(root, paths.START)
+    for content in cells:
+        cell, lists = content["cell"], content["manifests"]
+        if lists and (pair := (cell["dataset"], cell["model"])) not in answers:
+            answers[pair] = answer(root, cell, lists, named)
+    out, own = paths.under(root, paths.START), Path(Path(paths.START).name)
     rows: dict[str, list[Any]] = {
         # Snakemake writes a report where it is told to: all examples of it, here.
-        "Reports": [(path, path.stem, None) for path in _inside(root, "*.html", but=out.name)],
+        "Reports": [(path, path.stem, None) for path in _inside(root, "*.html") if path != own],
         "Figures": _figures(root, "figures/*.png", "figures/study/*.png"),
         "Tables": [
             (path, str(path.relative_to("tables").with_suffix("")), _beside(root, path, ".parquet"))
@@ -53,101 +54,140 @@ def write_start_page(
     }
     if not cells and not any(rows.values()):
         return None
-    page = render(
-        "start",
-        cells=cells,
-        answers=list(answers.values()),
-        named=named,
-        overshoots=OVERSHOOTS,
-        rows=rows,
-        advice=ADVICE_WORDS,
-    )
-    with atomic(out) as part:
-        part.write_text(page, encoding="utf-8", newline="\n")
+    values: dict[str, Any] = {
+        "named": named,
+        "overshoots": OVERSHOOTS,
+        "rows": rows,
+        "advice": ADVICE_WORDS,
+    }
+    page = render("start", cells=cells, answers=[*answers.values()], **values)
+    with atomic(out) as file:
+        file.write_text(page, encoding="utf-8", newline="\n")
     return out
 
 
-def _hindered(config: Mapping[str, Any] | None, cell: Mapping[str, str]) -> str | None:
-    """Return why nothing can be retrained and measured for a cell of the configuration."""
-    dataset, model = cell["dataset"], cell["model"]
-    if config is None or dataset not in config["datasets"] or model not in config["models"]:
-        return None
-    return unmeasurable(config, dataset, model)
-
-
-def _cell(root: Path, cell: dict[str, str]) -> dict[str, Any] | None:
+def read_cell(root: Path, cell: Cell) -> dict[str, Any] | None:
     """Return what a cell has to show and to link, None where that is nothing."""
-    del cell["root"]
-    pages = {
-        paths.RANKING: "Ranking to browse",
-        paths.DATA_CARD: "What became of the raw texts",
-    }
-    lists: dict[str, dict[str, Any]] = {}
-    manifests: dict[str, list[Any]] = {}
+    lists, manifests = defaultdict[str, dict[str, Any]](dict), defaultdict[str, list[Any]](list)
     wildcards = {"selector": "*", "beta": "*", **cell}
-    patterns = (paths.REMOVAL, paths.SPANS)
-    for pattern, path in (
-        (p, listed) for p in patterns for listed in _inside(root, _pattern(p, **wildcards))
-    ):
-        if names := paths.wildcards(pattern, root / path):
-            manifest = _manifest(root / path.with_suffix(".json"))
-            size, advice = ("list", "")
-            inputs = (manifest or {}).get("provenance", {}).get("inputs", {})
-            if is_earlier(root, {**cell, "selector": names["selector"]}, inputs):
-                advice = "of an earlier ranking"
-            elif manifest:
-                manifest |= {"path": path, "beta": float(names["beta"])}
-                manifests.setdefault(names["selector"], []).append(manifest)
-                unit = "texts" if "removed" in manifest else "tokens"
-                size = f"{list_size(manifest)[0]:,} {unit}"
-                act = manifest["judgement"]["act"]
-                advice = "" if act == COMPARISON else ADVICE_WORDS[act]
-            shown = (path, size, _beside(root, path, ".json"), advice)
-            lists.setdefault(names["selector"], {})[names["beta"]] = shown
+    for path in _inside(root, *(_pattern(of, **wildcards) for of in (paths.REMOVAL, paths.SPANS))):
+        selector, beta = path.parent.name, path.stem.removeprefix("beta")
+        manifest, size, advice = _manifest(root / path.with_suffix(".json")), "list", ""
+        inputs = (manifest or {}).get("provenance", {}).get("inputs", {})
+        if is_earlier(root, {**cell, "selector": selector}, inputs):
+            advice = "of an earlier ranking"
+        elif manifest:
+            manifests[selector].append({**manifest, "path": path, "beta": float(beta)})
+            unit = "texts" if "removed" in manifest else "tokens"
+            size, act = f"{list_size(manifest)[0]:,} {unit}", manifest["judgement"]["act"]
+            advice = "" if act == COMPARISON else ADVICE_WORDS[act]
+        lists[selector][beta] = (path, size, _beside(root, path, ".json"), advice)
     order = leading(manifests)
-    facts = {
+    places = {Path(_pattern(pattern, **cell)): name for pattern, name in PAGES.items()}
+    content = {
         "manifests": manifests,
-        "pages": [
-            (place, name)
-            for pattern, name in pages.items()
-            if (root / (place := Path(_pattern(pattern, **cell)))).exists()
-        ],
+        "pages": [(place, name) for place, name in places.items() if (root / place).exists()],
         "lists": {name: lists[name] for name in dict.fromkeys([*order, *lists])},
         "worth": {name: manifests[name][0]["judgement"] for name in order},
         "budgets": sorted({beta for by_budget in lists.values() for beta in by_budget}),
         "figures": _figures(root, _pattern(paths.CELL_FIGURE_PNG, figure="*", **cell)),
     }
     title = f"{cell['dataset']}, {cell['model']}, seed {cell['seed']}"
-    return {"title": title, "cell": cell, **facts} if any(facts.values()) else None
+    return {"title": title, "cell": cell, **content} if any(content.values()) else None
+
+
+def answer(
+    root: Path, cell: Cell, lists: Mapping[str, Sequence[Manifest]], named: str
+) -> dict[str, Any]:
+    """Return which of the ``lists`` of a cell, by selector and budget, to take, how many texts have
+    to go, what that buys, and what to do next; in parts None, or empty, where that is not known. It
+    is of texts where there are any, else of masks of tokens."""
+    of_texts = {name: budgets for name, budgets in lists.items() if "removed" in budgets[0]}
+    selector = leading(of_texts or lists)[0]
+    how_many = advised(root, cell).get(selector)
+    budget = first_budget(how_many) if how_many else None
+    chosen = take(lists[selector], budget)
+    count, whole, unit = list_size(chosen)
+    asked = units_at(budget, whole) if budget else None
+    page = Path(_pattern(paths.RANKING, **cell))
+    return {
+        **{"cell": cell, "selector": selector, "take": chosen, "cut": cut(root, cell)},
+        **{"size": f"{count:,} of {whole:,} {unit}", "whole": whole, "unit": unit},
+        **{"how_many": how_many, "budget": budget, "asked": asked},
+        "short": asked is not None and asked > count,
+        "page": page if (root / page).is_file() else None,
+        "bought": _bought(root, cell, selector, chosen["beta"]),
+        "next": next_steps(root, cell, chosen, asked, named),
+    }
+
+
+def list_size(manifest: Manifest) -> tuple[int, int, str]:
+    """Return how many a list has, of how many, and of what."""
+    if "removed" in manifest:
+        unit = unit_of(manifest) if "share" in manifest else f"forget {unit_of(manifest)}"
+        return manifest["removed"], manifest["n_forget"], unit
+    return manifest["masked"], manifest["tokens"], "tokens of the forget texts"
+
+
+def next_steps(
+    root: Path, cell: Cell, manifest: Manifest, asked: int | None, named: str
+) -> list[tuple[str, str | None]]:
+    """Return what to do next, each with the command that does it in the folder that holds the
+    results, if one does; ``asked`` is how many texts an estimate asks for."""
+    act = manifest["judgement"]["act"]
+    if act == COMPARISON:
+        return [("Rank with a selector that looks at the texts, such as mamushi.", None)]
+    if act == REFUSE:
+        return [("Take more texts, or another model to embed them, and rank again.", None)]
+    path = shlex.quote(str(Path(root.resolve().name, manifest["path"])))
+    if "removed" not in manifest:
+        export = f"mamushi export {path} --to labels --out masked.jsonl"
+        return [("Train again with these tokens left out of the loss:", export)]
+    write = f"mamushi apply {path} {table_options(root, cell)}"
+    steps = [("Write your table without the listed texts and their copies:", write)]
+    if asked and asked != manifest["removed"]:
+        beta = share_of(asked, manifest["n_forget"])
+        make = f"mamushi list --budget {beta} --selector {manifest['selector']}{named}"
+        steps.insert(0, (f"Make the list that the estimate asks for, {asked:,} texts:", make))
+    return [*steps]
+
+
+def _bought(root: Path, cell: Cell, selector: str, beta: float) -> AdviceRow | None:
+    """Return the row of the table ``effects`` for a selector's list of a budget; None where nothing
+    was retrained."""
+    path, ours = paths.under(root, paths.TABLE, table="effects"), {**cell, "selector": selector}
+    names, rows = ("dataset", "model", "selector"), list[AdviceRow]()
+    with suppress(UserError):
+        rows = read_table(path, schemas.EFFECTS).to_pylist()
+    rows = [row for row in rows if all(row[name] == ours[name] for name in names)]
+    measured = [row for row in rows if row["recovered"] is not None]
+    return take(measured, beta) if measured else None
 
 
 def _manifest(path: Path) -> dict[str, Any] | None:
     """Read a manifest; None where it is missing, damaged, or of a version that did not judge."""
-    try:
+    with suppress(UserError, TypeError, ValueError):
         manifest = read_json(path)
-        needed = ("n_forget", "n_retain", "expected", "judgement")
-        return manifest if all(key in manifest for key in needed) else None
-    except (UserError, TypeError, ValueError):
-        return None
+        return manifest if {"n_forget", "expected", "judgement"} <= {*manifest} else None
+    return None
 
 
 def _figures(root: Path, *patterns: str) -> list[dict[str, Any]]:
     """Return of each figure what is shown and what is opened, its name and what it shows in
     words."""
     figures = []
-    for path in sorted(path for pattern in patterns for path in _inside(root, pattern)):
+    for path in _inside(root, *patterns):
         # Of a cell the folder in the figures says what it shows, of all cells the file does.
-        parts = path.relative_to("figures").with_suffix("").parts
-        name, study = parts[0] if len(parts) > 2 else parts[-1], parts[0] == "study"
-        figure = plugins("figure").get("sad" if study else name)
-        caption = figure.summary if figure else ""
-        large = _beside(root, path, ".pdf") or path
-        figures.append({"path": path, "large": large, "name": name, "words": caption})
+        of = path.relative_to("figures").with_suffix("").parts
+        name = of[0] if len(of) > 2 else of[-1]
+        figure = plugins("figure").get("sad" if of[0] == "study" else name)
+        about = {"name": name, "words": figure.summary if figure else ""}
+        figures.append({"path": path, "large": _beside(root, path, ".pdf") or path, **about})
     return figures
 
 
-def _inside(root: Path, pattern: str, but: str | None = None) -> Iterable[Path]:
-    return sorted(path.relative_to(root) for path in root.glob(pattern) if path.name != but)
+def _inside(root: Path, *patterns: str) -> Iterable[Path]:
+    return sorted(path.relative_to(root) for pattern in patterns for path in root.glob(pattern))
 
 
 def _beside(root: Path, path: Path, suffix: str) -> Path | None:
