@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -70,13 +71,16 @@ class Frame:
         return self.source[name]
 
     def table(self, needed: Sequence[str], marks: Mapping[str, list[bool]]) -> pa.Table:
-        """Return the columns ``needed``, of which the ``marks`` are none of the frame's."""
-        return pa.table(
-            {
-                name: marks[name] if name in marks else arrow(self.column(name), f"column {name!r}")
-                for name in needed
-            }
-        )
+        """Return the columns ``needed``, of which the ``marks`` are none of the frame's, and those
+        others that Arrow can hold."""
+        columns = {
+            name: marks[name] if name in marks else arrow(self.column(name), f"column {name!r}")
+            for name in needed
+        }
+        for name in {*self.names} - {*columns}:
+            with suppress(UserError):
+                columns[name] = arrow(self.column(name), name)
+        return pa.table(columns)
 
     def read(self, needed: Sequence[str]) -> FileTable:
         """Return the cells of columns."""

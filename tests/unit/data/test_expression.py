@@ -225,7 +225,7 @@ FRAMES: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_a_threshold_means_the_same_in_every_frame(name: str) -> None:
-    there = dict(Frame(FRAMES[name]).read(["x"], {}).columns)
+    there = dict(Frame(FRAMES[name]).read(["x"]).columns)
     assert {sign: sum(held(f"x {sign}", there)) for sign in COUNTS} == COUNTS  # type: ignore[arg-type]
 
 
@@ -249,7 +249,7 @@ def test_a_threshold_means_the_same_in_every_file(tmp_path: Path, kind: str) -> 
 
 def test_nan_of_a_frame_is_what_it_is_in_a_file() -> None:
     numbers = pd.DataFrame({"x": [0.9, math.nan]})
-    assert held("x >= 0.5", dict(Frame(numbers).read(["x"], {}).columns)) == [True, False]
+    assert held("x >= 0.5", dict(Frame(numbers).read(["x"]).columns)) == [True, False]
     texts = pd.DataFrame({"x": pd.Series(["a", math.nan], dtype=object)})
-    assert Frame(texts).read(["x"], {}).columns["x"] == ["a", None]
-    assert Frame(numbers.astype("Float64")).read(["x"], {}).columns["x"][1] is None
+    assert Frame(texts).read(["x"]).columns["x"] == ["a", None]
+    assert Frame(numbers.astype("Float64")).read(["x"]).columns["x"][1] is None

@@ -18,8 +18,10 @@ from mamushi.evidence.confounds import (
     TextProperties,
     confound_rows,
     correlation,
+    leaking_columns,
     stratified_auc,
 )
+from mamushi.evidence.verdict import untold
 from mamushi.io import schemas
 from mamushi.io.tables import read_table, write_table
 from tests.support.score_files import write_examples, write_scores
@@ -142,3 +144,42 @@ def test_the_stage_brings_scores_and_texts_together_by_id(tmp_path: Path) -> Non
     assert [row["value"] for row in topics] == ["a", "b", "c"] * 2
     copies = rows_of(rows, confound="copies")
     assert [row["why"] for row in copies] == [None, None]
+
+
+# Columns that nobody named
+
+
+def columns_of_world(seed: int, n: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """A score that follows the domain alone, and ten columns that know nothing of either."""
+    rng = np.random.default_rng(seed)
+    forget = rng.random(n) < rng.uniform(0.1, 0.5)
+    counts = rng.choice([2, 5, 20, 50], 4)
+    categories = [np.array([f"v{i}" for i in rng.integers(k, size=n)], object) for k in counts]
+    gaps = np.where(rng.random(n) < 0.5, np.nan, rng.normal(size=n))
+    numbers = [*rng.normal(size=(3, n)), np.cumsum(rng.exponential(size=n)), gaps]
+    columns = [*categories, *numbers, rng.poisson(0.2, n).astype(float)]
+    named = {f"column {place}": values for place, values in enumerate(columns)}
+    return rng.normal(size=n) + forget * rng.uniform(0.3, 1.5), forget, named
+
+
+@pytest.mark.parametrize("n", [60, 150, 400])
+def test_columns_that_know_nothing_are_named_in_few_worlds(n: int) -> None:
+    worlds = (columns_of_world(seed, n) for seed in range(100))
+    assert sum(bool(leaking_columns(*world, cross_fitted=True)) for world in worlds) <= 5
+
+
+def test_a_source_that_gives_the_label_away_is_named_with_what_is_left_among_equal_ones() -> None:
+    for seed, true in ((0, 1.5), (1, 0.0)):
+        rng = np.random.default_rng(seed)
+        forget = rng.random(800) < 0.4
+        theirs = np.where(rng.random(800) < 0.9, forget, ~forget)
+        score = rng.normal(size=800) + 2 * theirs + true * forget
+        source = np.where(theirs, "them", "us").astype(object)
+        columns = {"source": source, "noise": rng.normal(size=800), "label": forget.astype(float)}
+        rows = {row["column"]: row for row in leaking_columns(score, forget, columns)}
+        assert [*rows] == ["source", "label"] and rows["label"]["auc"] is None
+        within = norm.cdf(true / np.sqrt(2))
+        assert rows["source"]["low"] < within < rows["source"]["high"]
+        # Where nothing is left, no budget is named.
+        reason = untold([*rows.values()])
+        assert (reason is None) == (true > 0)

@@ -10,29 +10,34 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.data.scripts import has_unspaced, spaced
 from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, read_groups
+from mamushi.io.vectors import ranked
 
 _ROWS = 2**16
 Ids: TypeAlias = Sequence[str] | pa.ChunkedArray
 """Ids of texts, in a list or as a table has them."""
 OF_ROOMS = "label__"
 """How columns of the examples begin that are no labels, see ``Raw.labels``."""
+COLUMN = "label_column_"
+"""How those begin that nobody named: the other columns of a user's table."""
 
 
 @dataclass(frozen=True)
 class Labelled:
     """Of n texts: ``forget`` and ``words`` (n,), and ``labels`` by column ``label_*``, (n,):
-    float64 with NaN, or strings with None, where a text has none. ``groups`` are as of
-    ``group_codes``."""
+    float64 with NaN, or strings with None, where a text has none; ``columns`` are the same of the
+    other columns of the table. ``groups`` are as of ``group_codes``."""
 
     forget: NDArray[np.bool_]
     words: NDArray[np.float64]
     labels: Mapping[str, NDArray[Any]]
+    columns: Mapping[str, NDArray[Any]]
     groups: NDArray[np.int64] | None = None
 
 
@@ -89,9 +94,22 @@ def _labelled(table: pa.Table, words: NDArray[np.float64]) -> Labelled:
     return Labelled(
         forget=np.asarray(pc.equal(table["domain"], FORGET).to_numpy(), dtype=np.bool_),
         words=words,
-        labels={name: _values(table[name]) for name in labels},
+        labels={name: _values(table[name]) for name in labels if not name.startswith(COLUMN)},
+        columns=columns_of(table),
         groups=group_codes(table["group"]),
     )
+
+
+def columns_of(table: pa.Table) -> dict[str, NDArray[Any]]:
+    """Return by name what the examples have of the other columns of a user's table."""
+    names = [name for name in table.column_names if name.startswith(COLUMN)]
+    return {name.removeprefix(COLUMN): _values(table[name]) for name in names}
+
+
+def read_columns(examples: str | Path) -> dict[str, NDArray[Any]]:
+    """Read by name the other columns of a user's table, (n,) of the texts that are ranked."""
+    names = [name for name in pq.read_schema(examples).names if name.startswith(COLUMN)]
+    return columns_of(pa.table(ranked(Path(examples), *names)))
 
 
 def group_codes(column: pa.ChunkedArray | pa.Array) -> NDArray[np.int64] | None:

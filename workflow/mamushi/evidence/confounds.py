@@ -6,7 +6,7 @@ Intervals are 95%; one in twenty misses, and there are as many as rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.groups import GroupCodes
+from mamushi.data.groups import GroupCodes, independent
 from mamushi.data.labels import Ids, places_of, read_labels
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, RETAIN, read_table
@@ -41,6 +41,8 @@ _FEWEST = 10
 """Texts that must differ from the most common value, or have it, before an interval is honest."""
 _MOST_VALUES = 20
 """Most values of a categorical label, the most frequent first."""
+FOLLOWED = 0.3
+"""On a scale from -1 to 1, from where a score or a label follows something else."""
 STRATA = 10
 """Of length, with about as many texts each."""
 
@@ -48,12 +50,14 @@ STRATA = 10
 @dataclass(frozen=True)
 class TextProperties:
     """Properties (n,) of texts: ``copies`` that were collapsed into each; ``labels`` by column,
-    float64 with NaN, or strings with None, where a text has none; codes of their ``groups``."""
+    float64 with NaN, or strings with None, where a text has none; the same of other ``columns`` of
+    the table; codes of their ``groups``."""
 
     words: Doubles
     copies: Doubles
     labels: Mapping[str, NDArray[Any]]
     groups: GroupCodes | None = None
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 def read_texts(examples: str | Path, duplicates: str | Path, ids: Ids) -> TextProperties:
@@ -68,7 +72,9 @@ def read_texts(examples: str | Path, duplicates: str | Path, ids: Ids) -> TextPr
     of_ids = np.append(copies.field("counts").to_numpy(), 0)
     # What has no copies has the place -1.
     counts = of_ids[places_of(ids, copies.field("values"))].astype(np.float64)
-    return TextProperties(labelled.words, counts, labelled.labels, labelled.groups)
+    return TextProperties(
+        labelled.words, counts, labelled.labels, labelled.groups, labelled.columns
+    )
 
 
 def confound_rows(
@@ -95,6 +101,75 @@ def confound_rows(
         head = {"domain": None, "confound": "words", "value": None, "measure": measure}
         rows.append({**head, **row})
     return rows
+
+
+def leaking_columns(
+    score: Doubles,
+    forget: Mask,
+    columns: Mapping[str, NDArray[Any]],
+    groups: GroupCodes | None = None,
+    *,
+    cross_fitted: bool = False,
+) -> list[_Row]:
+    """Return the columns (n,) of a table that tell the domain, or that scores follow within the
+    forget domain: each with the AUC among texts of equal value and its interval, None where no
+    value is of both domains.
+
+    A column tells the domain where Pearson's chi-squared test says so, for all columns at once at
+    1%, and Cramer's V, corrected for its bias (Bergsma, 2013), is at least ``FOLLOWED``.
+    """
+    rows = []
+    for name, values in columns.items():
+        strata = value_stratum(values)
+        tells = _tells(strata, forget, 0.01 / len(columns), groups)
+        here = forget & np.asarray(pa.array(values, from_pandas=True).is_valid())
+        inner = None if groups is None else groups[here]
+        near = [beyond(row) for row in _within(score[here], values[here], inner) if row["apart"]]
+        if tells or max(near, default=0.0) >= FOLLOWED:
+            times = DELONG_FACTOR if cross_fitted else 1.0
+            interval, _ = stratified_auc(score, forget, strata, times, groups)
+            ends = dict(zip(("auc", "low", "high"), interval or (None,) * 3, strict=True))
+            rows.append({"column": name, "tells": tells, **ends})
+    return rows
+
+
+def _tells(
+    strata: NDArray[np.int64], forget: Mask, level: float, groups: GroupCodes | None
+) -> bool:
+    from scipy.stats import chi2
+
+    n, counts = len(strata), np.bincount(2 * strata + forget, minlength=2).astype(np.float64)
+    table = np.resize(np.append(counts, np.zeros(len(counts) % 2)), (-(-len(counts) // 2), 2))
+    table = table[table.sum(axis=1) > 0]
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / n
+    if min(table.shape) < 2 or not expected.all():
+        return False
+    quotient = float(((table - expected) ** 2 / expected).sum()) / n
+    free, alone = len(table) - 1, n * independent(groups)
+    width = free + 1 - free**2 / (alone - 1)
+    unbiased = max(quotient - free / (alone - 1), 0.0) / min(width - 1, 1 - 1 / (alone - 1))
+    return bool(chi2.sf(quotient * alone, free) < level and unbiased >= FOLLOWED**2)
+
+
+def beyond(row: _Row) -> float:
+    """Return how far the near end of an interval is from chance, on a scale from 0 to 1."""
+    from_chance = row["measure"] == "spearman"
+    ends = (row["low"], row["high"])
+    return float(min(abs(end if from_chance else 2 * end - 1) for end in ends))
+
+
+def value_stratum(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the stratum (n,) of equal values, or of numbers at most ``STRATA``, and one of texts
+    without a value."""
+    if values.dtype == object:
+        return np.unique(values.astype(str), return_inverse=True)[1].astype(np.int64)
+    known = ~np.isnan(values)
+    distinct = np.unique(values[known])
+    edges = distinct[1:]
+    if len(distinct) > STRATA:
+        edges = np.unique(np.quantile(values[known], np.arange(1, STRATA) / STRATA))
+    strata = 1 + np.searchsorted(edges, np.where(known, values, 0.0), side="right")
+    return np.where(known, strata, 0).astype(np.int64)
 
 
 def _within(score: Doubles, values: NDArray[Any], groups: GroupCodes | None) -> Iterator[_Row]:

@@ -17,7 +17,13 @@ import pyarrow as pa
 from mamushi.data.groups import GroupCodes, independent
 from mamushi.evidence.bootstrap import LEVELS, few_groups, resample
 from mamushi.evidence.calibration import RatioEstimate, RatioScores, fit_logistic
-from mamushi.evidence.confounds import TextProperties, confound_rows
+from mamushi.evidence.confounds import (
+    FOLLOWED,
+    TextProperties,
+    beyond,
+    confound_rows,
+    leaking_columns,
+)
 from mamushi.evidence.dependence import Dependence, hidden_groups
 from mamushi.evidence.frontier import Array, phi, psi
 from mamushi.io.tables import FORGET
@@ -64,11 +70,13 @@ def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties)
 
     ``auc`` has its interval by the groups of ``texts`` and over ``refits``, ``matched`` is the AUC
     among texts of one length. ``follows`` lists the confounds that scores follow within the forget
-    domain, the closest first. AUCs are None where retain texts have no score.
+    domain, the closest first, and ``columns`` the rows of ``leaking_columns``; the intervals are
+    None where one is ``untold``. AUCs are None where retain texts have no score.
     """
     score = np.asarray(scores["score"].to_numpy(), dtype=np.float64)
     forget = np.asarray(scores["rank"].is_valid())
-    rows = confound_rows(score, forget, texts, cross_fitted=scores["fold"].null_count == 0)
+    crossed = scores["fold"].null_count == 0
+    rows = confound_rows(score, forget, texts, cross_fitted=crossed)
     separates: dict[str, Any] = dict.fromkeys(("auc", "auc_low", "auc_high"))
     if not np.isnan(score).any():
         whole = [scored.scores for part, _, scored in refits if part == WHOLE_REFIT]
@@ -77,18 +85,24 @@ def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties)
     # Without scores of retain texts it has none either.
     (row,) = [row for row in rows if row["measure"] == "auc_matched"]
     separates |= {"matched": row["estimate"], "matched_low": row["low"]}
-    near = [(_beyond(row), row) for row in rows if row["domain"] == FORGET and row["apart"]]
+    near = [(beyond(row), row) for row in rows if row["domain"] == FORGET and row["apart"]]
     near = sorted((pair for pair in near if pair[0] >= FOLLOWED), key=lambda pair: -pair[0])
     keys = ("confound", "value", "measure", "estimate")
     separates["follows"] = [{key: row[key] for key in keys} for _, row in near[:MOST_NAMED]]
+    given = score, forget, texts.columns, texts.groups
+    separates["columns"] = leaking_columns(*given, cross_fitted=crossed)
+    if untold(separates["columns"]):
+        separates |= dict.fromkeys(("auc_low", "auc_high", "matched_low"))
     return separates
 
 
-def _beyond(row: _Row) -> float:
-    """Return how far the near end of an interval is from chance, on a scale from 0 to 1."""
-    from_chance = row["measure"] == "spearman"
-    ends = (row["low"], row["high"])
-    return float(min(abs(end if from_chance else 2 * end - 1) for end in ends))
+def untold(columns: Sequence[_Row]) -> str | None:
+    """Return why no interval and no budget may be given: among texts of equal value in a column the
+    scores are not told from chance; None where they are."""
+    for row in columns:
+        if row["auc"] is not None and row["low"] <= 0.5:
+            return f"the scores may be those of a column: {column_words(row)}"
+    return None
 
 
 def dependence(scores: RatioScores, embeddings: Array) -> Dependence:
@@ -185,9 +199,8 @@ STRONG, WEAK = 0.8, 0.65
 """Ends of the AUC's interval from which a separation is strong, and below which it is weak."""
 MISLABELLED = 0.05
 """Share of wrong labels in each domain for which an interval is given beside that of an AUC."""
-FOLLOWED, MOST_NAMED = 0.3, 3
-"""The end of an interval, on a scale from -1 to 1, beyond which a score follows something else, and
-most of what it follows that is named."""
+MOST_NAMED = 3
+"""Most of what a score follows that is named."""
 MOST_RETAIN, MOST_TOSSED = 0.5, 0.25
 """The bound on the share of retain-like texts, and the share of toss-ups, above which a list is to
 be checked."""
@@ -202,19 +215,23 @@ def judge_scores(
     texts: Dependence | None = None,
     *,
     refitted: bool = True,
+    columns: Sequence[_Row] = (),
 ) -> dict[str, Any]:
     """Judge whether a budget can rest on ``scores``, for metadata.
 
     ``refits`` (n,) are the scores of other seeds, ``checked`` the rows of ``ratio_checks``, and
     ``texts`` the result of ``dependence``. Where nothing was ``refitted``, not on halves of the
-    texts either, it is unknown what the scores have lost. ``reason`` says why no budget can be
+    texts either, it is unknown what the scores have lost. ``columns`` are the rows of
+    ``leaking_columns``. ``reason`` says why no budget can be
     named, and ``withheld`` why no number may rest on the ratio, or both are None.
     """
     value, low, high = auc_interval(scores.score, scores.forget, refits, scores.groups)
     kept = scores.kept()
     seen, reason = f"AUC {value:.2f} [{low:.2f}, {high:.2f}]", None
     off = [row for row in checked if row["check"] == "psi_over_phi" and not row["holds"]]
-    if low <= APART:
+    if leak := untold(columns):
+        reason = leak
+    elif low <= APART:
         reason = f"the domains cannot be told apart: {seen}"
     elif kept < KEPT:
         reason = (
@@ -270,10 +287,11 @@ def judge_list(
         return {"act": COMPARISON, "ranking": ranking, "list": listed, "words": ranking}
     if value is None:
         act = UNKNOWN
-    elif reason is not None or (value if low is None else low) < WEAK:
+    elif reason or untold(separates.get("columns", ())) or (value if low is None else low) < WEAK:
         act = REFUSE
     elif (
         any(followed["confound"] in ("words", "copies") for followed in separates["follows"])
+        or separates.get("columns")
         or min((end for end in (low, matched) if end is not None), default=0.0) < STRONG
         or bound is None
         or bound > MOST_RETAIN
@@ -345,7 +363,17 @@ def ranking_words(separates: _Row, compared: str | None = None, texts: str = "")
         words += f", {separates['matched']:.2f} among texts of the same length"
     follows = [_follows(followed) for followed in separates["follows"]]
     words += f"; the scores follow {', '.join(follows)}" if follows else ""
+    words += "".join(f"; {column_words(row)}" for row in separates.get("columns", ())[:MOST_NAMED])
     return f"{words}; {texts}" if texts else words
+
+
+def column_words(row: _Row) -> str:
+    """Return what a column gives away, with the AUC among texts of equal value."""
+    does = "tells the domain" if row["tells"] else "is followed by the scores"
+    if row["auc"] is None:
+        return f"column {row['column']!r} {does}, and no value of it is of both"
+    value = "AUC {auc:.2f} [{low:.2f}, {high:.2f}]".format(**row)
+    return f"column {row['column']!r} {does}: {value} among texts of equal value"
 
 
 def _follows(followed: _Row) -> str:

@@ -61,7 +61,9 @@ def calibrate(
 
     import pyarrow as pa
 
+    from mamushi.data.labels import read_columns
     from mamushi.evidence.calibration import read_ratio
+    from mamushi.evidence.confounds import leaking_columns
     from mamushi.evidence.verdict import dependence, judge_scores, ratio_checks
     from mamushi.io import schemas
     from mamushi.io.tables import read_metadata, read_table, write_table
@@ -79,7 +81,10 @@ def calibrate(
     estimate = ratio.estimate()
     checked = ratio_checks(ratio, estimate, settings.resamples, settings.seed)
     texts = dependence(ratio, embedded)
-    verdict = judge_scores(ratio, whole, checked, texts, refitted=refits is not None)
+    others = ratio.score, ratio.forget, read_columns(examples), groups
+    leaks = leaking_columns(*others, cross_fitted=True)
+    is_refitted = refits is not None
+    verdict = judge_scores(ratio, whole, checked, texts, refitted=is_refitted, columns=leaks)
     columns = {name: table[name] for name in ("id", "domain", "score")}
     columns["log_ratio"] = pa.array(estimate.log_ratio)
     columns["group"] = pa.nulls(len(table), pa.int64()) if groups is None else pa.array(groups)

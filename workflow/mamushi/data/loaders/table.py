@@ -118,6 +118,8 @@ class Settings(Section):
     #: double quotes may hold separators and line ends.
     quote: Literal["none"] | None = None
     labels: list[str] = listed()  #: Columns to carry along, as label_<name>.
+    #: Ask of all other columns but texts whether they give the domain away.
+    other_columns: bool = True
 
     def __post_init__(self) -> None:
         if self.assistant_only_loss and self.part == "assistant":
@@ -143,22 +145,30 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
 def read_raw(settings: Mapping[str, Any]) -> Raw:
     """Read the table as it is. Raises ``UserError`` as ``load``."""
     from mamushi.data import readers
+    from mamushi.data.other_columns import other_columns
     from mamushi.data.rows import needed_columns
 
-    quote = settings.get("quote") is None
-    table = readers.read_file_columns(Path(settings["path"]), needed_columns(settings), quote=quote)
-    return raw_of(table, settings, table.digests)
+    path, quote = Path(settings["path"]), settings.get("quote") is None
+    needed = needed_columns(settings)
+    others = other_columns(path, needed, quote=quote) if settings["other_columns"] else []
+    table = readers.read_file_columns(path, [*needed, *others], quote=quote)
+    return raw_of(table, settings, table.digests, others)
 
 
 def raw_of(
-    table: FileTable, settings: Mapping[str, Any], sources: Mapping[str, str] | None = None
+    table: FileTable,
+    settings: Mapping[str, Any],
+    sources: Mapping[str, str] | None = None,
+    others: Sequence[str] = (),
 ) -> Raw:
-    """Return the rows of a table that was made from the files ``sources``. Raises ``UserError`` as
-    ``rows.raw_columns``."""
+    """Return the rows of a table that was made from the files ``sources``, with its ``others`` that
+    the settings do not name. Raises ``UserError`` as ``rows.raw_columns``."""
     import numpy as np
 
     from mamushi.data.compact import some
     from mamushi.data.conversations import TURNS
+    from mamushi.data.labels import COLUMN
+    from mamushi.data.other_columns import numbers_or_categories
     from mamushi.data.raw import Raw
     from mamushi.data.rows import raw_columns
 
@@ -166,6 +176,9 @@ def raw_of(
     kept = np.array([forget is not None for forget in columns["forget"]], dtype=np.bool_)
     left_out = len(kept) - int(kept.sum())
     labels = {name: some(table.columns[name], kept) for name in settings["labels"]}
+    for name in others:
+        if (values := numbers_or_categories(table.columns[name])) is not None:
+            labels[f"{COLUMN}{name}".removeprefix("label_")] = values[kept]
     if any(columns["turns"]):
         labels[TURNS] = some(columns["turns"], kept)
     return Raw(

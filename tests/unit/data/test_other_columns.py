@@ -1,0 +1,31 @@
+"""Which columns of a table are asked whether they give the domain away, and as what."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mamushi.data.other_columns import numbers_or_categories, other_columns
+from tests.support.tables import write
+
+ROWS = [
+    {"id": f"r{i}", "body": f"a text of number {i}", "score": i / 7, "day": f"2024-01-{i % 28 + 1:02}",
+     "source": "ab"[i % 2], "gap": None if i % 3 else 2}
+    for i in range(60)
+]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_numbers_dates_and_categories_are_asked_and_texts_are_not(tmp_path: Path, kind: str) -> None:
+    path = write(tmp_path / f"t.{kind}", ROWS)
+    assert other_columns(path, ["body"]) == ["score", "day", "source", "gap"]
+
+
+def test_values_are_numbers_or_a_few_words() -> None:
+    day = numbers_or_categories(["2024-01-02", "2024-01-01", ""])
+    assert day is not None and day[0] - day[1] == 86_400_000_000 and np.isnan(day[2])
+    words = numbers_or_categories(["a", None, "a", "b"])
+    assert words is not None and words.tolist() == ["a", None, "a", "b"]
+    assert numbers_or_categories(["1", "2.5"]).tolist() == [1, 2.5]  # type: ignore[union-attr]
+    assert numbers_or_categories([f"text {i}" for i in range(60)]) is None
+    assert numbers_or_categories([[1], [2]]) is None

@@ -1,0 +1,64 @@
+"""The columns of a user's table that no setting names, as far as they may give the domain away:
+numbers, dates and categories."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mamushi.data.compact import Compact
+from mamushi.data.readers import columns, table_rows
+from mamushi.io import tabular
+
+HEAD, MOST_VALUES = 1000, 50
+"""Rows by which the columns are chosen, and the most values of a category."""
+
+
+def other_columns(path: str | Path, needed: Sequence[str], *, quote: bool = True) -> list[str]:
+    """Return the columns of a table beside the ``needed`` ones that its first rows show to hold
+    numbers, dates or at most ``MOST_VALUES`` values."""
+    names = [name for name in columns(path, quote=quote) if name not in needed]
+    rows = islice(table_rows(tabular.find(path)[0], names, quote=quote), HEAD)
+    cells = [row for _, row in rows]
+    return [
+        name
+        for name in names
+        if numbers_or_categories(Compact(row.get(name) for row in cells)) is not None
+    ]
+
+
+def numbers_or_categories(column: Sequence[Any]) -> NDArray[Any] | None:
+    """Return numbers and dates of a column (n,) as float64 with NaN, or its categories as strings
+    with None; None where it has neither, but texts, lists or more than ``MOST_VALUES`` values."""
+    try:
+        values = column.arrow() if isinstance(column, Compact) else pa.array(column)
+    except (pa.ArrowException, TypeError, ValueError):
+        return None
+    kind = values.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        filled = pc.if_else(pc.equal(values, ""), None, values)
+        for types in ((pa.float64(),), (pa.timestamp("us"), pa.int64())):
+            with contextlib.suppress(pa.ArrowException):
+                for other in types:
+                    filled = filled.cast(other)
+                return np.asarray(filled.cast(pa.float64(), safe=False).to_numpy())
+        if pc.count_distinct(values).as_py() > min(MOST_VALUES, len(values) / 2):
+            return None
+        # One string for all of its rows.
+        codes = pa.chunked_array([values]) if isinstance(values, pa.Array) else values
+        encoded = codes.combine_chunks().dictionary_encode()
+        names = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
+        return np.asarray(names[pc.fill_null(encoded.indices, -1).to_numpy()])
+    if pa.types.is_temporal(kind):
+        values = values.cast(pa.int64()) if values.type.bit_width == 64 else values.cast(pa.int32())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        return None
+    return np.asarray(values.cast(pa.float64(), safe=False).to_numpy())
