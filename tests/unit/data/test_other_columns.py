@@ -3,21 +3,32 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mamushi.data.other_columns import numbers_or_categories, other_columns
-from tests.support.tables import write
 
 ROWS = [
-    {"id": f"r{i}", "body": f"a text of number {i}", "score": i / 7, "day": f"2024-01-{i % 28 + 1:02}",
-     "source": "ab"[i % 2], "gap": None if i % 3 else 2}
+    {
+        "id": f"r{i}",
+        "body": f"a text of number {i}",
+        "score": i / 7,
+        "day": f"2024-01-{i % 28 + 1:02}",
+        "source": "ab"[i % 2],
+        "gap": None if i % 3 else 2,
+    }
     for i in range(60)
 ]
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_numbers_dates_and_categories_are_asked_and_texts_are_not(tmp_path: Path, kind: str) -> None:
-    path = write(tmp_path / f"t.{kind}", ROWS)
+def test_numbers_dates_and_categories_are_asked_and_texts_are_not(
+    tmp_path: Path, kind: str
+) -> None:
+    path, frame = tmp_path / f"t.{kind}", pd.DataFrame(ROWS)
+    writers = {"csv": frame.to_csv, "parquet": frame.to_parquet, "jsonl": frame.to_json}
+    options = {"orient": "records", "lines": True} if kind == "jsonl" else {"index": False}
+    writers[kind](path, **options)
     assert other_columns(path, ["body"]) == ["score", "day", "source", "gap"]
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mamushi.data.compact import Compact
 from mamushi.data.readers import columns, table_rows
+from mamushi.errors import UserError
 from mamushi.io import tabular
 
 HEAD, MOST_VALUES = 1000, 50
@@ -26,8 +27,12 @@ def other_columns(path: str | Path, needed: Sequence[str], *, quote: bool = True
     """Return the columns of a table beside the ``needed`` ones that its first rows show to hold
     numbers, dates or at most ``MOST_VALUES`` values."""
     names = [name for name in columns(path, quote=quote) if name not in needed]
-    rows = islice(table_rows(tabular.find(path)[0], names, quote=quote), HEAD)
-    cells = [row for _, row in rows]
+    try:
+        rows = islice(table_rows(tabular.find(path)[0], names, quote=quote), HEAD)
+        cells = [row for _, row in rows]
+    except UserError:
+        # Of a column that nobody asked for.
+        return []
     return [
         name
         for name in names
@@ -39,7 +44,7 @@ def numbers_or_categories(column: Sequence[Any]) -> NDArray[Any] | None:
     """Return numbers and dates of a column (n,) as float64 with NaN, or its categories as strings
     with None; None where it has neither, but texts, lists or more than ``MOST_VALUES`` values."""
     try:
-        values = column.arrow() if isinstance(column, Compact) else pa.array(column)
+        values = (column if isinstance(column, Compact) else Compact(column)).arrow()
     except (pa.ArrowException, TypeError, ValueError):
         return None
     kind = values.type
@@ -53,8 +58,7 @@ def numbers_or_categories(column: Sequence[Any]) -> NDArray[Any] | None:
         if pc.count_distinct(values).as_py() > min(MOST_VALUES, len(values) / 2):
             return None
         # One string for all of its rows.
-        codes = pa.chunked_array([values]) if isinstance(values, pa.Array) else values
-        encoded = codes.combine_chunks().dictionary_encode()
+        encoded = values.combine_chunks().dictionary_encode()
         names = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
         return np.asarray(names[pc.fill_null(encoded.indices, -1).to_numpy()])
     if pa.types.is_temporal(kind):
