@@ -97,8 +97,8 @@ one-cell: $(READY) ## one panel of the paper's Figures 2 and 3: DATASET=, MODEL=
 	$(BIN)/python -m studies.one_cell.run $(DATASET) $(MODEL)
 
 # make plan PROFILE=profiles/slurm TARGETS=unlearning GPU=h100 ARGS="--configfile mine.yaml"
-plan: $(READY) ## what a run would take: PROFILE=, TARGETS=, ARGS= (Snakemake's), GPU=
-	@$(BIN)/python -m mamushi plan $(if $(GPU),--gpu '$(GPU)') -- $(TARGETS) $(if $(PROFILE),--profile $(PROFILE)) $(ARGS)
+plan: $(READY) ## what a run would take: PROFILE=, TARGETS=, ARGS= (of mamushi plan), GPU=
+	@$(BIN)/python -m mamushi plan $(TARGETS) $(if $(GPU),--gpu '$(GPU)') $(if $(PROFILE),--profile $(PROFILE)) $(ARGS)
 
 bench: $(READY) ## time the software at a small size, on the CPU: benchmarks/results
 	$(BIN)/python -m benchmarks

@@ -38,7 +38,7 @@ from mamushi.lm import device as devices
 from mamushi.lm.batches import collate
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import freeze
-from mamushi_runs.commands import _rates as rates
+from mamushi_runs import forecast as rates
 from studies.lib.report import Report
 
 SECONDS = 300.0
@@ -119,7 +119,7 @@ def check(
                         do="do not train on this GPU with this PyTorch; please report it",
                     )
     key = rates.gpu_key(gpu)
-    peak = rates.GPUS[key]["tflops"] * 1e12 if key else None
+    peak = rates.GPUS[key] * 1e12 if key else None
     shares_of: dict[str, float] = {}
     for family, config in families.items():
         if time.monotonic() - began > seconds:

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,56 +12,38 @@ import pytest
 import yaml
 
 from mamushi.config.complete import complete
-from mamushi_runs.commands._bill import READING, TRAINING, UNLEARNING, Bill, Job
-from mamushi_runs.commands._rates import gpu_rate
-from tests.support.workflow import ROOT, environment, plan, run
-
-SLURM = ("--profile", ROOT / "profiles/slurm")
+from mamushi_runs.forecast import Job, gpu_rate, gpu_seconds
+from mamushi_runs.sizes import model_size
+from tests.support.workflow import ROOT, plan, run
 
 
 @pytest.fixture(scope="module")
-def planned(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str]:
-    """The plan of config.yaml on SLURM: as JSON, and as it is printed."""
+def planned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The plan of config.yaml on SLURM."""
     folder = tmp_path_factory.mktemp("paper")
-    said = plan("--json", "--", *SLURM, directory=folder)
+    made = plan("--profile", "slurm", "--configfile", ROOT / "config.yaml", directory=folder)
     # It runs nothing and leaves nothing.
     assert not (folder / "results").exists()
-    return json.loads(said.stdout), said.stderr
+    return made
 
 
-def test_the_papers_grid_on_a_cluster(planned: tuple[dict[str, Any], str]) -> None:
-    made, said = planned
-    retrain = made["rules"]["retrain"]
-    assert retrain["jobs"] == 2160 and retrain["sources"] == {"FLOP on h100": 2160}
-    hours = made["gpu_seconds"] / 3600
+def test_the_papers_grid_on_a_cluster(planned: dict[str, Any]) -> None:
+    retrain = planned["rules"]["retrain"]
+    assert retrain["jobs"] == 2160 and retrain["source"] == "FLOP on h100"
     # Training takes 800 of them; each perplexity starts a process of its own.
-    assert hours == pytest.approx(852, rel=0.02)
-    for words in ("NVIDIA H100", "published sizes", "26.6%"):
-        assert words in said
+    assert planned["gpu_hours"] == pytest.approx(852, rel=0.02)
+    assert all("published sizes" in model for model in planned["models"])
+    assert "26.6%" in planned["rate"]
 
 
-def test_the_papers_grid_on_disk(planned: tuple[dict[str, Any], str]) -> None:
-    disk = planned[0]["disk"]
-    # Trained tensors of three endpoints of thirty runs.
-    trained = 4 * 2 * 5 * (1.705e9 + 1.789e9 + 0.823e9)
+def test_the_papers_grid_on_disk(planned: dict[str, Any]) -> None:
+    disk = planned["disk"]
+    # GB of trained tensors of three endpoints of thirty runs.
+    trained = 4 * 2 * 5 * (1.705 + 1.789 + 0.823)
     assert disk["end"] == pytest.approx(3 * trained, rel=0.01)
     assert disk["kept"] == pytest.approx(72 * trained, rel=0.01)
     # Weights and two moments.
-    assert disk["checkpoint"] == pytest.approx(12 * 1.79e9, rel=0.01)
-
-
-def test_another_workflow_is_no_case_for_it(tmp_path: Path) -> None:
-    (tmp_path / "Snakefile").write_text("rule all:\n    shell: 'true'\n", encoding="utf-8")
-    said = subprocess.run(
-        [sys.executable, "-m", "mamushi", "plan"],
-        env=environment(PYTHONPATH=str(ROOT / "workflow")),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert said.returncode == 2
-    assert "does not include Mamushi's" in said.stderr
+    assert disk["checkpoint"] == pytest.approx(12 * 1.79, rel=0.01)
 
 
 # --- what jobs ask for ----------------------------------------------------------------------------
@@ -102,27 +82,23 @@ def test_memory_and_time_grow_with_the_model(
 
 
 def test_what_jobs_ask_for_is_more_than_what_they_need(
-    resources: dict[tuple[str, str], dict[str, int]], tmp_path: Path
+    resources: dict[tuple[str, str], dict[str, int]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     config = complete(yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8")))
-    bill = Bill(config, gpu_rate("h100"), root=tmp_path)
+    monkeypatch.chdir(tmp_path)
     minutes, planned_minutes = [], []
     for (rule, model), amounts in resources.items():
-        if rule not in (*TRAINING, *UNLEARNING, *READING):
+        if not amounts.get("gpu"):
             continue
         cell = {"dataset": "jigsaw", "model": model, "seed": "0", "beta": "0.10"}
-        job = Job(rule, {**cell, "unlearner": "neggrad_plus"}, gpus=1)
-        seconds = bill.estimate(job).seconds
+        seconds = gpu_seconds(config, Job(rule, cell, gpus=1), gpu_rate("h100"))
         assert seconds is not None and amounts["runtime"] * 60 > 1.8 * seconds, (rule, model)
         # Weights, what is trained in fp32, and the checkpoint while it is written.
-        state = bill.written(job)[2]
-        needed = 2 * bill.size(model).parameters + state * 4 / 3
+        size = model_size(config, model)
+        needed = 2 * size.parameters + 16 * size.trained(config["models"][model]["training"])
         assert amounts["mem_mb"] * 1e6 > needed + 8e9, (rule, model)
-        if rule == "unlearn":
-            # Reading a sample of the texts once is nothing beside training on them.
-            job = Job(rule, {**cell, "unlearner": "logit_bias"}, gpus=1)
-            edited = bill.estimate(job).seconds
-            assert edited is not None and edited < seconds / 2
         minutes.append(amounts["runtime"])
         planned_minutes.append(seconds / 60)
     # Three endpoints, a retrained model, its perplexity and the embeddings of three models.

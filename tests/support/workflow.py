@@ -1,5 +1,6 @@
 """Run this repository's workflow as its user does: with the `snakemake` command, in some folder."""
 
+import json
 import os
 import subprocess
 import sys
@@ -91,21 +92,15 @@ def mamushi(folder: Path, *words: str, check: bool = True) -> subprocess.Complet
     return done
 
 
-def plan(
-    *words: str | Path, directory: Path, check: bool = True
-) -> subprocess.CompletedProcess[str]:
-    """``python -m mamushi plan`` with these words, in a folder."""
-    given = list(map(str, words))
-    options = given[: given.index("--")] if "--" in given else given
-    rest = given[len(options) + 1 :]
-    line = [*options, "--", *rest, "--snakefile", str(ROOT / "Snakefile")]
+def plan(*words: str | Path, directory: Path) -> dict[str, Any]:
+    """What ``mamushi plan`` says in a folder, of these words."""
     done = subprocess.run(
-        [sys.executable, "-m", "mamushi", "plan", *line, "--directory", str(directory)],
+        [sys.executable, "-m", "mamushi", "plan", "--json", *map(str, words)],
         env=environment(PYTHONPATH=str(ROOT / "workflow")),
         cwd=directory,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert not check or done.returncode == 0, done.stderr
-    return done
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))

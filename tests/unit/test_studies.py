@@ -14,7 +14,7 @@ import torch
 from benchmarks import gpu_check
 from benchmarks.texts import FULL
 from mamushi.errors import UserError
-from mamushi_runs.commands import _rates as rates
+from mamushi_runs import forecast as rates
 
 ROOT = Path(__file__).parents[2]
 

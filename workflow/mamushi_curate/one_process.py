@@ -22,10 +22,10 @@ from mamushi_runs.commands import _run
 from mamushi_runs.record import Record
 
 
-def suits(args: argparse.Namespace, config: Mapping[str, Any] | None) -> bool:
+def suits(args: argparse.Namespace, config: Mapping[str, Any]) -> bool:
     """Tell whether the grid of a configuration is one cell, whose model is not to be trained or
     divided, and nothing is asked of Snakemake."""
-    if config is None or args.snakemake_args or args.profile != _run.PROFILE or args.dry_run:
+    if args.snakemake_args or args.profile != _run.PROFILE or args.dry_run:
         return False
     models = [config["models"][name] for name in config["grid"]["models"]]
     trains = any(

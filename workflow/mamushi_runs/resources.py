@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from mamushi.config import grid
+from mamushi.config.kinds import Config
 from mamushi.io import paths
 from mamushi_runs import sizes
-from mamushi_runs.commands._bill import Bill, Job
-from mamushi_runs.commands._rates import gpu_rate
+from mamushi_runs.forecast import Job, gpu_rate, gpu_seconds
 
 THREADS = 8
 """Of a job that ranks the texts of a model that is not tiny."""
@@ -35,18 +35,17 @@ def _of_attempt(need: Callable[[Any], float]) -> Resource:
 class JobResources:
     """The resources of the jobs of a configuration."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Config) -> None:
         self.config = config
         self.tiny = {name for name in config["models"] if grid.is_tiny(config, name)}
-        self.sizes = {name: sizes.of(config, name) for name in config["models"]}
+        self.sizes = {name: sizes.model_size(config, name) for name in config["models"]}
         count = config["execution"]["gpus_per_job"]
         large = {name for name in config["models"] if not grid.no_language_model(config, name)}
         self.several = dict.fromkeys(large - self.tiny, count) if count > 1 else {}
         """GPUs of a job by model, where it has several."""
         self.millions = {
-            name: sum(sum(counts.values()) for counts in expected.values()) / 1e6
+            name: sum(sum(of.values()) for of in sizes.expected_texts(config, name).values()) / 1e6
             for name in config["datasets"]
-            for expected in [sizes.expected_texts(config, name)]
         }
         # A text is some sixty tokens of 4 bytes, twice while they are read, and an id.
         self.model_memory = _of_attempt(
@@ -55,8 +54,6 @@ class JobResources:
         self.embed_memory = _of_attempt(lambda job: self._model(job) + self._vectors(job))
         self.rank_memory = _of_attempt(lambda job: self._scaled(job, 4000, 16000) + self._rows(job))
         self._seconds = cache(self._expected)
-        # Another one when the texts are counted, as they are when a job of theirs starts.
-        self._bill = cache(lambda dataset, is_counted: Bill(config, gpu_rate()))
 
     @property
     def gpus(self) -> Any:
@@ -74,38 +71,39 @@ class JobResources:
 
         def need(job: Any) -> float:
             values = tuple(getattr(job, name, "") for name in WILDCARDS)
-            card = paths.DATA_CARD.format(dataset=job.dataset)
-            return 15 + 2 / 60 * self._seconds(rule, os.path.exists(card), *values)
+            # Texts are counted when a job of theirs starts.
+            is_counted = os.path.exists(paths.DATA_CARD.format(dataset=job.dataset))
+            return 15 + 2 / 60 * self._seconds(rule, is_counted, *values)
 
         return _of_attempt(need)
 
     def _expected(self, rule: str, is_counted: bool, *values: str) -> float:
         wildcards = {name: value for name, value in zip(WILDCARDS, values, strict=True) if value}
-        count = self.several.get(wildcards["model"], 1)
-        job = Job(rule, wildcards, gpus=count)
-        if wildcards["model"] in self.tiny:
+        model = wildcards["model"]
+        if model in self.tiny:
             return TINY_SECONDS * self.millions[wildcards["dataset"]]
-        return self._bill(wildcards["dataset"], is_counted).computed(job).seconds or 0.0
+        job = Job(rule, wildcards, gpus=self.several.get(model, 1))
+        return gpu_seconds(self.config, job, gpu_rate()) or 0.0
 
     def of_texts(self, start: float, slope: float) -> Resource:
         """Return megabytes or minutes: ``start``, and ``slope`` for every million texts of the
         dataset."""
         return _of_attempt(lambda job: start + slope * self.millions[job.dataset])
 
-    def of_model(self, small: float, large: float, slope: float = 0, texts: float = 0) -> Resource:
-        """Return megabytes or minutes: ``small`` for a tiny model, else ``large`` and ``slope`` for
-        every billion parameters; and ``texts`` for every million texts."""
-        return _of_attempt(
-            lambda job: (
-                self._scaled(job, small, large, slope)
-                + (texts * self.millions[job.dataset] if texts else 0)
-            )
-        )
+    def of_model(self, small: float, large: float, texts: float = 0) -> Resource:
+        """Return megabytes or minutes: ``small`` for a tiny model, else ``large``; and ``texts``
+        for every million texts of the dataset."""
+
+        def need(job: Any) -> float:
+            more = texts * self.millions[job.dataset] if texts else 0
+            return self._scaled(job, small, large) + more
+
+        return _of_attempt(need)
 
     def _scaled(self, job: Any, small: float, large: float, slope: float = 0) -> float:
         if job.model in self.tiny:
             return small
-        return large + slope * self.sizes[job.model].billions
+        return large + slope * self.sizes[job.model].parameters / 1e9
 
     def _ranked(self, job: Any) -> int:
         """Return the texts that are ranked, 0 until they are counted."""

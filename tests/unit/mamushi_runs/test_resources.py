@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from mamushi.io import paths
+from mamushi.io.files import write_json
 from mamushi_runs.resources import JobResources
 from mamushi_runs.sizes import counted
 from tests.support.captions import CONFIG
@@ -48,6 +48,6 @@ def test_texts_count_once_they_are_counted(
     before = resources.rank_memory(wildcards(), 1)
     assert counted("jigsaw") is None
     sizes = {"inference": {"forget": 3_000_000, "retain": 4_000_000}}
-    card.write_text(json.dumps({"counts": {"sections": sizes}}), encoding="utf-8")
+    write_json(card, {"counts": {"sections": sizes}})
     assert counted("jigsaw") == sizes
     assert resources.rank_memory(wildcards(), 1) == before + 7000

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import shlex
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -45,23 +44,21 @@ def run(args: argparse.Namespace) -> int:
     selector of tokens, and as ``_run.required``."""
     configfiles = _run.required(args)
     changes = {"grid": {"selectors": args.selector}} if args.selector else {}
-    config = _run.check(configfiles, shlex.split(args.snakemake_args), changes)
-    grid = _run.grid(*configfiles)
-    tokens = token_rankings(config) if config else []
+    config = _run.check(configfiles, changes)
+    tokens = token_rankings(config)
     if tokens and args.selector:
         problem, do = f"{tokens[0]} ranks tokens and lists no text", "name a selector of texts"
         raise UserError(problem, where="--selector", do=do)
-    names = args.selector or grid.get("selectors") or ["mamushi"]
     lists = [
         {**cell, "selector": name, "beta": _beta(args, cell, name)}
-        for cell, name in itertools.product(_run.cells(grid), names)
+        for cell, name in itertools.product(_run.cells(config["grid"]), config["grid"]["selectors"])
         if name not in tokens
     ]
     paths_of_lists = [paths.REMOVAL.format(**wildcards) for wildcards in lists]
     # Of a corpus, every list can have its manifest.
     with_manifests = [wildcards for wildcards in lists if _corpus(wildcards["dataset"])]
     status = 0
-    if config and one_process.suits(args, config):
+    if one_process.suits(args, config):
         with one_process.held(args, configfiles[-1], config) as pipeline:
             ranking = pipeline(config)
             ranking.make(

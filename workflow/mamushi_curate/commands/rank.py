@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -64,11 +63,11 @@ def run(args: argparse.Namespace) -> int:
         tables = (_run.read(args.out).get("datasets") or {}).values()
         for table in [item["path"] for item in tables if isinstance(item, dict) and "path" in item]:
             print(f"{args.out}: ranks {table}", flush=True)
-    config = _run.check([args.out], shlex.split(args.snakemake_args))
-    cells = _run.cells(_run.grid(args.out))
+    config = _run.check([args.out])
+    cells = _run.cells(config["grid"])
     before = _listed(cells)
     is_seen = all(Path(paths.RANKING.format(**cell)).is_file() for cell in cells)
-    if is_here := config is not None and one_process.suits(args, config):
+    if is_here := one_process.suits(args, config):
         _rank_here(args, config, is_seen)
     elif (status := _rank_by_workflow(args, config, cells)) or _run.is_dry(args):
         _as_json.put([])
@@ -92,9 +91,7 @@ def _rank_here(args: argparse.Namespace, config: Mapping[str, Any], seen: bool) 
 
     with one_process.held(args, args.out, config) as pipeline:
         if args.quick or not (seen or config["evidence"]["refits"]["whole"] == 0):
-            quick = _run.check([args.out, QUICK], ())
-            assert quick is not None
-            lists = pipeline(quick)
+            lists = pipeline(_run.check([args.out, QUICK]))
             lists.make(lists.make_lists, lists.make_page)
             if not args.quick and not args.json:
                 show.show(paths.RESULTS, tokens=False)
@@ -110,12 +107,10 @@ def _rank_here(args: argparse.Namespace, config: Mapping[str, Any], seen: bool) 
 
 def _rank_by_workflow(
     args: argparse.Namespace,
-    config: Mapping[str, Any] | None,
+    config: Mapping[str, Any],
     cells: Sequence[Mapping[str, Any]],
 ) -> int:
     """Let Snakemake make the same files. Return its exit status."""
-    if config is None:
-        return _run.run(["removals"], [args.out], args)
     corpora = [cell for cell in cells if unlabelled(config["datasets"][cell["dataset"]])]
     labelled = [cell for cell in cells if cell not in corpora]
     patterns = [(paths.RANKING, cells)]

@@ -15,6 +15,7 @@ from mamushi.commands import _as_json
 from mamushi.config.reading import ConfigError
 from mamushi.config.sources import fetched_urls
 from mamushi.errors import UserError, told
+from mamushi_curate.commands import _embedder
 from mamushi_runs.commands import _run
 
 GROUP = "check"
@@ -30,12 +31,9 @@ def run(args: argparse.Namespace) -> int:
     """Return 1 where there is a mistake, else 0. Raises ``UserError`` as ``_run.required``."""
     args.profile = _run.PROFILE
     files = _run.required(args)
-    _run.check_files("--configfile", files)
     seen: dict[str, str] = {}
     mistakes = [*dict.fromkeys(_mistakes(files, seen))]
-    if args.json:
-        _as_json.put({"mistakes": mistakes, "seen": seen})
-        return int(bool(mistakes))
+    _as_json.put({"mistakes": mistakes, "seen": seen})
     lines = mistakes or [f"no mistake found in {', '.join(map(str, files))}"]
     print(*(f"{name}: {words}" for name, words in seen.items()), *lines, sep="\n")
     return int(bool(mistakes))
@@ -44,36 +42,27 @@ def run(args: argparse.Namespace) -> int:
 def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
     """Iterate over what is wrong, and note what was ``seen``."""
     from mamushi.config.checks import datasets_used
+    from mamushi.data import remote
 
     try:
-        _refresh(files)
-        config = _run.check(files, [])
-    except ConfigError as error:
-        yield from error.lines
-        return
+        for url in {url for path in files for url in fetched_urls(_run.read(path)).values()}:
+            # It may be another by now.
+            remote.fetch_copy(url, refresh=True)
+        config = _run.check(files)
     except UserError as error:
-        yield str(error)
+        yield from getattr(error, "lines", [str(error)])
         return
-    if config is None:
-        do = "see what mamushi run -n says"
-        raise UserError("Snakemake puts a configuration together here", where="config.yaml", do=do)
     for name in datasets_used(config):
         settings = config["datasets"][name]
         if settings["kind"] == "table" and "screen" not in settings["forget"]:
             yield from _of_table(config, name, seen)
-    for name, model in config["models"].items():
-        source = model.get("source")
-        if name in config["grid"]["models"] and source and Path(source).exists():
-            yield from _of_model(name, model, seen)
-
-
-def _refresh(files: list[Path]) -> None:
-    """Fetch again what lies at URLs, where it is another by now. Raises ``UserError`` as
-    ``remote.fetch_copy``."""
-    for url in {url for path in files for url in fetched_urls(_run.read(path)).values()}:
-        from mamushi.data import remote
-
-        remote.fetch_copy(url, refresh=True)
+    for name in config["grid"]["models"]:
+        source = config["models"][name].get("source")
+        if source and Path(source).exists():
+            try:
+                seen[f"models.{name}"] = _embedder.describe_model({"source": source})
+            except Exception as error:
+                yield f"models.{name}: {told(error)}"
 
 
 def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Iterator[str]:
@@ -82,7 +71,7 @@ def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Ite
     from mamushi.data.conversations import TURNS
     from mamushi.data.counts import needs, require_texts
     from mamushi.io.domains import FORGET, INFERENCE, RETAIN
-    from mamushi_curate.commands import _embedder, init
+    from mamushi_curate.commands import init
 
     key, settings = f"datasets.{name}", config["datasets"][name]
     try:
@@ -107,13 +96,3 @@ def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Ite
                 _embedder.tried_on(tokenizer, table, settings["assistant_only_loss"])
             except Exception as error:
                 yield f"{key}: {told(error)}"
-
-
-def _of_model(name: str, model: Mapping[str, Any], seen: dict[str, str]) -> Iterator[str]:
-    """Iterate over what is wrong with a model that lies here."""
-    from mamushi_curate.commands import _embedder
-
-    try:
-        seen[f"models.{name}"] = _embedder.describe_model({"source": model["source"]})
-    except Exception as error:
-        yield f"models.{name}: {told(error)}"

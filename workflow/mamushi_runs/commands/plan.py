@@ -2,7 +2,7 @@
 
 It plans what `mamushi run` would do with the same TARGETS, profile and configuration, and computes
 nothing. What jobs of the kind have taken in this folder goes before what is calculated; of what
-neither tells, it gives no time. What follows `--` goes to Snakemake, of which this is a dry run.
+neither tells, it gives no time.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import contextlib
 import io
 import os
 import sys
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mamushi.commands import _as_json
@@ -21,58 +20,56 @@ from mamushi.errors import UserError
 from mamushi.running import leases
 from mamushi_runs import hooks
 from mamushi_runs.commands import _run
-from mamushi_runs.commands._bill import Bill, Job
-from mamushi_runs.commands._rates import GPUS, gpu_key, gpu_rate
+from mamushi_runs.forecast import GPUS, TRAINING, UNLEARNING, Job, Rate, estimate, gpu_key, gpu_rate
+from mamushi_runs.sizes import model_size
 
 GROUP = "check"
+STAYS = ("contaminate", "gold", "beta0", "unlearn_list")
+"""Rules whose model is not deleted."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the plan, and Snakemake's."""
+    """Add the options of `run`, and the GPU."""
+    help_text = "what would be made (default: all)"
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=help_text)
     gpu = f"the GPU to count with: {', '.join(GPUS)} (default: the profile's, else h100)"
     parser.add_argument("--gpu", help=gpu)
-    place = "where it is to run: see mamushi run (default: gpu, if mine.yaml is here)"
-    parser.add_argument("--profile", help=place)
     _run.configfile(parser)
+    _run.arguments(parser)
     _as_json.argument(parser)
-    words = "what would be made; after --: also options of Snakemake"
-    parser.add_argument("snakemake", nargs="*", metavar="TARGET", help=words)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the plan; return 0. Raises ``UserError`` when the dry run fails."""
+    """Print the plan; return 0. Raises ``UserError`` as ``_run.required``, and when the dry run
+    fails."""
     rate = gpu_rate(args.gpu) if args.gpu else None
-    words = _run.completed(args.snakemake, args.profile, args.configfile)
-    with dry_run(words) as (workflow, config, on_cluster):
-        jobs, model = read(workflow)
-        rate = rate or gpu_rate(model if model and gpu_key(model) else None)
-        usable = config["execution"]["device"] != "cpu" and bool(leases.visible())
-        plan = reckon(jobs, Bill(config, rate, gpus=on_cluster or bool(args.gpu) or usable))
+    # With just these, Snakemake does not go through the jobs.
+    args.dry_run, args.snakemake_args = True, f"{args.snakemake_args} --quiet rules progress"
+    workflow, config, executor = _dry_run(_run.line(args.targets, _run.required(args), args))
+    jobs, model = read(workflow)
+    has_gpu = config["execution"]["device"] != "cpu" and bool(leases.visible())
+    if rate is None and (has_gpu or executor not in (None, "local")):
+        rate = gpu_rate(model) if model and gpu_key(model) else gpu_rate()
+    plan = reckon(jobs, config, rate)
     _as_json.put(plan)
     print(text(plan))
     return 0
 
 
-@contextlib.contextmanager
-def dry_run(words: Sequence[str]) -> Iterator[tuple[Any, Mapping[str, Any], bool]]:
-    """Give the workflow that Snakemake would run with these arguments, its configuration, and
-    whether that would be on a cluster; within the block, the working folder is that of the run.
-    Raises ``UserError`` when the dry run fails, after its words on standard error."""
+def _dry_run(line: Sequence[str]) -> tuple[Any, Mapping[str, Any], str | None]:
+    """Return the workflow that Snakemake would run by this command line, its configuration, and by
+    what it would run the jobs. Raises ``UserError`` when the dry run fails, after its words on
+    standard error."""
     from snakemake import cli
 
-    before, output = os.getcwd(), io.StringIO()
-    hooks.parsed.clear()
-    succeeded, executor = False, None
+    output, succeeded = io.StringIO(), False
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         try:
-            parser, args = cli.parse_args([*words, "--dry-run", "--quiet", "rules", "progress"])
-            _run.check_files("--configfile", args.configfile or ())
+            parser, args = cli.parse_args([*line])
             executor, args.cores = args.executor, args.cores or os.cpu_count()
-            succeeded = bool(cli.args_to_api(args, parser))
+            succeeded = cli.args_to_api(args, parser)
         except SystemExit:
             pass
-        except UserError:
-            raise
         except Exception as error:
             # As Snakemake's own command does.
             cli.print_exception(error)
@@ -80,14 +77,7 @@ def dry_run(words: Sequence[str]) -> Iterator[tuple[Any, Mapping[str, Any], bool
         # Its usage, which it prints before it names a wrong option, is long.
         print(*output.getvalue().splitlines()[-20:], sep="\n", file=sys.stderr)
         raise UserError("the dry run failed", do="see what Snakemake said above")
-    if not hooks.parsed:
-        raise UserError("this workflow does not include Mamushi's", where="--snakefile")
-    parsed, config, folder = hooks.parsed[-1]
-    os.chdir(folder)
-    try:
-        yield parsed, config, executor not in (None, "local")
-    finally:
-        os.chdir(before)
+    return *hooks.parsed[-1][:2], executor
 
 
 def read(workflow: Any) -> tuple[list[Job], str | None]:
@@ -95,88 +85,77 @@ def read(workflow: Any) -> tuple[list[Job], str | None]:
     profile asks for. What depends on rule and model is asked for once."""
     from snakemake.io import strip_wildcard_constraints
 
-    shared: dict[tuple[str, str | None], dict[str, Any]] = {}
+    shared: dict[tuple[str, str | None], tuple[str, int, float]] = {}
     jobs, gpu_model = [], None
     for job in workflow.dag.needrun_jobs():
         wildcards = dict(job.wildcards_dict)
         if (key := (job.rule.name, wildcards.get("model"))) not in shared:
             gpu_model = gpu_model or job.resources.get("gpu_model")
-            gpus, memory = (job.resources.get(name, 0) for name in ("gpu", "mem_mb"))
-            shared[key] = {
-                "log": next(map(strip_wildcard_constraints, job.rule.log), None),
-                "gpus": int(gpus) if isinstance(gpus, int) else 0,
-                "memory_mb": float(memory) if isinstance(memory, int | float) else 0.0,
-            }
+            log = next(map(strip_wildcard_constraints, job.rule.log), "")
+            # Others are words: what is not known before the job's inputs are there.
+            gpus, memory = (
+                n if isinstance(n := job.resources.get(name), int) else 0
+                for name in ("gpu", "mem_mb")
+            )
+            shared[key] = log, gpus, memory
         if not job.is_norun:
-            jobs.append(Job(job.rule.name, wildcards, **shared[key]))
-    return jobs, gpu_model if isinstance(gpu_model, str) else None
+            jobs.append(Job(job.rule.name, wildcards, *shared[key]))
+    return jobs, gpu_model
 
 
-def reckon(jobs: Sequence[Job], bill: Bill) -> dict[str, Any]:
-    """Return what jobs take, as JSON can hold it: in all, and by rule. Seconds and bytes; memory in
-    MB; ``unknown`` are jobs of which no time is given."""
-    rules: dict[str, dict[str, Any]] = {}
-    disk = [0.0, 0.0, 0.0]
+def reckon(jobs: Iterable[Job], config: Mapping[str, Any], rate: Rate | None) -> dict[str, Any]:
+    """Return what jobs take, as JSON can hold it: hours of GPUs, GB of disk and, by rule, a job's
+    seconds and GB of memory. ``unknown`` are jobs of which no time is given. Without a ``rate``, no
+    GPU is used."""
+    import pandas as pd
+
+    rows, disk, models = [], dict.fromkeys(("end", "kept", "checkpoint"), 0.0), set[str]()
     for job in jobs:
-        estimate, written = bill.estimate(job), bill.written(job)
-        seconds = estimate.seconds or 0.0
-        disk = [disk[0] + written[0], disk[1] + written[1], max(disk[2], written[2])]
-        counts = {"jobs": 1, "unknown": estimate.seconds is None, "wall_seconds": seconds}
-        counts |= {"gpu_seconds": seconds * job.gpus * bill.gpus}
-        counts |= {"cpu_seconds": estimate.cpu_seconds}
-        entry = rules.setdefault(job.rule, {"memory_mb": 0.0, "sources": Counter()})
-        entry |= {name: entry.get(name, 0) + n for name, n in counts.items()}
-        entry["memory_mb"] = max(entry["memory_mb"], job.memory_mb)
-        entry["sources"][estimate.source] += 1
-    models = sorted({job.wildcards.get("model", "") for job in jobs} & {*bill.config["models"]})
-    sizes = {name: bill.size(name) for name in models}
+        seconds, source = estimate(config, job, rate)
+        hours = (seconds or 0.0) * job.gpus * (rate is not None) / 3600
+        rows.append((job.rule, seconds, hours, job.memory_mb / 1000, source))
+        model = job.wildcards.get("model", "")
+        models |= {model} & {*config["models"]}
+        if job.rule in (*TRAINING, *UNLEARNING):
+            weights = model_size(config, model).trained(config["models"][model]["training"])
+            disk["end" if job.rule in STAYS else "kept"] += 4e-9 * weights
+            disk["checkpoint"] = max(disk["checkpoint"], 12e-9 * weights)
+    table = pd.DataFrame(rows, columns=["rule", "seconds", "gpu_hours", "memory_gb", "from"])
+    table = table.astype({"seconds": float}).groupby("rule", sort=False)
+    by_rule = table.agg(
+        jobs=("rule", "size"),
+        unknown=("seconds", lambda seconds: seconds.isna().sum()),
+        seconds=("seconds", "mean"),
+        gpu_hours=("gpu_hours", "sum"),
+        memory_gb=("memory_gb", "max"),
+        source=("from", lambda sources: ", ".join(sources.unique())),
+    ).sort_values("gpu_hours", ascending=False)
+    sizes = {name: model_size(config, name) for name in sorted(models)}
     return {
-        **{
-            name: sum(entry[name] for entry in rules.values())
-            for name in ("jobs", "unknown", "gpu_seconds", "cpu_seconds")
-        },
-        "disk": {"end": disk[0], "kept": disk[1], "checkpoint": disk[2]},
-        **{"rate": bill.rate.source, "rules": rules},
-        "models": [f"{name}: {s.billions:.3g} billion, {s.source}" for name, s in sizes.items()],
+        **{name: sum(by_rule[name].tolist()) for name in ("jobs", "unknown", "gpu_hours")},
+        **{"disk": disk, "rate": rate.source if rate else "no GPU"},
+        "models": [f"{name}: {s.parameters:,} parameters, {s.source}" for name, s in sizes.items()],
+        "rules": by_rule.astype(object).where(by_rule.notna(), None).to_dict("index"),
     }
 
 
 def text(plan: Mapping[str, Any]) -> str:
     """Return a plan for people: by rule, the totals, and what they are from."""
+    import pandas as pd
+
     if not plan["jobs"]:
         return "Nothing to be done."
-    rows: list[tuple[str, ...]] = [("rule", "jobs", "GPU", "CPU", "a job", "memory", "from")]
-    for rule, entry in sorted(plan["rules"].items(), key=lambda item: -item[1]["wall_seconds"]):
-        a_job = entry["wall_seconds"] / entry["jobs"]
-        times = map(clock, (entry["gpu_seconds"], entry["cpu_seconds"], a_job))
-        memory = f"{entry['memory_mb'] / 1000:.1f} GB"
-        rows.append((rule, f"{entry['jobs']:,}", *times, memory, ", ".join(entry["sources"])))
-    totals = (clock(plan[name]) for name in ("gpu_seconds", "cpu_seconds"))
-    rows.append(("all", f"{plan['jobs']:,}", *totals, "", "", ""))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if place in (0, len(widths) - 1) else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-    end, kept, state = (f"{plan['disk'][name] / 1e9:,.1f} GB" for name in plan["disk"])
+    rules = pd.DataFrame.from_dict(plan["rules"], orient="index").fillna("-")
+    end, kept, state = (f"{size:,.1f} GB" for size in plan["disk"].values())
     return "\n".join(
         [
-            *lines,
-            "",
-            f"No time is given for {plan['unknown']:,} jobs: none of their kind has finished here.",
+            rules.to_string(float_format="{:,.1f}".format)
+            if plan["jobs"]
+            else "Nothing to be done.",
+            f"{plan['jobs']:,} jobs, {plan['gpu_hours']:,.1f} GPU hours. No time is given for "
+            f"{plan['unknown']:,}, of whose kind none has finished here.",
             f"Disk of models: {end}, with keep_checkpoints {kept} more; a checkpoint {state}.",
             *plan["models"],
             f"FLOP: of the texts' real tokens, without padding; {plan['rate']}.",
         ]
     )
-
-
-def clock(seconds: float) -> str:
-    """Return a time in the unit that suits it: ``-``, ``8.0 s``, ``12 min``, ``1,530 h``."""
-    if not seconds:
-        return "-"
-    unit, size = ("s", 1) if seconds < 99.5 else ("min", 60) if seconds < 5970 else ("h", 3600)
-    return f"{seconds / size:,.{0 if seconds / size >= 9.95 else 1}f} {unit}"

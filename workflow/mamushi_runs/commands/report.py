@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     status = _run.run(args.targets, configfiles, args, report=args.out)
     if status == 0 and not _run.is_dry(args):
         # It links the report.
-        hooks.start_page(configfiles, _run.check(configfiles, ()))
+        hooks.start_page(configfiles, _run.check(configfiles))
         print(args.out)
     _as_json.put({"report": None if status or _run.is_dry(args) else args.out})
     return status

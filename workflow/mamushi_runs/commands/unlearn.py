@@ -8,7 +8,6 @@ which the result is measured.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,20 +53,21 @@ def run(args: argparse.Namespace) -> int:
     from mamushi.unlearning.removal import read_ids
 
     read_ids(args.list)
-    _run.check_files("--configfile", [args.configfile])
-    plugin("unlearner", args.unlearner)
+    trains = plugin("unlearner", args.unlearner).trains
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", args.list.stem).lstrip("._-") or "list"
-    grid = _run.grid(args.configfile)
+    grid = _run.check([args.configfile])["grid"]
     section: dict[str, Any] = {
         **{key: grid[key] for key in ("datasets", "models", "seeds")},
         "unlearners": [args.unlearner],
         "lists": {name: str(args.list)},
     }
     # Before anything is written.
-    if full := _run.check([args.configfile], args.snakemake_args.split(), {"unlearning": section}):
-        unlearned_lists(full)
+    unlearned_lists(_run.check([args.configfile], {"unlearning": section}))
     added = args.configfile.with_suffix(".unlearning.yaml")
-    _check_added(added, section)
+    ours = {"unlearning": {*section}}
+    if added.exists() and {key: {*value} for key, value in _run.read(added).items()} != ours:
+        problem, do = "is not of mamushi unlearn, which would write over it", "move it"
+        raise UserError(problem, where=added, do=do)
     with atomic(added) as part:
         text = yaml.safe_dump({"unlearning": section}, sort_keys=False)
         part.write_text(text, encoding="utf-8", newline="\n")
@@ -79,20 +79,9 @@ def run(args: argparse.Namespace) -> int:
             card = paths.MODEL_CARD.format(model=cell["model"])
             print(f"unlearned: {written}")
             done.append({**cell, "unlearned": written, "export": None})
-            if plugin("unlearner", args.unlearner).trains:
+            if trains:
                 command = f"mamushi export --model-card {card} --trained {written} --out FOLDER"
                 print(f"as a model: {command}")
                 done[-1]["export"] = command
     _as_json.put(done)
     return status
-
-
-def _check_added(added: Path, section: Mapping[str, Any]) -> None:
-    """Raise ``UserError`` where a file that this command did not write stands in the way."""
-    if not added.exists():
-        return
-    present = _run.read(added)
-    keys = present.get("unlearning")
-    if set(present) != {"unlearning"} or not isinstance(keys, dict) or set(keys) != set(section):
-        problem, do = "is not of mamushi unlearn, which would write over it", "move it"
-        raise UserError(problem, where=added, do=do)

@@ -13,6 +13,7 @@ import yaml
 from mamushi.cli import main
 from mamushi.commands import show
 from mamushi.io.files import write_json
+from mamushi_curate import one_process
 from mamushi_curate.commands import init, rank
 from mamushi_runs.commands import _run
 from tests.support.removal_files import removal_list
@@ -128,23 +129,6 @@ def test_a_list_is_of_texts(
     assert "token_unigram ranks tokens and lists no text" in capsys.readouterr().err
 
 
-def test_plan_takes_the_configuration_that_is_there(folder: Path) -> None:
-    ours, gpu = ["--snakefile", str(ROOT / "Snakefile")], str(ROOT / "profiles" / "gpu")
-    assert _run.completed(["left"], None, None) == [*ours, "left"]
-    configured(argparse.Namespace(out=folder / "mine.yaml"))
-    mine = ["--configfile", "mine.yaml"]
-    assert _run.completed(["left"], None, None) == [*mine, "--profile", gpu, *ours, "left"]
-    slurm = str(ROOT / "profiles" / "slurm")
-    assert _run.completed([], "slurm", None) == [*mine, "--profile", slurm, *ours]
-    # What the words of Snakemake say themselves is left to them.
-    demo = ["all", "--profile", str(ROOT / "profiles" / "demo")]
-    assert _run.completed(demo, None, None) == [*ours, *demo]
-    shutil.copy(folder / "mine.yaml", folder / "other.yaml")
-    other = ["--configfile", "other.yaml", "--profile", gpu]
-    assert _run.completed(other, None, None) == [*ours, *other]
-    assert _run.completed(["-s", "own.smk"], None, None) == ["-s", "own.smk"]
-
-
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], list[str]]]:
     """Targets and configurations that the workflow was started with; it makes nothing."""
@@ -197,15 +181,15 @@ def test_rank_says_which_lists_are_others_now(
     shutil.copy(made, same)
     made.with_name("beta0.20.parquet").write_bytes(b"cut")
 
-    def again(wanted: list[str], configfiles: list[Path], args: Any) -> int:
+    def again(*_: object) -> int:
         removal_list(Path("results"), {"b": [], "x": []}, data=data)
         return 0
 
-    grid = {**GRID, "datasets": ["comments"], "models": ["ours"], "seeds": [0]}
-    mine = {"grid": {**grid, "selectors": ["lr_cos"]}}
-    Path("mine.yaml").write_text(yaml.safe_dump(mine), encoding="utf-8")
-    monkeypatch.setattr(_run, "check", lambda *args: None)
-    monkeypatch.setattr(_run, "run", again)
+    cell = {"datasets": ["comments"], "models": ["ours"], "seeds": [0]}
+    Path("mine.yaml").write_text("datasets: null", encoding="utf-8")
+    monkeypatch.setattr(_run, "check", lambda *_: {"grid": cell})
+    monkeypatch.setattr(one_process, "suits", lambda *_: False)
+    monkeypatch.setattr(rank, "_rank_by_workflow", again)
     monkeypatch.setattr(show, "show", lambda root, texts, as_json: 0)
     assert main(["rank"]) == 0
     said = capsys.readouterr().out
@@ -243,7 +227,7 @@ def test_a_target_that_is_not_there_is_named(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Which takes a look at the workflow; bad_input.yaml has what does not."""
-    words = ["plan", "--configfile", str(ROOT / "config.yaml"), "--", "removal", "--cores", "1"]
+    words = ["plan", "removal", "--configfile", str(ROOT / "config.yaml")]
     assert main(words) == 2
     *_, line, last = capsys.readouterr().err.splitlines()
     assert line.startswith("No rule to produce removal ")

@@ -6,12 +6,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-import yaml
 
 from mamushi.cli import main
-from mamushi.errors import UserError
-from mamushi_runs.commands import _run, unlearn
-from tests.support.workflow import ROOT
+from mamushi_curate import one_process
+from mamushi_curate.commands import rank
+from mamushi_runs.commands import _run
 
 
 def test_the_plug_in_goes_by_that_name() -> None:
@@ -20,34 +19,20 @@ def test_the_plug_in_goes_by_that_name() -> None:
     assert Path(_run.profile("demo")).is_dir()
 
 
-def test_a_plan_of_nothing_that_was_asked_for_is_refused(
+def test_nothing_that_was_not_asked_for_is_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The paper's grid."""
     monkeypatch.chdir(tmp_path)
-    assert main(["plan"]) == 2
-    said = capsys.readouterr().err
-    assert f"{tmp_path}: no configuration mine.yaml" in said and said.count("\n") == 1
-    for words in (["--profile", "slurm"], ["removals"]):
-        assert _run.completed(words, None, None)[-len(words) :] == words
-    monkeypatch.chdir(ROOT)
-    assert _run.completed([], None, None)
+    for command in ("plan", "run"):
+        assert main([command, "removals", "--profile", "slurm"]) == 2
+        said = capsys.readouterr().err
+        assert f"{tmp_path}: no configuration mine.yaml" in said and said.count("\n") == 1
 
 
 MINE = """grid: {datasets: [d], models: [m], seeds: [0], selectors: [mamushi_lr]}
 datasets: {d: {kind: table, path: there/d.csv}}
 """
-
-
-def test_a_file_that_unlearn_did_not_write_stays(tmp_path: Path) -> None:
-    section = {"datasets": ["d"], "lists": {"one": "one.txt"}}
-    added = tmp_path / "mine.unlearning.yaml"
-    unlearn._check_added(added, section)
-    added.write_text(yaml.safe_dump({"unlearning": section | {"lists": {}}}), encoding="utf-8")
-    unlearn._check_added(added, section)
-    for theirs in ({"unlearning": section, "grid": {}}, {"unlearning": {"target": 0.5}}):
-        added.write_text(yaml.safe_dump(theirs), encoding="utf-8")
-        with pytest.raises(UserError, match=r"unlearning.yaml: is not of mamushi unlearn"):
-            unlearn._check_added(added, section)
 
 
 def test_a_ranking_that_goes_on_says_of_what(
@@ -56,7 +41,9 @@ def test_a_ranking_that_goes_on_says_of_what(
     """The configuration may have come from another folder."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text(MINE, encoding="utf-8")
-    monkeypatch.setattr(_run, "check", lambda *_: None)
-    monkeypatch.setattr(_run, "run", lambda *_: 1)
+    cell = {"datasets": ["d"], "models": ["m"], "seeds": [0]}
+    monkeypatch.setattr(_run, "check", lambda *_: {"grid": cell})
+    monkeypatch.setattr(one_process, "suits", lambda *_: False)
+    monkeypatch.setattr(rank, "_rank_by_workflow", lambda *_: 1)
     assert main(["rank", "--quick"]) == 1
     assert capsys.readouterr().out == "mine.yaml: ranks there/d.csv\n"
