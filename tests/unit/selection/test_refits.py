@@ -88,7 +88,7 @@ def test_every_selector_can_be_refitted(pool: Pool, kind: str) -> None:
     given = settings(kind, **QUICK, **STACKED, iterations=3, centres=5)
     found = make_refits(pool, kind, given, 0, 2, 1, bases)
     table = as_table(pool, found, schemas.REFITS.schema)
-    again = list(of_tables(table.slice(start, 97) for start in range(0, len(table), 97)))
+    again = of_tables(table.slice(start, 97) for start in range(0, len(table), 97))
     crossfitted = "folds" in given or bool(bases)
     assert len(found) == (4 if crossfitted else 2)
     for (part, number, scored), (read_part, read_number, read) in zip(found, again, strict=True):

@@ -1,7 +1,7 @@
 """The tables of the probes: what each model says, and how fast an unlearned one relearns."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import product, starmap
 from pathlib import Path
 from typing import Any
@@ -37,42 +37,30 @@ def source_of(path: Path) -> ModelSource:
     return ModelSource(arm.endpoint or str(arm.unlearner), arm.selector, beta)
 
 
-@dataclass(frozen=True)
-class Continuations:
-    """The answers of one model, an entry per prompt: ids, what they decode to, and their mean
-    log-likelihood per token under the gold model, in nats."""
-
-    source: ModelSource
-    tokens: Sequence[Sequence[int]]
-    texts: Sequence[str]
-    log_likelihoods: Sequence[float]
+Answers = Sequence[tuple[Sequence[int], str, float]]
+"""Of each prompt the ids that a model said, what they decode to, and their mean log-likelihood per
+token under the gold model, in nats."""
 
 
 def generations_table(
-    run: Mapping[str, Any], prompts: Sequence[str], answers: Sequence[Continuations]
+    run: Mapping[str, Any], prompts: Sequence[str], answers: Mapping[ModelSource, Answers]
 ) -> pa.Table:
     """Return the table ``generations`` of one run: the answers of each model, prompt by prompt.
 
     Endpoints come first. Profanity in texts is masked; the numbers are of the unmasked tokens.
     """
 
-    def place_of(answer: Continuations) -> int:
-        of_list = answer.source.selector is not None
-        return len(SOURCES) if of_list else SOURCES.index(answer.source.source)
+    def place_of(source: ModelSource) -> int:
+        return len(SOURCES) if source.selector is not None else SOURCES.index(source.source)
 
-    rows = [
-        {
-            **{key: run[key] for key in ("dataset", "model", "seed")},
-            **asdict(answer.source),
-            "prompt": prompt,
-            "text": mask(answer.texts[place]),
-            "tokens": len(answer.tokens[place]),
-            "repetition": repetition(answer.tokens[place]),
-            "gold_log_likelihood": float(answer.log_likelihoods[place]),
-        }
-        for place, prompt in enumerate(prompts)
-        for answer in sorted(answers, key=place_of)
-    ]
+    rows = []
+    for place, prompt in enumerate(prompts):
+        for source in sorted(answers, key=place_of):
+            tokens, text, likelihood = answers[source][place]
+            of_model = {key: run[key] for key in ("dataset", "model", "seed")} | asdict(source)
+            said = {"prompt": prompt, "text": mask(text), "tokens": len(tokens)}
+            numbers = {"repetition": repetition(tokens), "gold_log_likelihood": float(likelihood)}
+            rows.append({**of_model, **said, **numbers})
     return pa.Table.from_pylist(rows, schema=schemas.GENERATIONS.schema)
 
 

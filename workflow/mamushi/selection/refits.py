@@ -5,10 +5,9 @@ are *halves* with its folds, fitted on one stratified half of each fold's traini
 the other: of a text that both hold out they are independent estimates.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
-from operator import itemgetter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -94,33 +93,24 @@ def as_table(pool: Pool, results: Sequence[Refit], schema: pa.Schema) -> pa.Tabl
 
 def read_refits(path: str | Path | None) -> list[Refit]:
     """Read a table ``refits``; none where there is no table, because nothing was refitted."""
-    return [] if path is None else list(of_tables(read_groups(path, schemas.REFITS, COLUMNS)))
+    return [] if path is None else of_tables(read_groups(path, schemas.REFITS, COLUMNS))
 
 
-def of_tables(tables: Iterable[pa.Table]) -> Iterator[Refit]:
-    """Yield the refits of a table ``refits``, in its order, from parts of it."""
-    pieces = (piece for table in tables for piece in _of_table(table))
-    for (part, number), same in groupby(pieces, key=itemgetter(0, 1)):
-        scored = [piece for _, _, piece in same]
-        folds = [piece.fold for piece in scored if piece.fold is not None]
-        yield (
-            part,
-            number,
-            Scored(
-                np.concatenate([piece.scores for piece in scored]),
-                fold=np.concatenate(folds) if len(folds) == len(scored) else None,
-            ),
-        )
-
-
-def _of_table(table: pa.Table) -> Iterator[Refit]:
-    number, coded = table["refit"].to_numpy(), table["part"].combine_chunks().dictionary_encode()
-    part = coded.indices.to_numpy()
-    begins = [0, *(1 + np.flatnonzero((number[1:] != number[:-1]) | (part[1:] != part[:-1])))]
-    for start, stop in zip(begins, [*begins[1:], len(table)], strict=True):
-        if start < stop:
-            yield (
-                coded.dictionary[int(part[start])].as_py(),
-                int(number[start]),
-                scored_of(table.slice(start, stop - start)),
-            )
+def of_tables(tables: Iterable[pa.Table]) -> list[Refit]:
+    """Return the refits of a table ``refits``, in its order, from parts of it."""
+    pieces: dict[tuple[str, int], list[Scored]] = {}
+    for table in tables:
+        number, parts = table["refit"].to_numpy(), table["part"].combine_chunks()
+        code = parts.dictionary_encode().indices.to_numpy()
+        changes = (number[1:] != number[:-1]) | (code[1:] != code[:-1])
+        edges = [0, *(1 + np.flatnonzero(changes)), len(table)]
+        for start, stop in pairwise(edges if len(table) else []):
+            scored = scored_of(table.slice(start, stop - start))
+            pieces.setdefault((parts[start].as_py(), int(number[start])), []).append(scored)
+    refits = []
+    for (part, number), several in pieces.items():
+        folds = [scored.fold for scored in several if scored.fold is not None]
+        fold = np.concatenate(folds) if len(folds) == len(several) else None
+        scores = np.concatenate([scored.scores for scored in several])
+        refits.append((part, number, Scored(scores, fold=fold)))
+    return refits

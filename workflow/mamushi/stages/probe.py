@@ -61,37 +61,26 @@ def judge(
     The higher its log-likelihood of a text, the more the text is like what a model says that never
     saw the forget domain. Whose texts they are is read from the place of each file under results.
     """
-    from mamushi.evaluation.probes import Continuations, generations_table, source_of
+    from mamushi.evaluation.probes import generations_table, source_of
     from mamushi.io import schemas
     from mamushi.io.tables import read_table, write_table
     from mamushi.lm.generate import log_likelihoods
     from mamushi.lm.loading import open_tokenizer
 
-    sources = [*map(source_of, generations)]
     tables: list[dict[str, list[Any]]] = [
         read_table(path, schemas.CONTINUATIONS).to_pydict() for path in generations
     ]
-    prompts = tables[0]["prompt"]
     tokenizer = open_tokenizer(model_card)
     model, accelerator = open_arm(model_card, trained, None, settings)
-    continued = [
-        Continuations(
-            source=source,
-            tokens=table["tokens"],
-            texts=[tokenizer.decode(ids, skip_special_tokens=True) for ids in table["tokens"]],
-            log_likelihoods=log_likelihoods(
-                model,
-                table["prompt_tokens"],
-                table["tokens"],
-                job.execution.batch_tokens,
-                accelerator,
-            ).tolist(),
-        )
-        for source, table in zip(sources, tables, strict=True)
-    ]
-    table = generations_table(settings.cell, prompts, continued)
+    answers = {}
+    for path, table in zip(generations, tables, strict=True):
+        tokens, batch = table["tokens"], job.execution.batch_tokens
+        likely = log_likelihoods(model, table["prompt_tokens"], tokens, batch, accelerator)
+        texts = [tokenizer.decode(ids, skip_special_tokens=True) for ids in tokens]
+        answers[source_of(path)] = [*zip(tokens, texts, likely.tolist(), strict=True)]
+    rows = generations_table(settings.cell, tables[0]["prompt"], answers)
     if accelerator.is_main_process:
-        write_table(out, schemas.GENERATIONS, table, metadata=job.origin)
+        write_table(out, schemas.GENERATIONS, rows, metadata=job.origin)
 
 
 class Relearn(OpenedArm):
