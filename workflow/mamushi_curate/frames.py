@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from mamushi.data.compact import Compact, plain
 from mamushi.data.expression import parse
-from mamushi.data.readers import FileTable, check_columns, check_text
+from mamushi.data.lines import check_columns, check_text
+from mamushi.data.readers import FileTable
 from mamushi.errors import UserError
 from mamushi_extras.unlabelled.terms import PATTERN
 

@@ -23,6 +23,8 @@ from typing import Any
 import pyarrow as pa
 
 from mamushi.data import cutting, readers
+from mamushi.data.columnar import opened_columns
+from mamushi.data.lines import SEPARATORS, records
 from mamushi.data.opening import open_unpacked
 from mamushi.errors import UserError
 from mamushi.io import tabular
@@ -167,9 +169,9 @@ def _write_lines(
     """Write a file of lines again, and compare each byte that was written with those that were read
     of the records that stay."""
     form, rows, stays, again = tabular.format_of(path), 0, hashlib.sha256(), dict[str, str]()
-    separator = readers.SEPARATORS.get(form or "")
+    separator = SEPARATORS.get(form or "")
     header, written, packing = b"", False, tabular.packing_of(path)
-    source = readers.records(path, removal.columns, strict=False, quote=quote, digests=digests)
+    source = records(path, removal.columns, strict=False, quote=quote, digests=digests)
     with _packed(out, packing) as handle:
         for raw, cells, place, is_header in source:
             gone = set() if cells is None or is_header else removal.of(cells, place)
@@ -217,7 +219,7 @@ def _update_state(folder: Path) -> None:
     rows = size = 0
     digest = hashlib.sha256(str(state["_fingerprint"]).encode())
     for path in tabular.find(folder):
-        with readers.opened_columns(path) as (_, batches):
+        with opened_columns(path) as (_, batches):
             rows += sum(len(batch) for batch in batches([]))
         size += path.stat().st_size
         digest.update(bytes.fromhex(sha256(path)))

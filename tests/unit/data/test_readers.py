@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from mamushi.data import readers
+from mamushi.data import lines, readers
 from mamushi.errors import UserError
 
 
 def test_half_of_a_character_is_no_damage_of_the_file() -> None:
     with pytest.raises(UserError, match=r"not valid UTF-8 \(surrogates not allowed: \\ud800"):
-        readers.check_text("a\ud800", "a.jsonl, row 1")
-    readers.check_text("a\U0001f600", "a.jsonl, row 1")
+        lines.check_text("a\ud800", "a.jsonl, row 1")
+    lines.check_text("a\U0001f600", "a.jsonl, row 1")
 
 
 def test_a_name_that_is_not_utf8_is_shown_with_escapes(tmp_path: Path) -> None:

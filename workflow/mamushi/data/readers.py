@@ -15,28 +15,11 @@ from typing import Any
 
 from mamushi.data.columnar import library_errors, opened_columns, values
 from mamushi.data.compact import Compact, plain
-from mamushi.data.lines import SEPARATORS, Record, check_columns, check_text, records, shown_name
+from mamushi.data.lines import SEPARATORS, check_columns, records, shown_name
 from mamushi.errors import UserError
 from mamushi.io import tabular
 from mamushi.running.progress import Progress
 
-__all__ = [
-    "SEPARATORS",
-    "FileTable",
-    "Record",
-    "TableRow",
-    "check_columns",
-    "check_header",
-    "check_text",
-    "columns",
-    "name_at",
-    "name_of",
-    "numbered_rows",
-    "opened_columns",
-    "read_file_columns",
-    "records",
-    "table_rows",
-]
 COLUMNAR = ("parquet", "arrow")
 FIRST = 100
 """Rows of JSON Lines whose keys are taken for the columns."""

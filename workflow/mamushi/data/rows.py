@@ -16,7 +16,8 @@ from mamushi.data import readers
 from mamushi.data.compact import Compact
 from mamushi.data.conversations import Conversations, text_columns
 from mamushi.data.expression import column_of, filled, parse
-from mamushi.data.readers import FileTable, check_text, name_at, name_of
+from mamushi.data.lines import check_text
+from mamushi.data.readers import FileTable, name_at, name_of
 from mamushi.errors import UserError
 from mamushi.io.copies import is_remote, local_path, receipt_path
 from mamushi.io.domains import SECTIONS

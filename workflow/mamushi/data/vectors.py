@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from mamushi.config.sources import IDS
 from mamushi.data.compact import Compact, strings
-from mamushi.data.readers import check_columns, name_of
+from mamushi.data.lines import check_columns
+from mamushi.data.readers import name_of
 from mamushi.errors import UserError, located
 from mamushi.io.vectors import drop_pages, large_matrix
 

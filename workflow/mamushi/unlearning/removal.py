@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mamushi.data import readers
+from mamushi.data.columnar import opened_columns
 from mamushi.data.opening import open_unpacked
 from mamushi.errors import UserError, located
 from mamushi.io import paths, schemas, tabular
@@ -56,7 +57,7 @@ def columns_of(path: Path) -> set[str] | None:
         return None
     names, is_ours = {*readers.columns(path)}, False
     if tabular.format_of(path) == "parquet":
-        with readers.opened_columns(path) as (schema, _):
+        with opened_columns(path) as (schema, _):
             is_ours = MARK.encode() in (schema.metadata or {})
     of_all = ({"id", "rank", "fold"}, {"id", "rank", "frequency"}, {"id", "domain", "section"})
     if not names >= OURS and (is_ours or any(names >= columns for columns in of_all)):

@@ -25,6 +25,7 @@ from mamushi.data import readers
 from mamushi.data.conversations import text_columns
 from mamushi.data.counts import needs, require_texts
 from mamushi.data.expression import parse
+from mamushi.data.lines import check_columns
 from mamushi.errors import UserError
 from mamushi.io.copies import display_url
 from mamushi.io.domains import FORGET, INFERENCE, RETAIN
@@ -171,7 +172,7 @@ def write_configuration(args: argparse.Namespace) -> None:
             path = _places.fetched_place(args, name)
             columns = readers.columns(path, quote=args.quote is None)
             columns_text = f"; the columns are {', '.join(map(repr, columns))}"
-    readers.check_columns(path, columns, text_columns(args.text))
+    check_columns(path, columns, text_columns(args.text))
     for mark in filter(None, (args.forget, args.retain)):
         parse(mark).check(columns, path)
     _places.fetch_beside(args)

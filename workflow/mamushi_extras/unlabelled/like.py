@@ -17,6 +17,7 @@ from mamushi.config.sources import beside as paths
 from mamushi.data import readers
 from mamushi.data.conversations import TURNS, Conversations, Spoken
 from mamushi.data.duplicates import Duplicates, find_duplicates, key
+from mamushi.data.lines import check_text
 from mamushi.data.raw import Raw, Rows
 from mamushi.errors import UserError
 from mamushi.io.domains import INFERENCE
@@ -187,7 +188,7 @@ def _read_texts(name: str, path: str, conversations: Conversations) -> Iterator[
         cells = {column: table.columns[column][row] for column in conversations.columns}
         spoken = conversations.read(cells, place)
         if spoken.text.strip():
-            readers.check_text(spoken.text, place)
+            check_text(spoken.text, place)
             number += 1
             yield Beside(name, f"{name}:{number}", place, spoken)
 

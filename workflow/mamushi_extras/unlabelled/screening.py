@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from mamushi.data import readers
 from mamushi.data.conversations import Conversations
+from mamushi.data.lines import SEPARATORS
 from mamushi.data.loaders.table import raw_of, read_raw
 from mamushi.data.raw import Raw
 from mamushi.data.readers import FileTable, TableRow
@@ -194,7 +195,7 @@ def read_screened(settings: Mapping[str, Any]) -> tuple[Raw, Screen, int, Screen
         raise UserError("has changed while it was read", where=path, do="run again")
     numbers, places, cells = ([*column] for column in zip(*passed, strict=True))
     columns = {name: [row.get(name) for row in cells] for name in needed}
-    typed = tabular.format_of(files[0]) not in readers.SEPARATORS
+    typed = tabular.format_of(files[0]) not in SEPARATORS
     table = FileTable("", columns, places, typed=typed, numbers=numbers)
     return raw_of(table, settings, digests[-1]), screen, rows, cut
 

@@ -82,11 +82,12 @@ def _blocks(
     """Yield ids and texts of the rows."""
     from mamushi.data import readers
     from mamushi.data.conversations import Conversations
+    from mamushi.data.lines import check_columns
     from mamushi.io import tabular
 
     spoken, quote = Conversations(text, part), args.quote == "double"
     needed = [*spoken.columns, *([args.id] if args.id else [])]
-    readers.check_columns(path, readers.columns(path, quote=quote), needed)
+    check_columns(path, readers.columns(path, quote=quote), needed)
     rows = readers.numbered_rows(tabular.find(path), needed, {}, quote=quote)
     while block := list(islice(rows, SCORED_AT_ONCE)):
         names = []
