@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import gzip
-import io
 import json
-import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,28 +61,7 @@ def jsonl_of(rows: list[dict[str, Any]] = ROWS) -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
-def parquet_of(rows: list[dict[str, Any]] = ROWS) -> bytes:
-    sink = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows), sink)
-    return sink.getvalue()
-
-
-def zst(content: bytes) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, "zstd") as stream:
-        stream.write(content)
-    return bytes(sink.getvalue())
-
-
-def zipped(content: bytes, name: str = "data.csv") -> bytes:
-    sink = io.BytesIO()
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(name, content)
-    return sink.getvalue()
-
-
 FORGET = "`class` == 0"
-ARROW = pa.Table.from_pylist(ROWS)
 
 
 # What is written ----------------------------------------------------------------------------------
@@ -194,51 +169,3 @@ def test_peoples_answers_overrule_the_table(
     assert dict(zip(now.ids, now.forget.tolist(), strict=True)) == expected
     # A list is still known by the digest of the table alone.
     assert [*now.sources] == ["data.csv"]
-
-
-def saved(path: Path) -> None:
-    """As ``Dataset.save_to_disk`` does."""
-    path.mkdir()
-    for number, part in enumerate((ARROW.slice(0, 40), ARROW.slice(40))):
-        name = str(path / f"data-{number:05d}-of-00002.arrow")
-        with pa.OSFile(name, "wb") as sink, pa.ipc.new_stream(sink, ARROW.schema) as writer:
-            writer.write_table(part)
-    files = [{"filename": f"data-{number:05d}-of-00002.arrow"} for number in (0, 1)]
-    (path / "state.json").write_text(json.dumps({"_data_files": files}), encoding="utf-8")
-    (path / "dataset_info.json").write_text("{}", encoding="utf-8")
-
-
-def shards(path: Path) -> None:
-    path.mkdir()
-    (path / "README.md").write_text("# Mine", encoding="utf-8")
-    (path / "train-0.parquet").write_bytes(parquet_of(ROWS[:30]))
-    (path / "train-1.parquet").write_bytes(parquet_of(ROWS[30:]))
-
-
-FORMATS: dict[str, bytes | Callable[[Path], None]] = {
-    "data.csv": b"\xef\xbb\xbf" + csv_of(),
-    "DATA.CSV.ZIP": zipped(csv_of()),
-    "data.tsv": csv_of(separator="\t"),
-    "data.jsonl.gz": gzip.compress(jsonl_of()[:700]) + gzip.compress(jsonl_of()[700:]),
-    "data.ndjson.zst": zst(jsonl_of()),
-    "data.json": json.dumps(ROWS, indent=2).encode(),
-    "data.parquet": parquet_of(),
-    "shards": shards,
-    "saved": saved,
-}
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_the_loader_reads_whatever_is_accepted(name: str, model: Path, tmp_path: Path) -> None:
-    data, content = tmp_path / name, FORMATS[name]
-    data.write_bytes(content) if isinstance(content, bytes) else content(data)
-    out = tmp_path / "mine.yaml"
-    words = ["--text", "text", "--id", "id", "--forget", "`my score` < 0.5", "--model", model]
-    started(data, *words, "--out", out)
-    full = complete(yaml.safe_load(out.read_text(encoding="utf-8")))
-    (definition,) = full["datasets"].values()
-    raw = load("dataset", "table").load(definition, tmp_path)
-    assert list(raw.ids) == [row["id"] for row in ROWS]
-    assert list(raw.texts) == [row["text"] for row in ROWS]
-    assert raw.forget.tolist() == [row["my score"] < 0.5 for row in ROWS]
-    assert len(raw.sources) == (2 if name in ("shards", "saved") else 1)
