@@ -113,22 +113,3 @@ def write_frontiers(root: Path, rows: list[dict[str, Any]]) -> None:
         path = paths.under(root, paths.FRONTIER, **cell)
         metadata = {"relative": relative, "verdict": {"withheld": ours[0]["withheld"]}}
         write_table(path, schemas.FRONTIER, table, metadata=metadata)
-
-
-def write_effects(root: Path, **changed: str) -> None:
-    """Half of the texts of `mamushi` recover 60% of the gap, of `random` 40%."""
-    pair = {"dataset": CELL["dataset"], "model": CELL["model"]}
-    rows = [
-        {
-            **dict.fromkeys(schemas.EFFECTS.schema.names),
-            **{**pair, "selector": name, "beta": beta, "lists": 1, "seeds": 1},
-            **{"steps": "by_data", "equal_steps": False, "retain_margin": 0.02},
-            **{"non_inferior": "yes", "recovered": share * beta},
-            **{"recovered_low": share * beta - 0.1, "recovered_high": share * beta + 0.1},
-            **{"deep": 0.3, "deep_low": 0.1, "deep_high": 0.5, **changed},
-        }
-        for name, share in (("mamushi", 1.2), ("random", 0.8))
-        for beta in (0.1, 0.5)
-    ]
-    table = pa.Table.from_pylist(rows, schema=schemas.EFFECTS.schema)
-    write_table(paths.under(root, paths.TABLE, table="effects"), schemas.EFFECTS, table)

@@ -1,5 +1,5 @@
-"""The start page of a results folder: for each dataset and model which texts should go, how many,
-what that buys and what to do next; then all that is there, by paths relative to the page."""
+"""The start page of a results folder: for each dataset and model which texts should go, how many
+and what to do next; then all that is there, by paths relative to the page."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ from typing import Any
 
 from mamushi.commands.show import table_options
 from mamushi.errors import UserError
-from mamushi.evaluation.crossed import OVERSHOOTS
-from mamushi.evidence.advice import AdviceRow, advised, first_budget, take, units_at
+from mamushi.evidence.advice import advised, first_budget, take, units_at
 from mamushi.evidence.cut import cut
 from mamushi.evidence.ranking import is_earlier
-from mamushi.evidence.verdict import ADVICE_WORDS, COMPARISON, REFUSE, leading, unit_of
-from mamushi.io import paths, schemas
+from mamushi.evidence.verdict import ADVICE_WORDS, COMPARISON, leading, unit_of
+from mamushi.io import paths
 from mamushi.io.files import atomic, read_json
-from mamushi.io.tables import read_table
-from mamushi.registry import plugins
 from mamushi.selection.removals import share_of
 from mamushi_extras.pages.ranking_page import render
 
@@ -54,13 +51,8 @@ def write_start_page(root: Path, configfiles: Sequence[str] = ()) -> Path | None
     }
     if not cells and not any(rows.values()):
         return None
-    values: dict[str, Any] = {
-        "named": named,
-        "overshoots": OVERSHOOTS,
-        "rows": rows,
-        "advice": ADVICE_WORDS,
-    }
-    page = render("start", cells=cells, answers=[*answers.values()], **values)
+    words: dict[str, Any] = {"named": named, "advice": ADVICE_WORDS}
+    page = render("start", cells=cells, answers=[*answers.values()], rows=rows, **words)
     with atomic(out) as file:
         file.write_text(page, encoding="utf-8", newline="\n")
     return out
@@ -100,8 +92,8 @@ def answer(
     root: Path, cell: Cell, lists: Mapping[str, Sequence[Manifest]], named: str
 ) -> dict[str, Any]:
     """Return which of the ``lists`` of a cell, by selector and budget, to take, how many texts have
-    to go, what that buys, and what to do next; in parts None, or empty, where that is not known. It
-    is of texts where there are any, else of masks of tokens."""
+    to go, and what commands are given; in parts None, or empty, where that is not known. It is of
+    texts where there are any, else of masks of tokens."""
     of_texts = {name: budgets for name, budgets in lists.items() if "removed" in budgets[0]}
     selector = leading(of_texts or lists)[0]
     how_many = advised(root, cell).get(selector)
@@ -109,15 +101,17 @@ def answer(
     chosen = take(lists[selector], budget)
     count, whole, unit = list_size(chosen)
     asked = units_at(budget, whole) if budget else None
-    page = Path(_pattern(paths.RANKING, **cell))
+    page, make = Path(_pattern(paths.RANKING, **cell)), None
+    if asked and "removed" in chosen and asked != count:
+        make = f"mamushi list --budget {share_of(asked, whole)} --selector {selector}{named}"
     return {
         **{"cell": cell, "selector": selector, "take": chosen, "cut": cut(root, cell)},
         **{"size": f"{count:,} of {whole:,} {unit}", "whole": whole, "unit": unit},
         **{"how_many": how_many, "budget": budget, "asked": asked},
         "short": asked is not None and asked > count,
         "page": page if (root / page).is_file() else None,
-        "bought": _bought(root, cell, selector, chosen["beta"]),
-        "next": next_steps(root, cell, chosen, asked, named),
+        **{"make": make, "table": table_options(root, cell)},
+        "list": shlex.quote(str(Path(root.resolve().name, chosen["path"]))),
     }
 
 
@@ -129,41 +123,6 @@ def list_size(manifest: Manifest) -> tuple[int, int, str]:
     return manifest["masked"], manifest["tokens"], "tokens of the forget texts"
 
 
-def next_steps(
-    root: Path, cell: Cell, manifest: Manifest, asked: int | None, named: str
-) -> list[tuple[str, str | None]]:
-    """Return what to do next, each with the command that does it in the folder that holds the
-    results, if one does; ``asked`` is how many texts an estimate asks for."""
-    act = manifest["judgement"]["act"]
-    if act == COMPARISON:
-        return [("Rank with a selector that looks at the texts, such as mamushi.", None)]
-    if act == REFUSE:
-        return [("Take more texts, or another model to embed them, and rank again.", None)]
-    path = shlex.quote(str(Path(root.resolve().name, manifest["path"])))
-    if "removed" not in manifest:
-        export = f"mamushi export {path} --to labels --out masked.jsonl"
-        return [("Train again with these tokens left out of the loss:", export)]
-    write = f"mamushi apply {path} {table_options(root, cell)}"
-    steps = [("Write your table without the listed texts and their copies:", write)]
-    if asked and asked != manifest["removed"]:
-        beta = share_of(asked, manifest["n_forget"])
-        make = f"mamushi list --budget {beta} --selector {manifest['selector']}{named}"
-        steps.insert(0, (f"Make the list that the estimate asks for, {asked:,} texts:", make))
-    return [*steps]
-
-
-def _bought(root: Path, cell: Cell, selector: str, beta: float) -> AdviceRow | None:
-    """Return the row of the table ``effects`` for a selector's list of a budget; None where nothing
-    was retrained."""
-    path, ours = paths.under(root, paths.TABLE, table="effects"), {**cell, "selector": selector}
-    names, rows = ("dataset", "model", "selector"), list[AdviceRow]()
-    with suppress(UserError):
-        rows = read_table(path, schemas.EFFECTS).to_pylist()
-    rows = [row for row in rows if all(row[name] == ours[name] for name in names)]
-    measured = [row for row in rows if row["recovered"] is not None]
-    return take(measured, beta) if measured else None
-
-
 def _manifest(path: Path) -> dict[str, Any] | None:
     """Read a manifest; None where it is missing, damaged, or of a version that did not judge."""
     with suppress(UserError, TypeError, ValueError):
@@ -172,18 +131,9 @@ def _manifest(path: Path) -> dict[str, Any] | None:
     return None
 
 
-def _figures(root: Path, *patterns: str) -> list[dict[str, Any]]:
-    """Return of each figure what is shown and what is opened, its name and what it shows in
-    words."""
-    figures = []
-    for path in _inside(root, *patterns):
-        # Of a cell the folder in the figures says what it shows, of all cells the file does.
-        of = path.relative_to("figures").with_suffix("").parts
-        name = of[0] if len(of) > 2 else of[-1]
-        figure = plugins("figure").get("sad" if of[0] == "study" else name)
-        about = {"name": name, "words": figure.summary if figure else ""}
-        figures.append({"path": path, "large": _beside(root, path, ".pdf") or path, **about})
-    return figures
+def _figures(root: Path, *patterns: str) -> list[tuple[Path, Path]]:
+    """Return of each figure what is shown and what is opened."""
+    return [(path, _beside(root, path, ".pdf") or path) for path in _inside(root, *patterns)]
 
 
 def _inside(root: Path, *patterns: str) -> Iterable[Path]:
