@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 from torch.nn import functional
 from transformers import PreTrainedModel
 
 from mamushi.errors import UserError
-from mamushi.lm import sharding
 
 EDIT_PREFIX = "edit."
 """How the names of an edit's tensors begin in a file of their own."""
@@ -161,7 +161,7 @@ def require_editable(model: PreTrainedModel) -> None:
 
 
 def _linear_head(model: PreTrainedModel) -> nn.Linear:
-    if sharding.is_cut(model):
+    if isinstance(next(model.parameters()), DTensor):
         raise UserError("an edit of the logits needs execution.gpus_per_job: 1")
     head = model.get_output_embeddings()
     if type(head) is not nn.Linear:

@@ -22,8 +22,6 @@ from transformers import PreTrainedModel
 
 from mamushi.lm import parameters
 
-PART = 2**27
-"""Values that are summed over processes at once."""
 Item = TypeVar("Item")
 
 
@@ -75,11 +73,6 @@ def call_gathered(model: PreTrainedModel, function: Callable[..., Any], *args: A
     return output
 
 
-def is_cut(model: PreTrainedModel) -> bool:
-    """Return whether this model is sharded."""
-    return model in _roots
-
-
 def local(tensor: Tensor) -> Tensor:
     """Return this process's shard of a tensor, which is the tensor itself where it is whole."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
@@ -111,12 +104,12 @@ def split(parts: Sequence[Item], accelerator: Accelerator) -> Iterator[tuple[Ite
 
 
 def all_reduce(values: NDArray[Any], accelerator: Accelerator) -> NDArray[Any]:
-    """Sum, in place, values of which each process has its ``split`` share and 0 elsewhere; a part
-    at a time, since a GPU holds no ten million texts."""
-    if active(accelerator):
-        for part in torch.from_numpy(values).view(-1).split(PART):
-            part.copy_(accelerator.reduce(part.to(accelerator.device), "sum"))
-    return values
+    """Sum values of which each process has its ``split`` share and 0 elsewhere."""
+    if not active(accelerator):
+        return values
+    total = accelerator.reduce(torch.from_numpy(values).to(accelerator.device), "sum")
+    summed: NDArray[Any] = total.cpu().numpy()
+    return summed
 
 
 def all_gather(counts: NDArray[np.int64], accelerator: Accelerator) -> NDArray[np.int64]:

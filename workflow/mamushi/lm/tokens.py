@@ -248,13 +248,11 @@ def read_tokens(
     max_length: int,
     *,
     domains: Collection[str] = DOMAINS,
-    without: Collection[str] = (),
 ) -> TokenSet:
-    """Read a section's texts of ``domains``, but the ids ``without``, cut at ``max_length``.
+    """Read a section's texts of ``domains``, cut at ``max_length``.
 
     One row group of the file is in memory at a time, beside the texts that are kept. Raises
-    ``UserError`` when the cache is not of these examples, and when an id of ``without`` is not
-    among the texts that would be there otherwise.
+    ``UserError`` when the cache is not of these examples.
     """
     assert max_length <= read_metadata(tokens_path)["max_length"], "the configuration sees to it"
     examples = read_table(examples_path, schemas.EXAMPLES, ["id", "domain", "section"])
@@ -262,12 +260,7 @@ def read_tokens(
         pc.equal(examples["section"], section),
         pc.is_in(examples["domain"], value_set=pa.array(list(domains), pa.string())),
     )
-    ids, unwanted = examples["id"], set(without)
-    left_out = pc.and_(keep, pc.is_in(ids, value_set=pa.array(list(unwanted), pa.string())))
-    if (removed := pc.sum(left_out).as_py() or 0) < len(unwanted):
-        problem = f"{len(unwanted) - removed} of the ids to leave out are not in section {section}"
-        raise UserError(problem, where=examples_path, do="use a list of this dataset")
-    keep, start = pc.and_not(keep, left_out), 0
+    ids, start = examples["id"], 0
     lengths, parts, weights = [np.empty(0, np.int64)], [np.empty(0, np.int32)], list[np.ndarray]()
     for group in read_groups(tokens_path, schemas.TOKENS):
         if not group["id"].equals(ids.slice(start, len(group))):

@@ -168,16 +168,15 @@ def _reading(
     from mamushi.lm.batches import steps
     from mamushi.lm.tokens import masked, mass, read_spans, read_tokens, subset
 
-    training, name = settings.training, settings.section
-    section = read_tokens(tokens, examples, name, training.max_length)
-    removed: list[str] = []
+    training = settings.training
+    section = read_tokens(tokens, examples, settings.section, training.max_length)
+    removed, weight = set[str](), None
     if removal is not None:
-        removed = read_table(removal, schemas.REMOVALS, ["id"])["id"].to_pylist()
-    weight: float | None = None
+        removed = {*read_table(removal, schemas.REMOVALS, ["id"])["id"].to_pylist()}
     if spans is None:
-        which = {"domains": settings.domains, "without": removed}
-        texts = read_tokens(tokens, examples, name, training.max_length, **which)
-        kept = np.fromiter(map(set(texts.ids).__contains__, section.ids), bool, len(section))
+        kept = np.isin(section.domains.astype(str), settings.domains)
+        kept &= [name not in removed for name in section.ids]
+        texts = subset(section, np.flatnonzero(kept))
     else:
         left = masked(section, read_spans(spans))
         masses = mass(left, section)

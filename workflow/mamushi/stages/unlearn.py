@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -139,25 +138,21 @@ def _selected(forget: TokenSet, removal: Path | None, examples: Path) -> TokenSe
     one text has an empty list, with which the model stays as it is; an empty list of one's own is a
     mistake.
     """
-    import numpy as np
-
     from mamushi.errors import UserError
     from mamushi.io import schemas
-    from mamushi.io.tables import read_groups, read_table
+    from mamushi.io.tables import read_groups
     from mamushi.lm.tokens import subset
     from mamushi.selection.removals import text_digests
     from mamushi.unlearning.removal import chosen_rows, read_ids, texts_of
 
     if removal is None:
         return forget
-    with contextlib.suppress(UserError):
-        if not len(read_table(removal, schemas.REMOVALS, ["id"])):
-            return subset(forget, np.array([], dtype=np.int64))
-    ids = read_ids(removal)
+    digests = texts_of(removal)
+    ids = read_ids(removal) if digests is None else [*digests]
     rows = chosen_rows(forget.ids, ids, removal)
-    if digests := texts_of(removal):
-        parts = read_groups(examples, schemas.EXAMPLES, ["id", "text"])
-        for name, digest in zip(ids, text_digests(parts, ids), strict=True):
+    if digests:
+        groups = read_groups(examples, schemas.EXAMPLES, ["id", "text"])
+        for name, digest in zip(ids, text_digests(groups, ids), strict=True):
             if digests[name] != digest:
                 problem = f"its text {name!r} is another one than in {examples}"
                 raise UserError(problem, where=removal)

@@ -66,11 +66,11 @@ def columns_of(path: Path) -> set[str] | None:
     return names
 
 
-def texts_of(path: Path) -> dict[str, str]:
-    """Return the digest of each listed text by its id, of a list of this program; nothing of
-    another."""
+def texts_of(path: Path) -> dict[str, str] | None:
+    """Return the digest of each listed text by its id, in the order of a list of this program; None
+    of another."""
     if not (columns_of(path) or set()) >= OURS:
-        return {}
+        return None
     table = read_table(path, schemas.REMOVALS, ["id", "text_sha256"])
     return dict(zip(*(table[name].to_pylist() for name in ("id", "text_sha256")), strict=True))
 
