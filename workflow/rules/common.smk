@@ -10,7 +10,7 @@ from snakemake.logging import logger
 
 from mamushi.config import arms, grid, selectors
 from mamushi.config.complete import complete
-from mamushi.config.reading import check_twice, refuse
+from mamushi.config.reading import refuse
 from mamushi.config.sources import (
     fetched_urls,
     files,
@@ -44,10 +44,6 @@ def explained(function, *args):
         raise WorkflowError(str(error)) from None
 
 
-# Snakemake lists the files of the command line first, and lays them over its own.
-overriding = workflow.overwrite_configfiles
-base_files = dict.fromkeys(reversed(workflow.configfiles[len(overriding) :]))
-explained(check_twice, [*reversed(base_files), *overriding])
 written = dict(config)
 config.update(explained(complete, config))
 # By the receipts of their copies, and as they were written: some let in whoever has them.

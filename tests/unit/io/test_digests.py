@@ -93,14 +93,11 @@ def test_a_young_file_is_not_remembered(monkeypatch: pytest.MonkeyPatch, reads: 
     assert not digests.STORE.exists()
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"1\n{}", "flip"])
-def test_a_damaged_store_is_none(damage: bytes | str, reads: list[str]) -> None:
+@pytest.mark.parametrize("damage", [b"", b"{", b"1\n{}"])
+def test_a_damaged_store_is_none(damage: bytes, reads: list[str]) -> None:
     write()
     digests.of("a")
     stored = digests.STORE.read_bytes()
-    if isinstance(damage, str):
-        place = stored.index(expected().encode())
-        damage = stored[:place] + (b"0" if stored[place] != 48 else b"1") + stored[place + 1 :]
     digests.STORE.write_bytes(damage)
     digests._kept_digests.cache_clear()
     assert digests.of("a") == expected()

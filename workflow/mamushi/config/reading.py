@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config.kinds import as_plain, hints, sections_in
@@ -94,28 +92,3 @@ def _keys(section: type) -> Iterator[str]:
         yield key
         for inner in sections_in(hint):
             yield from _keys(inner)
-
-
-def check_twice(files: Iterable[str | Path]) -> None:
-    """Raise ``ConfigError`` with a line for each key that stands twice in one of these files, of
-    which YAML keeps the last without a word."""
-    import yaml
-
-    lines: list[str] = []
-
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            first: dict[str, int] = {}
-            for key, _ in node.value:
-                name, line = str(key.value), key.start_mark.line + 1
-                if name in first:
-                    words = f"{name} stands there twice, first in line {first[name]}; keep one"
-                    lines.append(f"{path}, line {line}: {words}")
-                first.setdefault(name, line)
-            return super().construct_mapping(node, deep)
-
-    for path in files:
-        # JSON with tabs, or a template: Snakemake has read it, and knows more of it.
-        with contextlib.suppress(yaml.YAMLError, OSError, UnicodeError):
-            yaml.load(Path(path).read_text(encoding="utf-8"), Loader)
-    refuse(lines)

@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import time
-import zlib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -125,9 +124,7 @@ def _kept_digests() -> dict[str, str]:
 def _stored() -> dict[str, str]:
     """Return digests by key. A damaged store is none, and files are read again."""
     with contextlib.suppress(OSError, ValueError):
-        checksum, body = STORE.read_bytes().split(b"\n", 1)
-        if int(checksum) == zlib.crc32(body):
-            return dict(json.loads(body))
+        return dict(json.loads(STORE.read_bytes()))
     return {}
 
 
@@ -137,6 +134,5 @@ def _keep(fresh: Mapping[str, str]) -> None:
     if not fresh or not STORE.parents[1].is_dir():
         return
     newest = list({**_stored(), **fresh}.items())[-MOST:]
-    body = json.dumps(dict(newest), indent=0).encode()
     with contextlib.suppress(OSError, UserError), atomic(STORE) as part:
-        part.write_bytes(b"%d\n%b" % (zlib.crc32(body), body))
+        part.write_text(json.dumps(dict(newest), indent=0), encoding="utf-8")

@@ -105,14 +105,12 @@ def check(configfiles: Sequence[Path], options: Mapping[str, Any] | None = None)
     over it. Raises ``UserError`` for mistakes in it, which Snakemake would tell amid lines of its
     own."""
     from mamushi.config.complete import complete, laid_over
-    from mamushi.config.reading import check_twice
     from mamushi.data import rows
 
     paper, ours = tree() / "config.yaml", Path("config.yaml")
     files = [*([ours] if ours.is_file() and not ours.samefile(paper) else []), *configfiles]
     if not files or any(read(path).get("extends") == "paper" for path in files):
         files = [paper, *files]
-    check_twice(files)
     merged: dict[str, Any] = {}
     for item in (*map(read, files), options or {}):
         merged = laid_over(merged, item)
