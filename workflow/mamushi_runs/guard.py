@@ -27,8 +27,6 @@ STOPPING = (
     b"\nmamushi: stopping; jobs that run are asked to end, and the same command goes on with what "
     b"is there. Once more ends it without waiting for them.\n"
 )
-QUEUE_SECONDS = 60
-"""After so long, a command of SLURM counts as unanswered."""
 RUN_NAME = re.compile(r"(?:[\w-]{1,50}_)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Snakemake names its jobs by the run: a UUID, perhaps after a prefix of the user's."""
 
@@ -51,37 +49,35 @@ def lock_folder(folder: Path) -> FileLock:
     try:
         lock.acquire()
     except Timeout:
-        raise UserError(
-            f"another run works in this folder ({path.read_text('utf-8')})",
-            where=folder.resolve(),
-            do="wait until it has ended, or stop it with Ctrl-C or `kill` there (its jobs end with "
-            "it); another run at the same time needs a folder of its own (--directory)",
-        ) from None
+        problem = f"another run works in this folder ({path.read_text('utf-8')})"
+        do = "wait until it has ended, or stop it with Ctrl-C or `kill` there; its jobs end with it"
+        raise UserError(problem, where=folder.resolve(), do=do) from None
     path.write_text(f"{socket.gethostname()} pid {os.getpid()}", "utf-8")
     return lock
 
 
 def begin(workflow: Any) -> None:
-    """Begin a run in its main process, before the first job. Raises ``UserError`` where it must not
-    start."""
-    if workflow.resource_settings.cores == 0 and not on_slurm(workflow):
-        raise UserError("0 cores run no job", where="--cores", do="give 1 or more, or all")
+    """Begin a run in its main process, before the first job. Raises ``UserError`` where another run
+    works in this folder, or left SLURM jobs: they would be submitted again."""
     _signals.clear()
     for number in (signal.SIGTERM, signal.SIGINT):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _stop)
     _locks[:] = [lock_folder(Path.cwd())]
-    if on_slurm(workflow):
-        refuse_left_jobs(Path.cwd())
+    if on_slurm(workflow) and (jobs := left_jobs()):
+        names = " and ".join(f"`scancel --name={run}`" for run in sorted({*jobs.values()}))
+        problem = f"an earlier run left {len(jobs)} SLURM jobs, which would be submitted again"
+        do = f"start again when they have ended, or end them with {names}"
+        raise UserError(problem, where=Path.cwd(), do=do)
 
 
 def end(workflow: Any, *, succeeded: bool) -> None:
     """End a run after its last job, with no job left in SLURM: the plug-in forgets to cancel those
     whose state it is just asking for. All jobs of this folder are this run's."""
     if not succeeded and on_slurm(workflow):
-        with contextlib.suppress(UserError):
-            if jobs := left_jobs(Path.cwd()):
-                _ask("scancel", *jobs)
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            if jobs := left_jobs():
+                subprocess.run(["scancel", *jobs], timeout=60, check=True)
     while _locks:
         _locks.pop().release()
 
@@ -110,41 +106,14 @@ def _stop(number: int, _: object) -> None:
     raise KeyboardInterrupt
 
 
-# What a killed run left in SLURM ------------------------------------------------------------------
-
-
-def left_jobs(folder: Path) -> dict[str, str]:
+def left_jobs() -> dict[str, str]:
     """Return by number the run of this user's jobs in SLURM's queue that Snakemake submitted in
-    ``folder``. Raises ``UserError`` when SLURM does not answer."""
-    answer = _ask("squeue", "--noheader", f"--user={os.getuid()}", "--format=%i %j %Z")
-    lines = (line.split(maxsplit=2) for line in answer.splitlines())
+    this folder. Raises what ``subprocess`` does when SLURM does not answer."""
+    command = ["squeue", "--noheader", f"--user={os.getuid()}", "--format=%i %j %Z"]
+    answer = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60, check=True)
+    lines = (line.split(maxsplit=2) for line in answer.stdout.splitlines())
     return {
         number: name
         for number, name, path in (words for words in lines if len(words) == 3)
-        if RUN_NAME.fullmatch(name) and Path(path).resolve() == folder.resolve()
+        if RUN_NAME.fullmatch(name) and Path(path).resolve() == Path.cwd()
     }
-
-
-def refuse_left_jobs(folder: Path) -> None:
-    """Raise ``UserError`` when an earlier run left SLURM jobs: they would be submitted again."""
-    if jobs := left_jobs(folder):
-        names = " and ".join(f"`scancel --name={run}`" for run in sorted({*jobs.values()}))
-        raise UserError(
-            f"an earlier run left {len(jobs)} SLURM jobs, such as {min(jobs)}, which would be "
-            "submitted again",
-            where=folder.resolve(),
-            do="start again when they have ended; or end them "
-            f"with {names}, after which it goes on from their checkpoints",
-        )
-
-
-def _ask(*command: str) -> str:
-    """Return the output of a SLURM command. Raises ``UserError`` when it fails."""
-    try:
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=QUEUE_SECONDS, check=True
-        ).stdout
-    except (OSError, subprocess.SubprocessError) as error:
-        words = str(getattr(error, "stderr", None) or error).strip()
-        do = "start again when it answers; nothing is lost meanwhile"
-        raise UserError(f"SLURM does not answer ({words})", where=command[0], do=do) from None

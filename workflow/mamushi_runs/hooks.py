@@ -10,25 +10,25 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from mamushi.config.grid import is_tiny
+from mamushi.config.kinds import Config
 from mamushi.running import warm
 from mamushi.running.stage import stages
+from mamushi_runs import guard
 
 MINE = Path("mine.yaml")
 """The configuration that `init` writes unless told otherwise."""
-parsed: list[tuple[Any, Mapping[str, Any], str]] = []
-"""At most the last workflow that was read, its configuration and the folder that it runs in, for
+parsed: list[tuple[Any, Config]] = []
+"""At most the last workflow that was read, and its configuration, for
 ``mamushi_runs.commands.plan``: a dry run whose graph it looks at."""
 started: Callable[[], None]
 """Our ``onstart:``, for a workflow that imports this one: Snakemake skips it then."""
 ended: Callable[[bool], None]
 """Our ``onsuccess:`` or ``onerror:``, as well."""
-
-
 FEW_JOBS = 4
 OF_JOBS = ("mamushi.cli", "mamushi.selection.pool")
 """What nearly all jobs import of this package, beside the modules of stages."""
@@ -36,15 +36,12 @@ _closing = contextlib.ExitStack()
 """What ends with the run."""
 
 
-def begin(workflow: Any, config: Mapping[str, Any]) -> None:
+def begin(workflow: Any, config: Config) -> None:
     """Prepare a run before its first job. Raises ``UserError`` where it must not start."""
-    from mamushi_runs import guard
-
     guard.begin(workflow)
     logging.getLogger("snakemake.logging").addHandler(Failures())
-    off = ("off", warm.IN_SERVER)
-    libraries = _libraries(workflow, config)
-    if libraries and not guard.on_slurm(workflow) and os.environ.get(warm.SOCKET) not in off:
+    is_off = guard.on_slurm(workflow) or os.environ.get(warm.SOCKET) in ("off", warm.IN_SERVER)
+    if not is_off and (libraries := shared_libraries(workflow, config)):
         # With it ends what it has started.
         _closing.callback(os.environ.pop, warm.SOCKET)
         modules = {entry.module.__name__ for entry in stages().values()}
@@ -56,47 +53,47 @@ class Failures(logging.Handler):
     ``--quiet rules`` leaves out."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        from mamushi_runs import guard
-
         if getattr(record, "event", None) == "job_error" and not guard.stopping():
             rule, logs = record.__dict__["rule_name"], record.__dict__["log"] or ["no log"]
             there = [Path(log).read_text("utf-8", "replace") for log in logs if Path(log).is_file()]
-            lines = "\n".join(there).strip().rpartition("\n")[2] or "it said nothing"
-            _print(lambda: f"{rule} failed: {lines}; see {logs[0]}")
+            last = "\n".join(there).strip().rpartition("\n")[2] or "it said nothing"
+            print(f"{rule} failed: {last}; see {logs[0]}", file=sys.stderr, flush=True)
 
 
-def _libraries(workflow: Any, config: Mapping[str, Any]) -> Sequence[str]:
+def shared_libraries(workflow: Any, config: Config) -> Sequence[str]:
     """Return what the jobs of a run import once for all of them; nothing where most of what they
     take is not that."""
     models = config["models"]
-    jobs = sum(1 for _ in workflow.dag.needrun_jobs())
     # One imports them in the time of two or three jobs.
-    short = jobs > FEW_JOBS and all(definition["contaminated"] for definition in models.values())
-    if not short and not any(is_tiny(config, model) for model in models):
+    is_short = sum(1 for _ in workflow.dag.needrun_jobs()) > FEW_JOBS
+    is_short = is_short and all(model["contaminated"] for model in models.values())
+    if not is_short and not any(is_tiny(config, name) for name in models):
         return ()
     vectors = all("embeddings" in definition for definition in models.values())
     return warm.OF_VECTORS if vectors else warm.LIBRARIES
 
 
-def end(workflow: Any, config: Mapping[str, Any], *, succeeded: bool) -> None:
+def end(workflow: Any, config: Config, *, succeeded: bool) -> None:
     """Close a run after its last job, and report on it."""
-    from mamushi_runs import guard
-
     print_start_page(workflow.overwrite_configfiles, config)
     if succeeded and any(job.rule.name.endswith("manifests") for job in workflow.dag.jobs):
-        _print(lambda: "Lists, what they are worth and the next step: mamushi show")
+        print("Lists, what they are worth and the next step: mamushi show", file=sys.stderr)
     guard.end(workflow, succeeded=succeeded)
     _closing.close()
 
 
-def print_start_page(configfiles: Sequence[str | Path], config: Mapping[str, Any]) -> None:
-    """Make the start page, and say where it is."""
-    _print(lambda: start_page(configfiles, config))
+def print_start_page(configfiles: Sequence[str | Path], config: Config) -> None:
+    """Make the start page, and say where it is. A run must not stop, nor be called a failure, for a
+    page that fails."""
+    try:
+        text = start_page(configfiles, config)
+    except Exception as error:
+        text = f"No account of the run: {type(error).__name__}: {error}"
+    if text is not None:
+        print(text, file=sys.stderr, flush=True)
 
 
-def start_page(
-    configfiles: Sequence[str | Path] = (), config: Mapping[str, Any] | None = None
-) -> str | None:
+def start_page(configfiles: Sequence[str | Path] = (), config: Config | None = None) -> str | None:
     """Make the start page of what is there now, also after a failure, for a run with these
     configurations, which are ``config`` together. A rule would have to name its inputs beforehand,
     and know the targets."""
@@ -107,15 +104,3 @@ def start_page(
     places = (Path("results"), [] if names == [str(MINE)] else names, config)
     pages = filter(None, [write(*places) for write in additions("start_page")])
     return "\n".join(f"Start page: {page}" for page in pages) or None
-
-
-def _print(report: Callable[[], str | None]) -> None:
-    """Print what ``report`` returns. A run must not stop, nor be called a failure, for a report
-    that fails."""
-    try:
-        text = report()
-    except Exception as error:
-        text = f"No account of the run: {type(error).__name__}: {error}"
-    if text is not None:
-        with contextlib.suppress(OSError):
-            print(text, file=sys.stderr, flush=True)

@@ -51,7 +51,7 @@ URLS = explained(fetched_urls, written)
 explained(rows.check_datasets, config)
 if workflow.is_main_process:
     explained(record.require_forced, config, sys.argv)
-hooks.parsed[:] = [(workflow, config, os.getcwd())]
+hooks.parsed[:] = [(workflow, config)]
 
 # Configured names hold nothing that a path or a shell could read as something else.
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mamushi.running import warm
-from mamushi_runs.hooks import FEW_JOBS, _libraries
+from mamushi_runs.hooks import FEW_JOBS, shared_libraries
 
 VECTORS = {"contaminated": True, "embeddings": {"path": None, "words": 128}}
 OURS = {"contaminated": True, "source": "ours"}
@@ -30,5 +30,5 @@ def test_short_jobs_import_once(
 ) -> None:
     workflow = SimpleNamespace(dag=SimpleNamespace(needrun_jobs=lambda: range(jobs)))
     config = {"models": {f"model{i}": model for i, model in enumerate(models)}}
-    assert _libraries(workflow, config) == libraries
+    assert shared_libraries(workflow, config) == libraries
     assert not {"torch", "transformers"} & {*warm.OF_VECTORS}

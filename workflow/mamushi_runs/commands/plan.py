@@ -77,7 +77,7 @@ def _dry_run(line: Sequence[str]) -> tuple[Any, Mapping[str, Any], str | None]:
         # Its usage, which it prints before it names a wrong option, is long.
         print(*output.getvalue().splitlines()[-20:], sep="\n", file=sys.stderr)
         raise UserError("the dry run failed", do="see what Snakemake said above")
-    return *hooks.parsed[-1][:2], executor
+    return *hooks.parsed[-1], executor
 
 
 def read(workflow: Any) -> tuple[list[Job], str | None]:
