@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from mamushi.config.kinds import DISTINCT, SOME, PlaceOrNull, Section
-from mamushi.errors import UserError
+from mamushi.errors import UserError, located
 from mamushi.io.domains import EVALUATION
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     train = readers.read_file_columns(paths[0], ["id", "comment_text", *LABELS])
     test = readers.read_file_columns(paths[1], ["id", "comment_text"])
     scores = readers.read_file_columns(paths[2], ["id", *LABELS])
-    train_labels = _labels(train, {"0", "1"})
-    test_labels = _labels(scores, {"0", "1", "-1"})[_match(test, scores)]
+    train_labels = _labels(train, (0, 1))
+    test_labels = _labels(scores, (-1, 0, 1))[_match(test, scores)]
     scored = np.flatnonzero((test_labels != UNSCORED).all(axis=1))
     ids, texts = test.columns["id"], test.columns["comment_text"]
     labels = np.concatenate([train_labels, test_labels[scored]])
@@ -95,29 +95,22 @@ def find_file(folder: Path, name: str) -> Path:
     raise UserError(error, where=folder, do="give the folder that holds the original files")
 
 
-def _labels(table: FileTable, allowed: set[str]) -> NDArray[np.int8]:
+def _labels(table: FileTable, allowed: tuple[int, ...]) -> NDArray[np.int8]:
     """Return the six labels of each row, shape (rows, 6)."""
     import numpy as np
 
-    for name in LABELS:
-        for value, place in zip(table.columns[name], table.places, strict=True):
-            if value not in allowed:
-                do = f"allowed are {', '.join(sorted(allowed))}"
-                raise UserError(f"label {name!r} is {value!r}", where=place, do=do)
-    return np.array([[*table.columns[name]] for name in LABELS]).astype(np.int8).T
+    with located(table.file):
+        labels = np.array([[*table.columns[name]] for name in LABELS]).astype(np.int8).T
+        if not np.isin(labels, allowed).all():
+            raise ValueError(f"labels are not all of {allowed}")
+    return labels
 
 
 def _match(test: FileTable, scores: FileTable) -> list[int]:
     """Return, for each test comment, the row of its labels."""
     from mamushi.data.raw import check_unique
 
-    rows = []
-    for table in (test, scores):
-        check_unique(table.columns["id"], table.places)
-        rows.append({name: row for row, name in enumerate(table.columns["id"])})
-    for table, ids, pool in ((test, rows[0], rows[1]), (scores, rows[1], rows[0])):
-        if lacking := [name for name in ids if name not in pool]:
-            error = f"id {lacking[0]!r} is not in both {test.file} and {scores.file}"
-            do = "give the test and label files of the same release"
-            raise UserError(error, where=table.places[ids[lacking[0]]], do=do)
-    return [rows[1][name] for name in test.columns["id"]]
+    check_unique(scores.columns["id"], scores.places)
+    rows = {name: row for row, name in enumerate(scores.columns["id"])}
+    with located(f"{scores.file} has no labels for a comment of {test.file}"):
+        return [rows[name] for name in test.columns["id"]]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mamushi.config.kinds import SOME, PlaceOrNull, Section, listed
-from mamushi.errors import UserError, instead
+from mamushi.errors import UserError, instead, located
 
 if TYPE_CHECKING:
     from mamushi.data.raw import Raw
@@ -103,25 +103,18 @@ def _archived(path: Path) -> Iterator[Post]:
     """Iterate over the posts of the archive; nothing is unpacked, other members are ignored."""
     import gzip
     import tarfile
-    import zlib
 
-    if not path.is_file():
-        raise UserError("no such file", where=path, do="give the archive 20news-bydate.tar.gz")
-    try:
-        with gzip.open(path) as stream, tarfile.open(fileobj=stream, mode="r:") as archive:
-            for member in archive:
-                match = POST.search(member.name)
-                content = archive.extractfile(member) if match and member.isreg() else None
-                if match and content is not None:
-                    yield match[1], match[2], int(match[3]), content.read().decode("latin-1")
-            # `tarfile` takes a damaged header for the end. Reading on finds what comes after it,
-            # and makes gzip compare the checksum of the whole.
-            while rest := stream.read(CHUNK):
-                if rest.strip(b"\0"):
-                    raise tarfile.ReadError("data after a damaged header")
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        error_text = f"damaged or incomplete archive ({error})"
-        raise UserError(error_text, where=path, do="download it again") from None
+    with located(path), gzip.open(path) as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
+        for member in tar:
+            match = POST.search(member.name)
+            content = tar.extractfile(member) if match and member.isreg() else None
+            if match and content is not None:
+                yield match[1], match[2], int(match[3]), content.read().decode("latin-1")
+        # `tarfile` takes a damaged header for the end. Reading on finds what comes after it, and
+        # makes gzip compare the checksum of the whole.
+        while behind := stream.read(CHUNK):
+            if behind.strip(b"\0"):
+                raise tarfile.ReadError("data after a damaged header")
 
 
 def _downloaded(cache: Path) -> Iterator[Post]:
