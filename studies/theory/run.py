@@ -18,6 +18,7 @@ from scipy.optimize import brentq
 
 from mamushi.evidence import theory
 from studies.lib.report import Report, arguments
+from studies.theory import bounds
 
 Doubles = NDArray[np.float64]
 STRATA, ORDER = 3, 8
@@ -98,18 +99,18 @@ def outcome(world: World, rng: np.random.Generator) -> dict[str, float]:
         theory.score_error_constant(bound) * max(theory.bce_regret(l1, score, weights2), 0.0) ** 0.5
     )
     masses = (
-        theory.least_mass_bound(error, m, delta0, r),
+        bounds.least_mass_bound(error, m, delta0, r),
         mass,
-        theory.least_mass_bound(by_bce, m, delta0, r)
+        bounds.least_mass_bound(by_bce, m, delta0, r)
         if np.abs(world.score).max() <= bound
         else np.nan,
     )
-    removed = [theory.removal(l1, 1.0 - region, pi1, weights1) for region in regions]
-    preserved = [theory.preservation(l1, 1.0 - region, pi1, b, weights2) for region in regions]
+    removed = [bounds.removal(l1, 1.0 - region, pi1, weights1) for region in regions]
+    preserved = [bounds.preservation(l1, 1.0 - region, pi1, b, weights2) for region in regions]
     values = {"removal": removed[0] - removed[1], "preservation": preserved[1] - preserved[0]}
     for name, limit in zip(BOUNDS, masses, strict=True):
-        limits = theory.transfer(limit, bound, pi1)
-        values |= {f"{name}_removal": limits.removal, f"{name}_preservation": limits.preservation}
+        ends = zip(("removal", "preservation"), theory.transfer(limit, bound, pi1), strict=True)
+        values |= {f"{name}_{of}": end for of, end in ends}
     return values
 
 

@@ -12,14 +12,15 @@ from scipy.special import expit
 
 from mamushi.evidence.frontier import psi
 from mamushi.evidence.theory import (
+    Population,
     bce_regret,
-    best_delta,
-    least_mass_bound,
-    mass_bound,
     score_error_constant,
+    some_texts,
+    theory_rows,
     transfer,
+    window_bound,
 )
-from mamushi.evidence.theory_texts import Population, some_texts, theory_rows, window_bound
+from studies.theory.bounds import best_delta, least_mass_bound, mass_bound
 from tests.support import divergences
 from tests.unit.evidence.test_truth import WORLDS, drawn
 
@@ -154,7 +155,7 @@ def test_the_simplified_corollary_needs_the_factor_of_the_priors() -> None:
     printed = 2 * math.sqrt(2 / 8 * population.error)
     assert population.error <= 2 / 8 * 3.0**2  # a <= 2 M delta0^2, delta0 = 3
     assert lost > 1.5 * printed
-    assert lost < transfer(printed, population.bound, pi1).preservation
+    assert lost < transfer(printed, population.bound, pi1)[1]
     assert psi(np.array([-30.0]), pi1)[0] == pytest.approx(pi1 / (1 - pi1), rel=1e-6)
 
 

@@ -1,10 +1,16 @@
-"""The divergences of a removal, and the paper's bounds on what an estimated region loses.
+"""What the paper proves, measured on texts whose exact log-density ratio is known.
 
-A ``ratio`` (n,) is the log-density ratio l*(x) = log p1(x)/p2(x), ``pi1`` the share of the forget
-domain in the mixture, pi2 = 1 - pi1, ``b`` = p1(S) the deleted p1-mass and ``bound`` B >= |l*|. All
-is in nats.
+The texts are the whole population: p1 has the same mass at each of n forget texts, and p2 = p1 e^-l
+with l the exact ratio, shifted by the log of E_p1[e^-l] so that p2 sums to 1. Then every
+divergence, risk and norm of the paper is a finite sum, without an error of sampling, and each of
+its statements has to hold to the last bits.
 
-Three of the paper's corollaries need a correction, and are no functions here:
+Such a population has no density of l, of which Assumption "local score density" bounds the largest
+value, M. All that the proof asks of M is p1(|l - tau| <= t) <= 2 M t at t = delta + r_tau. So M is
+the smallest number for which that holds, and the bound the least over delta: the tightest form of
+the theorem.
+
+Three of the paper's corollaries need a correction, and are not measured:
 
 * "simplified" lacks the factor pi1/pi2 in its second bound, which holds as printed for pi1 <= 1/2.
 * "end to end" sets phi_B = log(1 + e^B), hence pi1 = pi2, in a section that assumes pi1/pi2 < 1.
@@ -15,107 +21,195 @@ Three of the paper's corollaries need a correction, and are no functions here:
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
+from typing import Any
 
 import numpy as np
 
-from mamushi.evidence.frontier import Array, phi
+from mamushi.evidence.frontier import Array, log_odds, phi
+from mamushi.selection.arrays import Doubles, Mask
+from mamushi.selection.removals import budget_size
 
+FEW = 12
+"""Texts of which all sets are tried."""
+ROUNDING_ERROR = 1e-9
+"""Nats by which sums of a few thousand terms may differ from what they are equal to."""
 
-def expectation(values: Array, weights: Array | None = None) -> float:
-    """Return the mean of ``values`` (n,), or their weighted mean; without weight one may be inf."""
-    if weights is None:
-        return float(np.mean(values))
-    seen = weights > 0
-    return float(np.average(values[seen], weights=weights[seen]))
-
-
-def log_z(pi1: float, b: float) -> float:
-    """Return log Z_b = log(1 - pi1 b)."""
-    return float(np.log1p(-pi1 * b))
-
-
-def _log(x: Array) -> Array:
-    with np.errstate(divide="ignore"):
-        return np.log(x)
-
-
-def removal(l1: Array, kept: Array, pi1: float, weights: Array | None = None) -> float:
-    """Return KL(p1 || p_-S) = E_p1[ log Z_b - log( pi1 kept + pi2 e^-l ) ], b = 1 - E_p1[kept]."""
-    b = 1.0 - expectation(kept, weights)
-    mixture = np.logaddexp(_log(pi1 * kept), np.log1p(-pi1) - l1)
-    return log_z(pi1, b) - expectation(mixture, weights)
-
-
-def preservation(
-    l2: Array, kept: Array, pi1: float, b: float, weights: Array | None = None
-) -> float:
-    """Return KL(p2 || p_-S) = E_p2[ log Z_b - log( pi1 e^l kept + pi2 ) ]; ``kept`` (n2,)."""
-    mixture = np.logaddexp(_log(pi1 * kept) + l2, np.log1p(-pi1))
-    return log_z(pi1, b) - expectation(mixture, weights)
+_Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Regrets:
-    """One number of KL(p1 || .), ``removal``, and one of KL(p2 || .), ``preservation``."""
+class Population:
+    """Forget texts as a population: l (n,), its estimate lhat (n,) within [-B, B], and the share
+    pi1 of the forget domain in what is trained on. ``p2`` (n,) are the masses of the retain domain,
+    1/n those of the forget domain."""
 
-    removal: float
-    preservation: float
+    ratio: Doubles
+    estimate: Doubles
+    pi1: float
+
+    @classmethod
+    def of(cls, ratio: Doubles, estimate: Doubles, pi1: float) -> Population:
+        """Return the population of texts with these log ratios, both shifted so that p2 sums to 1;
+        the estimate is clipped at B, as Lemma "BCE regret to L1" asks."""
+        shift = math.log(np.exp(-ratio).mean())
+        bound = float(np.abs(ratio + shift).max())
+        return cls(ratio + shift, np.clip(estimate + shift, -bound, bound), pi1)
+
+    @property
+    def p2(self) -> Doubles:
+        return np.asarray(np.exp(-self.ratio) / len(self.ratio))
+
+    @property
+    def bound(self) -> float:
+        """Return B, the largest |l|."""
+        return float(np.abs(self.ratio).max())
+
+    @property
+    def error(self) -> float:
+        """Return a, the mean |lhat - l| under p1."""
+        return float(np.abs(self.estimate - self.ratio).mean())
+
+    def divergences(self, removed: Mask) -> Doubles:
+        """Return KL(p1 || p_-S) and KL(p2 || p_-S) of sets S, ``removed`` (..., n), as (2, ...):
+        by the definition, from the masses of the three distributions."""
+        n, p2 = len(self.ratio), self.p2
+        mixed = self.pi1 * ~removed / n + (1.0 - self.pi1) * p2
+        mixed = mixed / mixed.sum(axis=-1, keepdims=True)
+        to_p1 = (np.log(1 / n / mixed) / n).sum(axis=-1)
+        to_p2 = (p2 * np.log(p2 / mixed)).sum(axis=-1)
+        return np.stack([to_p1, to_p2])
+
+    def top(self, score: Doubles, k: int) -> Mask:
+        """Return the set (n,) of the ``k`` texts that score highest."""
+        removed = np.zeros(len(score), dtype=np.bool_)
+        removed[np.argsort(-score, kind="stable")[:k]] = True
+        return removed
 
 
-def mass_bound(a: float, m: float, delta: float, r: float = 0.0) -> float:
-    """Bound p1(E) <= a/delta + 2 M (delta + r) for the symmetric difference E of S* = {l* >= tau*}
-    and Shat = {lhat >= tauhat} of the same p1-mass (proof of Theorem "transfer", step 2).
-
-    ``a`` = ||lhat - l*||_L1(p1), ``r`` >= |tauhat - tau*|, and ``m`` is M, which bounds the density
-    of l* under p1 on [tau* - delta0, tau* + delta0]; 0 < delta <= delta0 - r.
-    """
-    return a / delta + 2.0 * m * (delta + r)
-
-
-def best_delta(a: float, m: float, delta0: float, r: float = 0.0) -> float:
-    """Return the delta in (0, delta0 - r] of the least ``mass_bound``: sqrt(a / (2 M)), or the
-    right end.
-
-    The paper has it for r = 0 and a <= 2 M delta0^2. For ``a`` = 0 it is 0, which no delta attains.
-    Where ``r`` is not below ``delta0`` the theorem is silent.
-    """
-    assert a >= 0 and m >= 0 and 0 <= r < delta0
-    if a == 0:
-        return 0.0
-    return min(math.sqrt(a / (2.0 * m)), delta0 - r) if m > 0 else delta0 - r
+def theory_rows(population: Population, budgets: Iterable[float]) -> list[_Row]:
+    """Return the rows of the table ``theory`` but for the cell."""
+    rows = [*_all_sets(population), *_risks(population)]
+    for beta in budgets:
+        if 0 < (k := budget_size(beta, len(population.ratio))) < len(population.ratio):
+            rows += [{**row, "beta": float(beta)} for row in _transferred(population, k)]
+    return rows
 
 
-def least_mass_bound(a: float, m: float, delta0: float, r: float = 0.0) -> float:
-    """Return the infimum of ``mass_bound`` over delta: for r = 0, 2 sqrt(2 M a) if
-    a <= 2 M delta0^2, else a/delta0 + 2 M delta0."""
-    delta = best_delta(a, m, delta0, r)
-    return mass_bound(a, m, delta, r) if delta > 0 else 2.0 * m * r
+def _row(statement: str, measured: float, limit: float, **terms: float | None) -> _Row:
+    """Return a row; how loose a bound is means nothing where what it bounds is rounding."""
+    loose = limit / measured if measured > ROUNDING_ERROR < limit else None
+    holds = bool(measured <= limit + ROUNDING_ERROR)
+    names = ("beta", "error", "tau_error", "delta", "margin", "largest_ratio")
+    empty = dict.fromkeys(names)
+    row = {"statement": statement, "measured": measured, "bound": limit, "holds": holds}
+    return {**empty, **row, "loose": loose, **terms}
 
 
-def transfer(mass: float, bound: float, pi1: float) -> Regrets:
-    """Bound the regrets by Theorem "transfer", for any pi1 in (0, 1):
+def some_texts(population: Population) -> Population:
+    """Return ``FEW`` of the texts, at even ranks of l, as a population of their own."""
+    order = np.argsort(population.ratio, kind="stable")
+    places = order[np.unique(np.linspace(0, len(order) - 1, FEW).round().astype(np.int64))]
+    return Population.of(population.ratio[places], population.estimate[places], population.pi1)
+
+
+def _all_sets(population: Population) -> Iterator[_Row]:
+    """Try all sets of a few texts: Lemma "decomposition" and Proposition "optimal selection"."""
+    few = some_texts(population)
+    n = len(few.ratio)
+    sets = np.array([*product([False, True], repeat=n)])
+    sizes = sets.sum(axis=1)
+    values = few.divergences(sets)
+    rules = few.divergences(np.array([few.top(few.ratio, k) for k in range(n + 1)]))
+    phi_values = np.logaddexp(0.0, few.ratio + log_odds(few.pi1))
+    inside = np.stack([sets @ phi_values / n, sets @ (few.p2 * phi_values)])
+    # What is left depends on the budget alone.
+    rest = values - inside
+    constant = np.stack([rest[:, sizes == k][:, 0] for k in range(n + 1)], axis=1)[:, sizes]
+    yield _row("decomposition", float(np.abs(rest - constant).max()), 0.0)
+    better = (
+        values[0] > rules[0][sizes] + ROUNDING_ERROR,
+        values[1] < rules[1][sizes] - ROUNDING_ERROR,
+    )
+    for name, beats in zip(("optimal_removal", "optimal_preservation"), better, strict=True):
+        yield _row(name, float(beats.sum()), 0.0)
+
+
+def _excess_risk(population: Population) -> float:
+    """Return the excess cross-entropy of lhat at equal priors, from the two risks."""
+
+    def risk(logit: Doubles) -> float:
+        to_p1 = np.logaddexp(0.0, -logit) / len(logit)
+        return float((to_p1 + population.p2 * np.logaddexp(0.0, logit)).sum()) / 2
+
+    return max(risk(population.estimate) - risk(population.ratio), 0.0)
+
+
+def _risks(population: Population) -> Iterator[_Row]:
+    """Measure the cross-entropy: Lemma "BCE, general priors", Proposition "BCE regret" and Lemma
+    "BCE regret to L1"."""
+    ratio, p2, bound = population.ratio, population.p2, population.bound
+    first, second = population.pi1 / len(ratio), (1.0 - population.pi1) * p2
+    probability = 1.0 / (1.0 + np.exp(-(ratio + log_odds(population.pi1))))
+    gradient = probability * (first + second) - first
+    yield _row("bce_minimum", float(np.abs(gradient).max()), 0.0)
+    regret = _excess_risk(population)
+    difference = abs(regret - bce_regret(ratio, population.estimate, p2))
+    yield _row("bce_regret", difference, 0.0)
+    error, limit = population.error, score_error_constant(bound) * math.sqrt(regret)
+    yield _row("l1_from_bce", error, limit, error=error, largest_ratio=bound)
+
+
+def _transferred(population: Population, k: int) -> Iterator[_Row]:
+    """Measure what the estimated region of ``k`` texts loses: Theorem "transfer", and with the
+    error that the cross-entropy allows in place of a, Corollary "end to end"."""
+    ratio, estimate = population.ratio, population.estimate
+    best, chosen = population.top(ratio, k), population.top(estimate, k)
+    tau = float(ratio[best].min())
+    tau_error = abs(float(estimate[chosen].min()) - tau)
+    distances, bound, pi1 = np.abs(ratio - tau), population.bound, population.pi1
+    error_bound = score_error_constant(bound) * math.sqrt(_excess_risk(population))
+    (removed, kept), (removed_hat, kept_hat) = population.divergences(np.array([best, chosen])).T
+    lost, harm = float(removed - removed_hat), float(kept_hat - kept)
+    for name, error in (("transfer", population.error), ("bce", error_bound)):
+        mass, delta = window_bound(distances, error, tau_error)
+        terms = {"error": error, "tau_error": tau_error, "delta": delta, "largest_ratio": bound}
+        if delta is not None:
+            terms["margin"] = (mass - error / delta) / (2 * (delta + tau_error))
+        of_removal, of_preservation = transfer(mass, bound, pi1)
+        if name == "transfer":
+            yield _row("mass", float((best != chosen).mean()), mass, **terms)
+        yield _row(f"{name}_removal", lost, of_removal, **terms)
+        yield _row(f"{name}_preservation", harm, of_preservation, **terms)
+
+
+def transfer(mass: float, bound: float, pi1: float) -> tuple[float, float]:
+    """Bound what an estimated region loses of removal and of preservation (Theorem "transfer"), for
+    any pi1 in (0, 1):
 
         alpha* - alphahat <= Delta_rem  = phi_B mass,       phi_B = log(1 + pi1/pi2 e^B)
         epshat - eps*     <= Delta_pres = pi1/pi2 mass      (psi < pi1/pi2)
 
-    ``mass`` bounds p1(E): ``mass_bound`` at some delta, its least value, or p1(E) itself.
+    ``mass`` bounds p1(E), the mass of what is in one of the regions alone.
     """
     highest = float(phi(np.asarray(bound, dtype=np.float64), pi1))
-    return Regrets(highest * mass, pi1 / (1.0 - pi1) * mass)
+    return highest * mass, pi1 / (1.0 - pi1) * mass
 
 
-def bce_regret(l2: Array, estimated2: Array, weights2: Array | None = None) -> float:
+def bce_regret(l2: Array, estimated2: Array, weights2: Array) -> float:
     """Return the excess BCE risk at equal priors of the logits lhat (Proposition "BCE regret"):
 
         R(lhat) - R* = 1/2 E_p2[ B_f(r, rhat) ],    r = e^l*, rhat = e^lhat,
 
     with the Bregman divergence B_f(z, zhat) = z log(z/zhat) - (1+z) log( (1+z)/(1+zhat) ). ``l2``
-    and ``estimated2`` (n2,) are l* and lhat on the retain domain alone.
+    and ``estimated2`` (n2,) are l* and lhat on the retain domain alone, of masses ``weights2``.
     """
     z, estimated = np.exp(l2), np.exp(estimated2)
     divergence = z * np.log(z / estimated) - (1.0 + z) * (np.log1p(z) - np.log1p(estimated))
-    return 0.5 * expectation(divergence, weights2)
+    seen = weights2 > 0
+    return 0.5 * float(np.average(divergence[seen], weights=weights2[seen]))
 
 
 def score_error_constant(bound: float) -> float:
@@ -126,3 +220,21 @@ def score_error_constant(bound: float) -> float:
     for |l*|, |lhat| <= B and the risk at equal priors. It grows as e^(5B/2).
     """
     return 2.0 * math.exp(1.5 * bound) * math.sqrt(math.exp(bound) * (math.exp(bound) + 1.0))
+
+
+def window_bound(distances: Doubles, error: float, tau_error: float) -> tuple[float, float | None]:
+    """Return the least a/delta + p1(|l - tau| < delta + r_tau) over delta > 0, and that delta.
+
+    ``distances`` (n,) are |l - tau|, ``error`` is a and ``tau_error`` r_tau. Between two distances
+    the first term alone falls, so the least is at one of them. None: no delta is better than 1,
+    which bounds every mass.
+    """
+    order = np.sort(distances)
+    inside = np.searchsorted(order, order, side="left") / len(order)
+    deltas = order - tau_error
+    usable = deltas > 0
+    bounds = error / deltas[usable] + inside[usable]
+    if not len(bounds) or bounds.min() >= 1.0:
+        return 1.0, None
+    at = int(bounds.argmin())
+    return float(bounds[at]), float(deltas[usable][at])

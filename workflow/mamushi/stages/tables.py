@@ -318,7 +318,7 @@ def theory(
     is known."""
     import numpy as np
 
-    from mamushi.evidence.theory_texts import Population, theory_rows
+    from mamushi.evidence.theory import Population, theory_rows
     from mamushi.evidence.truth import read_truth
     from mamushi.io import schemas
     from mamushi.io.tables import FORGET, publish, read_table
