@@ -110,8 +110,7 @@ def sample(codes: Ints, counts: Ints, rng: np.random.Generator) -> Ints:
     return np.asarray(rng.permutation(np.concatenate(drawn)))
 
 
-@dataclass(frozen=True)
-class Answers:
+class Answers(NamedTuple):
     """Of each stratum (h,): how many texts were ``read``, how many of them are of the domain
     (``yes``), and of how many nobody can say (``unsure``)."""
 
@@ -129,23 +128,28 @@ class AuditEstimate(NamedTuple):
 
 
 def estimates(
-    design: Strata,
-    answers: Answers,
-    rng: np.random.Generator,
-    shifts: tuple[float, float] = (0.0, 1.0),
-    draws: int = DRAWS,
+    design: Strata, answers: Answers, rng: np.random.Generator, draws: int = DRAWS
 ) -> dict[str, AuditEstimate]:
     """Return each of ``QUANTITIES``, with an interval of ``_LEVEL``.
 
     A text of which nobody can say is left out of the value; each limit takes it for what is worse.
-    ``shifts`` are those of the lower and the upper distribution; 0.5 of both is by Jeffreys' prior.
     """
-    most = answers.yes + answers.unsure
-    low = _drawn(design.sizes, answers.read, answers.yes, shifts[0], (draws, rng))
-    high = _drawn(design.sizes, answers.read, most, shifts[1], (draws, rng))
+    read, yes, unsure = answers
+
+    def drawn(seen: Doubles, shift: int) -> Doubles:
+        """Draw each stratum's number of texts of the domain (draws, h). Of the texts that nobody
+        read it is beta-binomial, since that is how the order statistics of a sample without
+        replacement are distributed: with a shift of 0 it is the exact distribution of the lower
+        limit, of 1 of the upper one."""
+        a, b = seen + shift, read - seen + 1 - shift
+        share = rng.beta(np.maximum(a, 1e-9), np.maximum(b, 1e-9), (draws, len(read)))
+        share = np.where(a <= 0, 0.0, np.where(b <= 0, 1.0, share))
+        return np.asarray(seen + rng.binomial(np.rint(design.sizes - read).astype(int), share))
+
+    low, high = drawn(yes, 0), drawn(yes + unsure, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = answers.yes / (answers.read - answers.unsure)
-    values = _quantities(design, *[design.sizes * shares] * 2)
+        numbers = design.sizes * (yes / (read - unsure))
+    values = _quantities(design, numbers, numbers)
     # Recall is the lower, the fewer texts of the list and the more of those kept are of the domain.
     lowest = _quantities(design, low, np.where(design.listed, low, high))
     highest = _quantities(design, high, np.where(design.listed, high, low))
@@ -158,21 +162,6 @@ def estimates(
         )
         for name in QUANTITIES
     }
-
-
-def _drawn(
-    sizes: Ints, read: Doubles, yes: Doubles, shift: float, times: tuple[int, np.random.Generator]
-) -> Doubles:
-    """Draw each stratum's number of texts of the domain (draws, h). Of the texts that nobody read
-    it is beta-binomial, since that is how the order statistics of a sample without replacement are
-    distributed: with a shift of 0 it is the exact distribution of the lower limit, of 1 of the
-    upper one."""
-    draws, rng = times
-    a, b = yes + shift, read - yes + 1 - shift
-    share = rng.beta(np.maximum(a, 1e-9), np.maximum(b, 1e-9), (draws, len(sizes)))
-    share = np.where(a <= 0, 0.0, np.where(b <= 0, 1.0, share))
-    left = np.rint(sizes - read).astype(np.int64)
-    return np.asarray(yes + rng.binomial(left, share))
 
 
 def _quantities(design: Strata, of_shares: Doubles, of_recall: Doubles) -> Mapping[str, Doubles]:

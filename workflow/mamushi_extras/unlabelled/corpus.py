@@ -9,7 +9,7 @@ of the domain with a probability of its own, so they do not come before the othe
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -268,15 +268,7 @@ def read_corpus(scores: pa.Table, examples: Path, *, hits: bool, fair: Collectio
     metadata = read_metadata(examples)
     names = [GIVEN, ANSWERED, *([SCREEN] if "screened" in metadata else [])]
     columns = ranked(examples, "group", *(f"label_{name}" for name in names))
-    corpus = corpus_of(scores, columns, hits=hits, fair=fair)
-    return replace(corpus, divided="windows" in metadata)
-
-
-def corpus_of(
-    scores: pa.Table, columns: Mapping[str, Any], *, hits: bool, fair: Collection[str]
-) -> Corpus:
-    """Return it from the table ``scores`` and its texts' ``columns`` of the examples table."""
-    role, screened = columns[f"label_{GIVEN}"], f"label_{SCREEN}" in columns
+    role = columns[f"label_{GIVEN}"]
     return Corpus(
         ids=np.array(scores["id"].to_pylist(), dtype=object),
         score=np.asarray(scores["score"].to_numpy(), dtype=np.float64),
@@ -287,7 +279,8 @@ def corpus_of(
         hits=hits,
         fair=fair,
         groups=group_codes(columns["group"]),
-        missed=np.asarray(columns[f"label_{SCREEN}"]) < 0 if screened else False,
+        missed=np.asarray(columns[f"label_{SCREEN}"]) < 0 if SCREEN in names else False,
+        divided="windows" in metadata,
     )
 
 
