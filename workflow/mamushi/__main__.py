@@ -12,6 +12,15 @@ gc.set_threshold(100_000, 50, 50)
 
 def main() -> int:
     """Run the command of the process, and leave."""
+    try:
+        return _main()
+    except KeyboardInterrupt:
+        # Before a command was found that says more.
+        print("\nmamushi: interrupted", file=sys.stderr)
+        return 130
+
+
+def _main() -> int:
     server = os.environ.get("MAMUSHI_WARM", "off")
     if server not in ("off", "server"):
         from mamushi.running import warm

@@ -18,7 +18,7 @@ from typing import Any
 from mamushi.errors import UserError
 from mamushi.io.tabular import URL
 
-DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
+DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 REFUSED = {
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
     *(errno.EEXIST, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP),

@@ -22,6 +22,7 @@ from mamushi.config.kinds import (
     listed,
     named,
 )
+from mamushi.config.sources import unlabelled
 from mamushi.errors import UserError
 from mamushi.io.copies import localized
 
@@ -150,7 +151,8 @@ def read_raw(settings: Mapping[str, Any]) -> Raw:
 
     path, quote = Path(settings["path"]), settings.get("quote") is None
     needed = needed_columns(settings)
-    others = other_columns(path, needed, quote=quote) if settings["other_columns"] else []
+    asked = settings["other_columns"] and not unlabelled(settings)
+    others = other_columns(path, needed, quote=quote) if asked else []
     table = readers.read_file_columns(path, [*needed, *others], quote=quote)
     return raw_of(table, settings, table.digests, others)
 
