@@ -130,15 +130,6 @@ def test_of_parquet_the_schema_and_all_other_columns_stay(
     assert found.to_pylist() == wanted.to_pylist()
 
 
-def test_windows_are_cut_from_rows_by_their_numbers(tmp_path: Path) -> None:
-    data = tmp_path / "data.csv"
-    data.write_text('text\n"say buy it now please"\nno\n', encoding="utf-8")
-    ids: dict[str, list[str]] = {"1#4-15": []}
-    found = listed(data, ids=ids, texts={"1": "say buy it now please"}, column=None)
-    command("apply", found, "--data", data, "--out", tmp_path / "clean.csv")
-    assert (tmp_path / "clean.csv").read_text("utf-8") == 'text\n"say please"\nno\n'
-
-
 def test_what_is_cut_from_a_folder_is_counted_over_its_files(tmp_path: Path) -> None:
     data = tmp_path / "data.jsonl"
     rows = [json.dumps({"id": name, "text": text}) + "\n" for name, text in TEXTS.items()]
@@ -152,17 +143,6 @@ def test_what_is_cut_from_a_folder_is_counted_over_its_files(tmp_path: Path) -> 
         receipt = read_json(tmp_path / f"{out}.receipt.json")
         counts.append([receipt[name] for name in ("rows", "cut", "texts", "ids")])
     assert counts[0] == counts[1] and counts[0][1]["rows"] == 2
-
-
-def test_a_text_that_is_another_one_now_is_one_line_and_nothing_is_written(tmp_path: Path) -> None:
-    data = tmp_path / "data.jsonl"
-    rows = [{"id": name, "text": text} for name, text in TEXTS.items()]
-    rows[0]["text"] = "A word more. " + rows[0]["text"]
-    data.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    for words in ((), ("--changed-texts",)):
-        with pytest.raises(UserError, match=r"row 1: the text of 'a' is not the one that was ran"):
-            cut(data, "clean.jsonl", *words)
-    assert not (tmp_path / "clean.jsonl").exists()
 
 
 def test_of_windows_to_remove_whole_documents_go_with_their_copies(tmp_path: Path) -> None:
@@ -194,15 +174,21 @@ def test_where_windows_have_labels_a_document_goes_for_one_that_is_listed(tmp_pa
         assert _removal_list.read_list(link(found)).all == gone
 
 
-def test_near_copies_are_cut_where_they_are_what_was_ranked(tmp_path: Path) -> None:
-    data = tmp_path / "data.csv"
-    texts = {"a": "say buy it now, please", "b": "buy it how? no"}
-    whole = f'id,text\na,"{texts["a"]}"\nb,{texts["b"]}\n'
+@pytest.mark.parametrize("column", ["id", None])
+def test_windows_are_cut_where_they_are_what_was_ranked(tmp_path: Path, column: str | None) -> None:
+    """Also near copies, and those of rows by their numbers; else nothing is written."""
+    data, out = tmp_path / "data.csv", tmp_path / "clean.csv"
+    first, second = ("a", "b") if column else ("1", "2")
+    texts = {first: "say buy it now, please", second: "buy it how? no"}
+    whole = f'id,text\na,"{texts[first]}"\nb,{texts[second]}\n'
     data.write_text(whole, encoding="utf-8")
-    found = listed(data, ids={"a#4-16": ["b#0-12"]}, texts=texts)
+    ids = {f"{first}#4-16": [f"{second}#0-12"]}
+    found = listed(data, ids=ids, texts=texts, column=column)
     data.write_text(whole.replace("how", "now") + "c,\n", encoding="utf-8")
-    with pytest.raises(UserError, match="the text of 'b' is not the one that was ranked"):
-        command("apply", found, "--data", data, "--out", tmp_path / "clean.csv")
+    for words in ((), ("--changed-texts",)):
+        with pytest.raises(UserError, match=rf"row 2 .*text of '{second}' is not the one that was"):
+            command("apply", found, "--data", data, "--out", out, *words)
+        assert not out.exists()
     data.write_text(whole + "c,\n", encoding="utf-8")
-    command("apply", found, "--data", data, "--out", tmp_path / "clean.csv")
-    assert (tmp_path / "clean.csv").read_text("utf-8") == 'id,text\na,"say please"\nb,no\nc,\n'
+    command("apply", found, "--data", data, "--out", out)
+    assert out.read_text("utf-8") == 'id,text\na,"say please"\nb,no\nc,\n'

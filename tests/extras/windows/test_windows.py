@@ -21,34 +21,24 @@ def parts(text: str, words: int, overlap: int, paragraphs: str | None) -> list[l
     return [text[a:b].split() for a, b in window_spans(text, words, overlap, paragraphs)]
 
 
-def test_windows_without_overlap_tile_a_text_from_its_first_word() -> None:
+ENDS = "a b\r\n\r\nc\u2029d\u2028\u2028e\r\nf\u2028g"
+BY_LINE = [["a", "b"], ["c"], ["d"], ["e"], ["f"], ["g"]]
+
+
+def test_windows_tile_a_text_and_end_with_a_paragraph() -> None:
     for paragraphs in ("blank_line", "line", None):
         found = [*window_spans(TEXT, 3, 0, paragraphs)]
         assert found[0][0] == 2 and found[-1][1] == len(TEXT)
         assert all(before[1] == after[0] for before, after in pairwise(found))
     assert [*window_spans(" \n", 3, 0, "line")] == []
-    assert parts("a\nb", 3, 0, "line") == [["a"], ["b"]] and parts("a\nb", 3, 0, None) == [
-        ["a", "b"]
-    ]
-
-
-def test_windows_end_with_a_paragraph_and_are_of_about_the_same_length() -> None:
-    assert parts(TEXT, 3, 0, "blank_line") == [
-        ["One", "two", "three."],
-        ["Four", "five"],
-        ["six", "seven"],
-        ["eight", "nine", "ten."],
-        ["Eleven", "twelve."],
-    ]
-    # What is cut takes the break behind it along.
+    assert parts("a\nb", 3, 0, None) == [["a", "b"]]
+    # Of about the same length; what is cut takes the break behind it along.
+    lines = ["One two three.", "Four five", "six seven", "eight nine ten.", "Eleven twelve."]
+    assert parts(TEXT, 3, 0, "blank_line") == [line.split() for line in lines]
     (_, stop), *_ = window_spans(TEXT, 3, 0, "blank_line")
     assert TEXT[stop:].startswith("Four")
-
-
-def test_a_paragraph_ends_at_any_break_of_its_kind() -> None:
-    text = "a b\r\n\r\nc\u2029d\u2028\u2028e\r\nf\u2028g"
-    assert parts(text, 9, 0, "blank_line") == [["a", "b"], ["c"], ["d"], ["e", "f", "g"]]
-    assert parts(text, 9, 0, "line") == [["a", "b"], ["c"], ["d"], ["e"], ["f"], ["g"]]
+    assert parts(ENDS, 9, 0, "blank_line") == [["a", "b"], ["c"], ["d"], ["e", "f", "g"]]
+    assert parts(ENDS, 9, 0, "line") == BY_LINE
 
 
 @pytest.mark.parametrize(("words", "overlap"), [(2, 1), (4, 3), (5, 2), (100, 99)])
