@@ -95,8 +95,8 @@ def fit_to_sample(sample: list[str], settings: Mapping[str, Any]) -> Screen:
 
 def score_texts(screen: Screen, texts: Iterable[str]) -> Iterator[ScreenScores]:
     """Yield what a screen gives texts, a document that of its best window."""
-    rest = iter(texts)
-    while block := [*islice(rest, SCREEN_BLOCK)]:
+    remaining = iter(texts)
+    while block := [*islice(remaining, SCREEN_BLOCK)]:
         divided = [windows_of(text, screen.windows) for text in block]
         first = np.cumsum([0, *map(len, divided[:-1])])
         scores = np.maximum.reduceat(screen.scores(chain.from_iterable(divided)), first)
@@ -207,10 +207,10 @@ def read_screen(path: Path) -> tuple[Screen, int, ScreenCut | None]:
 
     with safe_open(path, "numpy") as file:
         about = json.loads(file.metadata()["mamushi"])
-    found = load_file(path)
+    stored = load_file(path)
     weights = np.zeros((FEATURES, 1 + FOLDS), np.float32)
-    weights[found["words"]] = found["weights"]
-    screen = Screen(weights, rarity_of(found["rarity"]), found["fold"], about["windows"])
-    is_cut = "score" in found
-    cut = ScreenCut(found["score"][0], found["key"][0], found["lowest"]) if is_cut else None
+    weights[stored["words"]] = stored["weights"]
+    screen = Screen(weights, rarity_of(stored["rarity"]), stored["fold"], about["windows"])
+    is_cut = "score" in stored
+    cut = ScreenCut(stored["score"][0], stored["key"][0], stored["lowest"]) if is_cut else None
     return screen, about["rows"], cut

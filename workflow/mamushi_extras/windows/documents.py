@@ -37,16 +37,16 @@ def of_documents(scored: Scored, pool: Pool, by_chance: bool) -> Scored:
     window_scores, order = scored.scores, scored.order
     _, first, size = np.unique(documents, return_index=True, return_counts=True)
     if by_chance:
-        whole = window_scores[first]
+        means = window_scores[first]
     else:
         top = np.full(len(size), -np.inf)
         np.fmax.at(top, documents, window_scores)
-        whole = top + np.log(np.bincount(documents, np.exp(window_scores - top[documents])) / size)
+        means = top + np.log(np.bincount(documents, np.exp(window_scores - top[documents])) / size)
     if order is not None:
         place = np.full(len(size), len(window_scores))
         np.minimum.at(place, documents[order], np.arange(len(order)))
         order = order[np.argsort(place[documents[order]], kind="stable")]
-    return replace(scored, scores=whole[documents], order=order)
+    return replace(scored, scores=means[documents], order=order)
 
 
 def with_best_windows(task: Task, pool: Pool) -> Task:
@@ -61,20 +61,18 @@ def with_best_windows(task: Task, pool: Pool) -> Task:
     forget, scores = task.forget[task.train], np.empty(len(task.train))
     half = stratified_folds(forget, 2, task.seed, task.train_groups)
     for chosen_half in (0, 1):
-        x, is_forget = (
-            task.features(task.train[half != chosen_half]).astype(np.float64),
-            forget[half != chosen_half],
-        )
+        fitted, chosen = task.train[half != chosen_half], task.train[half == chosen_half]
+        x, is_forget = task.features(fitted).astype(np.float64), task.forget[fitted]
         with threadpool_limits(limits=1):
             within = np.atleast_2d(np.cov(x.T)) + RIDGE * np.eye(x.shape[1])
             weights = np.linalg.solve(
                 within, x[is_forget].mean(axis=0) - x[~is_forget].mean(axis=0)
             )
-            scores[half == chosen_half] = task.features(task.train[half == chosen_half]) @ weights
+            scores[half == chosen_half] = task.features(chosen) @ weights
     # People may have called single windows harmless.
     scores[~forget] = -np.inf
     order = np.lexsort((-scores, documents[task.train]))
     best = order[np.unique(documents[task.train][order], return_index=True)[1]]
-    kept = ~forget
-    kept[best] = True
-    return replace(task, train=task.train[kept])
+    stays = ~forget
+    stays[best] = True
+    return replace(task, train=task.train[stays])

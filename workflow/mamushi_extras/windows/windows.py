@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -81,8 +81,8 @@ class DocumentRows(Raw):
         of_rows = pa.array([documents[row] for row in rows.tolist()])
         codes = of_rows.dictionary_encode().indices.to_numpy()
         first = np.unique(codes, return_index=True)[1]
-        whole = [" ".join(texts[start:stop]) for start, stop in pairwise([*first, len(texts)])]
-        copies = find_duplicates(whole, forget[first], **settings)
+        joined = [" ".join(texts[start:stop]) for start, stop in pairwise([*first, len(texts)])]
+        copies = find_duplicates(joined, forget[first], **settings)
         masks = (copies.kept, copies.exact, copies.near, copies.crossed)
         return Duplicates(first[copies.roots][codes], *(mask[codes] for mask in masks))
 
@@ -93,9 +93,9 @@ def divided(raw: Raw, settings: Mapping[str, Any], labelled: bool) -> Raw:
     check_unique(raw.ids, raw.places)
     rows, ids, texts = [], [], []
     for row, text in enumerate(raw.texts):
-        whole = not labelled and raw.forget[row]
+        is_example = not labelled and raw.forget[row]
         # An empty text is left to be counted as one.
-        for start, stop in [(0, len(text))] if whole else parts(text, settings):
+        for start, stop in [(0, len(text))] if is_example else parts(text, settings):
             rows.append(row)
             ids.append(f"{raw.ids[row]}#{start}-{stop}")
             texts.append(text[start:stop])
@@ -107,4 +107,4 @@ def divided(raw: Raw, settings: Mapping[str, Any], labelled: bool) -> Raw:
     windows = replace(windows, labels={n: c for n, c in windows.labels.items() if n != TURNS})
     if not labelled or settings["action"] != "remove":
         return windows
-    return DocumentRows(**{column.name: getattr(windows, column.name) for column in fields(Raw)})
+    return DocumentRows(**vars(windows))
