@@ -61,10 +61,14 @@ SAYS: dict[str, list[str]] = {
         r"step rc 0 .* index \[0, 2, 4, 8, 10\] None",
     ],
     "28-plan-without-model": [r"- removals evidence\n"],
+    "29-like-objects": [
+        *(rf"{kind} Ranking by" for kind in ("frame", "generator", "map", "array", "arrow")),
+        r"dict UserError like: \{'text'",
+    ],
+    "30-ids-as-they-are-written": [r"id', as '1'\): '1\.0'", r"as 'True', is .* 'id', as 'true'"],
+    "31-answers-of-another-name": [r"next: mamushi run removals --configfile t\.yaml"],
 }
 """By folder, what its output has to show."""
-OPEN = {"29-like-objects", "30-ids-as-they-are-written", "31-answers-of-another-name"}
-"""What is not right yet: a table of one's own as people write it."""
 NEVER, TOO_LATE = r"Traceback|DIFFERENT ROWS|damaged or not", "No such process"
 
 
@@ -104,4 +108,4 @@ def test_an_input_that_failed_gives_what_is_right(name: str, tmp_path: Path) -> 
 @pytest.mark.slow
 def test_every_input_is_tried() -> None:
     if SHARED.is_dir():
-        assert {path.name for path in SHARED.iterdir() if path.is_dir()} == {*SAYS} | OPEN
+        assert {path.name for path in SHARED.iterdir() if path.is_dir()} == {*SAYS}

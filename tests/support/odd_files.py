@@ -11,6 +11,7 @@ import decimal
 import gzip
 import io
 import uuid
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +81,13 @@ def jsonl(*ids: Any, **more: Any) -> dict[str, bytes]:
     return {
         str(at): f'{{"id": {spelled}, "text": "text {at}"}}\n'.encode() for at, spelled in ids
     } | {name: row.encode() for name, row in more.items()}
+
+
+def zipped(content: bytes) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        archive.writestr("inner.csv", content)
+    return sink.getvalue()
 
 
 def gzipped(content: bytes) -> bytes:
@@ -196,7 +204,7 @@ LISTS: tuple[tuple[str, bytes, bytes, Sequence[str] | str], ...] = (
     ("l", b"\n  2\t\n\n3 \n \n", FIVE, ["2", "3"]),
     ("l.csv", b",id\n0,2\n1,3\n", FIVE, ["2", "3"]),
     ("l.jsonl", b'{"id": 2.0}\n{"id": "3"}\n', FIVE, ["2", "3"]),
-    ("l.txt", b"id\n2\n", FIVE, "1 of its 2 ids are not there (column 'id'), as 'id'"),
+    ("l.txt", b"id\n2\n", FIVE, "1 of its 2 ids are not there (column 'id', as '1'): 'id'"),
     ("l.txt", b"2\n3\n2\n", FIVE, ["2", "3"]),
     ("l.csv", b"2\n3\n", FIVE, "no column 'id'"),
     ("l.csv", FIVE, FIVE, "nothing would be left"),
@@ -215,7 +223,8 @@ FOLDERS = (
            {"a.csv": PLAIN, "b.csv": b"text,id\nd,4\n", "c.csv.gz": gzipped(b"id\n5\n")},
            {"a.csv": LEFT, "b.csv": b"text,id\nd,4\n", "c.csv.gz": gzipped(b"id\n5\n")}),
     Folder("a copy", {"a.csv": PLAIN, "a (1).csv": PLAIN}, "several rows"),
-    Folder("plain and packed", {"a.csv": PLAIN, "a.csv.gz": gzipped(PLAIN)}, "same file twice"),
-    Folder("a link to nothing", {"a.csv": PLAIN, "b.csv": None}, "a link to nothing"),
-    Folder("Delta Lake", {"a.csv": PLAIN, "_delta_log/0.json": b"{}"}, "Delta Lake"),
+    Folder("plain and packed", {"a.csv": PLAIN, "a.csv.gz": gzipped(PLAIN)}, "several rows"),
+    Folder("of one name unpacked", {"a.csv": PLAIN, "a.csv.zip": zipped(SHARD)}, "be written over"),
+    Folder("a link to nothing", {"a.csv": PLAIN, "b.csv": None}, "not read with it: b.csv"),
+    Folder("Delta Lake", {"a.csv": PLAIN, "_delta_log/0.json": b"{}"}, "it: _delta_log"),
 )  # fmt: skip

@@ -183,9 +183,10 @@ def examples_of(marked: bool, text: str, beside: Mapping[str, Any]) -> dict[str,
 
 
 def _texts(values: Any, text: str, name: str) -> list[Any]:
-    if isinstance(values, str):
-        raise UserError(f"{values!r:.60} is one text", where=name, do="give a list of texts")
-    if isinstance(values, Mapping) or hasattr(values, "columns") or hasattr(values, "column_names"):
+    if isinstance(values, str | Mapping):
+        problem = f"{values!r:.60} is no list of texts"
+        raise UserError(problem, where=name, do="give a list, or a frame with the text column")
+    if hasattr(values, "columns") or hasattr(values, "column_names"):
         values = Frame(values).column(text)
     return [*cells(values if hasattr(values, "__len__") else [*values], name)]
 

@@ -35,6 +35,8 @@ class RowRemoval:
     unnamed: int = 0
     """Rows without an id, which stay."""
     seen_ids: set[str] = field(default_factory=set)
+    first: str | None = None
+    """The first id of the table."""
     twice: str | None = None
     """The first of the ids that several rows have."""
     compared: int = 0
@@ -49,6 +51,7 @@ class RowRemoval:
         self.read += 1
         name = str(self.read) if self.column is None else readers.name_at(value, self.column, place)
         self.unnamed += name is None
+        self.first = self.first or name
         if name is None or name not in self.ids:
             return None
         self.removed += 1
@@ -112,7 +115,8 @@ class RowRemoval:
         no row would be left: it is a list of another table."""
         where = "number of a row" if self.column is None else f"column {self.column!r}"
         if not self.seen_ids:
-            problem = f"none of its {len(self.ids)} ids is there ({where})"
+            problem = f"none of its {len(self.ids)} ids, as {min(self.ids)!r}, is there ({where}, "
+            problem += f"as {self.first!r})"
             do = "name the column with --id, or give the table that was ranked"
             raise UserError(problem, where=data, do=do)
         if self.twice is not None:
@@ -121,8 +125,8 @@ class RowRemoval:
             raise UserError(problem, where=data, do=do)
         missing = [name for name in self.ids if name not in self.seen_ids]
         if missing and not self.missing_ids:
-            problem = f"{len(missing):,} of its {len(self.ids):,} ids are not there ({where}), as "
-            problem += repr(min(missing))
+            problem = f"{len(missing):,} of its {len(self.ids):,} ids are not there ({where}, "
+            problem += f"as {self.first!r}): {min(missing)!r}"
             do = "give the whole table that was ranked, or say --missing-ids if they are gone"
             raise UserError(problem, where=data, do=do)
         if self.removed == self.read:

@@ -97,6 +97,8 @@ def rewrite(
     with new_folder(out) if is_folder else atomic(out) as unfinished:
         for path in files:
             name = tabular.written_name(path) if is_folder else out.name
+            if name in written:
+                raise UserError("would be written over another file", where=path, do="unpack it")
             to = unfinished / name if is_folder else unfinished
             written[name] = _write_file(path, to, removal, quote, read)
         removal.check(data)

@@ -39,7 +39,9 @@ def test_a_list_of_the_program_takes_its_copies_along(
         cross_posts=["c1", "c8"],
     )
     words = ("apply", made, "--data", data, "--out", tmp_path / "clean.csv")
-    with pytest.raises(UserError, match=r"1 of its 5 ids are not there \(column 'key'\), as 'c99'"):
+    with pytest.raises(
+        UserError, match=r"1 of its 5 ids are not there \(column 'key', as 'c1'\): 'c99'"
+    ):
         command(*words)
     assert not (tmp_path / "clean.csv").exists()
     command(*words, "--missing-ids")
@@ -196,10 +198,10 @@ def test_row_numbers_of_ones_own_are_taken_where_that_is_said(tmp_path: Path) ->
     data, ids, out = comments(tmp_path), tmp_path / "rows.txt", tmp_path / "clean.csv"
     words = ("apply", ids, "--data", data, "--out", out)
     for text, more, said in (
-        ("2\n8\n", (), "none of its 2 ids is there .column 'id'."),
-        ("0\n7\n", ("--rows",), "1 of its 2 ids are not there .number of a row., as '0'"),
-        ("02\n", ("--rows",), "none of its 1 ids is there .number of a row."),
-        ("2\n9\n", ("--rows",), "1 of its 2 ids are not there .number of a row., as '9'"),
+        ("2\n8\n", (), "none of its 2 ids, as '2', is there .column 'id', as 'c1'."),
+        ("0\n7\n", ("--rows",), "1 of its 2 ids are not there .number of a row, as '1'.: '0'"),
+        ("02\n", ("--rows",), "none of its 1 ids, as '02', is there .number of a row"),
+        ("2\n9\n", ("--rows",), "1 of its 2 ids are not there .number of a row, as '1'.: '9'"),
     ):
         ids.write_text(text)
         with pytest.raises(UserError, match=said):

@@ -249,7 +249,7 @@ def test_rows_are_numbered_from_1_and_copies_go_along() -> None:
     with pytest.raises(UserError, match="several rows have the id"):
         by_id.apply(pd.concat([FRAME, FRAME], ignore_index=True), 0.1)
     others = FRAME.assign(**{QUICK["id"]: [f"other {i}" for i in range(N)]})
-    with pytest.raises(UserError, match=r"the frame: none of its \d+ ids is there"):
+    with pytest.raises(UserError, match=r"the frame: none of its \d+ ids, as"):
         by_id.apply(others, 0.1)
     with pytest.raises(UserError, match="budget: no list at"):
         by_id.apply(FRAME, by_id.lists[0.1].ids)
@@ -354,7 +354,7 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no list": (
         FRAME,
         {**NONE, "like": "unwanted.jsonl"},
-        "like: 'unwanted.jsonl' is one text; giv",
+        "like: 'unwanted.jsonl' is no list of texts",
     ),
     "empty example": (FRAME, by([*LIKE, " "]), "like, row 31: ' ' is no text; give"),
     "no example": (FRAME, by([*LIKE, None]), "like, row 31: None is no text; give"),
