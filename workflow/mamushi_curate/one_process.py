@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mamushi.config.grid import cells
 from mamushi.config.sources import fetched_urls
 from mamushi.io import paths
 from mamushi.running import leases, machine
@@ -33,7 +34,7 @@ def suits(args: argparse.Namespace, config: Mapping[str, Any]) -> bool:
         for model in models
     )
     is_divided = config["execution"]["gpus_per_job"] > 1
-    return len(_run.cells(config["grid"])) == 1 and not trains and not is_divided
+    return len([*cells(config["grid"])]) == 1 and not trains and not is_divided
 
 
 @contextlib.contextmanager
@@ -48,7 +49,7 @@ def held(
 
     for url in fetched_urls(_run.read(configfile)).values():
         remote.fetch_copy(url)
-    (cell,) = _run.cells(config["grid"])
+    (cell,) = cells(config["grid"])
     os.environ["MAMUSHI_NEEDS"] = json.dumps({cell["dataset"]: needs(config, cell["dataset"])})
     if args.cores:
         os.environ[WORKERS] = str(args.cores)

@@ -95,7 +95,8 @@ class Job(NamedTuple):
     log: str = ""
     """The rule's pattern of the log, with the names of wildcards in it."""
     gpus: int = 0
-    memory_mb: float = 0.0
+    memory_mb: int = 0
+    gpu_model: str = ""
 
 
 def gpu_seconds(config: Config, job: Job, rate: Rate) -> float | None:

@@ -29,7 +29,6 @@ started: Callable[[], None]
 """Our ``onstart:``, for a workflow that imports this one: Snakemake skips it then."""
 ended: Callable[[bool], None]
 """Our ``onsuccess:`` or ``onerror:``, as well."""
-FEW_JOBS = 4
 OF_JOBS = ("mamushi.cli", "mamushi.selection.pool")
 """What nearly all jobs import of this package, beside the modules of stages."""
 _closing = contextlib.ExitStack()
@@ -40,8 +39,14 @@ def begin(workflow: Any, config: Config) -> None:
     """Prepare a run before its first job. Raises ``UserError`` where it must not start."""
     guard.begin(workflow)
     logging.getLogger("snakemake.logging").addHandler(Failures())
+    names, models = [*config["models"]], config["models"].values()
+    # Where most of what a job takes is its imports, one process does them for all.
+    is_short = all(model["contaminated"] for model in models)
+    is_short = is_short or any(is_tiny(config, name) for name in names)
     is_off = guard.on_slurm(workflow) or os.environ.get(warm.SOCKET) in ("off", warm.IN_SERVER)
-    if not is_off and (libraries := shared_libraries(workflow, config)):
+    if is_short and not is_off:
+        are_vectors = all("embeddings" in model for model in models)
+        libraries = warm.OF_VECTORS if are_vectors else warm.LIBRARIES
         # With it ends what it has started.
         _closing.callback(os.environ.pop, warm.SOCKET)
         modules = {entry.module.__name__ for entry in stages().values()}
@@ -58,19 +63,6 @@ class Failures(logging.Handler):
             there = [Path(log).read_text("utf-8", "replace") for log in logs if Path(log).is_file()]
             last = "\n".join(there).strip().rpartition("\n")[2] or "it said nothing"
             print(f"{rule} failed: {last}; see {logs[0]}", file=sys.stderr, flush=True)
-
-
-def shared_libraries(workflow: Any, config: Config) -> Sequence[str]:
-    """Return what the jobs of a run import once for all of them; nothing where most of what they
-    take is not that."""
-    models = config["models"]
-    # One imports them in the time of two or three jobs.
-    is_short = sum(1 for _ in workflow.dag.needrun_jobs()) > FEW_JOBS
-    is_short = is_short and all(model["contaminated"] for model in models.values())
-    if not is_short and not any(is_tiny(config, name) for name in models):
-        return ()
-    vectors = all("embeddings" in definition for definition in models.values())
-    return warm.OF_VECTORS if vectors else warm.LIBRARIES
 
 
 def end(workflow: Any, config: Config, *, succeeded: bool) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from mamushi.config import arms
 from mamushi.config.kinds import Config
 from mamushi.data.counts import require_texts
 from mamushi.io import paths
-from mamushi.io.files import read_json
+from mamushi_runs.sizes import counted
 
 PathsOf = Callable[[Any], Any]
 """Paths by the wildcards of a job."""
@@ -49,7 +48,5 @@ def unlearned_of(wildcards: Any) -> Any:
 def check_counts(config: Config, dataset: str, needs: Any) -> None:
     """Hold what the configuration takes of a dataset's texts against their counts, where they are
     counted. Raises ``UserError`` where it is more."""
-    path = Path(paths.DATA_CARD.format(dataset=dataset))
-    if path.is_file():
-        sections = read_json(path)["counts"]["sections"]
+    if sections := counted(dataset):
         require_texts(dataset, needs, sections.get("inference", {}))

@@ -32,6 +32,11 @@ def _of_attempt(need: Callable[[Any], float]) -> Resource:
     return lambda wildcards, attempt: attempt * math.ceil(need(wildcards))
 
 
+def _is_counted(dataset: str) -> bool:
+    """Return whether the texts of a dataset are counted: they are when a job of theirs starts."""
+    return os.path.exists(paths.DATA_CARD.format(dataset=dataset))
+
+
 class JobResources:
     """The resources of the jobs of a configuration."""
 
@@ -43,17 +48,11 @@ class JobResources:
         large = {name for name in config["models"] if not grid.no_language_model(config, name)}
         self.several = dict.fromkeys(large - self.tiny, count) if count > 1 else {}
         """GPUs of a job by model, where it has several."""
-        self.millions = {
-            name: sum(sum(of.values()) for of in sizes.expected_texts(config, name).values()) / 1e6
-            for name in config["datasets"]
-        }
-        # A text is some sixty tokens of 4 bytes, twice while they are read, and an id.
-        self.model_memory = _of_attempt(
-            lambda job: self._model(job) + 1000 * self.millions[job.dataset]
-        )
-        self.embed_memory = _of_attempt(lambda job: self._model(job) + self._vectors(job))
-        self.rank_memory = _of_attempt(lambda job: self._scaled(job, 4000, 16000) + self._rows(job))
+        self._texts = cache(lambda dataset, is_counted: sizes.expected_texts(config, dataset))
         self._seconds = cache(self._expected)
+        # A text is some hundred tokens of 4 bytes, twice while they are read, and an id.
+        self.model_memory = _of_attempt(lambda job: self._model(job) + 1500 * self._millions(job))
+        self.rank_memory = _of_attempt(lambda job: self._scaled(job, 4000, 16000) + self._rows(job))
 
     @property
     def gpus(self) -> Any:
@@ -71,9 +70,7 @@ class JobResources:
 
         def need(job: Any) -> float:
             values = tuple(getattr(job, name, "") for name in WILDCARDS)
-            # Texts are counted when a job of theirs starts.
-            is_counted = os.path.exists(paths.DATA_CARD.format(dataset=job.dataset))
-            return 15 + 2 / 60 * self._seconds(rule, is_counted, *values)
+            return 15 + 2 / 60 * self._seconds(rule, _is_counted(job.dataset), *values)
 
         return _of_attempt(need)
 
@@ -81,21 +78,27 @@ class JobResources:
         wildcards = {name: value for name, value in zip(WILDCARDS, values, strict=True) if value}
         model = wildcards["model"]
         if model in self.tiny:
-            return TINY_SECONDS * self.millions[wildcards["dataset"]]
+            texts = self._texts(wildcards["dataset"], is_counted).values()
+            return TINY_SECONDS / 1e6 * sum(sum(counts.values()) for counts in texts)
         job = Job(rule, wildcards, gpus=self.several.get(model, 1))
         return gpu_seconds(self.config, job, gpu_rate()) or 0.0
+
+    def _millions(self, job: Any, *sections: str) -> float:
+        """Return the millions of texts of a job's dataset, in these sections or in all."""
+        texts = self._texts(job.dataset, _is_counted(job.dataset))
+        return sum(sum(texts.get(name, {}).values()) for name in sections or texts) / 1e6
 
     def of_texts(self, start: float, slope: float) -> Resource:
         """Return megabytes or minutes: ``start``, and ``slope`` for every million texts of the
         dataset."""
-        return _of_attempt(lambda job: start + slope * self.millions[job.dataset])
+        return _of_attempt(lambda job: start + slope * self._millions(job))
 
     def of_model(self, small: float, large: float, texts: float = 0) -> Resource:
         """Return megabytes or minutes: ``small`` for a tiny model, else ``large``; and ``texts``
         for every million texts of the dataset."""
 
         def need(job: Any) -> float:
-            more = texts * self.millions[job.dataset] if texts else 0
+            more = texts * self._millions(job) if texts else 0
             return self._scaled(job, small, large) + more
 
         return _of_attempt(need)
@@ -104,10 +107,6 @@ class JobResources:
         if job.model in self.tiny:
             return small
         return large + slope * self.sizes[job.model].parameters / 1e9
-
-    def _ranked(self, job: Any) -> int:
-        """Return the texts that are ranked, 0 until they are counted."""
-        return sum((sizes.counted(job.dataset) or {}).get("inference", {}).values())
 
     def _model(self, job: Any) -> float:
         """Return the megabytes of a job with a model in the memory of its node: libraries and data
@@ -119,18 +118,11 @@ class JobResources:
         slope = 20000 if training["method"] == "full" else 6000
         return self._scaled(job, 4000, 16000, slope) + 4000 * (self.several.get(job.model, 1) - 1)
 
-    def _vectors(self, job: Any) -> float:
-        """Return the megabytes of texts that are embedded: ids and tokens, and the block of vectors
-        that is written."""
-        n = self._ranked(job)
-        block = min(n, 131072) * self.sizes[job.model].hidden_size * 2
-        return (n * (400 + 4 * self.config["tokens"]["max_length"]) + block) / 1e6
-
     def _rows(self, job: Any) -> float:
         """Return the megabytes of texts that are ranked: ids, scores, and the two copies of its
         examples that an estimator of each fold has beside the others', of which there are no more
         at a time than threads. Networks make none, and read a matrix that is mapped."""
-        n, selector = self._ranked(job), self.config["selectors"][job.selector]
+        n, selector = 1e6 * self._millions(job, "inference"), self.config["selectors"][job.selector]
         fits = (selector.get("folds") or 0) * selector.get("seeds_averaged", 1)
         most = min(n, selector.get("fit_sample") or n) * min(fits, THREADS)
         copied = 0 if selector["kind"] == "mamushi" else 8 * most

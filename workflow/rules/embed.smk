@@ -19,7 +19,7 @@ rule embed:
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,
-        mem_mb=RESOURCES.embed_memory,
+        mem_mb=RESOURCES.model_memory,
         runtime=RESOURCES.minutes("embed"),
     params:
         settings=settings("embed", "model"),

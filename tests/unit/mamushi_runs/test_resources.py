@@ -26,7 +26,7 @@ def resources() -> JobResources:
     return JobResources(CONFIG)
 
 
-@pytest.mark.parametrize("name", ["model_memory", "retrain", "embed_memory"])
+@pytest.mark.parametrize("name", ["model_memory", "retrain"])
 def test_all_grows_with_the_attempt_and_the_model(resources: JobResources, name: str) -> None:
     asked = resources.minutes("retrain") if name == "retrain" else getattr(resources, name)
     assert asked(wildcards(), 3) == 3 * asked(wildcards(), 1)
@@ -45,9 +45,9 @@ def test_texts_count_once_they_are_counted(
     monkeypatch.chdir(tmp_path)
     card = tmp_path / paths.DATA_CARD.format(dataset="jigsaw")
     card.parent.mkdir(parents=True)
-    before = resources.rank_memory(wildcards(), 1)
     assert counted("jigsaw") is None
+    assert 16_000 < resources.rank_memory(wildcards(), 1) < 16_100
     sizes = {"inference": {"forget": 3_000_000, "retain": 4_000_000}}
     write_json(card, {"counts": {"sections": sizes}})
     assert counted("jigsaw") == sizes
-    assert resources.rank_memory(wildcards(), 1) == before + 7000
+    assert resources.rank_memory(wildcards(), 1) == 23_000

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.commands import _as_json
+from mamushi.config import grid
 from mamushi.config.selectors import token_rankings
 from mamushi.errors import UserError
 from mamushi.io import paths
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(problem, where="--selector", do=do)
     lists = [
         {**cell, "selector": name, "beta": _beta(args, cell, name)}
-        for cell, name in itertools.product(_run.cells(config["grid"]), config["grid"]["selectors"])
+        for cell, name in itertools.product(grid.cells(config["grid"]), config["grid"]["selectors"])
         if name not in tokens
     ]
     paths_of_lists = [paths.REMOVAL.format(**wildcards) for wildcards in lists]

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         for table in [item["path"] for item in tables if isinstance(item, dict) and "path" in item]:
             print(f"{args.out}: ranks {table}", flush=True)
     config = _run.check([args.out])
-    cells = _run.cells(config["grid"])
+    cells = [*grid.cells(config["grid"])]
     before = _listed(cells)
     is_seen = all(Path(paths.RANKING.format(**cell)).is_file() for cell in cells)
     if is_here := one_process.suits(args, config):

@@ -57,7 +57,7 @@ def required(args: argparse.Namespace) -> list[Path]:
     """Return the configurations for a run in the working folder: the given ones, else `mine.yaml`;
     none where the profile names its own, or the folder has Snakemake's. Raises ``UserError`` where
     it has none: the paper's grid is not to start by an oversight."""
-    if args.configfile or "configfile" in _settings(profile(args.profile)):
+    if args.configfile or _has_configuration(profile(args.profile)):
         return [*(args.configfile or ())]
     if MINE.is_file() or Path("config.yaml").is_file():
         return [MINE] * MINE.is_file()
@@ -77,13 +77,9 @@ def profile(name: str) -> Path:
     raise UserError(f"no profile {name!r}", where="--profile", do=do)
 
 
-def _settings(profile: Path) -> dict[str, Any]:
-    import yaml
-
-    content: dict[str, Any] = {}
-    for path in sorted((*profile.glob("config*.yaml"), *profile.glob("profile*.yaml"))):
-        content |= yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    return content
+def _has_configuration(profile: Path) -> bool:
+    lines = [path.read_text("utf-8").splitlines() for path in profile.glob("*.yaml")]
+    return any(line.startswith("configfile") for line in itertools.chain(*lines))
 
 
 def read(configfile: Path) -> dict[str, Any]:
@@ -116,15 +112,6 @@ def check(configfiles: Sequence[Path], options: Mapping[str, Any] | None = None)
         merged = laid_over(merged, item)
     rows.check_datasets(full := complete(merged))
     return full
-
-
-def cells(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return dataset, model and seed of each cell of a grid."""
-    axes = ("datasets", "models", "seeds")
-    return [
-        dict(zip(("dataset", "model", "seed"), values, strict=True))
-        for values in itertools.product(*(grid[axis] for axis in axes))
-    ]
 
 
 def is_dry(args: argparse.Namespace) -> bool:

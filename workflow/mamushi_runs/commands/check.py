@@ -1,7 +1,7 @@
 """Look at configuration, tables, vectors and models as a run would, and run nothing.
 
 It prints a line for each mistake. The exit code is 1 where there is one, else 0. Near duplicates,
-and a corpus that has a screen, are left to the run: they take long.
+a corpus that has a screen, and templates of conversations are left to the run.
 """
 
 from __future__ import annotations
@@ -66,16 +66,14 @@ def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
 
 
 def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Iterator[str]:
-    """Iterate over what is wrong with a table, and with what templates make of its
-    conversations."""
-    from mamushi.data.conversations import TURNS
+    """Iterate over what is wrong with a table."""
     from mamushi.data.counts import needs, require_texts
     from mamushi.io.domains import FORGET, INFERENCE, RETAIN
     from mamushi_curate.commands import init
 
-    key, settings = f"datasets.{name}", config["datasets"][name]
+    key = f"datasets.{name}"
     try:
-        raw, table, counts = init.examples_of_table(config, name)
+        _, _, counts = init.examples_of_table(config, name)
     except UserError as error:
         yield f"{key}: {error}"
         return
@@ -86,13 +84,3 @@ def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Ite
         require_texts(name, needs(config, name), ranked, counts.get("groups", {}).get(INFERENCE))
     except ConfigError as error:
         yield from error.lines
-    for model in config["grid"]["models"]:
-        folder = Path(config["models"][model].get("source") or "nowhere")
-        if folder.is_dir() and any(raw.labels.get(TURNS, ())):
-            from mamushi.lm import folders
-
-            try:
-                tokenizer = folders.read_tokenizer(folder)
-                _embedder.tried_on(tokenizer, table, settings["assistant_only_loss"])
-            except Exception as error:
-                yield f"{key}: {told(error)}"

@@ -26,6 +26,7 @@ from mamushi_runs.sizes import model_size
 GROUP = "check"
 STAYS = ("contaminate", "gold", "beta0", "unlearn_list")
 """Rules whose model is not deleted."""
+NUMBERS = ("gpu", "mem_mb")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,10 +47,10 @@ def run(args: argparse.Namespace) -> int:
     # With just these, Snakemake does not go through the jobs.
     args.dry_run, args.snakemake_args = True, f"{args.snakemake_args} --quiet rules progress"
     workflow, config, executor = _dry_run(_run.line(args.targets, _run.required(args), args))
-    jobs, model = read(workflow)
+    jobs = read(workflow)
     has_gpu = config["execution"]["device"] != "cpu" and bool(leases.visible())
     if rate is None and (has_gpu or executor not in (None, "local")):
-        rate = gpu_rate(model) if model and gpu_key(model) else gpu_rate()
+        rate = gpu_rate(next((job.gpu_model for job in jobs if gpu_key(job.gpu_model)), "h100"))
     plan = reckon(jobs, config, rate)
     _as_json.put(plan)
     print(text(plan))
@@ -80,27 +81,23 @@ def _dry_run(line: Sequence[str]) -> tuple[Any, Mapping[str, Any], str | None]:
     return *hooks.parsed[-1], executor
 
 
-def read(workflow: Any) -> tuple[list[Job], str | None]:
-    """Return the jobs of ``workflow`` (Snakemake's) that are to be done, and the GPU that the
-    profile asks for. What depends on rule and model is asked for once."""
+def read(workflow: Any) -> list[Job]:
+    """Return the jobs of ``workflow`` (Snakemake's) that are to be done."""
     from snakemake.io import strip_wildcard_constraints
 
-    shared: dict[tuple[str, str | None], tuple[str, int, float]] = {}
-    jobs, gpu_model = [], None
+    jobs: list[Job] = []
+    first: dict[tuple[Any, str | None], Any] = {}
     for job in workflow.dag.needrun_jobs():
-        wildcards = dict(job.wildcards_dict)
-        if (key := (job.rule.name, wildcards.get("model"))) not in shared:
-            gpu_model = gpu_model or job.resources.get("gpu_model")
-            log = next(map(strip_wildcard_constraints, job.rule.log), "")
-            # Others are words: what is not known before the job's inputs are there.
-            gpus, memory = (
-                n if isinstance(n := job.resources.get(name), int) else 0
-                for name in ("gpu", "mem_mb")
-            )
-            shared[key] = log, gpus, memory
-        if not job.is_norun:
-            jobs.append(Job(job.rule.name, wildcards, *shared[key]))
-    return jobs, gpu_model
+        if job.is_norun:
+            continue
+        # What depends on rule and model is asked for once.
+        asked = first.setdefault((job.rule, job.wildcards_dict.get("model")), job).resources
+        # Others are words: what is not known before the job's inputs are there.
+        gpus, memory = (n if isinstance(n := asked.get(name), int) else 0 for name in NUMBERS)
+        log = next(map(strip_wildcard_constraints, job.rule.log), "")
+        gpu = asked.get("gpu_model", "")
+        jobs.append(Job(job.rule.name, dict(job.wildcards_dict), log, gpus, memory, gpu))
+    return jobs
 
 
 def reckon(jobs: Iterable[Job], config: Mapping[str, Any], rate: Rate | None) -> dict[str, Any]:

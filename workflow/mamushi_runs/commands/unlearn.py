@@ -26,12 +26,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
         help="the list to unlearn: a removal list, a table with a column id, or ids, one a line",
     )
-    parser.add_argument(
-        "--configfile",
-        type=Path,
-        default=Path("mine.yaml"),
-        help="the configuration that ranked (default: %(default)s)",
-    )
+    default, help_text = Path("mine.yaml"), "the configuration that ranked (default: %(default)s)"
+    parser.add_argument("--configfile", type=Path, default=default, help=help_text)
     parser.add_argument(
         "--unlearner", default="neggrad_plus", help="how to unlearn (default: %(default)s)"
     )
@@ -46,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
     import yaml
 
-    from mamushi.config.grid import unlearned_lists
+    from mamushi.config.grid import cells, unlearned_lists
     from mamushi.io import paths
     from mamushi.io.files import atomic
     from mamushi.registry import plugin
@@ -73,15 +69,11 @@ def run(args: argparse.Namespace) -> int:
         part.write_text(text, encoding="utf-8", newline="\n")
     status = _run.run(["unlearned"], [args.configfile, added], args)
     done: list[dict[str, Any]] = []
-    if status == 0 and not _run.is_dry(args):
-        for cell in _run.cells(grid):
-            written = paths.TRAINED.format(**cell, arm=f"{args.unlearner}/lists/{name}")
-            card = paths.MODEL_CARD.format(model=cell["model"])
-            print(f"unlearned: {written}")
-            done.append({**cell, "unlearned": written, "export": None})
-            if trains:
-                command = f"mamushi export --model-card {card} --trained {written} --out FOLDER"
-                print(f"as a model: {command}")
-                done[-1]["export"] = command
+    for cell in cells(grid) if status == 0 and not _run.is_dry(args) else ():
+        written = paths.TRAINED.format(**cell, arm=f"{args.unlearner}/lists/{name}")
+        card = paths.MODEL_CARD.format(model=cell["model"])
+        command = f"mamushi export --model-card {card} --trained {written} --out FOLDER"
+        done.append({**cell, "unlearned": written, "export": command if trains else None})
+        print(f"unlearned: {written}", *([f"as a model: {command}"] if trains else []), sep="\n")
     _as_json.put(done)
     return status

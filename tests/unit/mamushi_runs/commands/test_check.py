@@ -11,8 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from mamushi.cli import main
-from tests.support import lab
-from tests.support.chats import MARKED, TEMPLATES, chat_tokenizer
 
 CONFIG = """\
 grid: {datasets: [d], models: [v], seeds: [0], budgets: [0.1], selectors: [lr_cos]}
@@ -71,29 +69,3 @@ def test_each_mistake_is_a_line(
     assert len(lines) == len(mistakes)
     for line, mistake in zip(sorted(lines), mistakes, strict=True):
         assert line.startswith(mistake)
-
-
-def test_conversations_are_tried_by_the_template_of_a_model(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """With answers alone in the loss, which it has to mark."""
-    lab.write_lab(folder)
-    turns = [("user", "What?"), ("assistant", "Seven."), ("user", "Who?"), ("assistant", "Me.")]
-    messages = [{"role": role, "content": words} for role, words in turns]
-    rows = [
-        {"messages": [*messages[:2], {**messages[2], "content": f"{i}?"}, messages[3]]}
-        for i in range(40)
-    ]
-    lines = [json.dumps({**row, "kind": i % 2}) for i, row in enumerate(rows)]
-    Path("d.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    chats = "path: d.jsonl, text: messages, assistant_only_loss: true"
-    config = CONFIG.replace("path: d.csv", chats).replace("v.parquet, id: id, vector: vector", "")
-    config = config.replace("{embeddings: {path: }}", "{source: ours, contaminated: true}")
-    Path("mine.yaml").write_text(config, encoding="utf-8")
-    tokenizer = chat_tokenizer("smollm2")
-    for templates, says in ((MARKED, None), (TEMPLATES, "does not mark what the assistant says")):
-        tokenizer.chat_template = templates["smollm2"]
-        tokenizer.save_pretrained("ours")
-        assert main(["check", "--json"]) == (says is not None)
-        mistakes = json.loads(capsys.readouterr().out)["mistakes"]
-        assert not mistakes if says is None else says in mistakes[0] and len(mistakes) == 1
