@@ -36,7 +36,6 @@ class Compact(Sequence[Any]):
     def append(self, cell: Any) -> None:
         """Add a cell at the end."""
         self._last.append(cell)
-        self._length += 1
         self._characters += len(cell) if isinstance(cell, str) else 0
         if len(self._last) == ROWS or self._characters >= CHARACTERS:
             self._flush()
@@ -45,7 +44,10 @@ class Compact(Sequence[Any]):
         """Add the cells of an Arrow array, or of a list."""
         self._flush()
         self._length += len(piece)
-        self._keep(piece)
+        if not isinstance(piece, list):
+            self._held += piece.nbytes
+            piece = piece if self._held <= HELD else _mapped(piece)
+        self._pieces.append(piece)
 
     def pieces(self) -> Iterator[pa.Array | list[Any]]:
         """Iterate over Arrow arrays, and lists of cells that are not all text or None."""
@@ -80,23 +82,20 @@ class Compact(Sequence[Any]):
         import pyarrow as pa
 
         self._flush()
-        pieces = self._pieces
-        if len({None if isinstance(piece, list) else piece.type for piece in pieces}) > 1:
-            pieces = [[*self]]
-        pieces = [pa.array(piece) if isinstance(piece, list) else piece for piece in pieces]
+        if len({None if isinstance(piece, list) else piece.type for piece in self._pieces}) > 1:
+            return pa.chunked_array([pa.array([*self])])
+        pieces = [pa.array(piece) if isinstance(piece, list) else piece for piece in self._pieces]
         return pa.chunked_array(pieces, None if pieces else pa.string())
 
     def __len__(self) -> int:
-        return self._length
+        return self._length + len(self._last)
 
     def __iter__(self) -> Iterator[Any]:
         for piece in self.pieces():
             yield from cells_of(piece)
 
     def __eq__(self, column: object) -> bool:
-        if isinstance(column, str) or not isinstance(column, Sequence) or len(column) != len(self):
-            return False
-        return all(a == b for a, b in zip(self, column, strict=True))
+        return isinstance(column, Sequence) and [*self] == [*column]
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -114,13 +113,7 @@ class Compact(Sequence[Any]):
     def _flush(self) -> None:
         cells, self._last, self._characters = self._last, [], 0
         if cells:
-            self._keep(_packed(cells))
-
-    def _keep(self, piece: pa.Array | list[Any]) -> None:
-        if not isinstance(piece, list):
-            self._held += piece.nbytes
-            piece = piece if self._held <= HELD else _mapped(piece)
-        self._pieces.append(piece)
+            self.add(_packed(cells))
 
 
 def cells_of(piece: pa.Array | list[Any]) -> list[Any]:
@@ -155,9 +148,9 @@ def strings(cells: Iterable[str | None] | pa.ChunkedArray) -> pa.ChunkedArray:
     """Return cells that are text or None as an Arrow column."""
     import pyarrow as pa
 
-    if isinstance(cells, pa.ChunkedArray):
-        return cells.cast(pa.string())
-    return (cells if isinstance(cells, Compact) else Compact(cells)).arrow().cast(pa.string())
+    if not isinstance(cells, pa.ChunkedArray):
+        cells = (cells if isinstance(cells, Compact) else Compact(cells)).arrow()
+    return cells.cast(pa.string())
 
 
 def some(column: Any, kept: NDArray[np.bool_]) -> Any:
