@@ -145,85 +145,59 @@ def test_the_policy_allows_the_page_s_own_script_and_style_alone() -> None:
     assert not re.search(r"https?:|\bsrc=|\bhref=|@import|url\(|innerHTML|document\.write", html)
 
 
-def rank_page(folder: Path, *options: str) -> int:
+def test_the_stage_writes_the_same_page_twice(tmp_path: Path) -> None:
+    (tmp_path / "refits").mkdir()
+    one, two, examples, stable = (tmp_path / f"{n}.parquet" for n in ("one", "two", "e", "stable"))
+    write_texts(examples, {"a": "damn", "b": "y", "c": "z"})
+    write_stability(stable)
+    write_scores(one, ["a", "b", "c"], [3.0, 2.0, 1.0], [1, 2, 3])
+    write_scores(two, ["a", "b", "c"], [3.0, 2.0, 9.0], [2, 3, 1])
+    refits = [tmp_path / "refits/one.parquet", tmp_path / "refits/two.parquet"]
+    write_refits(refits[0], ["a", "b", "c"], [1.0, 2.0, 3.0])
+    write_refits(refits[1], ["a", "b", "c"], [3.0, 1.0, 2.0], [5.0, 5.0, 7.0])
+    ranked = read_ranking(two)
+    assert (ranked.ids, ranked.scores.tolist()) == (["c", "a", "b"], [9.0, 3.0, 2.0])
+    assert read_texts_of(examples, ["b", "a"]) == ["y", "damn"]
     compared = {"one": None, "two": "the ranking by one upside down"}
     settings = {"dataset": "d", "model": "m", "seed": 3, "budgets": [0.5]}
     settings |= {"selectors": [*compared], "compared": compared}
-    return main([
-        "ranking", "--examples", str(folder / "e.parquet"), "--scores",
-        str(folder / "one.parquet"), str(folder / "two.parquet"),
-        "--refits", str(folder / "refits/one.parquet"), str(folder / "refits/two.parquet"),
-        "--stability", str(folder / "stable.parquet"), str(folder / "stable.parquet"),
-        "--out", str(folder / "out.html"), *options,
-        "--settings", json.dumps(settings),
-    ])  # fmt: skip
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "refits").mkdir()
-    write_texts(tmp_path / "e.parquet", {"a": "damn", "b": "y", "c": "z"})
-    write_stability(tmp_path / "stable.parquet")
-    write_scores(tmp_path / "one.parquet", ["a", "b", "c"], [3.0, 2.0, 1.0], [1, 2, 3])
-    write_scores(tmp_path / "two.parquet", ["a", "b", "c"], [3.0, 2.0, 9.0], [2, 3, 1])
-    write_refits(tmp_path / "refits/one.parquet", ["a", "b", "c"], [1.0, 2.0, 3.0])
-    write_refits(tmp_path / "refits/two.parquet", ["a", "b", "c"], [3.0, 1.0, 2.0], [5.0, 5.0, 7.0])
-    return tmp_path
-
-
-def test_the_stage_writes_the_same_page_twice(folder: Path) -> None:
-    ranked = read_ranking(folder / "two.parquet")
-    assert (ranked.ids, ranked.scores.tolist()) == (["c", "a", "b"], [9.0, 3.0, 2.0])
-    assert read_texts_of(folder / "e.parquet", ["b", "a"]) == ["y", "damn"]
-    with pytest.raises(KeyError, match="z"):
-        read_texts_of(folder / "e.parquet", ["a", "z"])
-    assert rank_page(folder) == 0
-    once = (folder / "out.html").read_bytes()
-    assert rank_page(folder) == 0
-    assert (folder / "out.html").read_bytes() == once
-    data = embedded(once.decode())
+    out = tmp_path / "out.html"
+    words = ["ranking", "--examples", examples, "--scores", one, two, "--refits", *refits]
+    words += ["--stability", stable, stable, "--out", out, "--settings", json.dumps(settings)]
+    pages = [out.read_bytes() for _ in range(2) if main([*map(str, words)]) == 0]
+    assert len(pages) == 2 and pages[0] == pages[1]
+    data = embedded(pages[0].decode())
     assert data["selectors"][1] == {
         "verdict": "a comparison, not to be acted on: the ranking by one upside down",
         "compared": True,
         **{"name": "two", "ranks": [2, 3, 1], "scores": [3.0, 2.0, 9.0]},
         "again": [[1, 3, 2], [2, 3, 1]],
     }
-    assert not data["selectors"][0]["compared"]
+    assert not data["selectors"][0]["compared"] and data["selectors"][0]["verdict"] == WORDS
     read = {"examples", "scores/0", "scores/1", "refits/0", "refits/1"}
     assert set(data["provenance"]["inputs"]) == read | {"stability/0", "stability/1"}
-    assert data["selectors"][0]["verdict"] == WORDS
-    assert "<title>Ranking of d by m, seed 3</title>" in once.decode()
+    assert "<title>Ranking of d by m, seed 3</title>" in pages[0].decode()
 
 
 def test_the_table_of_both_ends(tmp_path: Path) -> None:
-    runs = [{"dataset": "d", "model": "m", "seed": seed} for seed in (0, 1)]
+    cell = {"dataset": "d", "model": "m", "seed": 0}
     texts = {f"i{p:02d}": f"damn\n\n{p} " + "word " * 100 for p in range(25)}
     write_texts(paths.under(tmp_path, paths.EXAMPLES, dataset="d"), texts)
-    for run in runs:
-        ids = list(texts) if run["seed"] == 0 else list(texts)[::-1]
-        path = paths.under(tmp_path, paths.SCORES, **run, selector="mamushi")
-        write_scores(path, ids, np.linspace(5, -5, 25), range(1, 26))
-    settings = json.dumps({"cells": runs, "selector": "mamushi"})
+    path = paths.under(tmp_path, paths.SCORES, **cell, selector="mamushi")
+    write_scores(path, list(texts), np.linspace(5, -5, 25), range(1, 26))
+    settings = json.dumps({"cells": [cell], "selector": "mamushi"})
     out = tmp_path / "tables"
     command = ["qualitative", "--root", str(tmp_path), "--out-folder", str(out)]
     assert main([*command, "--settings", settings]) == 0
-    table = read_table(out / "qualitative_ranking.parquet", schemas.QUALITATIVE_RANKING)
-    rows = table.to_pylist()
-    assert len(rows) == 40
-    assert [row["id"] for row in rows[:20]] == [*list(texts)[:10], *list(texts)[:-11:-1]]
-    assert [row["id"] for row in rows[20:22]] == ["i24", "i23"]
-    assert rows[0]["score"] == 5.0
+    rows = read_table(out / "qualitative_ranking.parquet", schemas.QUALITATIVE_RANKING).to_pylist()
+    assert [row["id"] for row in rows] == [*list(texts)[:10], *list(texts)[:-11:-1]]
     assert rows[10] | {"text": ""} == {
-        "dataset": "d", "model": "m", "seed": 0, "selector": "mamushi", "end": "bottom",
-        "place": 1, "rank": 25, "score": -5.0, "id": "i24", "text": "",
-    }  # fmt: skip
+        **{**cell, "selector": "mamushi", "end": "bottom", "place": 1, "rank": 25},
+        **{"score": -5.0, "id": "i24", "text": ""},
+    }
     assert all(re.match(r"d\*\*\* \d+ word", row["text"]) for row in rows)
     assert {len(row["text"]) for row in rows} <= {299, 300}
     about = read_metadata(out / "qualitative_ranking.parquet")
-    assert about["settings"]["selector"] == "mamushi"
-    assert set(about["inputs"]) == {
-        f"{name}/d/m/seed{seed}" for name in ("examples", "scores") for seed in (0, 1)
-    }
-    text = (out / "qualitative_ranking.csv").read_text(encoding="utf-8")
-    assert len(text.splitlines()) == 41
-    assert [row["id"] for row in csv.DictReader(text.splitlines())] == [row["id"] for row in rows]
+    assert set(about["inputs"]) == {"examples/d/m/seed0", "scores/d/m/seed0"}
+    lines = (out / "qualitative_ranking.csv").read_text(encoding="utf-8").splitlines()
+    assert [row["id"] for row in csv.DictReader(lines)] == [row["id"] for row in rows]

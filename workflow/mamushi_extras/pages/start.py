@@ -39,10 +39,11 @@ def write_start_page(root: Path, configfiles: Sequence[str] = ()) -> Path | None
         cell, lists = content["cell"], content["manifests"]
         if lists and (pair := (cell["dataset"], cell["model"])) not in answers:
             answers[pair] = answer(root, cell, lists, named)
-    out, own = paths.under(root, paths.START), Path(Path(paths.START).name)
+    out = paths.under(root, paths.START)
+    pages = [path for path in _inside(root, "*.html") if path.name != out.name]
     rows: dict[str, list[Any]] = {
         # Snakemake writes a report where it is told to: all examples of it, here.
-        "Reports": [(path, path.stem, None) for path in _inside(root, "*.html") if path != own],
+        "Reports": [(path, path.stem, None) for path in pages],
         "Figures": _figures(root, "figures/*.png", "figures/study/*.png"),
         "Tables": [
             (path, str(path.relative_to("tables").with_suffix("")), _beside(root, path, ".parquet"))
@@ -99,14 +100,14 @@ def answer(
     how_many = advised(root, cell).get(selector)
     budget = first_budget(how_many) if how_many else None
     chosen = take(lists[selector], budget)
-    count, whole, unit = list_size(chosen)
-    asked = units_at(budget, whole) if budget else None
+    count, total, unit = list_size(chosen)
+    asked = units_at(budget, total) if budget else None
     page, make = Path(_pattern(paths.RANKING, **cell)), None
     if asked and "removed" in chosen and asked != count:
-        make = f"mamushi list --budget {share_of(asked, whole)} --selector {selector}{named}"
+        make = f"mamushi list --budget {share_of(asked, total)} --selector {selector}{named}"
     return {
         **{"cell": cell, "selector": selector, "take": chosen, "cut": cut(root, cell)},
-        **{"size": f"{count:,} of {whole:,} {unit}", "whole": whole, "unit": unit},
+        **{"size": f"{count:,} of {total:,} {unit}", "total": total, "unit": unit},
         **{"how_many": how_many, "budget": budget, "asked": asked},
         "short": asked is not None and asked > count,
         "page": page if (root / page).is_file() else None,

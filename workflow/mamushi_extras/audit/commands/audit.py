@@ -172,12 +172,10 @@ def page_html(
     from mamushi_extras.pages import ranking_page
 
     shown = {"audit": fingerprint(audit), **ranking_page.page_texts(ids, texts)}
-    script = (_PAGE / "audit.js").read_text(encoding="utf-8")
-    values = {"script": script, "data": ranking_page.json_in_html(shown)}
-    question = audit["question"]
-    return ranking_page.render(
-        "audit", _PAGE, after="page", title=title, question=question, **values
-    )
+    values = {"title": title, "question": audit["question"]}
+    values["script"] = (_PAGE / "audit.js").read_text(encoding="utf-8")
+    values["data"] = ranking_page.json_in_html(shown)
+    return ranking_page.render("audit", _PAGE, after="page", **values)
 
 
 def say_expected(
@@ -219,11 +217,7 @@ def merge_answers(folder: Path, files: Sequence[Path]) -> None:
     unsure, estimates = int(answers.unsure.sum()), None
     print(f"{int(answers.read.sum()):,} of {len(sample):,} texts, {unsure:,} of them unsure")
     if withheld := ONE_READER if least < READERS else None:
-        for source in dict.fromkeys(row["texts_of"] for row in strata):
-            here = [place for place, row in enumerate(strata) if row["texts_of"] == source]
-            yes, read = answers.yes[here].sum(), answers.read[here].sum()
-            print(f"  {source:<10}{yes:,.0f} of {read:,.0f} yes")
-        print(f"  {withheld}")
+        print(f"  {answers.yes.sum():,.0f} of them of the domain; {withheld}")
     else:
         columns = (np.array([row[key] for row in strata]) for key in ("texts", "listed", "likely"))
         rng = np.random.default_rng(audit["seed"])
