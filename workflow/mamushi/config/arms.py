@@ -43,10 +43,10 @@ class Arm:
             return cls(endpoint=name)
         for pattern in (UNLEARNED, LISTED, UNLEARNED_WHOLE):
             if match := re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern), name):
-                parts = match.groupdict()
-                if parts["unlearner"] == RETRAINING:
-                    parts["unlearner"] = None
-                return cls(**parts)
+                names = match.groupdict()
+                if names["unlearner"] == RETRAINING:
+                    names["unlearner"] = None
+                return cls(**names)
         raise ValueError(f"{name!r} is no model of a cell")
 
     def __str__(self) -> str:

@@ -42,9 +42,8 @@ def display_url(url: str) -> str:
     """Return a URL for messages: without a name, a password, a query and a fragment."""
     if not is_remote(url):
         return url
-    parts = urlsplit(url)
-    kept = parts.query if parts.scheme == "hf" else ""
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, kept, ""))
+    scheme, host, path, query, _ = urlsplit(url)
+    return urlunsplit((scheme, host.rpartition("@")[2], path, query if scheme == "hf" else "", ""))
 
 
 def unsigned(url: str) -> str:

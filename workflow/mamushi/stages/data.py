@@ -203,15 +203,15 @@ def import_embeddings(
     texts = read_table(examples, schemas.EXAMPLES, ["id", "domain", "section"])
     copies = read_table(duplicates, schemas.DUPLICATES, ["id"])["id"]
     # Rows without a text or a domain, and those beyond a limit, may have a vector all the same.
-    kept = len(texts) + len(copies)
-    rows_read = read_json(data_card)["counts"]["read"] if data_card else kept
+    known = len(texts) + len(copies)
+    rows_read = read_json(data_card)["counts"]["read"] if data_card else known
     ranked = texts.filter(pc.equal(texts["section"], INFERENCE)).select(["id", "domain"])
     further_ids = texts.filter(pc.not_equal(texts["section"], INFERENCE))["id"]
     further_ids = pa.chunked_array([*further_ids.chunks, *copies.chunks], pa.string())
     del texts
     embedding = settings.embedding
     shards = read_shards(vectors, embedding["id"], embedding["vector"])
-    left_out = rows_read - kept
+    left_out = rows_read - known
     rows = read_metadata(duplicates).get("rows", {"column": "id"})
     by_row = rows["column"] is None
     matrix = aligned(*shards, ranked["id"], further_ids, left_out, where, out.parent, by_row=by_row)
