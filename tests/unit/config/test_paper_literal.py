@@ -111,7 +111,6 @@ STATED: list[tuple[str, Any, str]] = [
     ("selectors/mamushi_lr/alpha", 0.1, LINEAR),
     ("selectors/mamushi_lr/epochs", 50, "maximum iterations set to 50"),
     ("selectors/lr_maha/covariance", "sample", r"\sqrt{(x-\mu)^\top\Sigma^{-1}(x-\mu)}"),
-    ("selectors/lr_maha/folds", None, "proximity statistics are computed from the inference"),
     ("selectors/anti_mamushi/of", "mamushi", r"anti-\textsc{Mamushi} (ranking by $-\ell(x)$)"),
     ("unlearning/datasets", ["newsgroups"], OF_TABLE),
     ("unlearning/models", ["qwen-2.5-7b"], OF_TABLE),

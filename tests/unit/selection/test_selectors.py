@@ -11,7 +11,6 @@ from sklearn.metrics.pairwise import cosine_distances, paired_distances
 from mamushi.errors import UserError
 from mamushi.registry import load, plugin
 from mamushi.selection import pool as pool_module
-from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool, Scored, rank_forget
 from mamushi.selection.selectors import _kcenter as kcenter
 from tests.support.memory import RECORD, peak_mib
@@ -85,22 +84,6 @@ def test_lr_maha_as_the_paper_writes_it(pool):
     few = pool.part(np.arange(300) < 21)
     with pytest.raises(UserError, match="of 21 texts in 20 dimensions has no inverse"):
         run("lr_maha", few, covariance="sample")
-
-
-def test_lr_maha_tells_shuffled_labels_apart_unless_it_is_cross_fitted():
-    """600 texts in 576 dimensions: with the texts that it scores in its covariance it tells apart
-    what does not differ; out of fold it does not."""
-    rng = np.random.default_rng(0)
-    ids = np.array([f"t{i:03d}" for i in range(600)], dtype=object)
-    x = rng.standard_normal((600, 576)).astype(np.float16)
-    noise = Pool(ids, np.arange(600) < 200, x)
-    found = {
-        (kind, folds): auc(run("lr_maha", noise, covariance=kind, folds=folds).scores, noise.forget)
-        for kind, folds in (("sample", None), ("ledoit-wolf", None), ("ledoit-wolf", 5))
-    }
-    assert found["sample", None] > 0.99
-    assert found["ledoit-wolf", None] > 0.9
-    assert 0.4 < found["ledoit-wolf", 5] < 0.6
 
 
 def test_vmf(pool):

@@ -1,13 +1,11 @@
 """The densities of the selector ``gaussian``."""
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mamushi.errors import located
 from mamushi.selection.arrays import Doubles
-from mamushi.selection.crossfit import Fit, Task, cross_fit
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.selectors._lr_maha import pooled_covariance, singular
 from mamushi.selection.statistics import centroids
@@ -38,30 +36,11 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     Raises ``UserError`` when the embeddings of a domain are all the same, and for a covariance
     without shrinkage that has no inverse.
     """
-    kind, shared = settings["covariance"], settings["shared"]
-    if settings["folds"] is not None:
-        estimate = partial(_held_out, pool=pool, kind=kind, shared=shared)
-        return cross_fit(pool, settings["folds"], seed, estimate, "gaussian")
-    pair = fit_densities(pool, kind, shared)
+    pair = fit_densities(pool, settings["covariance"], settings["shared"])
     scores = np.empty(len(pool.ids))
     for part, x in pool.blocks(least=pool.width):
-        scores[part] = gaussian_ratio(pair, x)
+        scores[part] = pair[0].log_density(x) - pair[1].log_density(x)
     return Scored(scores, details={"shrinkage": [density.shrinkage for density in pair]})
-
-
-def gaussian_ratio(pair: tuple[Gaussian, Gaussian], x: Doubles) -> Doubles:
-    """Return s(x) of the rows of ``x`` (m, d), (m,)."""
-    return pair[0].log_density(x) - pair[1].log_density(x)
-
-
-def _held_out(task: Task, pool: Pool, kind: str, shared: bool) -> Fit:
-    train = np.zeros(len(pool.ids), dtype=np.bool_)
-    train[task.train] = True
-    pair = fit_densities(pool.part(train), kind, shared)
-    logits = task.scored(
-        lambda rows: gaussian_ratio(pair, pool.embeddings[rows].astype(np.float64))
-    )
-    return logits, {"shrinkage": [density.shrinkage for density in pair]}
 
 
 def fit_densities(pool: Pool, kind: str, shared: bool) -> tuple[Gaussian, Gaussian]:

@@ -1,13 +1,11 @@
 """The covariance and the contrast of the selector ``lr_maha``."""
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mamushi.errors import UserError, located
 from mamushi.selection.arrays import Doubles
-from mamushi.selection.crossfit import Fit, Task, cross_fit
 from mamushi.selection.pool import Pool, Scored
 from mamushi.selection.statistics import centroids
 
@@ -39,23 +37,11 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
     Raises ``UserError`` when the embeddings of each domain are all the same, and for a covariance
     without shrinkage that has no inverse.
     """
-    shrunk = settings["covariance"] == "ledoit-wolf"
-    if settings["folds"] is not None:
-        estimate = partial(_held_out, pool=pool, shrunk=shrunk)
-        return cross_fit(pool, settings["folds"], seed, estimate, "lr_maha")
-    contrast = fit(pool, shrunk)
+    contrast = fit(pool, settings["covariance"] == "ledoit-wolf")
     scores = np.empty(len(pool.ids))
     for part, x in pool.blocks(least=pool.width):
         scores[part] = contrast.scores(x)
     return Scored(scores, details={"shrinkage": contrast.shrinkage})
-
-
-def _held_out(task: Task, pool: Pool, shrunk: bool) -> Fit:
-    train = np.zeros(len(pool.ids), dtype=np.bool_)
-    train[task.train] = True
-    contrast = fit(pool.part(train), shrunk)
-    logits = task.scored(lambda rows: contrast.scores(pool.embeddings[rows].astype(np.float64)))
-    return logits, {"shrinkage": contrast.shrinkage}
 
 
 def fit(pool: Pool, shrunk: bool) -> Contrast:

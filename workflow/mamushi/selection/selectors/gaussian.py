@@ -5,15 +5,12 @@ the covariances differ and linear where they are ``shared``. The constant is kep
 of data that are Gaussian is their log-density ratio in nats.
 
 As all of the paper's baselines it scores the texts of which means and covariances are made, which
-at the width of a language model tells apart what does not differ: see ``lr_maha``. ``folds`` scores
-each text by the others.
+at the width of a language model tells apart what does not differ: see ``lr_maha``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from annotated_types import Ge
+from typing import TYPE_CHECKING, Any, Literal
 
 from mamushi.config.kinds import Section
 
@@ -29,9 +26,6 @@ class Settings(Section):
     covariance: Literal["ledoit-wolf", "sample", "diagonal", "isotropic"] = "ledoit-wolf"
     #: One covariance for both domains, pooled over them: the ratio is linear then.
     shared: bool = False
-    #: Folds of a cross-fitting, so that no text is in the means and the covariances that score it;
-    #: null for those of all texts, as in the paper.
-    folds: Annotated[int, Ge(2)] | None = None
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:

@@ -7,14 +7,12 @@ asked for.
 
 As all of the paper's baselines it scores the texts of which centroids and covariance are made, and
 there are nearly as many directions as texts: of 600 texts in 576 dimensions either covariance
-separates shuffled labels. ``folds`` scores each text by the others.
+separates shuffled labels.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from annotated_types import Ge
+from typing import TYPE_CHECKING, Any, Literal
 
 from mamushi.config.kinds import Section
 
@@ -28,9 +26,6 @@ class Settings(Section):
     #: ledoit-wolf shrinks the pooled covariance; sample takes it as it is, as the paper writes it,
     #: which takes more texts than dimensions.
     covariance: Literal["ledoit-wolf", "sample"] = "ledoit-wolf"
-    #: Folds of a cross-fitting, so that no text is in the centroids and the covariance that score
-    #: it; null for those of all texts, as in the paper.
-    folds: Annotated[int, Ge(2)] | None = None
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
