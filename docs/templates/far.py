@@ -28,7 +28,6 @@ def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
 
 
 # What a selector may declare beside Settings:
-#   NEEDS_TRUTH = True       only for datasets that know the exact log-density ratio
 #   DERIVES = "of"           the setting that names the selector whose result is in `pool.base`
 #   RETAIN_SCORES = False    retain texts have no score, so that it can be no `removal.ratio`
 #   BY_CHANCE = True         it removes a share everywhere, and so has no region

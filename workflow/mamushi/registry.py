@@ -52,7 +52,6 @@ class Plugin:
     by_chance: bool = False
     comparison: str | None = None  # why its lists are there for comparison alone
     retain_scores: bool = True  # whether it scores retain texts as well
-    needs_truth: bool = False
     reads_texts: bool = False
     derives: str | None = None  # the setting with the selector whose scores it needs
     refits: bool = True  # whether another seed makes its scores again without another training

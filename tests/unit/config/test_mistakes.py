@@ -38,11 +38,6 @@ datasets.jigsaw.sections.inference = 1.0
     datasets.jigsaw.sections: the shares sum to 1.5; they must sum to 1
 tokens.max_length = 64
     training.max_length: 128 is not allowed; it is at most tokens.max_length, 64
-grid.selectors = ["random", "oracle"]
-    grid.selectors[1]: 'oracle' is not allowed with the dataset 'jigsaw'; it needs the true
-    density ratio, which synthetic data has
-selectors.anti_mamushi = {"of": "oracle"}
-    studies.reverse.selectors[2]: 'anti_mamushi' is not allowed with the dataset 'newsgroups'
 datasets.jigsaw.path = "raw/{jigsaw}"
     datasets.jigsaw.path: what stands in braces is a wildcard
 """

@@ -13,7 +13,7 @@ from typing import Any
 
 from mamushi.config.kinds import Config
 from mamushi.config.sections import axes_sections
-from mamushi.config.selectors import base_selectors, chain, kind_of, scores_both
+from mamushi.config.selectors import base_selectors, scores_both
 from mamushi.config.sources import raw_paths, vector_shards
 from mamushi.errors import instead
 from mamushi.io.copies import is_remote
@@ -191,42 +191,13 @@ def _check_lengths(full: Config) -> Iterator[str]:
 
 
 def _check_selectors(full: Config) -> Iterator[str]:
-    """Check that a selector that derives from another ends at one that stands alone, and that the
-    ratio's scores both domains."""
-    for name in full["selectors"]:
-        links = chain(full, name)
-        if len(set(links)) < len(links):
-            yield f"selectors.{name}: derives from itself ({' from '.join(links)})"
+    """Check that the selector of the ratio scores both domains."""
     ratio = full["removal"]["ratio"]
     if not scores_both(full, ratio):
         yield (
             f"removal.ratio: {ratio!r} is not allowed, since it gives retain texts no score and so "
             "estimates no density ratio; choose a selector that does, such as mamushi"
         )
-    for place, name in enumerate(full["evidence"]["compared"]):
-        yield from _check_asked(full, "grid", f"evidence.compared[{place}]", name, full["grid"])
-    for where, axes in comparisons(full):
-        for place, name in enumerate(axes["selectors"]):
-            yield from _check_asked(full, where, f"{where}.selectors[{place}]", name, axes)
-        if where not in axes_sections():
-            yield from _check_asked(full, where, "removal.ratio", ratio, axes)
-
-
-def _check_asked(full: Config, where: str, at: str, name: str, axes: Config) -> Iterator[str]:
-    """Check that a selector has what it reads of the datasets and models that it is asked for with:
-    the truth."""
-    links = chain(full, name)
-    if any(kind_of(full, link).needs_truth for link in links):
-        knowing = [name for name, loader in plugins("dataset").items() if loader.knows_truth]
-        # What others take over from the grid is told of there.
-        in_grid = full["grid"] if where != "grid" and name in full["grid"]["selectors"] else {}
-        for dataset in axes["datasets"]:
-            is_told = dataset in in_grid.get("datasets", ())
-            if not is_told and full["datasets"][dataset]["kind"] not in knowing:
-                yield (
-                    f"{at}: {name!r} is not allowed with the dataset {dataset!r}; it needs the "
-                    f"true density ratio, which {' or '.join(knowing)} data has"
-                )
 
 
 def checks(full: Config) -> Iterator[str]:

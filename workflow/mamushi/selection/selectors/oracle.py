@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mamushi.selection.pool import Pool, Scored
 
-NEEDS_TRUTH = True
-
 
 def score(pool: Pool, settings: object, seed: int) -> Scored:
     """Score s(x) = log p1(x)/p2(x)."""
