@@ -1,18 +1,13 @@
 """From the files of a grid to the result tables, and what is said when one is missing."""
 
-import csv
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mamushi.cli import main
 from mamushi.evaluation.curves import sad_table
 from mamushi.evaluation.summary import sad_summary
-from mamushi.io import schemas
-from mamushi.io.tables import read_metadata, read_table
 from tests.support.grid_files import GRID, N_FORGET, write_results
 
 ONE = GRID | {"datasets": ["alpha"], "models": ["small"]}
@@ -71,34 +66,3 @@ def test_area_is_compared_with_random_at_the_same_seeds(root: Path) -> None:
     assert (chance["area_vs_random"], chance["area_vs_random_se"]) == (0.0, 0.0)
     # The seed moves both areas alike, so the paired error is far below that of the areas.
     assert mine["area_vs_random_se"] < mine["area_se"] / chance["area_mean"]
-
-
-def make_tables(root: Path) -> int:
-    settings = json.dumps({"grid": ONE, "ranked": ONE["selectors"], "code": "0" * 8})
-    folder = str(root / "tables")
-    return main(["tables", "--root", str(root), "--out-folder", folder, "--settings", settings])
-
-
-def test_the_stage_writes_each_table_twice_with_the_same_rows_and_bytes(root: Path) -> None:
-    made = []
-    for _ in range(2):
-        assert make_tables(root) == 0
-        made.append({path.name: path.read_bytes() for path in (root / "tables").iterdir()})
-    assert made[0] == made[1] and len(made[0]) == 9
-    counts = {
-        schemas.SAD: 36,
-        schemas.SAD_SUMMARY: 12,
-        # Two selectors at two budgets and in area, against random and the other one.
-        schemas.SAD_DIFFERENCES: 12,
-        schemas.SELECTION: 9,
-    }
-    assert "``alpha``, ``small``" in (root / "tables" / "sad_differences.rst").read_text()
-    for kind, count in counts.items():
-        name = kind.name
-        table = read_table(root / "tables" / f"{name}.parquet", kind)
-        with (root / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as handle:
-            lines = list(csv.DictReader(handle))
-        assert len(lines) == table.num_rows == count
-        assert list(lines[0]) == table.column_names
-    stored = read_metadata(root / "tables" / "sad.parquet")
-    assert stored["settings"]["grid"]["budgets"] == ONE["budgets"]

@@ -62,9 +62,5 @@ def _root(pool: Pool, mu1: Doubles, mu2: Doubles, kind: str) -> tuple[Doubles, f
     if kind == "sample" and n - means < d:
         raise singular("gaussian", n, d)
     covariance, shrinkage = pooled_covariance(pool, mu1, mu2, kind == "ledoit-wolf")
-    if kind == "diagonal":
-        covariance = np.diag(covariance.diagonal())
-    elif kind == "isotropic":
-        covariance, shrinkage = np.eye(d) * np.trace(covariance) / d, 1.0
     with located("the covariance of embeddings within the domains"):
         return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64), shrinkage

@@ -22,8 +22,8 @@ class Settings(Section):
     """Settings of the covariances."""
 
     #: ledoit-wolf shrinks each covariance; sample takes it as it is, which takes more texts of a
-    #: domain than dimensions; diagonal has variances alone; isotropic has their mean.
-    covariance: Literal["ledoit-wolf", "sample", "diagonal", "isotropic"] = "ledoit-wolf"
+    #: domain than dimensions.
+    covariance: Literal["ledoit-wolf", "sample"] = "ledoit-wolf"
     #: One covariance for both domains, pooled over them: the ratio is linear then.
     shared: bool = False
 
