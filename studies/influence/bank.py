@@ -14,7 +14,7 @@ import argparse
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from mamushi.lm.batches import steps
 from mamushi.lm.embed import embed
 from mamushi.lm.head import lay_over
 from mamushi.lm.loading import open_placed, open_tokenizer
+from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.raking import plan_raking
 from mamushi.lm.tokens import TokenSet, joined, masked, mass, only_spans, read_tokens, subset
@@ -120,7 +121,9 @@ class Bank:
         device.reproducible(0)
         self.accelerator = device.accelerator("bf16")
         card = results / "base" / MODEL / "card.json"
-        self.model = open_placed(card, None, self.training, "bf16", self.accelerator)
+        self.model = open_placed(
+            card, [], "bf16", self.accelerator, partial(freeze, settings=self.training)
+        )
         self.tokenizer = open_tokenizer(card)
         # What the blocks below the trained ones make of all texts, computed once.
         texts = joined([self.ranked, self.contamination, self.held_out])

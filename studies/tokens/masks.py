@@ -37,8 +37,9 @@ from mamushi.io import schemas
 from mamushi.io.tables import EVALUATION, FORGET, RETAIN, read_table
 from mamushi.lm import device, tokens
 from mamushi.lm.generate import ends, generate
-from mamushi.lm.loading import open_tokenizer, open_trained
+from mamushi.lm.loading import open_model, open_tokenizer
 from mamushi.lm.perplexity import text_nll
+from mamushi.lm.storage import overlay
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.registry import plugin
 from mamushi.running.progress import Progress
@@ -82,7 +83,8 @@ def model_of(cell: Cell, kind: str, beta: str, accelerator: Accelerator) -> PreT
     """The model of an end, or trained with ``texts_of`` a kind in the steps of beta 0."""
     if kind in ENDS:
         trained = cell.folder / "arms" / kind / "trained.safetensors"
-        model = open_trained(cell.base, trained, cell.training)
+        model = open_model(cell.base)
+        overlay(trained, model)
         return device.place(model, cell.training["precision"], accelerator.device)
     texts = texts_of(cell, kind, beta)
     return tuned(cell, texts, cell.seed, accelerator, tokens.mass(texts) > 0)

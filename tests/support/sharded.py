@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 
 from mamushi.lm import device, loading, sharding
 from mamushi.lm.generate import generate
+from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.training import finetune
 from mamushi.unlearning.relearning import relearn
@@ -24,7 +25,7 @@ def trained_nll(folder: Path, accelerator: Accelerator) -> NDArray[np.float64]:
     files."""
     settings = TRAINING | {"trained_blocks": 1, "learning_rate": 1e-3}
     card = folder / "card.json"
-    opened = loading.open_placed(card, None, settings, "bf16", accelerator)
+    opened = loading.open_placed(card, [], "bf16", accelerator, partial(freeze, settings=settings))
     finetune(opened, token_set(8), settings, total=2, seed=0, accelerator=accelerator)
     return text_nll(opened, token_set(9), 20, accelerator).nll
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from transformers import PreTrainedModel
 
 from mamushi.cli import main
 from mamushi.io import schemas
@@ -115,6 +116,14 @@ def command(stage: str, settings: Mapping[str, Any], **files: Any) -> list[str]:
     return line
 
 
+def opened(card: Path, *stored: Path) -> PreTrainedModel:
+    """The model of a card with these trained tensors in it."""
+    model = loading.open_model(card)
+    for path in stored:
+        storage.overlay(path, model)
+    return model
+
+
 def texts_of(root: Path) -> dict[str, Path]:
     """The files of ``write_base`` that every stage reads which opens a model with texts."""
     return {
@@ -147,7 +156,7 @@ def unlearning(kind: str = "neggrad_plus", **changes: Any) -> dict[str, Any]:
     return {
         **{"dataset": "d", "model": "m", "seed": 0, "unlearner": f"my_{kind}", "kind": kind},
         **{"settings": settings, "training": LOOP, "trained_blocks": 2, "max_length": 12},
-        **{"start": {"training": PARTS, "precision": "fp32"}, "inputs": {}},
+        **{"precision": "fp32", "inputs": {}},
         "evaluation": {"max_length": 16},
         **changes,
     }

@@ -28,7 +28,7 @@ POINTS = {
     "answer_rows": "(Raw, settings) -> Raw: the same, over all that was said before",
     "pool_step": "(Pool, metadata of the examples, column) -> Pool: add columns and steps to it",
     # Of models.
-    "speed_up": "(model, accelerator, start, trains, lengths, job): make its passes faster",
+    "speed_up": "(model, accelerator, trains, lengths, job): make its passes faster",
     # Of commands.
     "removal_list": "(RemovalList) -> RemovalList: what a list means beside its ids",
     "describe_cell": "(manifest) -> {head: text}: lines of `mamushi show`",

@@ -9,14 +9,14 @@ import torch
 
 from mamushi.cli import main
 from mamushi.io.tables import read_metadata, read_table
-from mamushi.lm import device, loading, parameters, storage, tiny
+from mamushi.lm import device, parameters, storage, tiny
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import read_tokens
 from mamushi_extras.left.schemas import LIKELIHOODS
 from tests.support.models import PARTS, SIZES
-from tests.support.stage_files import EXECUTION, FILES, FORGET, WORDS, write_base
+from tests.support.stage_files import EXECUTION, FILES, FORGET, WORDS, opened, write_base
 
-OPENED = {"training": PARTS, "precision": "fp32"}
+OPENED = {"precision": "fp32"}
 TEXTS = {"texts": 100, "max_length": 16}
 HEADS = ("train_input_embedding", "train_output_head")
 UNLEARNED = PARTS | {"trained_blocks": 2} | dict.fromkeys(HEADS, False)
@@ -36,8 +36,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def membership(made: Path, out: Path, unlearned: bool = False, **changes: Any) -> dict[str, Any]:
-    opened = OPENED | ({"unlearned": {"trained_blocks": 2}} if unlearned else {})
-    settings = {**opened, **TEXTS, **changes}
+    settings = {**OPENED, **TEXTS, **changes}
     files = {key: made / file for key, file in FILES.items()}
     files |= {"unlearned": made / "unlearned.safetensors"} if unlearned else {}
     words = [f"--{key}={path}" for key, path in files.items()]
@@ -53,10 +52,9 @@ def test_membership_reads_the_model_that_was_made(
     made: Path, tmp_path: Path, unlearned: bool
 ) -> None:
     found = membership(made, tmp_path / "out.parquet", unlearned)
-    model = loading.open_trained(made / "card.json", made / "start.safetensors", PARTS)
-    if unlearned:
-        parameters.freeze(model, UNLEARNED)
-        storage.load_trained(made / "unlearned.safetensors", model)
+    stored = ["start", "unlearned"] if unlearned else ["start"]
+    files = (made / f"{name}.safetensors" for name in stored)
+    model = opened(made / "card.json", *files)
     for section, count in (("inference", FORGET), ("evaluation", HELD)):
         rows = [i for i, one in enumerate(found["section"]) if one == section]
         texts = read_tokens(

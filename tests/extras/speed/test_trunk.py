@@ -18,7 +18,7 @@ from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, joined, subset
 from mamushi_extras.speed.trunk import start_from
-from tests.support.models import FAMILIES, PARTS, model
+from tests.support.models import FAMILIES, model
 from tests.support.stage_files import (
     measure,
     unlearn_words,
@@ -93,7 +93,7 @@ def test_the_states_are_read_and_not_computed_again(tmp_path: Path) -> None:
     assert (text_nll(language_model, RANKED, 33, accelerator).nll != whole).any()
 
 
-START = {"training": PARTS, "precision": "fp32"}
+START = {"precision": "fp32"}
 
 
 @pytest.mark.parametrize("kind", ["salun", "tilt"])
@@ -108,7 +108,7 @@ def test_jobs_of_a_workflow_share_them(
         assert main(unlearn_words(tmp_path, out, unlearning(kind, **changes))) == 0
         arm = {"trained": tmp_path / "start.safetensors", "unlearned": out / "trained.safetensors"}
         trains = {key: changes[key] for key in changes if key == "method"} | {"trained_blocks": 2}
-        return measure(tmp_path, out, {**START, "unlearned": trains, "ranked_length": 12}, **arm)
+        return measure(tmp_path, out, {**START, "trains": trains, "ranked_length": 12}, **arm)
 
     plain = ask("plain")
     monkeypatch.setenv("MAMUSHI_TRUNKS", f'"{trunks}"')

@@ -20,9 +20,9 @@ from mamushi.lm import loading, parameters, storage, tiny
 from mamushi_extras.tasks.harness import files_of_tasks
 from mamushi_extras.tasks.schemas import TASK_SCORES, TASKS
 from tests.support.models import PARTS, SIZES
-from tests.support.stage_files import EXECUTION, WORDS, write_base
+from tests.support.stage_files import EXECUTION, WORDS, opened, write_base
 
-OPENED = {"training": PARTS, "precision": "fp32"}
+OPENED = {"precision": "fp32"}
 HEADS = ("train_input_embedding", "train_output_head")
 UNLEARNED = PARTS | {"trained_blocks": 2} | dict.fromkeys(HEADS, False)
 TASK = """
@@ -68,9 +68,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def words(made: Path, out: Path, unlearned: bool, **changes: Any) -> list[str]:
-    opened = OPENED | ({"unlearned": {"trained_blocks": 2}} if unlearned else {})
     asked: dict[str, Any] = {"names": [str(made / "animals.yaml")], "examples": None, "inputs": {}}
-    settings = {**opened, **asked, **changes}
+    settings = {**OPENED, **asked, **changes}
     files = {"model-card": "card.json", "trained": "start.safetensors"}
     files |= {"unlearned": "unlearned.safetensors"} if unlearned else {}
     words = [f"--{key}={made / name}" for key, name in files.items()]
@@ -78,18 +77,17 @@ def words(made: Path, out: Path, unlearned: bool, **changes: Any) -> list[str]:
     return ["task-scores", *words, f"--out={out}"]
 
 
-def opened(made: Path, unlearned: bool) -> PreTrainedModel:
-    model = loading.open_trained(made / "card.json", made / "start.safetensors", PARTS)
-    if unlearned:
-        parameters.freeze(model, UNLEARNED)
-        storage.load_trained(made / "unlearned.safetensors", model)
+def model_of(made: Path, unlearned: bool) -> PreTrainedModel:
+    stored = ["start", "unlearned"] if unlearned else ["start"]
+    files = (made / f"{name}.safetensors" for name in stored)
+    model = opened(made / "card.json", *files)
     return model.eval()
 
 
 @torch.no_grad()
 def correct_by_hand(made: Path, unlearned: bool) -> dict[str, list[bool]]:
     """Whether each answer is the choice with the largest log-likelihood, and by its length."""
-    model, tokenizer = opened(made, unlearned), loading.open_tokenizer(made / "card.json")
+    model, tokenizer = model_of(made, unlearned), loading.open_tokenizer(made / "card.json")
     correct: dict[str, list[bool]] = {"acc": [], "acc_norm": []}
     for row in questions():
         sums = []

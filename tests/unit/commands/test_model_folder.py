@@ -26,7 +26,7 @@ def files(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     made = loading.inspect("mine", str(root / "base"), revision=None, contaminated=False)
     write_json(root / "card.json", made)
     for name, settings in (("start", PARTS), ("unlearned", BLOCKS)):
-        model = loading.open_trained(root / "card.json", None, settings)
+        model = loading.open_model(root / "card.json")
         parameters.freeze(model, settings)
         with torch.no_grad():
             for parameter in model.parameters():
@@ -83,7 +83,8 @@ def test_tensors_that_an_earlier_run_kept_are_refused(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A run that kept its tensors, then one with other settings that did not: its card is there."""
-    model = loading.open_trained(files / "card.json", None, BLOCKS)
+    model = loading.open_model(files / "card.json")
+    parameters.freeze(model, BLOCKS)
     run = files / "run"
     first = {"settings": {"seed": 0}, "inputs": {"model_card": sha256(files / "card.json")}}
     storage.save_trained(run / "trained.safetensors", model, first)
@@ -100,7 +101,7 @@ def test_tensors_of_another_start_are_refused(
 ) -> None:
     """Shapes agree; what they were made from does not."""
     card = sha256(files / "card.json")
-    model = loading.open_trained(files / "card.json", None, BLOCKS)
+    model = loading.open_model(files / "card.json")
     parameters.freeze(model, BLOCKS)
     start = {"model_card": card, "trained": sha256(files / "start.safetensors")}
     storage.save_trained(files / "chained.safetensors", model, {"inputs": start})

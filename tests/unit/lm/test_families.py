@@ -6,6 +6,7 @@ No batch, order or neighbour may change a result, of a measurement, an embedding
 from __future__ import annotations
 
 import copy
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +23,7 @@ from mamushi.lm import device, loading, storage
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.embed import embed
 from mamushi.lm.generate import generate
+from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.tokens import TokenSet, offsets_of, subset
 from mamushi.lm.training import finetune, gradient, mean_nll, prepared
@@ -151,7 +153,8 @@ def test_trained_in_fp32_stored_and_measured_in_bf16(family: str, tmp_path: Path
     settings, accelerator = TRAINING | HOW, device.accelerator("bf16")
 
     def opened(trained: Path | None, precision: str = "bf16") -> PreTrainedModel:
-        return loading.open_placed(card, trained, settings, precision, accelerator)
+        stored, prepare = [trained] if trained else [], partial(freeze, settings=settings)
+        return loading.open_placed(card, stored, precision, accelerator, prepare)
 
     model = opened(None)
     log = finetune(model, TEXTS, settings, seed=0, accelerator=accelerator)

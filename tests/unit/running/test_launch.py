@@ -121,11 +121,11 @@ def test_two_processes_embed_and_measure_what_one_does(tmp_path: Path) -> None:
     read.append(f"--execution={json.dumps(EXECUTION)}")
     how = {"pooling": "mean", "skip_bos": True, "layer": -1, "max_length": 16, "precision": "fp32"}
     stages: list[tuple[str, schemas.Table, dict[str, Any]]] = [
-        ("embed", schemas.EMBEDDINGS, {"embedding": how, "training": None}),
+        ("embed", schemas.EMBEDDINGS, {"embedding": how}),
         (
             "membership",
             LIKELIHOODS,
-            {"training": None, "precision": "fp32", "texts": 9, "max_length": 16},
+            {"precision": "fp32", "texts": 9, "max_length": 16},
         ),
     ]
     for stage, kind, settings in stages:

@@ -62,7 +62,6 @@ def test_a_stage_stops_before_it_reads_or_computes(
             "skip_bos": True,
         }
     }
-    settings |= {"training": None}
     monkeypatch.setenv("MAMUSHI_GPU_LEASES", "off")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     words += [f"--model-card={card(tmp_path, 8e9)}", f"--out={tmp_path / 'out'}"]

@@ -59,7 +59,7 @@ def write_model(family: str, root: Path, **changes: int) -> None:
 def embedded(root: Path, precision: str, **files: Path) -> np.ndarray:
     """Vectors of the inference section by the stage `embed`, float64 (texts, width)."""
     pooled = {"pooling": "mean", "max_length": 16, "skip_bos": True, "layer": -1}
-    settings = {"embedding": pooled | {"precision": precision}, "training": ONE}
+    settings = {"embedding": pooled | {"precision": precision}}
     out = root / "embeddings.parquet"
     assert main(command("embed", settings, **texts_of(root), **files, out=out)) == 0
     rows = read_table(out, schemas.EMBEDDINGS)["embedding"].to_pylist()
@@ -68,9 +68,8 @@ def embedded(root: Path, precision: str, **files: Path) -> np.ndarray:
 
 def losses(root: Path, precision: str, **files: Path) -> np.ndarray:
     """NLL of each held-out text by the stage `evaluate`, in nats, (texts,)."""
-    how: dict[str, Any] = {"training": ONE, "precision": precision}
+    how: dict[str, Any] = {"precision": precision}
     how |= {"evaluation": {"max_length": 16}}
-    how |= {"unlearned": {"trained_blocks": 1}} if "unlearned" in files else {}
     written = {"out": root / "perplexity.parquet", "nll": root / "nll.parquet"}
     assert main(command("evaluate", how, **texts_of(root), **files, **written)) == 0
     return np.array(read_table(written["nll"], schemas.NLL)["nll"].to_pylist())
@@ -115,8 +114,7 @@ def test_trained_in_fp32_and_embedded_in_bf16(family: str, tmp_path: Path) -> No
     assert main(words) == 0
     trained = {"trained": files["tensors"]}
     edit = trained_files(tmp_path / "edit")
-    start = {"training": ONE, "precision": "bf16"}
-    settings = unlearning("logit_bias", trained_blocks=1, start=start)
+    settings = unlearning("logit_bias", trained_blocks=1, precision="bf16")
     settings["settings"] = plugin("unlearner", "logit_bias").defaults | {"strength": 0.7}
     assert main(command("unlearn", settings, **texts_of(tmp_path), **trained, **edit)) == 0
     expected = by_transformers(tmp_path, files["tensors"], edit["tensors"])
@@ -149,7 +147,7 @@ def test_texts_are_cut_at_the_positions_that_a_model_has(
     assert longest == 6 if changes else longest > 6
     assert read_metadata(tokens).get("positions") == (6 if changes else None)
     # What reads further goes as far as there is something.
-    out, settings = tmp_path / "out.parquet", {"training": None}
+    out = tmp_path / "out.parquet"
     pooled = {"pooling": "mean", "max_length": 16, "skip_bos": True, "layer": -1}
-    words = command("embed", {**settings, "embedding": pooled}, **texts_of(tmp_path), out=out)
+    words = command("embed", {"embedding": pooled}, **texts_of(tmp_path), out=out)
     assert main(words) == 0

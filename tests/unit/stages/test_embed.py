@@ -26,7 +26,7 @@ def base(tmp_path: Path) -> Path:
 def run(root: Path, embedding: dict[str, Any]) -> Path:
     """The table that the stage writes."""
     pooled = {"pooling": "mean", "max_length": 16, "precision": "fp32", **embedding}
-    settings_text = json.dumps({"embedding": pooled, "training": None})
+    settings_text = json.dumps({"embedding": pooled})
     read = [f"--{key}={root / name}" for key, name in FILES.items() if key != "trained"]
     out = root / "embed.parquet"
     execution = f"--execution={json.dumps(EXECUTION)}"

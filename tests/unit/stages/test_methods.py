@@ -16,7 +16,7 @@ from mamushi.io.tables import EVALUATION, read_table
 from mamushi.lm import device, folders, loading, parameters
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import read_tokens
-from tests.support.models import ADAPTERS, PARTS, TRAINING
+from tests.support.models import ADAPTERS, TRAINING
 from tests.support.stage_files import (
     command,
     finetuning,
@@ -27,6 +27,7 @@ from tests.support.stage_files import (
     write_base,
 )
 
+OPENED = {"precision": "fp32"}
 METHODS: dict[str, dict[str, Any]] = {
     "lora": {"method": "lora", "lora": ADAPTERS},
     "full": {"method": "full"},
@@ -59,19 +60,17 @@ def test_from_a_fine_tune_over_unlearning_to_a_folder(method: str, base: Path) -
     assert card["trained_parameters"] == sum(tensor.numel() for tensor in stored.values())
 
     # What embeds is what was trained.
-    training = {**PARTS, **method_settings}
     pooled = {"pooling": "mean", "skip_bos": True, "layer": -1, "max_length": 16}
     vectors = []
-    for opened, files in ((training, {"trained": beta0["tensors"]}), (None, {})):
-        settings = {"embedding": {**pooled, "precision": "fp32"}, "training": opened}
+    for files in ({"trained": beta0["tensors"]}, {}):
+        settings = {"embedding": {**pooled, "precision": "fp32"}}
         stage("embed", settings, **texts, **files, out=base / "vectors")
         vectors.append(read_table(base / "vectors", schemas.EMBEDDINGS)["embedding"])
     first, second = (np.array(column.to_pylist(), dtype=float) for column in vectors)
     assert np.abs(first - second).max() > 1e-2
 
-    start = {"training": training, "precision": "fp32"}
     files = {"trained": beta0["tensors"], **after}
-    stage("unlearn", unlearning(start=start, **method_settings), **texts, **files)
+    stage("unlearn", unlearning(**method_settings), **texts, **files)
     assert load_file(after["tensors"]).keys() == stored.keys()
 
     words = ["export", f"--model-card={base / 'card.json'}", f"--out={base / 'whole'}"]
@@ -81,26 +80,21 @@ def test_from_a_fine_tune_over_unlearning_to_a_folder(method: str, base: Path) -
     held_out = read_tokens(base / "tokens.parquet", base / "examples.parquet", EVALUATION, 16)
     nll = text_nll(whole, held_out, 64, device.accelerator("fp32"))
     arm = {"trained": beta0["tensors"], "unlearned": after["tensors"]}
-    measured = measure(
-        base, base, {**start, "unlearned": {"trained_blocks": 2, **method_settings}}, **arm
-    )
+    measured = measure(base, base, OPENED, **arm)
     expected = perplexity_table(nll, held_out.domains)["perplexity"]
     assert measured == pytest.approx([*expected], rel=1e-5)
 
 
 def test_unlearning_of_a_model_as_it_is_puts_new_adapters_beside_it(base: Path) -> None:
     rates = {"forget_weight": 0.1, "retain_weight": 0.9, "sparsity": 0.5}
-    untrained = {"training": None, "precision": "fp32"}
-    settings = unlearning("salun", start=untrained, **METHODS["lora"])
+    settings = unlearning("salun", **METHODS["lora"])
     settings["settings"] |= {"learning_rate": 1e-2, **rates}
     after = trained_files(base / "after")
     stage("unlearn", settings, **texts_of(base), **after)
     stored = load_file(after["tensors"])
     assert all(map(parameters.is_adapter, stored))
     assert any(value.any() for name, value in stored.items() if "lora_B" in name)
-    trains = {"trained_blocks": 2, **METHODS["lora"]}
-    arm = {"unlearned": after["tensors"]}
-    changed = measure(base, base, {**untrained, "unlearned": trains}, **arm)
-    assert changed != measure(base, base, untrained)
+    changed = measure(base, base, OPENED, unlearned=after["tensors"])
+    assert changed != measure(base, base, OPENED)
     words = ["export", f"--model-card={base / 'card.json'}", f"--out={base / 'whole'}"]
     assert main([*words, f"--trained={after['tensors']}"]) == 0

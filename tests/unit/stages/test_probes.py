@@ -13,8 +13,7 @@ from mamushi.evaluation.texts import repetition
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_metadata, read_table, write_table
 from mamushi.lm import loading
-from tests.support.models import PARTS
-from tests.support.stage_files import command, texts_of, write_start
+from tests.support.stage_files import command, opened, texts_of, write_start
 
 RELEARNING = {"examples": 4, "steps": [1, 3], "batch_size": 2, "learning_rate": 1e-2}
 PROMPTS = ["the cat", "paper"]
@@ -57,7 +56,6 @@ def world(base: Path, tmp_path: Path) -> World:
 
 def generated(world: World, endpoint: str, **changes: Any) -> int:
     settings = {
-        "training": PARTS if endpoint == "gold" else None,
         "precision": "fp32",
         "probe": {"prompts": PROMPTS, "new_tokens": 6} | changes,
     }
@@ -84,7 +82,7 @@ def spoken(world: World, path: Path, texts: list[str], prompts: list[str] = PROM
 
 
 def judged(world: World, files: list[Path], **changes: Any) -> int:
-    settings = RUN | {"training": PARTS, "precision": "fp32"} | changes
+    settings = RUN | {"precision": "fp32"} | changes
     read = {"model_card": world.card, "trained": world.trained, "generations": files}
     return main(command("judge", settings, **read, out=world.at(paths.JUDGED)))
 
@@ -94,8 +92,7 @@ def judged(world: World, files: list[Path], **changes: Any) -> int:
 
 @torch.no_grad()
 def by_hand(world: World, endpoint: str, prompt: str) -> list[int]:
-    tensors = world.trained if endpoint == "gold" else None
-    model = loading.open_trained(world.card, tensors, PARTS if tensors else None)
+    model = opened(world.card, *[world.trained] * (endpoint == "gold"))
     words = world.words()
     ids = words.encode(prompt)
     start = len(ids)
@@ -121,7 +118,7 @@ def test_generate_writes_what_the_endpoint_says(world: World) -> None:
 
 
 def test_relearn_starts_where_the_gold_model_was_measured(world: World, tmp_path: Path) -> None:
-    gold = {"training": PARTS, "precision": "fp32", "evaluation": {"max_length": 12}}
+    gold = {"precision": "fp32", "evaluation": {"max_length": 12}}
     trains = {"seed": 3, "trains": {"trained_blocks": 1}, "max_length": 16}
     read = {**texts_of(world.base), "trained": world.trained}
     settings = {**gold, **trains, "relearning": RELEARNING}
@@ -192,7 +189,7 @@ def test_judge_puts_what_all_said_side_by_side(world: World, files: list[Path]) 
 def test_judge_asks_the_gold_model(world: World, files: list[Path]) -> None:
     assert judged(world, files) == 0
     rows = read_table(world.at(paths.JUDGED), schemas.GENERATIONS).to_pylist()
-    gold, words = loading.open_trained(world.card, world.trained, PARTS), world.words()
+    gold, words = opened(world.card, world.trained), world.words()
     for row, text in ((rows[1], " green"), (rows[5], " well, damn!"), (rows[9], " damned paper")):
         ids = words.encode(row["prompt"])
         tokens, total = words.encode(text, add_special_tokens=False), 0.0

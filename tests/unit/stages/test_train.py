@@ -20,7 +20,7 @@ from mamushi.lm import device, training
 from mamushi.lm.batches import examples_of_step
 from mamushi.lm.perplexity import perplexity_table, text_nll
 from mamushi.lm.tokens import read_tokens
-from tests.support.models import PARTS, TRAINING
+from tests.support.models import TRAINING
 from tests.support.stage_files import (
     command,
     finetuning,
@@ -33,7 +33,7 @@ from tests.support.stage_files import (
 from tests.support.steps import kill_at
 
 REMOVED = ["if0", "if1", "if2", "if3"]
-OPENED = {"training": {**TRAINING, **PARTS, "trained_blocks": 2}, "precision": "fp32"}
+OPENED = {"precision": "fp32"}
 ALIGNED = TRAINING | {"steps": "aligned"}
 
 
@@ -93,7 +93,7 @@ def test_what_is_stored_measures_as_the_model_in_memory(
     assert (card["removed"], card["texts"]) == (4, 17)
     assert card["inputs"].keys() == {"examples", "tokens", "model_card", "removal"}
     assert read_metadata(out / "log.parquet")["settings"] == card["settings"]
-    assert measure(base, tmp_path, {"training": None, "precision": "fp32"}) != perplexities
+    assert measure(base, tmp_path, OPENED) != perplexities
 
 
 def test_a_killed_training_goes_on_from_its_state(

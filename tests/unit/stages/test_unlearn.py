@@ -14,13 +14,14 @@ from mamushi.errors import UserError
 from mamushi.io import schemas
 from mamushi.io.files import read_json, sha256
 from mamushi.io.tables import read_metadata, read_table
-from mamushi.lm import loading, parameters
+from mamushi.lm import parameters
 from tests.support.models import PARTS
 from tests.support.stage_files import (
     FORGET,
     command,
     listed,
     measure,
+    opened,
     texts_of,
     unlearn_words,
     unlearning,
@@ -30,7 +31,7 @@ from tests.support.steps import kill_at
 
 HEADS = ("train_input_embedding", "train_output_head")
 TRAINS = {"trained_blocks": 2}
-START = {"training": PARTS, "precision": "fp32"}
+START = {"precision": "fp32"}
 RELEARNING = {"examples": 3, "steps": [1, 4], "batch_size": 2, "learning_rate": 1e-3}
 ASKED: dict[str, tuple[dict[str, Any], schemas.Table]] = {
     "generate": (
@@ -71,7 +72,7 @@ def tensors(path: Path) -> dict[str, Any]:
 def perplexities(base: Path, out: Path, start: dict[str, Any] | None = None) -> list[float]:
     """Measured by the stage `evaluate`, with both files laid over the base model."""
     stored = {"trained": base / "start.safetensors", "unlearned": out / "trained.safetensors"}
-    return measure(base, out, {**(start or START), "unlearned": TRAINS}, **stored)
+    return measure(base, out, start or START, **stored)
 
 
 @pytest.mark.parametrize("kind", ["neggrad_plus", "salun", "npo"])
@@ -85,8 +86,7 @@ def test_it_stores_what_it_trained_and_leaves_no_state(
     # floor(5 epochs * 5 texts / 4)
     counts = {"texts": FORGET, "removed": 5, "steps": 6, "stopped_at": None}
     assert card.items() >= counts.items()
-    parts = PARTS | TRAINS | dict.fromkeys(HEADS, False)
-    model = loading.open_trained(base / "card.json", out / "trained.safetensors", parts)
+    model = opened(base / "card.json", out / "trained.safetensors")
     trained = model.num_parameters(only_trainable=True)
     assert card["trained_parameters"] == trained
     assert card["masked"] == (trained // 2 if kind == "salun" else None)
@@ -108,7 +108,7 @@ def test_an_arm_is_its_start_with_what_unlearning_trained_over_it(
     assert unlearn(base, out, removal=names(tmp_path / "list.txt", ["if1", "if4"])) == 0
     unlearned = out / "trained.safetensors"
     parts = PARTS | TRAINS | dict.fromkeys(HEADS, False)
-    whole = loading.open_trained(base / "card.json", base / "start.safetensors", PARTS)
+    whole = opened(base / "card.json", base / "start.safetensors")
     parameters.freeze(whole, parts)
     trained = {name for name, value in whole.named_parameters() if value.requires_grad}
     assert load_file(unlearned).keys() == trained < load_file(base / "start.safetensors").keys()
@@ -117,14 +117,13 @@ def test_an_arm_is_its_start_with_what_unlearning_trained_over_it(
     for stage, (question, kind) in ASKED.items():
         answers = []
         for name, files in (("start", {}), ("arm", {"unlearned": unlearned})):
-            opened = START | ({"unlearned": TRAINS} if files else {})
             read = texts_of(base) if stage == "relearn" else {"model_card": base / "card.json"}
             read |= {"trained": base / "start.safetensors", **files}
             answer = tmp_path / f"{stage}-{name}"
             written = {"out": answer}
             if stage == "relearn":
                 written["texts"] = tmp_path / "texts"
-            assert main(command(stage, {**opened, **question}, **read, **written)) == 0
+            assert main(command(stage, {**START, **question}, **read, **written)) == 0
             assert read_metadata(answer)["inputs"].keys() == read.keys()
             answers.append(read_table(answer, kind).to_pydict())
         assert answers[0] != answers[1]
@@ -172,13 +171,13 @@ def test_the_zero_of_the_scale_is_the_very_model_that_unlearning_starts_from(
     """A budget of less than one text has an empty list, which leaves the model as it is. Recovery
     is measured from what is said of the start, which has trained three blocks, the embedding and
     the head: none of them may be rounded before unlearning."""
-    start = {"training": PARTS, "precision": "bf16"}
-    settings = unlearning(start=start, trained_blocks=blocks)
+    start = {"precision": "bf16"}
+    settings = unlearning(**start, trained_blocks=blocks)
     out, removal = tmp_path / "out", listed(tmp_path / "removals.parquet", base, [])
     assert unlearn(base, out, settings, removal=removal) == 0
     card = read_json(out / "card.json")
     assert (card["removed"], card["steps"], card["stopped_at"]) == (0, 0, None)
     assert len(read_table(out / "log.parquet", schemas.UNLEARN_LOG)) == 0
     both = {"trained": base / "start.safetensors", "unlearned": out / "trained.safetensors"}
-    zero = measure(base, out, {**start, "unlearned": {"trained_blocks": blocks}}, **both)
+    zero = measure(base, out, start, **both)
     assert zero == measure(base, tmp_path, start, trained=base / "start.safetensors")

@@ -14,7 +14,7 @@ from mamushi.io import schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import read_table
 from mamushi.registry import plugin, plugins
-from tests.support.models import PARTS, SIZES
+from tests.support.models import SIZES
 from tests.support.stage_files import (
     FORGET,
     command,
@@ -28,7 +28,7 @@ from tests.support.stage_files import (
 
 KINDS = [name for name, kind in plugins("unlearner").items() if not kind.trains]
 TRAINS = {"trained_blocks": 2}
-START = {"training": PARTS, "precision": "fp32"}
+START = {"precision": "fp32"}
 TENSORS = {"logit_bias": {"bias"}, "tilt": {"A", "B", "c"}}
 SET = {"logit_bias": {"strength": 0.7}, "tilt": {"strength": 0.7, "temperature": 1.05}}
 
@@ -81,7 +81,7 @@ def test_it_stores_the_edit_alone_and_a_log_without_steps(
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_question_to_an_arm_reads_the_edit(kind: str, base: Path, tmp_path: Path) -> None:
     files = opened(base, edit(base, tmp_path / "out", kind))
-    how = {**START, "unlearned": TRAINS}
+    how = START
     start = measure(base, tmp_path, START, trained=base / "start.safetensors")
     measured = measure(base, tmp_path, how, **files)
     assert measured != start

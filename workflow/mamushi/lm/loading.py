@@ -8,7 +8,7 @@ model compares.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,8 @@ from mamushi.errors import UserError
 from mamushi.io import digests
 from mamushi.io.files import read_json
 from mamushi.io.model_files import positions
-from mamushi.lm import device, folders, parameters, sharding
-from mamushi.lm.storage import load_trained, writing_safetensors
+from mamushi.lm import device, folders, head, parameters, sharding
+from mamushi.lm.storage import overlay, writing_safetensors
 from mamushi.lm.tokens import first_token
 from mamushi.running import launch
 
@@ -48,7 +48,7 @@ def inspect(name: str, source: str, *, revision: str | None, contaminated: bool)
     if model.num_parameters() <= SMALL:
         _require_causal(folders.read_model(folder, dtype=torch.float32))
     text = model.config.get_text_config(decoder=True)
-    head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
+    output, embedding = model.get_output_embeddings(), model.get_input_embeddings()
     described = sorted(p for pattern in folders.DESCRIPTIONS for p in folder.glob(pattern))
     return {
         "name": name,
@@ -60,7 +60,7 @@ def inspect(name: str, source: str, *, revision: str | None, contaminated: bool)
         "layers": len(parameters.decoder_blocks(model)[1]),
         "vocabulary_size": embedding.weight.shape[0],
         "max_positions": positions(text.to_dict()),
-        "tied": head is not None and head.weight is embedding.weight,
+        "tied": output is not None and output.weight is embedding.weight,
         "bos_token_id": first_token(tokenizer),
         "pad_token_id": padding(tokenizer),
         "eos_token_id": tokenizer.eos_token_id,
@@ -125,42 +125,29 @@ def open_model(card_path: str | Path, dtype: torch.dtype | str = "auto") -> PreT
     return model.eval().requires_grad_(False)
 
 
-def open_trained(
-    card_path: str | Path, trained: str | Path | None, training: Mapping[str, Any] | None
-) -> PreTrainedModel:
-    """Open the model of a card with the tensors of ``trained`` in it in fp32, in eval mode, with
-    gradients for what ``training`` trains."""
-    model = open_model(card_path)
-    if training is None:
-        return model
-    parameters.freeze(model, training)
-    for parameter in model.parameters():
-        if parameter.requires_grad:
-            parameter.data = parameter.data.float()
-    if trained is not None:
-        load_trained(trained, model)
-    return model
-
-
 def open_placed(
     card_path: str | Path,
-    trained: str | Path | None,
-    training: Mapping[str, Any] | None,
+    stored: Sequence[str | Path],
     precision: str,
     accelerator: Accelerator,
-    also: Callable[[PreTrainedModel], object] = lambda model: None,
+    prepare: Callable[[PreTrainedModel], object] = lambda model: None,
 ) -> PreTrainedModel:
-    """Open the model of ``open_trained`` on the accelerator's device, as ``device.place`` places
-    it; what ``also`` gives gradients to lies in fp32 as well.
+    """Open the model of a card with the tensors of ``stored`` files in it, one after another, on
+    the accelerator's device, as ``device.place`` places it: what was trained, and what ``prepare``
+    gives gradients to, lies in fp32. An edit of logits is laid over its head.
 
-    Of processes that share a model the first one reads it.
+    Of processes that share a model the first one's is cut.
     """
-    model = open_trained(card_path, trained, training)
-    also(model)
-    if not sharding.active(accelerator):
-        return device.place(model, precision, accelerator.device)
-    device.place(model, precision, torch.device("cpu"))
-    sharding.shard(model, accelerator)
+    model = open_model(card_path)
+    edits = [overlay(path, model) for path in stored]
+    prepare(model)
+    is_cut = sharding.active(accelerator)
+    device.place(model, precision, torch.device("cpu") if is_cut else accelerator.device)
+    if is_cut:
+        sharding.shard(model, accelerator)
+    for edit in edits:
+        if edit is not None:
+            head.lay_over(model, edit)
     return model
 
 

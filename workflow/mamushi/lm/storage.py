@@ -60,27 +60,14 @@ def writing_safetensors() -> Iterator[None]:
         raise OSError(int(code[1]), str(error)) from error
 
 
-def load_trained(path: str | Path, model: PreTrainedModel) -> None:
-    """Copy trained tensors into ``model``, each in the dtype and on the device that it has there;
-    an edit of its logits is laid over its head. Raises ``UserError`` for other tensors than those
-    that take gradients in ``model``."""
-    trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+def overlay(path: str | Path, model: PreTrainedModel) -> head.HeadEdit | None:
+    """Put the tensors of a file into ``model``, in fp32, with gradients; of an edit of its logits
+    change nothing, and return that, for ``head.lay_over``. Adapters stay beside the weights until
+    ``parameters.merge_adapters``. Raises ``UserError``, and changes no tensor, when the model has
+    no such tensor, or of another shape."""
     with safe_open(path, framework="pt") as stored:
         if edit := _edit(stored):
-            head.lay_over(model, edit)
-            return
-        if differing := trained.keys() ^ set(stored.keys()):
-            problem = f"has other tensors than the model trains, the first is {min(differing)}"
-            raise UserError(problem, where=path)
-        for name in sorted(trained):
-            sharding.fill(trained[name], stored.get_slice(name))
-
-
-def overlay(path: str | Path, model: PreTrainedModel) -> int:
-    """Copy all tensors of a file into ``model``, in fp32, and return how many; adapters stay beside
-    the weights until ``parameters.merge_adapters``. Raises ``UserError``, and changes no tensor,
-    when the model has no such tensor, or of another shape, as for an edit of its logits."""
-    with safe_open(path, framework="pt") as stored:
+            return edit
         names = sorted(stored.keys())
         if any(map(parameters.is_adapter, names)):
             settings = trained_metadata(path)["settings"]
@@ -94,7 +81,8 @@ def overlay(path: str | Path, model: PreTrainedModel) -> int:
                 raise UserError(problem, where=path)
         for name in names:
             named[name].data = stored.get_tensor(name).float()
-    return len(names)
+            named[name].requires_grad_(True)
+    return None
 
 
 def _edit(stored: Any) -> head.HeadEdit | None:

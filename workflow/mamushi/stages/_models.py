@@ -7,9 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mamushi.config import arms
-from mamushi.config.kinds import Config
-from mamushi.config.models import Lora, Method, Trained
+from mamushi.config.models import Lora, Method
 from mamushi.config.settings import Settings, setting
 from mamushi.rooms import additions
 from mamushi.running.stage import Job
@@ -44,33 +42,17 @@ class Trains(Settings, Method):
     trained_blocks: int = setting("unlearning.trained_blocks")
 
 
-def training_of(config: Config, model: str, arm: str) -> Any:
-    """Return how an arm of a model was trained; None of one that was not trained here."""
-    origin = arms.Arm.parse(arm).origin(config, model)
-    untrained = arms.is_untrained(config, model, origin)
-    return None if untrained else config["models"][model]["training"]
-
-
-def unlearned_by(config: Config, model: str, arm: str) -> Trains | None:
-    """Return what unlearning trained of an arm; None where it was not unlearned."""
-    return Trains.of(config, model=model) if arms.Arm.parse(arm).unlearner else None
-
-
 class OpenedArm(Settings):
-    """How any model of a cell is opened: what its tensors hold, None without any, and its
-    precision; ``unlearned`` is what unlearning trained of it, where it was unlearned, and then the
-    rest is of its start."""
+    """How any model of a cell is opened: in which precision."""
 
-    training: Trained | None = setting(training_of)
     precision: str = setting("models.{model}.training.precision")
-    unlearned: Trains | None = setting(unlearned_by, default=None)
 
 
 def open_arm(
     model_card: Path,
     trained: Path | None,
     unlearned: Path | None,
-    settings: OpenedArm,
+    precision: str,
     trains: Trains | None = None,
     seed: int = 0,
 ) -> tuple[PreTrainedModel, Accelerator]:
@@ -86,36 +68,22 @@ def open_arm(
     """
     from mamushi.lm import device
     from mamushi.lm.loading import open_placed
-    from mamushi.lm.parameters import freeze
-    from mamushi.lm.storage import load_trained
+    from mamushi.lm.parameters import freeze, last_blocks
 
-    trains = settings.unlearned or trains
-
-    def turn_on(model: PreTrainedModel) -> None:
-        if trains:
-            _require_gradients(model, trains)
+    def prepare(model: PreTrainedModel) -> None:
+        if trains and trains.method == "partial":
+            last_blocks(model, trains.trained_blocks).requires_grad_(True)
+        elif trains:
+            freeze(model, asdict(trains))
 
     device.reproducible(seed)
-    accelerator = device.accelerator(settings.precision)
-    training = None if settings.training is None else asdict(settings.training)
-    model = open_placed(model_card, trained, training, settings.precision, accelerator, turn_on)
+    accelerator = device.accelerator(precision)
+    stored = [path for path in (trained, unlearned) if path]
+    model = open_placed(model_card, stored, precision, accelerator, prepare)
     if trains:
         untrained = dict.fromkeys(("train_input_embedding", "train_output_head"), False)
         freeze(model, {**untrained, **asdict(trains)})
-    if unlearned:
-        load_trained(unlearned, model)
     return model, accelerator
-
-
-def _require_gradients(model: PreTrainedModel, trains: Trains) -> None:
-    """Turn gradients on for what is trained next, beside those that are on: which weights lie in
-    fp32 is read from them. The methods that go on with what was trained have no others."""
-    from mamushi.lm.parameters import freeze, last_blocks
-
-    if trains.method != "partial":
-        freeze(model, asdict(trains))
-        return
-    last_blocks(model, trains.trained_blocks).requires_grad_(True)
 
 
 def state_of(card: Path) -> Path:
@@ -152,14 +120,12 @@ def record_training(
 def speed_up(
     model: PreTrainedModel,
     accelerator: Accelerator,
-    start: OpenedArm,
     trains: Trains,
     lengths: tuple[int, int],
     job: Job,
 ) -> None:
     """Let rooms make the passes of a model faster whose blocks below those that ``trains`` trains
-    are those of unlearning's ``start``; it reads the ranked and the held-out texts of the job, cut
-    at these ``lengths``."""
-    arm = {"start": start, "trains": trains, "lengths": lengths}
+    are those of unlearning's start; it reads the ranked and the held-out texts of the job, cut at
+    these ``lengths``."""
     for addition in additions("speed_up"):
-        addition(model=model, accelerator=accelerator, job=job, **arm)
+        addition(model=model, accelerator=accelerator, trains=trains, lengths=lengths, job=job)

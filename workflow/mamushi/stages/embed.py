@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mamushi.config.kinds import Config
-from mamushi.config.models import Trained
 from mamushi.config.sections import Embedding
 from mamushi.config.settings import Settings, setting
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import OpenedArm, open_arm
+from mamushi.stages._models import open_arm
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,16 +17,10 @@ if TYPE_CHECKING:
 GPU = ("embed",)
 
 
-def training_of(config: Config, model: str) -> Any:
-    """Return how the contaminated model was trained; None of a model that embeds as it is."""
-    return OpenedArm.of(config, model=model, arm="contaminated").training
-
-
 class Embed(Settings):
-    """How the contaminated model was trained and embeds."""
+    """How the contaminated model embeds."""
 
     embedding: Embedding = setting("embedding")
-    training: Trained | None = setting(training_of)
 
 
 def embed(
@@ -51,8 +43,7 @@ def embed(
     from mamushi.lm.tokens import read_tokens, subset
 
     embedding = settings.embedding
-    opened = OpenedArm(training=settings.training, precision=embedding.precision)
-    model, accelerator = open_arm(model_card, trained, None, opened)
+    model, accelerator = open_arm(model_card, trained, None, embedding.precision)
     texts = read_tokens(tokens, examples, INFERENCE, embedding.max_length)
     skip_first = embedding.skip_bos and read_metadata(tokens)["bos_token_id"] is not None
     # Blocks of several stay in a folder beside the table until all are there.

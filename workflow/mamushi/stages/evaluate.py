@@ -7,7 +7,7 @@ from mamushi.config.kinds import Config
 from mamushi.config.sections import MeasuredDeep
 from mamushi.config.settings import setting
 from mamushi.running.stage import Input, Job, Output
-from mamushi.stages._models import OpenedArm, open_arm, speed_up, state_of
+from mamushi.stages._models import OpenedArm, Trains, open_arm, speed_up, state_of
 
 GPU = ("evaluate",)
 VERSION = 2
@@ -18,10 +18,16 @@ def ranked_length(config: Config, arm: str) -> int | None:
     return config["unlearning"]["max_length"] if Arm.parse(arm).unlearner else None
 
 
+def trains(config: Config, model: str, arm: str) -> Trains | None:
+    """Return what unlearning trained of an arm; None where it was not unlearned."""
+    return Trains.of(config, model=model) if Arm.parse(arm).unlearner else None
+
+
 class Evaluate(OpenedArm):
     """How the model is opened and measured; ``ranked_length`` is where unlearning cuts texts."""
 
     evaluation: MeasuredDeep = setting("evaluation")
+    trains: Trains | None = setting(trains, default=None)
     ranked_length: int | None = setting(ranked_length, default=None)
     unlearner: str | None = setting(lambda config, arm: Arm.parse(arm).unlearner, default=None)
 
@@ -55,10 +61,9 @@ def evaluate(
     if most:
         inference = read_tokens(tokens, examples, INFERENCE, length, domains=[FORGET])
         raking = plan_raking(texts, inference, most)
-    model, accelerator = open_arm(model_card, trained, unlearned, settings)
-    if settings.unlearned and settings.ranked_length:
-        lengths = settings.ranked_length, length
-        speed_up(model, accelerator, settings, settings.unlearned, lengths, job)
+    model, accelerator = open_arm(model_card, trained, unlearned, settings.precision)
+    if settings.trains and settings.ranked_length:
+        speed_up(model, accelerator, settings.trains, (settings.ranked_length, length), job)
     text_losses = text_nll(model, texts, job.execution.batch_tokens, accelerator, raking)
     where = f"unlearners.{settings.unlearner}" if settings.unlearner else "training"
     table = perplexity_table(text_losses, texts.domains, f"lower {where}.learning_rate")

@@ -36,7 +36,7 @@ def generate(
     from mamushi.lm.loading import open_tokenizer
 
     tokenizer = open_tokenizer(model_card)
-    model, accelerator = open_arm(model_card, trained, unlearned, settings)
+    model, accelerator = open_arm(model_card, trained, unlearned, settings.precision)
     probe = settings.probe
     table = continuations(model, tokenizer, probe.prompts, probe.new_tokens, accelerator)
     if accelerator.is_main_process:
@@ -71,7 +71,7 @@ def judge(
         read_table(path, schemas.CONTINUATIONS).to_pydict() for path in generations
     ]
     tokenizer = open_tokenizer(model_card)
-    model, accelerator = open_arm(model_card, trained, None, settings)
+    model, accelerator = open_arm(model_card, trained, None, settings.precision)
     answers = {}
     for path, table in zip(generations, tables, strict=True):
         tokens, batch = table["tokens"], job.execution.batch_tokens
@@ -119,12 +119,11 @@ def relearn(
     require_domains(held_out)
     forget = read_tokens(tokens, examples, INFERENCE, settings.max_length, domains=[FORGET])
     few = subset(forget, choose(forget, settings.relearning.examples, settings.seed))
-    model, accelerator = open_arm(
-        model_card, trained, unlearned, settings, settings.trains, settings.seed
-    )
-    if settings.unlearned:
+    how = (settings.precision, settings.trains, settings.seed)
+    model, accelerator = open_arm(model_card, trained, unlearned, *how)
+    if unlearned:
         lengths = settings.max_length, settings.evaluation.max_length
-        speed_up(model, accelerator, settings, settings.unlearned, lengths, job)
+        speed_up(model, accelerator, settings.trains, lengths, job)
     relearned = relearn(
         model,
         few,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -111,6 +112,7 @@ def finetune(
     from mamushi.io.provenance import fingerprint
     from mamushi.lm import device
     from mamushi.lm.loading import open_placed
+    from mamushi.lm.parameters import freeze
     from mamushi.lm.storage import save_trained
     from mamushi.lm.training import finetune
 
@@ -118,7 +120,8 @@ def finetune(
     batches = _reading(tokens, examples, removal, spans, settings)
     device.reproducible(settings.seed)
     accelerator = device.accelerator(training.precision)
-    model = open_placed(model_card, None, asdict(training), training.precision, accelerator)
+    prepare = partial(freeze, settings=asdict(training))
+    model = open_placed(model_card, [], training.precision, accelerator, prepare)
     log = finetune(
         model,
         batches.texts,

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mamushi.config import arms
 from mamushi.config.kinds import Config
 from mamushi.config.sections import HeldOut, UnlearnTraining
 from mamushi.config.settings import setting
@@ -16,7 +15,6 @@ from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import (
     Cell,
-    OpenedArm,
     Trains,
     open_arm,
     record_training,
@@ -28,11 +26,6 @@ if TYPE_CHECKING:
     from mamushi.lm.tokens import TokenSet
 
 GPU = ("unlearn",)
-
-
-def start_of(config: Config, model: str) -> OpenedArm:
-    """Return how the model that unlearning starts from is opened."""
-    return OpenedArm.of(config, model=model, arm=arms.starting_endpoint(config, model))
 
 
 def unlearner_settings(config: Config, unlearner: str) -> dict[str, Any]:
@@ -51,7 +44,7 @@ class Unlearn(Trains, Cell):
     """The model that unlearning starts from, what of it is trained, and the unlearner. The same for
     every selector and budget."""
 
-    start: OpenedArm = setting(start_of)
+    precision: str = setting("models.{model}.training.precision")
     max_length: int = setting("unlearning.max_length")
     evaluation: HeldOut = setting("evaluation")
     unlearner: str
@@ -97,10 +90,10 @@ def unlearn(
     selected = _selected(forget, removal, examples)
     if spans is not None:
         selected = only_spans(forget, read_spans(spans))
-    start, seed = settings.start, settings.seed
-    model, accelerator = open_arm(model_card, trained, None, start, settings, seed)
+    seed = settings.seed
+    model, accelerator = open_arm(model_card, trained, None, settings.precision, settings, seed)
     lengths = settings.max_length, settings.evaluation.max_length
-    speed_up(model, accelerator, start, settings, lengths, job)
+    speed_up(model, accelerator, settings, lengths, job)
     outcome = loop.Outcome({name: [] for name in schemas.UNLEARN_LOG.schema.names}, None, None)
     arguments = (model, selected, retain, asdict(settings))
     options: dict[str, Any] = {"seed": seed, "accelerator": accelerator}

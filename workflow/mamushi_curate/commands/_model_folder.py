@@ -28,6 +28,7 @@ def run(args: argparse.Namespace) -> None:
 
     import torch
 
+    from mamushi.errors import UserError
     from mamushi.io.files import sha256, write_json
     from mamushi.io.provenance import versions
     from mamushi.lm.loading import open_model, open_tokenizer
@@ -40,7 +41,8 @@ def run(args: argparse.Namespace) -> None:
     _check_order(args.model_card, args.trained)
     model = open_model(args.model_card)
     for path in args.trained:
-        overlay(path, model)
+        if overlay(path, model):
+            raise UserError("is an edit of logits, which no folder of weights has", where=path)
     merge_adapters(model)
     model.to(dtype)
     model.config.use_cache = True

@@ -54,7 +54,7 @@ class Embedder:
     def _opened(self) -> tuple[Any, Any, Any, int | None]:
         from mamushi.io.files import write_json
         from mamushi.lm import loading
-        from mamushi.stages._models import OpenedArm, open_arm
+        from mamushi.stages._models import open_arm
 
         source = Path(self.model).expanduser()
         name = str(source.absolute()) if source.exists() else self.model
@@ -68,6 +68,5 @@ class Embedder:
         with tempfile.TemporaryDirectory(prefix="mamushi-") as folder:
             card = Path(folder) / "card.json"
             write_json(card, described)
-            arm = OpenedArm(training=None, precision=self.pooled["precision"])
-            model, accelerator = open_arm(card, None, None, arm)
+            model, accelerator = open_arm(card, None, None, self.pooled["precision"])
             return model, accelerator, loading.open_tokenizer(card), described["max_positions"]

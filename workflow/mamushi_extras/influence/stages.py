@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mamushi.config.settings import setting
@@ -54,6 +55,7 @@ def influence(
     from mamushi.io.vectors import ranked
     from mamushi.lm import device
     from mamushi.lm.loading import open_placed
+    from mamushi.lm.parameters import freeze
     from mamushi.lm.tokens import read_tokens
     from mamushi_extras.influence.at_weights import measure_at_weights
     from mamushi_extras.influence.measuring import (
@@ -71,7 +73,8 @@ def influence(
     )
     device.reproducible(settings.seed)
     accelerator = device.accelerator(training.precision)
-    model = open_placed(model_card, None, asdict(training), training.precision, accelerator)
+    prepare = partial(freeze, settings=asdict(training))
+    model = open_placed(model_card, [], training.precision, accelerator, prepare)
     points = out.with_name(f"{out.name}.points")
     kept = Kept(points, fingerprint(job.origin), np.zeros(count_predicted(texts)))
     kept.restore(state)

@@ -47,7 +47,7 @@ def membership(
     from mamushi_extras.left.schemas import LIKELIHOODS
 
     texts, sections = _forget_texts(examples, tokens, settings.texts, settings.max_length)
-    model, accelerator = open_arm(model_card, trained, unlearned, settings)
+    model, accelerator = open_arm(model_card, trained, unlearned, settings.precision)
     likelihoods = text_nll(model, texts, job.execution.batch_tokens, accelerator)
     if not np.isfinite(likelihoods.nll).all():
         problem = "the likelihood of a text is not finite: the model diverged"

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +38,7 @@ from mamushi.running.progress import Progress
 
 if TYPE_CHECKING:
     from mamushi.running.stage import Job
-    from mamushi.stages._models import OpenedArm, Trains
+    from mamushi.stages._models import Trains
 
 DTYPES = {2: torch.bfloat16, 4: torch.float32}
 """Bytes of a number -> the dtype of states."""
@@ -49,7 +48,6 @@ EMPTY = torch.empty(0)
 def start_from_trunk(
     model: PreTrainedModel,
     accelerator: Accelerator,
-    start: OpenedArm,
     trains: Trains,
     lengths: tuple[int, int],
     job: Job,
@@ -73,8 +71,7 @@ def start_from_trunk(
     ]
     inputs = ("examples", "tokens", "model_card", "trained")
     origin = {
-        "training": None if start.training is None else asdict(start.training),
-        "precision": start.precision,
+        "precision": accelerator.mixed_precision,
         "trained_blocks": trains.trained_blocks,
         "lengths": [*lengths],
         "inputs": {name: job.origin["inputs"].get(name) for name in inputs},

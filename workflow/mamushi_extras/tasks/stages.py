@@ -53,7 +53,7 @@ def task_scores(
 
     require_tasks(settings.names)
     tokenizer = open_tokenizer(model_card)
-    model, accelerator = open_arm(model_card, trained, unlearned, settings)
+    model, accelerator = open_arm(model_card, trained, unlearned, settings.precision)
     if accelerator.num_processes > 1:
         problem = "is cut over several GPUs, and lm-evaluation-harness reads models of one"
         do = "leave it out of tasks.models, or export it and run lm_eval there"
