@@ -73,18 +73,16 @@ def forward_flop(size: Size) -> float:
 def training_flop(size: Size, training: Mapping[str, Any]) -> float:
     """Return operations per token of a fine-tune's step: forward, and backward as far as is
     trained."""
-    if training["method"] != "partial":
-        # Through all blocks. The weights beside adapters have no gradient.
-        weights = size.multiplied if training["method"] == "full" else 3 * size.trained(training)
-        return 2 * forward_flop(size) + 2.0 * weights
-    blocks = size.blocks(training["trained_blocks"])
-    inputs, head = training["train_input_embedding"], training["train_output_head"]
-    if size.tied:
-        # One tensor, at both ends.
-        inputs = head = inputs or head
-    # Up to the input embedding if that is trained; else to the first trained block.
-    through = size.multiplied if inputs else blocks + size.embedding
-    return forward_flop(size) + 2.0 * (through + blocks + (size.embedding if head else 0))
+    method, tied = training["method"], size.tied
+    inputs = training["train_input_embedding"] or (tied and training["train_output_head"])
+    weights, through = size.trained(training), size.multiplied
+    if method == "partial" and not inputs:
+        # Down to the first trained block.
+        through = size.blocks(training["trained_blocks"]) + size.embedding
+    elif method != "lora" and not tied:
+        # Whose rows are looked up.
+        weights -= size.embedding
+    return forward_flop(size) + 2.0 * (through + weights)
 
 
 class Job(NamedTuple):

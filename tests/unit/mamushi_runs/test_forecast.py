@@ -89,7 +89,7 @@ def test_the_plan_says_for_every_rule_what_it_is_from(paper: dict[str, Any]) -> 
     said = plan.text(planned)
     lines = {line.split()[0]: line for line in said.splitlines()}
     assert lines["beta0"].endswith("FLOP on h100") and lines["remove"].endswith(" -")
-    for words in ("for 1, of", "with keep_checkpoints", "8,030,261,248", "without padding"):
+    for words in ("for 1 jobs", "models of 6.8 GB", "8,030,261,248", "without padding"):
         assert words in said
     json.dumps(planned, allow_nan=False)
     assert plan.reckon(jobs, paper, None)["unknown"] == 2
@@ -101,7 +101,7 @@ def test_the_plan_says_for_every_rule_what_it_is_from(paper: dict[str, Any]) -> 
     "change",
     [
         *({}, {"trained_blocks": 1}, {"train_input_embedding": False}, {"method": "full"}),
-        {"method": "lora", "lora": {"rank": 4, "alpha": 8, "dropout": 0, "target_modules": None}},
+        {"method": "lora", "lora": {"rank": 1, "alpha": 8, "dropout": 0, "target_modules": None}},
     ],
 )
 def test_operations_are_those_that_torch_counts(family: str, change: dict[str, Any]) -> None:

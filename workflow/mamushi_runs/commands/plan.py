@@ -10,9 +10,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mamushi.commands import _as_json
@@ -67,7 +66,7 @@ def _dry_run(line: Sequence[str]) -> tuple[Any, Mapping[str, Any], str | None]:
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         try:
             parser, args = cli.parse_args([*line])
-            executor, args.cores = args.executor, args.cores or os.cpu_count()
+            executor = args.executor
             succeeded = cli.args_to_api(args, parser)
         except SystemExit:
             pass
@@ -88,49 +87,51 @@ def read(workflow: Any) -> list[Job]:
     jobs: list[Job] = []
     first: dict[tuple[Any, str | None], Any] = {}
     for job in workflow.dag.needrun_jobs():
-        if job.is_norun:
-            continue
         # What depends on rule and model is asked for once.
         asked = first.setdefault((job.rule, job.wildcards_dict.get("model")), job).resources
         # Others are words: what is not known before the job's inputs are there.
         gpus, memory = (n if isinstance(n := asked.get(name), int) else 0 for name in NUMBERS)
         log = next(map(strip_wildcard_constraints, job.rule.log), "")
         gpu = asked.get("gpu_model", "")
-        jobs.append(Job(job.rule.name, dict(job.wildcards_dict), log, gpus, memory, gpu))
+        if not job.is_norun:
+            jobs.append(Job(job.rule.name, dict(job.wildcards_dict), log, gpus, memory, gpu))
     return jobs
 
 
-def reckon(jobs: Iterable[Job], config: Mapping[str, Any], rate: Rate | None) -> dict[str, Any]:
-    """Return what jobs take, as JSON can hold it: hours of GPUs, GB of disk and, by rule, a job's
-    seconds and GB of memory. ``unknown`` are jobs of which no time is given. Without a ``rate``, no
-    GPU is used."""
+def reckon(jobs: Sequence[Job], config: Mapping[str, Any], rate: Rate | None) -> dict[str, Any]:
+    """Return what jobs take, as JSON can hold it: hours of GPUs, GB of the models on disk and, by
+    rule, a job's seconds and GB of memory. ``unknown`` are jobs of which no time is given. Without
+    a ``rate``, no GPU is used."""
     import pandas as pd
 
-    rows, disk, models = [], dict.fromkeys(("end", "kept", "checkpoint"), 0.0), set[str]()
+    rows = []
     for job in jobs:
         seconds, source = estimate(config, job, rate)
         hours = (seconds or 0.0) * job.gpus * (rate is not None) / 3600
-        rows.append((job.rule, seconds, hours, job.memory_mb / 1000, source))
-        model = job.wildcards.get("model", "")
-        models |= {model} & {*config["models"]}
-        if job.rule in (*TRAINING, *UNLEARNING):
-            weights = model_size(config, model).trained(config["models"][model]["training"])
-            disk["end" if job.rule in STAYS else "kept"] += 4e-9 * weights
-            disk["checkpoint"] = max(disk["checkpoint"], 12e-9 * weights)
-    table = pd.DataFrame(rows, columns=["rule", "seconds", "gpu_hours", "memory_gb", "from"])
-    table = table.astype({"seconds": float}).groupby("rule", sort=False)
-    by_rule = table.agg(
+        trains = job.rule in (*TRAINING, *UNLEARNING)
+        disk = 0.0
+        if trains and (job.rule in STAYS or config["keep_checkpoints"]):
+            model = job.wildcards["model"]
+            disk = 4e-9 * model_size(config, model).trained(config["models"][model]["training"])
+        rows.append((job.rule, seconds, hours, job.memory_mb / 1000, disk, source))
+    columns = ["rule", "seconds", "gpu_hours", "memory_gb", "disk_gb", "from"]
+    table = pd.DataFrame(rows, columns=columns).astype({"seconds": float})
+    by_rule = table.groupby("rule").agg(
         jobs=("rule", "size"),
         unknown=("seconds", lambda seconds: seconds.isna().sum()),
         seconds=("seconds", "mean"),
         gpu_hours=("gpu_hours", "sum"),
         memory_gb=("memory_gb", "max"),
+        disk_gb=("disk_gb", "sum"),
         source=("from", lambda sources: ", ".join(sources.unique())),
-    ).sort_values("gpu_hours", ascending=False)
+    )
+    by_rule = by_rule.sort_values("gpu_hours", ascending=False)
+    totals = ("jobs", "unknown", "gpu_hours", "disk_gb")
+    models = {job.wildcards.get("model", "") for job in jobs} & {*config["models"]}
     sizes = {name: model_size(config, name) for name in sorted(models)}
     return {
-        **{name: sum(by_rule[name].tolist()) for name in ("jobs", "unknown", "gpu_hours")},
-        **{"disk": disk, "rate": rate.source if rate else "no GPU"},
+        **{name: sum(by_rule[name].tolist()) for name in totals},
+        "rate": rate.source if rate else "no GPU",
         "models": [f"{name}: {s.parameters:,} parameters, {s.source}" for name, s in sizes.items()],
         "rules": by_rule.astype(object).where(by_rule.notna(), None).to_dict("index"),
     }
@@ -143,16 +144,12 @@ def text(plan: Mapping[str, Any]) -> str:
     if not plan["jobs"]:
         return "Nothing to be done."
     rules = pd.DataFrame.from_dict(plan["rules"], orient="index").fillna("-")
-    end, kept, state = (f"{size:,.1f} GB" for size in plan["disk"].values())
-    return "\n".join(
-        [
-            rules.to_string(float_format="{:,.1f}".format)
-            if plan["jobs"]
-            else "Nothing to be done.",
-            f"{plan['jobs']:,} jobs, {plan['gpu_hours']:,.1f} GPU hours. No time is given for "
-            f"{plan['unknown']:,}, of whose kind none has finished here.",
-            f"Disk of models: {end}, with keep_checkpoints {kept} more; a checkpoint {state}.",
-            *plan["models"],
-            f"FLOP: of the texts' real tokens, without padding; {plan['rate']}.",
-        ]
+    jobs, unknown, hours, disk = (plan[key] for key in ("jobs", "unknown", "gpu_hours", "disk_gb"))
+    lines = (
+        rules.to_string(float_format="{:,.1f}".format),
+        f"{jobs:,} jobs, {hours:,.1f} GPU hours, models of {disk:,.1f} GB. No time is given for "
+        f"{unknown:,} jobs, of whose kind none has finished here.",
+        *plan["models"],
+        f"FLOP: of the texts' real tokens, without padding; {plan['rate']}.",
     )
+    return "\n".join(lines)

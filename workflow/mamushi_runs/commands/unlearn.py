@@ -1,18 +1,20 @@
 """Unlearn the texts of a list in the model that was ranked with: the workflow's target `unlearned`.
 
-It adds a section `unlearning` with that list to the configuration, in a file beside it, and runs
-the workflow. The dataset has to have an evaluation section: texts that the model has not seen, on
+It adds a section `unlearning` with that list to the configuration, and runs the workflow. The
+dataset has to have an evaluation section: texts that the model has not seen, on
 which the result is measured.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 from mamushi.commands import _as_json
-from mamushi.errors import UserError
 from mamushi_runs.commands import _run
 
 GROUP = "act"
@@ -37,14 +39,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Return the exit status of the workflow. Raises ``UserError`` for a list or a configuration
-    that is not there, and for a configuration without a grid."""
-    import re
-
-    import yaml
-
+    that is not there."""
     from mamushi.config.grid import cells, unlearned_lists
     from mamushi.io import paths
-    from mamushi.io.files import atomic
     from mamushi.registry import plugin
     from mamushi.unlearning.removal import read_ids
 
@@ -57,17 +54,9 @@ def run(args: argparse.Namespace) -> int:
         "unlearners": [args.unlearner],
         "lists": {name: str(args.list)},
     }
-    # Before anything is written.
     unlearned_lists(_run.check([args.configfile], {"unlearning": section}))
-    added = args.configfile.with_suffix(".unlearning.yaml")
-    ours = {"unlearning": {*section}}
-    if added.exists() and {key: {*value} for key, value in _run.read(added).items()} != ours:
-        problem, do = "is not of mamushi unlearn, which would write over it", "move it"
-        raise UserError(problem, where=added, do=do)
-    with atomic(added) as part:
-        text = yaml.safe_dump({"unlearning": section}, sort_keys=False)
-        part.write_text(text, encoding="utf-8", newline="\n")
-    status = _run.run(["unlearned"], [args.configfile, added], args)
+    args.snakemake_args += f" --config {shlex.quote(f'unlearning={json.dumps(section)}')}"
+    status = _run.run(["unlearned"], [args.configfile], args)
     done: list[dict[str, Any]] = []
     for cell in cells(grid) if status == 0 and not _run.is_dry(args) else ():
         written = paths.TRAINED.format(**cell, arm=f"{args.unlearner}/lists/{name}")

@@ -198,20 +198,17 @@ def test_rank_says_which_lists_are_others_now(
 
 
 def test_unlearn_adds_the_list_to_the_configuration(
-    folder: Path, started: list[Any], capsys: pytest.CaptureFixture[str]
+    folder: Path, lines: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("mine.yaml").write_text(MINE, encoding="utf-8")
     Path("agreed on.txt").write_text("a\nb\n", encoding="utf-8")
     assert main(["unlearn", "agreed on.txt"]) == 0
-    ((wanted, files),) = started
-    assert (wanted, files) == (["unlearned"], ["mine.yaml", "mine.unlearning.yaml"])
-    added = yaml.safe_load(Path(files[1]).read_text(encoding="utf-8"))
-    assert added == {
-        "unlearning": {
-            **{key: GRID[key] for key in ("datasets", "models", "seeds")},
-            "unlearners": ["neggrad_plus"],
-            "lists": {"agreed-on": "agreed on.txt"},
-        }
+    *_, configfile, option, added, _, target = lines[0]
+    assert (configfile, option, target) == ("mine.yaml", "--config", "unlearned")
+    assert yaml.safe_load(added.removeprefix("unlearning=")) == {
+        **{key: GRID[key] for key in ("datasets", "models", "seeds")},
+        "unlearners": ["neggrad_plus"],
+        "lists": {"agreed-on": "agreed on.txt"},
     }
     arm = "seed0/arms/neggrad_plus/lists/agreed-on/trained.safetensors"
     made = f"results/runs/newsgroups/gemma-2-2b/{arm}"
