@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -45,12 +44,10 @@ def held(
     grid's one cell, of this configuration or of another one for the same. Raises ``UserError``
     where a run works in this folder."""
     from mamushi.data import remote
-    from mamushi.data.counts import needs
 
     for url in fetched_urls(_run.read(configfile)).values():
         remote.fetch_copy(url)
     (cell,) = cells(config["grid"])
-    os.environ["MAMUSHI_NEEDS"] = json.dumps({cell["dataset"]: needs(config, cell["dataset"])})
     if args.cores:
         os.environ[WORKERS] = str(args.cores)
     is_on_gpu = "source" in config["models"][cell["model"]]

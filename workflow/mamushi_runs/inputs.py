@@ -7,9 +7,7 @@ from typing import Any
 
 from mamushi.config import arms
 from mamushi.config.kinds import Config
-from mamushi.data.counts import require_texts
 from mamushi.io import paths
-from mamushi_runs.sizes import counted
 
 PathsOf = Callable[[Any], Any]
 """Paths by the wildcards of a job."""
@@ -43,10 +41,3 @@ def trained_of(config: Config, name: str | None = None) -> PathsOf:
 def unlearned_of(wildcards: Any) -> Any:
     """Return the tensors that unlearning trained of an arm; none of one that was not unlearned."""
     return paths.TRAINED if arms.Arm.parse(wildcards.arm).unlearner else []
-
-
-def check_counts(config: Config, dataset: str, needs: Any) -> None:
-    """Hold what the configuration takes of a dataset's texts against their counts, where they are
-    counted. Raises ``UserError`` where it is more."""
-    if sections := counted(dataset):
-        require_texts(dataset, needs, sections.get("inference", {}))

@@ -18,7 +18,7 @@ from mamushi.config.sources import (
     vector_files,
     vector_shards,
 )
-from mamushi.data import counts, rows
+from mamushi.data import rows
 from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi.io.copies import display_url, local_path, unsigned
@@ -101,16 +101,11 @@ wildcard_constraints:
 LOOK_FIRST = 100
 
 RESOURCES = explained(JobResources, config)
-NEEDS = {name: counts.needs(config, name) for name in config["datasets"]}
-for name, needs in NEEDS.items():
-    explained(inputs.check_counts, config, name, needs)
 
 # What every shell command finds around it; see there why no parameter of the rules has them.
 environment.give(
     PACKAGES,
     MAMUSHI_EXECUTION=config["execution"],
-    # What the comparisons take of each dataset's texts.
-    MAMUSHI_NEEDS=NEEDS,
     # With their signatures.
     MAMUSHI_URLS=URLS,
     # Of models whose jobs have several.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -68,16 +66,11 @@ def examples(
     """Clean a dataset's raw files and split them into sections; drop duplicates and cross-posts.
 
     ``cache`` is a folder for downloads. Nothing is written unless all of it succeeds. Raises
-    ``UserError``, with the dataset's name, for bad input, and for too few texts for the settings of
-    a comparison. Those are no settings of this stage, since they do not change what it writes; the
-    workflow hands over what they take in the environment, where Snakemake does not look for
-    changes.
+    ``UserError``, with the dataset's name, for bad input.
     """
-    from mamushi.data.counts import Need, require_texts
     from mamushi.data.examples import build_examples
     from mamushi.data.examples import card as data_card
     from mamushi.io import schemas
-    from mamushi.io.domains import INFERENCE
     from mamushi.io.files import sha256, write_json
     from mamushi.io.tables import write_table
     from mamushi.registry import load
@@ -93,10 +86,6 @@ def examples(
         )
         _check_unchanged(settings, raw.sources)
     _print_counts(settings.dataset, counts)
-    needs = json.loads(os.environ.get("MAMUSHI_NEEDS", "{}")).get(settings.dataset, [])
-    in_inference = counts["sections"].get(INFERENCE, {})
-    groups = counts.get("groups", {}).get("inference")
-    require_texts(settings.dataset, [Need(*need) for need in needs], in_inference, groups)
     _write(examples, table, raw.extra_metadata)
     # So that a removal list can tell that it joins what belongs together, and what its ids are.
     digest = sha256(examples)

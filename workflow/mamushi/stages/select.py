@@ -174,8 +174,7 @@ def remove(
             raise other_examples(path, scores)
     k = budget_of(settings.beta, ranking)
     if k == 0:
-        # The budgets of the grid are refused where the texts are counted; between two of a sweep
-        # there may be one so small, and unlearning then measures the start.
+        # Between two budgets of a sweep there may be one so small; unlearning measures the start.
         n_forget = len(ranking) - ranking["rank"].null_count
         reason = f"a budget of {settings.beta:g} is less than one of {n_forget} forget texts"
         print(f"{out}: {reason}: the list is empty", file=sys.stderr)

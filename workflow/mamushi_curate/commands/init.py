@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,6 @@ from mamushi.config.reading import ConfigError
 from mamushi.config.sections import Refits
 from mamushi.data import readers
 from mamushi.data.conversations import text_columns
-from mamushi.data.counts import needs, require_texts
 from mamushi.data.expression import parse
 from mamushi.data.lines import check_columns
 from mamushi.errors import UserError
@@ -325,17 +325,13 @@ def settle_budgets(
     text_counts: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Give a configuration the budgets that suit ``text_counts``, those of ``build_examples``, if
-    none were ``chosen``, and return it completed. Raises ``ConfigError`` for too few texts."""
-    ranked = text_counts["sections"][INFERENCE]
-    usual, most = BUDGETS, ranked[FORGET]
+    none were ``chosen``, and return it completed: of few texts the least that takes one."""
+    usual, most = BUDGETS, text_counts["sections"][INFERENCE][FORGET]
     if "corpus" in text_counts:
         usual, most = OF_CORPUS, text_counts["corpus"]
     fitting = [beta for beta in usual if round(beta * most, 9) >= 1]
-    config["grid"]["budgets"] = [*(chosen or fitting or usual)]
-    full = complete(config)
-    groups = text_counts.get("groups", {}).get("inference")
-    require_texts(dataset, needs(full, dataset), ranked, groups)
-    return full
+    config["grid"]["budgets"] = [*(chosen or fitting or [math.ceil(100 / most) / 100])]
+    return complete(config)
 
 
 def refuse_numbers(texts: Sequence[str], settings: Mapping[str, Any]) -> None:

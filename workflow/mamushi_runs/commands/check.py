@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.commands import _as_json
-from mamushi.config.reading import ConfigError
 from mamushi.config.sources import fetched_urls
 from mamushi.errors import UserError, told
 from mamushi_curate.commands import _embedder
@@ -67,7 +66,6 @@ def _mistakes(files: list[Path], seen: dict[str, str]) -> Iterator[str]:
 
 def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Iterator[str]:
     """Iterate over what is wrong with a table."""
-    from mamushi.data.counts import needs, require_texts
     from mamushi.io.domains import FORGET, INFERENCE, RETAIN
     from mamushi_curate.commands import init
 
@@ -80,7 +78,3 @@ def _of_table(config: Mapping[str, Any], name: str, seen: dict[str, str]) -> Ite
     ranked = counts["sections"][INFERENCE]
     against = f"{ranked[FORGET]:,} forget texts against {ranked[RETAIN]:,} retain texts"
     seen[key] = f"{counts['corpus']:,} texts of a corpus" if "corpus" in counts else against
-    try:
-        require_texts(name, needs(config, name), ranked, counts.get("groups", {}).get(INFERENCE))
-    except ConfigError as error:
-        yield from error.lines

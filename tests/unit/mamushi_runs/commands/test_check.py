@@ -47,7 +47,6 @@ def test_what_is_right_is_said_and_nothing_is_written(
     ("change", "mistakes"),
     [
         (("[0]", "[-1]"), ["grid.seeds[0]: Input should be greater than or equal to 0"]),
-        (("[0.1]", "[0.01]"), ["grid.budgets: 0.01 takes at least 100 forget texts"]),
         (("kind ==", "king =="), ["datasets.d: "]),
         (("== 1", "== 2"), ["datasets.d: d.csv: the forget domain has no texts: 'kind == 2' is"]),
         (("d.csv", "gone.csv"), ["datasets.d.path: 'gone.csv' is not allowed; no such file"]),
