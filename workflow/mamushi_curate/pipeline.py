@@ -191,7 +191,9 @@ class Pipeline:
         self.run("token-manifests", selector=name, out=manifests, **files)
 
     def make_page(self) -> None:
-        """Make the page to browse the ranking."""
+        """Make the page to browse the ranking, where the room of pages is there."""
+        if "ranking" not in stages():
+            return
         names = self.of_texts
         files: dict[str, Any] = {"examples": paths.EXAMPLES}
         files["scores"] = [_of(self.ranking_pattern, name) for name in names]
