@@ -2,7 +2,6 @@
 
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -11,7 +10,6 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from mamushi.lm import device, loading, sharding
-from mamushi.lm.generate import generate
 from mamushi.lm.parameters import freeze
 from mamushi.lm.perplexity import text_nll
 from mamushi.lm.training import finetune
@@ -49,17 +47,6 @@ def relearned(language_model: PreTrainedModel) -> list[float]:
         batch_tokens=20,
     ).curve
     return [*curve["ppl_forget"], *curve["ppl_retain"]]
-
-
-def left(language_model: PreTrainedModel) -> tuple[list[float], list[int]]:
-    """Likelihoods of texts, and what is drawn after them."""
-    accelerator, texts = device.accelerator("fp32"), token_set(8)
-    told = text_nll(language_model, texts, 20, accelerator)
-    few = np.stack([texts[0][:1], texts[1][:1]])
-    tokenizer = SimpleNamespace(eos_token_id=None, pad_token_id=0)
-    said = generate(language_model, tokenizer, few, 4, accelerator, sampled=True)
-    lengths = [len(tokens) for tokens in said]
-    return [*told.nll], lengths
 
 
 def spoken(language_model: PreTrainedModel) -> list[int]:

@@ -81,20 +81,17 @@ def generate(
     prompt: NDArray[Any],
     new_tokens: int,
     accelerator: Accelerator,
-    *,
-    sampled: bool = False,
 ) -> list[list[int]]:
     """Return at most ``new_tokens`` tokens after each row of ``given`` (texts, length). Of the
     model's generation configuration only its ends count: no temperature or repetition penalty."""
     ids = torch.tensor(prompt.astype(np.int64), device=accelerator.device)
-    drawn = {"temperature": 1.0, "top_k": 0, "top_p": 1.0} if sampled else {"num_beams": 1}
     config = GenerationConfig(
-        do_sample=sampled,
+        do_sample=False,
+        num_beams=1,
         max_new_tokens=new_tokens,
         use_cache=True,
         eos_token_id=ends(model, tokenizer) or None,
         pad_token_id=padding(tokenizer),
-        **drawn,
     )
     options = {"attention_mask": torch.ones_like(ids), "generation_config": config}
     configured, model.generation_config = model.generation_config, config

@@ -121,14 +121,6 @@ def logit_scale(model: PreTrainedModel) -> float:
     return float(getattr(model, "logit_scale", 1)) / getattr(model.config, "logits_scaling", 1)
 
 
-def edit_of(tensors: Mapping[str, Tensor]) -> HeadEdit | None:
-    """Return the edit that was stored as these tensors, None for those that were trained."""
-    if f"{EDIT_PREFIX}strength" not in tensors:
-        return None
-    named = {name.removeprefix(EDIT_PREFIX): tensor for name, tensor in tensors.items()}
-    return HeadEdit(named, float(named["strength"]), float(named["temperature"]))
-
-
 def lay_over(model: PreTrainedModel, edit: HeadEdit) -> None:
     """Put an edit around the head of ``model``, in place, unless it changes nothing. Raises
     ``UserError`` for a model that is cut over GPUs, and for a head that is not linear."""

@@ -86,5 +86,9 @@ def overlay(path: str | Path, model: PreTrainedModel) -> head.HeadEdit | None:
 
 
 def _edit(stored: Any) -> head.HeadEdit | None:
-    names = [name for name in stored.keys() if name.startswith(head.EDIT_PREFIX)]  # noqa: SIM118
-    return head.edit_of({name: stored.get_tensor(name) for name in names})
+    prefix = head.EDIT_PREFIX
+    names = [name for name in stored.keys() if name.startswith(prefix)]  # noqa: SIM118
+    tensors = {name.removeprefix(prefix): stored.get_tensor(name) for name in names}
+    if not tensors:
+        return None
+    return head.HeadEdit(tensors, float(tensors["strength"]), float(tensors["temperature"]))

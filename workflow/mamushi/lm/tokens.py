@@ -31,8 +31,8 @@ Span = tuple[int, int]
 COUNTED = "counted"
 """Column with which tokens are predicted, where the assistant's alone are."""
 BATCH = 2048
-PROBES = ("a", "the 7 cats", "!")
-"""Texts that show what a tokenizer puts around any text."""
+PROBE = "the 7 cats!"
+"""A text that shows what a tokenizer puts around any text."""
 GROUP, MOST = 2**20, 2**30
 """Texts and tokens of a row group, at most: Arrow counts those of an array by 31 bits."""
 
@@ -64,35 +64,22 @@ def frame(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
     first token is predicted as well, unless its settings say ``add_bos_token: false``. Raises
     ``ValueError`` for a tokenizer whose own tokens for a text depend on whether it adds any.
     """
-    possible: set[tuple[tuple[int, ...], tuple[int, ...]]] | None = None
-    plain, whole = (_ids(tokenizer, PROBES, special=special) for special in (False, True))
-    for body, ids in zip(plain, whole, strict=True):
-        places = range(len(ids) - len(body) + 1)
-        cuts = {
-            (tuple(ids[:at]), tuple(ids[at + len(body) :]))
-            for at in places
-            if ids[at : at + len(body)] == body
-        }
-        possible = cuts if possible is None else possible & cuts
-    if not possible:
+    (body,), (ids,) = (_ids(tokenizer, [PROBE], special=special) for special in (False, True))
+    cuts = range(len(ids) - len(body) + 1)
+    at = next((at for at in cuts if ids[at : at + len(body)] == body), None)
+    if at is None:
         raise ValueError(
             "the tokenizer gives a text other tokens where it puts special ones around"
         )
-    before, behind = max(possible, key=lambda cut: len(cut[0]))
-    bos = tokenizer.bos_token_id
-    if not before and not behind and bos is not None and not _declined(tokenizer):
-        return [bos], []
-    return [*before], [*behind]
+    before, behind, bos = ids[:at], ids[at + len(body) :], tokenizer.bos_token_id
+    is_declined = tokenizer.init_kwargs.get("add_bos_token") is False
+    return ([bos], []) if ids == body and bos is not None and not is_declined else (before, behind)
 
 
 def first_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
     """Return the token with which every text begins, its BOS; None where there is no such token."""
     before = frame(tokenizer)[0]
     return before[0] if before else None
-
-
-def _declined(tokenizer: PreTrainedTokenizerBase) -> bool:
-    return tokenizer.init_kwargs.get("add_bos_token") is False
 
 
 def _ids(
