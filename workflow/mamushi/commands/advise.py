@@ -76,36 +76,37 @@ def advice_text(
     root: Path,
 ) -> str:
     """Return what is printed, a block per dataset and model, best selector first."""
-    from mamushi.evidence.advice import first_budget
+    from mamushi.evidence.advice import OF_TOKENS, first_budget
 
     blocks = []
     for pair in dict.fromkeys((row["dataset"], row["model"]) for row in advised):
         ours = [row for row in advised if (row["dataset"], row["model"]) == pair]
         ours.sort(key=lambda row: (first_budget(row) is None, first_budget(row) or 0.0))
         theirs = [row for row in frontier if (row["dataset"], row["model"]) == pair]
-        wholes: dict[str, int] = {}
-        for row in theirs:
-            wholes[row["selector"]] = max(row["removed"], wholes.get(row["selector"], 0))
+        wholes = {
+            row["selector"]: max(
+                other["removed"] for other in theirs if other["selector"] == row["selector"]
+            )
+            for row in ours
+        }
+        texts = [wholes[row["selector"]] for row in ours if row["reason"] != OF_TOKENS]
         seeds = {row["seed"] for row in theirs}
-        first = (
-            f"{pair[0]}, {pair[1]}: {target_text(ours[0])} "
-            f"({len(seeds)} seed{'s' * (len(seeds) > 1)}, {_forget_texts(ours, wholes):,} forget "
-            "texts)"
-        )
-        needed = [row for row in ours if first_budget(row)]
-        lines = [first, *_table(needed, wholes, root, min(seeds)), *_notes(ours, theirs)]
-        blocks.append("\n".join(lines))
+        of = f"{len(seeds)} seed{'s' * (len(seeds) > 1)}, {[*texts, 0][0]:,} forget texts"
+        cells = [
+            _cells(row, wholes[row["selector"]], root, min(seeds))
+            for row in ours
+            if first_budget(row)
+        ]
+        # A column in which nothing is known is left out.
+        columns = [name for name in (cells or [{}])[0] if {row[name] for row in cells} != {None}]
+        table = [columns, *([row[name] or "not known" for name in columns] for row in cells)]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = [
+            "  ".join(map(str.ljust, line, widths)).rstrip() for line in (table if cells else [])
+        ]
+        first = f"{pair[0]}, {pair[1]}: {target_text(ours[0])} ({of})"
+        blocks.append("\n".join([first, *lines, *_notes(ours, theirs)]))
     return "\n\n".join(blocks)
-
-
-def _of_tokens(row: Mapping[str, Any]) -> bool:
-    from mamushi.evidence.advice import OF_TOKENS
-
-    return bool(row["reason"] == OF_TOKENS)
-
-
-def _forget_texts(rows: Sequence[Mapping[str, Any]], wholes: Mapping[str, int]) -> int:
-    return next((wholes[row["selector"]] for row in rows if not _of_tokens(row)), 0)
 
 
 def target_text(row: Mapping[str, Any]) -> str:
@@ -115,46 +116,34 @@ def target_text(row: Mapping[str, Any]) -> str:
     return f"{100 * row['value']:g}% of the full removal"
 
 
-def _table(
-    rows: Sequence[Mapping[str, Any]], wholes: Mapping[str, int], root: Path, seed: int
-) -> list[str]:
-    """Return a line for each selector that has a budget, and one above them that says what is
-    what. A column in which nothing is known is left out."""
-    head = ["selector", "remove", "share", "95% interval", "retraining may need"]
-    cells = [_cells(row, wholes[row["selector"]], root, seed) for row in rows]
-    lines = [[*head, "list"], *cells] if rows else []
-    columns = [column for column in zip(*lines, strict=True) if {*column[1:]} != {_UNKNOWN}]
-    widths = [max(map(len, column)) for column in columns]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in zip(*columns, strict=True)
-    ]
-
-
-_UNKNOWN = "not known"
-
-
-def _cells(row: Mapping[str, Any], whole: int, root: Path, seed: int) -> list[str]:
-    from mamushi.evidence.advice import first_budget, units_at
+def _cells(row: Mapping[str, Any], whole: int, root: Path, seed: int) -> dict[str, str | None]:
+    """Return what is printed of a selector that has a budget, None where nothing is known."""
+    from mamushi.evidence.advice import OF_TOKENS, first_budget, units_at
     from mamushi.selection.removals import share_of
 
-    budget, tokens = first_budget(row) or 0.0, _of_tokens(row)
+    budget, tokens = first_budget(row) or 0.0, row["reason"] == OF_TOKENS
     units = units_at(budget, whole)
     beta = paths.beta(round(budget, 2)) if tokens else share_of(units, whole)
+
+    def span(of: str) -> str | None:
+        low, high = row[f"{of}_low"], row[f"{of}_high"]
+        return None if low is None else f"{low:.0%} to {high:.0%}"
+
     is_measured = row["retraining"] is not None
-    spans = [
-        f"{row[f'{of}_low']:.0%} to {row[f'{of}_high']:.0%}" if row[f"{of}_low"] is not None else ""
-        for of in (("retraining",) if is_measured else ("budget", "retraining"))
-    ]
-    amount = f"{units:,} {'tokens' if tokens else 'texts'}"
-    shown = [row["selector"], amount, f"{100 * float(beta):g}%", *spans, *([""] * is_measured)]
     cell = {"seed": "*", **{name: row[name] for name in ("dataset", "model", "selector")}}
     pattern = paths.SPANS if tokens else paths.REMOVAL
     lists = sorted(root.glob(str(paths.under("", pattern, **cell, beta=beta))))
     command = f"mamushi list --budget {beta} --selector {row['selector']}"
     if tokens:
         command = f"mamushi run {pattern.format(**{**cell, 'seed': seed}, beta=beta)}"
-    return [*(text or _UNKNOWN for text in shown), " ".join(map(str, lists)) or command]
+    return {
+        "selector": row["selector"],
+        "remove": f"{units:,} {'tokens' if tokens else 'texts'}",
+        "share": f"{100 * float(beta):g}%",
+        "95% interval": span("retraining" if is_measured else "budget"),
+        "retraining may need": None if is_measured else span("retraining"),
+        "list": " ".join(map(str, lists)) or command,
+    }
 
 
 def _notes(rows: Sequence[Mapping[str, Any]], frontier: Sequence[Mapping[str, Any]]) -> list[str]:
