@@ -61,15 +61,14 @@ def reproducible(seed: int) -> None:
 def unchanged() -> Iterator[None]:
     """Leave to the rest of the process what ``reproducible`` sets within the block."""
     before = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    strict = torch.are_deterministic_algorithms_enabled()
-    warned = torch.is_deterministic_algorithms_warn_only_enabled()
+    mode = torch.get_deterministic_debug_mode()
     try:
         yield
     finally:
         random.setstate(before[0])
         np.random.set_state(before[1])
         torch.set_rng_state(before[2])
-        torch.use_deterministic_algorithms(strict, warn_only=warned)
+        torch.set_deterministic_debug_mode(mode)
 
 
 def lacks_kernel(error: RuntimeError) -> bool:
@@ -86,41 +85,28 @@ def lacks_kernel(error: RuntimeError) -> bool:
 def deterministic(strict: bool) -> Iterator[None]:
     """Within the block, if ``strict``, an operation without a deterministic kernel is an error:
     only so, and not by a warning, does flash attention take its deterministic backward pass."""
-    before = torch.are_deterministic_algorithms_enabled()
-    warned = torch.is_deterministic_algorithms_warn_only_enabled()
-    if strict:
-        torch.use_deterministic_algorithms(True, warn_only=False)
+    before = torch.get_deterministic_debug_mode()
+    torch.set_deterministic_debug_mode("error" if strict else before)
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(before, warn_only=warned)
+        torch.set_deterministic_debug_mode(before)
 
 
-def dtypes(model: nn.Module, precision: str) -> Iterator[tuple[nn.Parameter, torch.dtype]]:
-    """Give each parameter with the dtype in which it lies: frozen ones in ``precision``, trained
-    ones in fp32, since small steps vanish in bf16.
+def place(model: PreTrainedModel, precision: str, device: torch.device) -> PreTrainedModel:
+    """Move a model to its device: frozen parameters in ``precision``, trained ones in fp32, since
+    small steps vanish in bf16. A model that is only evaluated is placed the same way, by
+    ``requires_grad``, so that its numbers equal those at the end of its training.
 
     Those of layer norms are always in fp32: they are small, and beside trained weights their input
     is in fp32, which PyTorch's kernel on the CPU takes with no other parameters.
     """
     frozen = torch.bfloat16 if precision == "bf16" else torch.float32
-    norms = {
-        id(parameter)
-        for module in model.modules()
-        if isinstance(module, NORMS)
-        for parameter in module.parameters(recurse=False)
-    }
+    modules = (module for module in model.modules() if isinstance(module, NORMS))
+    norms = {id(parameter) for module in modules for parameter in module.parameters(recurse=False)}
     for parameter in model.parameters():
-        whole = parameter.requires_grad or id(parameter) in norms
-        yield parameter, torch.float32 if whole else frozen
-
-
-def place(model: PreTrainedModel, precision: str, device: torch.device) -> PreTrainedModel:
-    """Move a model to its device in the dtypes of ``dtypes``. A model that is only evaluated is
-    placed the same way, by ``requires_grad``, so that its numbers equal those at the end of its
-    training."""
-    for parameter, dtype in dtypes(model, precision):
-        parameter.data = parameter.data.to(device=device, dtype=dtype)
+        is_whole = parameter.requires_grad or id(parameter) in norms
+        parameter.data = parameter.data.to(device, torch.float32 if is_whole else frozen)
     # Buffers (rotary frequencies) stay in fp32: positions would lose precision in bf16.
     for buffer in model.buffers():
         buffer.data = buffer.data.to(device)
