@@ -72,26 +72,24 @@ class CorpusRows(Raw):
         """Return the rows where a text with a copy among the examples is one, and a text with a
         copy among wanted ones is wanted. An answer that a text is none overrules that it is an
         example. Raises ``UserError`` for a text that is both."""
-        forget, roles, labels = self.forget.copy(), list(self.roles), dict(self.labels)
-        answers = labels[ANSWERED]
-        first = rows[roots]
+        forget, labels, first = self.forget.copy(), dict(self.labels), rows[roots]
+        roles, answers = (np.array(labels[name], dtype=object) for name in (GIVEN, ANSWERED))
         forget[first[forget[rows]]] = True
         if SCREEN in labels:
             # A fit that saw a copy of a text has seen the text.
             margins = np.array(labels[SCREEN])
             np.minimum.at(margins, first, margins[rows])
             labels[SCREEN] = margins
-        for row, root in zip(rows.tolist(), first.tolist(), strict=True):
-            if answers[row] == NO:
-                forget[root], roles[root] = False, WANTED
-        for row, root in zip(rows.tolist(), first.tolist(), strict=True):
-            if roles[row] == WANTED:
-                if forget[root]:
-                    problem = f"is wanted, and unwanted at {self.places[root]}"
-                    do = "take it out of one of them"
-                    raise UserError(problem, where=self.places[row], do=do)
-                roles[root] = WANTED
-        return replace(self, forget=forget, labels={**labels, GIVEN: roles})
+        refused = first[answers[rows] == NO]
+        forget[refused], roles[refused] = False, WANTED
+        wanted = roles[rows] == WANTED
+        for row, root in zip(rows[wanted].tolist(), first[wanted].tolist(), strict=True):
+            if forget[root]:
+                problem = f"is wanted, and unwanted at {self.places[root]}"
+                do = "take it out of one of them"
+                raise UserError(problem, where=self.places[row], do=do)
+        roles[first[wanted]] = WANTED
+        return replace(self, forget=forget, labels={**labels, GIVEN: roles.tolist()})
 
     def unlisted(self, rows: Rows) -> NDArray[np.bool_]:
         """Return which rows are not of the corpus."""
