@@ -312,6 +312,8 @@ def _make_up(path: Path, date: int) -> None:
     if path.suffix == ".json":
         content = {"name": str(path), "counts": {"sections": sections}, "added": []}
         content |= {"provenance": {"settings": {"budgets": []}}}
+        sizes = ("parameters", "hidden_size", "layers", "vocabulary_size")
+        content |= {**dict.fromkeys(sizes, 1000), "tied": True}
         write_json(path, content)
     else:
         path.write_text(f"{path}\n", encoding="utf-8")
