@@ -7,6 +7,7 @@ when there is nothing to do.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import sys
@@ -74,25 +75,34 @@ def end(workflow: Any, config: Config, *, succeeded: bool) -> None:
     _closing.close()
 
 
-def print_start_page(configfiles: Sequence[str | Path], config: Config) -> None:
-    """Make the start page, and say where it is. A run must not stop, nor be called a failure, for a
-    page that fails."""
-    try:
-        text = start_page(configfiles, config)
-    except Exception as error:
-        text = f"No account of the run: {type(error).__name__}: {error}"
-    if text is not None:
-        print(text, file=sys.stderr, flush=True)
-
-
-def start_page(configfiles: Sequence[str | Path] = (), config: Config | None = None) -> str | None:
+def print_start_page(configfiles: Sequence[str | Path] = (), config: Config | None = None) -> None:
     """Make the start page of what is there now, also after a failure, for a run with these
-    configurations, which are ``config`` together. A rule would have to name its inputs beforehand,
-    and know the targets."""
+    configurations, which are ``config`` together, and say where it is. A rule would have to name
+    its inputs beforehand, and know the targets; a run must not fail for a page."""
     from mamushi.rooms import additions
 
     # A command of this folder takes its `mine.yaml` by itself.
     names = [os.path.relpath(path) for path in configfiles]
     places = (Path("results"), [] if names == [str(MINE)] else names, config)
-    pages = filter(None, [write(*places) for write in additions("start_page")])
-    return "\n".join(f"Start page: {page}" for page in pages) or None
+    for write in additions("start_page"):
+        try:
+            page = write(*places)
+        except Exception as error:
+            print(f"No start page: {error}", file=sys.stderr, flush=True)
+        else:
+            if page:
+                print(f"Start page: {page}", file=sys.stderr, flush=True)
+
+
+def share(packages: str, **values: object) -> None:
+    """Let the commands that this process starts find the package, its Python and how to run.
+
+    ``packages`` is the folder of the package. ``values``, by the names of variables, have no effect
+    on results and are therefore no parameters of rules. Through the environment, since
+    ``shell.prefix`` would reach into the rules of a workflow that imports this one.
+    """
+    for name, folder in (("PYTHONPATH", packages), ("PATH", os.path.dirname(sys.executable))):
+        entries = os.environ.get(name, "").split(os.pathsep)
+        others = [entry for entry in entries if entry not in ("", folder)]
+        os.environ[name] = os.pathsep.join([folder, *others])
+    os.environ.update({name: json.dumps(value, sort_keys=True) for name, value in values.items()})

@@ -18,7 +18,7 @@ from mamushi.io.files import read_json
 
 TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("rates.json").read_text("utf-8"))
 """What is known beforehand: how fast GPUs are, and the sizes of public models and datasets."""
-BYTES_OF_A_TEXT, TOKENS_OF_A_TEXT, BYTES_OF_A_TOKEN = 500, 110.0, 4.5
+BYTES_OF_A_TEXT, BYTES_OF_A_TOKEN = 500, 4.5
 """Of tables that have not been read yet."""
 UNKNOWN_TEXTS, UNKNOWN_FORGET = 10_000, 0.2
 
@@ -133,6 +133,5 @@ def mean_tokens(config: Config, dataset: str, cut: float) -> float:
     definition = config["datasets"][dataset]
     if published := TABLE["datasets"].get(definition["kind"]):
         return min(cut, float(published["tokens"]))
-    texts = sum(sum(section.values()) for section in (counted(dataset) or {}).values())
-    size = raw_size(definition)
-    return min(cut, size / texts / BYTES_OF_A_TOKEN if size and texts else TOKENS_OF_A_TEXT)
+    texts = sum(sum(section.values()) for section in expected_texts(config, dataset).values())
+    return min(cut, (raw_size(definition) / texts or BYTES_OF_A_TEXT) / BYTES_OF_A_TOKEN)

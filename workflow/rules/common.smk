@@ -28,7 +28,7 @@ from mamushi.running.stage import stages
 from mamushi.stages.analyses import agreeing_selectors, scored_selectors
 from mamushi.stages.models import model_files
 from mamushi.stages.runtime import scored as timed_selectors
-from mamushi_runs import environment, hooks, inputs, record
+from mamushi_runs import hooks, inputs, record
 from mamushi_runs.resources import JobResources
 
 # A grid of thousands of jobs makes millions of objects that live to the end; collecting among them
@@ -103,7 +103,7 @@ LOOK_FIRST = 100
 RESOURCES = explained(JobResources, config)
 
 # What every shell command finds around it; see there why no parameter of the rules has them.
-environment.give(
+hooks.share(
     PACKAGES,
     MAMUSHI_EXECUTION=config["execution"],
     # With their signatures.

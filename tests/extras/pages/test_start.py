@@ -3,7 +3,6 @@ what it links is there, and what is there it links."""
 
 from __future__ import annotations
 
-import os
 import re
 from html import unescape
 from html.parser import HTMLParser
@@ -192,9 +191,12 @@ def test_names_add_no_markup(tmp_path: Path) -> None:
     assert links(page) == [odd.relative_to(tmp_path).as_posix()]
 
 
-def test_a_run_that_ends_makes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_ends_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
-    assert hooks.start_page() is None
+    hooks.print_start_page()
     write_results(tmp_path / "results")
-    assert hooks.start_page() == f"Start page: {os.path.join('results', 'index.html')}"
+    hooks.print_start_page()
+    assert capsys.readouterr().err == f"Start page: {Path('results/index.html')}\n"
     assert (tmp_path / "results" / "index.html").is_file()

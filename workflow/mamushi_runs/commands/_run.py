@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mamushi.commands import _as_json
 from mamushi.errors import UserError, located
-from mamushi.io.files import check_writable
 from mamushi.registry import tree
 from mamushi.running.interruption import Stopped, handled
 from mamushi_runs import guard
@@ -47,10 +47,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def configfile(parser: argparse.ArgumentParser) -> None:
     """Add which configuration a command takes."""
-    help_text = (
-        "configurations, the later laid over the earlier (default: mine.yaml, if it is here)"
-    )
-    parser.add_argument("--configfile", nargs="+", type=Path, metavar="FILE", help=help_text)
+    words = "configurations, the later laid over the earlier (default: mine.yaml, if it is here)"
+    parser.add_argument("--configfile", nargs="+", type=Path, metavar="FILE", help=words)
+
+
+def of_targets(parser: argparse.ArgumentParser, words: str) -> None:
+    """Add targets of the workflow, from which configuration and how to make them."""
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"{words} (default: all)")
+    configfile(parser)
+    arguments(parser)
+    _as_json.argument(parser)
 
 
 def required(args: argparse.Namespace) -> list[Path]:
@@ -120,13 +126,10 @@ def is_dry(args: argparse.Namespace) -> bool:
 
 
 def line(
-    targets: Sequence[str],
-    configfiles: Sequence[Path],
-    args: argparse.Namespace,
-    report: Path | None = None,
+    targets: Sequence[str], configfiles: Sequence[Path], args: argparse.Namespace
 ) -> list[str]:
-    """Return the options of Snakemake that make these targets, or a ``report`` on them. Raises
-    ``UserError`` for a profile or a configuration that is not there."""
+    """Return the options of Snakemake that make these targets. Raises ``UserError`` for a profile
+    or a configuration that is not there."""
     options = shlex.split(args.snakemake_args)
     folder = profile(args.profile)
     # What options put together, or the folder alone, is left to Snakemake.
@@ -136,32 +139,21 @@ def line(
         *("--snakefile", str(tree() / "Snakefile"), "--profile", str(folder)),
         *(("--dry-run", "--quiet", "rules") if is_dry(args) else RUNNING),
         *(("--cores", str(args.cores)) if args.cores else ()),
-        *(("--report", str(report)) if report else ()),
         *(("--configfile", *map(str, configfiles)) if configfiles else ()),
         *(("--forcerun", *forced) if forced else ()),
         *(*options, "--", *targets),
     ]
 
 
-def run(
-    targets: Sequence[str],
-    configfiles: Sequence[Path],
-    args: argparse.Namespace,
-    report: Path | None = None,
-) -> int:
-    """Make these targets in the working folder, or a ``report`` on them; returns Snakemake's exit
-    status. Ctrl-C and SIGTERM reach Snakemake, which ends its jobs; this waits for that, and raises
-    ``Ended``. Raises ``UserError`` as ``line``."""
-    words = line(targets, configfiles, args, report)
-    if report:
-        check_writable(report)
+def run(targets: Sequence[str], configfiles: Sequence[Path], args: argparse.Namespace) -> int:
+    """Make these targets in the working folder; return Snakemake's exit status. Ctrl-C and SIGTERM
+    reach Snakemake, which ends its jobs; this waits for that, and raises ``Ended``. Raises
+    ``UserError`` as ``line``."""
+    words = line(targets, configfiles, args)
     if not is_dry(args):
         # Snakemake takes it; here it is refused in one line.
         guard.lock_folder(Path.cwd()).release()
-    status, received = _wait(words)
-    if received:
-        raise Ended(received)
-    return status if status >= 0 else 128 - status
+    return _wait(words)
 
 
 class Ended(Stopped):
@@ -173,9 +165,9 @@ class Ended(Stopped):
         BaseException.__init__(self, f"{cause}; the same command goes on with what is there")
 
 
-def _wait(words: Sequence[str]) -> tuple[int, int]:
-    """Run Snakemake to its end. Return its exit status, and the last signal that this process got,
-    else 0; each reaches Snakemake as SIGTERM."""
+def _wait(words: Sequence[str]) -> int:
+    """Run Snakemake to its end; return its exit status. Signals reach it as SIGTERM; after them,
+    raises ``Ended``."""
     received: list[int] = []
     # See `_as_json.alone`; the jobs print as well.
     out = 2 if sys.stdout is sys.stderr else None
@@ -189,4 +181,6 @@ def _wait(words: Sequence[str]) -> tuple[int, int]:
 
     with handled(pass_on, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)):
         status = process.wait()
-    return status, received[-1] if received else 0
+    if received:
+        raise Ended(received[-1])
+    return status if status >= 0 else 128 - status

@@ -30,13 +30,9 @@ NUMBERS = ("gpu", "mem_mb")
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `run`, and the GPU."""
-    help_text = "what would be made (default: all)"
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=help_text)
+    _run.of_targets(parser, "what would be made")
     gpu = f"the GPU to count with: {', '.join(GPUS)} (default: the profile's, else h100)"
     parser.add_argument("--gpu", help=gpu)
-    _run.configfile(parser)
-    _run.arguments(parser)
-    _as_json.argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,9 +7,11 @@ asks for, all must have been made: see `mamushi run`.
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from mamushi.commands import _as_json
+from mamushi.io.files import check_writable
 from mamushi_runs import hooks
 from mamushi_runs.commands import _run
 
@@ -18,23 +20,21 @@ GROUP = "decide"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    help_text = "what to report on (default: all)"
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=help_text)
-    out = "page to write (default: %(default)s)"
-    default = Path("results/report.html")
+    _run.of_targets(parser, "what to report on")
+    out, default = "page to write (default: %(default)s)", Path("results/report.html")
     parser.add_argument("--out", type=Path, default=default, metavar="FILE", help=out)
-    _run.configfile(parser)
-    _as_json.argument(parser)
-    _run.arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Return the exit status of Snakemake. Raises ``UserError`` as ``_run.required``."""
     configfiles = _run.required(args)
-    status = _run.run(args.targets, configfiles, args, report=args.out)
-    if status == 0 and not _run.is_dry(args):
+    check_writable(args.out)
+    args.snakemake_args += f" --report {shlex.quote(str(args.out))}"
+    status = _run.run(args.targets, configfiles, args)
+    is_made = status == 0 and not _run.is_dry(args)
+    if is_made:
         # It links the report.
-        hooks.start_page(configfiles, _run.check(configfiles))
+        hooks.print_start_page(configfiles, _run.check(configfiles))
         print(args.out)
-    _as_json.put({"report": None if status or _run.is_dry(args) else args.out})
+    _as_json.put({"report": args.out if is_made else None})
     return status

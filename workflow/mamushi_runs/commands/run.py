@@ -19,11 +19,7 @@ GROUP = "start"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    help_text = "what to make (default: all)"
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=help_text)
-    _run.configfile(parser)
-    _as_json.argument(parser)
-    _run.arguments(parser)
+    _run.of_targets(parser, "what to make")
 
 
 def run(args: argparse.Namespace) -> int:

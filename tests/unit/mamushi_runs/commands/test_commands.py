@@ -39,10 +39,10 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Snakemake's command lines, after the workflow's name; it makes nothing."""
     found: list[list[str]] = []
 
-    def wait(line: list[str]) -> tuple[int, int]:
+    def wait(line: list[str]) -> int:
         assert line[0] == "--snakefile"
         found.append(line[2:])
-        return 0, 0
+        return 0
 
     monkeypatch.setattr(_run, "_wait", wait)
     return found
@@ -75,8 +75,8 @@ def test_run_and_report_take_the_configuration_that_is_there(
             *("--configfile", "other.yaml", "--", "evidence", "left"),
         ],
         [
-            *(*profile, *_run.RUNNING, "--report", "there.html"),
-            *("--configfile", "mine.yaml", "--", "evidence"),
+            *(*profile, *_run.RUNNING, "--configfile", "mine.yaml"),
+            *("--report", "there.html", "--", "evidence"),
         ],
     ]
     # A profile with a configuration of its own needs no other.
