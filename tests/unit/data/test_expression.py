@@ -6,21 +6,17 @@ from __future__ import annotations
 import contextlib
 import math
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mamushi.data import readers
 from mamushi.data.expression import column_of, parse
-from mamushi.data.rows import raw_columns
 from mamushi.errors import UserError
 from mamushi_curate.frames import Frame
 
@@ -227,24 +223,6 @@ FRAMES: dict[str, Any] = {
 def test_a_threshold_means_the_same_in_every_frame(name: str) -> None:
     there = dict(Frame(FRAMES[name]).read(["x"]).columns)
     assert {sign: sum(held(f"x {sign}", there)) for sign in COUNTS} == COUNTS  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("kind", [*FLOATS, "decimal"])
-def test_a_threshold_means_the_same_in_every_file(tmp_path: Path, kind: str) -> None:
-    """Marks by value and groups go by the names of cells, which are what others print."""
-    table = pa.table({"x": arrow(kind), "text": ["some text"] * len(TENTHS)})
-    pq.write_table(table, tmp_path / "a.parquet")
-    with pa.ipc.new_stream(tmp_path / "a.arrow", table.schema) as stream:
-        stream.write_table(table)
-    settings = {"text": "text", "id": None, "section": None, "group": "x", "retain": None}
-    for name in ("a.parquet", "a.arrow"):
-        there = readers.read_file_columns(tmp_path / name, ["x", "text"])
-        columns = dict(there.columns)
-        assert {sign: sum(held(f"x {sign}", columns)) for sign in COUNTS} == COUNTS  # type: ignore[arg-type]
-        if kind != "decimal":
-            found = raw_columns(there, settings | {"forget": {"column": "x", "values": [0.7]}})
-            assert found["forget"] == [tenth == 0.7 for tenth in TENTHS]
-            assert found["group"] == [str(tenth) for tenth in TENTHS]
 
 
 def test_nan_of_a_frame_is_what_it_is_in_a_file() -> None:

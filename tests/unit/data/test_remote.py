@@ -18,7 +18,6 @@ from mamushi.data import remote
 from mamushi.errors import UserError
 from mamushi.io.copies import local_path, receipt_path, unsigned
 from mamushi.io.digests import content_digests
-from mamushi.registry import load
 from tests.support.servers import COMMIT, Hub, Site, serving
 
 TABLE = b"text,bad\n" + b"".join(b"a text of number %d,%d\n" % (n, n % 2) for n in range(500))
@@ -115,16 +114,6 @@ def test_a_configuration_names_urls_and_asks_no_server(site: Site) -> None:
         complete_table("https://me:s3cret@host/x.csv")
 
 
-def test_messages_name_urls_and_not_copies(site: Site) -> None:
-    url = f"{site.url}/data/texts.csv"
-    site.files["/data/texts.csv"] = TABLE.replace(b"text", b"words", 1)
-    remote.fetch_copy(url)
-    loader = complete_table(f"{url}?{SECRET}")
-    with pytest.raises(UserError, match=rf"^{url}: no column 'text'") as refused:
-        load("dataset", "table").load(loader, Path())
-    assert "results" not in str(refused.value)
-
-
 FETCH = """
 import sys
 from mamushi.data import remote
@@ -205,22 +194,6 @@ def test_a_split_is_what_datasets_makes_of_it(tmp_path: Path) -> None:
     assert several.endswith("has several splits; name one in --split: train, test")
     assert wrong.endswith("has no configuration 'fr'; name one in --config: en, de")
     assert "cannot be fetched (RepositoryNotFoundError 404)" in none
-
-
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["org/none"], "org/none: no such file here; and of the hub: cannot be fetched"),
-        (["here.csv", "--split", "train"], "--split: is of a data set of the hub; leave it out"),
-        (["hf://datasets/o/n/x.csv", "--config", "en"], "--config: is of a data set of the hub"),
-    ],
-)
-def test_an_id_of_the_hub_is_what_no_file_here_is_called(
-    words: list[str], line: str, site: Site, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("here.csv").write_bytes(TABLE)
-    assert main(["init", *words, "--text", "text", "--forget", "bad == 1"]) == 2
-    assert line in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["data/../../.bashrc", "..", "a/..", "a\0b"])

@@ -10,13 +10,11 @@ import argparse
 from pathlib import Path
 
 
-def arguments(parser: argparse._ActionsContainer, required: bool = True) -> None:
-    """Add the options of the stage."""
+def arguments(parser: argparse._ActionsContainer) -> None:
+    """Add the options of a model."""
     card, trained = "card of the base model", "tensors, the later over the earlier"
-    parser.add_argument("--model-card", required=required, type=Path, help=card)
-    parser.add_argument("--trained", nargs="+", required=required, type=Path, help=trained)
-    out = "what to write; a folder must not exist"
-    parser.add_argument("--out", required=required, type=Path, help=out)
+    parser.add_argument("--model-card", type=Path, help=card)
+    parser.add_argument("--trained", nargs="+", type=Path, help=trained)
     dtype = "of all tensors; bf16 halves the folder and rounds small steps away (default: fp32)"
     parser.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32", help=dtype)
 

@@ -55,10 +55,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "formats:\n" + "\n".join(f"  {n:<12}{text}" for n, text in formats.items())
     parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="a removal list")
     parser.add_argument("--to", choices=formats, metavar="FORMAT", help=", ".join(formats))
+    parser.add_argument("--out", required=True, type=Path, help="what to write, and is not there")
     parser.add_argument("--data", type=Path, help="the table (default: the texts that were ranked)")
     _row_options.arguments(parser)
     _as_json.argument(parser)
-    model.arguments(parser.add_argument_group("a model"), required=False)
+    model.arguments(parser.add_argument_group("a model"))
 
 
 def _formats_of_rooms() -> dict[str, tuple[str, Callable[[Path, Path], None]]]:
@@ -67,43 +68,32 @@ def _formats_of_rooms() -> dict[str, tuple[str, Callable[[Path, Path], None]]]:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Raises ``UserError`` for options that do not go together, for a bad list, and for a table
-    that is not the list's."""
-    from mamushi_curate.rewriting import refuse_existing
-
-    if args.out is None:
-        raise UserError("nothing says what to write", do="give --out")
-    refuse_existing(args.out)
-    _write(args)
-    _as_json.put({"written": args.out})
-
-
-def _write(args: argparse.Namespace) -> None:
-    """Write what was asked for."""
+    """Write what was asked for. Raises ``UserError`` for options that do not go together, for a bad
+    list, and for a table that is not the list's."""
     from mamushi_curate.commands import _removal_list
-    from mamushi_curate.rewriting import new_folder
+    from mamushi_curate.rewriting import new_folder, refuse_existing
 
+    refuse_existing(args.out)
     if args.list is None:
         if args.model_card is None or not args.trained:
             do = "give a LIST and --to, or --model-card and --trained"
             raise UserError("nothing to export", do=do)
         model.run(args)
-        return
-    if args.to is None:
+    elif args.to is None:
         names = ", ".join([*_FORMATS, *_formats_of_rooms()])
         raise UserError("nothing says as what", do=f"give --to: {names}")
-    if args.to not in _FORMATS:
+    elif args.to not in _FORMATS:
         _, write = _formats_of_rooms()[args.to]
         write(args.list, args.out)
-        print(args.out)
-        return
-    listed = _removal_list.read_list(args.list)
-    if args.to == "jsonl":
-        with new_folder(args.out) as folder:
-            _write_splits(folder, _rows(listed, args, listed.quote(args)))
     else:
-        _write_ids(listed, args.out)
+        listed = _removal_list.read_list(args.list)
+        if args.to == "ids":
+            _write_ids(listed, args.out)
+        else:
+            with new_folder(args.out) as folder:
+                _write_splits(folder, _rows(listed, args, listed.quote(args)))
     print(args.out)
+    _as_json.put({"written": args.out})
 
 
 def _write_ids(listed: ListedTexts, out: Path) -> None:
