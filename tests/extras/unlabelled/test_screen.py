@@ -65,17 +65,6 @@ def test_texts_like_the_examples_pass_and_those_without_words_do_not() -> None:
     assert max(passed) < 1000
 
 
-def test_texts_without_spaces_pass_by_their_pairs_of_letters() -> None:
-    def written(n: int, words: list[str]) -> list[str]:
-        letters = [chr(code) for code in range(0x4E00, 0x4E00 + 300)]
-        return ["".join([*RNG.choice(letters, 30), *RNG.choice(words, 3)]) for _ in range(n)]
-
-    ours, others = ["毒品", "吸毒", "贩毒"], ["天气", "下雨", "刮风"]
-    fitted = fit_screen(written(60, ours), written(400, others))
-    passed = through(fitted, [*written(300, others), *written(30, ours)], 40)
-    assert {*range(300, 330)} <= {*passed}
-
-
 @pytest.mark.parametrize("parts", [1, 3, 100])
 @pytest.mark.parametrize("most", [1, 3, 250, 530, 1000])
 def test_the_cut_is_that_of_sorted_scores(parts: int, most: int) -> None:

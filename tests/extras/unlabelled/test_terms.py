@@ -10,13 +10,6 @@ from hypothesis import strategies as st
 
 from mamushi_extras.unlabelled import terms
 
-
-def hit(tmp_path: Path, term: str, text: str) -> bool:
-    path = tmp_path / "terms.txt"
-    path.write_text(term, encoding="utf-8")
-    return bool(terms.read_terms(str(path))(text))
-
-
 FOUND = {
     "between other characters": ("毒品", "有人卖毒品给学生"),
     "kana": ("ドラッグ", "彼はドラッグを売る"),
@@ -57,14 +50,15 @@ MISSED = {
 }
 
 
-@pytest.mark.parametrize("case", FOUND)
-def test_a_term_is_found(tmp_path: Path, case: str) -> None:
-    assert hit(tmp_path, *FOUND[case])
+CASES = [pytest.param(*case, True, id=name) for name, case in FOUND.items()]
+CASES += [pytest.param(*case, False, id=f"not {name}") for name, case in MISSED.items()]
 
 
-@pytest.mark.parametrize("case", MISSED)
-def test_a_term_is_no_part_of_a_word(tmp_path: Path, case: str) -> None:
-    assert not hit(tmp_path, *MISSED[case])
+@pytest.mark.parametrize(("term", "text", "hits"), CASES)
+def test_a_term_is_found_as_a_word(tmp_path: Path, term: str, text: str, hits: bool) -> None:
+    path = tmp_path / "terms.txt"
+    path.write_text(term, encoding="utf-8")
+    assert bool(terms.read_terms(str(path))(text)) == hits
 
 
 @pytest.mark.parametrize(
