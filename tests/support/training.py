@@ -35,4 +35,4 @@ def train(
         state=state,
         fingerprint=fingerprint,
     )
-    return language_model, log.columns
+    return language_model, log

@@ -158,7 +158,7 @@ def test_trained_in_fp32_stored_and_measured_in_bf16(family: str, tmp_path: Path
 
     model = opened(None)
     log = finetune(model, TEXTS, settings, seed=0, accelerator=accelerator)
-    assert len(log) == 2
+    assert log["step"] == [1, 2]
     nll, vectors = measured(model, 400, precision="bf16")
     storage.save_trained(tensors, model, {})
     again, states = measured(opened(tensors), 400, precision="bf16")

@@ -173,7 +173,7 @@ def pretrain(
     objective = Objective(model, model, "pretraining", remedy, step, together=False)
     log = train(objective, descent, steps, device.accelerator("fp32"))
     model.eval()
-    return log.columns
+    return log
 
 
 def shuffled(rows: int, batch: int, seed: int) -> Iterator[torch.Tensor]:

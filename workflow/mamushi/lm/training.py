@@ -32,6 +32,7 @@ from mamushi.running.progress import Progress
 Part = Callable[[nn.Module], Sequence[Tensor]]
 """Given the prepared module, a part's share of each loss of the step: scalars with gradients, which
 add up over the parts of all processes."""
+Log = dict[str, list[Any]]
 Updated = Callable[[int, torch.optim.Optimizer], None]
 
 WAITING = 100  # steps whose losses may still be on the device
@@ -124,29 +125,6 @@ class Descent:
         return peak
 
 
-class TrainLog:
-    """What happened in each step: parallel columns of an artifact with a row for each step."""
-
-    def __init__(self, losses: Sequence[str]) -> None:
-        before, after = ("step", "epoch"), ("tokens", "tokens_per_second", "learning_rate")
-        self.losses, names = losses, (*before, *losses, *after, "gradient_norm", "seconds")
-        # Numbers, or None for a norm that was not taken.
-        self.columns: dict[str, list[Any]] = {name: [] for name in names}
-
-    def __len__(self) -> int:
-        return len(self.columns["step"])
-
-    def append(self, row: Mapping[str, float]) -> None:
-        for name, column in self.columns.items():
-            column.append(row.get(name))
-
-    def note(self) -> str:
-        """Return the losses and the speed of the last step."""
-        last = {name: column[-1] for name, column in self.columns.items() if column}
-        losses = [f"{name.replace('_', ' ')} {last[name]:.3f}" for name in self.losses if last]
-        return ", ".join([*losses, f"{last.get('tokens_per_second', 0):,.0f} tokens/s"])
-
-
 def train(
     objective: Objective,
     descent: Descent,
@@ -156,8 +134,9 @@ def train(
     state: Path | None = None,
     fingerprint: str = "",
     checkpoint_seconds: float = 0.0,
-) -> TrainLog:
-    """Train the parameters of the objective's model that require a gradient, in place.
+) -> Log:
+    """Train the parameters of the objective's model that require a gradient, in place; return what
+    happened in each step: parallel columns of an artifact, with None for a norm that was not taken.
 
     Gradients of a step's parts add up, over micro-batches and processes. With ``state``, a file,
     everything is saved there each ``checkpoint_seconds``, and when the process is asked to end; a
@@ -166,7 +145,7 @@ def train(
     finite; where each step is looked at before its update, ``state`` has the weights before it.
     """
     run = _Run(objective, descent, total, accelerator, state, fingerprint)
-    log, start = run.log, len(run.log)
+    log, start = run.log, len(run.log["step"])
     with (
         # A step of several processes that fails in one of them cannot be taken again.
         deterministic(strict=accelerator.num_processes == 1),
@@ -184,7 +163,7 @@ def train(
                 run.save()
             if stop is not None:
                 raise interruption.Stopped(stop, number + 1, total)
-            progress.advance(1, log.note())
+            progress.advance(1, run.note())
         run.collect()
     # Whoever measures the model next needs neither gradients nor moments.
     run.optimizer.zero_grad(set_to_none=True)
@@ -209,14 +188,16 @@ class _Run:
         model = objective.model
         self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         optimizer = descent.optimizer(self.trained.values())
-        self.log = TrainLog(objective.losses)
+        before, after = ("step", "epoch"), ("tokens", "tokens_per_second", "learning_rate")
+        names = (*before, *objective.losses, *after, "gradient_norm", "seconds")
+        self.log: Log = {name: [] for name in names}
         if state is not None:
-            checkpoint.restore(state, fingerprint, self.trained, optimizer, self.log.columns)
+            checkpoint.restore(state, fingerprint, self.trained, optimizer, self.log)
         self.module = prepared(objective, accelerator)
         self.optimizer = accelerator.prepare_optimizer(optimizer)
         self.optimizer.zero_grad(set_to_none=True)
         self.waiting: list[tuple[dict[str, float], Tensor]] = []
-        self.saved, self.last = time.monotonic(), sum(self.log.columns["seconds"][-1:])
+        self.saved, self.last = time.monotonic(), float(sum(self.log["seconds"][-1:]))
         self.began = self.saved - self.last
 
     def update(self, number: int) -> bool:
@@ -242,7 +223,7 @@ class _Run:
         self.last = seconds
         if objective.ends is not None:
             self.collect()
-            if objective.ends(self.log.columns):
+            if objective.ends(self.log):
                 return False
         if clip is not None:
             nn.utils.clip_grads_with_norm_(self.trained.values(), clip, measured[-1])
@@ -277,8 +258,15 @@ class _Run:
                     of = f"{objective.name}: the {name.replace('_', ' ')}"
                     problem = f"{of} is {value} at step {row['step']}{where}"
                     raise UserError(problem, do=objective.remedy)
-            self.log.append(row | losses)
+            for name, column in self.log.items():
+                column.append((row | losses).get(name))
         self.waiting.clear()
+
+    def note(self) -> str:
+        """Return the losses and the speed of the last step, for who waits."""
+        last = {name: column[-1] for name, column in self.log.items() if column}
+        losses = [f"{n.replace('_', ' ')} {last[n]:.3f}" for n in self.objective.losses if last]
+        return ", ".join([*losses, f"{last.get('tokens_per_second', 0):,.0f} tokens/s"])
 
     def is_late(self, steps: int, seconds: float) -> bool:
         """Return whether a checkpoint is due after so many steps: after ``seconds``. All processes
@@ -296,9 +284,9 @@ class _Run:
         shards = map(sharding.local, self.trained.values())
         finite = torch.stack([torch.isfinite(p).all() for p in shards]).all()
         whole = sharding.all_true(bool(finite), self.accelerator)
-        if self.state is None or not len(self.log) or not whole:
+        if self.state is None or not self.log["step"] or not whole:
             return False
-        how = (self.state, self.fingerprint, self.trained, self.optimizer, self.log.columns)
+        how = (self.state, self.fingerprint, self.trained, self.optimizer, self.log)
         checkpoint.save(*how)
         # The first process that ends takes the others along, also the one that writes.
         return sharding.all_true(True, self.accelerator)
@@ -413,7 +401,7 @@ def finetune(
     fingerprint: str = "",
     kept: NDArray[np.bool_] | None = None,
     updated: Updated | None = None,
-) -> TrainLog:
+) -> Log:
     """Train the parameters that require a gradient, in place, on the texts.
 
     AdamW over batches of ``batch_size`` texts and ``total`` steps, by default T = floor(epochs * n

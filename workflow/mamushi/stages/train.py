@@ -143,9 +143,7 @@ def finetune(
             **({} if batches.mass is None else {"mass": batches.mass}),
         }
         keeps = settings.role == "retrained"
-        record_training(
-            log_table, card, schemas.TRAIN_LOG, log.columns, counts, job, keeps_state=keeps
-        )
+        record_training(log_table, card, schemas.TRAIN_LOG, log, counts, job, keeps_state=keeps)
 
 
 class Reading(NamedTuple):

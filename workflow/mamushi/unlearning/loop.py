@@ -114,7 +114,7 @@ def unlearn(
     read = (model, forget, retain, unlearner, execution, seed, accelerator)
     run = _Run(*read, special, vocabulary, whole)
     _drop_out_where_trained(model)
-    log = train(
+    columns = train(
         run.objective(),
         Descent.of(float(unlearner["settings"]["learning_rate"]), unlearner["training"]),
         total,
@@ -123,8 +123,7 @@ def unlearn(
         fingerprint=fingerprint,
         checkpoint_seconds=float(execution["checkpoint_seconds"]),
     )
-    columns = log.columns
-    columns["forget_mean"] = [run.mean(columns, s + 1) for s in range(len(log))]
+    columns["forget_mean"] = [run.mean(columns, s + 1) for s in range(len(columns["step"]))]
     return Outcome(columns, run.stopped_at, run.masked)
 
 
