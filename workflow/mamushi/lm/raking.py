@@ -109,9 +109,10 @@ class LogitTable:
         self.columns = torch.from_numpy(raking.columns).to(accelerator.device)
         self._place = np.full(len(texts), -1)
         self._place[raking.rows] = np.arange(len(raking.rows))
-        self._logits: list[Tensor] = []
-        self._targets: list[Tensor] = []
-        self._of: list[Tensor] = []
+        none = torch.empty(0, dtype=torch.int64, device=accelerator.device)
+        # A process may have nothing to read.
+        self._logits = [torch.empty(0, len(self.columns), device=accelerator.device)]
+        self._targets, self._of = [none], [none]
 
     def chosen(self, rows: NDArray[np.int64], batch: Batch) -> Tensor:
         """Return which predictions of a batch (predicted,) are read: places among them, int64."""
@@ -131,14 +132,7 @@ class LogitTable:
         device = self._accelerator.device
         halves = torch.from_numpy(self._raking.halves).to(device)
         sums = torch.zeros(len(self._raking.rows), dtype=torch.float64, device=device)
-        logits, targets, of = (
-            torch.cat(parts) if parts else empty
-            for parts, empty in (
-                (self._logits, torch.empty(0, len(self.columns), device=device)),
-                (self._targets, torch.empty(0, dtype=torch.int64, device=device)),
-                (self._of, torch.empty(0, dtype=torch.int64, device=device)),
-            )
-        )
+        logits, targets, of = map(torch.cat, (self._logits, self._targets, self._of))
         self._logits.clear()
         for half, frequencies in enumerate(self._raking.frequencies):
             inside = (halves[of] == half).nonzero()[:, 0]
