@@ -69,8 +69,6 @@ class Failures(logging.Handler):
 def end(workflow: Any, config: Config, *, succeeded: bool) -> None:
     """Close a run after its last job, and report on it."""
     print_start_page(workflow.overwrite_configfiles, config)
-    if succeeded and any(job.rule.name.endswith("manifests") for job in workflow.dag.jobs):
-        print("Lists, what they are worth and the next step: mamushi show", file=sys.stderr)
     guard.end(workflow, succeeded=succeeded)
     _closing.close()
 

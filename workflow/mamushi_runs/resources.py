@@ -20,7 +20,7 @@ from mamushi_runs.forecast import Job, gpu_rate, gpu_seconds
 
 THREADS = 8
 """Of a job that ranks the texts of a model that is not tiny."""
-TINY_SECONDS = 1800
+TINY_MINUTES = 60
 """Of a tiny model on a core, for a million texts."""
 WILDCARDS = ("dataset", "model", "selector", "unlearner", "beta")
 """On which minutes depend: those of other seeds are the same."""
@@ -49,7 +49,11 @@ class JobResources:
         self.several = dict.fromkeys(large - self.tiny, count) if count > 1 else {}
         """GPUs of a job by model, where it has several."""
         self._texts = cache(lambda dataset, is_counted: sizes.expected_texts(config, dataset))
-        self._seconds = cache(self._expected)
+        self._seconds = cache(
+            lambda rule, is_counted, *at: gpu_seconds(
+                config, Job(rule, dict(at), gpus=self.several.get(dict(at)["model"], 1)), gpu_rate()
+            )
+        )
         # A text is some hundred tokens of 4 bytes, twice while they are read, and an id.
         self.model_memory = _of_attempt(lambda job: self._model(job) + 1500 * self._millions(job))
         self.rank_memory = _of_attempt(lambda job: self._scaled(job, 4000, 16000) + self._rows(job))
@@ -69,19 +73,12 @@ class JobResources:
         """Return the minutes of a rule: 15, and twice what the plan expects of its work."""
 
         def need(job: Any) -> float:
-            values = tuple(getattr(job, name, "") for name in WILDCARDS)
-            return 15 + 2 / 60 * self._seconds(rule, _is_counted(job.dataset), *values)
+            if job.model in self.tiny:
+                return 15 + TINY_MINUTES * self._millions(job)
+            at = ((name, getattr(job, name)) for name in WILDCARDS if hasattr(job, name))
+            return 15 + 2 / 60 * (self._seconds(rule, _is_counted(job.dataset), *at) or 0.0)
 
         return _of_attempt(need)
-
-    def _expected(self, rule: str, is_counted: bool, *values: str) -> float:
-        wildcards = {name: value for name, value in zip(WILDCARDS, values, strict=True) if value}
-        model = wildcards["model"]
-        if model in self.tiny:
-            texts = self._texts(wildcards["dataset"], is_counted).values()
-            return TINY_SECONDS / 1e6 * sum(sum(counts.values()) for counts in texts)
-        job = Job(rule, wildcards, gpus=self.several.get(model, 1))
-        return gpu_seconds(self.config, job, gpu_rate()) or 0.0
 
     def _millions(self, job: Any, *sections: str) -> float:
         """Return the millions of texts of a job's dataset, in these sections or in all."""
@@ -96,12 +93,9 @@ class JobResources:
     def of_model(self, small: float, large: float, texts: float = 0) -> Resource:
         """Return megabytes or minutes: ``small`` for a tiny model, else ``large``; and ``texts``
         for every million texts of the dataset."""
-
-        def need(job: Any) -> float:
-            more = texts * self._millions(job) if texts else 0
-            return self._scaled(job, small, large) + more
-
-        return _of_attempt(need)
+        return _of_attempt(
+            lambda job: self._scaled(job, small, large) + texts * self._millions(job)
+        )
 
     def _scaled(self, job: Any, small: float, large: float, slope: float = 0) -> float:
         if job.model in self.tiny:
