@@ -13,7 +13,7 @@ from mkdocs.structure.files import File, Files
 
 SOURCE = Path(__file__).parents[1] / "workflow"
 ROOMS = {
-    "api": "mamushi_extras.api",
+    "api": "mamushi_curate",
     **{
         room: f"mamushi.{room}"
         for room in ("data", "lm", "selection", "unlearning", "evaluation", "evidence", "figures")

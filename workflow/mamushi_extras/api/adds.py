@@ -7,5 +7,5 @@ def python_names() -> Mapping[str, str]:
     """Return what Python users call, each with its module."""
     return {
         "rank": "mamushi_curate.ranking",
-        "DensityRatioClassifier": "mamushi_extras.api.classifier",
+        "DensityRatioClassifier": "mamushi_curate.classifier",
     }

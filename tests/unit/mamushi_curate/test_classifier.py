@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import mamushi
-from mamushi_extras.api.classifier import DensityRatioClassifier
+from mamushi_curate.classifier import DensityRatioClassifier
 
 RNG = np.random.default_rng(0)
 Y = np.repeat(["keep", "remove"], [300, 60])
