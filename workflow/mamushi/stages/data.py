@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from mamushi import rooms
 from mamushi.config.kinds import Config
 from mamushi.config.settings import Settings, setting
-from mamushi.config.sources import beside, raw_paths, unlabelled, vector_files
+from mamushi.config.sources import raw_paths, unlabelled, vector_files
 from mamushi.errors import UserError, located
-from mamushi.io.digests import content_digests, joint_digest
+from mamushi.io.digests import content_digests
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
 
@@ -32,7 +32,11 @@ def loader_settings(config: Config, dataset: str) -> dict[str, Any]:
 
 def raw_digests(config: Config, dataset: str) -> dict[str, str]:
     """Return the digests of a dataset's raw files."""
-    by_key = [map(str, raw.files) for raw in raw_paths(config["datasets"][dataset])]
+    return _digests_of(config["datasets"][dataset])
+
+
+def _digests_of(definition: Mapping[str, Any]) -> dict[str, str]:
+    by_key = [map(str, raw.files) for raw in raw_paths(definition)]
     return {name: sha for paths in by_key for name, sha in content_digests(paths).items()}
 
 
@@ -84,7 +88,11 @@ def examples(
             settings.data,
             drop_duplicates=settings.drop_duplicates,
         )
-        _check_unchanged(settings, raw.sources)
+    # Else the digests would be of what nobody ranked.
+    now = _digests_of({"kind": settings.kind, **settings.loader})
+    for name, digest in settings.inputs.items():
+        if now.get(name, digest) != digest:
+            raise UserError("has changed since this run began", where=name, do="run again")
     _print_counts(settings.dataset, counts)
     _write(examples, table, raw.extra_metadata)
     # So that a removal list can tell that it joins what belongs together, and what its ids are.
@@ -115,19 +123,6 @@ def _print_counts(dataset: str, counts: Mapping[str, Any]) -> None:
     if groups := counts.get("groups", {}):
         texts = f"{groups['texts']:,} texts in {groups['groups']:,} groups of two or more"
         print(f"{dataset}: {texts}, the largest of {groups['largest']:,}", file=sys.stderr)
-
-
-def _check_unchanged(settings: ExamplesSettings, read: Mapping[str, str]) -> None:
-    """Raise ``UserError`` where a file that was ``read`` is another one than when the run began:
-    its digests would be of what nobody ranked. It has SHA-256 by the names of files."""
-    # What lies beside a table is called by its role as well, as `like examples.jsonl`.
-    roles = {f"{role} {Path(path).name}": path for role, path in beside(settings.loader).items()}
-    of_table = joint_digest({name: digest for name, digest in read.items() if name not in roles})
-    for name, digest in settings.inputs.items():
-        digests = [sha for full, sha in read.items() if full == name or full.endswith(f" {name}")]
-        digests += of_table.values() if name in of_table else ()
-        if digests and digest not in digests:
-            raise UserError("has changed since this run began", where=name, do="run again")
 
 
 def _rows_of(settings: ExamplesSettings) -> dict[str, Any]:
