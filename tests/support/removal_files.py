@@ -52,7 +52,7 @@ def removal_list(
     path = paths.under(root, paths.REMOVAL, **where)
     known = texts_of(data, column, text) if texts is None else texts
     if windows is not None:
-        windows = {"words": 9, "overlap": 0, "labelled": True, **windows}
+        windows = {"words": 9, "labelled": True, **windows}
     names = (*copies, *(copy for several in copies.values() for copy in several))
     sums = {name: of_text(known.get(name, "")) for name in names}
     if windows:

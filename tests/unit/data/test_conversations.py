@@ -284,7 +284,7 @@ def test_several_columns_are_one_conversation_by_their_names_alone(tmp_path: Pat
         load(path, "title,body", "assistant")
 
 
-WINDOWS = {"words": 50, "overlap": 0, "paragraphs": "blank_line"}
+WINDOWS = {"words": 50, "paragraphs": "blank_line"}
 
 
 def test_windows_of_a_conversation_are_its_turns(tmp_path: Path) -> None:

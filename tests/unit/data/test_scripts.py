@@ -57,7 +57,7 @@ def test_parts_and_pairs_of_a_word() -> None:
 def test_no_window_ends_within_a_character(text: str, words: int) -> None:
     clusters = {0, len(text)} | {found.start() for found in regex.finditer(r"\X", text)}
     for paragraphs in ("blank_line", "line", None):
-        found = [*window_spans(text, words, 0, paragraphs)]
+        found = [*window_spans(text, words, paragraphs)]
         assert {place for span in found for place in span} <= clusters | {
             len(text) - len(text.lstrip())
         }
@@ -68,7 +68,7 @@ def test_no_window_ends_within_a_character(text: str, words: int) -> None:
 
 @pytest.mark.parametrize("text", [CHINESE * 20, THAI * 20, "か" * 500, f"see {CHINESE * 20} here"])
 def test_a_document_without_spaces_is_many_windows(text: str) -> None:
-    found = [text[a:b] for a, b in window_spans(text, 50, 0, "blank_line")]
+    found = [text[a:b] for a, b in window_spans(text, 50, "blank_line")]
     assert "".join(found) == text
     assert len(found) >= len(text) // 110
     assert max(map(len, found)) <= 110
@@ -77,8 +77,8 @@ def test_a_document_without_spaces_is_many_windows(text: str) -> None:
 @pytest.mark.parametrize("sign", ["a", "é", "/", "👩\u200d🔬"])
 def test_a_string_longer_than_any_word_is_divided(sign: str) -> None:
     short, long = sign * (LONGEST // len(sign)), sign * 10_000
-    assert [*window_spans(f"one {short} two", 3, 0, None)] == [(0, len(short) + 8)]
-    found = [*window_spans(f"one {long} two", 100, 0, None)]
+    assert [*window_spans(f"one {short} two", 3, None)] == [(0, len(short) + 8)]
+    found = [*window_spans(f"one {long} two", 100, None)]
     assert len(found) >= 10_000 // (PIECE * 100)
     assert all((stop - start) <= 100 * PIECE * len(sign) for start, stop in found)
     assert all((place - 4) % len(sign) == 0 for place, _ in found[1:])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from mamushi.config.checks import datasets_used
-from mamushi.config.kinds import Count, Natural, Section
+from mamushi.config.kinds import Count, Section
 from mamushi.config.sources import unlabelled
 
 
@@ -16,15 +16,10 @@ class Windows(Section):
     none."""
 
     words: Count = 100  #: Most words in a window.
-    overlap: Natural = 0  #: Words that two windows of a paragraph share.
     #: What ends a paragraph, and so a window: a blank line, any line, or null for nothing.
     paragraphs: Literal["blank_line", "line"] | None = "blank_line"
     #: What a list does: remove takes documents out, cut takes windows out of documents.
     action: Literal["remove", "cut"] = "remove"
-
-    def __post_init__(self) -> None:
-        if self.overlap >= self.words:
-            raise ValueError(f"overlap, {self.overlap}, is not below words, {self.words}")
 
 
 class WindowsKey(Section):

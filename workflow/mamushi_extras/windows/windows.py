@@ -24,16 +24,13 @@ BREAKS = {
 WindowSpan = tuple[int, int]
 
 
-def window_spans(
-    text: str, words: int, overlap: int, paragraphs: str | None
-) -> Iterator[WindowSpan]:
+def window_spans(text: str, words: int, paragraphs: str | None) -> Iterator[WindowSpan]:
     """Iterate over the windows of a text: the first character of each, and the one behind its last.
 
     No window goes over the end of a paragraph. One of more than ``words`` is divided into as few
-    windows as can be, all of about the same length, each of which shares ``overlap`` words with the
-    next. White space belongs to what stands before it, so that none is left of what is cut. Of
-    scripts without spaces, and of a string longer than any word, the words are those of
-    ``scripts``.
+    windows as can be, all of about the same length. White space belongs to what stands before it,
+    so that none is left of what is cut. Of scripts without spaces, and of a string longer than any
+    word, the words are those of ``scripts``.
     """
     edges = [0, len(text)]
     if paragraphs is not None:
@@ -41,17 +38,16 @@ def window_spans(
         edges[1:1] = [end for end in ends if text.isascii() or not inside(text, end)]
     for start, stop in pairwise(edges):
         places = begins(text, start, stop)
-        further, begin = max(len(places) - overlap, 0), [*places, stop]
-        count = max(1, -(-further // (words - overlap))) if places else 0
+        n, begin = len(places), [*places, stop]
+        count = -(-n // words)
         for i in range(count):
-            behind = min(further * (i + 1) // count + overlap, len(places))
-            yield begin[further * i // count], begin[behind]
+            yield begin[n * i // count], begin[n * (i + 1) // count]
 
 
 def parts(text: str, settings: Mapping[str, Any]) -> list[WindowSpan]:
     """Return the windows of a text by the settings ``windows`` of a dataset; of one without words
     the whole."""
-    windows = window_spans(text, settings["words"], settings["overlap"], settings["paragraphs"])
+    windows = window_spans(text, settings["words"], settings["paragraphs"])
     return [*windows] or [(0, len(text))]
 
 
