@@ -37,43 +37,34 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan; return 0. Raises ``UserError`` as ``_run.required``, and when the dry run
-    fails."""
+    fails, after its words on standard error."""
+    from snakemake import cli
+
     rate = gpu_rate(args.gpu) if args.gpu else None
     # With just these, Snakemake does not go through the jobs.
     args.dry_run, args.snakemake_args = True, f"{args.snakemake_args} --quiet rules progress"
-    workflow, config, executor = _dry_run(_run.line(args.targets, _run.required(args), args))
-    jobs = read(workflow)
-    has_gpu = config["execution"]["device"] != "cpu" and bool(leases.visible())
-    if rate is None and (has_gpu or executor not in (None, "local")):
+    line, said = _run.line(args.targets, _run.required(args), args), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            cli.main(line)
+        except SystemExit as end:
+            failed = bool(end.code)
+    if failed:
+        # Its usage, which it prints before it names a wrong option, is long.
+        print(*said.getvalue().splitlines()[-20:], sep="\n", file=sys.stderr)
+        raise UserError("the dry run failed", do="see what Snakemake said above")
+    workflow, config = hooks.parsed[-1]
+    jobs, is_here = read(workflow), args.profile == _run.PROFILE
+    if (
+        rate is None
+        and config["execution"]["device"] != "cpu"
+        and (leases.visible() or not is_here)
+    ):
         rate = gpu_rate(next((job.gpu_model for job in jobs if gpu_key(job.gpu_model)), "h100"))
     plan = reckon(jobs, config, rate)
     _as_json.put(plan)
     print(text(plan))
     return 0
-
-
-def _dry_run(line: Sequence[str]) -> tuple[Any, Mapping[str, Any], str | None]:
-    """Return the workflow that Snakemake would run by this command line, its configuration, and by
-    what it would run the jobs. Raises ``UserError`` when the dry run fails, after its words on
-    standard error."""
-    from snakemake import cli
-
-    output, succeeded = io.StringIO(), False
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-        try:
-            parser, args = cli.parse_args([*line])
-            executor = args.executor
-            succeeded = cli.args_to_api(args, parser)
-        except SystemExit:
-            pass
-        except Exception as error:
-            # As Snakemake's own command does.
-            cli.print_exception(error)
-    if not succeeded:
-        # Its usage, which it prints before it names a wrong option, is long.
-        print(*output.getvalue().splitlines()[-20:], sep="\n", file=sys.stderr)
-        raise UserError("the dry run failed", do="see what Snakemake said above")
-    return *hooks.parsed[-1], executor
 
 
 def read(workflow: Any) -> list[Job]:
