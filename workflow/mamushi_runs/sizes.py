@@ -117,9 +117,6 @@ def expected_texts(config: Config, dataset: str) -> Mapping[str, Mapping[str, fl
         return dict(sections)
     published = TABLE["datasets"].get(definition["kind"], {})
     total = published.get("texts") or raw_size(definition) / BYTES_OF_A_TEXT or UNKNOWN_TEXTS
-    if definition["kind"] == "table" and (screen := definition["forget"].get("screen")):
-        # What a screen leaves out is not embedded.
-        total = min(total, screen if screen >= 1 else screen * total)
     forget = published.get("forget", UNKNOWN_FORGET)
     texts = {
         section: {"forget": total * share * forget, "retain": total * share * (1 - forget)}

@@ -75,7 +75,7 @@ def test_gpus_by_the_names_that_clusters_give_them(name: str, key: str | None) -
 def test_tokens_follow_the_files_once_texts_are_counted(paper: dict[str, Any]) -> None:
     """Short texts were taken for 200 tokens, and a run for four times its time."""
     Path("short.csv").write_text("x" * 45_000, encoding="utf-8")
-    paper["datasets"]["mine"] = {"kind": "table", "path": "short.csv", "forget": {}}
+    paper["datasets"]["mine"] = {"kind": "table", "path": "short.csv"}
     paper["datasets"]["mine"]["sections"] = {"inference": 1.0}
     assert sizes.mean_tokens(paper, "mine", 64) == 64
     card = Path(paths.DATA_CARD.format(dataset="mine"))
