@@ -13,7 +13,7 @@ from mamushi_extras.audit.auditing import (
     allocate,
     estimates,
     sample,
-    strata,
+    stratify,
 )
 
 
@@ -38,12 +38,12 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 def test_the_list_is_halved_and_what_is_kept_is_cut_below_its_end() -> None:
     place = np.arange(100)
-    codes = strata((place >= 10).astype(int), place)
+    codes = stratify((place >= 10).astype(int), place)
     assert np.bincount(codes).tolist() == [5, 5, 10, 30, 50]
     assert codes.tolist() == sorted(codes)
     # Kept for two reasons, as labelled texts are, and in another order than by number.
     part, back = np.repeat([0, 1, 2], [10, 60, 130]), np.arange(200)[::-1]
-    codes = strata(part, back)
+    codes = stratify(part, back)
     assert np.bincount(codes).tolist() == [5, 5, 10, 50, 10, 120]
     assert codes[:10].tolist() == [1] * 5 + [0] * 5
     assert set(codes[60:70]) == {2} and set(codes[190:]) == {4}
@@ -124,7 +124,7 @@ def test_the_intervals_hold_where_little_is_there_and_the_ranks_are_bad() -> Non
     of_domain[rng().choice(100, 50, replace=False)] = True
     of_domain[100 + rng().choice(9900, 50, replace=False)] = True
     place = np.arange(10_000)
-    codes = strata((place >= 100).astype(int), place)
+    codes = stratify((place >= 100).astype(int), place)
     world = Strata.of(codes, place < 100, np.where(place < 100, 0.9, 0.001))
     counts, held = allocate(world, 100), []
     for seed in range(200):

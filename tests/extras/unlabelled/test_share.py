@@ -15,7 +15,7 @@ from mamushi_extras.unlabelled.share import (
     NOT_FAIR_WANTED,
     UNBOUNDED,
     Tilt,
-    between,
+    bound_by_ranks,
     count_bounds,
     is_mixture,
     share,
@@ -74,7 +74,7 @@ def test_windows_of_a_document_are_not_taken_for_independent() -> None:
         domain = rng.random(len(groups)) < 0.2
         parts = rng.normal(1.8, 1, 100), scores(rng, domain), scores(rng, np.zeros(1000))
         for each, of in zip(held, ([1.0, 1.0, 1.0], alone), strict=True):
-            ends = between(*parts, alone=of)
+            ends = bound_by_ranks(*parts, alone=of)
             each.append(ends is None or ends[0] <= domain.mean() <= ends[1])
     assert np.mean(held[0]) < 0.65
     assert np.mean(held[1]) >= 0.93
@@ -111,7 +111,7 @@ def test_a_corpus_that_is_no_mixture_of_both_is_told() -> None:
 def test_a_domain_that_looks_like_the_rest_is_bounded_by_nothing() -> None:
     examples, corpus, wanted = world(1, 0.1, apart=0.0)
     assert upper_bound(examples, corpus) > 0.9
-    assert between(examples, corpus, wanted) is None
+    assert bound_by_ranks(examples, corpus, wanted) is None
     told = share(examples, corpus, wanted)
     assert told.low is None
     assert "do not tell the examples from" in str(told.reason)

@@ -10,7 +10,7 @@ from mamushi.registry import load, plugin
 from mamushi.selection.crossfit import Task
 from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool, Scored, rank_forget
-from mamushi_extras.windows.documents import DOCUMENT, of_documents, with_best_windows
+from mamushi_extras.windows.documents import DOCUMENT, keep_best_windows, score_documents
 
 CODES = np.array([0, 1, 0, 1, 2, 2, 2])
 OWN = np.array([3.0, 1.0, 0.0, 1.5, 700.0, -5.0, 2.0])
@@ -24,18 +24,18 @@ def pool() -> Pool:
 
 
 def test_a_document_has_the_mean_ratio_of_its_windows() -> None:
-    found = of_documents(Scored(OWN), pool(), by_chance=False)
+    found = score_documents(Scored(OWN), pool(), by_chance=False)
     wanted = [np.log(np.exp(OWN[code == CODES]).mean()) for code in CODES]
     np.testing.assert_allclose(found.scores, wanted, rtol=1e-5)
     # Document after document.
     assert rank_forget(pool(), found).tolist() == [0, 2, 1, 3]
-    found = of_documents(Scored(OWN), pool(), by_chance=True)
+    found = score_documents(Scored(OWN), pool(), by_chance=True)
     np.testing.assert_allclose(found.scores, OWN[[0, 1, 0, 1, 4, 4, 4]], atol=1e-3)
-    found = of_documents(Scored(OWN, order=np.array([3, 0, 2, 1])), pool(), by_chance=False)
+    found = score_documents(Scored(OWN, order=np.array([3, 0, 2, 1])), pool(), by_chance=False)
     assert found.order is not None and found.order.tolist() == [3, 1, 0, 2]
     # A selector without scores of retain texts has none then.
     own = np.where(pool().forget, OWN, np.nan)
-    found = of_documents(Scored(own), pool(), by_chance=False)
+    found = score_documents(Scored(own), pool(), by_chance=False)
     assert np.isnan(found.scores).tolist() == (~pool().forget).tolist()
 
 
@@ -52,14 +52,14 @@ def planted(shift: float, seed: int = 0) -> tuple[Pool, np.ndarray]:
     ids = np.array([f"{i:04}" for i in range(len(x))], dtype=object)
     found = Pool(ids, forget, x.astype(np.float16), groups=documents)
     found = found.with_columns(**{DOCUMENT: documents})
-    return replace(found, fold_steps=(with_best_windows,)), own
+    return replace(found, fold_steps=(keep_best_windows,)), own
 
 
 def found(pool: Pool) -> float:
     """How well documents are told apart."""
     selector = plugin("selector", "mamushi_lr").defaults | {"solver": "newton-cholesky"}
     scored = load("selector", "mamushi_lr").score(pool, selector, 0)
-    scores = of_documents(scored, pool, by_chance=False).scores
+    scores = score_documents(scored, pool, by_chance=False).scores
     return float(auc(scores[::EACH], pool.forget[::EACH]))
 
 
@@ -70,7 +70,7 @@ def test_an_estimator_learns_from_the_best_window_of_a_forget_document() -> None
     train = np.flatnonzero(pool.groups % 5 > 0)
     moments = pool.embeddings.mean(axis=0, dtype=float), pool.embeddings.std(axis=0, dtype=float)
     task = Task(pool.embeddings, pool.forget, train, train[:0], *moments, 0, pool.groups)
-    kept = with_best_windows(task, pool).train
+    kept = keep_best_windows(task, pool).train
     assert {*kept} >= {*train[~pool.forget[train]]} and {*kept} <= {*train}
     chosen = kept[pool.forget[kept]]
     assert [*documents[chosen]] == [*np.unique(documents[train][pool.forget[train]])]

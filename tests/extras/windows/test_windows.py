@@ -10,7 +10,7 @@ import numpy as np
 from mamushi.config.sections import Data, Limit
 from mamushi.data.examples import build_examples
 from mamushi.data.raw import Raw
-from mamushi_extras.windows.windows import divided, document_of, span_of, window_spans
+from mamushi_extras.windows.windows import divide, document_of, span_of, window_spans
 
 TEXT = "  One two three.\n\nFour five six seven eight nine ten.\r\n \r\nEleven\ntwelve.\n"
 CUT = {"words": 3, "paragraphs": "blank_line", "action": "cut"}
@@ -74,7 +74,7 @@ def documents() -> Raw:
 def built(action: str) -> tuple[Any, Any, Any]:
     how = {"inference": 1.0}, vars(Limit()), vars(Data()) | {"near_duplicates": 0.4}
     table, copies, counts = build_examples(
-        divided(documents(), CUT | {"action": action}, True), *how
+        divide(documents(), CUT | {"action": action}, True), *how
     )
     return table.to_pylist(), copies.to_pylist(), counts
 

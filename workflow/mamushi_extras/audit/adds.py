@@ -16,6 +16,6 @@ def applies(settings: Mapping[str, Any]) -> bool:
 
 def answer_rows(raw: Raw, settings: Mapping[str, Any]) -> Raw:
     """Take people's answers over what marked the rows."""
-    from mamushi_extras.audit.answers import answered
+    from mamushi_extras.audit.answers import apply_answers
 
-    return answered(raw, settings)
+    return apply_answers(raw, settings)

@@ -19,7 +19,7 @@ ANSWERED = "_answered"
 """Column of ``Raw.labels``: what they said; None of a text that nobody was asked about."""
 
 
-def answered(raw: Raw, settings: Mapping[str, Any]) -> Raw:
+def apply_answers(raw: Raw, settings: Mapping[str, Any]) -> Raw:
     """Return the rows of which those with an answer are of the domain that it says. A person was
     asked about windows, where there are any. Raises ``UserError`` as ``answers_of``."""
     answers = answers_of(raw.ids, Path(settings["answers"]))

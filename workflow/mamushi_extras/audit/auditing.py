@@ -49,13 +49,13 @@ class Strata:
 
     @classmethod
     def of(cls, codes: Ints, listed: Mask, likely: Doubles) -> Strata:
-        """Return them from what is known of single texts, (n,): ``codes`` as of ``strata``."""
+        """Return them from what is known of single texts, (n,): ``codes`` as of ``stratify``."""
         sizes = np.bincount(codes)
         shares = np.bincount(codes, weights=likely) / sizes
         return cls(sizes, np.bincount(codes, weights=listed) > 0, shares)
 
 
-def strata(source: Ints, place: Ints | Doubles) -> Ints:
+def stratify(source: Ints, place: Ints | Doubles) -> Ints:
     """Return the stratum of each of n texts, from 0, those of the list first.
 
     ``source`` (n,) is 0 for texts of the list and tells those apart that are kept for one reason or
@@ -176,7 +176,7 @@ def _quantities(design: Strata, of_shares: Doubles, of_recall: Doubles) -> Mappi
         }
 
 
-def expected(design: Strata, answers: int) -> dict[str, float]:
+def expect_widths(design: Strata, answers: int) -> dict[str, float]:
     """Return half the width to expect of the intervals of precision and recall after so many
     ``answers``."""
     read = allocate(design, answers).astype(np.float64)

@@ -23,9 +23,9 @@ def read_rows(settings: Mapping[str, Any]) -> Raw:
 
 def mark_rows(raw: Raw, settings: Mapping[str, Any]) -> Raw:
     """Say which texts of a corpus a blocklist hits, and what a screen says of them."""
-    from mamushi_extras.unlabelled.like import marked
+    from mamushi_extras.unlabelled.like import mark_texts
 
-    return marked(raw, settings)
+    return mark_texts(raw, settings)
 
 
 def pool_step(pool: Pool, metadata: Mapping[str, Any], column: Callable[[str], Any]) -> Pool:

@@ -137,7 +137,7 @@ def with_examples(
     )
 
 
-def marked(raw: Raw, settings: Mapping[str, Any]) -> Raw:
+def mark_texts(raw: Raw, settings: Mapping[str, Any]) -> Raw:
     """Return the rows with what a screen says of them, and with the hits of a blocklist as
     examples. Raises ``UserError`` for a blocklist that hits too few or too many to tell anything.
     """

@@ -111,7 +111,7 @@ def upper_bound(
     return min(bounds)
 
 
-def between(
+def bound_by_ranks(
     examples: Doubles, corpus: Doubles, to_keep: Doubles, error: float = ERROR, alone: Alone = ALL
 ) -> tuple[float, float] | None:
     """Return the ends of the share, by the mean rank of the corpus among those of ``examples`` and
@@ -200,7 +200,7 @@ def share(
         return DomainShare(guess, None, None, NO_MIXTURE)
     # The upper end is the lesser of two, each with half of its error.
     most = upper_bound(examples, corpus, ERROR / 2, alone)
-    ends = between(examples, corpus, to_keep, ERROR / 2, alone)
+    ends = bound_by_ranks(examples, corpus, to_keep, ERROR / 2, alone)
     if ends is None:
         why = "the scores do not tell the examples from the texts of --unlike"
         return DomainShare(min(guess, most), None, most, why)
@@ -225,11 +225,11 @@ class Tilt:
         label = np.arange(len(both)) < len(examples)
         data = (both - mean) / spread, label, float(np.log(len(corpus)) - np.log(len(examples)))
         priors = PRIORS if share is None else np.array([_logit(share)])
-        fits = [fitted(np.array([-1.0, 1.0, prior]), 0.0, *data) for prior in priors]
+        fits = [fit_logits(np.array([-1.0, 1.0, prior]), 0.0, *data) for prior in priors]
         at = min(fits, key=lambda start_fit: start_fit[0])[1]
         if share is None:
             # All three at once, from the best of those: alone they may run off where both are flat.
-            at = fitted(at, PRIORS[1] - PRIORS[0], *data)[1]
+            at = fit_logits(at, PRIORS[1] - PRIORS[0], *data)[1]
             share = float(np.exp(-np.logaddexp(0, -at[2])))
         slope = float(at[1]) / spread
         return cls(share, float(at[0]) - slope * mean, slope)
@@ -240,7 +240,7 @@ class Tilt:
         return np.asarray(np.exp(-np.logaddexp(0, -odds)), dtype=np.float64)
 
 
-def fitted(
+def fit_logits(
     start: Doubles, room: float, x: Doubles, label: NDArray[np.bool_], rho: float
 ) -> tuple[float, Doubles]:
     """Return the least loss and where it is: intercept, slope and the logit of the share, which has

@@ -22,12 +22,12 @@ def divide_rows(raw: Raw, settings: Mapping[str, Any]) -> Raw:
     """Divide the documents of a table into windows. Raises ``UserError`` where conversations would
     be cut."""
     from mamushi.errors import UserError
-    from mamushi_extras.windows.windows import divided
+    from mamushi_extras.windows.windows import divide
 
     if "part" in raw.extra_metadata and settings["windows"]["action"] == "cut":
         do = "leave cut out: then conversations go as a whole"
         raise UserError(f"{settings['text']}: nothing is cut out of conversations", do=do)
-    return divided(raw, settings["windows"], not unlabelled(settings))
+    return divide(raw, settings["windows"], not unlabelled(settings))
 
 
 def pool_step(pool: Pool, metadata: Mapping[str, Any], column: Callable[[str], Any]) -> Pool:
@@ -35,18 +35,18 @@ def pool_step(pool: Pool, metadata: Mapping[str, Any], column: Callable[[str], A
     windows = metadata.get("windows")
     if not windows or not windows["labelled"]:
         return pool
-    from mamushi_extras.windows.documents import with_documents
+    from mamushi_extras.windows.documents import with_document_steps
 
-    return with_documents(pool, windows["action"] == "remove")
+    return with_document_steps(pool, windows["action"] == "remove")
 
 
 def removal_list(listed: ListedTexts) -> ListedTexts:
     """Take a list of windows for what is cut, or for the documents that go."""
     if not (listed.rows or {}).get("windows"):
         return listed
-    from mamushi_extras.windows.lists import of_windows
+    from mamushi_extras.windows.lists import as_window_list
 
-    return of_windows(listed)
+    return as_window_list(listed)
 
 
 def dataset_keys() -> type[Any]:

@@ -15,17 +15,17 @@ DOCUMENT = "document"
 RIDGE = 0.1  # Of what chooses windows, where a standardised column has the variance 1.
 
 
-def with_documents(pool: Pool, whole: bool) -> Pool:
+def with_document_steps(pool: Pool, whole: bool) -> Pool:
     """Return a pool of windows that have the labels of their documents, which are fitted on as
-    ``with_best_windows`` says; where ``whole`` documents go, they are scored."""
+    ``keep_best_windows`` says; where ``whole`` documents go, they are scored."""
     codes = np.unique([document_of(name) for name in pool.ids], return_inverse=True)[1]
     pool = pool.with_columns(document=codes.astype(np.int64))
     return replace(
-        pool, fold_steps=(with_best_windows,), score_steps=(of_documents,) if whole else ()
+        pool, fold_steps=(keep_best_windows,), score_steps=(score_documents,) if whole else ()
     )
 
 
-def of_documents(scored: Scored, pool: Pool, by_chance: bool) -> Scored:
+def score_documents(scored: Scored, pool: Pool, by_chance: bool) -> Scored:
     """Give each window the score of its document: the logarithm of the mean of exp(score) of its
     windows. If one window of n is of p1, any of them, and all others are of p2, then p1/p2 of the
     document is the mean of p1/p2 of its windows.
@@ -49,7 +49,7 @@ def of_documents(scored: Scored, pool: Pool, by_chance: bool) -> Scored:
     return replace(scored, scores=means[documents], order=order)
 
 
-def with_best_windows(task: Task, pool: Pool) -> Task:
+def keep_best_windows(task: Task, pool: Pool) -> Task:
     """Return a fold that is fitted on retain documents and, of each forget document in training, on
     the window that is least like them.
 

@@ -107,7 +107,7 @@ class CutRemoval(WindowRemoval):
         return {"cut": self.cut}
 
 
-def of_windows(listed: ListedTexts) -> ListedTexts:
+def as_window_list(listed: ListedTexts) -> ListedTexts:
     """Return a list of windows as those that are cut, or the documents that go for them. ``rows``
     of the list say how documents were divided."""
     divided = (listed.rows or {})["windows"]

@@ -83,7 +83,7 @@ class DocumentRows(Raw):
         return Duplicates(first[copies.roots][codes], *(mask[codes] for mask in masks))
 
 
-def divided(raw: Raw, settings: Mapping[str, Any], labelled: bool) -> Raw:
+def divide(raw: Raw, settings: Mapping[str, Any], labelled: bool) -> Raw:
     """Return the windows of documents as rows, which have the label and the group of theirs; what
     lies beside a corpus that nobody labelled, and is of the domain, is one window."""
     check_unique(raw.ids, raw.places)

@@ -108,7 +108,7 @@ def draw_audit(args: argparse.Namespace) -> None:
     for row in listed.duplicates():
         copies[row["kept_id"]].append(row["id"])
     ids, source, order, likely = read_ranked(place, listed.ids)
-    codes = auditing.strata(source, order)
+    codes = auditing.stratify(source, order)
     design = auditing.Strata.of(codes, source == 0, likely)
     counts = auditing.allocate(design, min(args.size, len(codes)))
     drawn = auditing.sample(codes, counts, np.random.default_rng(args.seed)).tolist()
@@ -140,7 +140,7 @@ def draw_audit(args: argparse.Namespace) -> None:
     write_json(to, audit)
     with atomic(page) as file:
         file.write_text(html, encoding="utf-8", newline="\n")
-    wide = auditing.expected(design, len(drawn))
+    wide = auditing.expect_widths(design, len(drawn))
     say_expected(strata, manifest, wide)
     print(f"{page}: open it in a browser; every answer is kept there, and s saves them as a file")
     out = "" if args.out == Path("audit") else f" --out {shlex.quote(str(args.out))}"
