@@ -50,17 +50,13 @@ def test_texts_are_read_where_they_are_asked_for(tmp_path):
     assert read_pool(*paths, texts=True).texts.tolist() == ["words"] * 3
 
 
-def test_pool_holds_the_artifact_in_its_order(tmp_path):
-    paths = write_inputs(
-        tmp_path, VECTORS, IDS, DOMAINS, ratio=[0.5, -1.0, 2.0], listed=["a", "b", "c"],
-        listed_domains=["retain", "forget", "forget"],
-    )  # fmt: skip
-    pool = read_pool(*paths)
+def test_pool_holds_the_artifact(tmp_path):
+    pool = read_pool(*write_inputs(tmp_path, VECTORS, IDS, DOMAINS, ratio=[-1.0, 0.5, 2.0]))
     assert pool.ids.tolist() == IDS
     assert pool.forget.tolist() == [True, False, True]
     assert pool.embeddings.dtype == np.float16
     assert pool.embeddings.tolist() == VECTORS
-    assert pool.truth.tolist() == [-1.0, 0.5, 2.0]  # joined by id, not by row
+    assert pool.truth.tolist() == [-1.0, 0.5, 2.0]
     assert not pool.embeddings.flags.writeable
 
 
@@ -97,7 +93,7 @@ OTHERS = "its examples are not those of"
             {},
             r"embeddings\.parquet: the embedding of 'c' holds NaN",
         ),
-        (VECTORS, ["a", "a", "b"], {}, OTHERS),
+        (VECTORS, IDS, {"listed": IDS[::-1]}, OTHERS),
         (VECTORS, IDS, {"listed": ["b", "a", "x"]}, OTHERS),
         (VECTORS, IDS, {"listed_domains": ["forget"] * 3}, OTHERS),
     ],

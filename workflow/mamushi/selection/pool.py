@@ -24,7 +24,6 @@ from mamushi.selection.arrays import Doubles
 
 Strings = NDArray[np.object_]
 
-_COLUMNS = ("ids", "forget", "embeddings", "truth", "texts", "groups")
 BLOCK_BYTES = 2 * 2**20
 """Of a block of embeddings in float64, which so stays in a processor's cache."""
 
@@ -73,8 +72,8 @@ class Pool:
 
     def part(self, kept: NDArray[np.bool_]) -> Self:
         """Return the pool of the examples ``kept`` (n,), without a base."""
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in _COLUMNS}
-        arrays = {name: None if x is None else x[kept] for name, x in arrays.items()}
+        names = ("ids", "forget", "embeddings", "truth", "texts", "groups")
+        arrays: Any = {n: x[kept] for n in names if (x := getattr(self, n)) is not None}
         columns = {name: x[kept] for name, x in self.columns.items()}
         return replace(self, **arrays, base=None, columns=columns)
 
@@ -114,55 +113,40 @@ def read_pool(
 ) -> Pool:
     """Read the tables ``embeddings`` and ``examples``, and what else is asked for.
 
-    Raises ``UserError`` when they do not hold the same examples, and when an embedding is not
-    finite (its id is named).
+    Raises ``UserError`` when they do not hold the same examples in one order, and when an embedding
+    is not finite (its id is named).
     """
     table = read_table(embeddings, schemas.EMBEDDINGS, ["id", "domain"])
     listed = ranked(Path(examples), "log_density_ratio", "group", *(["text"] if texts else []))
-    groups = group_codes(listed.pop("group"))
-    # In the order of the embeddings, which another program may have made.
-    rows = _rows(table, listed, embeddings, examples)
+    if not all(table[name].combine_chunks().equals(listed[name]) for name in ("id", "domain")):
+        raise other_examples(embeddings, examples)
     ids, forget = table["id"].to_numpy(), np.asarray(pc.equal(table["domain"], FORGET))
-    ratio = listed["log_density_ratio"].to_numpy(zero_copy_only=False)[rows]
-    of_texts = listed["text"].to_numpy(zero_copy_only=False)[rows] if texts else None
+    ratio = listed["log_density_ratio"].to_numpy(zero_copy_only=False)
+    of_texts = listed["text"].to_numpy(zero_copy_only=False) if texts else None
+    groups, of_base = group_codes(listed["group"]), None
     del table, listed
+    if base is not None:
+        scores = read_table(base, schemas.SCORES, ["id", "score", "fold"])
+        if not same_ids(scores, ids):
+            raise other_examples(base, embeddings)
+        of_base = scored_of(scores)
     pool = Pool(
         ids=ids,
         forget=forget,
         embeddings=read_matrix(embeddings, ids),
         truth=None if np.isnan(ratio).all() else ratio,
-        base=None if base is None else _base(base, ids, embeddings),
+        base=of_base,
         texts=of_texts,
-        groups=None if groups is None else groups[rows],
+        groups=groups,
     )
 
     def column(name: str) -> NDArray[Any]:
-        return np.array(ranked(Path(examples), name)[name].to_pylist(), dtype=object)[rows]
+        return np.array(ranked(Path(examples), name)[name].to_pylist(), dtype=object)
 
     metadata = read_metadata(examples)
     for step in additions("pool_step"):
         pool = step(pool, metadata, column)
     return pool
-
-
-def _rows(
-    table: pa.Table,
-    columns: Mapping[str, pa.Array],
-    embeddings: str | Path,
-    examples: str | Path,
-) -> slice | list[int]:
-    """Return the rows of the table ``examples`` that the embeddings are of."""
-    same = all(table[name].combine_chunks().equals(columns[name]) for name in ("id", "domain"))
-    if same and len(pc.unique(columns["id"])) == len(table):
-        return slice(None)
-    listed, embedded = (
-        dict(zip(of["id"].to_pylist(), of["domain"].to_pylist(), strict=True))
-        for of in (columns, table)
-    )
-    if embedded != listed or len(embedded) < len(table):
-        raise other_examples(embeddings, examples)
-    place = {key: row for row, key in enumerate(listed)}
-    return [place[key] for key in embedded]
 
 
 def scored_by(kind: str, pool: Pool, settings: Mapping[str, Any], seed: int) -> Scored:
@@ -221,13 +205,6 @@ def scored_of(table: pa.Table) -> Scored:
     """Return the columns ``score`` and ``fold`` of a table."""
     fold = None if table["fold"].null_count else table["fold"].to_numpy().astype(np.int16)
     return Scored(np.asarray(table["score"].to_numpy(), dtype=np.float64), fold=fold)
-
-
-def _base(path: str | Path, ids: Strings, embeddings: str | Path) -> Scored:
-    table = read_table(path, schemas.SCORES, ["id", "score", "fold"])
-    if not same_ids(table, ids):
-        raise other_examples(path, embeddings)
-    return scored_of(table)
 
 
 def same_ids(table: pa.Table, ids: Strings) -> bool:

@@ -226,11 +226,11 @@ def _described(
 ) -> dict[str, Any]:
     """Return how texts become the vectors that are weighed. Raises ``UserError`` where that cannot
     be done again with a model and texts alone."""
-    of_run, embedding = embedded["settings"], embedded["settings"]["embedding"]
+    embedding = embedded["settings"]["embedding"]
     problem = None
     if "pooling" not in embedding:
         problem = "its vectors were made elsewhere"
-    elif of_run["training"] is not None:
+    elif "trained" in embedded["inputs"]:
         problem = "its vectors are of a model that the run has trained"
     elif CHATS in pq.read_schema(files["examples"]).names:
         problem = "its vectors are of conversations"
