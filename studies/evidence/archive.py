@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mamushi.errors import UserError
 from mamushi.evaluation.curves import read_perplexity
-from mamushi.io import paths, schemas, seal
+from mamushi.io import paths, schemas
 from mamushi.io.files import atomic, read_json, sha256, write_json
 from mamushi.io.provenance import fingerprint
 from mamushi.io.tables import FORGET, read_table
@@ -191,7 +191,7 @@ def _table(columns: Mapping[str, Columns], examples: Path, shared: Iterable[str]
             do = "run again what is older"
             raise UserError("is of other texts than its neighbours", where=column["where"], do=do)
     # Without its schema: a run of before there were groups has no such column.
-    table = pq.ParquetFile(pa.BufferReader(pa.py_buffer(seal.opened(examples))))
+    table = pq.ParquetFile(examples, page_checksum_verification=True)
     names = [name for name in ("id", "domain", "group") if name in table.schema_arrow.names]
     rows = {row["id"]: row for row in table.read(names).to_pylist()}
     texts = [rows[text] for text in first["id"]]
