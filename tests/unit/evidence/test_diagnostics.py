@@ -6,19 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from scipy.stats import norm
-from sklearn.metrics import roc_curve
 
 from mamushi.evidence.diagnostics import (
     SelectorScores,
     calibration_error,
     diagnose,
     reliability,
-    roc,
 )
 from mamushi.evidence.geometry import geometry_columns, geometry_summary
 from mamushi.evidence.tables import PAPER_GEOMETRY, PAPER_SCORES, paper_rows
 from mamushi.io import schemas
-from mamushi.selection.metrics import auc
 from mamushi.selection.pool import Pool
 
 SHIFT = 1.25
@@ -87,17 +84,6 @@ def test_calibration_of_a_few_scores_by_hand() -> None:
     huge = np.array([-1e5, -800.0, 800.0, 1e5])
     with np.errstate(all="raise", under="ignore"):
         assert calibration_error(huge, np.array([False, False, True, True])) == 0
-
-
-@pytest.mark.parametrize("rounded", [False, True])
-def test_roc_is_sklearns_and_its_area_is_the_auc(rounded: bool) -> None:
-    scores = true_ratios(70, 130)
-    score = np.round(scores.score) if rounded else scores.score
-    x, y = roc(score, scores.forget)
-    false, true, _ = roc_curve(scores.forget, score, drop_intermediate=False)
-    np.testing.assert_allclose(x, false)
-    np.testing.assert_allclose(y, true)
-    assert np.trapezoid(y, x) == pytest.approx(auc(score, scores.forget))
 
 
 def test_the_papers_numbers_stand_beside_ours() -> None:

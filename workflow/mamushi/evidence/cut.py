@@ -25,18 +25,16 @@ def cut(root: Path, cell: Mapping[str, str | int]) -> str | None:
     if not tokens.is_file():
         return None
     try:
-        most = int(read_metadata(vectors)["settings"]["embedding"]["max_length"])
-        positions = read_metadata(tokens).get("positions")
-        stored = int(positions or read_metadata(tokens)["max_length"])
-        most = min(most, stored)
+        about = read_metadata(tokens)
+        stored = int(about.get("positions") or about["max_length"])
+        most = min(int(read_metadata(vectors)["settings"]["embedding"]["max_length"]), stored)
         ranked = pc.equal(read_table(examples, schemas.EXAMPLES, ["section"])["section"], INFERENCE)
         start = count = 0
         for group in read_groups(tokens, schemas.TOKENS, ["tokens"]):
             lengths = pc.list_value_length(group["tokens"])
             # Where no more tokens are kept, a text of just so many looks like a longer one.
             long = pc.greater(lengths, most) if stored > most else pc.equal(lengths, most)
-            among = pc.and_(long, ranked.slice(start, len(group)))
-            count += pc.sum(among).as_py() or 0
+            count += pc.sum(pc.and_(long, ranked.slice(start, len(group)))).as_py() or 0
             start += len(group)
     except (UserError, OSError, LookupError, TypeError, ValueError):
         # Of a damaged file, or one of another version, nothing is known.
@@ -46,7 +44,7 @@ def cut(root: Path, cell: Mapping[str, str | int]) -> str | None:
     whole = pc.sum(ranked).as_py()
     longer = "are longer than" if stored > most else "have as many as or more than"
     raised = ", or raise embedding.max_length and tokens.max_length in the configuration"
-    if most == positions:
+    if most == about.get("positions"):
         raised = ", for the model has positions for no more"
     return (
         f"{count:,} of {whole:,} texts {longer} {most} tokens and were ranked by their first {most}"

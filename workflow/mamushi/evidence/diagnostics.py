@@ -123,18 +123,6 @@ def fold_offset(scores: SelectorScores) -> float | None:
     return float(max(levels) - min(levels)) if levels else None
 
 
-def roc(score: Doubles, forget: Mask) -> tuple[Doubles, Doubles]:
-    """Return false and true positive rates (m,) from (0, 0) to (1, 1), one per distinct score (n,).
-
-    Equal scores are one step, drawn straight, so the area below by trapezoids is ``metrics.auc``.
-    """
-    values, inverse = np.unique(-score, return_inverse=True)
-    positive = np.bincount(inverse, weights=forget, minlength=len(values))
-    negative = np.bincount(inverse, weights=~forget, minlength=len(values))
-    rates = [np.concatenate([[0.0], np.cumsum(part) / part.sum()]) for part in (negative, positive)]
-    return rates[0], rates[1]
-
-
 def reliability(
     score: Doubles, forget: Mask, bins: int = BINS
 ) -> tuple[Doubles, Doubles, NDArray[np.int64]]:

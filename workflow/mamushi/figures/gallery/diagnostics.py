@@ -15,6 +15,7 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     import numpy as np
     import pandas as pd
     import seaborn as sns
+    from sklearn.metrics import roc_curve
 
     from mamushi.evidence import diagnostics
     from mamushi.figures.style import TONES, lines
@@ -35,9 +36,9 @@ def draw(tables: str | Path, grid: dict[str, Any]) -> Any:
     if scores.both:
         titles[:3] = ["(a) $D_F$ = {fisher:.2f}", "(b) AUC {auc:.3f}", "(c) ECE = {ece:.3f}"]
         titles[1] += ", folds {auc_fold_mean:.3f} ± {auc_fold_sd:.3f}" if scores.folds() else ""
-        for held in scores.folds():
-            rates.append(("a fold", *diagnostics.roc(scores.score[held], scores.forget[held])))
-        rates.append(("_both", *diagnostics.roc(scores.score, scores.forget)))
+        every = np.ones(len(scores.forget), dtype=np.bool_)
+        for name, inside in (*(("a fold", held) for held in scores.folds()), ("_both", every)):
+            rates.append((name, *roc_curve(scores.forget[inside], scores.score[inside])[:2]))
         shares.append(("_both", *diagnostics.reliability(scores.score, scores.forget)[:2]))
     levels = [(name, [mean, mean], [0, 0.1]) for name, mean in means.items()]
     drawings = (levels, rates, shares, [("forget", share, forget)])
