@@ -30,6 +30,7 @@ started: Callable[[], None]
 """Our ``onstart:``, for a workflow that imports this one: Snakemake skips it then."""
 ended: Callable[[bool], None]
 """Our ``onsuccess:`` or ``onerror:``, as well."""
+FEW_JOBS = 4
 OF_JOBS = ("mamushi.cli", "mamushi.selection.pool")
 """What nearly all jobs import of this package, beside the modules of stages."""
 _closing = contextlib.ExitStack()
@@ -41,8 +42,9 @@ def begin(workflow: Any, config: Config) -> None:
     guard.begin(workflow)
     logging.getLogger("snakemake.logging").addHandler(Failures())
     names, models = [*config["models"]], config["models"].values()
-    # Where most of what a job takes is its imports, one process does them for all.
-    is_short = all(model["contaminated"] for model in models)
+    # Where most of what jobs take is their imports, one process does them for all.
+    is_short = len([*workflow.dag.needrun_jobs()]) > FEW_JOBS
+    is_short = is_short and all(model["contaminated"] for model in models)
     is_short = is_short or any(is_tiny(config, name) for name in names)
     is_off = guard.on_slurm(workflow) or os.environ.get(warm.SOCKET) in ("off", warm.IN_SERVER)
     if is_short and not is_off:
