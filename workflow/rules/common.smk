@@ -18,7 +18,6 @@ from mamushi.config.sources import (
     vector_files,
     vector_shards,
 )
-from mamushi.data import rows
 from mamushi.errors import UserError
 from mamushi.io import paths
 from mamushi.io.copies import display_url, local_path, unsigned
@@ -48,7 +47,6 @@ written = dict(config)
 config.update(explained(complete, config))
 # By the receipts of their copies, and as they were written: some let in whoever has them.
 URLS = explained(fetched_urls, written)
-explained(rows.check_datasets, config)
 if workflow.is_main_process:
     explained(record.require_forced, config, sys.argv)
 hooks.parsed[:] = [(workflow, config)]

@@ -10,16 +10,12 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from mamushi.config.checks import datasets_used
-from mamushi.config.reading import ConfigError
-from mamushi.data import readers
 from mamushi.data.compact import Compact
 from mamushi.data.conversations import Conversations, text_columns
 from mamushi.data.expression import column_of, filled, parse
 from mamushi.data.lines import check_text
 from mamushi.data.readers import FileTable, name_at, name_of
 from mamushi.errors import UserError
-from mamushi.io.copies import is_remote, local_path, receipt_path
 from mamushi.io.domains import SECTIONS
 
 _SHOWN = 5
@@ -28,26 +24,6 @@ _LONGEST = 40
 """Characters of each."""
 _MARKING = 3
 """Columns whose values a message lists."""
-
-
-def check_datasets(config: Mapping[str, Any]) -> None:
-    """Raise ``ConfigError`` with a line for each table of a completed configuration that has a bad
-    expression or, in CSV and TSV, lacks a column."""
-    lines = []
-    for name in datasets_used(config):
-        settings = config["datasets"][name]
-        if settings["kind"] == "table":
-            try:
-                columns = needed_columns(settings)
-                path = settings["path"]
-                # What is fetched by the run is read by it.
-                if path is not None and not (is_remote(path) and not receipt_path(path).exists()):
-                    quote = settings.get("quote") is None
-                    readers.check_header(local_path(path), columns, quote=quote)
-            except UserError as error:
-                lines.append(f"datasets.{name}: {error}")
-    if lines:
-        raise ConfigError(lines)
 
 
 def needed_columns(settings: Mapping[str, Any]) -> list[str]:
