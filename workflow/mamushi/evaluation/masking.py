@@ -11,9 +11,9 @@ from functools import lru_cache
 
 _WORD = re.compile(r"[\w@$!]+")
 _RUN = re.compile(r"(.)\1{2,}")
-_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")
 """A word in a name that is written in one, as that of an account."""
-_HARMLESS = re.compile("scrap|debug|twatch|twater|scunthorpe|ashit|oshit|minger")
+_HARMLESS = re.compile("scrap|debug|twatch|twater|scunthorpe|[aou]shit|minger")
 """Words with one of ``STEMS`` inside them by chance."""
 LEET = str.maketrans("@4310!$57", "aaeioisst")
 ENDINGS = ("", "s")
