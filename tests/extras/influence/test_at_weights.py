@@ -17,10 +17,10 @@ from mamushi.lm.parameters import freeze
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi_extras.influence.at_weights import (
     Targets,
+    draw_by_fold,
     measure_at_weights,
     second_moment,
     target_folds,
-    targets_of,
 )
 from mamushi_extras.influence.measuring import Kept, count_predicted
 from tests.extras.influence.test_measuring import (
@@ -48,10 +48,7 @@ def measured(
     kept = Kept(folder / "points", "run", np.zeros(count_predicted(TEXTS)))
     kept.restore(folder / "state")
     folds = target_folds(TEXTS, None, others, SEED)
-    targets = {
-        fold: targets_of(TEXTS, folds, fold, others, MOST, SEED)
-        for fold in sorted({*folds.tolist()})
-    }
+    targets = draw_by_fold(TEXTS, folds, others, MOST, SEED)
     how = (MOST, BATCHES, HOW, SEED, accelerator, kept)
     measure_at_weights(language_model, TEXTS, others, None, *how)
     return kept, targets
@@ -121,9 +118,8 @@ def test_no_text_nor_another_of_its_group_is_its_own_target() -> None:
     for seed in range(20):
         for codes in (None, groups):
             folds = target_folds(texts, codes, NONE, seed)
-            for fold in (0, 1):
+            for fold, targets in draw_by_fold(texts, folds, NONE, 99, seed).items():
                 scored = {*texts.ids[folds == fold]}
-                targets = targets_of(texts, folds, fold, NONE, 99, seed)
                 drawn = {name for of in targets.values() for name in of.ids}
                 assert scored and drawn and not scored & drawn
                 assert {*targets[FORGET].domains} == {FORGET}

@@ -26,13 +26,7 @@ from mamushi.lm import sharding
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.lm.training import gradient, mean_nll, prepared
 from mamushi.selection.folds import stratified_folds
-from mamushi_extras.influence.measuring import (
-    STEP,
-    Kept,
-    Slopes,
-    divide,
-    draw_targets,
-)
+from mamushi_extras.influence.measuring import STEP, Kept, Slopes, divide, draw_targets
 
 Targets = Mapping[str, TokenSet]
 """Texts of either domain whose NLL counts."""
@@ -53,18 +47,16 @@ def target_folds(
         raise UserError(problem, do="give the dataset more texts, or rank by mamushi") from None
 
 
-def targets_of(
-    texts: TokenSet,
-    folds: NDArray[np.int16],
-    fold: int,
-    contamination: TokenSet,
-    most: int,
-    seed: int,
-) -> Targets:
-    """Draw the targets of a fold, at most so many a domain: none of its own texts. Raises
+def draw_by_fold(
+    texts: TokenSet, folds: NDArray[np.int16], contamination: TokenSet, most: int, seed: int
+) -> dict[int, Targets]:
+    """Draw the targets of each fold, at most so many a domain: none of its own texts. Raises
     ``UserError`` as ``draw_targets``."""
-    others = subset(texts, np.flatnonzero(folds != fold))
-    return draw_targets(contamination if len(contamination) else others, most, seed)
+
+    def candidates(fold: int) -> TokenSet:
+        return contamination or subset(texts, np.flatnonzero(folds != fold))
+
+    return {fold: draw_targets(candidates(fold), most, seed) for fold in np.unique(folds).tolist()}
 
 
 def second_moment(
@@ -111,10 +103,7 @@ def measure_at_weights(
     Weights are left as they were. Raises ``UserError`` as ``Slopes.slopes``.
     """
     folds = target_folds(texts, groups, contamination, seed)
-    targets = {
-        fold: targets_of(texts, folds, fold, contamination, most, seed)
-        for fold in np.unique(folds).tolist()
-    }
+    targets = draw_by_fold(texts, folds, contamination, most, seed)
     model.eval()
     moment = second_moment(model, texts, batches, training, seed, accelerator)
     counts = texts.counted.astype(np.int64)

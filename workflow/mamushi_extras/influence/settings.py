@@ -9,7 +9,6 @@ from mamushi.config.checks import comparisons
 from mamushi.config.kinds import Count, Section
 from mamushi.config.selectors import kind_of
 from mamushi.config.sources import unlabelled
-from mamushi.registry import plugin
 
 INFLUENCE_KINDS = ("influence", "token_influence")
 """The selectors that rank by it."""
@@ -36,31 +35,18 @@ def by_influence(config: Mapping[str, Any]) -> list[str]:
 
 
 def check_influence(full: Mapping[str, Any]) -> Iterator[str]:
-    """Check that there are weights at which to measure, and labelled texts to be targets: for a
-    model that is trained here, in a contamination section."""
+    """Check that there are weights at which to measure, and labelled texts to be targets."""
     names = by_influence(full)
     for where, axes in comparisons(full):
-        ranked = [name for name in axes["selectors"] if name in names]
-        for name in ranked:
+        for name in [name for name in axes["selectors"] if name in names]:
             at = f"{where}.selectors[{axes['selectors'].index(name)}]: {name!r} is not allowed with"
-            models = {model: full["models"][model] for model in axes["models"]}
-            for model, definition in models.items():
-                if "embeddings" in definition and kind_of(full, name).unit == "texts":
+            for model in axes["models"]:
+                is_of_texts = kind_of(full, name).unit == "texts"
+                if "embeddings" in full["models"][model] and is_of_texts:
                     yield (
                         f"{at} the model {model!r}, of which there are vectors alone and no "
                         "weights; give its folder as source in the place of embeddings"
                     )
-            trained = not all(model["contaminated"] for model in models.values())
             for dataset in axes["datasets"]:
-                definition = full["datasets"][dataset]
-                if unlabelled(definition):
+                if unlabelled(full["datasets"][dataset]):
                     yield f"{at} the dataset {dataset!r}, which nobody labelled"
-                elif (
-                    trained
-                    and plugin("dataset", definition["kind"]).split
-                    and not definition["sections"].get("contamination")
-                ):
-                    yield (
-                        f"{at} the dataset {dataset!r}: its contamination section, whose texts "
-                        "are the targets, is empty; give it a share above 0"
-                    )
