@@ -13,9 +13,6 @@ from mamushi.io.copies import display_url, local_path
 from mamushi.io.model_files import positions_of, source_mistake
 from mamushi_curate.commands import _places
 
-RENDERED = 1000
-"""Conversations that a template is tried on before a run."""
-
 BY_WORDS = {"words": 128}
 """The vectors of a table without a model, and without vectors."""
 
@@ -63,44 +60,30 @@ def find_model(source: str) -> dict[str, str]:
 
 def describe_model(model: Mapping[str, Any], examples: Any = None) -> str:
     """Return what a model is, and how it reads conversations among the ``examples``. Raises
-    ``UserError`` for one whose configuration or tokenizer cannot be read, and for a
-    conversation that its template refuses."""
+    ``UserError`` for one whose configuration or tokenizer cannot be read."""
     if "words" in model.get("embeddings", {}):
-        return (
-            "no --model: ranked by words alone, without what a model's vectors add, and without "
-            "tokens and what retraining would do"
-        )
+        line = "no --model: ranked by words alone, without what a model's vectors add, and without "
+        return line + "tokens and what retraining would do"
     if "embeddings" in model:
-        where, none = (
-            display_url(model["embeddings"]["path"]),
-            "no tokens are ranked, since it has no tokenizer",
+        line = (
+            f"{display_url(model['embeddings']['path'])}: vectors made elsewhere; no model is run"
         )
-        return f"{where}: vectors made elsewhere; no model is run, and {none}"
-    source = model["source"]
+        return f"{line}, and no tokens are ranked, since it has no tokenizer"
     from mamushi.lm import folders
+    from mamushi.lm.chats import CHATS
 
-    folder, _ = folders.fetch(source, None, "--model", weights=False)
+    folder, _ = folders.fetch(model["source"], None, "--model", weights=False)
     kind = str(folders.check_config(folder)["model_type"])
     tokenizer = folders.read_tokenizer(folder)
-    line = f"{source}: {kind}, tokenizer with {len(tokenizer):,} tokens"
-    line += tried_on(tokenizer, examples)
+    line = f"{model['source']}: {kind}, tokenizer with {len(tokenizer):,} tokens"
+    if examples is not None and CHATS in examples.column_names:
+        without = tokenizer.chat_template is None
+        line += (
+            ", without a chat template: conversations are read as their text"
+            if without
+            else (", and a chat template, by which conversations are read")
+        )
     positions, most = positions_of(str(folder)), Shortened().max_length
     if positions is not None and positions < most:
         line += f"; texts are cut at {positions} tokens: it has positions for no more"
     return line
-
-
-def tried_on(tokenizer: Any, examples: Any, answers: bool = False) -> str:
-    """Return how conversations become tokens, in words; empty where there are none. Raises
-    ``UserError`` as ``encode_chats``."""
-    from mamushi.lm.chats import CHATS, encode_chats
-
-    if examples is None or CHATS not in examples.column_names:
-        return ""
-    if tokenizer.chat_template is None:
-        return ", without a chat template: conversations are read as their text"
-    first = examples.slice(0, RENDERED)
-    chats = zip(first["id"].to_pylist(), first[CHATS].to_pylist(), strict=True)
-    for _ in encode_chats(tokenizer, chats, 1, answers=answers):
-        pass
-    return ", and a chat template, by which conversations are read"
