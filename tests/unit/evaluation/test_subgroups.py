@@ -25,7 +25,7 @@ FEW = ("forget", "label_few", "0")
 
 def labelled(**labels: Any) -> Labelled:
     rng = np.random.default_rng(0)
-    return Labelled(np.arange(N) % 2 == 0, rng.integers(1, 90, N).astype(float), labels)
+    return Labelled(np.arange(N) % 2 == 0, rng.integers(1, 90, N).astype(float), labels, {})
 
 
 def test_every_text_with_a_value_is_in_one_group_of_its_column() -> None:

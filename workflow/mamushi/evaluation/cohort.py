@@ -1,6 +1,6 @@
 """Name the models that a row of a table is about, and read their NLL of held-out texts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -65,10 +65,8 @@ class Cohort:
         return [paths.under(self.root, pattern, **self.at, seed=s, **wildcards) for s in self.seeds]
 
     def lists(self, source: ModelSource) -> list[list[str]]:
-        """Return the ids in the list of each seed, (S,) lists; empty ones for an endpoint."""
-        if source.selector is None or source.beta is None:
-            return [[] for _ in self.seeds]
-        listed = {"selector": source.selector, "beta": paths.beta(source.beta)}
+        """Return the ids in the list of each seed, (S,) lists."""
+        listed = {"selector": str(source.selector), "beta": paths.beta(source.beta or 0.0)}
         files = self.files(paths.REMOVAL, **listed)
         return [read_table(f, schemas.REMOVALS, ["id"])["id"].to_pylist() for f in files]
 
@@ -110,27 +108,36 @@ class Cohort:
     def nll(self, arm: str, *, deep: bool = False) -> Floats:
         """Return the summed NLL of each text (S, n), in nats, under the models of an arm; with
         ``deep`` without word frequencies, NaN for texts that are not sampled for it."""
-        by_seed, column = [], "deep" if deep else "nll"
-        for path in self.files(paths.NLL, arm=arm):
-            tokens, nll = text_sums(read_table(path, schemas.NLL), self.ids, path, column)
-            assert np.array_equal(tokens, self.tokens), f"{path} has texts cut at another length"
-            by_seed.append(nll)
-        return np.array(by_seed)
+        column, files = "deep" if deep else "nll", self.files(paths.NLL, arm=arm)
+        every = np.arange(len(self.ids))
+        return np.array(
+            [self._sums(read_table(path, schemas.NLL), path, every, column) for path in files]
+        )
 
     def relearned(self, arm: str) -> dict[int, Floats]:
         """Return by step the summed NLL (S, n), in nats, of the n texts that are ``of`` the forget
         domain, under the models of an arm that has relearned for so many steps."""
-        chosen = self.of(FORGET)
-        ids = [self.ids[row] for row in np.flatnonzero(chosen)]
+        chosen = np.flatnonzero(self.of(FORGET))
         by_step: dict[int, list[Floats]] = {}
         for path in self.files(paths.RELEARNED, arm=arm):
             table = read_table(path, schemas.RELEARNED_TEXTS)
             for step in pc.unique(table["step"]).to_pylist():
                 rows = table.filter(pc.equal(table["step"], step))
-                tokens, nll = text_sums(rows, ids, path)
-                assert np.array_equal(tokens, self.tokens[chosen]), f"{path}: other lengths"
-                by_step.setdefault(step, []).append(nll)
+                by_step.setdefault(step, []).append(self._sums(rows, path, chosen))
         return {step: np.array(by_seed) for step, by_seed in by_step.items()}
+
+    def _sums(
+        self, table: pa.Table, path: Path, chosen: NDArray[np.int64], column: str = "nll"
+    ) -> Floats:
+        """Return a ``column`` of summed NLL (nats) of the ``chosen`` texts, (n,), NaN where it is
+        null. Raises ``UserError`` for a table that lacks one of them."""
+        ids = pa.array([self.ids[row] for row in chosen], pa.string())
+        rows = pc.index_in(ids, value_set=table["id"].combine_chunks())
+        if rows.null_count:
+            raise UserError("lacks a text of the evaluation section", where=path, do="run again")
+        tokens, nll = (table[name].take(rows).to_numpy() for name in ("tokens", column))
+        assert np.array_equal(tokens, self.tokens[chosen]), f"{path} has texts of other lengths"
+        return np.asarray(nll, dtype=np.float64)
 
     @cached_property
     def gold(self) -> Floats:
@@ -142,16 +149,3 @@ def cohorts(grid: Mapping[str, Any], root: str | Path) -> Iterator[Cohort]:
     """Yield the cohort of each dataset and model of a grid."""
     for dataset, model in product(grid["datasets"], grid["models"]):
         yield Cohort(dataset, model, tuple(grid["seeds"]), root)
-
-
-def text_sums(
-    table: pa.Table, ids: Sequence[str], path: Path, column: str = "nll"
-) -> tuple[Floats, Floats]:
-    """Return predicted tokens and a ``column`` of summed NLL (nats) of the texts ``ids``, float64
-    (n,) each, NaN where it is null. Raises ``UserError`` for a table that lacks one of them."""
-    rows = pc.index_in(pa.array(ids, pa.string()), value_set=table["id"].combine_chunks())
-    if rows.null_count:
-        raise UserError("lacks a text of the evaluation section", where=path, do="run again")
-    table = table.take(rows)
-    tokens, nll = (table[name].to_numpy().astype(np.float64) for name in ("tokens", column))
-    return tokens, nll

@@ -86,12 +86,6 @@ def printed_generations(table: pa.Table) -> str:
     return "\n".join(list_table(", ".join(names), head, rows) for names, rows in tables.items())
 
 
-def _read_curve(path: Path) -> list[dict[str, Any]]:
-    """Read the rows of a ``relearning_curve`` by increasing step, from step 0 on."""
-    rows: list[dict[str, Any]] = read_table(path, schemas.RELEARNING_CURVE).to_pylist()
-    return sorted(rows, key=lambda row: int(row["step"]))
-
-
 def relapse_table(
     grid: GridLists, starts: Mapping[str, str], root: str | Path = "results"
 ) -> pa.Table:
@@ -144,8 +138,9 @@ def _back(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[str, 
 
 
 def _curves(cohort: Cohort, arm: str) -> dict[int, Floats]:
-    """Return mean NLL per token by step, (S, 2) of forget and retain."""
-    curves = [_read_curve(path) for path in cohort.files(paths.RELEARNING, arm=arm)]
-    ends = [[(row["ppl_forget"], row["ppl_retain"]) for row in curve] for curve in curves]
-    by_step = np.log(np.array(ends)).swapaxes(0, 1)
-    return {row["step"]: nll for row, nll in zip(curves[0], by_step, strict=True)}
+    """Return mean NLL per token by step, from step 0 on, (S, 2) of forget and retain."""
+    files = cohort.files(paths.RELEARNING, arm=arm)
+    curves = [read_table(path, schemas.RELEARNING_CURVE).sort_by("step") for path in files]
+    columns = ("ppl_forget", "ppl_retain")
+    ends = [np.log(np.column_stack([curve[name] for name in columns])) for curve in curves]
+    return dict(zip(curves[0]["step"].to_pylist(), np.stack(ends, axis=1), strict=True))
