@@ -19,7 +19,7 @@ from mamushi.data.splitting import limited, split_sections, with_group_sections
 from mamushi.errors import UserError, located
 from mamushi.io.digests import of_text
 from mamushi.io.provenance import versions
-from mamushi.io.tables import FORGET, INFERENCE, RETAIN, SECTIONS
+from mamushi.io.tables import FORGET, RETAIN, SECTIONS
 
 Objects = NDArray[np.object_]
 
@@ -123,15 +123,12 @@ def _in_sections(
     left.drop("limit", rows[~within])
     # A section is there when it has a share, or when rows came with it.
     expected = {name for name, share in sections.items() if share > 0 and None in raw.section}
-    codes = group_codes(strings(group)) if raw.group else None
-    most = 0 if codes is None else int(np.bincount(codes).max())
-    do = f"a group stays together, and the largest has {most:,} of {len(rows):,} texts; give "
-    do += "'group' a column that tells texts apart better, or null"
+    do = "a group stays together: give 'group' a column that tells texts apart better, or null"
     section = some(section, within)
     for name in SECTIONS:
         if name in expected | set(raw.section):
             forget = raw.forget[left.remaining][section == name]
-            _check_domains(forget, f"in section {name!r}", do if most > 1 else None)
+            _check_domains(forget, f"in section {name!r}", do if raw.group else None)
     return section
 
 
@@ -227,21 +224,12 @@ def _by_domain(forget: NDArray[np.bool_]) -> dict[str, int]:
 
 def _groups(table: pa.Table) -> dict[str, Any]:
     """Return the number of groups of two texts or more, the size of the largest, and the texts in
-    them; and of the inference section, by domain, the groups of any size, such as a text alone."""
+    them."""
     codes = group_codes(table["group"])
-    codes = np.arange(len(table)) if codes is None else codes
-    sizes = np.bincount(codes)
+    sizes = np.bincount(np.arange(len(table)) if codes is None else codes)
     sizes = sizes[sizes > 1]
-    ranked = np.asarray(pc.equal(table["section"], INFERENCE))
-    return {
-        "groups": len(sizes),
-        "largest": int(sizes.max(initial=0)),
-        "texts": int(sizes.sum()),
-        "inference": {
-            name: len(np.unique(codes[ranked & np.asarray(pc.equal(table["domain"], name))]))
-            for name in (FORGET, RETAIN)
-        },
-    }
+    largest = int(sizes.max(initial=0))
+    return {"groups": len(sizes), "largest": largest, "texts": int(sizes.sum())}
 
 
 def _check_domains(forget: NDArray[np.bool_], where: str, do: str | None = None) -> None:
