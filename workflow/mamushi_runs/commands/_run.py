@@ -63,7 +63,7 @@ def required(args: argparse.Namespace) -> list[Path]:
     """Return the configurations for a run in the working folder: the given ones, else `mine.yaml`;
     none where the profile names its own, or the folder has Snakemake's. Raises ``UserError`` where
     it has none: the paper's grid is not to start by an oversight."""
-    if args.configfile or _has_configuration(profile(args.profile)):
+    if args.configfile or sets(profile(args.profile), "configfile"):
         return [*(args.configfile or ())]
     if MINE.is_file() or Path("config.yaml").is_file():
         return [MINE] * MINE.is_file()
@@ -83,9 +83,10 @@ def profile(name: str) -> Path:
     raise UserError(f"no profile {name!r}", where="--profile", do=do)
 
 
-def _has_configuration(profile: Path) -> bool:
+def sets(profile: Path, option: str) -> bool:
+    """Return whether a profile sets an option of Snakemake."""
     lines = [path.read_text("utf-8").splitlines() for path in profile.glob("*.yaml")]
-    return any(line.startswith("configfile") for line in itertools.chain(*lines))
+    return any(line.startswith(f"{option}:") for line in itertools.chain(*lines))
 
 
 def read(configfile: Path) -> dict[str, Any]:

@@ -54,12 +54,9 @@ def run(args: argparse.Namespace) -> int:
         print(*said.getvalue().splitlines()[-20:], sep="\n", file=sys.stderr)
         raise UserError("the dry run failed", do="see what Snakemake said above")
     workflow, config = hooks.parsed[-1]
-    jobs, is_here = read(workflow), args.profile == _run.PROFILE
-    if (
-        rate is None
-        and config["execution"]["device"] != "cpu"
-        and (leases.visible() or not is_here)
-    ):
+    jobs, on_cluster = read(workflow), _run.sets(_run.profile(args.profile), "executor")
+    has_gpus = config["execution"]["device"] != "cpu" and (on_cluster or leases.visible())
+    if rate is None and has_gpus:
         rate = gpu_rate(next((job.gpu_model for job in jobs if gpu_key(job.gpu_model)), "h100"))
     plan = reckon(jobs, config, rate)
     _as_json.put(plan)
