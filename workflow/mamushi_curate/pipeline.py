@@ -105,7 +105,7 @@ class Pipeline:
             self.run("embed", out=paths.EMBEDDINGS, **files)
             asked = [*self.of_texts, *self.of_tokens]
             if {*asked} & {*by_influence(self.config)}:
-                self.run("influence", out=paths.INFLUENCE, **files)
+                self.run("influence", role="beta0", out=paths.INFLUENCE, **files)
         elif self.model["embeddings"]["words"]:
             self.run("word-vectors", out=paths.EMBEDDINGS, **examples)
         else:
