@@ -50,7 +50,7 @@ def read_labels(examples: str | Path, ids: Ids, *, do: str) -> Labelled:
     for part in read_groups(examples, schemas.EXAMPLES):
         # Of texts no more than their lengths are kept, and few are divided into words at once.
         rows = range(0, len(part), _ROWS)
-        words += [_words(part["text"].slice(row, _ROWS)) for row in rows]
+        words += [word_counts(part["text"].slice(row, _ROWS)) for row in rows]
         parts.append(part.drop_columns(["text", "section", "log_density_ratio"]))
     table = pa.concat_tables(parts)
     del parts, part
@@ -80,11 +80,6 @@ def places_of(ids: Ids, column: pa.ChunkedArray | pa.Array) -> NDArray[np.int64]
 def _at(ids: Ids, place: int) -> str:
     cell = ids[int(place)]
     return cell if isinstance(cell, str) else cell.as_py()
-
-
-def labels_of(table: pa.Table) -> Labelled:
-    """Return what a table ``examples`` knows of its texts."""
-    return _labelled(table, _words(table["text"]))
 
 
 def _labelled(table: pa.Table, words: NDArray[np.float64]) -> Labelled:
@@ -122,7 +117,7 @@ def group_codes(column: pa.ChunkedArray | pa.Array) -> NDArray[np.int64] | None:
     return codes if len(np.unique(codes)) < len(codes) else None
 
 
-def _words(texts: pa.ChunkedArray) -> NDArray[np.float64]:
+def word_counts(texts: pa.ChunkedArray) -> NDArray[np.float64]:
     """Return how many words each text has: of scripts without spaces, characters."""
     counts = np.array(_values(pc.list_value_length(pc.utf8_split_whitespace(texts))))
     not_ascii = pc.invert(pc.string_is_ascii(texts))
