@@ -172,10 +172,9 @@ def lines(
 ) -> dict[str, Axes]:
     """Return the panels, by title, of a figure of one run: of each the names, x and y of lines."""
     drawings = [(title, *line) for title, of_panel in parts.items() for line in of_panel]
-    columns = ("panel", "line", "x", "y")
     rows = pd.concat(
-        pd.DataFrame(dict(zip(columns, drawing, strict=True)) | {"number": number})
-        for number, drawing in enumerate(drawings)
+        pd.DataFrame(dict(zip(("panel", "line", "x", "y"), drawing, strict=True)) | {"number": n})
+        for n, drawing in enumerate(drawings)
     )
     look = {"hue": "line", "style": "line", "palette": TONES, "units": "number"}
     free = {"sharex": False, "sharey": False, "legend_out": False}
