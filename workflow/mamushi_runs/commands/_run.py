@@ -90,17 +90,13 @@ def sets(profile: Path, option: str) -> bool:
 
 
 def read(configfile: Path) -> dict[str, Any]:
-    """Read a configuration. Raises ``UserError`` where it is not there or has no keys, and what
-    YAML raises."""
+    """Read a configuration. Raises ``UserError`` where it is not there, and what YAML raises."""
     import yaml
 
     if not configfile.is_file():
         raise UserError(f"no file {str(configfile)!r}", where="--configfile", do="check the path")
     with located(configfile):
-        content = yaml.safe_load(configfile.read_text(encoding="utf-8"))
-    if not isinstance(content, dict):
-        raise UserError("has no keys", where=configfile, do="write it as mamushi init does")
-    return content
+        return dict(yaml.safe_load(configfile.read_text(encoding="utf-8")) or {})
 
 
 def check(configfiles: Sequence[Path], options: Mapping[str, Any] | None = None) -> dict[str, Any]:
