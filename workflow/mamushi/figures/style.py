@@ -111,9 +111,8 @@ def curves(rows: pd.DataFrame, grid: Grid, *, ends: bool = False, **look: Any) -
     for (row, column), axes in drawn.axes_dict.items():
         of_panel = rows[(rows.row == row) & (rows.column == column)]
         for part in (of_panel.beta <= min(budgets), of_panel.beta >= max(budgets)):
-            dots = {"hue": "selector", "palette": look["palette"], "legend": False}
-            dots |= {"linestyle": ":", "errorbar": None, "ax": axes}
-            sns.lineplot(of_panel[part], x="beta", y="value", **dots)
+            dots = {"palette": look["palette"], "legend": False, "linestyle": ":", "ax": axes}
+            sns.lineplot(of_panel[part], x="beta", y="value", hue="selector", errorbar=None, **dots)
     return drawn
 
 
