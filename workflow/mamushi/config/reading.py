@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mamushi.config.kinds import as_plain, hints, sections_in
-from mamushi.errors import UserError, closest
+from mamushi.errors import UserError, suggestion
 from mamushi.io.copies import display_url
 
 if TYPE_CHECKING:
@@ -77,9 +77,9 @@ def _mistake(section: type, value: Any, mistake: Mapping[str, Any]) -> tuple[str
             path, value = f"{path}.{key}", value.get(key)
     if mistake["type"] == "missing":
         hint = "; or write `extends: paper` for what config.yaml says"
-        return path, f"missing{hint if key in OF_THE_PAPER else ''}"
+        return path, f"missing{hint if path.removeprefix('.') in OF_THE_PAPER else ''}"
     if mistake["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-        return path, f"unknown key; {closest(key, _keys(section))}"
+        return path, f"unknown key{suggestion(str(key), _keys(section))}"
     words = mistake["msg"].removeprefix("Value error, ")
     # What a section says itself names its keys.
     got = display_url(value) if isinstance(value, str) else value
