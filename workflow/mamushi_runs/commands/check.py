@@ -1,7 +1,7 @@
-"""Look at configuration, tables, vectors and models as a run would, and run nothing.
+"""Look at configuration, tables and models as a run would, and run nothing.
 
 It prints a line for each mistake. The exit code is 1 where there is one, else 0. Near duplicates,
-a corpus that has a screen, and templates of conversations are left to the run.
+vectors, a corpus that has a screen, and templates of conversations are left to the run.
 """
 
 from __future__ import annotations
