@@ -28,7 +28,7 @@ from safetensors import deserialize
 BITS = Path("results/bits").resolve()
 ABOUT = re.compile(
     r"second|runtime|memory|peak|machine|processor|\bcores|threads|versions?$|digest|provenance"
-    r"|settings|inputs|execution|crc32|path|minutes|workflow"
+    r"|settings|inputs|execution|crc32|path|minutes|workflow|^examples$"
 )
 """Names of what says how, when and where something was made."""
 DEMO = ([], ["evidence"], ["unlearning"], ["unlearning"])
@@ -128,7 +128,7 @@ def values(folder: Path) -> dict[str, str]:
         for path in sorted(folder.glob(pattern)):
             name = str(path.relative_to(folder))
             is_data = path.suffix in (".parquet", ".safetensors", ".json", ".txt")
-            if path.is_file() and is_data and not re.search(r"/digests/|/log/|runtime", name):
+            if path.is_file() and is_data and not re.search(r"/digests/|/log/|runtime|ranked.json", name):
                 pairs = file_values(path)
                 by_name |= {f"{name}: {key}": v for key, v in pairs if not ABOUT.search(key)}
     return by_name

@@ -127,7 +127,9 @@ def leaking_columns(
         near = [beyond(row) for row in _within(score[here], values[here], inner) if row["apart"]]
         if tells or max(near, default=0.0) >= FOLLOWED:
             times = DELONG_FACTOR if cross_fitted else 1.0
-            interval, _ = stratified_auc(score, forget, strata, times, groups)
+            interval = None
+            if not np.isnan(score).any():
+                interval, _ = stratified_auc(score, forget, strata, times, groups)
             ends = dict(zip(("auc", "low", "high"), interval or (None,) * 3, strict=True))
             rows.append({"column": name, "tells": tells, **ends})
     return rows

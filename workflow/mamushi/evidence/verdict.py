@@ -90,8 +90,9 @@ def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties)
     keys = ("confound", "value", "measure", "estimate")
     separates["follows"] = [{key: row[key] for key in keys} for _, row in near[:MOST_NAMED]]
     given = score, forget, texts.columns, texts.groups
-    separates["columns"] = leaking_columns(*given, cross_fitted=crossed)
-    if untold(separates["columns"]):
+    if leaks := leaking_columns(*given, cross_fitted=crossed):
+        separates["columns"] = leaks
+    if untold(leaks):
         separates |= dict.fromkeys(("auc_low", "auc_high", "matched_low"))
     return separates
 
