@@ -125,7 +125,8 @@ class Questions:
         forget = np.flatnonzero((self.held.domains == FORGET) & (self.held.lengths > PROMPT))
         begin = np.stack([self.held[place][:PROMPT] for place in forget[:PROMPTS]])
         torch.manual_seed(0)
-        every = generate(model, self.tokenizer, begin, NEW, accelerator, sampled=True)
+        drawing = {"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0}
+        every = generate(model, self.tokenizer, begin, NEW, accelerator, **drawing)
         end = {*ends(model, self.tokenizer)}
         drawn = [token for text in every for token in text if token not in end]
         counted = np.array(drawn)[np.array(drawn) < len(self.ratio)]
