@@ -128,7 +128,11 @@ def values(folder: Path) -> dict[str, str]:
         for path in sorted(folder.glob(pattern)):
             name = str(path.relative_to(folder))
             is_data = path.suffix in (".parquet", ".safetensors", ".json", ".txt")
-            if path.is_file() and is_data and not re.search(r"/digests/|/log/|runtime|ranked.json", name):
+            if (
+                path.is_file()
+                and is_data
+                and not re.search(r"/digests/|/log/|runtime|ranked.json", name)
+            ):
                 pairs = file_values(path)
                 by_name |= {f"{name}: {key}": v for key, v in pairs if not ABOUT.search(key)}
     return by_name

@@ -40,6 +40,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
     for name in ("Snakefile", "config.yaml"):
         shutil.copy(ROOT / name, folder)
+    # In the place of an installed one.
+    (folder / "workflow" / f"{PACKAGE.name}.py").write_text("raise ImportError\n")
     return folder
 
 

@@ -23,11 +23,12 @@ from mamushi.running.locks import claimed
 from mamushi.running.machine import VISIBLE, require_cuda
 from mamushi.running.progress import Progress
 from mamushi.running.stage import Stage, job_of, stages
-from mamushi_extras.influence.settings import by_influence
 from mamushi_runs.record import Record
 
 FIGURE = "diagnostics"
 """The figure of a cell that shows how far the scores of the two domains are apart."""
+INFLUENCE = ("influence", "token_influence")
+"""Selectors that a stage of their own scores."""
 OUTPUTS = ("out", "examples")
 """Options of which the first names a stage's log."""
 
@@ -57,6 +58,11 @@ class Pipeline:
         self.refitted = config["evidence"]["refits"]["whole"] > 0
         self.of_texts = selectors.leading_first(config)
         self.of_tokens = selectors.token_rankings(config)
+        self.by_influence = [
+            name
+            for name in config["selectors"]
+            if selectors.kind_of(config, name).name in INFLUENCE
+        ]
         self.budgets = [paths.beta(budget) for budget in grid.budgets(config)]
 
     # What a ranking consists of, in the order of the data -----------------------------------------
@@ -103,8 +109,7 @@ class Pipeline:
             self.run("tokens", out=paths.TOKENS, **files)
             files["tokens"] = paths.TOKENS
             self.run("embed", out=paths.EMBEDDINGS, **files)
-            asked = [*self.of_texts, *self.of_tokens]
-            if {*asked} & {*by_influence(self.config)}:
+            if {*self.of_texts, *self.of_tokens} & {*self.by_influence}:
                 self.run("influence", role="beta0", out=paths.INFLUENCE, **files)
         elif self.model["embeddings"]["words"]:
             self.run("word-vectors", out=paths.EMBEDDINGS, **examples)
@@ -116,7 +121,7 @@ class Pipeline:
     def make_scores(self, name: str) -> None:
         """Rank by a selector, after the one that it derives from."""
         files: dict[str, Any] = {"examples": paths.EXAMPLES, "embeddings": paths.EMBEDDINGS}
-        if name in by_influence(self.config):
+        if name in self.by_influence:
             files["influence"] = paths.INFLUENCE
             self.run("influence-scores", selector=name, out=paths.SCORES, **files)
             return
@@ -178,7 +183,7 @@ class Pipeline:
     def make_masks(self, name: str) -> None:
         """Rank tokens, and write the spans to leave out of the loss with their manifests."""
         files: dict[str, Any] = {"examples": paths.EXAMPLES, "tokens": paths.TOKENS}
-        if name in by_influence(self.config):
+        if name in self.by_influence:
             stage, scores = "influence-token-scores", {**files, "influence": paths.INFLUENCE}
         else:
             stage, scores = "token-scores", files
