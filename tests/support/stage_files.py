@@ -169,10 +169,10 @@ def unlearn_words(made: Path, out: Path, settings: dict[str, Any], **options: An
     return command("unlearn", settings, **{**files, **options})
 
 
-def measure(made: Path, out: Path, settings: dict[str, Any], **tensors: Path) -> list[float]:
+def measure(made: Path, out: Path, settings: Any = None, **tensors: Path) -> list[float]:
     """The perplexities of a model that the stage ``evaluate`` writes into ``out``: ``settings`` say
     how it is opened, and ``tensors`` are its ``trained`` and ``unlearned`` ones."""
-    how = {**settings, "evaluation": {"max_length": 16}}
+    how = {"precision": "fp32", **(settings or {}), "evaluation": {"max_length": 16}}
     written = {"out": out / "perplexity.parquet", "nll": out / "nll.parquet"}
     assert main(command("evaluate", how, **texts_of(made), **tensors, **written)) == 0
     table = read_table(written["out"], schemas.PERPLEXITY)

@@ -93,9 +93,6 @@ def test_the_states_are_read_and_not_computed_again(tmp_path: Path) -> None:
     assert (text_nll(language_model, RANKED, 33, accelerator).nll != whole).any()
 
 
-START = {"precision": "fp32"}
-
-
 @pytest.mark.parametrize("kind", ["salun", "tilt"])
 def test_jobs_of_a_workflow_share_them(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -108,7 +105,7 @@ def test_jobs_of_a_workflow_share_them(
         assert main(unlearn_words(tmp_path, out, unlearning(kind, **changes))) == 0
         arm = {"trained": tmp_path / "start.safetensors", "unlearned": out / "trained.safetensors"}
         trains = {key: changes[key] for key in changes if key == "method"} | {"trained_blocks": 2}
-        return measure(tmp_path, out, {**START, "trains": trains, "ranked_length": 12}, **arm)
+        return measure(tmp_path, out, {"trains": trains, "ranked_length": 12}, **arm)
 
     plain = ask("plain")
     monkeypatch.setenv("MAMUSHI_TRUNKS", f'"{trunks}"')

@@ -27,7 +27,6 @@ from tests.support.stage_files import (
     write_base,
 )
 
-OPENED = {"precision": "fp32"}
 METHODS: dict[str, dict[str, Any]] = {
     "lora": {"method": "lora", "lora": ADAPTERS},
     "full": {"method": "full"},
@@ -80,7 +79,7 @@ def test_from_a_fine_tune_over_unlearning_to_a_folder(method: str, base: Path) -
     held_out = read_tokens(base / "tokens.parquet", base / "examples.parquet", EVALUATION, 16)
     nll = text_nll(whole, held_out, 64, device.accelerator("fp32"))
     arm = {"trained": beta0["tensors"], "unlearned": after["tensors"]}
-    measured = measure(base, base, OPENED, **arm)
+    measured = measure(base, base, **arm)
     expected = perplexity_table(nll, held_out.domains)["perplexity"]
     assert measured == pytest.approx([*expected], rel=1e-5)
 
@@ -94,7 +93,7 @@ def test_unlearning_of_a_model_as_it_is_puts_new_adapters_beside_it(base: Path) 
     stored = load_file(after["tensors"])
     assert all(map(parameters.is_adapter, stored))
     assert any(value.any() for name, value in stored.items() if "lora_B" in name)
-    changed = measure(base, base, OPENED, unlearned=after["tensors"])
-    assert changed != measure(base, base, OPENED)
+    changed = measure(base, base, unlearned=after["tensors"])
+    assert changed != measure(base, base)
     words = ["export", f"--model-card={base / 'card.json'}", f"--out={base / 'whole'}"]
     assert main([*words, f"--trained={after['tensors']}"]) == 0

@@ -33,7 +33,6 @@ from tests.support.stage_files import (
 from tests.support.steps import kill_at
 
 REMOVED = ["if0", "if1", "if2", "if3"]
-OPENED = {"precision": "fp32"}
 ALIGNED = TRAINING | {"steps": "aligned"}
 
 
@@ -82,7 +81,7 @@ def test_what_is_stored_measures_as_the_model_in_memory(
     out = tmp_path / "out"
     assert finetune(base, out, REMOVED) == 0
     opened = {"trained": out / "trained.safetensors"}
-    perplexities = measure(base, tmp_path, OPENED, **opened)
+    perplexities = measure(base, tmp_path, **opened)
     table = read_table(tmp_path / "nll.parquet", schemas.NLL)
     assert table["id"].to_pylist() == [*texts.ids]
     assert table["nll"].to_pylist() == in_memory[0].nll.tolist()
@@ -93,7 +92,7 @@ def test_what_is_stored_measures_as_the_model_in_memory(
     assert (card["removed"], card["texts"]) == (4, 17)
     assert card["inputs"].keys() == {"examples", "tokens", "model_card", "removal"}
     assert read_metadata(out / "log.parquet")["settings"] == card["settings"]
-    assert measure(base, tmp_path, OPENED) != perplexities
+    assert measure(base, tmp_path) != perplexities
 
 
 def test_a_killed_training_goes_on_from_its_state(
@@ -113,7 +112,7 @@ def test_a_killed_training_goes_on_from_its_state(
     assert finetune(base, out, REMOVED) == 0
     assert len(calls) == 4 + steps - 3
     assert_same_tensors(out, tmp_path / "whole")
-    assert measure(base, out, OPENED, trained=out / "trained.safetensors")
+    assert measure(base, out, trained=out / "trained.safetensors")
     assert not (out / "card.json.state").exists()
 
 

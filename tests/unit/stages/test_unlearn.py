@@ -69,10 +69,10 @@ def tensors(path: Path) -> dict[str, Any]:
     return {name: tensor.tolist() for name, tensor in load_file(path).items()}
 
 
-def perplexities(base: Path, out: Path, start: dict[str, Any] | None = None) -> list[float]:
+def perplexities(base: Path, out: Path) -> list[float]:
     """Measured by the stage `evaluate`, with both files laid over the base model."""
     stored = {"trained": base / "start.safetensors", "unlearned": out / "trained.safetensors"}
-    return measure(base, out, start or START, **stored)
+    return measure(base, out, **stored)
 
 
 @pytest.mark.parametrize("kind", ["neggrad_plus", "salun", "npo"])
@@ -112,7 +112,7 @@ def test_an_arm_is_its_start_with_what_unlearning_trained_over_it(
     parameters.freeze(whole, parts)
     trained = {name for name, value in whole.named_parameters() if value.requires_grad}
     assert load_file(unlearned).keys() == trained < load_file(base / "start.safetensors").keys()
-    start = measure(base, tmp_path, START, trained=base / "start.safetensors")
+    start = measure(base, tmp_path, trained=base / "start.safetensors")
     assert perplexities(base, out) != start
     for stage, (question, kind) in ASKED.items():
         answers = []

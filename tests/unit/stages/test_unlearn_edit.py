@@ -28,7 +28,6 @@ from tests.support.stage_files import (
 
 KINDS = [name for name, kind in plugins("unlearner").items() if not kind.trains]
 TRAINS = {"trained_blocks": 2}
-START = {"precision": "fp32"}
 TENSORS = {"logit_bias": {"bias"}, "tilt": {"A", "B", "c"}}
 SET = {"logit_bias": {"strength": 0.7}, "tilt": {"strength": 0.7, "temperature": 1.05}}
 
@@ -81,9 +80,9 @@ def test_it_stores_the_edit_alone_and_a_log_without_steps(
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_question_to_an_arm_reads_the_edit(kind: str, base: Path, tmp_path: Path) -> None:
     files = opened(base, edit(base, tmp_path / "out", kind))
-    how = START
-    start = measure(base, tmp_path, START, trained=base / "start.safetensors")
-    measured = measure(base, tmp_path, how, **files)
+    how = {"precision": "fp32"}
+    start = measure(base, tmp_path, trained=base / "start.safetensors")
+    measured = measure(base, tmp_path, **files)
     assert measured != start
     relearning = {"examples": 3, "steps": [1, 4], "batch_size": 2, "learning_rate": 1e-3}
     asked = {"seed": 0, "trains": TRAINS, "max_length": 12, "evaluation": {"max_length": 16}}
