@@ -83,13 +83,16 @@ class Browser:
         return dict(json.loads(message))
 
     def open(self, path: Path) -> None:
+        # The page that is there may have the same address.
+        self.run("window.isLeft = true")
         self.send("Page.navigate", url=path.as_uri())
         self.arrive(path)
 
     def arrive(self, path: Path) -> None:
         """Wait until the page at ``path`` is the one that is there, and whole."""
         until = time.monotonic() + WAIT
-        while self.run("document.readyState + location.href") != "complete" + path.as_uri():
+        state = "window.isLeft ? '' : document.readyState + location.href"
+        while self.run(state) != "complete" + path.as_uri():
             assert time.monotonic() < until
             time.sleep(0.02)
 
