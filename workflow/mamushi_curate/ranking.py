@@ -211,7 +211,7 @@ def _config(
 class RemovalList:
     """What to remove at a budget: ``ids`` of texts (without a column of ids, numbers of rows from
     1), first to go first, and of their ``copies``. ``act`` says what to do with it, in one word of
-    ``judgement.ADVICE_WORDS``, and ``verdict`` why."""
+    ``verdict.ADVICE_WORDS``, and ``verdict`` why."""
 
     budget: float
     ids: list[str]
