@@ -6,10 +6,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from mamushi.evaluation.crossed import NO_GAP, OVERSHOOTS
 from mamushi.selection.metrics import DELONG_FACTOR, placements, sampling_variance
 from mamushi_extras.left.attacks import (
-    ONE_SEED,
     ComparedToGold,
     Measure,
     attack_auc,
@@ -22,12 +20,10 @@ Doubles = NDArray[np.float64]
 
 
 def compared(scores: Doubles, members: int, measure: Measure = attack_auc) -> ComparedToGold:
-    """Of models, gold ones and starts, if there are any, (2 or 3, S, n): the first texts are
-    members, the rest others."""
-    model, gold, *start = scores
+    """Of models and gold ones (2, S, n): the first texts are members, the rest others."""
+    model, gold = scores
     member = np.arange(model.shape[1]) < members
-    inside = np.tile(member, (len(model), 1))
-    return compare(model, gold, start[0] if start else None, inside, ~member, measure)
+    return compare(model, gold, np.tile(member, (len(model), 1)), ~member, measure)
 
 
 def value(measure: Measure, members: Doubles, others: Doubles) -> float:
@@ -115,39 +111,6 @@ def test_of_models_that_know_nothing_intervals_hold_chance(measure: Measure) -> 
         apart += not found.difference.low <= 0 <= found.difference.high
     assert held >= 0.88 * 120
     assert apart <= 0.1 * 120
-
-
-@pytest.mark.parametrize(("start", "model"), [(0.9, 0.6), (0.9, 0.5), (0.99, 0.97), (0.7, 0.45)])
-def test_the_share_of_the_way_to_gold_holds_the_truth(start: float, model: float) -> None:
-    """Gold remembers nothing; what a training remembers differs a little from seed to seed."""
-    rng, m, n, times = np.random.default_rng(11), 60, 100, 150
-    depth = np.sqrt(2) * norm.ppf([model, 0.5, start])
-    truth, held, beyond = (start - model) / (start - 0.5), 0, 0
-    for _ in range(times):
-        both = rng.normal(0, np.sqrt(0.7), m + n) + rng.normal(0, np.sqrt(0.3), (3, 3, m + n))
-        both[:, :, :m] += (depth + 0.1 * rng.normal(size=(3, 3)))[:, :, None]
-        share = compared(both.swapaxes(0, 1), m).share
-        assert share is not None
-        held += share.low <= truth <= share.high or share.reason == NO_GAP
-        beyond += share.beside_gold() == OVERSHOOTS
-    assert held >= 0.93 * times - 8  # three errors of 150 draws
-    assert truth > 1 or beyond <= 0.05 * times
-
-
-def test_there_is_no_share_of_a_way_that_nobody_had_to_go() -> None:
-    """Neither the model before nor gold remembers a text."""
-    share = compared(np.random.default_rng(12).normal(size=(3, 3, 160)), 60).share
-    assert share is not None and share.reason == NO_GAP and np.isnan(share.low)
-
-
-def test_one_seed_has_a_share_without_an_interval() -> None:
-    """Over texts alone the ends held the truth in 0.82 of draws."""
-    rng, member = np.random.default_rng(13), np.arange(160) < 60
-    scores = rng.normal(size=(3, 160)) + np.outer([1.0, 0.0, 2.0], member)
-    share = compared(scores[:, None], 60).share
-    assert share is not None and 0.2 < share.estimate < 0.9
-    assert np.isnan([share.low, share.high]).all() and share.reason == ONE_SEED
-    assert share.beside_gold() is None
 
 
 def test_an_auc_of_1_is_no_surer_for_a_seed_more() -> None:

@@ -70,30 +70,8 @@ def test_retraining_forgets_and_unlearning_stands_between(found: Rows, attack: s
     for row in (retrained, unlearned):
         assert row["low"] <= row["value"] <= row["high"]
         assert row["difference"] == pytest.approx(row["value"] - row["gold"])
-        # What it was before: beta 0 on the same texts.
-        assert row["start"] >= row["value"] - 0.05
     kept = where(found, attack=attack, measure="auc", members="kept")
     assert {row["verdict"] for row in kept} == {"more than gold"}
-
-
-def test_forgetting_a_text_is_a_share_of_golds(found: Rows) -> None:
-    rows = where(found, attack="loss")
-    retrained, unlearned = (
-        one(rows, measure="auc", members="removed", method=name)
-        for name in ("retraining", "neggrad_plus")
-    )
-    assert retrained["share_low"] < 1 < retrained["share_high"]
-    assert retrained["share_beside_gold"] == "not told from gold"
-    assert unlearned["share_beside_gold"] == "short of gold"
-    way = unlearned["start"] - unlearned["gold"]
-    assert unlearned["share"] == pytest.approx((unlearned["start"] - unlearned["value"]) / way)
-    # Texts that stayed are remembered, as they should be; nor has a rate of few others a share.
-    others = [row for row in rows if row not in (retrained, unlearned)]
-    assert {row["share"] for row in others} == {None}
-    # Half of so much memory is as sure a sign of a text as all of it.
-    sure = where(found, attack="reference", measure="auc", members="removed", method="neggrad_plus")
-    assert [(row["share"], row["share_low"]) for row in sure] == [(0.0, None)]
-    assert "do not differ" in sure[0]["share_withheld"]
 
 
 def test_an_attack_that_accuses_gold_models_is_marked(root: Path, tmp_path: Path) -> None:

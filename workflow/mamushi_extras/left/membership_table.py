@@ -15,42 +15,18 @@ import pyarrow as pa
 
 from mamushi.errors import UserError
 from mamushi.evaluation.cohort import RETRAINING_SOURCE, Cohort, ModelSource, cohorts
-from mamushi.evaluation.effects import share_columns
 from mamushi.evaluation.sad import Floats
 from mamushi.io import paths
 from mamushi.io.tables import INFERENCE, read_table
-from mamushi_extras.left.attacks import (
-    CHANCE,
-    ComparedToGold,
-    attack_auc,
-    compare,
-    likelihood_ratio,
-    tpr,
-)
+from mamushi_extras.left.attacks import FALSE_POSITIVES, attack_auc, compare, likelihood_ratio, tpr
 from mamushi_extras.left.schemas import LIKELIHOODS, MEMBERSHIP
 
 GOLD, BETA0, BASE = map(ModelSource, ("gold", "beta0", "base"))
 ATTACKS = ("loss", "reference", "likelihood_ratio")
-MEASURES = {"auc": attack_auc, "tpr": tpr}
 FEWEST_SEEDS = 3  # For a likelihood ratio: the model's own, and two of shadow models.
 FEWEST_TEXTS = 10  # Texts of either kind below which nothing is estimated.
-FEWEST_OTHERS = {"auc": FEWEST_TEXTS, "tpr": 100}
-
-
-def models_asked(
-    grid: Mapping[str, Any], start: str, ready: bool
-) -> dict[ModelSource, ModelSource | None]:
-    """Return the models that are asked, gold aside, each with the one that it was before: those
-    that, or whose start, were trained on the forget texts of the inference section. ``start`` is
-    the endpoint from which unlearning starts; ``ready`` that it was trained before, on whatever
-    there is."""
-    contaminated = [ModelSource("contaminated")] if ready else []
-    asked: dict[ModelSource, ModelSource | None] = dict.fromkeys([BASE, *contaminated, BETA0])
-    for pair in product(grid["selectors"], map(float, grid["budgets"])):
-        asked[ModelSource(RETRAINING_SOURCE, *pair)] = BETA0
-        if ready or start == "beta0":
-            asked |= {ModelSource(name, *pair): ModelSource(start) for name in grid["unlearners"]}
-    return asked
+# Of each measure: how it is made, its value by chance, and the fewest texts of the others.
+MEASURES = {"auc": (attack_auc, 0.5, FEWEST_TEXTS), "tpr": (tpr, FALSE_POSITIVES, 100)}
 
 
 def audit_texts(
@@ -61,20 +37,23 @@ def audit_texts(
 ) -> pa.Table:
     """Return the table ``membership`` of all cells.
 
-    ``starts`` and ``ready`` as in ``models_asked``, by model. Raises ``UserError`` for a file that
-    is missing or of other texts.
+    ``starts`` has by model the endpoint from which unlearning starts; those that are ``ready`` were
+    trained before, on whatever there is. Raises ``UserError`` for a file that is missing or of
+    other texts.
     """
-    rows = [
-        row
-        for cohort in cohorts(grid, root)
-        for row in _rows(cohort, models_asked(grid, starts[cohort.model], cohort.model in ready))
-    ]
+    rows: list[dict[str, Any]] = []
+    for cohort in cohorts(grid, root):
+        # Those that, or whose start, were trained on the forget texts of the inference section.
+        ready_here = cohort.model in ready
+        asked = [BASE, BETA0, *([ModelSource("contaminated")] if ready_here else [])]
+        unlearners = grid["unlearners"] if ready_here or starts[cohort.model] == "beta0" else []
+        lists = product([RETRAINING_SOURCE, *unlearners], grid["selectors"], grid["budgets"])
+        asked += [ModelSource(name, selector, float(beta)) for name, selector, beta in lists]
+        rows += _rows(cohort, asked)
     return pa.Table.from_pylist(rows, schema=MEMBERSHIP.schema)
 
 
-def _rows(
-    cohort: Cohort, models: Mapping[ModelSource, ModelSource | None]
-) -> Iterator[dict[str, Any]]:
+def _rows(cohort: Cohort, models: Sequence[ModelSource]) -> Iterator[dict[str, Any]]:
     gold_file = cohort.files(paths.MEMBERSHIP, arm=GOLD.arm)[0]
     texts = read_table(gold_file, LIKELIHOODS, ["id", "section"]).to_pydict()
     ranked = np.array([section == INFERENCE for section in texts["section"]], dtype=bool)
@@ -102,38 +81,44 @@ def _rows(
             attacks["likelihood_ratio"] = np.array(ratios)
         return attacks
 
-    for source, before in models.items():
-        ours, gold, start = scores(source), scores(GOLD), scores(before) if before else {}
+    for source in models:
         member = np.tile(ranked, (len(cohort.seeds), 1))
         asked = {"forget": member}
         if source.selector is not None:
-            lists = [np.isin(texts["id"], ids) for ids in cohort.lists(source)]
-            asked = {"removed": member & lists, "kept": member & ~np.array(lists)}
+            lists = np.array([np.isin(texts["id"], ids) for ids in cohort.lists(source)])
+            asked = {"removed": member & lists, "kept": member & ~lists}
         for members, inside in asked.items():
             # Seeds may remove other numbers of texts: the least of them.
             counts = {"texts": int(inside.sum(axis=1).min()), "others": int((~ranked).sum())}
             head = {"method": source.source, "selector": source.selector, "beta": source.beta}
             head |= {"members": members, **counts, "seeds": len(cohort.seeds)}
-            for attack, (name, measure) in product(ATTACKS, MEASURES.items()):
+            for attack, (name, (measure, chance, fewest)) in product(ATTACKS, MEASURES.items()):
                 row = {**cohort.at, **head, "attack": attack, "measure": name}
-                why = None if attack in ours else _WHY_NOT[attack]
-                why = why or _too_few(**counts, least=FEWEST_OTHERS[name])
-                if why is None:
-                    with_gold = compare(
-                        ours[attack], gold[attack], start.get(attack), inside, ~ranked, measure
-                    )
-                    row |= _columns(with_gold, CHANCE[measure])
-                    # Gold is the aim of texts that are gone alone; a rate of few is too unsure.
-                    if with_gold.share and members == "removed" and name == "auc":
-                        row |= share_columns("share", with_gold.share)
-                        row["share_withheld"] = with_gold.share.reason
-                yield {**row, "why": why}
+                if attack not in scores(source):
+                    row["why"] = _WHY_NOT[attack]
+                elif counts["texts"] < FEWEST_TEXTS or counts["others"] < fewest:
+                    row["why"] = f"takes {FEWEST_TEXTS} texts, and {fewest} held-out ones"
+                else:
+                    ours, theirs = (scores(of)[attack] for of in (source, GOLD))
+                    model, gold, difference = compare(ours, theirs, inside, ~ranked, measure)
+                    row |= dict(zip(("value", "low", "high"), model, strict=True))
+                    for column, ends in (("gold", gold), ("difference", difference)):
+                        names = (column, f"{column}_low", f"{column}_high")
+                        row |= dict(zip(names, ends, strict=True))
+                    row["at_fault"] = not gold.low <= chance <= gold.high
+                    row["verdict"] = _beside_gold(difference.low, difference.high)
+                yield row
 
 
 _WHY_NOT = {
     "reference": "the base model is what the attack compares with",
     "likelihood_ratio": f"needs at least {FEWEST_SEEDS} seeds",
 }
+
+
+def _beside_gold(low: float, high: float) -> str:
+    """Return what the interval of a difference to gold says."""
+    return f"{'more than' if low > 0 else 'less than' if high < 0 else 'not told from'} gold"
 
 
 def _mean_log_likelihood(path: Path, texts: Mapping[str, Sequence[Any]]) -> Floats:
@@ -144,22 +129,3 @@ def _mean_log_likelihood(path: Path, texts: Mapping[str, Sequence[Any]]) -> Floa
         raise UserError(problem, where=path, do="delete it and run again")
     nll, tokens = (np.array(table[name], dtype=np.float64) for name in ("nll", "tokens"))
     return -nll / tokens
-
-
-def _too_few(texts: int, others: int, least: int) -> str | None:
-    if texts < FEWEST_TEXTS:
-        return f"{texts} texts; an estimate takes at least {FEWEST_TEXTS}"
-    if others < least:
-        return f"{others} held-out texts to compare with; this measure takes at least {least}"
-    return None
-
-
-def _columns(of: ComparedToGold, chance: float) -> dict[str, Any]:
-    """Return the columns of ``schemas.MEMBERSHIP`` that need an estimate, but for the share."""
-    row: dict[str, Any] = dict(zip(("value", "low", "high"), of.model, strict=True))
-    for name, estimate in (("gold", of.gold), ("difference", of.difference)):
-        row |= dict(zip((name, f"{name}_low", f"{name}_high"), estimate, strict=True))
-    low, high = of.difference.low, of.difference.high
-    relation = "more than" if low > 0 else "less than" if high < 0 else "not told from"
-    at_fault = not of.gold.low <= chance <= of.gold.high
-    return {**row, "start": of.start, "at_fault": at_fault, "verdict": f"{relation} gold"}

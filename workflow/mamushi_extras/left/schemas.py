@@ -25,8 +25,6 @@ measure string: `auc`, where chance is 0.5, or `tpr`, the share of texts found w
 texts int64: Texts that are asked about, in the seed with the fewest.
 others int64: Held-out texts that they are told from.
 seeds int64
-start float64?: The measure of the model before: of beta 0 for retraining, of the start for an
-    unlearner; null for endpoints.
 value float64?: The measure of the model; null where `why` says what is missing.
 low float64?: Lower end of the 95% interval, over texts and seeds; of one seed over texts alone.
 high float64?
@@ -34,13 +32,6 @@ gold float64?: The measure of the gold models of the same seeds, which never saw
 gold_low float64?, gold_high float64?
 difference float64?: Value less gold, paired by texts and seeds.
 difference_low float64?, difference_high float64?
-share float64?: How far the AUC on removed texts has gone from that of the model before to that of
-    gold: 0 is as before, 1 is gold, and the aim. Null of other texts and of `tpr`.
-share_low float64?: Lower end of the 95% interval over texts and seeds, by Fieller's theorem;
-    null with one seed.
-share_high float64?
-share_beside_gold string?: `overshoots`, `short of gold` or `not told from gold`, by its interval.
-share_withheld string?: Why the share has no interval.
 at_fault bool?: Whether gold's interval leaves out chance: the attack then takes for memory what the
     texts are like by themselves, and the value alone says nothing.
 verdict string?: By the interval of the difference `more than gold` or `less than gold`, else `not

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mamushi.config import grid
-from mamushi.config.kinds import Config
 from mamushi.config.settings import Settings, setting
 from mamushi.io import paths
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import OpenedArm, open_arm
-
-if TYPE_CHECKING:
-    from mamushi.lm.tokens import TokenSet
 
 GPU = ("membership",)
 VERSION = 2
@@ -38,15 +34,26 @@ def membership(
     job: Job,
 ) -> None:
     """Read single forget texts, from which membership inference starts: those that were there to be
-    ranked, and those that were held out. Raises ``UserError`` if a likelihood is not finite."""
+    ranked, and those that were held out. Raises ``UserError`` if a likelihood is not finite.
+
+    They are the same for every model of a dataset, and fewer are a part of more.
+    """
     import numpy as np
 
     from mamushi.errors import UserError
+    from mamushi.io.domains import EVALUATION, FORGET, INFERENCE
     from mamushi.io.tables import write_table
     from mamushi.lm.perplexity import text_nll
+    from mamushi.lm.tokens import joined, read_tokens, subset
     from mamushi_extras.left.schemas import LIKELIHOODS
 
-    texts, sections = _forget_texts(examples, tokens, settings.texts, settings.max_length)
+    drawn, sections = [], []
+    for section in (INFERENCE, EVALUATION):
+        candidates = read_tokens(tokens, examples, section, settings.max_length, domains=[FORGET])
+        order = np.random.default_rng(0).permutation(np.flatnonzero(candidates.counted > 0))
+        drawn.append(subset(candidates, np.sort(order[: settings.texts])))
+        sections += [section] * len(drawn[-1])
+    texts = joined(drawn)
     model, accelerator = open_arm(model_card, trained, unlearned, settings.precision)
     likelihoods = text_nll(model, texts, job.execution.batch_tokens, accelerator)
     if not np.isfinite(likelihoods.nll).all():
@@ -58,38 +65,14 @@ def membership(
         write_table(out, LIKELIHOODS, columns, metadata=job.origin)
 
 
-def _forget_texts(
-    examples: Path, tokens: Path, most: int, max_length: int
-) -> tuple[TokenSet, list[str]]:
-    """Return at most ``most`` forget texts of the inference and of the evaluation section, with the
-    section of each: the same for every model of a dataset, and fewer are a part of more."""
-    import numpy as np
-
-    from mamushi.io.domains import EVALUATION, FORGET, INFERENCE
-    from mamushi.lm.tokens import joined, read_tokens, subset
-
-    parts, sections = [], []
-    for section in (INFERENCE, EVALUATION):
-        texts = read_tokens(tokens, examples, section, max_length, domains=[FORGET])
-        predicted = np.flatnonzero(texts.counted > 0)
-        rows = np.sort(np.random.default_rng(0).permutation(predicted)[:most])
-        parts.append(subset(texts, rows))
-        sections += [section] * len(rows)
-    return joined(parts), sections
-
-
-def trained_before(config: Config) -> list[str]:
-    """Return the models that were contaminated before."""
-    names = config["left"]["models"]
-    return [name for name in names if config["models"][name].get("contaminated")]
-
-
 class LeftTables(Settings):
     """Axes, ``starts`` by model, and the models that are ``ready``, trained before."""
 
     grid: dict[str, Any] = setting(lambda config: grid.axes(config, "left"))
     starts: dict[str, str] = setting(lambda config: grid.starts(config, "left"))
-    ready: list[str] = setting(trained_before)
+    ready: list[str] = setting(
+        lambda config: [m for m, key in config["models"].items() if key.get("contaminated")]
+    )
 
 
 def left(*, root: Path = paths.RESULTS, out_folder: Output, settings: LeftTables, job: Job) -> None:
