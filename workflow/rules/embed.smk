@@ -14,8 +14,6 @@ rule embed:
         "results/logs/embed/{dataset}/{model}/seed{seed}.log",
     wildcard_constraints:
         model=only(LANGUAGE),
-    conda:
-        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,
@@ -42,8 +40,6 @@ rule import_embeddings:
     wildcard_constraints:
         model=only([model for model in VECTORS if model not in WORDS]),
     priority: LOOK_FIRST
-    conda:
-        "../../envs/mamushi.yaml"
     resources:
         # Vectors of width 4096 in float16, twice.
         mem_mb=RESOURCES.of_model(4000, 16000, texts=20000),
@@ -69,8 +65,6 @@ rule word_vectors:
         "results/logs/word_vectors/{dataset}/{model}/seed{seed}.log",
     wildcard_constraints:
         model=only(WORDS),
-    conda:
-        "../../envs/mamushi.yaml"
     resources:
         mem_mb=RESOURCES.of_model(4000, 16000, texts=20000),
         runtime=RESOURCES.of_model(30, 60, texts=20),

@@ -17,8 +17,6 @@ rule evaluate:
     priority: 50
     group:
         "arm"
-    conda:
-        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,

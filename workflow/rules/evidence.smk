@@ -14,8 +14,6 @@ rule calibrate:
     log:
         "results/logs/calibrate/{dataset}/{model}/seed{seed}.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=settings("calibrate", *CELL),
     shell:
@@ -36,8 +34,6 @@ rule frontier:
         out=paths.FRONTIER,
     log:
         "results/logs/frontier/{dataset}/{model}/seed{seed}.log",
-    conda:
-        "../../envs/mamushi.yaml"
     resources:
         mem_mb=RESOURCES.of_model(4000, 16000),
         runtime=RESOURCES.of_model(30, 60),
@@ -63,8 +59,6 @@ rule predict:
     log:
         "results/logs/predict/{dataset}/{model}/seed{seed}.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=settings("predict", *CELL),
     shell:
@@ -82,8 +76,6 @@ rule diagnostics:
     log:
         "results/logs/diagnostics/{dataset}/{model}/seed{seed}.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=settings("diagnostics", *CELL),
     shell:
@@ -100,8 +92,6 @@ rule agreement:
     log:
         "results/logs/agreement/{dataset}/{model}/seed{seed}.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=settings("compare-rankings", *CELL),
     shell:
@@ -119,8 +109,6 @@ rule confounds:
     log:
         "results/logs/confounds/{dataset}/{model}/seed{seed}.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=settings("confounds", *CELL),
     shell:
@@ -136,8 +124,6 @@ rule geometry:
         out=paths.GEOMETRY,
     log:
         "results/logs/geometry/{dataset}/{model}/seed{seed}.log",
-    conda:
-        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         mem_mb=RESOURCES.of_model(4000, 16000),
@@ -158,8 +144,6 @@ rule runtime:
     log:
         "results/logs/runtime/{dataset}/{model}/seed{seed}.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         logs=lambda wildcards: [
             SCORE_LOG.format(**wildcards, selector=name) for name in TIMED

@@ -10,8 +10,6 @@ rule generate:
         out=paths.GENERATIONS,
     log:
         "results/logs/generate/{dataset}/{model}/seed{seed}/{arm}.log",
-    conda:
-        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,
@@ -36,8 +34,6 @@ rule judge:
         out=paths.JUDGED,
     log:
         "results/logs/judge/{dataset}/{model}/seed{seed}.log",
-    conda:
-        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,
@@ -63,8 +59,6 @@ rule relearn:
         texts=paths.RELEARNED,
     log:
         "results/logs/relearn/{dataset}/{model}/seed{seed}/{arm}.log",
-    conda:
-        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,

@@ -17,8 +17,6 @@ rule retrain:
     # On a cluster, a model is measured in the job that made it.
     group:
         "arm"
-    conda:
-        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,

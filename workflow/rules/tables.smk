@@ -18,8 +18,6 @@ rule tables:
     log:
         "results/logs/tables.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=settings("tables"),
     shell:
@@ -59,8 +57,6 @@ rule effects:
     log:
         "results/logs/effects.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=settings("effects"),
     shell:
@@ -82,8 +78,6 @@ rule subgroups:
     log:
         "results/logs/subgroups.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=settings("subgroups"),
     shell:
@@ -107,8 +101,6 @@ rule half_gap:
     log:
         "results/logs/half_gap.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=settings("half-gap"),
     shell:
@@ -128,8 +120,6 @@ rule probes:
     log:
         "results/logs/probes.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=settings("probes"),
     shell:
@@ -153,8 +143,6 @@ rule qualitative:
     log:
         "results/logs/qualitative.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=settings("qualitative"),
     shell:
@@ -171,8 +159,6 @@ rule evidence_tables:
     log:
         "results/logs/evidence_tables.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=settings("evidence"),
     shell:
@@ -190,8 +176,6 @@ rule theory_tables:
     log:
         "results/logs/theory_tables.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=settings("theory"),
     shell:

@@ -17,8 +17,6 @@ rule unlearn:
         "results/logs/unlearn/{dataset}/{model}/seed{seed}/{unlearner}/{selector}/beta{beta}.log",
     group:
         "arm"
-    conda:
-        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,
@@ -81,8 +79,6 @@ rule refine:
     log:
         "results/logs/refine/{dataset}/{model}/{unlearner}/{selector}.log",
     localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
     params:
         settings=settings("refine", "dataset", "model", "unlearner", "selector"),
     shell:

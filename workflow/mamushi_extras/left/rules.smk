@@ -12,8 +12,6 @@ rule membership:
         out=paths.MEMBERSHIP,
     log:
         "results/logs/membership/{dataset}/{model}/seed{seed}/{arm}.log",
-    conda:
-        "../../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,
@@ -40,8 +38,6 @@ rule left_tables:
     log:
         "results/logs/left_tables.log",
     localrule: True
-    conda:
-        "../../../envs/mamushi.yaml"
     params:
         settings=settings("left"),
     shell:

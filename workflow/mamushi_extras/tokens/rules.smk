@@ -11,8 +11,6 @@ rule token_scores:
     log:
         "results/logs/token_scores/{dataset}/{model}/seed{seed}/{selector}.log",
     localrule: True
-    conda:
-        "../../../envs/mamushi.yaml"
     params:
         settings=settings("token-scores", "model", "selector", "seed"),
     shell:
@@ -29,8 +27,6 @@ rule spans:
     log:
         "results/logs/spans/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
     localrule: True
-    conda:
-        "../../../envs/mamushi.yaml"
     params:
         settings=settings("spans", "beta"),
     shell:
@@ -56,8 +52,6 @@ rule token_manifests:
     log:
         "results/logs/token_manifests/{dataset}/{model}/seed{seed}/{selector}.log",
     localrule: True
-    conda:
-        "../../../envs/mamushi.yaml"
     params:
         settings=settings("token-manifests", *CELL, "selector"),
     shell:

@@ -12,8 +12,6 @@ rule posterior:
     wildcard_constraints:
         dataset=only(CORPORA),
     localrule: True
-    conda:
-        "../../../envs/mamushi.yaml"
     params:
         settings=settings("posterior", "dataset"),
     shell:
@@ -37,8 +35,6 @@ rule corpus_manifest:
     wildcard_constraints:
         dataset=only(CORPORA),
     localrule: True
-    conda:
-        "../../../envs/mamushi.yaml"
     params:
         settings=settings("corpus-manifest", *CELL, "selector", "beta"),
     shell:
