@@ -69,10 +69,10 @@ def restore(
             if metadata.get("fingerprint") != fingerprint:
                 return
             for name, parameter in trained.items():
-                sharding.fill(parameter, file.get_slice(f"parameter.{name}"))
+                sharding.fill(parameter, file.get_tensor(f"parameter.{name}"))
                 moments = {m: torch.zeros_like(parameter) for m in MOMENTS}
                 for moment, value in moments.items():
-                    sharding.fill(value, file.get_slice(f"{moment}.{name}"))
+                    sharding.fill(value, file.get_tensor(f"{moment}.{name}"))
                 step = torch.tensor(float(metadata["step"]), device=parameter.device)
                 optimizer.state[parameter] = {"step": step, **moments}
             for name in log:

@@ -1,8 +1,7 @@
 """A model that no single GPU holds: accelerate's FSDP2 cuts it over the processes of a job.
 
-A block is whole on a GPU only while it computes. What lies outside the blocks (embedding, last
-norm, head) is one unit more: see ``call_gathered``. What is stored, checkpoints and trained
-tensors, is whole.
+A block is whole on a GPU only while it computes; embedding, last norm and head are one unit more.
+Checkpoints and trained tensors are stored whole.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ Item = TypeVar("Item")
 
 
 class _Root(nn.Module):
-    """The unit around a model, since the loss calls body and head apart, and accelerate hooks a
-    forward pass: this one calls a function."""
+    """The unit around a model, whose forward pass calls a function: the loss calls body and head
+    apart."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
@@ -46,8 +45,8 @@ def active(accelerator: Accelerator) -> bool:
 
 
 def shard(model: PreTrainedModel, accelerator: Accelerator) -> None:
-    """Shard the model over all processes, in place, as the first process has it; in the others its
-    tensors may be empty. Tensors of one unit that take gradients must have one dtype."""
+    """Shard the model of the first process over all, in place. Tensors of one unit that take
+    gradients must have one dtype."""
     blocks = {type(block).__name__ for block in parameters.decoder_blocks(model)[1]}
     accelerator.state.fsdp_plugin = FullyShardedDataParallelPlugin(
         fsdp_version=2,
@@ -59,10 +58,8 @@ def shard(model: PreTrainedModel, accelerator: Accelerator) -> None:
 
 
 def call_gathered(model: PreTrainedModel, function: Callable[..., Any], *args: Any) -> Any:
-    """Call ``function(*args)``, a pass of the model, with its outer weights whole if it is sharded.
-
-    All processes have to make the same number of passes. Not to be nested.
-    """
+    """Call ``function(*args)``, a pass of the model, with its outer weights whole if it is sharded:
+    as often in all processes, and not nested."""
     root = _roots.get(model)
     if root is None:
         return function(*args)
@@ -84,27 +81,25 @@ def full_tensor(tensor: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def fill(tensor: Tensor, stored: Any) -> None:
-    """Copy the whole tensor ``stored``, or what slices like it, into a tensor or its shard."""
-    whole = stored[...]
+def fill(tensor: Tensor, stored: Tensor) -> None:
+    """Copy the whole tensor ``stored`` into a tensor, or this process's rows of it into a shard."""
     if isinstance(tensor, DTensor):
-        # Each process takes its rows of what it has read.
         where = (tensor.device_mesh, tensor.placements)
-        whole = distribute_tensor(whole.to(tensor.device), *where, src_data_rank=None)
-    tensor.copy_(whole)
+        stored = distribute_tensor(stored.to(tensor.device), *where, src_data_rank=None)
+    tensor.copy_(stored)
 
 
-def split(parts: Sequence[Item], accelerator: Accelerator) -> Iterator[tuple[Item, bool]]:
-    """Give this process's share of the passes over ``parts``, each with whether it counts: of a
-    model that is sharded every process makes as many passes, and repeats the first if it has less
-    to do."""
-    processes, rank = accelerator.num_processes, accelerator.process_index
-    for place in range(rank, -(-len(parts) // processes) * processes, processes):
-        yield (parts[place], True) if place < len(parts) else (parts[0], False)
+def split(batches: Sequence[Item], accelerator: Accelerator) -> Iterator[tuple[Item, bool]]:
+    """Give this process's share of the batches, each with whether it counts: all make as many
+    passes of a sharded model, and who has less to do repeats the first."""
+    processes = accelerator.num_processes
+    for first in range(0, len(batches), processes):
+        place = first + accelerator.process_index
+        yield (batches[place], True) if place < len(batches) else (batches[0], False)
 
 
 def all_reduce(values: NDArray[Any], accelerator: Accelerator) -> NDArray[Any]:
-    """Sum values of which each process has its ``split`` share and 0 elsewhere."""
+    """Sum the values of all processes, each of which has its ``split`` share and 0 elsewhere."""
     if not active(accelerator):
         return values
     total = accelerator.reduce(torch.from_numpy(values).to(accelerator.device), "sum")
@@ -112,15 +107,6 @@ def all_reduce(values: NDArray[Any], accelerator: Accelerator) -> NDArray[Any]:
     return summed
 
 
-def all_gather(counts: NDArray[np.int64], accelerator: Accelerator) -> NDArray[np.int64]:
-    """Return the counts (n,) of every process over which a model is sharded: (processes, n)."""
-    if not active(accelerator):
-        return counts[None]
-    on_device = accelerator.gather(torch.from_numpy(counts).to(accelerator.device)[None])
-    gathered: NDArray[np.int64] = on_device.cpu().numpy()
-    return gathered
-
-
 def all_true(value: bool, accelerator: Accelerator) -> bool:
     """Return whether ``value`` is true in all processes over which a model is sharded."""
-    return bool(all_gather(np.array([value], np.int64), accelerator).all())
+    return not all_reduce(np.array([not value], np.int64), accelerator)[0]

@@ -1,8 +1,5 @@
-"""Several processes for one job, one for each of its GPUs, over which a model is sharded.
-
-accelerate starts them. The command itself is none of them: it holds claims and leases, is known to
-Snakemake and SLURM, and passes their signals on.
-"""
+"""Processes of one job, one a GPU, that accelerate starts and that share a model. The command is
+none of them: it holds claims and leases, and passes the signals of Snakemake and SLURM on."""
 
 from __future__ import annotations
 
@@ -15,8 +12,7 @@ from pathlib import Path
 
 from mamushi.running.interruption import handled
 
-SHARDS = "MAMUSHI_SHARDS"
-"""Set in the processes of such a job: what several processes do otherwise is share the texts."""
+SHARDS = "MAMUSHI_SHARDS"  # set in these processes
 GPUS = "MAMUSHI_GPUS"
 """JSON: of each model whose jobs take several GPUs, how many; as the workflow has it."""
 LAUNCHER = """
@@ -24,18 +20,22 @@ import ctypes, runpy, signal
 ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # when the command ends, however that ends
 runpy.run_module("accelerate.commands.launch", run_name="__main__")
 """
-OPTIONS = (
-    *("--use_fsdp", "--fsdp_version=2", "--fsdp_cpu_ram_efficient_loading=true"),
-    *("--num_machines=1", "--mixed_precision=no", "--dynamo_backend=no", "--main_process_port=0"),
-)
+OPTIONS = [
+    "--use_fsdp",
+    "--fsdp_version=2",
+    "--fsdp_cpu_ram_efficient_loading=true",
+    "--num_machines=1",
+    "--mixed_precision=no",
+    "--dynamo_backend=no",
+    "--main_process_port=0",
+]
 
 
 def process_count(model_card: Path | None) -> int:
-    """Return the processes for a job with the model of this card: 1 but for one that is to be
-    sharded. The model's name is that of the card's folder."""
-    if model_card is None:
-        return 1
-    return int(json.loads(os.environ.get(GPUS, "{}")).get(model_card.parent.name, 1))
+    """Return the processes for a job with the model of this card, in whose folder's name it is: 1
+    but for one that is to be sharded."""
+    name = model_card.parent.name if model_card else None
+    return int(json.loads(os.environ.get(GPUS, "{}")).get(name, 1))
 
 
 def is_secondary() -> bool:
@@ -46,10 +46,9 @@ def is_secondary() -> bool:
 def run(count: int, words: Sequence[str], module: str = "mamushi") -> int:
     """Run ``module`` with these words in ``count`` processes that share a model. Returns the exit
     status: 0, that of the signal that came, or 1 where a process failed."""
-    line = [sys.executable, "-c", LAUNCHER, *OPTIONS]
+    line = [sys.executable, "-c", LAUNCHER, *OPTIONS, f"--num_processes={count}"]
     launcher = subprocess.Popen(
-        [*line, f"--num_processes={count}", "--module", module, *words],
-        env={**os.environ, SHARDS: "1"},
+        [*line, "--module", module, *words], env={**os.environ, SHARDS: "1"}
     )
     received: list[int] = []
 

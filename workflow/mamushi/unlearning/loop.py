@@ -20,7 +20,7 @@ from mamushi.lm.attention import supports, to_device
 from mamushi.lm.batches import collate, examples_of_step, steps
 from mamushi.lm.parameters import decoder_blocks
 from mamushi.lm.perplexity import TextNll, text_nll
-from mamushi.lm.sharding import all_gather, local
+from mamushi.lm.sharding import all_reduce, local
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.lm.training import Descent, Objective, Step, micro_batches, train
 from mamushi.registry import plugin
@@ -196,8 +196,8 @@ class _Run:
         free = largest(shards, sparsity, self.accelerator)
         self.model.zero_grad(set_to_none=True)
         self.held = [(p, ~free[n], local(p.detach()).clone()) for n, p in trained.items()]
-        masked = sum(int(mask.sum()) for _, mask, _ in self.held)
-        self.masked = int(all_gather(np.array([masked]), self.accelerator).sum())
+        masked = np.array([sum(int(mask.sum()) for _, mask, _ in self.held)])
+        self.masked = int(all_reduce(masked, self.accelerator)[0])
 
     def objective(self) -> Objective:
         return Objective(

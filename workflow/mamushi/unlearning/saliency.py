@@ -13,7 +13,6 @@ from fractions import Fraction
 import numpy as np
 import torch
 from accelerate import Accelerator
-from numpy.typing import NDArray
 
 from mamushi.lm import sharding
 from mamushi.lm.attention import supports
@@ -52,42 +51,24 @@ def gradients(
 
 
 def largest(
-    values: Mapping[str, torch.Tensor], sparsity: float, accelerator: Accelerator | None = None
+    values: Mapping[str, torch.Tensor], sparsity: float, accelerator: Accelerator
 ) -> dict[str, torch.Tensor]:
     """Return masks, bool, of the n - floor(sparsity * n) largest absolute values of all n in
-    ``values``.
+    ``values``, and of those that equal the least of them. Of tensors that are cut over processes
+    each has its shards."""
 
-    Of equal values at the threshold the first are taken, in the order of the tensors and of their
-    elements. With an ``accelerator`` whose processes share a model, each has its rows of every
-    tensor, n is of all processes, and so is the choice.
-    """
-
-    def by_process(count: int) -> NDArray[np.int64]:
-        """Return the count of every process (processes,)."""
-        counts = np.array([count])
-        return counts if accelerator is None else sharding.all_gather(counts, accelerator)[:, 0]
+    def total(count: int) -> int:
+        return int(sharding.all_reduce(np.array([count]), accelerator)[0])
 
     def above(bits: int) -> int:
-        return int(by_process(sum(int((_bits(t) > bits).sum()) for t in values.values())).sum())
+        return total(sum(int((_bits(tensor) > bits).sum()) for tensor in values.values()))
 
-    n = int(by_process(sum(tensor.numel() for tensor in values.values())).sum())
+    n = total(sum(tensor.numel() for tensor in values.values()))
     keep = n - int(Fraction(str(sparsity)) * n)
     # By halving: bits of floats that are not negative sort like the floats. That copies one tensor
     # at a time, where a sort of 10^9 weights would need tens of gigabytes.
     cut = bisect_left(range(2**31 - 1), -keep + 1, key=lambda bits: -above(bits))
-    mine = 0 if accelerator is None else accelerator.process_index
-    open_ties, masks = keep - above(cut), {}
-    for name, tensor in values.items():
-        bits = _bits(tensor)
-        mask = bits > cut
-        if open_ties:
-            ties = (bits == cut).nonzero()[:, 0]
-            ties_kept = by_process(len(ties))
-            # The rows of the processes before this one stand before its own.
-            mask[ties[: max(0, open_ties - int(ties_kept[:mine].sum()))]] = True
-            open_ties = max(0, open_ties - int(ties_kept.sum()))
-        masks[name] = mask.view(tensor.shape)
-    return masks
+    return {name: _bits(tensor).view(tensor.shape) >= cut for name, tensor in values.items()}
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
