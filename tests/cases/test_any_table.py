@@ -39,7 +39,6 @@ from tests.support.removal_files import command
 TABLES = int(os.environ.get("MAMUSHI_TABLES", "150"))
 CELL = {"dataset": "d", "model": "m", "seed": 0, "selector": "lr_cos"}
 LINES = ("csv", "tsv", "jsonl")
-SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 
 def zipped(content: bytes, name: str) -> bytes:
@@ -85,6 +84,7 @@ class Drawn:
     quoting: int
     named: bool
     """Whether it has a column of ids."""
+    separator: str
 
 
 @st.composite
@@ -111,6 +111,7 @@ def tables(draw: st.DrawFn) -> Drawn:
         draw(st.sampled_from(["\n", "\r\n"])),
         draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])),
         draw(st.booleans()),
+        draw(st.sampled_from(",;|\t")) if kind == "csv" else "\t",
     )
 
 
@@ -122,7 +123,7 @@ def line(drawn: Drawn, row: dict[str, Any], header: bool = False) -> bytes:
     sink = io.StringIO()
     writer = csv.writer(
         sink,
-        delimiter=SEPARATORS[drawn.kind],
+        delimiter=drawn.separator,
         lineterminator=drawn.end,
         quoting=drawn.quoting,  # type: ignore[arg-type]
     )
@@ -186,7 +187,7 @@ def names_of(drawn: Drawn) -> list[str]:
     if not drawn.named:
         return [str(number) for number in range(1, len(drawn.rows) + 1)]
     ids = [row["key"] for row in drawn.rows]
-    typed = drawn.kind not in SEPARATORS
+    typed = drawn.kind not in ("csv", "tsv")
     return [str(int(one)) if typed and isinstance(one, float) else str(one) for one in ids]
 
 

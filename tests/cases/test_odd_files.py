@@ -14,6 +14,7 @@ import pytest
 
 from mamushi.cli import main
 from mamushi.data import readers
+from mamushi.data.lines import Dialect
 from mamushi.io import schemas
 from mamushi.io.files import read_json
 from mamushi.io.tables import write_table
@@ -64,7 +65,7 @@ def refused(capsys: pytest.CaptureFixture[str], listed: Path, data: Path) -> str
 def checked(folder: Path, data: Path, ids: Sequence[str], gone: Sequence[str], *more: str) -> None:
     """What reads for a ranking has all ids; an export has each text on its side."""
     column = more[1]
-    table = readers.read_file_columns(data, [column], quote="none" not in more)
+    table = readers.read_file_columns(data, [column], Dialect(quote="none" not in more))
     assert [readers.name_of(one) or "" for one in table.columns[column]] == [*ids]
     splits = folder / "splits"
     words = ["export", str(folder / "l.jsonl"), "--to", "jsonl", "--data", str(data), *more]

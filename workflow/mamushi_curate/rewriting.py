@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from mamushi.data import cutting, readers
 from mamushi.data.columnar import opened_columns
-from mamushi.data.lines import SEPARATORS, records
+from mamushi.data.lines import USUAL, Dialect, records
 from mamushi.data.opening import open_unpacked
 from mamushi.errors import UserError
 from mamushi.io import tabular
@@ -72,11 +72,10 @@ def rewrite(
     out: Path,
     removal: RowRemoval,
     *,
-    quote: bool = True,
+    dialect: Dialect = USUAL,
     record: Callable[[Rewritten], None] | None = None,
 ) -> Rewritten:
     """Write ``data``, a file or a folder, to ``out`` without what ``removal`` takes; it counts.
-    Without ``quote``, a `"` of CSV and TSV is a character as any other.
 
     Whole or not at all; ``record`` is called before the result gets its name. Raises ``UserError``
     for a file that is missing, damaged or written meanwhile, a missing column, a target that
@@ -100,7 +99,7 @@ def rewrite(
             if name in written:
                 raise UserError("would be written over another file", where=path, do="unpack it")
             to = unfinished / name if is_folder else unfinished
-            written[name] = _write_file(path, to, removal, quote, read)
+            written[name] = _write_file(path, to, removal, dialect, read)
         removal.check(data)
         if is_folder:
             _copy_others(data, files, unfinished)
@@ -117,7 +116,7 @@ def rewrite(
 
 
 def _write_file(
-    path: Path, out: Path, removal: RowRemoval, quote: bool, digests: dict[str, str]
+    path: Path, out: Path, removal: RowRemoval, dialect: Dialect, digests: dict[str, str]
 ) -> str:
     """Write one file again, and return its SHA-256; ``digests`` gets that of what was read. Raises
     ``RuntimeError`` where other rows were written than stay."""
@@ -125,7 +124,7 @@ def _write_file(
     if tabular.format_of(path) in readers.COLUMNAR:
         rows, digest = rewriting_columns.write_columns(path, out, removal, digests)
     else:
-        rows, digest = _write_lines(path, out, removal, quote, digests)
+        rows, digest = _write_lines(path, out, removal, dialect, digests)
     count, gone = removal.read - read, removal.removed - removed
     if rows != count - gone:
         problem = f"{count} rows were read and {gone} go, but {rows} were written"
@@ -166,14 +165,14 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def _write_lines(
-    path: Path, out: Path, removal: RowRemoval, quote: bool, digests: dict[str, str]
+    path: Path, out: Path, removal: RowRemoval, dialect: Dialect, digests: dict[str, str]
 ) -> tuple[int, str]:
     """Write a file of lines again, and compare each byte that was written with those that were read
     of the records that stay."""
     form, rows, stays, again = tabular.format_of(path), 0, hashlib.sha256(), dict[str, str]()
-    separator = SEPARATORS.get(form or "")
+    separator, quote = dialect.at(path)
     header, written, packing = b"", False, tabular.packing_of(path)
-    source = records(path, removal.columns, strict=False, quote=quote, digests=digests)
+    source = records(path, removal.columns, strict=False, dialect=dialect, digests=digests)
     with _packed(out, packing) as handle:
         for raw, cells, place, is_header in source:
             gone = set() if cells is None or is_header else removal.of(cells, place)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mamushi.data import readers
+from mamushi.data.lines import Dialect
 from mamushi.errors import UserError
 
 SENTENCES = ["The boat left.", "We will be back", "said nobody at all.", "and then we ate."]
@@ -32,7 +33,7 @@ def test_rows_in_a_quoted_cell_are_refused_with_its_lines(
     message = rf"row {before + 1}: a quoted cell, of lines {before + 2} to {before + 4}, .*quote n"
     with pytest.raises(UserError, match=message):
         readers.read_file_columns(data, ["c0"])
-    assert len(readers.read_file_columns(data, ["c0"], quote=False).places) == before + 4
+    assert len(readers.read_file_columns(data, ["c0"], Dialect(quote=False)).places) == before + 4
     data.write_text(f'id{separator}"text\nr1{separator}a\nr2{separator}b"\n')
     with pytest.raises(UserError, match="row 0: a quoted cell, of lines 1 to 3"):
         readers.read_file_columns(data, ["id"])
@@ -63,3 +64,11 @@ def test_texts_with_line_ends_are_read(tmp_path: Path, form: list[str], separato
     data.write_bytes(sink.getvalue().encode())
     name = f"c{form.index('{text}')}"
     assert readers.read_file_columns(data, [name]).columns[name] == TEXTS
+
+
+def test_a_separator_that_is_not_clear_is_asked_for(tmp_path: Path) -> None:
+    data = tmp_path / "a.csv"
+    data.write_text("id;x,text\n1;a,1\n")
+    with pytest.raises(UserError, match="divided by ',' or ';'; say by which with --separator"):
+        readers.columns(data)
+    assert readers.columns(data, Dialect(";")) == ["id", "x,text"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -18,11 +19,53 @@ from mamushi.data.opening import open_unpacked
 from mamushi.errors import UserError, lacks
 from mamushi.io import tabular
 
+# No limit on the length of a field: that of a text is `data.max_characters`.
+csv.field_size_limit(sys.maxsize)
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 MARK = BOM.encode()
+HEAD = 50
+"""Lines by which it is told what divides the cells of a .csv file."""
 BLANK = b" \t\r\n\x0b\x0c" + MARK
 """Bytes of a line of JSON Lines in which nothing is."""
 AS_PLAIN = ', or read " as any other character with --quote none'
+
+
+class Dialect(NamedTuple):
+    """How cells stand in a line of CSV and TSV: what divides them (None: as the ending says, or the
+    first rows of a .csv), and whether a `"` holds them together or is a character as any other."""
+
+    separator: str | None = None
+    quote: bool = True
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Dialect:
+        """Return that of the settings of a loader, or of options of the same names."""
+        separator = settings.get("separator")
+        return cls("\t" if separator == "tab" else separator, settings.get("quote") != "none")
+
+    def at(self, path: Path) -> Dialect:
+        """Return this with what divides the cells of a file. Raises ``UserError`` where that may be
+        one of several."""
+        usual = SEPARATORS.get(tabular.format_of(path) or "")
+        if usual != "," or self.separator:
+            return self._replace(separator=usual and (self.separator or usual))
+        with open_unpacked(path) as handle:
+            text = io.TextIOWrapper(handle, "utf-8-sig", errors="replace", newline="")
+            lines, likely = [*itertools.islice(text, HEAD)], []
+        for separator in ",;|\t":
+            rows = csv.reader(lines, delimiter=separator, quoting=quotes(self.quote))
+            widths = [len(row) for row in rows if row]
+            if len(lines) == HEAD:
+                # Of a cell of many lines the end may not be read.
+                widths = widths[:-1] or widths
+            likely += [separator] if len({*widths}) == 1 and widths[0] > 1 else []
+        if len(likely) > 1:
+            problem = f"its cells may be divided by {' or '.join(map(repr, likely))}"
+            raise UserError(problem, where=path, do="say by which with --separator")
+        return self._replace(separator=likely[0] if likely else ",")
+
+
+USUAL = Dialect()
 
 
 class Record(NamedTuple):
@@ -40,20 +83,20 @@ def records(
     needed: Sequence[str],
     *,
     strict: bool = True,
-    quote: bool = True,
+    dialect: Dialect = USUAL,
     digests: dict[str, str] | None = None,
 ) -> Iterator[Record]:
     """Iterate over each header, blank line and row of a file of CSV, TSV, JSON or text, packed or
     not.
 
     Their bytes, one after the other, are the file's. Without ``strict``, a row of CSV may hold
-    bytes that are not UTF-8; without ``quote``, a `"` in it is a character as any other. Raises
-    ``UserError`` as ``readers.read_file_columns``; ``digests`` as of ``open_unpacked``.
+    bytes that are not UTF-8. Raises ``UserError`` as ``readers.read_file_columns``; ``digests`` as
+    of ``open_unpacked``.
     """
-    form = tabular.format_of(path) or ""
+    form, dialect = tabular.format_of(path) or "", dialect.at(path)
     with open_unpacked(path, digests) as handle:
         if form in SEPARATORS:
-            yield from _delimited(path, handle, needed, strict, quote)
+            yield from _delimited(path, handle, needed, strict, dialect)
         else:
             yield from _rows(path, form, handle)
 
@@ -92,14 +135,16 @@ def check_text(value: str, place: str) -> None:
 
 
 def _delimited(
-    path: Path, handle: IO[bytes], needed: Sequence[str], strict: bool, quote: bool
+    path: Path, handle: IO[bytes], needed: Sequence[str], strict: bool, dialect: Dialect
 ) -> Iterator[Record]:
     """Iterate over the rows of a CSV or TSV file."""
-    separator, file = SEPARATORS[tabular.format_of(path) or ""], shown_name(path)
+    separator, quote = dialect.separator or ",", dialect.quote
+    file = shown_name(path)
     # What is not UTF-8 becomes surrogates here, and the same bytes again when it is written.
     text = io.TextIOWrapper(handle, "utf-8", errors="surrogateescape", newline="")
     lines, header, number, place = list[str](), list[str](), 0, f"{file}, header"
-    hint = f"look for a missing quote or a truncated file{AS_PLAIN if quote else ''}"
+    hint = "look for a missing quote, a truncated file or another --separator"
+    hint += AS_PLAIN if quote else ""
 
     def lines_of_row() -> Iterator[str]:
         """Iterate over the lines, which the parser takes until a row is whole."""
@@ -108,8 +153,6 @@ def _delimited(
             # A byte-order mark may stand in front of any row where files were joined.
             yield line.lstrip(BOM) if line[0] == BOM and len(lines) == 1 else line
 
-    # No limit on the length of a field: that of a text is `data.max_characters`.
-    csv.field_size_limit(sys.maxsize)
     reader = csv.reader(lines_of_row(), delimiter=separator, strict=True, quoting=quotes(quote))
     try:
         for cells in reader:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mamushi.data.compact import Compact
+from mamushi.data.lines import USUAL, Dialect
 from mamushi.data.readers import columns, table_rows
 from mamushi.errors import UserError
 from mamushi.io import tabular
@@ -23,12 +24,12 @@ HEAD, MOST_VALUES = 1000, 50
 """Rows by which the columns are chosen, and the most values of a category."""
 
 
-def other_columns(path: str | Path, needed: Sequence[str], *, quote: bool = True) -> list[str]:
+def other_columns(path: str | Path, needed: Sequence[str], dialect: Dialect = USUAL) -> list[str]:
     """Return the columns of a table beside the ``needed`` ones that its first rows show to hold
     numbers, dates or at most ``MOST_VALUES`` values."""
-    names = [name for name in columns(path, quote=quote) if name not in needed]
+    names = [name for name in columns(path, dialect) if name not in needed]
     try:
-        rows = islice(table_rows(tabular.find(path)[0], names, quote=quote), HEAD)
+        rows = islice(table_rows(tabular.find(path)[0], names, dialect), HEAD)
         cells = [row for _, row in rows]
     except UserError:
         # Of a column that nobody asked for.

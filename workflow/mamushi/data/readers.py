@@ -15,7 +15,7 @@ from typing import Any
 
 from mamushi.data.columnar import library_errors, opened_columns, values
 from mamushi.data.compact import Compact, plain
-from mamushi.data.lines import SEPARATORS, check_columns, records, shown_name
+from mamushi.data.lines import SEPARATORS, USUAL, Dialect, check_columns, records, shown_name
 from mamushi.errors import UserError
 from mamushi.io import tabular
 from mamushi.running.progress import Progress
@@ -44,9 +44,10 @@ TableRow = tuple[int, str, Mapping[str, Any]]
 """The number of a row in all files, from 1, its place and its cells."""
 
 
-def read_file_columns(path: str | Path, needed: Sequence[str], *, quote: bool = True) -> FileTable:
+def read_file_columns(
+    path: str | Path, needed: Sequence[str], dialect: Dialect = USUAL
+) -> FileTable:
     """Read the columns ``needed`` of a table, whose format is known by the ending of its files.
-    Without ``quote``, a `"` of CSV and TSV is a character as any other.
 
     Raises ``UserError`` for a missing or damaged file and one that is written meanwhile, a missing
     column, a row of the wrong length, a quoted cell that holds whole rows, and text that is not
@@ -63,7 +64,7 @@ def read_file_columns(path: str | Path, needed: Sequence[str], *, quote: bool = 
             if tabular.format_of(file) in COLUMNAR:
                 names.update(_add_columns(file, columns, places, digests))
                 continue
-            for place, cells in table_rows(file, needed, quote=quote, digests=digests):
+            for place, cells in table_rows(file, needed, dialect, digests=digests):
                 names.update(dict.fromkeys(cells))
                 places.append(place)
                 for name, column in columns.items():
@@ -98,12 +99,13 @@ def _add_columns(
 
 
 def numbered_rows(
-    files: Sequence[Path], needed: Sequence[str], digests: dict[str, str], *, quote: bool = True
+    files: Sequence[Path],
+    needed: Sequence[str],
+    digests: dict[str, str],
+    dialect: Dialect = USUAL,
 ) -> Iterator[TableRow]:
     """Iterate over the rows of several files, as ``table_rows``."""
-    every = (
-        row for file in files for row in table_rows(file, needed, quote=quote, digests=digests)
-    )
+    every = (row for file in files for row in table_rows(file, needed, dialect, digests=digests))
     for number, (place, cells) in enumerate(every, 1):
         yield number, place, cells
 
@@ -111,8 +113,8 @@ def numbered_rows(
 def table_rows(
     path: Path,
     needed: Sequence[str],
+    dialect: Dialect = USUAL,
     *,
-    quote: bool = True,
     digests: dict[str, str] | None = None,
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Iterate over the place and the cells of every row of one file, by column: the ``needed`` ones
@@ -120,7 +122,7 @@ def table_rows(
     noted there under the file's name once all was. Raises ``UserError`` as
     ``read_file_columns``."""
     if tabular.format_of(path) not in COLUMNAR:
-        for record in records(path, needed, quote=quote, digests=digests):
+        for record in records(path, needed, dialect=dialect, digests=digests):
             if record.cells is not None and not record.is_header:
                 yield record.place, record.cells
         return
@@ -139,26 +141,26 @@ def table_rows(
                 yield f"{file}, row {number}", dict(zip(cells, row, strict=True))
 
 
-def columns(path: str | Path, *, quote: bool = True) -> list[str]:
+def columns(path: str | Path, dialect: Dialect = USUAL) -> list[str]:
     """Return the names of all columns of a table; of JSON Lines those of the first rows."""
     file = tabular.find(path)[0]
     if tabular.format_of(file) in COLUMNAR:
         with opened_columns(file) as (schema, _):
             return list(schema.names)
     names: dict[str, None] = {}
-    for record in islice((row for row in records(file, (), quote=quote) if row.cells), FIRST):
+    for record in islice((row for row in records(file, (), dialect=dialect) if row.cells), FIRST):
         names |= dict.fromkeys(record.cells or ())
         if record.is_header:
             break
     return list(names)
 
 
-def check_header(path: str | Path, needed: Sequence[str], *, quote: bool = True) -> None:
+def check_header(path: str | Path, needed: Sequence[str], dialect: Dialect = USUAL) -> None:
     """Raise ``UserError`` for a needed column that CSV or TSV lacks. Other formats are not opened:
     their columns are in later rows, or take a library that is slow to load."""
     file = tabular.find(path)[0]
     if tabular.format_of(file) in SEPARATORS and file.suffix.lower() != ".zst":
-        next(records(file, needed, quote=quote), None)
+        next(records(file, needed, dialect=dialect), None)
 
 
 def name_of(value: Any) -> str | None:

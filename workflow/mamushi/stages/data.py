@@ -132,8 +132,8 @@ def _rows_of(settings: ExamplesSettings) -> dict[str, Any]:
     loader = settings.loader
     if settings.kind != "table":
         return {"kind": settings.kind, "column": "id", "text": None}
-    quote = {"quote": loader["quote"]} if loader.get("quote") else {}
-    return {"kind": "table", "column": loader["id"], "text": loader["text"], **quote}
+    dialect = {name: loader[name] for name in ("quote", "separator") if loader.get(name)}
+    return {"kind": "table", "column": loader["id"], "text": loader["text"], **dialect}
 
 
 def columns_of_vectors(config: Config, model: str) -> dict[str, str]:

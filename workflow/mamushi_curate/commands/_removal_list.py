@@ -15,6 +15,7 @@ from typing import Any
 
 from mamushi.data import readers
 from mamushi.data.conversations import text_columns
+from mamushi.data.lines import Dialect
 from mamushi.errors import UserError
 from mamushi.io import digests, paths, schemas
 from mamushi.io.files import read_json
@@ -103,16 +104,15 @@ class ListedTexts:
             raise UserError(problem + ", ".join(map(repr, columns)), where=data, do=do)
         return str(ranked)
 
-    def quote(self, args: argparse.Namespace) -> bool:
-        """Return whether quotes hold cells of CSV and TSV together: as asked for, or as they were
-        read for the ranking."""
-        quoting = args.quote or (self.rows or {}).get("quote") or "double"
-        return bool(quoting == "double")
+    def dialect(self, args: argparse.Namespace) -> Dialect:
+        """Return how cells stand in CSV and TSV: as asked for, or as read for the ranking."""
+        asked = {name: getattr(args, name) for name in ("quote", "separator")}
+        return Dialect.of({**(self.rows or {}), **{k: v for k, v in asked.items() if v}})
 
     def removal(self, args: argparse.Namespace, data: Path) -> RowRemoval:
         """Return which rows of ``data`` go by the options. Raises ``UserError`` as ``column`` and
         ``text``, and where numbers of rows could be those of another table."""
-        columns = readers.columns(data, quote=self.quote(args))
+        columns = readers.columns(data, self.dialect(args))
         column, text = self.column(args, columns, data), self.text(args, columns, data)
         if column is None and text is None and not args.rows:
             problem = "the list has the numbers of rows, and their texts are not to be compared"

@@ -8,6 +8,14 @@ from __future__ import annotations
 import argparse
 
 
+def dialect(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how cells stand in CSV and TSV."""
+    quote = 'whether `"` holds cells of CSV and TSV together (default: as ranked, else double)'
+    parser.add_argument("--quote", choices=("double", "none"), help=quote)
+    separator = "what divides them (default: as ranked, else as the first rows of a .csv say)"
+    parser.add_argument("--separator", choices=(",", ";", "|", "tab"), help=separator)
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which rows of a table are the listed ones."""
     column = "column with the ids (default: the ranked dataset's; of a list of your own `id`)"
@@ -17,8 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     names.add_argument("--rows", action="store_true", help=rows)
     text = "column with the texts, which are compared with those that were ranked (default: as "
     parser.add_argument("--text", metavar="COLUMN", help=text + "ranked)")
-    quote = 'of CSV and TSV: whether `"` holds cells together (default: as ranked, else double)'
-    parser.add_argument("--quote", choices=("double", "none"), help=quote)
+    dialect(parser)
     changed = "go by the ids also where the texts are others now, or cannot be compared"
     parser.add_argument("--changed-texts", action="store_true", help=changed)
     missing = "go on where the table lacks some of the listed ids"

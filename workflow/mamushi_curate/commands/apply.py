@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> None:
         write_json(receipt, done)
 
     try:
-        rewrite(args.data, args.out, removal, quote=listed.quote(args), record=record)
+        rewrite(args.data, args.out, removal, dialect=listed.dialect(args), record=record)
     except BaseException:
         if done:
             receipt.unlink(missing_ok=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from mamushi.commands import _as_json
 from mamushi.data import readers
 from mamushi.data.conversations import Conversations
+from mamushi.data.lines import Dialect
 from mamushi.errors import UserError
 from mamushi.io import tabular
 from mamushi.io.domains import INFERENCE
@@ -91,7 +92,7 @@ def run(args: argparse.Namespace) -> None:
             _write_ids(listed, args.out)
         else:
             with new_folder(args.out) as folder:
-                _write_splits(folder, _rows(listed, args, listed.quote(args)))
+                _write_splits(folder, _rows(listed, args, listed.dialect(args)))
     print(args.out)
     _as_json.put({"written": args.out})
 
@@ -120,7 +121,7 @@ def _write_splits(folder: Path, rows: Iterator[tuple[dict[str, Any], bool]]) -> 
 
 
 def _rows(
-    listed: ListedTexts, args: argparse.Namespace, quote: bool
+    listed: ListedTexts, args: argparse.Namespace, dialect: Dialect
 ) -> Iterator[tuple[dict[str, Any], bool]]:
     """Iterate over id and text, or conversation as it is, of each row of the table in ``--data``,
     else over those of the texts that were ranked, and whether the row is on the list. Raises
@@ -137,7 +138,7 @@ def _rows(
     texts = Conversations(column, removal.part)
     for file in table_files(data):
         for place, cells in readers.table_rows(
-            file, [*needed, *texts.columns, *removal.columns], quote=quote
+            file, [*needed, *texts.columns, *removal.columns], dialect
         ):
             gone = removal.of(cells, place) is None
             if needed and cells["section"] != INFERENCE:

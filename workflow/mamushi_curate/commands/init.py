@@ -25,14 +25,14 @@ from mamushi.config.sections import Refits
 from mamushi.data import readers
 from mamushi.data.conversations import text_columns
 from mamushi.data.expression import parse
-from mamushi.data.lines import check_columns
+from mamushi.data.lines import Dialect, check_columns
 from mamushi.errors import UserError
 from mamushi.io.copies import display_url
 from mamushi.io.domains import FORGET, INFERENCE, RETAIN
 from mamushi.io.files import write_text
 from mamushi.io.tabular import FORMATS, PACKED
 from mamushi.registry import load
-from mamushi_curate.commands import _embedder, _places
+from mamushi_curate.commands import _embedder, _places, _row_options
 
 GROUP = "start"
 BUDGETS = (0.1, 0.2, 0.3)
@@ -74,7 +74,17 @@ def budget_share(text: str) -> float:
 
 CHOSEN = (
     *(*NEEDED, *BESIDE, "retain", "like_text", "screen", "fair", "model", "embeddings", "id"),
-    *("label", "quote", "part", "budgets", "selectors", "evaluation", "windows", "cut"),
+    *(
+        "label",
+        "quote",
+        "separator",
+        "part",
+        "budgets",
+        "selectors",
+        "evaluation",
+        "windows",
+        "cut",
+    ),
     *("split", "config"),
 )
 """What the configuration is written from, by name."""
@@ -129,8 +139,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cut", action="store_true", default=None, help=cut)
     parts = "what of a conversation is ranked (default: whole)"
     parser.add_argument("--part", choices=("whole", "without_system", "assistant"), help=parts)
-    quote = 'none: `"` in CSV and TSV is a character as any other, and each line is a row'
-    parser.add_argument("--quote", choices=("none",), help=quote)
+    _row_options.dialect(parser)
     out, default = "configuration to write (default: mine.yaml)", Path("mine.yaml")
     parser.add_argument("--out", type=Path, default=default, metavar="FILE", help=out)
     force = "write over another configuration of that name"
@@ -170,7 +179,7 @@ def write_configuration(args: argparse.Namespace) -> None:
             raise UserError(f"{option} is missing", do=f"give {means}{columns_text}")
         if name == "data":
             path = _places.fetched_place(args, name)
-            columns = readers.columns(path, quote=args.quote is None)
+            columns = readers.columns(path, Dialect.of(vars(args)))
             columns_text = f"; the columns are {', '.join(map(repr, columns))}"
     check_columns(path, columns, text_columns(args.text))
     for mark in filter(None, (args.forget, args.retain)):
@@ -212,7 +221,8 @@ def _configuration(args: argparse.Namespace, path: Path) -> dict[str, Any]:
         "sections": {name: share for name, share in shares.items() if share},
     }
     table |= {"part": args.part} if args.part else {}
-    table |= {"quote": "none"} if args.quote else {}
+    table |= {"quote": "none"} if args.quote == "none" else {}
+    table |= {"separator": args.separator} if args.separator else {}
     table |= {"answers": _places.as_configured(args.label)} if args.label else {}
     if args.windows is not None or args.cut:
         table["windows"] = {"words": args.windows, "action": "cut" if args.cut else "remove"}

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mamushi.data import readers
 from mamushi.data.conversations import Conversations
-from mamushi.data.lines import SEPARATORS
+from mamushi.data.lines import SEPARATORS, Dialect
 from mamushi.data.loaders.table import raw_of, read_raw
 from mamushi.data.raw import Raw
 from mamushi.data.readers import FileTable, TableRow
@@ -164,16 +164,16 @@ def read_screened(settings: Mapping[str, Any]) -> tuple[Raw, Screen, int, Screen
     """Return the rows of a corpus that pass a screen, which is fitted to it, the screen, the number
     of all rows, and where those end that pass. Raises ``UserError`` as ``readers.table_rows``,
     ``fit_to_sample`` and ``raw_of``, and for a file that changed between two readings."""
-    path, quote = Path(settings["path"]), settings.get("quote") is None
+    path, dialect = Path(settings["path"]), Dialect.of(settings)
     needed = needed_columns(settings)
-    readers.check_header(path, needed, quote=quote)
+    readers.check_header(path, needed, dialect)
     files = tabular.find(path)
     spoken = Conversations(settings["text"], settings.get("part", "whole"))
     digests: list[dict[str, str]] = []
 
     def read_rows(names: list[str]) -> Iterator[TableRow]:
         digests.append({})
-        yield from readers.numbered_rows(files, names, digests[-1], quote=quote)
+        yield from readers.numbered_rows(files, names, digests[-1], dialect)
 
     def read_texts() -> Iterator[str]:
         return (spoken.read(cells, place).text for _, place, cells in read_rows(spoken.columns))

@@ -118,6 +118,8 @@ class Settings(Section):
     #: Of CSV and TSV: none where `"` is a character as any other, and a line a row. Null: cells in
     #: double quotes may hold separators and line ends.
     quote: Literal["none"] | None = None
+    #: Of CSV and TSV: what divides cells. Null: as the ending says, or the first rows of a .csv.
+    separator: Literal[",", ";", "|", "tab"] | None = None
     labels: list[str] = listed()  #: Columns to carry along, as label_<name>.
     #: Ask of all other columns but texts whether they give the domain away.
     other_columns: bool = True
@@ -146,14 +148,15 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
 def read_raw(settings: Mapping[str, Any]) -> Raw:
     """Read the table as it is. Raises ``UserError`` as ``load``."""
     from mamushi.data import readers
+    from mamushi.data.lines import Dialect
     from mamushi.data.other_columns import other_columns
     from mamushi.data.rows import needed_columns
 
-    path, quote = Path(settings["path"]), settings.get("quote") is None
+    path, dialect = Path(settings["path"]), Dialect.of(settings)
     needed = needed_columns(settings)
     asked = settings["other_columns"] and not unlabelled(settings)
-    others = other_columns(path, needed, quote=quote) if asked else []
-    table = readers.read_file_columns(path, [*needed, *others], quote=quote)
+    others = other_columns(path, needed, dialect) if asked else []
+    table = readers.read_file_columns(path, [*needed, *others], dialect)
     return raw_of(table, settings, table.digests, others)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from mamushi.commands import _as_json
 from mamushi.errors import UserError
-from mamushi_curate.commands import _places
+from mamushi_curate.commands import _places, _row_options
 
 GROUP = "act"
 SCORED_AT_ONCE = 8192
@@ -38,8 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--id", metavar="COLUMN", help=ids)
     model = "of a scorer of vectors: the model that made these, a folder or an id on the hub"
     parser.add_argument("--model", help=model)
-    quote = 'of CSV and TSV: whether `"` holds cells together (default: double)'
-    parser.add_argument("--quote", choices=("double", "none"), default="double", help=quote)
+    _row_options.dialect(parser)
     _places.arguments(parser)
     _as_json.argument(parser)
 
@@ -82,13 +81,13 @@ def _blocks(
     """Yield ids and texts of the rows."""
     from mamushi.data import readers
     from mamushi.data.conversations import Conversations
-    from mamushi.data.lines import check_columns
+    from mamushi.data.lines import Dialect, check_columns
     from mamushi.io import tabular
 
-    spoken, quote = Conversations(text, part), args.quote == "double"
+    spoken, dialect = Conversations(text, part), Dialect.of(vars(args))
     needed = [*spoken.columns, *([args.id] if args.id else [])]
-    check_columns(path, readers.columns(path, quote=quote), needed)
-    rows = readers.numbered_rows(tabular.find(path), needed, {}, quote=quote)
+    check_columns(path, readers.columns(path, dialect), needed)
+    rows = readers.numbered_rows(tabular.find(path), needed, {}, dialect)
     while block := list(islice(rows, SCORED_AT_ONCE)):
         names = []
         for number, place, cells in block:
