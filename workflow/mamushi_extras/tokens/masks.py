@@ -14,8 +14,6 @@ from mamushi.lm.tokens import TokenSet
 ScoresByText = list[NDArray[np.float32] | None]
 """Of each text the scores of its predicted tokens: not of the first, nor of what does not count.
 None of a retain text that a selector does not score."""
-MaskedSpans = dict[int, list[tuple[int, int]]]
-"""By the place of a text: the first token of each span, and the one behind its last."""
 
 
 @dataclass(frozen=True)
@@ -42,22 +40,22 @@ def highest_spans(
     scores: Sequence[NDArray[np.float32]],
     k: int,
     places: Sequence[NDArray[np.int64]] | None = None,
-) -> MaskedSpans:
-    """Return the ``k`` tokens of highest score, as spans.
+) -> dict[int, list[tuple[int, int]]]:
+    """Return the ``k`` tokens of highest score, as spans by the place of a text: the first token of
+    each, and the one behind its last.
 
     Fewer where fewer have a score above 0: the others are as likely in the retain domain, and to
     leave them out as well would teach that they do not follow. ``scores`` are those of the forget
     texts, as in ``ScoresByText``, and ``places`` of which tokens they are, by default of all but
     the first. Ties by place.
     """
-    masks = highest(np.concatenate([np.empty(0, np.float32), *scores]), k)
-    parts = np.split(masks, np.cumsum([len(text_scores) for text_scores in scores])[:-1])
-    spans: MaskedSpans = {}
-    for place, mask in enumerate(parts):
-        chosen = np.flatnonzero(mask) + 1 if places is None else places[place][mask]
-        if len(chosen):
-            runs = np.split(chosen, np.flatnonzero(np.diff(chosen) > 1) + 1)
-            spans[place] = [(int(run[0]), int(run[-1]) + 1) for run in runs]
+    mask = highest(np.concatenate([np.empty(0, np.float32), *scores]), k)
+    masks = np.split(mask, np.cumsum([len(text_scores) for text_scores in scores])[:-1])
+    spans: dict[int, list[tuple[int, int]]] = {}
+    for place, of_text in enumerate(masks):
+        chosen = np.flatnonzero(of_text) + 1 if places is None else places[place][of_text]
+        for run in filter(len, np.split(chosen, np.flatnonzero(np.diff(chosen) > 1) + 1)):
+            spans.setdefault(place, []).append((int(run[0]), int(run[-1]) + 1))
     return spans
 
 
@@ -68,7 +66,9 @@ def highest(flat: NDArray[np.float32], k: int) -> NDArray[np.bool_]:
     return mask & (flat > 0)
 
 
-def rows_of_spans(ids: Sequence[str], spans: MaskedSpans) -> list[dict[str, str | int]]:
+def rows_of_spans(
+    ids: Sequence[str], spans: Mapping[int, Sequence[tuple[int, int]]]
+) -> list[dict[str, str | int]]:
     """Return the rows of the table ``spans`` of the forget texts ``ids``."""
     return [
         {"id": ids[place], "start": start, "stop": stop}
@@ -82,19 +82,3 @@ def digest_of_spans(rows: Sequence[Mapping[str, str | int]]) -> str:
     between them, followed by a newline."""
     lines = (f"{row['id']} {row['start']} {row['stop']}\n" for row in rows)
     return hashlib.sha256("".join(lines).encode()).hexdigest()
-
-
-def counts_of(scores: Sequence[NDArray[np.float32]], spans: MaskedSpans) -> dict[str, int]:
-    """Return how many tokens could be masked, ``tokens``, how many have a score ``above_zero`` and
-    are ``masked``, and of how many ``texts`` some are, or all (``whole_texts``)."""
-    masked = {
-        place: sum(stop - start for start, stop in text_spans)
-        for place, text_spans in spans.items()
-    }
-    return {
-        "tokens": sum(map(len, scores)),
-        "above_zero": sum(int((text_scores > 0).sum()) for text_scores in scores),
-        "masked": sum(masked.values()),
-        "texts": len(masked),
-        "whole_texts": sum(len(scores[place]) == count for place, count in masked.items()),
-    }

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from mamushi.config.checks import comparisons
 from mamushi.config.kinds import Config
-from mamushi.config.sections import axes_sections
 from mamushi.config.selectors import base_selectors, of_tokens
 from mamushi.registry import plugin
 
@@ -18,37 +17,21 @@ def check_tokens(full: Config) -> Iterator[str]:
             if of_tokens(full, base):
                 at = f"selectors.{name}.{key}"
                 yield f"{at}: {base!r} ranks tokens; name a selector of texts"
-    lists = {"evidence.compared": {**full["grid"], "selectors": full["evidence"]["compared"]}}
-    lists |= {f"{where}.selectors": axes for where, axes in comparisons(full)}
-    for at, axes in lists.items():
-        where = at.partition(".")[0] if at.partition(".")[0] in axes_sections() else None
+    compared = {**full["grid"], "selectors": full["evidence"]["compared"]}
+    lists = {f"{where}.selectors": axes for where, axes in comparisons(full)}
+    for key, axes in {"evidence.compared": compared, **lists}.items():
+        where = key.partition(".")[0]
+        unlearners = axes["unlearners"] if where in ("unlearning", "probe") else ()
+        kinds = {name: full["unlearners"][name]["kind"] for name in unlearners}
+        edits = [name for name in unlearners if not plugin("unlearner", kinds[name]).trains]
+        vectors = [model for model in axes["models"] if "embeddings" in full["models"][model]]
         for place, name in enumerate(axes["selectors"]):
+            at = f"{key}[{place}]: {name!r} ranks tokens, and"
             if not of_tokens(full, name):
                 continue
-            vectors = [model for model in axes["models"] if "embeddings" in full["models"][model]]
-            if where in ("unlearning", "probe"):
-                yield from _check_unlearned(full, where, f"{at}[{place}]", name)
-            elif where is not None or at == "evidence.compared":
-                words = "is not allowed, since it ranks tokens and lists no text"
-                yield f"{at}[{place}]: {name!r} {words}"
+            if edits:
+                yield f"{at} {edits[0]!r} unlearns whole texts alone; leave one of them out"
             elif vectors:
-                words = f"ranks tokens, and models.{vectors[0]} has vectors alone and no tokenizer"
-                yield f"{at}[{place}]: {name!r} {words}; leave one of them out"
-
-
-def _check_unlearned(full: Config, where: str, at: str, name: str) -> Iterator[str]:
-    """Check that tokens can be unlearned: by loss, and in texts that are as long as where they were
-    ranked."""
-    for unlearner in full[where]["unlearners"]:
-        if not plugin("unlearner", full["unlearners"][unlearner]["kind"]).trains:
-            yield (
-                f"{at}: {name!r} ranks tokens, and {unlearner!r} unlearns whole texts alone; "
-                f"leave one of them out of {where}"
-            )
-    models = [full["models"][model] for model in full[where]["models"]]
-    longest = max(model.get("training", full["training"])["max_length"] for model in models)
-    if longest > full["unlearning"]["max_length"]:
-        yield (
-            f"{at}: {name!r} ranks the tokens of texts of {longest} tokens (training.max_length); "
-            "unlearning.max_length is to be as many"
-        )
+                yield f"{at} models.{vectors[0]} has vectors alone and no tokenizer; leave one out"
+            elif where not in ("grid", "studies", "unlearning", "probe"):
+                yield f"{at} lists no text, which {where} needs"

@@ -105,8 +105,7 @@ def spans(*, scores: Input, out: Output, settings: Spans, job: Job) -> None:
 
 
 class TokenManifests(TokenScores):
-    """Why the selector is there for comparison alone, if so, the budgets, and how often it scores
-    again."""
+    """Why the selector is there for comparison alone, if so, the budgets, and how many refits."""
 
     dataset: str
     model: str
@@ -160,5 +159,5 @@ def token_manifests(
         manifest = ranking.manifest(beta, separates)
         write_json(path, {**about, "beta": beta, **manifest, "provenance": job.origin})
     words = ranking_words(separates, settings.compared)
-    page = ranking.shown(open_tokenizer(model_card), settings.budgets, words)
-    write_json(shown, {"selector": settings.selector, **page})
+    page = ranking.shown(open_tokenizer(model_card), settings.budgets)
+    write_json(shown, {"selector": settings.selector, "verdict": words, **page})

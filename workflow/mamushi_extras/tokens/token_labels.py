@@ -31,17 +31,16 @@ def write_labels(spans: Path, out: Path) -> None:
         do = "give results/runs/.../spans/SELECTOR/betaB.parquet"
         raise UserError("is no spans of a run", where=spans, do=do)
     manifest = read_json(spans.with_suffix(".json"))
-    if manifest["spans_sha256"] != digest_of_spans(read_table(spans, schemas.SPANS).to_pylist()):
-        do = "run the workflow again"
-        raise UserError("is not the file of the manifest beside it", where=spans, do=do)
-    tokens, examples = (
-        paths.under(pattern=pattern, **where) for pattern in (paths.TOKENS, paths.EXAMPLES)
-    )
-    made_from = manifest.get("provenance", {}).get("inputs", {})
-    for name, path in {"examples": examples, "tokens": tokens}.items():
-        if digests.of(path) != made_from.get(name):
-            do = "put the file of this run back, or run the workflow again"
-            raise UserError(f"is of another run than {spans}", where=path, do=do)
+    patterns = {"tokens": paths.TOKENS, "examples": paths.EXAMPLES}
+    files = {name: paths.under(pattern=pattern, **where) for name, pattern in patterns.items()}
+    stored = manifest["provenance"]["inputs"]
+    same = {name: digests.of(path) == stored[name] for name, path in files.items()}
+    rows = read_table(spans, schemas.SPANS).to_pylist()
+    same["spans"] = digest_of_spans(rows) == manifest["spans_sha256"]
+    if changed := [name for name in same if not same[name]]:
+        problem = f"its manifest is of other {changed[0]} than this run has"
+        raise UserError(problem, where=spans, do="run the workflow again")
+    tokens, examples = files.values()
     read = read_tokens(tokens, examples, INFERENCE, manifest["max_length"])
     texts = masked(read, read_spans(spans))
     with atomic(out) as part, part.open("w", encoding="utf-8") as file:

@@ -7,8 +7,6 @@ retain texts' own tokens score says what a mask would take of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +25,6 @@ from mamushi.selection.refits import WHOLE_REFIT
 from mamushi.selection.removals import budget_size
 from mamushi_extras.tokens.masks import (
     ScoresByText,
-    counts_of,
     digest_of_spans,
     highest,
     highest_spans,
@@ -35,58 +32,53 @@ from mamushi_extras.tokens.masks import (
 )
 
 FORESEEN = "the table predicted says what masking does, where texts are held out"
-TOLD = 50
+MOST_TOKENS = 50
 """Tokens that are shown with their scores, and"""
-_FEW = 6
+MOST_TEXTS = 6
 """texts with what is masked in them."""
 
 
-@dataclass(frozen=True)
 class TokenRanking:
     """A ranking of the tokens of ``texts``: their scores, in ``refits`` those of refits with other
     seeds, and ``properties`` of the texts. ``compared`` says why it is there for comparison
     alone, if so."""
 
-    texts: TokenSet
-    scores: ScoresByText
-    refits: Sequence[ScoresByText]
-    properties: TextProperties
-    cross_fitted: bool
-    compared: str | None = None
-
-    @cached_property
-    def forget(self) -> NDArray[np.bool_]:
-        """Tell which of the texts are ranked, (n,)."""
-        return np.asarray(self.texts.domains == FORGET)
-
-    @cached_property
-    def rows(self) -> list[int]:
-        """Return the places of the forget texts."""
-        return [int(row) for row in np.flatnonzero(self.forget)]
-
-    @cached_property
-    def ranked(self) -> NDArray[np.float32]:
-        """Return the scores of all tokens of the forget texts, one after another."""
-        return _flat(self.scores, self.forget)
+    def __init__(
+        self,
+        texts: TokenSet,
+        scores: ScoresByText,
+        refits: Sequence[ScoresByText],
+        properties: TextProperties,
+        cross_fitted: bool,
+        compared: str | None = None,
+    ) -> None:
+        self.texts, self.scores, self.refits = texts, scores, refits
+        self.properties, self.cross_fitted, self.compared = properties, cross_fitted, compared
+        self.forget = np.asarray(texts.domains == FORGET)
+        self.rows = np.flatnonzero(self.forget).tolist()
+        self.places = [texts.places_of(row) for row in self.rows]
+        self.ranked = _flat(scores, self.forget)
 
     def separates(self) -> dict[str, Any]:
         """Return how well the mean score of a text's tokens tells the domains apart."""
-        n = len(self.texts)
-        nothing, unfolded = np.zeros(n, np.int16), np.full(n, not self.cross_fitted)
-        columns = {
-            "score": _means(self.scores),
-            "rank": pa.array(nothing, mask=~self.forget),
-            "fold": pa.array(nothing, mask=unfolded),
-        }
+        n, means = len(self.texts), _means(self.scores)
+        fold = pa.array(np.zeros(n, np.int16), mask=np.full(n, not self.cross_fitted))
+        rank = pa.array(np.zeros(n, np.int16), mask=~self.forget)
         refits = [(WHOLE_REFIT, i, Scored(_means(refit))) for i, refit in enumerate(self.refits)]
-        return separation(pa.table(columns), refits, self.properties)
+        columns = pa.table({"score": means, "rank": rank, "fold": fold})
+        return separation(columns, refits, self.properties)
 
     def manifest(self, beta: float, separates: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is known of the mask at one budget of a ranking that ``separates``."""
+        """Return what is known of the mask at one budget of a ranking that ``separates``.
+
+        ``retain_tokens`` is the share of the retain texts' tokens that score as high as the mask,
+        with its upper bound by texts or their groups; ``also_retain`` the share of the mask that as
+        many of them would have put there. Both are null where a retain text has no score.
+        """
         k, ids = budget_size(beta, len(self.ranked)), self.texts.ids[self.forget].tolist()
-        of_forget = [x for row in self.rows if (x := self.scores[row]) is not None]
+        scores = [self.scores[row] for row in self.rows]
+        spans = highest_spans([x for x in scores if x is not None], k, self.places)
         masked = highest(self.ranked, k)
-        spans = highest_spans(of_forget, k, [self.texts.places_of(row) for row in self.rows])
         threshold = float(self.ranked[masked].min()) if masked.any() else None
         cost, stable = self._cost(threshold), self._stability(masked, k)
         share = float(masked.mean()) if masked.any() else 1.0
@@ -96,37 +88,28 @@ class TokenRanking:
         return {
             "n_forget": len(ids),
             "n_retain": len(self.texts) - len(ids),
-            **counts_of(of_forget, spans),
+            "tokens": len(self.ranked),
+            "masked": int(masked.sum()),
+            "texts": len(spans),
             "threshold": threshold,
             "spans_sha256": digest_of_spans(rows_of_spans(ids, spans)),
-            "spans_sha256_of": "id, start and stop of each span with spaces between them, in "
-            "UTF-8, each followed by a newline",
             "verdict": judged.pop("words"),
             "judgement": judged,
             "separation": separates,
-            "also_retain": {
-                **of_mask,
-                "of": "the share of the mask that as many retain tokens would have put there, by "
-                "their scores; the bound holds with 95%, at all budgets at once",
-            },
-            "retain_tokens": {
-                **cost,
-                "of": "the share of the retain texts' own tokens that score as high as the mask",
-            },
+            "also_retain": of_mask,
+            "retain_tokens": cost,
             "stability": stable,
             "expected": {"by": None, "withheld": FORESEEN},
         }
 
     def _cost(self, threshold: float | None) -> dict[str, float | None]:
-        """Return the share of the retain texts' tokens that score ``threshold`` and above, with its
-        upper bound by texts or their groups; null where they have no score."""
-        retain = [x for x, forget in zip(self.scores, self.forget, strict=True) if not forget]
-        scored = [x for x in retain if x is not None]
-        if threshold is None or len(scored) < len(retain):
+        scored = [self.scores[row] for row in np.flatnonzero(~self.forget)]
+        counts = [len(x) for x in scored if x is not None]
+        if threshold is None or len(counts) < len(scored):
             return {"estimate": None, "upper_bound": None}
         groups = self.properties.groups
         codes = np.arange(len(self.texts)) if groups is None else groups
-        by_token = np.repeat(codes[~self.forget], [len(x) for x in scored])
+        by_token = np.repeat(codes[~self.forget], counts)
         share, bound = share_bound(_flat(self.scores, ~self.forget), threshold, 1.0, by_token)
         return {"estimate": share, "upper_bound": bound}
 
@@ -144,44 +127,46 @@ class TokenRanking:
             "toss_up": int(masked.sum()) - surely if again else None,
         }
 
-    def shown(
-        self, tokenizer: PreTrainedTokenizerBase, budgets: Sequence[float], verdict: str
-    ) -> dict[str, Any]:
+    def shown(self, tokenizer: PreTrainedTokenizerBase, budgets: Sequence[float]) -> dict[str, Any]:
         """Return what the page shows: the tokens that carry most of the ratio, unless they are a
         comparison, and forget texts from the first to the last of the ranking in parts, each with
         the least budget that masks it. Profanity is masked."""
         n, names = len(self.ranked), [*map(written, budgets), None]
         masks = [highest(self.ranked, budget_size(beta, n)) for beta in budgets]
         least = np.where(np.any(masks, axis=0), np.argmax(masks, axis=0), len(budgets))
-        places = [self.texts.places_of(row) for row in self.rows]
-        by_text = np.split(least, np.cumsum([*map(len, places)])[:-1])
+        by_text = np.split(least, np.cumsum([*map(len, self.places)])[:-1])
         order = np.argsort(-_means(self.scores)[self.rows], kind="stable")
-        drawn = order[np.linspace(0, len(order) - 1, min(_FEW, len(order))).astype(int)]
+        drawn = order[np.linspace(0, len(order) - 1, min(MOST_TEXTS, len(order))).astype(int)]
         texts = []
         for place in drawn.tolist():
             ids = self.texts[self.rows[place]]
             # What is not predicted, as the first token, is not masked.
             level = np.full(len(ids), len(budgets))
-            level[places[place]] = by_text[place]
+            level[self.places[place]] = by_text[place]
             edges = [*(np.flatnonzero(np.diff(level)) + 1).tolist(), len(ids)]
             text, ends = text_of(tokenizer, ids.tolist(), edges)
             hidden, bounds = mask(text), zip([0, *ends], ends, edges, strict=False)
             parts = [[hidden[start:stop], names[level[edge - 1]]] for start, stop, edge in bounds]
             texts.append({"id": self.texts.ids[self.rows[place]], "parts": parts})
-        telling = [] if self.compared else self._telling(tokenizer)
-        return {"verdict": verdict, "tokens": telling, "texts": texts}
+        return {"tokens": [] if self.compared else self._telling(tokenizer), "texts": texts}
 
     def _telling(self, tokenizer: PreTrainedTokenizerBase) -> list[dict[str, Any]]:
         """Return the tokens of the largest sums of scores above 0 over the forget texts: mean score
         and counts in either domain."""
-        predicted = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
-        for row, forget in enumerate(self.forget):
-            predicted[0 if forget else 1].append(self.texts[row][self.texts.places_of(row)])
-        of_forget, of_retain = map(np.concatenate, predicted)
+        of_forget, of_retain = (
+            np.concatenate(
+                [np.empty(0, np.int32)]
+                + [
+                    self.texts[row][self.texts.places_of(row)]
+                    for row in np.flatnonzero(inside).tolist()
+                ]
+            )
+            for inside in (self.forget, ~self.forget)
+        )
         size = 1 + int(max(of_forget.max(initial=0), of_retain.max(initial=0)))
         forget, retain = (np.bincount(tokens, minlength=size) for tokens in (of_forget, of_retain))
         total = np.bincount(of_forget, self.ranked, size)
-        first = np.argsort(-total, kind="stable")[:TOLD]
+        first = np.argsort(-total, kind="stable")[:MOST_TOKENS]
         return [
             {
                 "token": mask(text_of(tokenizer, [token], [])[0]),
