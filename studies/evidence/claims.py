@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mamushi.evaluation.crossed import Effect
-from mamushi.evaluation.paired import LEVEL, holm, seeds_range
+from mamushi.evaluation.paired import LEVEL, holm
 from studies.evidence.archive import Run
 from studies.evidence.families import Claim, Family, read_families
 from studies.evidence.measures import Absent, Measured, difference
@@ -76,19 +76,6 @@ class Tried:
         """Whether the difference that decides it lies towards the claim."""
         return self.sides[0] <= self.sides[1]
 
-    def needed(self, comparisons: int) -> tuple[int, int] | None:
-        """Return the range of seeds that would tell, if the effect is what it seems."""
-        if not self.statements or not np.isfinite(self.p):
-            return None
-        hardest, _ = max(
-            self.statements, key=lambda statement: statement[1] * -statement[0].estimate
-        )
-        apart = hardest.beyond_texts(comparisons)
-        if not (np.isfinite(apart) and hardest.over_seeds > 0):
-            return None
-        spread = float(np.sqrt(hardest.over_seeds))
-        return seeds_range(apart, spread, round(hardest.seed_freedom) + 1, comparisons)
-
 
 @dataclass(frozen=True)
 class Judged:
@@ -97,7 +84,6 @@ class Judged:
     tried: Tried
     p: float
     word: str
-    needed: tuple[int, int] | None
 
 
 def try_claim(claim: Claim, measured: Measured) -> Tried:
@@ -132,7 +118,7 @@ def judge(family: Family, run: Run) -> dict[str, Judged]:
             interval = claim.closest[1].low, claim.closest[1].high
         p = float("nan") if np.isnan(claim.p) else float(p)
         word = verdict(p, interval, towards=claim.towards)
-        judged[name] = Judged(claim, p, word, claim.needed(len(tried)))
+        judged[name] = Judged(claim, p, word)
     return judged
 
 

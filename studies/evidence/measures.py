@@ -195,7 +195,7 @@ def over_seeds(values: Doubles, pooled: tuple[float, float] | None = None) -> Ef
         return Effect(mean, reason=NO_ERROR)
     error = float(np.sqrt(variance / len(values)))
     half, p = t_quantile(freedom) * error, 2 * float(stdtr(freedom, -abs(mean) / error))
-    return Effect(mean, mean - half, mean + half, p, variance, freedom, of_texts=0.0)
+    return Effect(mean, mean - half, mean + half, p)
 
 
 def difference(claim: Claim, of: Measured, rival: str | float, shift: float = 0.0) -> Effect:
@@ -241,7 +241,7 @@ def _of_auc(of: Measured, first: str, second: str, shift: float) -> Effect:
     of_texts = sampling_variance(above, below, clusters)
     values = np.array([values.mean() for values, _ in apart]) + shift
     seeds = over_seeds(values)
-    of_seeds = seeds.over_seeds / len(values) if len(values) > 1 else 0.0
+    of_seeds = float(values.var(ddof=1)) / len(values) if len(values) > 1 else 0.0
     error = float(np.sqrt(of_texts + of_seeds))
     fewest = min(len(np.unique(texts.groups[texts.forget == side])) for side in (True, False))
     freedom = fewest - 1.0
@@ -251,7 +251,7 @@ def _of_auc(of: Measured, first: str, second: str, shift: float) -> Effect:
     half = float(stdtrit(freedom, 1 - LEVEL / 2)) * error
     p = 2 * float(stdtr(freedom, -abs(seeds.estimate) / error))
     ends = seeds.estimate - half, seeds.estimate + half
-    return replace(seeds, low=ends[0], high=ends[1], p=p, of_texts=of_texts, reason=None)
+    return replace(seeds, low=ends[0], high=ends[1], p=p, reason=None)
 
 
 def _of_budgets(claim: Claim, of: Measured, rival: str | float, shift: float) -> Effect:

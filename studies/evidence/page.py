@@ -26,7 +26,7 @@ from mamushi.errors import UserError
 from mamushi.evaluation.crossed import OVERSHOOTS, Effect
 from mamushi.evaluation.half_gap import crossing
 from studies.evidence.archive import Run, read
-from studies.evidence.claims import CANNOT, Judged, Tried, claim_lines, judge
+from studies.evidence.claims import CANNOT, Tried, claim_lines, judge
 from studies.evidence.families import Family, read_families
 from studies.evidence.measures import (
     BETA0,
@@ -167,7 +167,7 @@ def verdicts(family: Family, run: Run) -> str:
             MEANS[claim.tried.claim.measure],
             _difference(claim.tried),
             "-" if np.isnan(claim.p) else f"{claim.p:.2g}",
-            f"**{claim.word}**" if claim.word != CANNOT else _cannot(claim),
+            f"**{claim.word}**" if claim.word != CANNOT else CANNOT,
         ]
         for claim in tried
     ]
@@ -180,13 +180,6 @@ def _difference(tried: Tried) -> str:
     notes = [f"`{rival}`"] * (len(tried.effects) > 1)
     notes += [f"margin {form.format(margin).lstrip('+')}"] * (margin > 0)
     return shown(effect, form) + (f" ({', '.join(notes)})" if notes else "")
-
-
-def _cannot(judged: Judged) -> str:
-    if judged.needed is None:
-        return CANNOT
-    low, high = judged.needed
-    return f"{CANNOT}; {low} to {high} seeds would"
 
 
 def selectors(family: Family, run: Run) -> str:

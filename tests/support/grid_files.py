@@ -64,7 +64,6 @@ def write_scores(path: Path, selector: str) -> None:
     """Scores with the metadata of a cross-fitted selector, or with the least that there can be."""
     folds = [{"auc": 0.875, "offset": -0.25}, {"auc": 1.0, "offset": 0.5}]
     fitted = {"auc": 0.9, "folds": 2, "per_fold": folds, "spearman_with_truth": 0.75}
-    fitted |= {"chosen": "stack (2 of 2 folds)", "gain": {"auc": 0.02, "low": -0.01, "high": 0.05}}
     write_table(
         path,
         schemas.SCORES,

@@ -98,10 +98,7 @@ def test_the_table_says_what_the_run_was_made_of(tmp_path: Path, seeds: int) -> 
     assert ours["comparisons"] == 2
     assert (ours["non_inferior"], ours["retain_change"]) == (NO, pytest.approx(0.1, abs=0.03))
     assert chance["non_inferior"] in (YES, UNKNOWN) and chance["retain_margin"] == MARGIN
-    if seeds == 3:
-        assert not ours["pooled"]
-    elif ours["pooled"]:
-        assert 2 <= ours["seeds_needed_low"] <= ours["seeds_needed_high"]
+    assert seeds != 3 or not ours["pooled"]
 
 
 def test_without_a_gap_shares_are_withheld_and_retain_is_not(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.evaluation.paired import LEVEL, POWER, seeds_range
+from mamushi.evaluation.paired import LEVEL
 from mamushi.evaluation.sad import Floats
 
 FEWEST_GROUPS = 20
@@ -33,27 +33,14 @@ OVERSHOOTS, SHORT, NOT_TOLD = "overshoots", "short of gold", "not told from gold
 class Effect:
     """A difference, its 95% interval and two-sided p of 0.
 
-    ``over_seeds`` is the variance of one seed's value with ``seed_freedom``, ``of_texts`` that of
-    the mean which more seeds leave. NaN stands for what cannot be known, for ``reason``.
+    NaN stands for what cannot be known, for ``reason``.
     """
 
     estimate: float
     low: float = np.nan
     high: float = np.nan
     p: float = np.nan
-    over_seeds: float = np.nan
-    seed_freedom: float = np.nan
-    of_texts: float = np.nan
     reason: str | None = None
-
-    def beyond_texts(self, comparisons: int = 1) -> float:
-        """Return the difference that seeds alone must show for power 0.8 in as many
-        ``comparisons``, given the error of the texts; NaN where no number of seeds will do."""
-        from scipy.stats import norm
-
-        errors = norm.ppf(1 - LEVEL / 2 / comparisons) + norm.ppf(POWER)
-        left = self.estimate**2 - errors**2 * self.of_texts
-        return float(np.sqrt(left)) if left > 0 else np.nan
 
     def beside_gold(self) -> str | None:
         """Say of a share of the way to gold where it ends: 1 is the aim, and not more, for a model
@@ -62,15 +49,6 @@ class Effect:
         if not np.isfinite((self.low, self.high)).all():
             return None
         return OVERSHOOTS if self.low > 1 else SHORT if self.high < 1 else NOT_TOLD
-
-    def seeds(self, comparisons: int = 1) -> tuple[int, int] | None:
-        """Return the fewest and the most seeds that may be needed to show it, of these texts, with
-        power 0.8 in the first step of Holm's; None where that is not known, or nothing will do."""
-        apart = self.beyond_texts(comparisons)
-        if not np.isfinite(apart) or self.seed_freedom < 1:
-            return None
-        spread = float(np.sqrt(self.over_seeds))
-        return seeds_range(apart, spread, round(self.seed_freedom) + 1, comparisons)
 
 
 @dataclass(frozen=True)
@@ -139,19 +117,18 @@ def contrast(
     parts, means = parts_of(np.array(differences), tokens, groups)
     if pooled is not None:
         parts = _with_pooled(parts, *pooled, seeds=len(nll_a))
-    return effect_of(parts, means, len(nll_a))
+    return effect_of(parts, means)
 
 
-def effect_of(parts: Parts, means: Floats, seeds: int) -> Effect:
-    """Return the first of ``means`` (1,) with its interval over so many seeds; of two (2,) the
-    share that the first is of the second, by Fieller's theorem."""
-    if len(means) == 1:
-        mix, scale = np.ones(1), 1.0
-    elif means[1] > 0:
-        mix, scale = np.array([1.0, -means[0] / means[1]]), float(means[1])
-    else:
-        return Effect(np.nan, reason=NO_GAP)
-    estimate = float(means[0]) / scale
+def effect_of(parts: Parts, means: Floats) -> Effect:
+    """Return the first of ``means`` (1,) with its interval; of two (2,) the share that the first is
+    of the second, by Fieller's theorem."""
+    estimate, mix = float(means[0]), np.ones(1)
+    if len(means) == 2:
+        if not means[1] > 0:
+            return Effect(np.nan, reason=NO_GAP)
+        estimate = float(means[0]) / float(means[1])
+        mix = np.array([1.0, -means[0] / means[1]])
     if parts.text_freedom < FEWEST_GROUPS - 1:
         return Effect(estimate, reason=NO_TEXTS)
     whole, share = parts.error(mix)
@@ -166,15 +143,7 @@ def effect_of(parts: Parts, means: Floats, seeds: int) -> Effect:
         if ends is None:
             return Effect(np.nan, reason=NO_GAP)
         low, high = ends
-    return Effect(
-        estimate,
-        low,
-        high,
-        parts.p(share, float(means[0] / np.sqrt(whole[0, 0]))),
-        float(mix @ parts.seeds @ mix) * seeds / scale**2,
-        parts.seed_freedom,
-        max(float(mix @ (parts.texts - parts.rest) @ mix), 0.0) / scale**2,
-    )
+    return Effect(estimate, low, high, parts.p(share, float(means[0] / np.sqrt(whole[0, 0]))))
 
 
 def parts_of(

@@ -156,13 +156,10 @@ def _family(
         steps = _steps(cohort, [arms.retrained(name, beta) for name in of])
         head = {**cohort.at, "beta": float(beta), **steps}
         family += [(head | row, gained) for row, gained in rows_of_budget(budget, margin, deep)]
-    # Holm's correction, and the seeds needed.
     known_p = [np.nan if effect is None else effect.p for _, effect in family]
     comparisons = int(np.count_nonzero(~np.isnan(known_p)))
     for (row, effect), corrected in zip(family, holm(known_p), strict=True):
         if effect is not None:
-            needed = effect.seeds(comparisons) if comparisons else None
-            row["seeds_needed_low"], row["seeds_needed_high"] = needed or (None, None)
             row |= {"p_holm": finite_or_none(corrected), "comparisons": comparisons}
     return [row for row, _ in family]
 

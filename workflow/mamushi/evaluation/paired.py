@@ -1,4 +1,4 @@
-"""t intervals over seeds, tests of differences that are paired by seed, and the seeds needed."""
+"""t intervals over seeds, and tests of differences that are paired by seed."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,9 +7,6 @@ from mamushi.evaluation.sad import Floats, standard_error
 
 LEVEL = 0.05
 UPPER = 1 - LEVEL / 2
-POWER = 0.8
-MOST_SEEDS = 2**20
-MOST_RATIO = 10  # Of the ends of a range, above which it plans nothing.
 
 
 def t_quantile(freedom: float) -> float:
@@ -65,61 +62,6 @@ def holm(p: npt.ArrayLike) -> Floats:
     steps = values[order] * np.arange(len(order), 0, -1)
     corrected[order] = np.minimum(np.maximum.accumulate(steps), 1)
     return corrected
-
-
-def seeds_needed(difference: float, spread: float, comparisons: int) -> int | None:
-    """Count the seeds that show ``difference`` with power 0.8 in the first step of Holm's.
-
-    ``spread`` is the standard deviation of paired differences over seeds. None where neither is
-    above 0, or a million seeds do not suffice.
-    """
-    if not (abs(difference) > 0 and spread > 0):
-        return None
-    effect, level = abs(difference) / spread, LEVEL / comparisons
-    low, high = 1, 2
-    while _power(effect, high, level) < POWER:
-        low, high = high, 2 * high
-        if high > MOST_SEEDS:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        enough = _power(effect, middle, level) >= POWER
-        low, high = (low, middle) if enough else (middle, high)
-    return high
-
-
-def seeds_range(
-    difference: float, spread: float, seeds: int, comparisons: int
-) -> tuple[int, int] | None:
-    """Return the fewest and the most seeds that may be needed to show ``difference``.
-
-    They are those of ``seeds_needed`` at both ends of the 95% interval of the standard deviation
-    whose estimate from so many ``seeds`` is ``spread``: S - 1 times its square over the true
-    variance has a chi-square distribution of S - 1 degrees of freedom. ``difference`` is taken as
-    named: a true one that is smaller needs more. Of a spread that is pooled, ``seeds`` is one more
-    than its degrees of freedom. None where ``seeds_needed`` is, and with fewer than 8 seeds, from
-    which the most may be above ten times the fewest: the rule looks at no spread, or what is
-    given would more often be too low.
-    """
-    from scipy.stats import chi2
-
-    freedom = seeds - 1
-    ends = chi2.ppf([UPPER, 1 - UPPER], max(freedom, 1))
-    if ends[0] > MOST_RATIO * ends[1]:
-        return None
-    low, high = (
-        seeds_needed(difference, float(spread * np.sqrt(freedom / end)), comparisons)
-        for end in ends
-    )
-    return None if low is None or high is None else (low, high)
-
-
-def _power(effect: float, seeds: int, level: float) -> float:
-    """Return the power of the t test of a mean of ``effect`` standard deviations."""
-    from scipy.stats import nct, t
-
-    limit = t.ppf(1 - level / 2, seeds - 1)
-    return float(nct.sf(limit, seeds - 1, effect * np.sqrt(seeds)))
 
 
 def finite_or_none(value: float) -> float | None:

@@ -16,7 +16,7 @@ from mamushi.evaluation.crossed import contrast
 from mamushi.evaluation.curves import GridLists, read_perplexity
 from mamushi.evaluation.effects import share_columns
 from mamushi.evaluation.masking import mask
-from mamushi.evaluation.paired import finite_or_none, interval, seeds_range
+from mamushi.evaluation.paired import finite_or_none, interval
 from mamushi.evaluation.sad import Floats
 from mamushi.evaluation.texts import repetition
 from mamushi.io import paths, schemas
@@ -118,10 +118,8 @@ def _back(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[str, 
             regained, theirs = ((curve[0] - curve[step])[:, 0] for curve in (nll, gold))
             excess = regained - theirs
             low, high = interval(excess)
-            spread = float(excess.std(ddof=1)) if seeds > 1 else 0.0
             beta0, outside = start_texts[step], gold_texts[step]
             share = contrast(texts[step], beta0, tokens, groups, beta0=beta0, gold=outside)
-            needed = seeds_range(float(excess.mean()), spread, seeds, 1) or (None, None)
             yield {
                 **cohort.at,
                 **asdict(source),
@@ -132,7 +130,6 @@ def _back(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[str, 
                 **share_columns("relearned", share),
                 "relearned_withheld": share.reason,
                 "retain_lost": float((nll[step] - nll[0])[:, 1].mean()),
-                **dict(zip(("seeds_needed_low", "seeds_needed_high"), needed, strict=True)),
                 "why": None if seeds > 1 else "one seed: training again may change as much",
             }
 

@@ -32,13 +32,11 @@ def _quality(path: Path) -> dict[str, Any]:
     areas, offsets = (
         [fold[name] for fold in details.get("per_fold", [])] for name in ("auc", "offset")
     )
-    gain = details.get("gain", {})
     return {
-        **{name: details.get(name) for name in ("auc", "spearman_with_truth", "chosen")},
+        **{name: details.get(name) for name in ("auc", "spearman_with_truth")},
         "auc_fold_mean": sum(areas) / len(areas) if areas else None,
         "auc_fold_min": min(areas, default=None),
         "auc_fold_max": max(areas, default=None),
         "fold_offset": max(offsets) - min(offsets) if offsets else None,
         "ties": details["ties"],
-        **{f"auc_gain{end}": gain.get(end.strip("_") or "auc") for end in ("", "_low", "_high")},
     }

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mamushi.evaluation.paired import LEVEL, finite_or_none, holm, interval, p_value, seeds_range
+from mamushi.evaluation.paired import LEVEL, finite_or_none, holm, interval, p_value
 from mamushi.evaluation.sad import Floats, area, sad, standard_error
 from mamushi.io import schemas
 from mamushi.io.domains import DOMAINS
@@ -136,7 +136,9 @@ def _compare_family(points: Mapping[float | None, Values]) -> Iterator[dict[str,
                 row |= {"other": rival, "seeds": len(values[name])}
                 if len(values[name]) > 1:
                     pair = (beta, frozenset({name, rival}))
-                    row |= _compare(values[name] - values[rival], comparisons)
+                    apart = values[name] - values[rival]
+                    row |= {"difference": float(apart.mean()), "comparisons": comparisons}
+                    row["difference_low"], row["difference_high"] = interval(apart)
                     row["p"] = finite_or_none(tested[pair])
                     row["p_holm"] = finite_or_none(corrected[pair])
                 yield row
@@ -150,17 +152,6 @@ def _references(name: str, values: Values) -> Iterator[tuple[str, str]]:
     rivals = [rival for rival in values if rival not in (name, BASELINE)]
     if rivals:
         yield BEST, min(rivals, key=lambda rival: float(values[rival].mean()))
-
-
-def _compare(differences: Floats, comparisons: int) -> dict[str, Any]:
-    mean, spread = float(differences.mean()), float(differences.std(ddof=1))
-    low, high = interval(differences)
-    needed = seeds_range(mean, spread, len(differences), comparisons) or (None, None)
-    return {
-        **{"difference": mean, "difference_low": low, "difference_high": high},
-        "comparisons": comparisons,
-        **dict(zip(("seeds_needed_low", "seeds_needed_high"), needed, strict=True)),
-    }
 
 
 def verdict_on_curves(differences: pa.Table) -> str:

@@ -50,10 +50,6 @@ gold_ppl_forget: The same of the gold standard, which saw no forget text: forget
 auc_fold_mean: Mean of the AUCs within the folds.
 auc_fold_min: Smallest AUC of a fold.
 auc_fold_max: Largest AUC of a fold.
-seeds_needed_low: Seeds that would show a difference of the size that was found, with power 0.8 in
-    spite of the number of comparisons, if seeds differ as little as the lower end of the 95%
-    interval of their spread has it; null of fewer than 8 seeds, which know no spread well enough.
-seeds_needed_high: The same with the upper end. A true difference that is smaller needs more.
 why: What is missing, and why; null where nothing is.
 low: Lower end of its 95% interval.
 high: Upper end of that interval.

@@ -13,11 +13,7 @@ fold_offset float64?: Largest difference between the offsets of two folds, in na
     disturb the pooled ranking.
 spearman_with_truth float64?: Rank correlation of score and exact log-density ratio over the forget
     texts; known for synthetic texts alone.
-ties int64: Forget texts less their distinct scores; ties go by id.
-chosen string?: Of a selector that chooses among others, what it chose in most folds.
-auc_gain float64?: Of such a selector, its AUC less that of the first of these on the same texts and
-    folds: what it is expected to gain, before anything is retrained.
-auc_gain_low float64?, auc_gain_high float64?""")
+ties int64: Forget texts less their distinct scores; ties go by id.""")
 
 DIAGNOSTICS = table("""diagnostics: What a selector's out-of-fold scores look like, a row per cell
 and selector. Null where a selector has no score for retain texts, no folds, or a number is not

@@ -60,8 +60,7 @@ difference_high float64?
 p float64?: Two-sided, of the paired t test; null where the difference is the same in all seeds.
 p_holm float64?: Corrected by Holm for all comparisons of the dataset and model: 0.05 bounds the
     chance that any of them is called different wrongly.
-comparisons int64?: How many that are: all pairs of selectors at all budgets, or of areas.
-seeds_needed_low int64?, seeds_needed_high int64?""")
+comparisons int64?: How many that are: all pairs of selectors at all budgets, or of areas.""")
 
 EFFECTS = table("""effects: The primary measurement: what retraining without a list changes on
 held-out texts, a row per dataset, model, selector and budget, with errors over seeds and texts.
@@ -89,9 +88,6 @@ p_holm float64?: Corrected by Holm for all comparisons of the dataset and model.
 comparisons int64?: How many these are.
 pooled bool?: Whether the spread over seeds is that of all models of the budget, which tests of
     equal spread allow from four seeds on; else it is that of the difference alone.
-seeds_needed_low int64?: Fewest seeds that may be needed to show such a difference with power 0.8,
-    with these texts. Null where seeds alone will not do, or too few are known to say.
-seeds_needed_high int64?: Most seeds that may be needed.
 retain_change float64?: Mean retain NLL per token less that of gold, in nats; above 0 is worse.
 retain_change_low float64?: Lower end of the 95% interval.
 retain_change_high float64?
@@ -233,4 +229,4 @@ relearned_beside_gold string?: `overshoots`, `short of gold` or `not told from g
     interval.
 relearned_withheld string?: Why the share has no interval.
 retain_lost float64: Nats per token by which the steps raise the NLL of held-out retain texts.
-seeds_needed_low int64?, seeds_needed_high int64?, why string?""")
+why string?""")
