@@ -9,23 +9,17 @@ nothing else is done, and the exit status is 1.
 
 Speed: `benchmarks/finetune.py --full` for each family at full size with random weights, on fewer
 steps: the Trainer padded and flattened (with flash attention 2 where it is installed), and ours;
-what five minutes have no room for is left out. `*_share_of_peak_*` is of the data sheet's. The
-median over families of ours goes to results/gpu/rates.json, where `make plan` reads it from then
-on; all of it goes to benchmarks/results.
+what five minutes have no room for is left out. All of it goes to benchmarks/results.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
-import datetime
-import json
-import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
@@ -33,12 +27,10 @@ from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 from benchmarks.finetune import VARIANTS, measure
 from benchmarks.texts import FULL, TRAINED, drawn, operations_per_token
 from mamushi.errors import UserError
-from mamushi.io.files import write_json
 from mamushi.lm import device as devices
 from mamushi.lm.batches import collate
 from mamushi.lm.loss import TokenLoss
 from mamushi.lm.parameters import freeze
-from mamushi_runs import forecast as rates
 from studies.lib.report import Report
 
 SECONDS = 300.0
@@ -103,7 +95,6 @@ def check(
     warm_up: int = WARM_UP,
     seconds: float = SECONDS,
     results: Path | None = None,
-    shares: Path = rates.MEASURED,
 ) -> None:
     """Do it all. Raises ``UserError`` where packed texts differ from padded ones too much."""
     began = time.monotonic()
@@ -118,9 +109,6 @@ def check(
                         f"that of padded ones by {apart:.2g}, more than {most[quantity]:g}",
                         do="do not train on this GPU with this PyTorch; please report it",
                     )
-    key = rates.gpu_key(gpu)
-    peak = rates.GPUS[key] * 1e12 if key else None
-    shares_of: dict[str, float] = {}
     for family, config in families.items():
         if time.monotonic() - began > seconds:
             report.value(f"{family}_left_out", ",".join(VARIANTS))
@@ -131,27 +119,12 @@ def check(
             run = measure(variant, model, texts, steps, warm_up, "bf16")
             report.value(f"{family}_tokens_per_second_{variant}", run.rate)
             report.value(f"{family}_warm_up_seconds_{variant}", run.warm_up)
-            if peak is not None:
-                share = run.rate * operations_per_token(model) / peak
-                report.value(f"{family}_share_of_peak_{variant}", share)
-                if variant == "ours":
-                    shares_of[family] = share
+            rate = run.rate * operations_per_token(model) / 1e12
+            report.value(f"{family}_tflop_per_second_{variant}", rate)
         del model
         if device.type == "cuda":
             torch.cuda.empty_cache()
     print(report.write(results))
-    if key is None or not shares_of:
-        print(
-            f"{gpu}: not among the GPUs of `make plan` ({', '.join(rates.GPUS)})", file=sys.stderr
-        )
-        return
-    share = statistics.median(shares_of.values())
-    today = datetime.date.today().isoformat()
-    entry: dict[str, Any] = {"share": share, "date": today, **shares_of}
-    kept = json.loads(shares.read_text(encoding="utf-8")) if shares.is_file() else {}
-    shares.parent.mkdir(parents=True, exist_ok=True)
-    write_json(shares, {**kept, key: entry})
-    print(f"{shares}: make plan counts {key} at {share:.1%} of its peak from now on")
 
 
 def main() -> int:

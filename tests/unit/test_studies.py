@@ -14,7 +14,6 @@ import torch
 from benchmarks import gpu_check
 from benchmarks.texts import FULL
 from mamushi.errors import UserError
-from mamushi_runs import forecast as rates
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,7 +70,7 @@ def test_theory(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_gpu_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the CPU: packed and padded texts are equal, and the plan reads what was measured."""
+    """On the CPU: packed and padded texts are equal, and the report has speeds."""
     small = {
         **{"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 4, "head_dim": 16},
         **{"num_attention_heads": 2, "num_key_value_heads": 1, "vocab_size": 300},
@@ -81,16 +80,11 @@ def test_gpu_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for name, config in FULL.items()
     }
     monkeypatch.setattr(gpu_check, "VARIANTS", ("padded", "ours"))
-    monkeypatch.setattr(rates, "MEASURED", tmp_path / "gpu" / "rates.json")
-    places = {"results": tmp_path, "shares": rates.MEASURED, "steps": 3, "warm_up": 1}
+    places = {"results": tmp_path, "steps": 3, "warm_up": 1}
     gpu_check.check(models, torch.device("cpu"), "NVIDIA H100", **places)
     (path,) = tmp_path.glob("gpu-check-*-nvidia-h100.txt")
-    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
-    values = dict(line.split(" ", 1) for line in lines)
-    shares = sorted(float(values[f"{name}_share_of_peak_ours"]) for name in models)
-    assert rates.gpu_rate("h100").flops == pytest.approx(shares[1] * 989e12, rel=1e-3)
-    assert "measured by make gpu-check on 20" in rates.gpu_rate("h100").source
-    assert "assumed" in rates.gpu_rate("a100").source
+    for name in models:
+        assert f"\n{name}_tflop_per_second_ours " in path.read_text()
 
     monkeypatch.setattr(gpu_check, "parity", lambda *_: {"loss": 2.0, "gradient": 2.0})
     with pytest.raises(UserError, match="packed texts differs from that of padded ones"):

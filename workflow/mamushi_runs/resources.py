@@ -16,7 +16,7 @@ from mamushi.config import grid
 from mamushi.config.kinds import Config
 from mamushi.io import paths
 from mamushi_runs import sizes
-from mamushi_runs.forecast import Job, gpu_rate, gpu_seconds
+from mamushi_runs.forecast import Job, gpu_seconds
 
 THREADS = 8
 """Of a job that ranks the texts of a model that is not tiny."""
@@ -51,7 +51,7 @@ class JobResources:
         self._texts = cache(lambda dataset, is_counted: sizes.expected_texts(config, dataset))
         self._seconds = cache(
             lambda rule, is_counted, *at: gpu_seconds(
-                config, Job(rule, dict(at), gpus=self.several.get(dict(at)["model"], 1)), gpu_rate()
+                config, Job(rule, dict(at), gpus=self.several.get(dict(at)["model"], 1))
             )
         )
         # A text is some hundred tokens of 4 bytes, twice while they are read, and an id.

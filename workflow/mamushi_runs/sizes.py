@@ -1,7 +1,4 @@
-"""How large models and datasets are, before they are opened: from JSON and file sizes alone.
-
-Memory, time limits and the plan depend on it, and a dry run knows models that are not there yet.
-"""
+"""How large models and datasets are, before they are opened: from JSON and file sizes alone."""
 
 from __future__ import annotations
 
@@ -16,24 +13,23 @@ from mamushi.config.sources import raw_size
 from mamushi.io import paths
 from mamushi.io.files import read_json
 
-TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("rates.json").read_text("utf-8"))
-"""What is known beforehand: how fast GPUs are, and the sizes of public models and datasets."""
+TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("sizes.json").read_text("utf-8"))
+"""The sizes of public models and datasets."""
 BYTES_OF_A_TEXT, BYTES_OF_A_TOKEN = 500, 4.5
 """Of tables that have not been read yet."""
 UNKNOWN_TEXTS, UNKNOWN_FORGET = 10_000, 0.2
 
 
 class Size(NamedTuple):
-    """Numbers of parameters of a decoder-only model, and the sizes behind them."""
+    """A decoder-only model's numbers of parameters; ``source`` says where they are from. An output
+    head that is tied to the input embedding counts once."""
 
     parameters: int
-    """All of them; a head that is tied to the input embedding counts once."""
     hidden_size: int
     layers: int
     vocabulary_size: int
     tied: bool
     source: str
-    """Where this is from, for people."""
 
     @property
     def embedding(self) -> int:
@@ -65,9 +61,8 @@ class Size(NamedTuple):
 
 def model_size(config: Config, model: str) -> Size:
     """Return the size of a configured model, from the first of these that there is: a tiny model's
-    definition, its card, the weights in its folder, the published sizes of the paper's models, a
-    number in its name ("-7b"). What is none of these is taken for 8 billion, and ``source`` says
-    so."""
+    definition, its card, the weights in its folder, what is published of it, a number in its name
+    ("-7b"), 8 billion. ``source`` says which."""
     definition = config["models"][model]
     if definition.get("family") is not None:
         blocks = 12 * definition["layers"] * definition["hidden_size"] ** 2
@@ -77,17 +72,15 @@ def model_size(config: Config, model: str) -> Size:
         return _like(3e8, "assumed to be as wide as vectors of sentence encoders are")
     card = Path(paths.MODEL_CARD.format(model=model))
     if card.is_file():
-        of_card = read_json(card)
-        fields = ("parameters", "hidden_size", "layers", "vocabulary_size", "tied")
-        return Size(*[*(of_card[name] for name in fields), "its card"])
+        facts = read_json(card) | {"source": "its card"}
+        return Size(**{name: facts[name] for name in Size._fields})
     source = Path(definition["source"] or "nowhere")
     if weights := sum(path.stat().st_size for path in source.glob("model*.safetensors")):
         return _like(weights / 2, "its weights, if they are of 16 bits")
-    names = source.name.lower(), model.lower()
-    for name in {*names} & {*TABLE["models"]}:
-        return Size(*[*TABLE["models"][name], f"published sizes of {name}"])
+    if published := TABLE["models"].get(source.name.lower()):
+        return Size(*[*published, "published sizes"])
     word = r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])"
-    if match := re.search(word, " ".join(names)):
+    if match := re.search(word, f"{source.name} {model}".lower()):
         unit = 1e9 if match[3] == "b" else 1e6
         return _like(int(match[1] or 1) * float(match[2]) * unit, f'"{match[0]}" in its name')
     return _like(8e9, "assumed to have 8 billion parameters")
@@ -102,19 +95,14 @@ def _like(parameters: float, source: str) -> Size:
     return Size(int(parameters), hidden, layers, vocabulary, parameters < 4e9, source)
 
 
-def counted(dataset: str) -> dict[str, dict[str, int]] | None:
-    """Return the texts of a dataset by section and domain; None until they are counted. Snakemake
-    asks for a job's resources again when it starts, and then they are."""
-    card = Path(paths.DATA_CARD.format(dataset=dataset))
-    return read_json(card)["counts"]["sections"] if card.is_file() else None
-
-
 def expected_texts(config: Config, dataset: str) -> Mapping[str, Mapping[str, float]]:
-    """Return the texts of a dataset by section and domain: as counted, else from its sizes, what is
-    published of it, or how large its files are."""
-    definition = config["datasets"][dataset]
-    if sections := counted(dataset) or definition.get("sizes"):
-        return dict(sections)
+    """Return the texts of a dataset by section and domain: as its card counts them, else from its
+    sizes, what is published of it, or how large its files are."""
+    definition, card = config["datasets"][dataset], Path(paths.DATA_CARD.format(dataset=dataset))
+    if card.is_file():
+        return dict(read_json(card)["counts"]["sections"])
+    if definition.get("sizes"):
+        return dict(definition["sizes"])
     published = TABLE["datasets"].get(definition["kind"], {})
     total = published.get("texts") or raw_size(definition) / BYTES_OF_A_TEXT or UNKNOWN_TEXTS
     forget = published.get("forget", UNKNOWN_FORGET)

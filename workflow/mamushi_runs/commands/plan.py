@@ -19,20 +19,23 @@ from mamushi.errors import UserError
 from mamushi.running import leases
 from mamushi_runs import hooks
 from mamushi_runs.commands import _run
-from mamushi_runs.forecast import GPUS, TRAINING, UNLEARNING, Job, Rate, estimate, gpu_key, gpu_rate
+from mamushi_runs.forecast import TRAINING, UNLEARNING, Job, estimate
 from mamushi_runs.sizes import model_size
 
 GROUP = "check"
 STAYS = ("contaminate", "gold", "beta0", "unlearn_list")
 """Rules whose model is not deleted."""
-NUMBERS = ("gpu", "mem_mb")
+SUMS = ("jobs", "unknown", "gpu_hours", "disk_gb")
+COLUMNS = {
+    **{"jobs": "sum", "unknown": "sum", "seconds": "mean", "gpu_hours": "sum"},
+    **{"memory_gb": "max", "disk_gb": "sum", "source": lambda texts: ", ".join(texts.unique())},
+}
+"""Of the plan's table, and of a rule's jobs what each holds."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `run`, and the GPU."""
+    """Add the options of `run`."""
     _run.of_targets(parser, "what would be made")
-    gpu = f"the GPU to count with: {', '.join(GPUS)} (default: the profile's, else h100)"
-    parser.add_argument("--gpu", help=gpu)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -40,7 +43,6 @@ def run(args: argparse.Namespace) -> int:
     fails, after its words on standard error."""
     from snakemake import cli
 
-    rate = gpu_rate(args.gpu) if args.gpu else None
     # With just these, Snakemake does not go through the jobs.
     args.dry_run, args.snakemake_args = True, f"{args.snakemake_args} --quiet rules progress"
     line, said = _run.line(args.targets, _run.required(args), args), io.StringIO()
@@ -54,11 +56,10 @@ def run(args: argparse.Namespace) -> int:
         print(*said.getvalue().splitlines()[-20:], sep="\n", file=sys.stderr)
         raise UserError("the dry run failed", do="see what Snakemake said above")
     workflow, config = hooks.parsed[-1]
-    jobs, on_cluster = read(workflow), _run.sets(_run.profile(args.profile), "executor")
+    on_cluster = _run.sets(_run.profile(args.profile), "executor")
     has_gpus = config["execution"]["device"] != "cpu" and (on_cluster or leases.visible())
-    if rate is None and has_gpus:
-        rate = gpu_rate(next((job.gpu_model for job in jobs if gpu_key(job.gpu_model)), "h100"))
-    plan = reckon(jobs, config, rate)
+    jobs = [job if has_gpus else job._replace(gpus=0) for job in read(workflow)]
+    plan = reckon(jobs, config)
     _as_json.put(plan)
     print(text(plan))
     return 0
@@ -74,50 +75,39 @@ def read(workflow: Any) -> list[Job]:
         # What depends on rule and model is asked for once.
         asked = first.setdefault((job.rule, job.wildcards_dict.get("model")), job).resources
         # Others are words: what is not known before the job's inputs are there.
-        gpus, memory = (n if isinstance(n := asked.get(name), int) else 0 for name in NUMBERS)
+        sizes = (asked.get(name) for name in ("gpu", "mem_mb"))
         log = next(map(strip_wildcard_constraints, job.rule.log), "")
-        gpu = asked.get("gpu_model", "")
         if not job.is_norun:
-            jobs.append(Job(job.rule.name, dict(job.wildcards_dict), log, gpus, memory, gpu))
+            numbers = (size if isinstance(size, int) else 0 for size in sizes)
+            jobs.append(Job(job.rule.name, dict(job.wildcards_dict), log, *numbers))
     return jobs
 
 
-def reckon(jobs: Sequence[Job], config: Mapping[str, Any], rate: Rate | None) -> dict[str, Any]:
+def reckon(jobs: Sequence[Job], config: Mapping[str, Any]) -> dict[str, Any]:
     """Return what jobs take, as JSON can hold it: hours of GPUs, GB of the models on disk and, by
-    rule, a job's seconds and GB of memory. ``unknown`` are jobs of which no time is given. Without
-    a ``rate``, no GPU is used."""
+    rule, a job's seconds and GB of memory. ``unknown`` are jobs of which no time is given."""
     import pandas as pd
 
     rows = []
     for job in jobs:
-        seconds, source = estimate(config, job, rate)
-        hours = (seconds or 0.0) * job.gpus * (rate is not None) / 3600
+        seconds, source = estimate(config, job)
+        row = {"rule": job.rule, "jobs": 1, "seconds": seconds, "unknown": int(seconds is None)}
+        row["gpu_hours"] = (seconds or 0.0) * job.gpus / 3600
+        row |= {"memory_gb": job.memory_mb / 1000, "disk_gb": 0.0, "source": source}
         trains = job.rule in (*TRAINING, *UNLEARNING)
-        disk = 0.0
         if trains and (job.rule in STAYS or config["keep_checkpoints"]):
             model = job.wildcards["model"]
-            disk = 4e-9 * model_size(config, model).trained(config["models"][model]["training"])
-        rows.append((job.rule, seconds, hours, job.memory_mb / 1000, disk, source))
-    columns = ["rule", "seconds", "gpu_hours", "memory_gb", "disk_gb", "from"]
-    table = pd.DataFrame(rows, columns=columns).astype({"seconds": float})
-    by_rule = table.groupby("rule").agg(
-        jobs=("rule", "size"),
-        unknown=("seconds", lambda seconds: seconds.isna().sum()),
-        seconds=("seconds", "mean"),
-        gpu_hours=("gpu_hours", "sum"),
-        memory_gb=("memory_gb", "max"),
-        disk_gb=("disk_gb", "sum"),
-        source=("from", lambda sources: ", ".join(sources.unique())),
-    )
-    by_rule = by_rule.sort_values("gpu_hours", ascending=False)
-    totals = ("jobs", "unknown", "gpu_hours", "disk_gb")
+            trained = model_size(config, model).trained(config["models"][model]["training"])
+            row["disk_gb"] = 4e-9 * trained
+        rows.append(row)
+    table = pd.DataFrame(rows, columns=["rule", *COLUMNS]).astype({"seconds": float})
+    rules = table.groupby("rule").agg(COLUMNS).sort_values("gpu_hours", ascending=False)
     models = {job.wildcards.get("model", "") for job in jobs} & {*config["models"]}
     sizes = {name: model_size(config, name) for name in sorted(models)}
     return {
-        **{name: sum(by_rule[name].tolist()) for name in totals},
-        "rate": rate.source if rate else "no GPU",
+        **{name: sum(rules[name].tolist()) for name in SUMS},
         "models": [f"{name}: {s.parameters:,} parameters, {s.source}" for name, s in sizes.items()],
-        "rules": by_rule.astype(object).where(by_rule.notna(), None).to_dict("index"),
+        "rules": rules.astype(object).where(rules.notna(), None).to_dict("index"),
     }
 
 
@@ -128,12 +118,12 @@ def text(plan: Mapping[str, Any]) -> str:
     if not plan["jobs"]:
         return "Nothing to be done."
     rules = pd.DataFrame.from_dict(plan["rules"], orient="index").fillna("-")
-    jobs, unknown, hours, disk = (plan[key] for key in ("jobs", "unknown", "gpu_hours", "disk_gb"))
+    jobs, unknown, hours, disk = (plan[key] for key in SUMS)
     lines = (
         rules.to_string(float_format="{:,.1f}".format),
         f"{jobs:,} jobs, {hours:,.1f} GPU hours, models of {disk:,.1f} GB. No time is given for "
         f"{unknown:,} jobs, of whose kind none has finished here.",
         *plan["models"],
-        f"FLOP: of the texts' real tokens, without padding; {plan['rate']}.",
+        "FLOP: of the texts' real tokens on an H100, at the share of its peak that the paper had.",
     )
     return "\n".join(lines)
