@@ -16,7 +16,6 @@ from typing import Any
 
 from mamushi.commands import _as_json
 from mamushi.errors import UserError
-from mamushi.evidence.cut import cut
 from mamushi.io import paths
 from mamushi.io.copies import is_remote, local_path
 from mamushi.io.files import read_json
@@ -143,7 +142,7 @@ def _cell(
     texts: bool,
 ) -> list[str]:
     from mamushi.evidence.advice import advised, first_budget, take
-    from mamushi.evidence.ranking import ranking_at, read_ranking
+    from mamushi.evidence.ranking import cut, ranking_at, read_ranking
     from mamushi.evidence.verdict import leading
 
     cell: dict[str, str | int] = {"dataset": dataset, "model": model, "seed": seed}

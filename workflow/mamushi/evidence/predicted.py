@@ -49,20 +49,20 @@ class Proxy:
         self, texts: TokenSet, held: TokenSet | None, groups: NDArray[np.int64] | None = None
     ) -> None:
         self.texts = texts
-        self.forget = texts.domains == FORGET
         every, size = np.ones(len(texts), dtype=bool), vocabulary(texts, *([held] if held else []))
         if held is not None:
             fold = np.full(len(texts), -1)
             self.read = [token_counts(held, np.ones(len(held), dtype=bool), size)]
         else:
             try:
-                fold = stratified_folds(self.forget, PROXY_FOLDS, 0, groups).astype(np.int64)
+                forget = texts.domains == FORGET
+                fold = stratified_folds(forget, PROXY_FOLDS, 0, groups).astype(np.int64)
             except UserError as few:
                 raise NoPrediction(few.problem) from None
             self.read = [token_counts(texts, fold == part, size) for part in range(PROXY_FOLDS)]
         self.fold = np.repeat(fold, texts.lengths)
-        whole = token_counts(texts, every, size)
-        of_folds = [whole - read * (held is None) for read in self.read]
+        counts = token_counts(texts, every, size)
+        of_folds = [counts - read * (held is None) for read in self.read]
         self.full = [of_fold.sum(axis=0) for of_fold in of_folds]
         self.start, gold = self._nll(self.full), self._nll([of_fold[1] for of_fold in of_folds])
         self.gap = float((gold - self.start)[0])
@@ -74,9 +74,7 @@ class Proxy:
         total, weight = np.zeros(2), np.zeros(2)
         for model, read in zip(trained, self.read, strict=True):
             size = read.sum(axis=1)
-            total += size * [
-                nll(model, of_domain) if of_domain.any() else 0.0 for of_domain in read
-            ]
+            total += size * [nll(model, domain) if domain.any() else 0.0 for domain in read]
             weight += size
         return total / weight
 
@@ -92,28 +90,29 @@ class Proxy:
 
         Each step removes the tokens at its positions, after those of the steps before it.
         """
-        rest, changes = [model_counts.copy() for model_counts in self.full], []
+        remaining, changes = [counts.copy() for counts in self.full], []
         for gone in steps:
-            for part, model in enumerate(rest):
+            for part, model in enumerate(remaining):
                 seen = gone[self.fold[gone] != part]
                 model -= np.bincount(self.texts.tokens[seen], minlength=len(model))
-            changes.append((self._nll(rest) - self.start) / self.gap)
+            changes.append((self._nll(remaining) - self.start) / self.gap)
         return np.array(changes)
 
 
 def predictions(
-    proxy: Proxy, ranking: pa.Table, budgets: Sequence[float]
+    proxy: Proxy, ranking: pa.Table, budgets: Sequence[float], *, foreseen: bool = True
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of the table ``predicted`` at increasing budgets, from a table ``scores`` or
-    ``token_scores``."""
-    texts = proxy.texts
+    ``token_scores``. Of removals that are not ``foreseen``, because they do what no count of words
+    does, there are the sizes of nothing and of all, and nothing is known of what is recovered."""
+    texts, budgets = proxy.texts, budgets if foreseen else [0.0, 1.0]
     place = {name: row for row, name in enumerate(texts.ids)}
     if "rank" in ranking.column_names:
         first = ranking.filter(pc.is_valid(ranking["rank"])).sort_by("rank")
-        parts = [proxy.positions([place[name]]) for name in first["id"].to_pylist()]
-        ends = [budget_size(beta, len(parts)) for beta in budgets]
-        cuts = np.cumsum([0, *map(len, parts)])[ends]
-        order = np.concatenate([np.empty(0, np.int64), *parts])
+        tokens = [proxy.positions([place[name]]) for name in first["id"].to_pylist()]
+        ends = [budget_size(beta, len(tokens)) for beta in budgets]
+        cuts = np.cumsum([0, *map(len, tokens)])[ends]
+        order = np.concatenate([np.empty(0, np.int64), *tokens])
     else:
         # As `highest_spans`: of the tokens that are predicted, none of 0 is masked.
         rows = [place[name] for name in ranking["id"].to_pylist()]
@@ -122,16 +121,9 @@ def predictions(
         order = every[np.argsort(-score, kind="stable")][: int((score > 0).sum())]
         ends = [budget_size(beta, len(every)) for beta in budgets]
         cuts = np.minimum(ends, len(order))
-    steps = (order[a:b] for a, b in pairwise([0, *cuts.tolist()]))
-    for beta, removed, (recovered, _) in zip(budgets, ends, proxy.curve(steps), strict=True):
-        yield {"beta": beta, "removed": removed, "recovered": float(recovered)}
-
-
-def not_foreseen(proxy: Proxy, ranking: pa.Table) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table ``predicted`` of a ranking whose removals do what no count of
-    words foresees: nothing and all, with nothing known of what is recovered."""
-    for row in predictions(proxy, ranking, [0.0, 1.0]):
-        yield row | {"recovered": None}
+    curve = proxy.curve(order[a:b] for a, b in pairwise([0, *cuts.tolist()]))
+    for beta, removed, recovered in zip(budgets, ends, curve[:, 0].tolist(), strict=True):
+        yield {"beta": beta, "removed": removed, "recovered": recovered if foreseen else None}
 
 
 def budget(curve: Doubles, budgets: Sequence[float] | Doubles, share: float) -> float | None:

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.errors import located
+from mamushi.errors import UserError, located
 from mamushi.evaluation.masking import mask
 from mamushi.evidence.stability import rankings
 from mamushi.io import digests, paths, schemas
+from mamushi.io.domains import INFERENCE
 from mamushi.io.names import label
 from mamushi.io.rst import list_table
 from mamushi.io.tables import read_groups, read_metadata, read_table
@@ -49,11 +50,9 @@ def ranking_at(root: Path, names: Mapping[str, str | int]) -> Path:
 
 
 def is_earlier(root: Path, names: Mapping[str, str | int], inputs: Mapping[str, Any]) -> bool:
-    """Return whether a list was made from an earlier ranking than its selector's present one.
-
-    ``inputs`` are the digests that the list was made from. Budgets that were left out of the
-    configuration keep such lists.
-    """
+    """Return whether a list, made from files with the digests ``inputs``, is of an earlier ranking
+    than its selector's present one. Budgets that were left out of the configuration keep such
+    lists."""
     ranking, was = ranking_at(root, names), inputs.get("posterior", inputs.get("scores"))
     if was is None or not ranking.is_file() or digests.of(ranking) == was:
         return False
@@ -69,15 +68,12 @@ def read_ranking(
 
     ``attributes`` are further ones of the ``SelectorRanking``.
     """
-    table = read_table(path, schemas.SCORES, ["id", "score", "rank"])
-    table = table.filter(table["rank"].is_valid()).sort_by("rank")
-    scores = np.asarray(table["score"].to_numpy(), dtype=np.float64)
-    ids = table["id"].to_pylist()
-    if refits is None:
-        return SelectorRanking(ids, scores, **attributes)
-    of, ranks = rankings(read_table(path, schemas.SCORES), read_refits(refits))
-    place = {name: position for position, name in enumerate(of)}
-    return SelectorRanking(ids, scores, ranks[1:, [place[name] for name in ids]], **attributes)
+    table = read_table(path, schemas.SCORES)
+    order = np.argsort(table["rank"].drop_null().to_numpy())
+    ids, ranks = rankings(table, read_refits(refits))
+    scores = np.asarray(table["score"].filter(table["rank"].is_valid()), dtype=np.float64)
+    again = ranks[1:, order] if refits else None
+    return SelectorRanking([ids[place] for place in order], scores[order], again, **attributes)
 
 
 def read_texts_of(examples: str | Path, ids: Sequence[str]) -> list[str]:
@@ -90,6 +86,37 @@ def read_texts_of(examples: str | Path, ids: Sequence[str]) -> list[str]:
         text_of |= zip(part["id"].to_pylist(), part["text"].to_pylist(), strict=True)
     with located(f"{examples} has no example"):
         return [text_of[name] for name in ids]
+
+
+def cut(root: Path, cell: Mapping[str, str | int]) -> str | None:
+    """Return in one sentence how many texts of a cell a model read in part, and what to do; None
+    where it read all, or no tokens are there."""
+    tokens, examples, vectors = (
+        paths.under(root, pattern, **cell)
+        for pattern in (paths.TOKENS, paths.EXAMPLES, paths.EMBEDDINGS)
+    )
+    if not tokens.is_file():
+        return None
+    try:
+        about = read_metadata(tokens)
+        stored = int(about.get("positions") or about["max_length"])
+        most = min(int(read_metadata(vectors)["settings"]["embedding"]["max_length"]), stored)
+        section = read_table(examples, schemas.EXAMPLES, ["section"])["section"]
+        groups = read_groups(tokens, schemas.TOKENS, ["tokens"])
+        lengths = [pc.list_value_length(group["tokens"]).to_numpy() for group in groups]
+    except (UserError, LookupError, TypeError):
+        # Of a damaged file, or one of another version, nothing is known.
+        return None
+    ranked = np.concatenate(lengths)[np.asarray(pc.equal(section, INFERENCE))]
+    # Where no more tokens are stored, a text of just so many looks like a longer one.
+    count = int((ranked > most).sum() if stored > most else (ranked == most).sum())
+    if not count:
+        return None
+    return (
+        f"{count:,} of {len(ranked):,} texts were ranked by their first {most} tokens; to read "
+        "them whole, give --windows WORDS to mamushi rank or, to a model with more positions, "
+        "longer embedding.max_length and tokens.max_length"
+    )
 
 
 def excerpt(text: str, length: int = EXCERPT) -> str:
@@ -119,17 +146,15 @@ def list_ends(ranking: SelectorRanking, places: int = _ENDS) -> list[dict[str, A
     example is at both ends; place 1 of the bottom is the last rank."""
     n = len(ranking.ids)
     top = min(places, (n + 1) // 2)
-    bottom = min(places, n - top)
-    positions = [("top", p) for p in range(top)] + [("bottom", n - 1 - p) for p in range(bottom)]
+    ends = [("top", p, p + 1) for p in range(top)]
+    ends += [("bottom", n - 1 - p, p + 1) for p in range(min(places, n - top))]
     return [
         {
-            "end": end,
-            "place": position + 1 if end == "top" else n - position,
-            "rank": position + 1,
+            **{"end": end, "place": place, "rank": position + 1},
             "score": float(ranking.scores[position]),
             "id": ranking.ids[position],
         }
-        for end, position in positions
+        for end, position, place in ends
     ]
 
 

@@ -1,14 +1,16 @@
-"""Measure how far chance decides a list: which texts every ranking made again has in it.
+"""Compare rankings: of selectors with each other, and of one selector with itself, refitted.
 
-The rankings are that of the scores and those of their whole refits (``selection/refits.py``), R in
-all. The frequency of a text at a budget is the share of them that list it. ``surely`` is frequency
-1: then its chance to be in another list is at least 0.05 ** (1 / R) with 95% confidence (the
-Clopper-Pearson bound for R of R), 0.61 for 6 rankings; any other text of the list is a toss-up.
+Refits say how far chance decides a list. The rankings are that of the scores and those of their
+whole refits (``selection/refits.py``), R in all. The frequency of a text at a budget is the share
+of them that list it. ``surely`` is frequency 1: then its chance to be in another list is at least
+0.05 ** (1 / R) with 95% confidence (the Clopper-Pearson bound for R of R), 0.61 for 6 rankings; any
+other text of the list is a toss-up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mamushi.io import paths
 from mamushi.io.domains import FORGET
-from mamushi.io.paths import beta as written
 from mamushi.selection.metrics import spearman
 from mamushi.selection.refits import WHOLE_REFIT, Refit
 from mamushi.selection.removals import budget_size
@@ -54,31 +56,48 @@ def stability_columns(
     R = 1, since one ranking says nothing of another.
     """
     total, n1 = ranks.shape
-    first = np.argsort(ranks[0])
-    frequencies = list[NDArray[np.float64]]()
     summary: dict[str, Any] = {"rankings": total, "budgets": {}}
-    alike = [spearman(ranks[0], ranking) for ranking in ranks[1:]]
-    defined = [correlation for correlation in alike if correlation is not None]
+    correlations = [spearman(ranks[0], ranking) for ranking in ranks[1:]]
+    defined = [correlation for correlation in correlations if correlation is not None]
     if defined:
         summary["spearman"] = {"mean": float(np.mean(defined)), "least": min(defined)}
-    for beta in budgets:
-        k = budget_size(beta, n1)
-        listed = ranks <= k
-        frequency = listed.mean(axis=0)
-        frequencies.append(frequency[first])
+    frequencies = np.empty((len(budgets), n1))
+    for beta, frequency in zip(budgets, frequencies, strict=True):
+        listed = ranks <= (k := budget_size(beta, n1))
+        frequency[:] = listed.mean(axis=0)
         overlaps = (listed[1:] & listed[0]).sum(axis=1) / k if k and total > 1 else None
-        surely = int((frequency == 1).sum())
-        summary["budgets"][written(beta)] = {
+        surely = int((frequency == 1).sum()) if total > 1 else None
+        summary["budgets"][paths.beta(beta)] = {
             "expected_overlap": None if overlaps is None else float(overlaps.mean()),
             "least_overlap": None if overlaps is None else float(overlaps.min()),
-            "surely": surely if total > 1 else None,
-            "toss_up": k - surely if total > 1 else None,
+            "surely": surely,
+            "toss_up": None if surely is None else k - surely,
         }
-    times = len(budgets)
+    first, times = np.argsort(ranks[0]), len(budgets)
     columns = {
         "id": np.tile(np.array(ids, dtype=object)[first], times),
         "rank": np.tile(ranks[0][first], times),
         "beta": np.repeat(np.array(budgets, dtype=np.float64), n1),
-        "frequency": np.concatenate([*frequencies, np.empty(0)]),
+        "frequency": frequencies[:, first].ravel(),
     }
     return columns, summary
+
+
+def agreement_rows(
+    ranks: Mapping[str, NDArray[np.int64]], budgets: Iterable[float]
+) -> list[dict[str, Any]]:
+    """Return the rows of the table ``agreement`` but for the cell, of each pair of selectors.
+
+    ``ranks`` (n1,) are places of the same texts, from 1. The share of two lists of K that both have
+    is K / n1 by chance.
+    """
+    rows = []
+    for first, second in combinations(ranks, 2):
+        ours, theirs = ranks[first], ranks[second]
+        correlation = spearman(ours.astype(np.float64), theirs.astype(np.float64))
+        for beta in sorted(map(float, budgets)):
+            k = budget_size(beta, len(ours))
+            both = int(((ours <= k) & (theirs <= k)).sum())
+            row = {"first": first, "second": second, "beta": beta, "removed": k}
+            rows.append({**row, "shared": both / k if k else None, "spearman": correlation})
+    return rows

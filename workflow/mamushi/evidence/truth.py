@@ -41,7 +41,7 @@ def ratio_of_labels(log_ratio: Doubles, forget: Mask, drawn_forget: Mask) -> Dou
     """Return the exact log ratio (n,) of what is labelled forget and retain, some of it wrongly.
 
     ``log_ratio`` (n,) is l = log p1/p2 of the densities that texts are drawn from, ``drawn_forget``
-    (n,) whether it was p1. With shares a and c of wrong labels among ``forget`` and the rest:
+    (n,) whether it was p1. With shares a and c of wrong labels among ``forget`` and the others:
 
         log( ((1 - a) e^l + a) / ((1 - c) + c e^l) ).
     """
@@ -64,15 +64,13 @@ def achieved(
     Both are of the forget texts that go, since p2 = p1 e^-l is exact here: so that in these texts,
     too, no region beats the oracle's.
     """
-    orders = {name: RemovalOrder(of.first, of.by_chance, None) for name, of in rankings.items()}
-    pi1 = float(forget.mean())
-    some = Frontier(next(iter(orders.values())), log_ratio[forget], log_ratio[~forget], pi1)
-    exact: dict[tuple[str, int], tuple[float, float]] = {}
-    for name, order in orders.items():
-        counts = np.array([row["removed"] for row in rows if row["selector"] == name])
-        removed, preserved = some.reranked(order).at(counts)
-        for count, pair in zip(counts, zip(removed, preserved, strict=True), strict=True):
-            exact[name, int(count)] = (float(pair[0]), float(pair[1]))
+    l1, l2, pi1 = log_ratio[forget], log_ratio[~forget], float(forget.mean())
+    exact: dict[tuple[str, int], list[float]] = {}
+    for name, order in rankings.items():
+        curve = Frontier(RemovalOrder(order.first, order.by_chance, None), l1, l2, pi1)
+        counts = [row["removed"] for row in rows if row["selector"] == name]
+        points = np.transpose(curve.at(np.array(counts))).tolist()
+        exact |= zip([(name, count) for count in counts], points, strict=True)
     names = ("removal_true", "preservation_true")
     return [
         {**row, **dict(zip(names, exact[row["selector"], row["removed"]], strict=True))}

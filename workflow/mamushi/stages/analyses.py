@@ -123,7 +123,7 @@ def predict(
     ``scores``, of texts or of tokens, are in the order of the settings' ``selectors``.
     """
     from mamushi.data.labels import group_codes
-    from mamushi.evidence.predicted import NoPrediction, Proxy, not_foreseen, predictions
+    from mamushi.evidence.predicted import NoPrediction, Proxy, predictions
     from mamushi.io import schemas
     from mamushi.io.domains import EVALUATION, INFERENCE
     from mamushi.io.tables import read_table, write_table
@@ -148,10 +148,8 @@ def predict(
             if has_held_out or name not in settings.of_tokens:
                 kind = schemas.TOKEN_SCORES if name in settings.of_tokens else schemas.SCORES
                 table = read_table(path, kind)
-                if name in settings.unforeseen:
-                    predicted = not_foreseen(proxy, table)
-                else:
-                    predicted = predictions(proxy, table, budgets)
+                foreseen = name not in settings.unforeseen
+                predicted = predictions(proxy, table, budgets, foreseen=foreseen)
                 rows += [{**settings.cell, "selector": name, **row} for row in predicted]
     metadata = {"provenance": job.origin, "held_out": has_held_out, "reason": reason}
     write_table(out, schemas.PREDICTED, rows, metadata=metadata)
@@ -299,7 +297,7 @@ def compare_rankings(
     """
     import pyarrow.compute as pc
 
-    from mamushi.evidence.agreement import agreement_rows
+    from mamushi.evidence.stability import agreement_rows
     from mamushi.io import schemas
     from mamushi.io.tables import read_table, write_table
 

@@ -13,8 +13,7 @@ from typing import Any
 from mamushi.commands.show import table_options
 from mamushi.errors import UserError
 from mamushi.evidence.advice import advised, first_budget, take, units_at
-from mamushi.evidence.cut import cut
-from mamushi.evidence.ranking import is_earlier
+from mamushi.evidence.ranking import cut, is_earlier
 from mamushi.evidence.verdict import ADVICE_WORDS, COMPARISON, leading, unit_of
 from mamushi.io import paths
 from mamushi.io.files import atomic, read_json
