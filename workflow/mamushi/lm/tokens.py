@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,42 +43,34 @@ def encode(
     *,
     ended: bool = True,
 ) -> Iterator[list[int]]:
-    """Give the token ids of each text: what the tokenizer puts before and behind it (see
-    ``frame``), and between those the text's own tokens; of all these the first ``max_length``.
-
-    A text that is not ``ended``, such as a prompt, has nothing behind it.
-    """
+    """Yield the first ``max_length`` token ids of each text: its own tokens between those of
+    ``frame``. A text that is not ``ended``, such as a prompt, has nothing behind it."""
     before, behind = frame(tokenizer)
-    batches = iter(texts)
-    while batch := list(islice(batches, BATCH)):
-        for ids in _ids(tokenizer, batch, special=False):
+    for start in range(0, len(texts), BATCH):
+        for ids in _ids(tokenizer, texts[start : start + BATCH], special=False):
             yield (before + ids + (behind if ended else []))[:max_length]
 
 
 def frame(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
-    """Return the token ids that stand before and behind every text: those that the tokenizer itself
-    puts there, be they named in its settings or not.
+    """Return the token ids that the tokenizer puts before and behind every text.
 
     One that puts nothing there and names a BOS has that before a text all the same, so that its
     first token is predicted as well, unless its settings say ``add_bos_token: false``. Raises
     ``ValueError`` for a tokenizer whose own tokens for a text depend on whether it adds any.
     """
     (body,), (ids,) = (_ids(tokenizer, [PROBE], special=special) for special in (False, True))
-    cuts = range(len(ids) - len(body) + 1)
-    at = next((at for at in cuts if ids[at : at + len(body)] == body), None)
-    if at is None:
-        raise ValueError(
-            "the tokenizer gives a text other tokens where it puts special ones around"
-        )
-    before, behind, bos = ids[:at], ids[at + len(body) :], tokenizer.bos_token_id
-    is_declined = tokenizer.init_kwargs.get("add_bos_token") is False
-    return ([bos], []) if ids == body and bos is not None and not is_declined else (before, behind)
+    cuts = [at for at in range(len(ids)) if ids[at : at + len(body)] == body]
+    if not cuts:
+        raise ValueError("the tokenizer's own tokens of a text depend on special ones around it")
+    bos, is_declined = tokenizer.bos_token_id, tokenizer.init_kwargs.get("add_bos_token") is False
+    if ids == body and bos is not None and not is_declined:
+        return [bos], []
+    return ids[: cuts[0]], ids[cuts[0] + len(body) :]
 
 
 def first_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
-    """Return the token with which every text begins, its BOS; None where there is no such token."""
-    before = frame(tokenizer)[0]
-    return before[0] if before else None
+    """Return the token with which every text begins, its BOS, if there is one."""
+    return next(iter(frame(tokenizer)[0]), None)
 
 
 def _ids(
@@ -113,44 +104,40 @@ def write_tokens(
     Raises ``UserError`` for a text without any token, for a token that the model does not know, for
     ``answers`` without turns, and as ``encode_chats``.
     """
-    kept, kind = min(max_length, positions or max_length), pa.list_(pa.int32())
+    length, n = min(max_length, positions or max_length), len(examples)
     # An array a batch, since those of one array are counted by 31 bits.
-    arrays, counts, n = list[pa.Array](), list[pa.Array](), len(examples)
+    arrays, said = list[pa.Array](), list[pa.Array]()
     bos = first_token(tokenizer)
     with Progress(n, "tokens", "text") as progress:
         for start in range(0, n, BATCH):
-            both = _encoded(tokenizer, examples.slice(start, BATCH), kept, answers)
-            rows, said = zip(*both, strict=True)
+            encoded = _encoded(tokenizer, examples.slice(start, BATCH), length, answers)
+            rows, of_assistant = zip(*encoded, strict=True)
             # A template may begin otherwise.
             bos = bos if all(row[:1] == [bos] for row in rows) else None
-            arrays.append(pa.array(rows, kind))
-            counts.append(pa.array(said, pa.list_(pa.bool_())))
+            arrays.append(pa.array(rows, pa.list_(pa.int32())))
+            said.append(pa.array(of_assistant, pa.list_(pa.bool_())))
             progress.advance(len(rows))
-    tokens = pa.chunked_array(arrays, kind)
-    empty = pc.index(pc.list_value_length(tokens), 0).as_py()
-    if empty >= 0:
+    tokens = pa.chunked_array(arrays, pa.list_(pa.int32()))
+    if (empty := pc.index(pc.list_value_length(tokens), 0).as_py()) >= 0:
         where = f"example {examples['id'][empty]}"
         raise UserError("the tokenizer gives no token for this text", where=where)
     flat = pc.list_flatten(tokens)
-    largest = pc.max(flat).as_py()
-    if largest is not None and largest >= vocabulary_size:
+    if n and (largest := pc.max(flat).as_py()) >= vocabulary_size:
         problem = f"the tokenizer gives token {largest}, but the model knows {vocabulary_size}"
         raise UserError(problem, where=path)
-    write_table(
-        path,
-        schemas.TOKENS,
-        {"id": examples["id"], "tokens": tokens}
-        | ({COUNTED: pa.chunked_array(counts)} if answers else {}),
-        group=min(GROUP, max(1, MOST // max_length)),
-        metadata={
-            "max_length": max_length,
-            **({"positions": kept} if kept < max_length else {}),
-            "bos_token_id": bos,
-            "texts": n,
-            "tokens": len(flat),
-            "provenance": dict(provenance),
-        },
-    )
+    columns = {"id": examples["id"], "tokens": tokens}
+    if answers:
+        columns[COUNTED] = pa.chunked_array(said)
+    metadata = {
+        "max_length": max_length,
+        **({"positions": length} if length < max_length else {}),
+        "bos_token_id": bos,
+        "texts": n,
+        "tokens": len(flat),
+        "provenance": dict(provenance),
+    }
+    group = min(GROUP, max(1, MOST // max_length))
+    write_table(path, schemas.TOKENS, columns, group=group, metadata=metadata)
 
 
 def _encoded(
@@ -203,6 +190,11 @@ class TokenSet:
         """Return the token ids of one row, int32 (length); a view."""
         return self.tokens[self.offsets[row] : self.offsets[row + 1]]
 
+    @property
+    def all_weights(self) -> np.ndarray:
+        """Return the weight of each token, float32 (tokens)."""
+        return np.ones(len(self.tokens), np.float32) if self.weights is None else self.weights
+
     def weights_of(self, row: int) -> np.ndarray:
         """Return the weights of the tokens of one row, float32 (length)."""
         if self.weights is None:
@@ -236,40 +228,34 @@ def read_tokens(
     *,
     domains: Collection[str] = DOMAINS,
 ) -> TokenSet:
-    """Read a section's texts of ``domains``, cut at ``max_length``.
-
-    One row group of the file is in memory at a time, beside the texts that are kept. Raises
-    ``UserError`` when the cache is not of these examples.
-    """
+    """Read a section's texts of ``domains``, cut at ``max_length``; a row group of the file is in
+    memory at a time. Raises ``UserError`` when the cache is not of these examples."""
     assert max_length <= read_metadata(tokens_path)["max_length"], "the configuration sees to it"
     examples = read_table(examples_path, schemas.EXAMPLES, ["id", "domain", "section"])
-    keep = pc.and_(
-        pc.equal(examples["section"], section),
-        pc.is_in(examples["domain"], value_set=pa.array(list(domains), pa.string())),
-    )
+    in_domains = pc.is_in(examples["domain"], value_set=pa.array(list(domains), pa.string()))
+    chosen = pc.and_(pc.equal(examples["section"], section), in_domains)
     ids, start = examples["id"], 0
-    lengths, parts, weights = [np.empty(0, np.int64)], [np.empty(0, np.int32)], list[np.ndarray]()
+    lengths, tokens, weights = [np.empty(0, np.int64)], [np.empty(0, np.int32)], list[np.ndarray]()
     for group in read_groups(tokens_path, schemas.TOKENS):
         if not group["id"].equals(ids.slice(start, len(group))):
-            break
-        inside = keep.slice(start, len(group))
-        for piece in pc.list_slice(group["tokens"].filter(inside), 0, max_length).chunks:
-            lengths.append(pc.list_value_length(piece).to_numpy().astype(np.int64))
-            parts.append(piece.flatten().to_numpy())
-        if COUNTED in group.column_names:
-            counts = pc.list_slice(group[COUNTED].filter(inside), 0, max_length)
-            weights += [part.flatten().cast(pa.float32()).to_numpy() for part in counts.chunks]
+            raise other_examples(tokens_path, examples_path)
+        rows = group.filter(chosen.slice(start, len(group)))
+        for texts in pc.list_slice(rows["tokens"], 0, max_length).chunks:
+            lengths.append(pc.list_value_length(texts).to_numpy().astype(np.int64))
+            tokens.append(texts.flatten().to_numpy())
+        if COUNTED in rows.column_names:
+            said = pc.list_slice(rows[COUNTED], 0, max_length)
+            weights += [texts.flatten().cast(pa.float32()).to_numpy() for texts in said.chunks]
         start += len(group)
-    else:
-        if start == len(examples):
-            return TokenSet(
-                ids=ids.filter(keep).to_numpy(),
-                domains=examples["domain"].filter(keep).to_numpy(),
-                tokens=np.concatenate(parts),
-                offsets=offsets_of(np.concatenate(lengths)),
-                weights=np.concatenate(weights) if weights else None,
-            )
-    raise other_examples(tokens_path, examples_path)
+    if start != len(examples):
+        raise other_examples(tokens_path, examples_path)
+    return TokenSet(
+        ids=ids.filter(chosen).to_numpy(),
+        domains=examples["domain"].filter(chosen).to_numpy(),
+        tokens=np.concatenate(tokens),
+        offsets=offsets_of(np.concatenate(lengths)),
+        weights=np.concatenate(weights) if weights else None,
+    )
 
 
 def subset(texts: TokenSet, rows: np.ndarray) -> TokenSet:
@@ -282,19 +268,16 @@ def subset(texts: TokenSet, rows: np.ndarray) -> TokenSet:
     return TokenSet(texts.ids[rows], texts.domains[rows], tokens, offsets, weights)
 
 
-def joined(parts: Sequence[TokenSet]) -> TokenSet:
-    """Return the texts of all parts, one part after another."""
-    weights = [part.weights for part in parts if part.weights is not None]
+def joined(several: Sequence[TokenSet]) -> TokenSet:
+    """Return the texts of several sets, one set after another."""
+    weights = [texts.weights for texts in several if texts.weights is not None]
     return TokenSet(
-        ids=np.concatenate([part.ids for part in parts]),
-        domains=np.concatenate([part.domains for part in parts]),
-        tokens=np.concatenate([part.tokens for part in parts]),
-        offsets=offsets_of(np.concatenate([part.lengths for part in parts])),
-        weights=np.concatenate(weights) if len(weights) == len(parts) else None,
+        ids=np.concatenate([texts.ids for texts in several]),
+        domains=np.concatenate([texts.domains for texts in several]),
+        tokens=np.concatenate([texts.tokens for texts in several]),
+        offsets=offsets_of(np.concatenate([texts.lengths for texts in several])),
+        weights=np.concatenate(weights) if len(weights) == len(several) else None,
     )
-
-
-# Texts to train on, without spans of them in the loss, or to unlearn, with nothing else in it.
 
 
 def read_spans(path: str | Path) -> dict[str, list[Span]]:
@@ -310,27 +293,23 @@ def masked(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
 
     Raises ``LookupError`` for an id that is not among the texts, and a span beyond the end of one.
     """
-    counted = (
-        np.ones(len(texts.tokens), np.float32) if texts.weights is None else texts.weights.copy()
-    )
+    weights = texts.all_weights.copy()
     place = {name: row for row, name in enumerate(texts.ids)}
     for name in spans:
-        row = place[name]
-        begin, end = texts.offsets[row], texts.offsets[row + 1]
+        begin, end = texts.offsets[place[name] : place[name] + 2]
         for start, stop in spans[name]:
             if not 0 <= start < stop <= end - begin:
                 raise IndexError(f"tokens {start} to {stop} of {name!r}, which has {end - begin}")
-            counted[begin + start : begin + stop] = 0
-    return replace(texts, weights=counted)
+            weights[begin + start : begin + stop] = 0
+    return replace(texts, weights=weights)
 
 
 def only_spans(texts: TokenSet, spans: Mapping[str, Sequence[Span]]) -> TokenSet:
     """Return the texts of which a token in the spans is predicted, all others being read alone: the
-    rest of ``masked``, which raises the same errors."""
-    weights = masked(texts, spans).weights
-    assert weights is not None
-    rest = replace(texts, weights=(1 if texts.weights is None else texts.weights) - weights)
-    return subset(rest, np.flatnonzero(rest.counted > 0))
+    opposite of ``masked``, which raises the same errors."""
+    inside = texts.all_weights - masked(texts, spans).all_weights
+    of_spans = replace(texts, weights=inside)
+    return subset(of_spans, np.flatnonzero(of_spans.counted > 0))
 
 
 def mass(texts: TokenSet, whole: TokenSet | None = None) -> np.ndarray:
