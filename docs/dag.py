@@ -24,7 +24,7 @@ PICTURE = ROOT / "docs" / "guide" / "dag.svg"
 TARGETS = ("all", "studies", "unlearning", "evidence")
 NOT_IN_THE_GRID = frozenset(
     {
-        *("base_model", "import_embeddings", "word_vectors", "unlearn_list"),
+        *("base_model", "import_embeddings", "unlearn_list"),
         *("theory_tables", "fetch"),
     }
 )

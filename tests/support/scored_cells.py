@@ -46,7 +46,7 @@ def rank_cell(selector: Mapping[str, Any], model: Mapping[str, Any] | None = Non
     run("examples", *both, "--card", at["DATA_CARD"], "--cache", "cache", dataset="comments")
     out = ["--out", at["EMBEDDINGS"]]
     if model is None:
-        run("word-vectors", *examples, *out, model="ours")
+        run("import-embeddings", *both, *out, model="ours")
     else:
         card = ["--model-card", at["MODEL_CARD"]]
         run("model-card", "--out", at["MODEL_CARD"], model="ours")

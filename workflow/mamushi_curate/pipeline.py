@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from mamushi.config import grid, selectors
-from mamushi.config.sources import unlabelled, vector_shards
+from mamushi.config.sources import local_vectors, unlabelled
 from mamushi.io import paths
-from mamushi.io.copies import local_path
 from mamushi.running.locks import claimed
 from mamushi.running.machine import VISIBLE, require_cuda
 from mamushi.running.progress import Progress
@@ -111,12 +110,14 @@ class Pipeline:
             self.run("embed", out=paths.EMBEDDINGS, **files)
             if {*self.of_texts, *self.of_tokens} & {*self.by_influence}:
                 self.run("influence", role="beta0", out=paths.INFLUENCE, **files)
-        elif self.model["embeddings"]["words"]:
-            self.run("word-vectors", out=paths.EMBEDDINGS, **examples)
         else:
             files = {**examples, "duplicates": paths.DUPLICATES, "data_card": paths.DATA_CARD}
-            vectors = vector_shards(local_path(self.model["embeddings"]["path"]))
-            self.run("import-embeddings", vectors=vectors, out=paths.EMBEDDINGS, **files)
+            self.run(
+                "import-embeddings",
+                vectors=local_vectors(self.model),
+                out=paths.EMBEDDINGS,
+                **files,
+            )
 
     def make_scores(self, name: str) -> None:
         """Rank by a selector, after the one that it derives from."""

@@ -14,13 +14,13 @@ from mamushi.config.reading import refuse
 from mamushi.config.sources import (
     fetched_urls,
     files,
+    local_vectors,
     unlabelled,
     vector_files,
-    vector_shards,
 )
 from mamushi.errors import UserError
 from mamushi.io import paths
-from mamushi.io.copies import display_url, local_path, unsigned
+from mamushi.io.copies import display_url, unsigned
 from mamushi.io.files import read_json
 from mamushi.registry import plugins
 from mamushi.running.stage import stages
@@ -63,7 +63,6 @@ TIMED = timed_selectors(config)
 TINY = [model for model in config["models"] if grid.is_tiny(config, model)]
 READY = [model for model in config["models"] if model not in TINY]
 VECTORS = [model for model in READY if "embeddings" in config["models"][model]]
-WORDS = [model for model in VECTORS if config["models"][model]["embeddings"]["words"]]
 LANGUAGE = [model for model in config["models"] if model not in VECTORS]
 CORPORA = [name for name in config["datasets"] if unlabelled(config["datasets"][name])]
 LABELLED = [name for name in config["datasets"] if name not in CORPORA]
@@ -72,13 +71,6 @@ LABELLED = [name for name in config["datasets"] if name not in CORPORA]
 def only(names):
     """A wildcard constraint that matches these names and nothing else."""
     return "|".join(map(re.escape, names)) or "(?!)"
-
-
-def vectors_made_elsewhere(wildcards):
-    """The file of vectors, or its shards; one stands alone, so that finished jobs are as they were."""
-    path = local_path(config["models"][wildcards.model]["embeddings"]["path"] or "")
-    files = [*map(str, vector_shards(path))]
-    return files if len(files) > 1 else "".join(files)
 
 
 wildcard_constraints:

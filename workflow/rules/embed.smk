@@ -27,7 +27,7 @@ rule embed:
         " --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
-# The same table, of vectors that another program made of the texts.
+# The same table, of vectors that another program made of the texts, or of the words.
 rule import_embeddings:
     input:
         ancient(lambda wildcards: vector_files(config["models"][wildcards.model])),
@@ -38,7 +38,7 @@ rule import_embeddings:
     log:
         "results/logs/import_embeddings/{dataset}/{model}/seed{seed}.log",
     wildcard_constraints:
-        model=only([model for model in VECTORS if model not in WORDS]),
+        model=only(VECTORS),
     priority: LOOK_FIRST
     resources:
         # Vectors of width 4096 in float16, twice.
@@ -47,29 +47,9 @@ rule import_embeddings:
     params:
         settings=settings("import-embeddings", "model"),
         data_card=lambda wildcards: paths.DATA_CARD.format(dataset=wildcards.dataset),
-        vectors=vectors_made_elsewhere,
+        vectors=lambda wildcards: local_vectors(config["models"][wildcards.model]),
     shell:
         "exec python -m mamushi import-embeddings --examples {input.examples:q}"
         " --duplicates {input.duplicates:q} --vectors {params.vectors:q}"
         " --data-card {params.data_card:q} --out {output.out:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
-
-
-# The same table by the words alone, without a model.
-rule word_vectors:
-    input:
-        examples=paths.EXAMPLES,
-    output:
-        out=paths.EMBEDDINGS,
-    log:
-        "results/logs/word_vectors/{dataset}/{model}/seed{seed}.log",
-    wildcard_constraints:
-        model=only(WORDS),
-    resources:
-        mem_mb=RESOURCES.of_model(4000, 16000, texts=20000),
-        runtime=RESOURCES.of_model(30, 60, texts=20),
-    params:
-        settings=settings("word-vectors", "model"),
-    shell:
-        "exec python -m mamushi word-vectors --examples {input.examples:q}"
-        " --out {output.out:q} --settings {params.settings:q} > {log:q} 2>&1"

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from mamushi.cli import main
-from mamushi.io import schemas, vectors
+from mamushi.io import schemas
 from mamushi.io.tables import read_table
 from mamushi.lm import embed as lm_embed
 from mamushi.selection.metrics import spearman
+from mamushi.stages import embed as embed_stage
 from tests.support.stage_files import EXECUTION, FILES, write_base
 
 WIDTH = 16
@@ -68,7 +69,7 @@ def test_a_killed_job_goes_on_behind_its_last_block(
         passes.append(len(texts))
         return compute(model, texts, **options)
 
-    monkeypatch.setattr(vectors, "BLOCK", 8)
+    monkeypatch.setattr(embed_stage, "BLOCK", 8)
     monkeypatch.setattr(lm_embed, "embed", counted)
     with pytest.raises(AssertionError):
         run(base, {"skip_bos": True, "layer": -1})

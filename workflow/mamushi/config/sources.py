@@ -90,6 +90,12 @@ def vector_shards(path: str | Path) -> list[Path]:
     return [path]
 
 
+def local_vectors(model: Mapping[str, Any]) -> list[Path]:
+    """Return the files of a model's vectors as they lie here; none where words make them."""
+    path = model["embeddings"]["path"]
+    return vector_shards(copies.local_path(path)) if path else []
+
+
 def vector_files(model: Mapping[str, Any]) -> list[str]:
     """Return the files of vectors that another program made, to declare as inputs: with those of
     shards their ids."""

@@ -18,7 +18,7 @@ from mamushi.data.compact import Compact, strings
 from mamushi.data.lines import check_columns
 from mamushi.data.readers import name_of
 from mamushi.errors import UserError, located
-from mamushi.io.vectors import drop_pages, large_matrix
+from mamushi.io.vectors import large_matrix
 
 _ROWS = 16384
 """Rows that are read at once."""
@@ -150,7 +150,6 @@ def aligned(
             problem = f"the vector of {name!r} has NaN, infinity or a number above 65504"
             raise mistake(problem, "give finite vectors, scaled alike")
         vectors[places[here]] = small
-        drop_pages(vectors)
         start += len(block)
     assert vectors is not None
     return vectors

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.io.vectors import take_rows
 from mamushi.selection.arrays import Doubles, Mask
 
 SURE = 1.645
@@ -93,7 +92,7 @@ def hidden_groups(embeddings: NDArray[Any], forget: Mask, seed: int = 0) -> Depe
     domain = forget[rows].astype(np.float64)
     if min(domain.sum(), len(rows) - domain.sum()) < _FEWEST:
         return Dependence()
-    angles = _whitened(take_rows(embeddings, rows))
+    angles = _whitened(embeddings[rows])
     smooth = _smooth(angles, domain, seed)
     rest = domain - smooth @ (smooth.T @ domain)
     # What rounding leaves of domains that the vectors explain wholly says nothing.

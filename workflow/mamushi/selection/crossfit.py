@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.io.vectors import take_rows
 from mamushi.running.progress import Progress
 from mamushi.running.threads import side_by_side
 from mamushi.selection.arrays import Doubles
@@ -44,7 +43,7 @@ class Task:
 
     def features(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return standardised embeddings (len(rows), d) in float32."""
-        x = take_rows(self.embeddings, rows).astype(np.float32)
+        x = self.embeddings[rows].astype(np.float32)
         x -= self.mean.astype(np.float32)
         x /= self.scale.astype(np.float32)
         return x

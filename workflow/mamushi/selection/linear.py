@@ -22,7 +22,6 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from mamushi.data.scripts import spaced, units
 from mamushi.errors import UserError
-from mamushi.io.vectors import take_rows
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import Fit, Task
 from mamushi.selection.pool import Pool
@@ -120,7 +119,7 @@ def fit_standardised(
 ) -> tuple[Logistic, NDArray[np.float32], NDArray[np.float32]]:
     """Return the decision function of embeddings that are standardised by the training rows in
     float32, with their mean and scale (d,)."""
-    x = take_rows(task.embeddings, task.train).astype(np.float32)
+    x = task.embeddings[task.train].astype(np.float32)
     mean, scale = moments_of(x)
     decide = logistic((x - mean) / scale, task.forget[task.train], prior / x.shape[1])
     return decide, mean, scale
@@ -129,7 +128,7 @@ def fit_standardised(
 def estimate_standardised(task: Task, prior: float) -> Fit:
     """Return held-out logits of ``fit_standardised``."""
     decide, mean, scale = fit_standardised(task, prior)
-    return task.scored(lambda rows: decide((take_rows(task.embeddings, rows) - mean) / scale)), {}
+    return task.scored(lambda rows: decide((task.embeddings[rows] - mean) / scale)), {}
 
 
 def moments_of(x: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -1,7 +1,5 @@
 """Embeddings with their domain, which every selector sees, and the scores that it gives back."""
 
-import math
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +15,7 @@ from mamushi.data.labels import group_codes
 from mamushi.errors import UserError, other_examples
 from mamushi.io import schemas
 from mamushi.io.tables import FORGET, RETAIN, read_metadata, read_table
-from mamushi.io.vectors import MAPPED, drop_pages, ranked
+from mamushi.io.vectors import large_matrix, ranked
 from mamushi.registry import load, plugin
 from mamushi.rooms import additions
 from mamushi.selection.arrays import Doubles
@@ -100,7 +98,6 @@ class Pool:
         for start in range(0, len(self.ids), rows):
             part = slice(start, min(start + rows, len(self.ids)))
             block = self.embeddings[part].astype(np.float64)
-            drop_pages(self.embeddings)
             yield part, block
 
 
@@ -213,20 +210,12 @@ def same_ids(table: pa.Table, ids: Strings) -> bool:
 
 
 def read_matrix(path: str | Path, ids: Strings) -> NDArray[np.float16]:
-    """Read the (n, d) vectors, a row group at a time; large ones into a file without a name beside
-    the table, whose pages the system drops as it needs."""
+    """Read the (n, d) vectors, a row group at a time; large ones into a file beside the table."""
     file = pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
     shape = (len(ids), file.schema_arrow.field("embedding").type.list_size)
-    if 2 * math.prod(shape) < MAPPED:
-        matrix = np.empty(shape, dtype=np.float16)
-        for part, vectors in _vectors(file, ids, path):
-            matrix[part] = vectors
-    else:
-        with tempfile.TemporaryFile(dir=Path(path).parent) as handle:
-            for _, vectors in _vectors(file, ids, path):
-                handle.write(vectors.data)
-            handle.flush()
-            matrix = np.asarray(np.memmap(handle, np.float16, "r", shape=shape))
+    matrix = large_matrix(shape, Path(path).parent)
+    for part, vectors in _vectors(file, ids, path):
+        matrix[part] = vectors
     matrix.flags.writeable = False
     return matrix
 

@@ -136,10 +136,10 @@ def _rows_of(settings: ExamplesSettings) -> dict[str, Any]:
     return {"kind": "table", "column": loader["id"], "text": loader["text"], **dialect}
 
 
-def columns_of_vectors(config: Config, model: str) -> dict[str, str]:
-    """Return the names of the columns of ids and vectors."""
+def vector_settings(config: Config, model: str) -> dict[str, Any]:
+    """Return the columns of ids and vectors, or how wide those of words are."""
     embeddings = config["models"][model]["embeddings"]
-    return {key: embeddings[key] for key in ("id", "vector")}
+    return {key: embeddings[key] for key in ("id", "vector", "words")}
 
 
 def vector_digests(config: Config, model: str) -> dict[str, str]:
@@ -148,9 +148,9 @@ def vector_digests(config: Config, model: str) -> dict[str, str]:
 
 
 class ImportEmbeddings(Settings):
-    """Columns of vectors that were made elsewhere, and the digests of the files."""
+    """Columns of vectors that were made elsewhere and the digests of the files, or ``words``."""
 
-    embedding: dict[str, str] = setting(columns_of_vectors)
+    embedding: dict[str, Any] = setting(vector_settings)
     inputs: dict[str, str] = setting(vector_digests)
 
 
@@ -158,13 +158,14 @@ def import_embeddings(
     *,
     examples: Input,
     duplicates: Input,
-    vectors: list[Input],
+    vectors: list[Input] | None = None,
     data_card: Path | None = None,
     out: Output,
     settings: ImportEmbeddings,
     job: Job,
 ) -> None:
-    """Make the embeddings table of vectors that another program made of the texts.
+    """Make the embeddings table without a language model: of vectors that another program made of
+    the texts, or of their words.
 
     ``vectors`` are a file, or shards; ``data_card`` says how many rows of the dataset are in
     neither table. Raises ``UserError`` for a file that has changed since the workflow looked at it,
@@ -178,26 +179,30 @@ def import_embeddings(
     from mamushi.io.digests import of
     from mamushi.io.files import read_json
     from mamushi.io.tables import INFERENCE, read_metadata, read_table
-    from mamushi.io.vectors import blocks_of, write_vectors
+    from mamushi.io.vectors import ranked, write_vectors
+    from mamushi.selection.word_vectors import components_of_words
 
-    where = vectors[0] if len(vectors) == 1 else vectors[0].parent
+    embedding = settings.embedding
+    columns = ranked(examples)
+    if not vectors:
+        texts = ranked(examples, "text")["text"].to_pylist()
+        write_vectors(out, [components_of_words(texts, embedding["words"])], columns, job.origin)
+        return
     for path in vectors:
         if settings.inputs.get(path.name, of(path)) != of(path):
             raise UserError("has changed since this run began", where=path, do="run again")
-    texts = read_table(examples, schemas.EXAMPLES, ["id", "domain", "section"])
-    copies = read_table(duplicates, schemas.DUPLICATES, ["id"])["id"]
     # Rows without a text or a domain, and those beyond a limit, may have a vector all the same.
+    texts = read_table(examples, schemas.EXAMPLES, ["id", "section"])
+    copies = read_table(duplicates, schemas.DUPLICATES, ["id"])["id"]
     known = len(texts) + len(copies)
-    rows_read = read_json(data_card)["counts"]["read"] if data_card else known
-    ranked = texts.filter(pc.equal(texts["section"], INFERENCE)).select(["id", "domain"])
-    further_ids = texts.filter(pc.not_equal(texts["section"], INFERENCE))["id"]
-    further_ids = pa.chunked_array([*further_ids.chunks, *copies.chunks], pa.string())
-    del texts
-    embedding = settings.embedding
-    shards = read_shards(vectors, embedding["id"], embedding["vector"])
-    left_out = rows_read - known
-    rows = read_metadata(duplicates).get("rows", {"column": "id"})
-    by_row = rows["column"] is None
-    matrix = aligned(*shards, ranked["id"], further_ids, left_out, where, out.parent, by_row=by_row)
-    columns = dict(zip(ranked.column_names, ranked.columns, strict=True))
-    write_vectors(out, blocks_of(matrix), columns, job.origin)
+    others = texts.filter(pc.not_equal(texts["section"], INFERENCE))["id"]
+    matrix = aligned(
+        *read_shards(vectors, embedding["id"], embedding["vector"]),
+        columns["id"],
+        pa.chunked_array([*others.chunks, *copies.chunks], pa.string()),
+        read_json(data_card)["counts"]["read"] - known if data_card else 0,
+        vectors[0] if len(vectors) == 1 else vectors[0].parent,
+        out.parent,
+        by_row=read_metadata(duplicates).get("rows", {"column": "id"})["column"] is None,
+    )
+    write_vectors(out, [matrix], columns, job.origin)
