@@ -1,4 +1,4 @@
-"""Every rule can be read as it stands: a shell line with its files."""
+"""Every rule can be read as it stands: a literal environment, and a shell line with its files."""
 
 from __future__ import annotations
 
@@ -54,8 +54,9 @@ def test_all_rules_were_read_and_every_stage_is_that_of_one() -> None:
 
 
 @pytest.mark.parametrize("name", rules())
-def test_a_rule_says_where_each_file_goes(name: str) -> None:
+def test_a_rule_has_its_environment_and_says_where_each_file_goes(name: str) -> None:
     sections, stage = rules()[name], stages()[called(name)]
+    assert re.fullmatch(r'\s*"(\.\./)+envs/mamushi\.yaml"\s*', sections["conda"])
     assert line(name).endswith(" --settings {params.settings:q} > {log:q} 2>&1")
     parameters = {parameter.name.replace("_", "-"): parameter for parameter in stage.parameters}
     options = re.findall(r" --([\w-]+)", line(name))

@@ -6,6 +6,8 @@ rule fetch:
         "results/logs/fetch/{place}.log",
     priority: LOOK_FIRST
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=settings("fetch-data", "place"),
         url=lambda wildcards: display_url(
@@ -36,6 +38,8 @@ rule examples:
     log:
         "results/logs/examples/{dataset}.log",
     priority: LOOK_FIRST
+    conda:
+        "../../envs/mamushi.yaml"
     resources:
         mem_mb=RESOURCES.of_texts(8000, 4000),
         runtime=RESOURCES.of_texts(60, 20),

@@ -14,6 +14,8 @@ rule embed:
         "results/logs/embed/{dataset}/{model}/seed{seed}.log",
     wildcard_constraints:
         model=only(LANGUAGE),
+    conda:
+        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,
@@ -40,6 +42,8 @@ rule import_embeddings:
     wildcard_constraints:
         model=only(VECTORS),
     priority: LOOK_FIRST
+    conda:
+        "../../envs/mamushi.yaml"
     resources:
         # Vectors of width 4096 in float16, twice.
         mem_mb=RESOURCES.of_model(4000, 16000, texts=20000),

@@ -14,6 +14,8 @@ rule contaminate:
         card=paths.CARD.replace("{arm}", "contaminated"),
     log:
         "results/logs/contaminate/{dataset}/{model}/seed{seed}.log",
+    conda:
+        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,

@@ -17,6 +17,8 @@ rule evaluate:
     priority: 50
     group:
         "arm"
+    conda:
+        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,

@@ -14,6 +14,8 @@ rule calibrate:
     log:
         "results/logs/calibrate/{dataset}/{model}/seed{seed}.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=settings("calibrate", *CELL),
     shell:
@@ -34,6 +36,8 @@ rule frontier:
         out=paths.FRONTIER,
     log:
         "results/logs/frontier/{dataset}/{model}/seed{seed}.log",
+    conda:
+        "../../envs/mamushi.yaml"
     resources:
         mem_mb=RESOURCES.of_model(4000, 16000),
         runtime=RESOURCES.of_model(30, 60),
@@ -59,6 +63,8 @@ rule predict:
     log:
         "results/logs/predict/{dataset}/{model}/seed{seed}.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=settings("predict", *CELL),
     shell:
@@ -76,6 +82,8 @@ rule diagnostics:
     log:
         "results/logs/diagnostics/{dataset}/{model}/seed{seed}.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=settings("diagnostics", *CELL),
     shell:
@@ -92,6 +100,8 @@ rule agreement:
     log:
         "results/logs/agreement/{dataset}/{model}/seed{seed}.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=settings("compare-rankings", *CELL),
     shell:
@@ -109,6 +119,8 @@ rule confounds:
     log:
         "results/logs/confounds/{dataset}/{model}/seed{seed}.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=settings("confounds", *CELL),
     shell:
@@ -124,6 +136,8 @@ rule geometry:
         out=paths.GEOMETRY,
     log:
         "results/logs/geometry/{dataset}/{model}/seed{seed}.log",
+    conda:
+        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         mem_mb=RESOURCES.of_model(4000, 16000),
@@ -144,6 +158,8 @@ rule runtime:
     log:
         "results/logs/runtime/{dataset}/{model}/seed{seed}.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         logs=lambda wildcards: [
             SCORE_LOG.format(**wildcards, selector=name) for name in TIMED

@@ -35,6 +35,8 @@ for name, drawing in plugins("figure").items():
         log:
             f"results/logs/figure/{place}.log",
         localrule: True
+        conda:
+            "../../envs/mamushi.yaml"
         params:
             # The folder in which it finds what it shows. Not in the command, which is put together
             # when the loop is over.
@@ -65,6 +67,8 @@ rule figure_study:
     log:
         "results/logs/figure/study/{study}.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=settings("figure", "study", name="sad"),
     shell:

@@ -12,6 +12,8 @@ rule model_card:
     wildcard_constraints:
         model=only(READY),
     priority: LOOK_FIRST
+    conda:
+        "../../envs/mamushi.yaml"
     resources:
         mem_mb=lambda wildcards, attempt: 8000 * attempt,
         runtime=lambda wildcards, attempt: 120 * attempt,
@@ -43,6 +45,8 @@ rule base_model:
         "results/logs/base_model/{model}.log",
     wildcard_constraints:
         model=only(TINY),
+    conda:
+        "../../envs/mamushi.yaml"
     resources:
         gpu=1,
         mem_mb=lambda wildcards, attempt: 8000 * attempt,
@@ -63,6 +67,8 @@ rule tokens:
     log:
         "results/logs/tokens/{dataset}/{model}.log",
     priority: LOOK_FIRST
+    conda:
+        "../../envs/mamushi.yaml"
     resources:
         mem_mb=RESOURCES.of_texts(8000, 2000),
         runtime=RESOURCES.of_texts(60, 20),

@@ -10,6 +10,8 @@ rule generate:
         out=paths.GENERATIONS,
     log:
         "results/logs/generate/{dataset}/{model}/seed{seed}/{arm}.log",
+    conda:
+        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,
@@ -34,6 +36,8 @@ rule judge:
         out=paths.JUDGED,
     log:
         "results/logs/judge/{dataset}/{model}/seed{seed}.log",
+    conda:
+        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,
@@ -59,6 +63,8 @@ rule relearn:
         texts=paths.RELEARNED,
     log:
         "results/logs/relearn/{dataset}/{model}/seed{seed}/{arm}.log",
+    conda:
+        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,

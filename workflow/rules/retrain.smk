@@ -17,6 +17,8 @@ rule retrain:
     # On a cluster, a model is measured in the job that made it.
     group:
         "arm"
+    conda:
+        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,

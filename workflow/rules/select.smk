@@ -12,6 +12,8 @@ rule score:
         out=paths.SCORES,
     log:
         SCORE_LOG,
+    conda:
+        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         mem_mb=RESOURCES.rank_memory,
@@ -35,6 +37,8 @@ rule refits:
         out=paths.REFITS,
     log:
         "results/logs/refits/{dataset}/{model}/seed{seed}/{selector}.log",
+    conda:
+        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         mem_mb=RESOURCES.rank_memory,
@@ -58,6 +62,8 @@ rule remove:
     log:
         "results/logs/remove/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=settings("remove", "beta"),
     shell:
@@ -78,6 +84,8 @@ rule stability:
     log:
         "results/logs/stability/{dataset}/{model}/seed{seed}/{selector}.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=settings("stability"),
     shell:
@@ -108,6 +116,8 @@ rule manifests:
     wildcard_constraints:
         dataset=only(LABELLED),
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=settings("manifests", *CELL, "selector"),
     shell:

@@ -18,6 +18,8 @@ rule tables:
     log:
         "results/logs/tables.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=settings("tables"),
     shell:
@@ -57,6 +59,8 @@ rule effects:
     log:
         "results/logs/effects.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=settings("effects"),
     shell:
@@ -78,6 +82,8 @@ rule subgroups:
     log:
         "results/logs/subgroups.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=settings("subgroups"),
     shell:
@@ -101,6 +107,8 @@ rule half_gap:
     log:
         "results/logs/half_gap.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=settings("half-gap"),
     shell:
@@ -120,6 +128,8 @@ rule probes:
     log:
         "results/logs/probes.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=settings("probes"),
     shell:
@@ -143,6 +153,8 @@ rule qualitative:
     log:
         "results/logs/qualitative.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=settings("qualitative"),
     shell:
@@ -159,6 +171,8 @@ rule evidence_tables:
     log:
         "results/logs/evidence_tables.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=settings("evidence"),
     shell:
@@ -176,6 +190,8 @@ rule theory_tables:
     log:
         "results/logs/theory_tables.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=settings("theory"),
     shell:

@@ -17,6 +17,8 @@ rule unlearn:
         "results/logs/unlearn/{dataset}/{model}/seed{seed}/{unlearner}/{selector}/beta{beta}.log",
     group:
         "arm"
+    conda:
+        "../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,
@@ -79,6 +81,8 @@ rule refine:
     log:
         "results/logs/refine/{dataset}/{model}/{unlearner}/{selector}.log",
     localrule: True
+    conda:
+        "../../envs/mamushi.yaml"
     params:
         settings=settings("refine", "dataset", "model", "unlearner", "selector"),
     shell:

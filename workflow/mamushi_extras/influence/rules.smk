@@ -14,6 +14,8 @@ rule influence:
         out=paths.INFLUENCE,
     log:
         "results/logs/influence/{dataset}/{model}/seed{seed}.log",
+    conda:
+        "../../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,
@@ -39,6 +41,8 @@ rule influence_scores:
     wildcard_constraints:
         selector=only(BY_INFLUENCE),
     localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
     params:
         settings=settings("influence-scores", "selector", "seed"),
     shell:
@@ -59,6 +63,8 @@ rule influence_token_scores:
     wildcard_constraints:
         selector=only(BY_INFLUENCE),
     localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
     params:
         settings=settings("influence-token-scores", "model", "selector", "seed"),
     shell:

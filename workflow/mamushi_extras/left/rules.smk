@@ -12,6 +12,8 @@ rule membership:
         out=paths.MEMBERSHIP,
     log:
         "results/logs/membership/{dataset}/{model}/seed{seed}/{arm}.log",
+    conda:
+        "../../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,
@@ -38,6 +40,8 @@ rule left_tables:
     log:
         "results/logs/left_tables.log",
     localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
     params:
         settings=settings("left"),
     shell:

@@ -24,6 +24,8 @@ rule ranking:
     log:
         "results/logs/ranking/{dataset}/{model}/seed{seed}.log",
     localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
     params:
         settings=settings("ranking", *CELL),
     shell:

@@ -11,6 +11,8 @@ rule task_scores:
         out=paths.TASK_ANSWERS,
     log:
         "results/logs/task_scores/{dataset}/{model}/seed{seed}/{arm}.log",
+    conda:
+        "../../../envs/mamushi.yaml"
     threads: RESOURCES.cores(8)
     resources:
         gpu=RESOURCES.gpus,
@@ -35,6 +37,8 @@ rule task_table:
     log:
         "results/logs/task_table.log",
     localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
     params:
         settings=settings("task-table"),
     shell:

@@ -11,6 +11,8 @@ rule token_scores:
     log:
         "results/logs/token_scores/{dataset}/{model}/seed{seed}/{selector}.log",
     localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
     params:
         settings=settings("token-scores", "model", "selector", "seed"),
     shell:
@@ -27,6 +29,8 @@ rule spans:
     log:
         "results/logs/spans/{dataset}/{model}/seed{seed}/{selector}/beta{beta}.log",
     localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
     params:
         settings=settings("spans", "beta"),
     shell:
@@ -52,6 +56,8 @@ rule token_manifests:
     log:
         "results/logs/token_manifests/{dataset}/{model}/seed{seed}/{selector}.log",
     localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
     params:
         settings=settings("token-manifests", *CELL, "selector"),
     shell:

@@ -12,6 +12,8 @@ rule posterior:
     wildcard_constraints:
         dataset=only(CORPORA),
     localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
     params:
         settings=settings("posterior", "dataset"),
     shell:
@@ -35,6 +37,8 @@ rule corpus_manifest:
     wildcard_constraints:
         dataset=only(CORPORA),
     localrule: True
+    conda:
+        "../../../envs/mamushi.yaml"
     params:
         settings=settings("corpus-manifest", *CELL, "selector", "beta"),
     shell:
