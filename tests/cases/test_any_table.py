@@ -85,6 +85,8 @@ class Drawn:
     named: bool
     """Whether it has a column of ids."""
     separator: str
+    nested: bool
+    """Whether ids and texts lie within another column."""
 
 
 @st.composite
@@ -112,14 +114,24 @@ def tables(draw: st.DrawFn) -> Drawn:
         draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])),
         draw(st.booleans()),
         draw(st.sampled_from(",;|\t")) if kind == "csv" else "\t",
+        kind not in ("csv", "tsv") and draw(st.booleans()),
     )
+
+
+def shaped(drawn: Drawn, row: dict[str, Any]) -> dict[str, Any]:
+    """A row as it is written."""
+    if not drawn.nested:
+        return row
+    return {"bad": row["bad"], "post": {name: row[name] for name in ("key", "body", "other")}}
 
 
 def line(drawn: Drawn, row: dict[str, Any], header: bool = False) -> bytes:
     """A row as it stands in the file."""
     cells = [*row] if header else [*row.values()]
     if drawn.kind == "jsonl":
-        return (json.dumps(row, ensure_ascii=bool(drawn.quoting)) + drawn.end).encode()
+        return (
+            json.dumps(shaped(drawn, row), ensure_ascii=bool(drawn.quoting)) + drawn.end
+        ).encode()
     sink = io.StringIO()
     writer = csv.writer(
         sink,
@@ -150,7 +162,7 @@ def write(drawn: Drawn, to: Path) -> Path:
     files = files or [to / "data" / f"part-{part}{ending}" for part in range(drawn.parts)]
     files[0].parent.mkdir(parents=True, exist_ok=True)
     for path, rows in zip(files, shared(drawn), strict=True):
-        table = pa.Table.from_pylist(rows)
+        table = pa.Table.from_pylist([shaped(drawn, row) for row in rows])
         if drawn.kind == "parquet":
             pq.write_table(table, path, row_group_size=5)
         elif drawn.kind == "arrow":
@@ -196,7 +208,8 @@ def reference(drawn: Drawn, gone: set[str]) -> list[list[Any]]:
     names, left = iter(names_of(drawn)), []
     for rows in shared(drawn):
         kept = [row for row in rows if next(names) not in gone]
-        left.append(kept if drawn.kind in ("parquet", "arrow") else [content(drawn, kept)])
+        are_lines = drawn.kind in LINES
+        left.append([content(drawn, kept)] if are_lines else [shaped(drawn, row) for row in kept])
     return left
 
 
@@ -208,8 +221,9 @@ def ranked(data: Path, drawn: Drawn, folder: Path) -> Path:
     """The list of half of the bad rows, by the stages that rank vectors."""
     at = {name: folder / getattr(paths, name.upper()).format(**CELL, beta="0.50") for name in (
         "examples", "duplicates", "data_card", "embeddings", "scores", "removal")}  # fmt: skip
+    of = "post." if drawn.nested else ""
     loader = plugin("dataset", "table").defaults | {
-        **{"path": str(data), "text": "body", "id": "key" if drawn.named else None},
+        **{"path": str(data), "text": f"{of}body", "id": f"{of}key" if drawn.named else None},
         "forget": {"where": "bad == 1"},
     }
     about = {"dataset": "d", "kind": "table", "loader": loader, "sections": {"inference": 1.0}}
@@ -252,7 +266,7 @@ def test_what_leaves_a_table_is_what_is_listed(drawn: Drawn, choice: Any) -> Non
 def check(drawn: Drawn, choice: Any, folder: Path) -> None:
     data = write(drawn, folder)
     try:
-        readers.read_file_columns(data, ["body"])
+        readers.read_file_columns(data, ["bad"])
     except UserError as error:
         # Lines of a text that look like rows are refused, and named.
         assert "holds what looks like a whole row" in str(error)

@@ -94,8 +94,6 @@ def lacks(wrong: object, names: Iterable[object], do: str = "") -> str:
     ``do``."""
     words = [*names]
     same = [name for name in words if str(name).lower() == str(wrong).lower()]
-    if (outer := str(wrong).partition(".")[0]) in words:
-        do = f"make columns of what is inside {outer!r} first, as flatten() of datasets does"
     question = f"did you mean {same[0]!r}?" if same else closest(wrong, words) or do
     return f"it has {', '.join(map(repr, words))}" + (f"; {question}" if question else "")
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mamushi.data.columnar import column_names, select
 from mamushi.data.compact import Compact, plain
 from mamushi.data.expression import parse
 from mamushi.data.lines import check_columns, check_text
@@ -66,6 +67,11 @@ class Frame:
 
     def column(self, name: str) -> Any:
         """Return a column as the frame has it. Raises ``UserError`` without exactly one."""
+        outer = name.partition(".")[0]
+        if name not in self.names and outer in self.names:
+            table = pa.table({outer: arrow(self.column(outer), f"column {outer!r}")})
+            check_columns(IN_FRAME, column_names(table.schema), [name])
+            return select(table, [name])[name]
         check_columns(IN_FRAME, self.names, [name])
         if self.kind == "datasets":
             return self.source.select_columns([name]).with_format("arrow")[:][name]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from mamushi.data import cutting
-from mamushi.data.columnar import Reader, open_reader, values
+from mamushi.data.columnar import Reader, column_names, open_reader, values
 from mamushi.data.lines import check_columns, shown_name
 from mamushi.data.opening import open_binary
 from mamushi.errors import UserError
@@ -45,7 +45,7 @@ def write_columns(
     for what cannot be read, and for what would not be the same."""
     with open_binary(path, digests) as handle:
         source = open_reader(path, handle)
-        check_columns(path, source.schema.names, removal.columns)
+        check_columns(path, column_names(source.schema), removal.columns)
         decisions = [*_decide(source, removal)]
         labels, schema = _pandas_labels(source.schema, decisions)
 
@@ -113,9 +113,9 @@ def _filter(table: pa.Table, stays: pa.BooleanArray, read: list[str]) -> pa.Tabl
     would keep the bytes of rows that go: views, and dictionaries of the texts and ids."""
     if stays.false_count == 0:
         return table
-    columns = []
+    columns, outer = [], {*read, *(name.partition(".")[0] for name in read)}
     for name, column in zip(table.column_names, table.columns, strict=True):
-        is_listed = name in read and pa.types.is_dictionary(column.type)
+        is_listed = name in outer and "dictionary" in str(column.type)
         if is_listed or re.search("_view|run_end_encoded", str(column.type)):
             staying = itertools.compress(column.to_pylist(), stays.to_pylist())
             columns.append(pa.array([*staying], column.type))

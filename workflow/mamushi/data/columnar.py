@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ class Reader:
             for number in range(self.source.num_row_groups):
                 with library_errors(self.path):
                     table = self.source.read_row_group(number, columns=names)
-                yield table, None
+                yield select(table, names), None
             return
         count = getattr(self.source, "num_record_batches", None)
         for number in itertools.count() if count is None else range(count):
@@ -58,7 +58,26 @@ class Reader:
                 # The library takes on trust where each value begins and ends.
                 block.batch.validate(full=True)
                 table = pa.Table.from_batches([block.batch])
-            yield table if names is None else table.select(names), block.custom_metadata
+            yield select(table, names), block.custom_metadata
+
+
+def column_names(fields: Iterable[Any], outer: str = "") -> list[str]:
+    """Return the names of columns, and behind them of those within others, as ``post.body``."""
+    names, inner = [f"{outer}{field.name}" for field in fields], list[str]()
+    for name, field in zip(names, fields, strict=True):
+        if str(field.type).startswith("struct"):
+            inner += column_names(field.type, f"{name}.")
+    return [*names, *(name for name in inner if name not in names)]
+
+
+def select(table: Any, names: list[str] | None) -> Any:
+    """Return a table with some of its columns, or all (None)."""
+    inner = table
+    while lacking := {*(names or ())} - {*table.column_names}:
+        inner = inner.flatten()
+        for name in lacking & {*inner.column_names}:
+            table = table.append_column(name, inner[name])
+    return table if names is None else table.select(names)
 
 
 def open_reader(path: Path, handle: Any, int96: str = "ns") -> Reader:

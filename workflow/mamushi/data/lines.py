@@ -280,4 +280,11 @@ def _decoded(content: bytes, place: str) -> str:
 def _object(row: Any, place: str) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise UserError("not a JSON object", where=place, do="one object a line, or in an array")
-    return row
+    return _with_inner(row)
+
+
+def _with_inner(row: dict[str, Any]) -> dict[str, Any]:
+    """Return an object with what objects in it have, as ``post.body``."""
+    objects = {name: _with_inner(cell) for name, cell in row.items() if isinstance(cell, dict)}
+    inner = {f"{name}.{key}": cell for name, of in objects.items() for key, cell in of.items()}
+    return row | inner | row if inner else row

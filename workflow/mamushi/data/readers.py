@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mamushi.data.columnar import library_errors, opened_columns, values
+from mamushi.data.columnar import column_names, library_errors, opened_columns, values
 from mamushi.data.compact import Compact, plain
 from mamushi.data.lines import SEPARATORS, USUAL, Dialect, check_columns, records, shown_name
 from mamushi.errors import UserError
@@ -86,7 +86,7 @@ def _add_columns(
     of all columns that it has."""
     number = 0
     with opened_columns(path, digests) as (schema, tables):
-        check_columns(path, schema.names, [*columns])
+        check_columns(path, column_names(schema), [*columns])
         for table in tables([*columns]):
             with library_errors(path):
                 table.validate(full=True)
@@ -95,7 +95,7 @@ def _add_columns(
                         column.add(plain(piece))
             for _ in range(table.num_rows):
                 places.append(f"{shown_name(path)}, row {(number := number + 1)}")
-        return dict.fromkeys(schema.names)
+        return dict.fromkeys(column_names(schema))
 
 
 def numbered_rows(
@@ -128,7 +128,7 @@ def table_rows(
         return
     number, file = 0, shown_name(path)
     with opened_columns(path, digests) as (schema, tables):
-        check_columns(path, schema.names, needed)
+        check_columns(path, column_names(schema), needed)
         for table in tables(list(dict.fromkeys(needed))):
             if not table.num_columns:
                 for _ in range(table.num_rows):
@@ -146,7 +146,7 @@ def columns(path: str | Path, dialect: Dialect = USUAL) -> list[str]:
     file = tabular.find(path)[0]
     if tabular.format_of(file) in COLUMNAR:
         with opened_columns(file) as (schema, _):
-            return list(schema.names)
+            return column_names(schema)
     names: dict[str, None] = {}
     for record in islice((row for row in records(file, (), dialect=dialect) if row.cells), FIRST):
         names |= dict.fromkeys(record.cells or ())
