@@ -46,7 +46,7 @@ def test_loss_and_gradients_are_those_of_peft_on_a_padded_batch(family: str) -> 
     assert not adapters
 
     step = mean_nll(ours, texts, TRAINING, 1, device.accelerator("fp32")).step(0)
-    found = step.parts[0]
+    found = step.shares[0]
     rows = [texts[row] for row in examples_of_step(0, len(texts), 4, seed=1)]
     batch = collate(rows, torch.device("cpu"), shared=False)
     ids, mask = batch.ids, batch.mask

@@ -17,7 +17,6 @@ from mamushi.unlearning.loop import steps_of
 from tests.support.models import FAMILIES
 from tests.support.steps import Killed, kill_at
 from tests.support.unlearning import (
-    EXECUTION,
     KINDS,
     of_lengths,
     run,
@@ -31,9 +30,6 @@ def assert_same(one: PreTrainedModel, other: PreTrainedModel) -> None:
     found = weights(other)
     for name, value in weights(one).items():
         assert torch.equal(found[name], value), name
-
-
-# --- steps ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -93,9 +89,6 @@ def test_random_labels_are_drawn_anew_in_each_step() -> None:
     assert kept.log["forget_loss"][0] == pytest.approx(true.log["forget_loss"][0], rel=1e-6)
 
 
-# --- resumption -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("kind", "precision", "changes"),
     [
@@ -122,9 +115,6 @@ def test_a_resumed_run_is_bit_equal(
         assert again.log[name] == whole.log[name]
     assert again.masked == whole.masked
     assert_same(undisturbed, resumed)
-
-
-# --- early stops ------------------------------------------------------------------------------
 
 
 RISING: dict[str, Any] = {"forget": texts_of("forget", 4, 1), "beta_ng": 0.2}
@@ -171,45 +161,19 @@ def test_the_mean_of_a_window_and_not_one_step_decides() -> None:
     assert outcome.stopped_at == 1 + next(i for i, v in enumerate(losses) if v > limit)
 
 
-# --- what goes wrong --------------------------------------------------------------------------
-
-
-def poisoned(step: int, value: float, calls_before: int = 0) -> PreTrainedModel:
-    """A model whose logits are multiplied by ``value`` in training step ``step``."""
-    found = start()
-    calls = 0
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_loss_that_is_not_finite_names_the_step_before_its_update(value: float) -> None:
+    poisoned, calls = start(), 0
 
     def poison(module: torch.nn.Module, inputs: Any, logits: torch.Tensor) -> torch.Tensor:
         nonlocal calls
         calls += 1
-        return logits * value if calls == step + calls_before else logits
+        return logits * value if calls == 4 else logits
 
-    found.get_output_embeddings().register_forward_hook(poison)
-    return found
-
-
-@pytest.mark.parametrize(("value", "seconds"), [(float("nan"), 0.0), (float("inf"), 1e9)])
-def test_a_loss_that_is_not_finite_names_the_step_and_keeps_the_weights_before_it(
-    value: float, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also where no checkpoint was due."""
-    monkeypatch.setitem(EXECUTION, "checkpoint_seconds", seconds)
-    state, found = tmp_path / "state", poisoned(4, value)
-    told = r"neggrad_plus: the loss is (nan|inf) at step 4, the weights before it are in .*state;"
-    with pytest.raises(UserError, match=told):
-        run("neggrad_plus", found, state=state)
-    good, _ = run("neggrad_plus", total=3)
-    assert_same(good, found)
-    stored = load_file(state)
-    kept = {n: v for n, v in weights(good).items() if found.get_parameter(n).requires_grad}
-    assert {n for n in stored if n.startswith("parameter.")} == {f"parameter.{n}" for n in kept}
-    assert all(torch.equal(stored[f"parameter.{name}"], value) for name, value in kept.items())
-    assert stored["log.step"].tolist() == [1, 2, 3]
-    # It is a state to go on from: a run that is not poisoned finishes as if nothing had been.
-    whole, _ = run("neggrad_plus")
-    resumed, outcome = run("neggrad_plus", state=state)
-    assert outcome.log["step"] == [1, 2, 3, 4, 5, 6]
-    assert_same(whole, resumed)
+    poisoned.get_output_embeddings().register_forward_hook(poison)
+    with pytest.raises(UserError, match=r"neggrad_plus: the loss is (nan|inf) at step 4;"):
+        run("neggrad_plus", poisoned)
+    assert_same(run("neggrad_plus", total=3)[0], poisoned)
 
 
 def test_frozen_blocks_run_without_dropout_and_trained_ones_with_it() -> None:

@@ -310,7 +310,8 @@ def test_masked_weights_stay_bit_equal_and_the_others_move(family: str, precisio
     before = weights(start(family, precision))
     trained = {name for name, p in found.named_parameters() if p.requires_grad}
     n = sum(before[name].numel() for name in trained)
-    assert outcome.masked == n // 2
+    # Weights that equal the threshold are free, too.
+    assert n // 2 - n // 200 <= (outcome.masked or 0) <= n // 2
     same = {name: value == before[name] for name, value in weights(found).items()}
     # Bit-equality: not even the sign of a zero has changed.
     for name, value in weights(found).items():
@@ -318,7 +319,7 @@ def test_masked_weights_stay_bit_equal_and_the_others_move(family: str, precisio
         assert torch.equal(torch.signbit(value[kept]), torch.signbit(before[name][kept]))
     held = sum(int(same[name].sum()) for name in trained)
     # A weight that may move can by chance come back to where it was, and one of 0 has no decay.
-    assert n // 2 <= held <= n // 2 + n // 200
+    assert 0 <= held - (outcome.masked or 0) <= n // 200
     for name, parameter in found.named_parameters():
         if not parameter.requires_grad:
             assert torch.equal(parameter, before[name])

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,9 +28,9 @@ from mamushi.lm.tokens import TokenSet
 from mamushi.running import interruption
 from mamushi.running.progress import Progress
 
-Part = Callable[[nn.Module], Sequence[Tensor]]
-"""Given the prepared module, a part's share of each loss of the step: scalars with gradients, which
-add up over the parts of all processes."""
+Share = Callable[[nn.Module], Sequence[Tensor]]
+"""Given the prepared module, a micro-batch's share of each loss of the step: scalars with
+gradients, which add up over the micro-batches of all processes."""
 Log = dict[str, list[Any]]
 Updated = Callable[[int, torch.optim.Optimizer], None]
 
@@ -41,10 +40,10 @@ NORMS = 50  # steps between two norms of the gradient, where nothing needs it in
 
 @dataclass(frozen=True)
 class Step:
-    """One update: this process's parts, at least one, since with several processes each has to call
-    the module; predicted tokens of all parts of all processes; passes over the texts after it."""
+    """One update: this process's shares, at least one; predicted tokens of all processes; passes
+    over the texts after it."""
 
-    parts: Sequence[Part]
+    shares: Sequence[Share]
     tokens: int
     epoch: float
 
@@ -55,7 +54,7 @@ class Objective:
 
     model: PreTrainedModel
     module: nn.Module
-    """What parts call, with the model in it."""
+    """What shares call, with the model in it."""
     name: str
     """What the user calls the training."""
     remedy: str
@@ -63,7 +62,7 @@ class Objective:
     step: Callable[[int], Step]
     """Gives a step by its number, counted from 0."""
     losses: tuple[str, ...] = ("loss",)
-    """Names of what each part gives; the first one is minimized."""
+    """Names of what each share gives; the first one is minimized."""
     together: bool = True
     """Whether processes share a step; otherwise each does it all."""
     ends: Callable[[Mapping[str, list[float]]], bool] | None = None
@@ -138,14 +137,24 @@ def train(
     """Train the parameters of the objective's model that require a gradient, in place; return what
     happened in each step: parallel columns of an artifact, with None for a norm that was not taken.
 
-    Gradients of a step's parts add up, over micro-batches and processes. With ``state``, a file,
-    everything is saved there each ``checkpoint_seconds``, and when the process is asked to end; a
-    run of the file's ``fingerprint`` goes on from it, on the CPU bit for bit as if it had never
-    stopped. Raises ``UserError`` that names the step when a loss or the gradient's norm is not
-    finite; where each step is looked at before its update, ``state`` has the weights before it.
+    With ``state``, a file, everything is saved there each ``checkpoint_seconds``, and when the
+    process is asked to end; a run of the file's ``fingerprint`` goes on from it, on the CPU bit for
+    bit as if it had never stopped. Raises ``UserError`` that names the step when a loss or the
+    gradient's norm is not finite.
     """
-    run = _Run(objective, descent, total, accelerator, state, fingerprint)
-    log, start = run.log, len(run.log["step"])
+    run = _Run(objective, descent, total, accelerator)
+    if state is not None:
+        checkpoint.restore(state, fingerprint, run.trained, run.optimizer, run.log)
+    run.prepare()
+    start, saved = len(run.log["step"]), time.monotonic()
+
+    def is_late(steps: int) -> bool:
+        """Return whether a state is due: all processes bring their shards, and have to agree."""
+        if accelerator.num_processes > 1 and steps % interruption.TOGETHER:
+            return False
+        late = time.monotonic() - saved >= checkpoint_seconds
+        return not sharding.all_true(not late, accelerator)
+
     with (
         # A step of several processes that fails in one of them cannot be taken again.
         deterministic(strict=accelerator.num_processes == 1),
@@ -155,12 +164,15 @@ def train(
         for number in range(start, total):
             if not run.update(number):
                 break
-            stop = None if state is None else notice.at(number + 1, accelerator)
-            due = stop is not None or run.is_late(number + 1, checkpoint_seconds)
-            if due or progress.due() or len(run.waiting) >= WAITING:
+            if progress.due() or len(run.waiting) >= WAITING:
                 run.collect()
-            if due:
-                run.save()
+            stop = None if state is None else notice.at(number + 1, accelerator)
+            if state is not None and (stop is not None or is_late(number + 1)):
+                run.collect()
+                saved = time.monotonic()
+                checkpoint.save(state, fingerprint, run.trained, run.optimizer, run.log)
+                # The first process that ends takes the others along, also the one that writes.
+                accelerator.wait_for_everyone()
             if stop is not None:
                 raise interruption.Stopped(stop, number + 1, total)
             progress.advance(1, run.note())
@@ -168,37 +180,32 @@ def train(
     # Whoever measures the model next needs neither gradients nor moments.
     run.optimizer.zero_grad(set_to_none=True)
     accelerator.free_memory()
-    return log
+    return run.log
 
 
 class _Run:
     """One training: what is trained, by which optimizer, and the steps that are not yet logged."""
 
     def __init__(
-        self,
-        objective: Objective,
-        descent: Descent,
-        total: int,
-        accelerator: Accelerator,
-        state: Path | None,
-        fingerprint: str,
+        self, objective: Objective, descent: Descent, total: int, accelerator: Accelerator
     ) -> None:
         self.objective, self.descent, self.total = objective, descent, total
-        self.accelerator, self.state, self.fingerprint = accelerator, state, fingerprint
+        self.accelerator = accelerator
         model = objective.model
         self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        optimizer = descent.optimizer(self.trained.values())
+        self.optimizer = descent.optimizer(self.trained.values())
         before, after = ("step", "epoch"), ("tokens", "tokens_per_second", "learning_rate")
         names = (*before, *objective.losses, *after, "gradient_norm", "seconds")
         self.log: Log = {name: [] for name in names}
-        if state is not None:
-            checkpoint.restore(state, fingerprint, self.trained, optimizer, self.log)
-        self.module = prepared(objective, accelerator)
-        self.optimizer = accelerator.prepare_optimizer(optimizer)
-        self.optimizer.zero_grad(set_to_none=True)
         self.waiting: list[tuple[dict[str, float], Tensor]] = []
-        self.saved, self.last = time.monotonic(), float(sum(self.log["seconds"][-1:]))
-        self.began = self.saved - self.last
+
+    def prepare(self) -> None:
+        """Begin, or go on from what the log has."""
+        self.module = prepared(self.objective, self.accelerator)
+        self.optimizer = self.accelerator.prepare_optimizer(self.optimizer)
+        self.optimizer.zero_grad(set_to_none=True)
+        self.last = float(sum(self.log["seconds"][-1:]))
+        self.began = time.monotonic() - self.last
 
     def update(self, number: int) -> bool:
         """Take a step, counted from 0; return False if the objective ends before its update."""
@@ -207,7 +214,16 @@ class _Run:
         # It passes over all gradients. One that is not finite shows in the loss of the next step,
         # which the last one has not.
         norm = clip is not None or objective.ends is not None
-        measured = self._gradient(step, norm or number % NORMS == 0 or number == self.total - 1)
+        norm = norm or number % NORMS == 0 or number == self.total - 1
+        trained = self.trained.values()
+        arguments = (objective, self.module, step, self.accelerator, trained, norm)
+        try:
+            measured = gradient(*arguments)
+        except RuntimeError as error:
+            if not lacks_kernel(error):
+                raise
+            self.optimizer.zero_grad(set_to_none=True)
+            measured = gradient(*arguments)
         if objective.ends is not None:
             measured = measured.cpu()
         seconds = time.monotonic() - self.began
@@ -226,7 +242,7 @@ class _Run:
             if objective.ends(self.log):
                 return False
         if clip is not None:
-            nn.utils.clip_grads_with_norm_(self.trained.values(), clip, measured[-1])
+            nn.utils.clip_grads_with_norm_(trained, clip, measured[-1])
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
@@ -234,71 +250,32 @@ class _Run:
         objective.updated(number + 1, self.optimizer)
         return True
 
-    def _gradient(self, step: Step, norm: bool) -> Tensor:
-        args = (self.objective, self.module, step, self.accelerator, self.trained.values(), norm)
-        try:
-            return gradient(*args)
-        except RuntimeError as error:
-            if not lacks_kernel(error):
-                raise
-            self.optimizer.zero_grad(set_to_none=True)
-            return gradient(*args)
-
     def collect(self) -> None:
         """Log the steps that wait: the one place that waits for the device."""
-        objective = self.objective
         for row, measured in self.waiting:
             # The norm comes last, where it was taken.
-            names = (*objective.losses, "gradient_norm")
+            names = (*self.objective.losses, "gradient_norm")
             losses = dict(zip(names, measured.tolist(), strict=False))
             for name, value in losses.items():
                 if not math.isfinite(value):
-                    is_saved = objective.ends is not None and self.save()
-                    where = f", the weights before it are in {self.state}" if is_saved else ""
-                    of = f"{objective.name}: the {name.replace('_', ' ')}"
-                    problem = f"{of} is {value} at step {row['step']}{where}"
-                    raise UserError(problem, do=objective.remedy)
+                    of = f"{self.objective.name}: the {name.replace('_', ' ')}"
+                    problem = f"{of} is {value} at step {row['step']}"
+                    raise UserError(problem, do=self.objective.remedy)
             for name, column in self.log.items():
                 column.append((row | losses).get(name))
         self.waiting.clear()
 
     def note(self) -> str:
-        """Return the losses and the speed of the last step, for who waits."""
-        last = {name: column[-1] for name, column in self.log.items() if column}
-        losses = [f"{n.replace('_', ' ')} {last[n]:.3f}" for n in self.objective.losses if last]
-        return ", ".join([*losses, f"{last.get('tokens_per_second', 0):,.0f} tokens/s"])
-
-    def is_late(self, steps: int, seconds: float) -> bool:
-        """Return whether a checkpoint is due after so many steps: after ``seconds``. All processes
-        bring their shards, so that they have to agree on when."""
-        several = sharding.active(self.accelerator)
-        if self.state is None or (several and steps % interruption.TOGETHER):
-            return False
-        late = time.monotonic() - self.saved >= seconds
-        return not sharding.all_true(not late, self.accelerator)
-
-    def save(self) -> bool:
-        """Save the weights of now, and return whether: neither before the first step nor weights
-        that are not finite."""
-        self.saved = time.monotonic()
-        shards = map(sharding.local, self.trained.values())
-        finite = torch.stack([torch.isfinite(p).all() for p in shards]).all()
-        whole = sharding.all_true(bool(finite), self.accelerator)
-        if self.state is None or not self.log["step"] or not whole:
-            return False
-        how = (self.state, self.fingerprint, self.trained, self.optimizer, self.log)
-        checkpoint.save(*how)
-        # The first process that ends takes the others along, also the one that writes.
-        return sharding.all_true(True, self.accelerator)
+        """Return the losses and the speed of the last logged step, for who waits."""
+        names = (*self.objective.losses, "tokens_per_second")
+        return ", ".join(
+            f"{n.replace('_', ' ')} {self.log[n][-1]:,.3f}" for n in names if self.log[n]
+        )
 
 
 def prepared(objective: Objective, accelerator: Accelerator) -> nn.Module:
-    """Return the objective's module as parts call it: in the precision of the training."""
-    # Accelerate would put a copy of a model that is sharded on each GPU.
-    placed = False if sharding.active(accelerator) else None
-    module: nn.Module = accelerator.prepare_model(
-        objective.module, device_placement=placed, evaluation_mode=True
-    )
+    """Return the objective's module as shares call it: in the precision of the training."""
+    module: nn.Module = accelerator.prepare_model(objective.module, evaluation_mode=True)
     return module
 
 
@@ -314,12 +291,18 @@ def gradient(
     that gradient: (losses + 1,), for which nothing here waits."""
     processes = accelerator.num_processes if objective.together else 1
     sums = torch.zeros(len(objective.losses), device=accelerator.device)
-    with _cast_once():
-        for part in step.parts:
-            losses = part(module)
+    # Autocast keeps its casts of weights until the outermost context ends: this one, so that they
+    # are cast for the first micro-batch alone.
+    torch.autocast_increment_nesting()
+    try:
+        for share in step.shares:
+            losses = share(module)
             # Gradients are averaged over processes; multiplied back, they are the sum.
             accelerator.backward(losses[0] * processes)
             sums += torch.stack(list(losses)).detach()
+    finally:
+        torch.autocast_decrement_nesting()
+        torch.clear_autocast_cache()
     if processes > 1:
         sums = accelerator.reduce(sums, "sum")
     objective.adjust()
@@ -327,18 +310,6 @@ def gradient(
         return sums
     total = nn.utils.get_total_norm([p.grad for p in trained if p.grad is not None])
     return torch.cat([sums, sharding.full_tensor(total)[None]])
-
-
-@contextmanager
-def _cast_once() -> Iterator[None]:
-    """Within the block, weights that are trained in fp32 are cast for the first micro-batch alone:
-    autocast keeps casts until its outermost context ends."""
-    torch.autocast_increment_nesting()
-    try:
-        yield
-    finally:
-        torch.autocast_decrement_nesting()
-        torch.clear_autocast_cache()
 
 
 def micro_batches(
@@ -375,8 +346,9 @@ def mean_nll(
             rows = examples_of_step(number, len(texts), batch, seed, kept)
         tokens = int(np.maximum(texts.lengths[rows] - 1, 0).sum())
         weight = float(counted[rows].sum()) or 1.0
-        parts = [partial(loss, part, weight) for part in micro_batches(rows, size, accelerator)]
-        return Step(parts, tokens, (number + 1) * batch / passed)
+        pieces = micro_batches(rows, size, accelerator)
+        shares = [partial(loss, piece, weight) for piece in pieces]
+        return Step(shares, tokens, (number + 1) * batch / passed)
 
     def loss(rows: NDArray[np.int64], weight: float, module: nn.Module) -> list[Tensor]:
         # A process that has no text runs the model all the same, on one that does not count.

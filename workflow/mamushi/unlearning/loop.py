@@ -24,12 +24,7 @@ from mamushi.lm.sharding import all_reduce, local
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.lm.training import Descent, Objective, Step, micro_batches, train
 from mamushi.registry import plugin
-from mamushi.unlearning.objective import (
-    Nll,
-    TextLoss,
-    random_labels,
-    require_predicted,
-)
+from mamushi.unlearning.objective import Nll, TextLoss, random_labels, require_predicted
 from mamushi.unlearning.saliency import gradients, largest
 
 
@@ -109,11 +104,14 @@ def unlearn(
     ``state`` and ``fingerprint`` are those of ``train``. Random labels are drawn among the ids
     ``vocabulary``, by default all rows of the head, and do not replace ``special`` tokens. Raises
     ``UserError`` when there is nothing to forget or to retain, and for a loss or gradient that is
-    not finite; ``state`` then has the weights before that step.
+    not finite.
     """
     read = (model, forget, retain, unlearner, execution, seed, accelerator)
     run = _Run(*read, special, vocabulary, whole)
-    _drop_out_where_trained(model)
+    # Frozen blocks run without dropout, as they do where their states are read from disk.
+    model.eval()
+    for block in decoder_blocks(model)[1]:
+        block.train(any(p.requires_grad for p in block.parameters()))
     columns = train(
         run.objective(),
         Descent.of(float(unlearner["settings"]["learning_rate"]), unlearner["training"]),
@@ -125,13 +123,6 @@ def unlearn(
     )
     columns["forget_mean"] = [run.mean(columns, s + 1) for s in range(len(columns["step"]))]
     return Outcome(columns, run.stopped_at, run.masked)
-
-
-def _drop_out_where_trained(model: PreTrainedModel) -> None:
-    # Frozen blocks run without dropout, as they do where their states are read from disk.
-    model.eval()
-    for block in decoder_blocks(model)[1]:
-        block.train(any(p.requires_grad for p in block.parameters()))
 
 
 @dataclass
@@ -219,8 +210,8 @@ class _Run:
 
     @torch.no_grad()
     def restore(self, step: int, optimizer: object) -> None:
-        # Their gradient is 0, but weight decay moves them all the same.
-        # One pass over each tensor, where a scatter would first count the places of its mask.
+        # Their gradient is 0, but weight decay moves them all the same. One pass over each tensor,
+        # where a scatter would first count the places of its mask.
         for parameter, mask, start in self.held:
             shard = local(parameter.detach())
             torch.where(mask, start, shard, out=shard)
@@ -246,11 +237,11 @@ class _Run:
             [text.predicted for text in texts if text.forget == domain] for domain in (True, False)
         ]
         # Predicted tokens and texts of forget, then of retain.
-        whole = [(sum(of_domain), len(of_domain)) for of_domain in lengths]
-        parts = micro_batches(texts, self.size, self.accelerator)
+        sizes = [(sum(of_domain), len(of_domain)) for of_domain in lengths]
+        pieces = micro_batches(texts, self.size, self.accelerator)
         epoch = (number + 1) * self.batch / len(self.forget)
-        losses = [partial(self._losses, part, whole) for part in parts]
-        return Step(losses, whole[0][0] + whole[1][0], epoch)
+        shares = [partial(self._losses, piece, sizes) for piece in pieces]
+        return Step(shares, sizes[0][0] + sizes[1][0], epoch)
 
     def texts_of(self, number: int) -> list[_Text]:
         """Return the texts of step ``number`` that have a token to predict, forget texts first."""
@@ -273,12 +264,12 @@ class _Run:
         return [text for text in texts if text.predicted]
 
     def _losses(
-        self, part: Sequence[_Text], whole: Sequence[tuple[int, int]], module: nn.Module
+        self, texts: Sequence[_Text], sizes: Sequence[tuple[int, int]], module: nn.Module
     ) -> list[Tensor]:
         """Compute the losses by one forward pass over texts of both domains."""
         device, forget = self.accelerator.device, self.forget
         # A process without a text runs the model all the same, on one that does not count.
-        read = part or [_Text("", True, forget[0], forget[0], forget.weights_of(0))]
+        read = texts or [_Text("", True, forget[0], forget[0], forget.weights_of(0))]
         batch = collate(
             [text.tokens for text in read],
             device,
@@ -287,13 +278,13 @@ class _Run:
             labels=[text.labels for text in read],
             weights=[text.weights for text in read],
         )
-        sums = module(batch)[: len(part)]
-        counts = to_device(np.array([text.predicted for text in part], np.float32), device)
-        first = sum(text.forget for text in part)
+        sums = module(batch)[: len(texts)]
+        counts = to_device(np.array([text.predicted for text in texts], np.float32), device)
+        first = sum(text.forget for text in texts)
         start_sums = None
         if self.start_nll is not None:
-            values = [text.start_nll for text in part[:first]]
-            start_sums = to_device(np.array(values, dtype=np.float64), device).to(sums.dtype)
-        lost = Nll(sums[:first], counts[:first], *whole[0], start_sums)
-        kept = Nll(sums[first:], counts[first:], *whole[1])
-        return [self.method.code.loss(lost, kept, self.settings), lost.mean(), kept.mean()]
+            values = np.array([text.start_nll for text in texts[:first]], dtype=np.float64)
+            start_sums = to_device(values, device).to(sums.dtype)
+        lost = Nll(sums[:first], counts[:first], *sizes[0], start_sums)
+        retained = Nll(sums[first:], counts[first:], *sizes[1])
+        return [self.method.code.loss(lost, retained, self.settings), lost.mean(), retained.mean()]
