@@ -24,6 +24,9 @@ VOCABULARIES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json
 DESCRIPTIONS = ("*.json", "*.model", "*.txt", "*.jinja")
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
+transformers_logging.set_verbosity_error()
+transformers_logging.disable_progress_bar()
+
 
 def fetch(
     source: str,
@@ -78,6 +81,11 @@ def check_config(folder: Path) -> dict[str, Any]:
     return config
 
 
+def descriptions(folder: Path) -> list[Path]:
+    """Return a model's files that are no weights."""
+    return sorted(path for pattern in DESCRIPTIONS for path in folder.glob(pattern))
+
+
 def weight_files(folder: Path) -> list[Path]:
     """Return the safetensors files of a model."""
     if (index := folder / INDEX).is_file():
@@ -90,7 +98,6 @@ def read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     if not any((folder / name).is_file() for name in VOCABULARIES):
         do = "save the model's tokenizer in the same folder"
         raise UserError(f"no tokenizer (none of {', '.join(VOCABULARIES)})", where=folder, do=do)
-    transformers_logging.set_verbosity_error()
     with located(f"{folder}: the tokenizer"):
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     settings = folder / "tokenizer_config.json"
@@ -103,8 +110,6 @@ def read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
 def read_model(folder: Path, **options: Any) -> PreTrainedModel:
     """Read a folder's model, and accept no tensor that is missing, misshapen or made up; the
     ``options`` are those of ``from_pretrained``."""
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
     with located(folder):
         model, report = AutoModelForCausalLM.from_pretrained(
             folder,
@@ -116,12 +121,7 @@ def read_model(folder: Path, **options: Any) -> PreTrainedModel:
     if missing := sorted(report["missing_keys"]):
         problem = f"the weights lack {len(missing)} tensors, the first is {missing[0]}"
         raise UserError(problem, where=folder)
-    steady(model)
-    return model
-
-
-def steady(model: PreTrainedModel) -> None:
-    """Let no pass of the model change its weights: measured in eval mode, RWKV divides them in
-    place, so that what is stored after that would be other weights than those that were trained."""
     if getattr(model.config, "rescale_every", 0):
+        # In eval mode, RWKV would divide its weights in place: stored, they would be others.
         model.config.rescale_every = 0
+    return model

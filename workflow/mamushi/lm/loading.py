@@ -1,8 +1,7 @@
 """Model cards, and opening the models that they name.
 
-A *model card* (``results/base/{model}/card.json``) is how later stages find a model. It is written
-once, by ``inspect``, and names the digest of each of the model's files, which whoever opens the
-model compares.
+A *model card* (``results/base/{model}/card.json``) is how later stages find a model. ``inspect``
+writes it once, with the digest of each of the model's files, which whoever opens it compares.
 """
 
 from __future__ import annotations
@@ -26,30 +25,20 @@ from mamushi.lm.storage import overlay, writing_safetensors
 from mamushi.lm.tokens import first_token
 from mamushi.running import launch
 
-SMALL = 2**29
-"""Parameters up to which a model is tried on the CPU: as many as most encoders have."""
-EXACT = 1e-3
-"""Largest difference of states that is rounding, as a share of the largest number, in fp32."""
-
 
 def inspect(name: str, source: str, *, revision: str | None, contaminated: bool) -> dict[str, Any]:
     """Check a model without giving it memory, and return the content of its card.
 
     ``source`` is a folder or a hub id; a hub model is downloaded to the hub's cache here, so that
-    later jobs need no network. Raises ``UserError`` for what is no causal language model, or looks
-    ahead in a text.
+    later jobs need no network. Raises ``UserError`` for what is no causal language model.
     """
-    where = f"models.{name}.source"
-    folder, commit = folders.fetch(source, revision, where)
+    folder, commit = folders.fetch(source, revision, f"models.{name}.source")
     config = folders.check_config(folder)
     tokenizer = folders.read_tokenizer(folder)
-    weights = folders.weight_files(folder)
     model = folders.read_model(folder, device_map="meta")
-    if model.num_parameters() <= SMALL:
-        _require_causal(folders.read_model(folder, dtype=torch.float32))
     text = model.config.get_text_config(decoder=True)
     output, embedding = model.get_output_embeddings(), model.get_input_embeddings()
-    described = sorted(p for pattern in folders.DESCRIPTIONS for p in folder.glob(pattern))
+    files = [*folders.descriptions(folder), *folders.weight_files(folder)]
     return {
         "name": name,
         "source": str(folder) if commit is None else source,
@@ -65,48 +54,25 @@ def inspect(name: str, source: str, *, revision: str | None, contaminated: bool)
         "pad_token_id": padding(tokenizer),
         "eos_token_id": tokenizer.eos_token_id,
         "parameters": model.num_parameters(),
-        "digests": {path.name: digests.of(path) for path in [*described, *weights]},
+        "digests": {path.name: digests.of(path) for path in files},
     }
 
 
 def save_base(
-    out: Path,
-    name: str,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    *,
-    contaminated: bool,
+    out: Path, name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
 ) -> dict[str, Any]:
     """Save a model that was made here into its folder; return the content of its card, which is the
-    word that the folder is complete: an earlier one goes first, and whoever calls writes the new
-    one last."""
-    (out / "card.json").unlink(missing_ok=True)
-    for pattern in folders.DESCRIPTIONS:
-        for earlier in out.glob(pattern):
-            # A chat template, say, of the model that was here before.
-            earlier.unlink()
+    word that the folder is complete: whoever calls writes it last."""
+    # The card of the model that was here before goes first, and its chat template, say.
+    for earlier in [out / "card.json", *folders.descriptions(out)]:
+        earlier.unlink(missing_ok=True)
     with writing_safetensors():
         # One file, whose name is known before.
         model.save_pretrained(out, max_shard_size="1000TB")
     tokenizer.save_pretrained(out)
     # safetensors writes for nobody else to read.
     (out / folders.ONE_FILE).chmod((out / "config.json").stat().st_mode)
-    return {**inspect(name, str(out), revision=None, contaminated=contaminated), "source": "."}
-
-
-def _require_causal(model: PreTrainedModel) -> None:
-    """Raise ``UserError`` for a model whose states of a text depend on what stands behind it:
-    batches of it would not be exact. Encoders open as causal models, and some attend at random."""
-    ids = torch.arange(1, 6)[None] % model.get_input_embeddings().num_embeddings
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        longer, alone = (
-            parameters.body(model)(input_ids=ids[:, :length]).last_hidden_state[:, :3]
-            for length in (5, 3)
-        )
-    if float((longer - alone).abs().max()) > EXACT * float(alone.abs().max()):
-        problem = "what this model makes of a text depends on what stands behind it"
-        do = "choose a decoder, which reads from left to right"
-        raise UserError(problem, where=type(model).__name__, do=do)
+    return {**inspect(name, str(out), revision=None, contaminated=False), "source": "."}
 
 
 def padding(tokenizer: PreTrainedTokenizerBase) -> int:

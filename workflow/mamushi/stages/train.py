@@ -65,7 +65,7 @@ def base_model(*, examples: list[Input], out: Output, settings: BaseModel, job: 
     log = tiny.pretrain(model, tokenizer, texts, training, training["seed"])
     model.to("cpu")
 
-    card = loading.save_base(out, settings.name, model, tokenizer, contaminated=False)
+    card = loading.save_base(out, settings.name, model, tokenizer)
     write_table(out / "train_log.parquet", schemas.TRAIN_LOG, log)
     write_json(out / "card.json", {**card, "provenance": job.origin})
 
