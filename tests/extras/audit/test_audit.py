@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -171,11 +172,15 @@ def test_the_majority_decides_and_a_tie_is_unsure() -> None:
         "three": {"a": "no", "b": "unsure", "c": "no"},
     }
     once = {"a": "yes", "b": "unsure", "c": "no", "d": "no", "e": "unsure"}
-    assert merge(order, people) == once
+
+    def joined(people: dict[str, dict[str, str]], least: int = 1) -> dict[str, str]:
+        return dict(merge(pd.DataFrame(people, index=order, dtype=object), least))
+
+    assert joined(people) == once
     # Of those that two have reached: what two more say than the other answer.
-    twice = merge(order, people | {"four": {"a": "yes", "c": "no", "f": "no"}}, 2)
+    twice = joined(people | {"four": {"a": "yes", "c": "no", "f": "no"}}, 2)
     assert twice == {"a": "yes", "b": "unsure", "c": "no", "d": "unsure", "e": "unsure"}
-    assert merge(order, {"one": people["one"]}, 2) == {} == merge(order, {"one": {}})
+    assert joined({"one": people["one"]}, 2) == {} == joined({"one": {}})
 
 
 def test_kappa_is_cohens() -> None:
@@ -183,9 +188,9 @@ def test_kappa_is_cohens() -> None:
     cells = [("yes", "yes", 20), ("yes", "no", 5), ("no", "yes", 10), ("no", "no", 15)]
     pairs = [pair for *pair, times in cells for _ in range(times)]
     one, two = ({str(i): pair[side] for i, pair in enumerate(pairs)} for side in (0, 1))
-    (row,) = agreement({"one": one, "two": two})
+    (row,) = agreement(pd.DataFrame({"one": one, "two": two}))
     assert (row["texts"], len(row["differ"])) == (50, 15)
     assert row["agree"] == pytest.approx(0.7) and row["kappa"] == pytest.approx(0.4)
     for second, texts, agree in (({"a": "yes"}, 1, 1.0), ({"b": "yes"}, 0, None)):
-        (row,) = agreement({"one": {"a": "yes"}, "two": second})
+        (row,) = agreement(pd.DataFrame({"one": {"a": "yes"}, "two": second}))
         assert (row["texts"], row["agree"], row["kappa"]) == (texts, agree, None)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from mamushi.errors import UserError, located
 from mamushi.io.files import read_plain_json
@@ -26,62 +27,62 @@ from mamushi_extras.audit.answers import NO, YES
 from mamushi_extras.audit.auditing import Answers
 
 UNSURE = "unsure"
-Responses = Mapping[str, str]
-"""The answer to each text, by id."""
 
 
-def read_answers(files: Sequence[Path], audit: Mapping[str, Any]) -> dict[str, Responses]:
-    """Read the answers of each annotator, by name. Raises ``UserError`` for a second file of one,
-    and for a file of another audit."""
-    responses: dict[str, Responses] = {}
+def read_answers(files: Sequence[Path], audit: Mapping[str, Any]) -> pd.DataFrame:
+    """Read the answers to the texts of an audit, a row per text by its id in the order of reading,
+    and a column per annotator. Raises ``UserError`` for a second file of one, and for a file of
+    another audit."""
+    people: dict[str, Any] = {}
     for path in files:
         with located(path):
             content = read_plain_json(path)
             who = content["annotator"]
             if content["audit"] != fingerprint(audit):
                 raise UserError("answers another audit", where=path, do="name its folder in --out")
-            if who in responses:
+            if who in people:
                 do = "give one a person, each with another name"
                 raise UserError(f"a second file of {who!r}", where=path, do=do)
-            responses[who] = content["answers"]
-    return responses
+            people[who] = content["answers"]
+    return pd.DataFrame(people, index=[drawn["id"] for drawn in audit["sample"]], dtype=object)
 
 
-def merge(order: Sequence[str], people: Mapping[str, Responses], least: int = 1) -> dict[str, str]:
-    """Return one answer to each of the texts that so many people have reached, at ``least``, in
-    their ``order``: that which so many more give than the other one; else it is unsure."""
-    place = {name: place for place, name in enumerate(order, start=1)}
-    reached = sorted(max(map(place.__getitem__, answers), default=0) for answers in people.values())
-    merged = {}
-    for name in order[: reached[-least]] if len(reached) >= least else ():
-        votes = [answers[name] for answers in people.values() if answers.get(name) in (YES, NO)]
-        margin = 2 * votes.count(YES) - len(votes)
-        merged[name] = YES if margin >= least else NO if margin <= -least else UNSURE
-    return merged
+def merge(people: pd.DataFrame, least: int = 1) -> pd.Series:
+    """Return one answer to each of the texts that so many people have reached, at ``least``: that
+    which so many more give than the other one; else it is unsure."""
+    places = np.arange(1, len(people) + 1)[:, None] * people.notna().to_numpy()
+    reached = np.sort(places.max(axis=0))
+    count = reached[-least] if len(reached) >= least else 0
+    margin = ((people == YES).sum(axis=1) - (people == NO).sum(axis=1))[:count]
+    merged = np.select([margin >= least, margin <= -least], [YES, NO], UNSURE)
+    return pd.Series(merged, margin.index, dtype=object)
 
 
-def count_answers(audit: Mapping[str, Any], merged: Responses) -> Answers:
+def count_answers(audit: Mapping[str, Any], merged: pd.Series) -> Answers:
     """Return what was answered in each stratum."""
-    stratum = {drawn["id"]: drawn["stratum"] for drawn in audit["sample"]}
-    counted = np.zeros((3, len(audit["strata"])))
-    for name, answer in merged.items():
-        counted[:, stratum[name]] += (1, answer == YES, answer == UNSURE)
-    return Answers(*counted)
+    stratum = [drawn["stratum"] for drawn in audit["sample"]][: len(merged)]
+    h = len(audit["strata"])
+    every, yes, unsure = np.ones(len(merged)), merged == YES, merged == UNSURE
+    return Answers(
+        *(np.bincount(stratum, weights, h).astype(np.float64) for weights in (every, yes, unsure))
+    )
 
 
-def agreement(people: Mapping[str, Responses]) -> list[dict[str, Any]]:
+def agreement(people: pd.DataFrame) -> list[dict[str, Any]]:
     """Return of each two annotators on how many ``texts`` both say yes or no, the share on which
     they ``agree``, Cohen's ``kappa`` (None where both always say the same word), and the ids on
     which they ``differ``."""
     from sklearn.metrics import cohen_kappa_score
 
     rows = []
-    for (name, first), (other, second) in itertools.combinations(people.items(), 2):
-        both = [n for n in first if {first[n], second.get(n, UNSURE)} <= {YES, NO}]
-        said = [[answers[n] for n in both] for answers in (first, second)]
-        kappa = float(cohen_kappa_score(*said)) if len({*said[0], *said[1]}) > 1 else None
-        differ = [n for n in both if first[n] != second[n]]
-        agree = 1 - len(differ) / len(both) if both else None
-        row = {"annotators": [name, other], "texts": len(both), "agree": agree}
+    for pair in itertools.combinations(people, 2):
+        both = people[[*pair]]
+        both = both[both.isin([YES, NO]).all(axis=1)]
+        first, second = (both[who] for who in pair)
+        differ = both.index[first != second].tolist()
+        agree = 1 - len(differ) / len(both) if len(both) else None
+        told = len({*first, *second}) > 1
+        kappa = float(cohen_kappa_score(first.tolist(), second.tolist())) if told else None
+        row = {"annotators": [*pair], "texts": len(both), "agree": agree}
         rows.append(row | {"kappa": kappa, "differ": differ})
     return rows

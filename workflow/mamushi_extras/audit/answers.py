@@ -11,7 +11,7 @@ import numpy as np
 
 from mamushi.data.raw import Raw
 from mamushi.errors import UserError
-from mamushi.io.files import SEAL, read_json, read_plain_json
+from mamushi.io.files import read_plain_json
 
 YES, NO = "yes", "no"
 """What people answer who are asked whether a text is of the forget domain."""
@@ -36,11 +36,7 @@ def answers_of(ids: Sequence[str], path: Path) -> list[str | None]:
     """Return what an audit's merged answers in ``path`` say of each row. Raises ``UserError`` for
     another file, and for a text that is not there."""
     content = read_plain_json(path)
-    if isinstance(content, dict) and SEAL in content:
-        # Of this program; labels of one's own have no checksum.
-        content = read_json(path)
-    labels = content.get("labels") if isinstance(content, dict) else None
-    if not isinstance(labels, dict):
+    if not isinstance(content, dict) or not isinstance(labels := content.get("labels"), dict):
         do = "give merged.json, which mamushi audit --merge writes"
         raise UserError("holds no labels of an audit", where=path, do=do)
     if lacking := labels.keys() - set(ids):

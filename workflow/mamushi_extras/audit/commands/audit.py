@@ -31,7 +31,7 @@ ONE_READER = (
 )
 SOURCES = ("listed", "kept", "retain")
 """What there is to draw from: retain texts are labelled ones that nobody ranked for removal."""
-_SHOWN = 5
+MOST_SHOWN = 5
 """Texts on which people differ that are printed."""
 FORGET_TEXT, RETAIN_TEXT = 0.9, 0.05
 """How likely a labelled text is of the domain, by what it was labelled, since labels err."""
@@ -93,14 +93,14 @@ def draw_audit(args: argparse.Namespace) -> None:
     import numpy as np
 
     from mamushi.evidence.ranking import read_texts_of
-    from mamushi.io.files import atomic, read_json, write_json
+    from mamushi.io.files import read_json, write_json, write_text
     from mamushi.selection.removals import digest_of_ids
     from mamushi_curate.commands import _removal_list
     from mamushi_extras.audit import auditing
-    from mamushi_extras.windows.lists import CutList, DocumentList
 
     listed = _removal_list.read_list(args.list)
-    if isinstance(listed, DocumentList) and not isinstance(listed, CutList):
+    windows = (listed.rows or {}).get("windows")
+    if windows and windows["action"] == "remove":
         do = "set windows.action to cut, and audit what is listed then"
         raise UserError("lists documents, and windows were ranked", where=args.list, do=do)
     examples, place = listed.of_run("examples"), listed.place or {}
@@ -138,8 +138,7 @@ def draw_audit(args: argparse.Namespace) -> None:
         raise UserError("another audit is there", where=to, do=do)
     html = page_html(f"Audit of {place['dataset']}", audit, names, texts)
     write_json(to, audit)
-    with atomic(page) as file:
-        file.write_text(html, encoding="utf-8", newline="\n")
+    write_text(page, html)
     wide = auditing.expect_widths(design, len(drawn))
     say_expected(strata, manifest, wide)
     print(f"{page}: open it in a browser; every answer is kept there, and s saves them as a file")
@@ -189,8 +188,9 @@ def say_expected(
     for row in strata:
         print(f"  {row['texts_of']:<16}{row['drawn']:>6,} of {row['texts']:,} texts")
     if "share" in manifest:
-        before = share_text(manifest["share"])
-        print(f"before, {before} of the corpus is of the domain; of the list:")
+        print(
+            f"before, {share_text(manifest['share'])} of the corpus is of the domain; of the list:"
+        )
         print(f"  {list_words(manifest['precision'], manifest['recall'])}")
     ends = ", ".join(f"{name} {100 * width:.1f}" for name, width in wide.items())
     print(f"{drawn:,} answers: 95% intervals of {ends} points up and down, to expect")
@@ -206,10 +206,8 @@ def merge_answers(folder: Path, files: Sequence[Path]) -> None:
     audit = read_json(folder / "audit.json")
     people = annotators.read_answers(files, audit)
     strata, sample = audit["strata"], audit["sample"]
-    order = [drawn["id"] for drawn in sample]
-    merged = annotators.merge(order, people)
-    least = min(READERS, len(people))
-    answers = annotators.count_answers(audit, annotators.merge(order, people, least))
+    least = min(READERS, people.shape[1])
+    answers = annotators.count_answers(audit, annotators.merge(people, least))
     if missing := int((answers.read <= answers.unsure).sum()):
         by = " by two people" * (least > 1)
         problem = f"no yes or no yet{by} in {missing} of {len(strata)} strata"
@@ -230,13 +228,13 @@ def merge_answers(folder: Path, files: Sequence[Path]) -> None:
     pairs = annotators.agreement(people)
     for pair in pairs:
         print(f"  {agreement_words(pair)}")
-    labels = dict(audit.get("earlier", {}))
-    for drawn in sample:
-        if (answer := merged.get(drawn["id"], annotators.UNSURE)) != annotators.UNSURE:
+    labels, merged = dict(audit["earlier"]), annotators.merge(people)
+    for drawn, answer in zip(sample, merged, strict=False):
+        if answer != annotators.UNSURE:
             labels |= dict.fromkeys([drawn["id"], *drawn["copies"]], answer)
     out = folder / "merged.json"
-    summary = {"annotators": [*people], "agreement": pairs, "estimates": estimates}
-    summary |= {"withheld": withheld, "unsure": unsure}
+    summary: dict[str, Any] = {"annotators": [*people], "agreement": pairs}
+    summary |= {"estimates": estimates, "withheld": withheld, "unsure": unsure}
     write_json(out, {**summary, "labels": labels})
     print(f"{out}: the answers as labels, for mamushi rank --label {out}")
     _as_json.put({"merged": out, **summary})
@@ -249,5 +247,5 @@ def agreement_words(pair: Mapping[str, Any]) -> str:
         return f"{names} have no text in common"
     line = f"{names} agree on {pair['agree']:.1%} of {pair['texts']:,} texts"
     line += "" if kappa is None else f"; Cohen's kappa {kappa:.2f}"
-    differ = ", ".join(map(repr, pair["differ"][:_SHOWN]))
+    differ = ", ".join(map(repr, pair["differ"][:MOST_SHOWN]))
     return line + (f"; they differ on {differ}" if differ else "")
