@@ -87,6 +87,11 @@ class Drawn:
     separator: str
     nested: bool
     """Whether ids and texts lie within another column."""
+    folders: str
+
+    def place(self, part: int) -> str:
+        """A file without its ending, in the folder of the table."""
+        return {"": f"x{part}", "hive": f"year={part}/x", "deep": f"a/{part}/x"}[self.folders]
 
 
 @st.composite
@@ -115,6 +120,7 @@ def tables(draw: st.DrawFn) -> Drawn:
         draw(st.booleans()),
         draw(st.sampled_from(",;|\t")) if kind == "csv" else "\t",
         kind not in ("csv", "tsv") and draw(st.booleans()),
+        draw(st.sampled_from(["", "hive", "deep"])),
     )
 
 
@@ -159,9 +165,9 @@ def write(drawn: Drawn, to: Path) -> Path:
     """The table in a file, or in a folder of several."""
     ending = f".{drawn.kind}{drawn.packing}"
     files = [to / f"data{ending}"] if drawn.parts == 1 else []
-    files = files or [to / "data" / f"part-{part}{ending}" for part in range(drawn.parts)]
-    files[0].parent.mkdir(parents=True, exist_ok=True)
+    files = files or [to / "data" / f"{drawn.place(part)}{ending}" for part in range(drawn.parts)]
     for path, rows in zip(files, shared(drawn), strict=True):
+        path.parent.mkdir(parents=True, exist_ok=True)
         table = pa.Table.from_pylist([shaped(drawn, row) for row in rows])
         if drawn.kind == "parquet":
             pq.write_table(table, path, row_group_size=5)
@@ -282,7 +288,7 @@ def check(drawn: Drawn, choice: Any, folder: Path) -> None:
     away.parent.mkdir()
     shutil.copy(made, away)
     command("apply", choice.choice([made, away]), "--data", data, "--out", out)
-    files = [out] if out.is_file() else sorted(out.iterdir())
+    files = [out] if out.is_file() else sorted(path for path in out.rglob("*") if path.is_file())
     assert [read(path) for path in files] == reference(drawn, gone)
     receipt = read_json(out.with_name(f"{out.name}.receipt.json"))
     assert receipt["rows"]["on_the_list"] == len(gone) == receipt["texts"]["compared"]

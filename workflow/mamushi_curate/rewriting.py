@@ -95,20 +95,25 @@ def rewrite(
     read, written = dict[str, str](), dict[str, str]()
     with new_folder(out) if is_folder else atomic(out) as unfinished:
         for path in files:
-            name = tabular.written_name(path) if is_folder else out.name
+            name, to = out.name, unfinished
+            if is_folder:
+                name = str(path.relative_to(data).with_name(tabular.written_name(path)))
+                to = unfinished / name
+                to.parent.mkdir(parents=True, exist_ok=True)
             if name in written:
                 raise UserError("would be written over another file", where=path, do="unpack it")
-            to = unfinished / name if is_folder else unfinished
             written[name] = _write_file(path, to, removal, dialect, read)
         removal.check(data)
         if is_folder:
-            _copy_others(data, files, unfinished)
+            _copy_others(data, unfinished)
             if (data / tabular.STATE).is_file():
                 _update_state(unfinished)
                 written = {path.name: sha256(unfinished / path.name) for path in files}
             if table_files(data) != files:
                 do = "run the same command again when nothing writes to it"
                 raise UserError("has changed while it was read", where=data, do=do)
+            names = [str(path.relative_to(data)) for path in files]
+            read = dict(zip(names, read.values(), strict=True))
         result = Rewritten(data, out, read, written)
         if record is not None:
             record(result)
@@ -132,16 +137,14 @@ def _write_file(
     return digest
 
 
-def _copy_others(data: Path, files: list[Path], to: Path) -> None:
+def _copy_others(data: Path, to: Path) -> None:
     """Copy what lies beside the files of a table; not the caches of `datasets`."""
-    listed = {*files}
-    for path in sorted(data.iterdir()):
-        if path in listed or path.name[0] in "._":
-            continue
-        if path.is_dir():
-            shutil.copytree(path, to / path.name, symlinks=True)
-        elif not tabular.is_part(path):
-            shutil.copyfile(path, to / path.name)
+
+    def others(folder: str, names: list[str]) -> list[str]:
+        at = [Path(folder, name) for name in names]
+        return [path.name for path in at if path.name[0] in "._" or tabular.is_part(path)]
+
+    shutil.copytree(data, to, symlinks=True, ignore=others, dirs_exist_ok=True)
 
 
 @contextlib.contextmanager

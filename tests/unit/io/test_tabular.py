@@ -33,7 +33,7 @@ def beside(name: str, content: str = "x") -> Callable[[Path], object]:
     [
         *((beside(name), name) for name in ("part-2.csv.bz2", "part-2.jsonl.tmp", "part-2")),
         (beside("part-2.json.gz"), "part-2.json.gz"),
-        (beside("en/deep/part-2.json.gz"), "en"),
+        (beside("en/deep/part-2.json.gz"), "part-2.json.gz"),
         (beside("_delta_log/0.json"), "_delta_log"),
         (lambda at: (at / "part-2.jsonl").symlink_to("no"), "part-2.jsonl"),
         (lambda at: os.mkfifo(at / "part-2.jsonl"), "part-2.jsonl"),

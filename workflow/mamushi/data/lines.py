@@ -102,8 +102,10 @@ def records(
 
 
 def shown_name(path: Path) -> str:
-    """Return the name of a file for messages and tables: what is not UTF-8 in it is escaped."""
-    return os.fsencode(path.name).decode("utf-8", "backslashreplace")
+    """Return the name of a file for messages and tables: what is not UTF-8 in it is escaped. Of
+    folders as ``year=2023`` they are part of it."""
+    name = f"{path.parent.name}/{path.name}" if "=" in path.parent.name else path.name
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def check_columns(path: str | Path, names: list[str], needed: Sequence[str]) -> None:

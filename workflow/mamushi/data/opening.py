@@ -44,7 +44,8 @@ def open_binary(path: Path, digests: dict[str, str] | None = None) -> Iterator[I
         yield handle
         if digests is not None:
             handle.seek(0)
-            digests[path.name] = hashlib.file_digest(handle, "sha256").hexdigest()
+            name = str(path) if path.name in digests else path.name
+            digests[name] = hashlib.file_digest(handle, "sha256").hexdigest()
         now = os.fstat(handle.fileno())
         if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
             do = "run the same command again when nothing writes to it"

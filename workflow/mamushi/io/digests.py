@@ -70,7 +70,8 @@ def content_digests(paths: Iterable[str]) -> dict[str, str]:
             if os.path.basename(path) == COPY_RECEIPT:
                 digests |= _fetched(Path(path))
             else:
-                digests[os.path.basename(path)] = _of(path, fresh)
+                name = os.path.basename(path)
+                digests[path if name in digests else name] = _of(path, fresh)
             if time.monotonic() - written > KEPT_SECONDS:
                 _keep(fresh)
                 fresh, written = {}, time.monotonic()

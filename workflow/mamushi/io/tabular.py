@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mamushi.errors import UserError
@@ -93,8 +94,8 @@ def find(path: str | Path) -> list[Path]:
             raise UserError("has several splits", where=path, do="name the folder of one of them")
         if (path / STATE).is_file():
             return _saved(path)
-        entries = sorted(path.iterdir())
-    elif "*" not in path.name or not (entries := sorted(path.parent.glob(path.name))):
+        entries = [*_entries(path.iterdir())]
+    elif "*" not in path.name or not (entries := [*_entries(path.parent.glob(path.name))]):
         raise UserError(no_file(path), where=path, do="check the path")
     files = [entry for entry in entries if is_part(entry)]
     if not files:
@@ -111,6 +112,17 @@ def find(path: str | Path) -> list[Path]:
     return files
 
 
+def _entries(paths: Iterable[Path]) -> Iterator[Path]:
+    """Iterate over what lies at paths, and then of folders over what is in them."""
+    for path in sorted(paths, key=lambda path: (path.is_dir(), path)):
+        if path.is_dir() and not (
+            path.is_symlink() or path.name in LAKES or (path / STATE).exists()
+        ):
+            yield from _entries(path.iterdir()) if path.name[0] not in "._" else ()
+        else:
+            yield path
+
+
 def is_part(path: Path) -> bool:
     """Return whether what lies in a folder is a file of its table."""
     return not _is_about(path) and format_of(path) is not None and path.is_file()
@@ -120,8 +132,6 @@ def _may_hold_rows(path: Path, form: str | None) -> bool:
     """Return whether what lies beside files of a format may hold rows, and is not read."""
     if path.name in LAKES or _is_about(path):
         return path.name in LAKES
-    if path.is_dir():
-        return any(format_of(file) for file in path.rglob("*") if not _is_about(file))
     return not path.is_file() or format_of(path) != form
 
 

@@ -116,7 +116,7 @@ def _is_of(done: Mapping[str, Any], request: Mapping[str, Any], out: Path, data:
     if any(done.get(name) != value for name, value in request.items()):
         return False
     for name, place in (("data", data), ("written", out)):
-        digests = {path.name: sha256(path) for path in table_files(place)}
+        digests = {str(path.relative_to(place)): sha256(path) for path in table_files(place)}
         if done[name]["sha256"] not in (digests, *digests.values()):
             return False
     return True
