@@ -45,33 +45,35 @@ class RowRemoval:
     needs_same = False
     """Whether a text has to be the one that was ranked, also where ``changed_texts`` may go."""
 
-    def takes(self, value: Any, place: object) -> str | None:
-        """Return the id of the next row if it is listed, None of one that stays, and count it; its
-        cell in ``column`` is ``value``. Raises ``UserError`` for a cell that is no one value."""
-        self.read += 1
-        name = str(self.read) if self.column is None else readers.name_at(value, self.column, place)
-        self.unnamed += name is None
-        self.first = self.first or name
-        if name is None or name not in self.ids:
-            return None
-        self.removed += 1
-        if name in self.seen_ids:
-            self.twice = self.twice or name
-        self.seen_ids.add(name)
-        return name
-
     def of(self, cells: Mapping[str, Any], place: object) -> set[int] | None:
         """Return the places of characters that are cut out of the text of the next row, none of one
-        that stays as it is; None where the row goes. Raises ``UserError`` for a text that is not
-        the one that was ranked."""
-        name = self.takes(cells.get(self.column or ""), place)
+        that stays as it is; None where the row goes. Raises ``UserError`` for an id that is no one
+        value, and for a text that is not the one that was ranked."""
+        self.read += 1
+        cell = self.read if self.column is None else cells.get(self.column)
+        name = readers.name_at(cell, str(self.column), place)
+        self.unnamed += name is None
+        self.first = self.first or name
+        name = name if name in self.ids else self.spellings.get(name or "")
         if name is None:
             return set()
+        self.removed += 1
+        self.twice = self.twice or (name if name in self.seen_ids else None)
+        self.seen_ids.add(name)
         if self.conversations is None:
             return None
         text = self.conversations.read(cells, place).text
         self._compare(name, text, place)
         return self.cuts(name, text)
+
+    @cached_property
+    def spellings(self) -> dict[str, str]:
+        """Return ids of a list that nobody ranked as numbers and booleans of a table are called, by
+        what they are there: quoted, ``1.0`` or ``True``."""
+        plain = {} if self.texts else {name: name.strip("\"'") for name in self.ids}
+        words = {"True": "true", "False": "false"}
+        called = {words.get(text, text.removesuffix(".0")): name for name, text in plain.items()}
+        return {text: name for text, name in called.items() if text != name}
 
     def cuts(self, name: str, text: str) -> set[int] | None:
         """Return the places of characters that are cut out of a listed text; None: the row goes."""
