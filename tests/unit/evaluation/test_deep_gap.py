@@ -57,15 +57,15 @@ def gaps(root: Path, start: str = "beta0") -> Any:
 
 def test_shares_and_budgets_stand_in_the_tables(tmp_path: Path) -> None:
     write_runs(tmp_path, AXES)
-    deep = gaps(tmp_path)
+    shares, deep = gaps(tmp_path)
     axes = AXES, {"small": "beta0"}, sweeps_of(AXES)
-    points = unlearning_table(*axes, tmp_path, deep.shares)
+    points = unlearning_table(*axes, tmp_path, shares)
     for row in points.to_pylist():
         part = 1.0 if row["unlearner"] == "retraining" and row["beta"] == 1 else 0.6
         assert row["deep"] == pytest.approx(part * row["recovery"], abs=0.03)
         of_gold = abs(row["ppl_forget"] - 60) + abs(row["ppl_retain"] - 12)
         assert row["sad"] == pytest.approx(of_gold)
-    table = half_gap_table(points, target=0.5, retain_cap=5.6, deep=deep.budgets)
+    table = half_gap_table(points, target=0.5, retain_cap=5.6, deep=deep)
     rows = {(row["unlearner"], row["selector"]): row for row in table.to_pylist()}
     ours = rows["neggrad_plus", "mamushi"]
     # 0.456 of it at a budget of 0.5, and 0.6 at 1.

@@ -19,9 +19,9 @@ from tests.support.unlearning_files import AXES, sweeps_of, write_runs
 def tables(root: Path, deep: float | None = None, **changed: Any) -> Path:
     write_runs(root, AXES, deep=deep, **changed)
     axes = AXES, {"small": "beta0"}, sweeps_of(AXES)
-    gaps = deep_gaps(*axes, 0.5, root)
-    points = unlearning_table(*axes, root, gaps.shares)
-    budgets = half_gap_table(points, target=0.5, retain_cap=5.6, deep=gaps.budgets)
+    shares, gaps = deep_gaps(*axes, 0.5, root)
+    points = unlearning_table(*axes, root, shares)
+    budgets = half_gap_table(points, target=0.5, retain_cap=5.6, deep=gaps)
     for kind, table in ((schemas.UNLEARNING, points), (schemas.HALF_GAP, budgets)):
         write_table(root / "tables" / f"{kind.name}.parquet", kind, table)
     return root / "tables"

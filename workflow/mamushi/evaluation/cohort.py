@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mamushi.config import arms
 from mamushi.data.labels import Labelled, read_labels
 from mamushi.errors import UserError
+from mamushi.evaluation.crossed import Effect, contrast
 from mamushi.evaluation.sad import Floats
 from mamushi.io import paths, schemas
 from mamushi.io.tables import FORGET, read_table
@@ -46,6 +47,28 @@ class ModelSource:
         return arms.unlearned(method, self.selector, self.beta)
 
 
+class TextSet(NamedTuple):
+    """Some of the held-out texts: their places ``rows`` (m,), the ``tokens`` of each that are
+    predicted, and ``groups`` of those that are not independent, if any (m,)."""
+
+    rows: NDArray[np.int64]
+    tokens: Floats
+    groups: NDArray[np.int64] | None
+
+    def contrast(
+        self,
+        a: Floats,
+        b: Floats,
+        gap: tuple[Floats, Floats] | None = None,
+        pooled: tuple[float, float] | None = None,
+    ) -> Effect:
+        """Compare models a and b on these texts (see ``crossed.contrast``), from the NLL of all
+        texts (S, n); as a share of the ``gap`` between beta 0 and gold, where it is given."""
+        beta0, gold = (None, None) if gap is None else (nll[:, self.rows] for nll in gap)
+        a, b, ends = a[:, self.rows], b[:, self.rows], {"beta0": beta0, "gold": gold}
+        return contrast(a, b, self.tokens, self.groups, **ends, pooled=pooled)
+
+
 @dataclass(frozen=True)
 class Cohort:
     """A dataset and a model with several seeds. All seeds share the held-out texts of the first."""
@@ -72,22 +95,17 @@ class Cohort:
 
     @cached_property
     def _held_out(self) -> pa.Table:
-        return read_table(self.files(paths.NLL, arm="gold")[0], schemas.NLL)
+        return read_table(self.files(paths.NLL, arm="gold")[0], schemas.NLL, ["id", "tokens"])
 
     @cached_property
     def ids(self) -> list[str]:
-        """Return the ids of the n held-out texts."""
+        """The ids of the n held-out texts."""
         return list(self._held_out["id"].to_pylist())
 
     @cached_property
     def tokens(self) -> Floats:
-        """Return how many tokens of each text are predicted (n,)."""
+        """How many tokens of each text are predicted (n,)."""
         return np.asarray(self._held_out["tokens"].to_numpy(), dtype=np.float64)
-
-    @property
-    def counted(self) -> NDArray[np.bool_]:
-        """Return which texts have a token to predict (n,)."""
-        return self.tokens > 0
 
     @cached_property
     def texts(self) -> Labelled:
@@ -96,9 +114,16 @@ class Cohort:
         examples = paths.under(self.root, paths.EXAMPLES, dataset=self.dataset)
         return read_labels(examples, self.ids, do=f"delete {first} and run again")
 
-    def of(self, domain: str) -> NDArray[np.bool_]:
-        """Return which texts are of a domain and have a token to predict (n,)."""
-        return self.counted & (self.texts.forget == (domain == FORGET))
+    def of(self, domain: str, *, deep: bool = False) -> TextSet:
+        """Return the texts of a domain with a token to predict; with ``deep``, those whose NLL is
+        known without word frequencies."""
+        inside = self.raked if deep else self.tokens > 0
+        return self.subset(np.flatnonzero(inside & (self.texts.forget == (domain == FORGET))))
+
+    def subset(self, rows: NDArray[np.int64]) -> TextSet:
+        """Return the texts at some places."""
+        groups = self.texts.groups
+        return TextSet(rows, self.tokens[rows], None if groups is None else groups[rows])
 
     @cached_property
     def raked(self) -> NDArray[np.bool_]:
@@ -108,36 +133,39 @@ class Cohort:
     def nll(self, arm: str, *, deep: bool = False) -> Floats:
         """Return the summed NLL of each text (S, n), in nats, under the models of an arm; with
         ``deep`` without word frequencies, NaN for texts that are not sampled for it."""
-        column, files = "deep" if deep else "nll", self.files(paths.NLL, arm=arm)
-        every = np.arange(len(self.ids))
+        every, column = np.arange(len(self.ids)), "deep" if deep else "nll"
+        files = self.files(paths.NLL, arm=arm)
         return np.array(
             [self._sums(read_table(path, schemas.NLL), path, every, column) for path in files]
         )
 
     def relearned(self, arm: str) -> dict[int, Floats]:
-        """Return by step the summed NLL (S, n), in nats, of the n texts that are ``of`` the forget
-        domain, under the models of an arm that has relearned for so many steps."""
-        chosen = np.flatnonzero(self.of(FORGET))
+        """Return by step the summed NLL of each text (S, n), in nats, NaN of all but forget texts,
+        under the models of an arm that has relearned for so many steps."""
+        rows = self.of(FORGET).rows
         by_step: dict[int, list[Floats]] = {}
         for path in self.files(paths.RELEARNED, arm=arm):
             table = read_table(path, schemas.RELEARNED_TEXTS)
             for step in pc.unique(table["step"]).to_pylist():
-                rows = table.filter(pc.equal(table["step"], step))
-                by_step.setdefault(step, []).append(self._sums(rows, path, chosen))
+                at_step = table.filter(pc.equal(table["step"], step))
+                by_step.setdefault(step, []).append(self._sums(at_step, path, rows))
         return {step: np.array(by_seed) for step, by_seed in by_step.items()}
 
     def _sums(
-        self, table: pa.Table, path: Path, chosen: NDArray[np.int64], column: str = "nll"
+        self, table: pa.Table, path: Path, rows: NDArray[np.int64], column: str = "nll"
     ) -> Floats:
-        """Return a ``column`` of summed NLL (nats) of the ``chosen`` texts, (n,), NaN where it is
-        null. Raises ``UserError`` for a table that lacks one of them."""
-        ids = pa.array([self.ids[row] for row in chosen], pa.string())
-        rows = pc.index_in(ids, value_set=table["id"].combine_chunks())
-        if rows.null_count:
+        """Return a ``column`` of summed NLL (nats) of the texts ``rows``, (n,), NaN where it is
+        null and of others. Raises ``UserError`` for a table that lacks one of them."""
+        places = pc.index_in(
+            pa.array(self.ids).take(pa.array(rows)), value_set=table["id"].combine_chunks()
+        )
+        if places.null_count:
             raise UserError("lacks a text of the evaluation section", where=path, do="run again")
-        tokens, nll = (table[name].take(rows).to_numpy() for name in ("tokens", column))
-        assert np.array_equal(tokens, self.tokens[chosen]), f"{path} has texts of other lengths"
-        return np.asarray(nll, dtype=np.float64)
+        tokens, nll = (table[name].take(places).to_numpy() for name in ("tokens", column))
+        assert np.array_equal(tokens, self.tokens[rows]), f"{path} has texts of other lengths"
+        sums = np.full(len(self.ids), np.nan)
+        sums[rows] = nll
+        return sums
 
     @cached_property
     def gold(self) -> Floats:

@@ -223,7 +223,7 @@ def fieller(means: Floats, error: Floats, quantile: float) -> tuple[float, float
     if inside < 0:
         # A moment estimate of covariances need not be one of any distribution.
         mix = np.array([1.0, -means[0] / means[1]])
-        half = quantile * float(np.sqrt(mix @ error @ mix)) / means[1]
+        half = quantile * float(np.sqrt(max(mix @ error @ mix, 0.0))) / means[1]
         return float(means[0] / means[1] - half), float(means[0] / means[1] + half)
     root = float(np.sqrt(inside))
     return float((middle - root) / square), float((middle + root) / square)

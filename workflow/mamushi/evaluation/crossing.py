@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from mamushi.evaluation.paired import finite_or_none
 from mamushi.evaluation.sad import Floats
 
 
@@ -24,35 +25,17 @@ def recovery(ppl: npt.ArrayLike, start: npt.ArrayLike, gold: npt.ArrayLike) -> F
     return np.divide(at - low, high - low, out=np.full(at.shape, np.nan), where=high > low)
 
 
-def first_crossings(beta: npt.ArrayLike, heights: npt.ArrayLike, target: float) -> Floats:
-    """Return the smallest budget at which each piecewise linear curve is at ``target`` or above.
-
-    ``heights`` is ``(curves, budgets)`` and ``beta`` ``(budgets,)``. The result is ``(curves,)``;
-    infinite for a curve that never gets there.
-    """
-    x, y = np.asarray(beta, dtype=np.float64), np.asarray(heights, dtype=np.float64)
-    reached = y >= target
-    after = np.argmax(reached, axis=1)
-    before = np.maximum(after - 1, 0)
-    curves = np.arange(len(y))
-    rise = y[curves, after] - y[curves, before]
-    # A curve that starts at the target or above crosses at its first point: no way to go.
-    part = np.divide(target - y[curves, before], rise, out=np.zeros(len(y)), where=after > 0)
-    # Rounded, the last part of the way may be a hair longer than the step.
-    crossing = np.minimum(x[before] + part * (x[after] - x[before]), x[after])
-    return np.where(reached.any(axis=1), crossing, np.inf)
-
-
 def first_crossing(beta: npt.ArrayLike, height: npt.ArrayLike, target: float) -> float | None:
-    """Return the smallest budget at which one curve reaches ``target``; None if it never does."""
-    (crossing,) = first_crossings(beta, np.atleast_2d(np.asarray(height)), target)
-    return float(crossing) if np.isfinite(crossing) else None
-
-
-def recrossings(height: npt.ArrayLike, target: float) -> int:
-    """Count how often a curve falls below ``target`` after it was there."""
-    reached = np.asarray(height) >= target
-    return int(np.count_nonzero(reached[:-1] & ~reached[1:]))
+    """Return the smallest budget at which a piecewise linear curve is at ``target`` or above; None
+    if it never is. ``beta`` and ``height`` (budgets,)."""
+    x, y = np.asarray(beta, dtype=np.float64), np.asarray(height, dtype=np.float64)
+    reached = np.flatnonzero(y >= target)
+    if not reached.size or not reached[0]:
+        return float(x[0]) if reached.size else None
+    before, after = reached[0] - 1, reached[0]
+    share = (target - y[before]) / (y[after] - y[before])
+    # Rounded, the last part of the way may be a hair longer than the step.
+    return finite_or_none(np.minimum(x[before] + share * (x[after] - x[before]), x[after]))
 
 
 def interpolate(beta: npt.ArrayLike, heights: npt.ArrayLike, at: float) -> Floats:
@@ -66,8 +49,7 @@ def finer_budgets(
 ) -> list[float]:
     """Return the budgets to measure next: multiples of ``fine``, ascending, strictly between the
     two measured budgets around the first crossing. Empty without one, or for one at the start."""
-    crossing = first_crossing(beta, height, target)
-    x = np.asarray(beta, dtype=np.float64)
+    crossing, x = first_crossing(beta, height, target), np.asarray(beta, dtype=np.float64)
     if fine is None or crossing is None or crossing <= x[0]:
         return []
     reached = int(np.argmax(np.asarray(height) >= target))

@@ -1,7 +1,9 @@
-"""Held-out perplexities of a grid's models, and the table ``sad`` made of them."""
+"""Held-out perplexities of a grid's models, the table ``sad`` made of them, and the table
+``selection``: how well each ranking tells the domains apart, before any retraining."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,7 +14,7 @@ from mamushi.config import arms
 from mamushi.config.grid import cells
 from mamushi.evaluation.sad import sad
 from mamushi.io import paths, schemas
-from mamushi.io.tables import FORGET, RETAIN, read_table
+from mamushi.io.tables import FORGET, RETAIN, read_metadata, read_table
 from mamushi.selection.removals import budget_size
 
 GridLists = Mapping[str, Any]
@@ -70,17 +72,35 @@ def _run_rows(
             units = len(pc.list_flatten(read_table(path, schemas.TOKEN_SCORES)["score"]))
         else:
             path = paths.under(root, paths.SCORES, **run, selector=selector)
-            scores = read_table(path, schemas.SCORES, ["rank"])
-            units = len(scores) - scores["rank"].null_count
+            units = int(pc.count(read_table(path, schemas.SCORES, ["rank"])["rank"]).as_py())
         models = {0.0: beta0}
         for budget in sorted(grid["budgets"]):
             models[budget] = read_arm(root, run, arms.retrained(selector, budget))
         for beta, at in {**models, 1.0: gold}.items():
             nll = (at.nll_forget, at.nll_retain, gold.nll_forget, gold.nll_retain)
             yield {
-                **run,
-                **{"selector": selector, "beta": beta, "removed": budget_size(beta, units)},
-                **at.columns(),
-                **gold.columns("gold_"),
+                **{**run, "selector": selector, "beta": beta, "removed": budget_size(beta, units)},
+                **{**at.columns(), **gold.columns("gold_")},
                 **{"sad": at.sad(gold), "log_sad": float(sad(*nll))},
             }
+
+
+def selection_table(grid: GridLists, root: str | Path = "results") -> pa.Table:
+    """Return a row per dataset, model, seed and selector, from what the scores' metadata say. Only
+    cross-fitted selectors have folds, only synthetic data a truth, and some no retain scores."""
+    rows = []
+    for run, selector in product(cells(grid), grid["selectors"]):
+        path = paths.under(root, paths.SCORES, **run, selector=selector)
+        details = read_metadata(path)["details"]
+        folds = details.get("per_fold", [])
+        areas, offsets = ([fold[name] for fold in folds] for name in ("auc", "offset"))
+        row = {**run, "selector": selector, "ties": details["ties"]}
+        row |= {name: details.get(name) for name in ("auc", "spearman_with_truth")}
+        row["auc_fold_mean"] = sum(areas) / len(areas) if areas else None
+        row["auc_fold_min"], row["auc_fold_max"] = (
+            min(areas, default=None),
+            max(areas, default=None),
+        )
+        row["fold_offset"] = max(offsets) - min(offsets) if offsets else None
+        rows.append(row)
+    return pa.Table.from_pylist(rows, schema=schemas.SELECTION.schema)

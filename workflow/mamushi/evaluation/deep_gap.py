@@ -6,7 +6,7 @@ so that which texts are held out matters as seeds do: errors are over both (``cr
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mamushi.evaluation.cohort import NOT_RAKED, RETRAINING_SOURCE, Cohort, cohorts
+from mamushi.evaluation.cohort import NOT_RAKED, RETRAINING_SOURCE, cohorts
 from mamushi.evaluation.crossed import NO_GAP, contrast
-from mamushi.evaluation.crossing import first_crossing, first_crossings, interpolate
+from mamushi.evaluation.crossing import first_crossing, interpolate
 from mamushi.evaluation.half_gap import curve_arms, sweep_budgets
-from mamushi.evaluation.paired import finite_or_none
 from mamushi.evaluation.sad import Floats
 
 DEEP_STEPS = 100  # Budgets at which the band around a curve is worked out.
@@ -52,27 +51,16 @@ class DeepScale:
         ascending budgets ``beta``: where the share is ``target``, and between which budgets no test
         tells it from that; one seed does not know how far another is, and has no such ends."""
         budget = first_crossing(beta, self.shares(nll).mean(axis=0), target)
+        low = high = None
+        if len(self.start) > 1:
+            steps = np.union1d(beta, np.linspace(beta[0], beta[-1], DEEP_STEPS + 1))
+            aim, flat = self.start + target * (self.gold - self.start), nll.reshape(len(beta), -1).T
+            at = [interpolate(beta, flat, step).reshape(aim.shape) for step in steps]
+            effects = [contrast(nll_at, aim, self.tokens, self.groups) for nll_at in at]
+            low = first_crossing(steps, [effect.high for effect in effects], 0.0)
+            high = first_crossing(steps, [effect.low for effect in effects], 0.0)
         row = {"deep_budget": budget, "deep_censored": budget is None}
-        if len(self.start) == 1:
-            return {**row, "deep_budget_low": None, "deep_budget_high": None}
-        steps = np.union1d(beta, np.linspace(beta[0], beta[-1], DEEP_STEPS + 1))
-        aim, flat = self.start + target * (self.gold - self.start), nll.reshape(len(beta), -1).T
-        bands = []
-        for step in steps:
-            at = interpolate(beta, flat, step).reshape(aim.shape)
-            effect = contrast(at, aim, self.tokens, self.groups)
-            bands.append((effect.high, effect.low))
-        low, high = map(finite_or_none, first_crossings(steps, np.array(bands).T, 0.0))
         return {**row, "deep_budget_low": low, "deep_budget_high": high}
-
-
-@dataclass(frozen=True)
-class DeepGaps:
-    """Of each point of the table ``unlearning`` its share of the deep gap, by dataset, model, seed,
-    unlearner, selector and beta; of each pair its columns of the table ``half_gap``."""
-
-    shares: dict[tuple[Any, ...], float] = field(default_factory=dict)
-    budgets: dict[tuple[str, ...], dict[str, Any]] = field(default_factory=dict)
 
 
 def deep_gaps(
@@ -81,34 +69,30 @@ def deep_gaps(
     sweeps: Iterable[Mapping[str, Any]],
     target: float,
     root: str | Path,
-) -> DeepGaps:
-    """Return the shares of the deep gap of all pairs of a grid, and where they reach ``target``.
+) -> tuple[dict[tuple[Any, ...], float], dict[tuple[str, ...], dict[str, Any]]]:
+    """Return the shares of the deep gap at each ``POINT`` of the table ``unlearning``, and by
+    ``PAIR`` the columns of the table ``half_gap``: where they reach ``target``.
 
     Arguments as of ``half_gap.unlearning_table``.
     """
-    gaps, swept = DeepGaps(), sweep_budgets(sweeps)
+    points: dict[tuple[Any, ...], float] = {}
+    budgets: dict[tuple[str, ...], dict[str, Any]] = {}
+    swept = sweep_budgets(sweeps)
     for cohort in cohorts(grid, root):
-        start, raked = starts[cohort.model], cohort.raked
-        scale = _scale(cohort, raked, start)
+        start, texts = starts[cohort.model], cohort.subset(np.flatnonzero(cohort.raked))
+        low, high = (cohort.nll(arm, deep=True)[:, texts.rows] for arm in (start, "gold"))
+        scale = DeepScale(low, high, texts.tokens, texts.groups)
         reason = scale.why_not()
         for ways in product((RETRAINING_SOURCE, *grid["unlearners"]), grid["selectors"]):
             pair = (cohort.dataset, cohort.model, *ways)
             if reason:
-                gaps.budgets[pair] = {"deep_withheld": reason}
+                budgets[pair] = {"deep_withheld": reason}
                 continue
-            models = curve_arms(*ways, swept.get(pair, sorted(grid["budgets"])), start)
-            beta = np.array(list(models))
-            nll = np.array([cohort.nll(arm, deep=True)[:, raked] for arm in models.values()])
-            gaps.budgets[pair] = scale.crossing(beta, nll, target)
+            models = curve_arms(*ways, swept.get(pair) or grid["budgets"], start)
+            arms = models.values()
+            nll = np.array([cohort.nll(arm, deep=True)[:, texts.rows] for arm in arms])
+            budgets[pair] = scale.crossing(np.array(list(models)), nll, target)
             for seed, shares in zip(cohort.seeds, scale.shares(nll), strict=True):
                 at = (cohort.dataset, cohort.model, seed, *ways)
-                gaps.shares.update(
-                    {(*at, b): float(s) for b, s in zip(models, shares, strict=True)}
-                )
-    return gaps
-
-
-def _scale(cohort: Cohort, raked: NDArray[np.bool_], start: str) -> DeepScale:
-    low, high = (cohort.nll(arm, deep=True)[:, raked] for arm in (start, "gold"))
-    groups = cohort.texts.groups
-    return DeepScale(low, high, cohort.tokens[raked], None if groups is None else groups[raked])
+                points |= {(*at, b): float(s) for b, s in zip(models, shares, strict=True)}
+    return points, budgets

@@ -5,25 +5,21 @@ from, 1 that of the gold standard, and the target lies between the two (paper, s
 Sample-Level Unlearning").
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from mamushi.config import arms
 from mamushi.config.grid import cells
 from mamushi.evaluation.cohort import RETRAINING_SOURCE
-from mamushi.evaluation.crossing import (
-    first_crossing,
-    first_crossings,
-    interpolate,
-    recovery,
-    recrossings,
-)
+from mamushi.evaluation.crossed import fieller
+from mamushi.evaluation.crossing import first_crossing, interpolate, recovery
 from mamushi.evaluation.curves import GridLists, read_arm
 from mamushi.evaluation.paired import finite_or_none, t_quantile
 from mamushi.evaluation.sad import Floats
@@ -70,21 +66,22 @@ def unlearning_table(
 
     ``starts`` is the endpoint that unlearning starts from, by model. Retraining comes first, at
     ``budgets``; an unlearner is read at the ``budgets`` of its sweep, which has the ``dataset``,
-    ``model``, ``unlearner`` and ``selector`` beside them. ``deep`` has the shares of
-    ``deep_gap.DeepGaps``.
+    ``model``, ``unlearner`` and ``selector`` beside them. ``deep`` has the shares of ``deep_gaps``.
     """
-    budgets = sweep_budgets(sweeps)
-    rows = [
-        {**row, "deep": deep.get(tuple(row[name] for name in POINT))}
-        for run in cells(grid)
-        for row in _run_rows(run, grid, starts[run["model"]], budgets, root)
-    ]
+    swept, rows = sweep_budgets(sweeps), []
+    ways = [*product((RETRAINING_SOURCE, *grid["unlearners"]), grid["selectors"])]
+    for run, (unlearner, selector) in product(cells(grid), ways):
+        pair = (run["dataset"], run["model"], unlearner, selector)
+        for row in _points(
+            run, unlearner, selector, swept.get(pair) or grid["budgets"], starts, root
+        ):
+            rows.append({**row, "deep": deep.get(tuple(row[name] for name in POINT))})
     return pa.Table.from_pylist(rows, schema=schemas.UNLEARNING.schema)
 
 
 def sweep_budgets(sweeps: Iterable[Mapping[str, Any]]) -> dict[tuple[str, ...], list[float]]:
-    """Return the budgets of sweeps, ascending, by dataset, model, unlearner and selector."""
-    return {tuple(sweep[name] for name in PAIR): sorted(sweep["budgets"]) for sweep in sweeps}
+    """Return the budgets of sweeps by dataset, model, unlearner and selector."""
+    return {tuple(sweep[name] for name in PAIR): sweep["budgets"] for sweep in sweeps}
 
 
 def curve_arms(
@@ -100,34 +97,33 @@ def curve_arms(
     return {0.0: ends[0], **models, 1.0: ends[1]}
 
 
-def _run_rows(
-    run: _Row, grid: GridLists, endpoint: str, sweeps: Mapping[Any, list[float]], root: str | Path
+def _points(
+    run: _Row,
+    unlearner: str,
+    selector: str,
+    budgets: Iterable[float],
+    starts: Mapping[str, str],
+    root: str | Path,
 ) -> Iterator[_Row]:
+    """Yield the rows of one curve."""
+    endpoint, is_retrained = starts[run["model"]], unlearner == RETRAINING_SOURCE
     start, gold = (read_arm(root, run, name) for name in (endpoint, "gold"))
-    for unlearner, selector in product((RETRAINING_SOURCE, *grid["unlearners"]), grid["selectors"]):
-        is_retrained = unlearner == RETRAINING_SOURCE
-        pair = run["dataset"], run["model"], unlearner, selector
-        budgets = grid["budgets"] if is_retrained else sweeps[pair]
-        models = curve_arms(unlearner, selector, budgets, endpoint)
-        cards = {
-            beta: read_json(paths.under(root, paths.CARD, **run, arm=arm))
-            for beta, arm in models.items()
-            if beta > 0 or is_retrained
+    for beta, arm in curve_arms(unlearner, selector, budgets, endpoint).items():
+        at, card = read_arm(root, run, arm), {"steps": 0}
+        if beta > 0 or is_retrained:
+            card = read_json(paths.under(root, paths.CARD, **run, arm=arm))
+        made = {"removed": card.get("removed", 0), "stopped_at": card.get("stopped_at")}
+        if is_retrained and beta == 1:
+            # The gold standard is trained on all but the forget texts.
+            whole = read_json(paths.under(root, paths.CARD, **run, arm="beta0"))
+            made["removed"] = whole["texts"] - card["texts"]
+        share = recovery(at.ppl_forget, start.ppl_forget, gold.ppl_forget)
+        yield {
+            **{**run, "unlearner": unlearner, "selector": selector, "beta": beta, **made},
+            **{**at.columns(), **start.columns("start_"), **gold.columns("gold_")},
+            **{"steps": card["steps"], "sad": at.sad(gold)},
+            "recovery": finite_or_none(float(share)),
         }
-        for beta, arm in models.items():
-            at, card = read_arm(root, run, arm), cards.get(beta, {})
-            made = {"removed": 0, "steps": card.get("steps", 0), "stopped_at": None}
-            if is_retrained and beta == 1:
-                # The gold standard is trained on all but the forget texts.
-                made["removed"] = cards[0.0]["texts"] - card["texts"]
-            elif beta > 0:
-                made |= {"removed": card["removed"], "stopped_at": card.get("stopped_at")}
-            share = recovery(at.ppl_forget, start.ppl_forget, gold.ppl_forget)
-            yield {
-                **{**run, "unlearner": unlearner, "selector": selector, "beta": beta, **made},
-                **{**at.columns(), **start.columns("start_"), **gold.columns("gold_")},
-                **{"sad": at.sad(gold), "recovery": finite_or_none(float(share))},
-            }
 
 
 def synergy(budgets: pa.Table) -> str:
@@ -148,25 +144,23 @@ def synergy(budgets: pa.Table) -> str:
 
 def _cell(row: _Row) -> str:
     """Return a budget in per cent with its interval and savings, and what the paper prints."""
-    budget, low, high = (row[name] for name in ("budget", "budget_low", "budget_high"))
-    if budget is None:
-        words = OPEN
-    else:
-        ends = f" [{_per_cent(low)}, {_per_cent(high)}]" if row["seeds"] > 1 else ""
-        words = f"{_per_cent(budget)}{ends}; vs. full {_per_cent(1 - budget)}"
-        if row["saving_vs_random"] is not None and row["selector"] != BASELINE:
-            words += f", vs. random {_per_cent(row['saving_vs_random'])}"
-        if not row["within_cap"]:
-            words += "; retain perplexity above the cap"
+    full = f"vs. full {_per_cent(1 - (row['budget'] or 0))}"
+    words = [OPEN if row["budget"] is None else f"{_with_ends(row, 'budget')}; {full}"]
+    if row["saving_vs_random"] is not None and row["selector"] != BASELINE:
+        words[0] += f", vs. random {_per_cent(row['saving_vs_random'])}"
+    if row["within_cap"] is False:
+        words.append("retain perplexity above the cap")
     if row["deep_censored"] is not None:
-        words += f"; deep {_per_cent(row['deep_budget'])}"
-        if row["seeds"] > 1:
-            low, high = (_per_cent(row[f"deep_budget_{end}"]) for end in ("low", "high"))
-            words += f" [{low}, {high}]"
-    if row["paper_budget"] is not None:
-        printed = row["paper_budget"]
-        words += f"; paper {_per_cent(printed)}, vs. full {_per_cent(1 - printed)}"
-    return words
+        words.append(f"deep {_with_ends(row, 'deep_budget')}")
+    if (printed := row["paper_budget"]) is not None:
+        words.append(f"paper {_per_cent(printed)}, vs. full {_per_cent(1 - printed)}")
+    return "; ".join(words)
+
+
+def _with_ends(row: _Row, name: str) -> str:
+    """Return a budget in per cent, with its interval where there are several seeds."""
+    at, low, high = (_per_cent(row[f"{name}{end}"]) for end in ("", "_low", "_high"))
+    return f"{at} [{low}, {high}]" if row["seeds"] > 1 else at
 
 
 def _per_cent(share: float | None) -> str:
@@ -180,10 +174,10 @@ class Crossing(NamedTuple):
     one that never gets there has one as well.
     """
 
-    budget: float | None
-    low: float | None
-    high: float | None
-    by_seed: Floats | None
+    budget: float | None = None
+    low: float | None = None
+    high: float | None = None
+    by_seed: Floats | None = None
 
 
 def half_gap_table(
@@ -194,68 +188,48 @@ def half_gap_table(
     deep: Mapping[tuple[str, ...], Mapping[str, Any]] = MappingProxyType({}),
 ) -> pa.Table:
     """Return the table ``half_gap`` of a table ``unlearning``; ``deep`` has the columns of
-    ``deep_gap.DeepGaps``.
+    ``deep_gaps``.
 
     A pair's curve is the mean over seeds of the share of its own gap that each has recovered.
     Seeds whose gold standard is no worse on the forget domain than the start are left out, unless
     all are: then there is no budget, and perplexities are means of all. The 95% interval of a
     budget ends where the t bands of the mean curve first get to the target.
     """
-    groups: dict[tuple[str, str], list[_Row]] = {}
-    for row in points.to_pylist():
-        groups.setdefault((row["dataset"], row["model"]), []).append(row)
     rows: list[_Row] = []
-    for (dataset, model), group in groups.items():
-        printed = HALF_GAPS if (dataset, model) == HALF_GAPS_OF else {}
+    for names, group in points.to_pandas().groupby(["dataset", "model"], sort=False):
+        printed = HALF_GAPS if names == HALF_GAPS_OF else {}
         for row in _pair_rows(group, target, retain_cap):
             pair = row["unlearner"], row["selector"]
-            row |= {"dataset": dataset, "model": model, "paper_budget": printed.get(pair)}
-            rows.append({**row, **deep.get((dataset, model, *pair), {})})
+            head = {"dataset": names[0], "model": names[1], "paper_budget": printed.get(pair)}
+            rows.append({**head, **row, **deep.get((*names, *pair), {})})
     return pa.Table.from_pylist(rows, schema=schemas.HALF_GAP.schema)
 
 
-def _pair_rows(rows: list[_Row], target: float, retain_cap: float) -> Iterator[_Row]:
+def _pair_rows(points: pd.DataFrame, target: float, retain_cap: float) -> Iterator[_Row]:
     """Yield the rows of one dataset and model, one for each unlearner and selector."""
-    ends = {row["seed"]: (row["start_ppl_forget"], row["gold_ppl_forget"]) for row in rows}
-    seeds = [seed for seed, (start, gold) in ends.items() if gold > start]
-    start, gold = np.mean([ends[seed] for seed in seeds or ends], axis=0).tolist()
-    level = {
-        "seeds": len(seeds),
-        "start_ppl_forget": start,
-        "target_ppl_forget": start + target * (gold - start),
-        "gold_ppl_forget": gold,
-    }
-    curves = {
-        pair: _curves(rows, pair, seeds or list(ends))
-        for pair in dict.fromkeys((row["unlearner"], row["selector"]) for row in rows)
-    }
-    crossings = {
-        pair: crossing(beta, shares, target) if seeds else Crossing(None, None, None, None)
-        for pair, (beta, shares, _) in curves.items()
-    }
-    for pair, (beta, shares, retain) in curves.items():
-        at = crossings[pair]
+    ends = points.groupby("seed", sort=False)[["start_ppl_forget", "gold_ppl_forget"]].first()
+    has_gap = ends.gold_ppl_forget > ends.start_ppl_forget
+    seeds = [*ends.index[has_gap]]
+    start, gold = (ends[has_gap] if seeds else ends).to_numpy().mean(axis=0).tolist()
+    level = {"seeds": len(seeds), "start_ppl_forget": start, "gold_ppl_forget": gold}
+    level["target_ppl_forget"] = start + target * (gold - start)
+    curves, crossings = {}, {}
+    points = points.assign(retain=points.ppl_retain / points.start_ppl_retain)
+    for pair, curve in points.groupby(["unlearner", "selector"], sort=False):
+        shares, retain = (
+            curve.pivot(index="seed", columns="beta", values=name).loc[seeds]
+            for name in ("recovery", "retain")
+        )
+        beta = shares.columns.to_numpy(np.float64)
+        curves[pair] = beta, retain.to_numpy()
+        crossings[pair] = crossing(beta, shares.to_numpy(), target) if seeds else Crossing()
+    for pair, at in crossings.items():
         row = {"unlearner": pair[0], "selector": pair[1], **level, "censored": at.budget is None}
-        row["recrossings"] = recrossings(shares.mean(axis=0), target) if seeds else 0
         row |= {"budget": at.budget, "budget_low": at.low, "budget_high": at.high}
         if at.budget is not None:
-            factor = float(interpolate(beta, retain, at.budget).max())
+            factor = float(interpolate(*curves[pair], at.budget).max())
             row |= {"retain_factor": factor, "within_cap": factor <= retain_cap}
         yield {**row, **_saving(at, crossings.get((pair[0], BASELINE)))}
-
-
-def _curves(
-    rows: list[_Row], pair: tuple[str, str], seeds: Sequence[int]
-) -> tuple[Floats, Floats, Floats]:
-    """Return a pair's budgets (budgets,), of its seeds the shares that are recovered, and retain
-    perplexity as a factor of the start's, (seeds, budgets)."""
-    points = [row for row in rows if (row["unlearner"], row["selector"]) == pair]
-    points.sort(key=lambda row: float(row["beta"]))
-    by_seed = [[row for row in points if row["seed"] == seed] for seed in seeds]
-    retain = [[row["ppl_retain"] / row["start_ppl_retain"] for row in curve] for curve in by_seed]
-    shares = [[row["recovery"] for row in curve] for curve in by_seed]
-    beta = [row["beta"] for row in by_seed[0]]
-    return np.array(beta), np.array(shares, dtype=np.float64), np.array(retain)
 
 
 def crossing(beta: Floats, recovered: Floats, target: float) -> Crossing:
@@ -267,8 +241,8 @@ def crossing(beta: Floats, recovered: Floats, target: float) -> Crossing:
         steps = np.union1d(beta, np.linspace(beta[0], beta[-1], BAND_STEPS + 1))
         heights = np.array([np.interp(steps, beta, curve) for curve in recovered])
         half = t_quantile(seeds - 1) * heights.std(axis=0, ddof=1) / np.sqrt(seeds)
-        band = np.stack([heights.mean(axis=0) + half, heights.mean(axis=0) - half])
-        low, high = map(finite_or_none, first_crossings(steps, band, target))
+        low = first_crossing(steps, heights.mean(axis=0) + half, target)
+        high = first_crossing(steps, heights.mean(axis=0) - half, target)
     budget = first_crossing(beta, mean, target)
     if budget is not None and budget > beta[0]:
         after = int(np.searchsorted(beta, budget))
@@ -294,12 +268,6 @@ def saving_interval(budget: Floats, chance: Floats) -> tuple[float | None, float
     None with one seed, and where the mean of ``chance`` is not told from 0.
     """
     n = len(budget)
-    if n == 1:
-        return None, None
     means = np.array([budget.mean(), chance.mean()])
-    terms = np.outer(means, means) - t_quantile(n - 1) ** 2 * np.cov(budget, chance) / n
-    (cc, cr), (_, rr) = terms.tolist()
-    if rr <= 0:
-        return None, None
-    width = np.sqrt(max(cr**2 - rr * cc, 0.0))
-    return float(1 - (cr + width) / rr), float(1 - (cr - width) / rr)
+    ends = fieller(means, np.cov(budget, chance) / n, t_quantile(n - 1)) if n > 1 else None
+    return (None, None) if ends is None else (1 - ends[1], 1 - ends[0])

@@ -12,7 +12,6 @@ import pyarrow as pa
 from mamushi.config.arms import Arm
 from mamushi.config.grid import cells
 from mamushi.evaluation.cohort import RETRAINING_SOURCE, Cohort, ModelSource, cohorts
-from mamushi.evaluation.crossed import contrast
 from mamushi.evaluation.curves import GridLists, read_perplexity
 from mamushi.evaluation.effects import share_columns
 from mamushi.evaluation.masking import mask
@@ -106,27 +105,23 @@ def _back(cohort: Cohort, grid: GridLists, endpoint: str) -> Iterator[dict[str, 
     level = np.array([perplexity.nll_forget for perplexity in start])
     gold, seeds = _curves(cohort, "gold"), len(cohort.seeds)
     start_texts, gold_texts = cohort.relearned(endpoint), cohort.relearned("gold")
-    forget = cohort.of(FORGET)
-    tokens = cohort.tokens[forget]
-    groups = None if cohort.texts.groups is None else cohort.texts.groups[forget]
+    texts = cohort.of(FORGET)
     names = (RETRAINING_SOURCE, *grid["unlearners"])
     for source in starmap(
         ModelSource, product(names, grid["selectors"], map(float, grid["budgets"]))
     ):
-        nll, texts = _curves(cohort, source.arm), cohort.relearned(source.arm)
+        nll, relearned = _curves(cohort, source.arm), cohort.relearned(source.arm)
         for step in sorted(nll)[1:]:
             regained, theirs = ((curve[0] - curve[step])[:, 0] for curve in (nll, gold))
-            excess = regained - theirs
-            low, high = interval(excess)
-            beta0, outside = start_texts[step], gold_texts[step]
-            share = contrast(texts[step], beta0, tokens, groups, beta0=beta0, gold=outside)
+            ends = start_texts[step], gold_texts[step]
+            share = texts.contrast(relearned[step], ends[0], ends)
+            low, high = map(finite_or_none, interval(regained - theirs))
             yield {
-                **cohort.at,
-                **asdict(source),
-                **{"step": step, "seeds": seeds, "raised": float((nll[0][:, 0] - level).mean())},
+                **{**cohort.at, **asdict(source), "step": step, "seeds": seeds},
+                "raised": float((nll[0][:, 0] - level).mean()),
                 **{"regained": float(regained.mean()), "gold_regained": float(theirs.mean())},
-                **{"excess": float(excess.mean())},
-                **{"excess_low": finite_or_none(low), "excess_high": finite_or_none(high)},
+                "excess": float((regained - theirs).mean()),
+                **{"excess_low": low, "excess_high": high},
                 **share_columns("relearned", share),
                 "relearned_withheld": share.reason,
                 "retain_lost": float((nll[step] - nll[0])[:, 1].mean()),

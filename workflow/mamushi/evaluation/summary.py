@@ -5,8 +5,8 @@ and model, at all measured budgets for SAD, once for the area; Holm's correction
 comparisons that are chosen by looking, as that with the best other selector is.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -35,20 +35,20 @@ def sad_summary(table: pa.Table) -> pa.Table:
     rows = []
     for (dataset, model, selector), seeds in curves.items():
         of_curves, baseline = areas(seeds), curves.get((dataset, model, BASELINE))
-        whole = {**_mean("area", of_curves), "area_vs_random": None, "area_vs_random_se": None}
+        of_curve = {"gold_sad": gold_sad(seeds), "seeds": len(seeds), **_mean("area", of_curves)}
         if baseline is not None and (chance := areas(baseline)).mean() != 0:
             # With the error of paired differences.
             relative = (of_curves - chance) / chance.mean()
-            whole |= _mean("area_vs_random", relative, mean="")
+            of_curve |= _mean("area_vs_random", relative, mean="")
         for point in zip(*seeds, strict=True):
             row: dict[str, Any] = {"dataset": dataset, "model": model, "selector": selector}
-            row |= {"beta": point[0]["beta"], "removed": point[0]["removed"], "seeds": len(seeds)}
+            row |= {"beta": point[0]["beta"], "removed": point[0]["removed"], **of_curve}
             for name in _MEASURED:
                 row |= _mean(name, np.array([seed[name] for seed in point]))
             for domain in DOMAINS:
                 signed = [seed[f"ppl_{domain}"] - seed[f"gold_ppl_{domain}"] for seed in point]
                 row |= _mean(f"{domain}_distance", np.array(signed))
-            rows.append(row | {"gold_sad": gold_sad(seeds)} | whole)
+            rows.append(row)
     return pa.Table.from_pylist(rows, schema=schemas.SAD_SUMMARY.schema)
 
 
@@ -59,10 +59,8 @@ def gold_sad(curves: list[Curve]) -> float | None:
     common seeds cancel. ``curves`` (one a seed) are those of any one selector.
     """
     gold = [(curve[0]["gold_ppl_forget"], curve[0]["gold_ppl_retain"]) for curve in curves]
-    if len(gold) == 1:
-        return None
     pairs = np.array([(*first, *second) for first, second in combinations(gold, 2)]).T
-    return float(sad(*pairs).mean())
+    return float(sad(*pairs).mean()) if len(gold) > 1 else None
 
 
 def curves_of(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], list[Curve]]:
@@ -85,10 +83,8 @@ def areas(curves: list[Curve]) -> Floats:
 
 
 def _mean(name: str, values: Floats, mean: str = "_mean") -> dict[str, float | None]:
-    return {
-        f"{name}{mean}": float(values.mean()),
-        f"{name}_se": finite_or_none(standard_error(values)),
-    }
+    error = finite_or_none(standard_error(values))
+    return {f"{name}{mean}": float(values.mean()), f"{name}_se": error}
 
 
 def sad_differences(table: pa.Table) -> pa.Table:
@@ -97,46 +93,42 @@ def sad_differences(table: pa.Table) -> pa.Table:
     A row per selector other than random, for each measured budget and the area (``beta`` is null),
     against random and against the best of the others. With one seed all numbers are null.
     """
-    curves = curves_of(table.to_pylist())
+    models: dict[tuple[str, str], dict[str, list[Curve]]] = {}
+    for (dataset, model, selector), seeds in curves_of(table.to_pylist()).items():
+        models.setdefault((dataset, model), {})[selector] = seeds
     rows: list[dict[str, Any]] = []
-    for dataset, model in dict.fromkeys(key[:2] for key in curves):
-        by_selector = {
-            key[2]: seeds for key, seeds in curves.items() if key[:2] == (dataset, model)
-        }
-        first = next(iter(by_selector.values()))
-        sad: dict[float | None, Values] = {
-            point["beta"]: {
+    for (dataset, model), selectors in models.items():
+        by_budget: dict[float | None, Values] = {}
+        for place, point in enumerate(next(iter(selectors.values()))[0][1:-1], start=1):
+            by_budget[point["beta"]] = {
                 name: np.array([seed[place]["sad"] for seed in seeds])
-                for name, seeds in by_selector.items()
+                for name, seeds in selectors.items()
             }
-            for place, point in enumerate(first[0][1:-1], start=1)
+        by_area: dict[float | None, Values] = {
+            None: {name: areas(seeds) for name, seeds in selectors.items()}
         }
-        area: dict[float | None, Values] = {
-            None: {name: areas(seeds) for name, seeds in by_selector.items()}
-        }
-        for quantity, family in (("sad", sad), ("area", area)):
+        for quantity, family in (("sad", by_budget), ("area", by_area)):
             head = {"dataset": dataset, "model": model, "quantity": quantity}
             rows.extend({**head, **row} for row in _compare_family(family))
     return pa.Table.from_pylist(rows, schema=schemas.SAD_DIFFERENCES.schema)
 
 
 def _compare_family(points: Mapping[float | None, Values]) -> Iterator[dict[str, Any]]:
+    # The test is two-sided: it is the same whichever comes first.
     tested = {
-        # The test is two-sided: it is the same whichever comes first.
-        (beta, frozenset({first, second})): p_value(values[first] - values[second])
+        (beta, frozenset(pair)): p_value(values[pair[0]] - values[pair[1]])
         for beta, values in points.items()
-        for first, second in combinations(values, 2)
+        for pair in combinations(values, 2)
     }
     corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
     comparisons = int(np.count_nonzero(~np.isnan(list(tested.values()))))
     for beta, values in points.items():
         for name in values:
             for reference, rival in _references(name, values):
+                apart, pair = values[name] - values[rival], (beta, frozenset({name, rival}))
                 row: dict[str, Any] = {"selector": name, "beta": beta, "reference": reference}
-                row |= {"other": rival, "seeds": len(values[name])}
-                if len(values[name]) > 1:
-                    pair = (beta, frozenset({name, rival}))
-                    apart = values[name] - values[rival]
+                row |= {"other": rival, "seeds": len(apart)}
+                if len(apart) > 1:
                     row |= {"difference": float(apart.mean()), "comparisons": comparisons}
                     row["difference_low"], row["difference_high"] = interval(apart)
                     row["p"] = finite_or_none(tested[pair])
@@ -156,38 +148,31 @@ def _references(name: str, values: Values) -> Iterator[tuple[str, str]]:
 
 def verdict_on_curves(differences: pa.Table) -> str:
     """Say which curves differ from that of random, in reStructuredText, for the report."""
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    models: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in differences.to_pylist():
-        groups.setdefault((row["dataset"], row["model"]), []).append(row)
-    items = [
-        f"* ``{dataset}``, ``{model}``: {_verdict_of_model(rows)}"
-        for (dataset, model), rows in groups.items()
-    ]
+        models.setdefault((row["dataset"], row["model"]), []).append(row)
+    items = [f"* ``{name[0]}``, ``{name[1]}``: {_verdict(rows)}" for name, rows in models.items()]
     return "\n".join(items or ["* No two selectors were run, so nothing is compared."]) + "\n"
 
 
-def _verdict_of_model(rows: Sequence[dict[str, Any]]) -> str:
-    seeds = rows[0]["seeds"]
-    if seeds == 1:
+def _verdict(rows: list[dict[str, Any]]) -> str:
+    if (seeds := rows[0]["seeds"]) == 1:
         return "one seed, whose error is unknown: nothing tells these curves apart."
     against = [row for row in rows if row["reference"] == BASELINE]
     if not against:
         return "``random`` was not run, so no curve is compared with it."
-    significant = [row for row in against if row["p_holm"] is not None and row["p_holm"] <= LEVEL]
-    parts = []
-    for quantity, where in (("area", "in area"), ("sad", "at single budgets")):
-        for sign, side in ((-1, "below"), (1, "above")):
-            budgets: dict[str, list[str]] = {}
-            for row in significant:
-                if row["quantity"] == quantity and row["difference"] * sign > 0:
-                    budget = "" if row["beta"] is None else f"{row['beta']:g}"
-                    budgets.setdefault(row["selector"], []).append(budget)
-            names = [
-                f"``{name}``" + (f" ({', '.join(at)})" if at[0] else "")
-                for name, at in budgets.items()
-            ]
-            if names:
-                parts.append(f"{where} {', '.join(names)} {side} ``random``")
-    if parts:
-        return f"at {seeds} seeds {'; '.join(parts)}. No other difference from it can be told."
+    told: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for row in against:
+        if row["p_holm"] is not None and row["p_holm"] <= LEVEL:
+            where = row["quantity"], "below" if row["difference"] < 0 else "above"
+            budgets = told.setdefault(where, {}).setdefault(row["selector"], [])
+            budgets += [] if row["beta"] is None else [f"{row['beta']:g}"]
+    said = []
+    for quantity, side in product(("area", "sad"), ("below", "above")):
+        if names := told.get((quantity, side)):
+            listed = [f"``{n}``" + (f" ({', '.join(at)})" if at else "") for n, at in names.items()]
+            place = "in area" if quantity == "area" else "at single budgets"
+            said.append(f"{place} {', '.join(listed)} {side} ``random``")
+    if said:
+        return f"at {seeds} seeds {'; '.join(said)}. No other difference from it can be told."
     return f"none of these curves can be told from that of ``random`` at {seeds} seeds."

@@ -45,8 +45,7 @@ def tables(*, root: Path = paths.RESULTS, out_folder: Output, settings: Compared
 
     ``sad_differences.rst`` says in words which curves differ, for the report.
     """
-    from mamushi.evaluation.curves import sad_table
-    from mamushi.evaluation.quality import selection_table
+    from mamushi.evaluation.curves import sad_table, selection_table
     from mamushi.evaluation.summary import sad_differences, sad_summary, verdict_on_curves
     from mamushi.io import schemas
     from mamushi.io.tables import publish
@@ -182,10 +181,10 @@ def half_gap(
     from mamushi.io.tables import publish
 
     axes = settings.grid, settings.starts, settings.sweeps
-    deep = deep_gaps(*axes, settings.target, root)
-    points = unlearning_table(*axes, root, deep.shares)
+    shares, deep = deep_gaps(*axes, settings.target, root)
+    points = unlearning_table(*axes, root, shares)
     budgets = half_gap_table(
-        points, target=settings.target, retain_cap=settings.retain_cap, deep=deep.budgets
+        points, target=settings.target, retain_cap=settings.retain_cap, deep=deep
     )
     results = [(schemas.UNLEARNING, points), (schemas.HALF_GAP, budgets)]
     publish(out_folder, results, job.origin, {"synergy.rst": synergy(budgets)})

@@ -181,8 +181,6 @@ deep_budget_high float64?: Upper end: from there on it is told that the target i
 deep_censored bool?: Whether not even the whole forget set reaches the target of that gap.
 deep_withheld string?: Why nothing is known of that gap.
 censored bool: Whether not even the whole forget set reaches the target.
-recrossings int64: How often the mean curve falls below the target again; above 0 the first crossing
-    may be an accident.
 retain_factor float64?: Retain perplexity at the crossing over that of the start, in the worst seed.
 within_cap bool?: Whether `retain_factor` is at most `unlearning.retain_cap`.
 saving_vs_random float64?: 1 − budget / budget of `random` with the same unlearner; negative where
