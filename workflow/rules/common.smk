@@ -24,7 +24,7 @@ from mamushi.io.copies import display_url, unsigned
 from mamushi.io.files import read_json
 from mamushi.registry import plugins
 from mamushi.running.stage import stages
-from mamushi.stages.analyses import agreeing_selectors, scored_selectors
+from mamushi.stages.analyses import described_selectors
 from mamushi.stages.models import model_files
 from mamushi.stages.runtime import scored as timed_selectors
 from mamushi_runs import hooks, inputs, record
@@ -57,8 +57,7 @@ GRID = config["grid"]
 CELL = ("dataset", "model", "seed")
 RATIO = config["removal"]["ratio"]
 RANKED = selectors.leading_first(config)
-SCORED = scored_selectors(config)
-AGREEING = agreeing_selectors(config)
+DESCRIBED = described_selectors(config)
 TIMED = timed_selectors(config)
 TINY = [model for model in config["models"] if grid.is_tiny(config, model)]
 READY = [model for model in config["models"] if model not in TINY]

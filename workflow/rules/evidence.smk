@@ -73,59 +73,28 @@ rule predict:
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
-rule diagnostics:
-    input:
-        scores=expand(paths.SCORES, selector=SCORED, allow_missing=True),
-        calibrated=paths.CALIBRATED,
-    output:
-        out=paths.DIAGNOSTICS,
-    log:
-        "results/logs/diagnostics/{dataset}/{model}/seed{seed}.log",
-    localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
-    params:
-        settings=settings("diagnostics", *CELL),
-    shell:
-        "exec python -m mamushi diagnostics --scores {input.scores:q}"
-        " --calibrated {input.calibrated:q} --out {output.out:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
-
-
-rule agreement:
-    input:
-        scores=expand(paths.SCORES, selector=AGREEING, allow_missing=True),
-    output:
-        out=paths.AGREEMENTS,
-    log:
-        "results/logs/agreement/{dataset}/{model}/seed{seed}.log",
-    localrule: True
-    conda:
-        "../../envs/mamushi.yaml"
-    params:
-        settings=settings("compare-rankings", *CELL),
-    shell:
-        "exec python -m mamushi compare-rankings --scores {input.scores:q} --out {output.out:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
-
-
-rule confounds:
+rule describe:
     input:
         examples=paths.EXAMPLES,
         duplicates=paths.DUPLICATES,
-        scores=expand(paths.SCORES, selector=SCORED, allow_missing=True),
+        scores=expand(paths.SCORES, selector=DESCRIBED, allow_missing=True),
+        calibrated=paths.CALIBRATED,
     output:
-        out=paths.CONFOUNDS,
+        diagnostics=paths.DIAGNOSTICS,
+        confounds=paths.CONFOUNDS,
+        agreement=paths.AGREEMENTS,
     log:
-        "results/logs/confounds/{dataset}/{model}/seed{seed}.log",
+        "results/logs/describe/{dataset}/{model}/seed{seed}.log",
     localrule: True
     conda:
         "../../envs/mamushi.yaml"
     params:
-        settings=settings("confounds", *CELL),
+        settings=settings("describe", *CELL),
     shell:
-        "exec python -m mamushi confounds --examples {input.examples:q}"
-        " --duplicates {input.duplicates:q} --scores {input.scores:q} --out {output.out:q}"
+        "exec python -m mamushi describe --examples {input.examples:q}"
+        " --duplicates {input.duplicates:q} --scores {input.scores:q}"
+        " --calibrated {input.calibrated:q} --diagnostics {output.diagnostics:q}"
+        " --confounds {output.confounds:q} --agreement {output.agreement:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,20 +12,18 @@ import pytest
 from scipy.stats import norm, spearmanr
 from sklearn.metrics import roc_auc_score
 
-from mamushi.cli import main
 from mamushi.evidence.confounds import (
     TextProperties,
     confound_rows,
     correlation,
     leaking_columns,
+    read_texts,
     stratified_auc,
 )
 from mamushi.evidence.verdict import untold
 from mamushi.io import schemas
-from mamushi.io.tables import read_table, write_table
-from tests.support.score_files import write_examples, write_scores
-
-CELL = {"dataset": "d", "model": "m", "seed": 0}
+from mamushi.io.tables import write_table
+from tests.support.score_files import write_examples
 
 
 def one(score: np.ndarray) -> np.ndarray:
@@ -101,18 +98,16 @@ def test_of_doubled_texts_intervals_by_groups_are_those_of_half_of_them() -> Non
     assert row["why"] == "4 groups of texts differ from the others"
 
 
-def write_inputs(root: Path, ids: list[str], scored: list[str]) -> list[str]:
-    rng = np.random.default_rng(0)
+def test_texts_are_read_in_the_order_of_scores(tmp_path: Path) -> None:
+    rng, ids = np.random.default_rng(0), [f"t{i:03d}" for i in range(120)]
     words = rng.integers(1, 40, len(ids))
     domain = ["forget" if i % 2 else "retain" for i in range(len(ids))]
-    write_examples(
-        root / "examples.parquet",
-        ids,
-        domain,
-        text=[" ".join(["word"] * n) for n in words],
-        label_flag=[bool(n > 20) for n in words],
-        label_topic=pa.array(["a", "b", "c"] * (len(ids) // 3)).dictionary_encode(),
-    )
+    labels = {
+        "text": [" ".join(["word"] * n) for n in words],
+        "label_flag": [bool(n > 20) for n in words],
+        "label_topic": pa.array(["a", "b", "c"] * 40).dictionary_encode(),
+    }
+    write_examples(tmp_path / "examples.parquet", ids, domain, **labels)
     kept = [ids[i] for i in range(0, len(ids), 3) for _ in range(2)] + [None]
     duplicates = {
         "id": [f"copy{i}" for i in range(len(kept))],
@@ -120,25 +115,12 @@ def write_inputs(root: Path, ids: list[str], scored: list[str]) -> list[str]:
         "reason": ["exact"] * len(kept),
         "text_sha256": [""] * len(kept),
     }
-    write_table(root / "duplicates.parquet", schemas.DUPLICATES, duplicates)
-    # In the other order than the examples.
-    write_scores(root / "long.parquet", scored, domain[::-1], words[::-1])
-    return [
-        "confounds",
-        *(f"--{name}={root / name}.parquet" for name in ("examples", "duplicates")),
-        f"--scores={root / 'long.parquet'}",
-        f"--out={root / 'out.parquet'}",
-        f"--settings={json.dumps({**CELL, 'selectors': ['long']})}",
-    ]
-
-
-def test_the_stage_brings_scores_and_texts_together_by_id(tmp_path: Path) -> None:
-    ids = [f"t{i:03d}" for i in range(120)]
-    assert main(write_inputs(tmp_path, ids, ids[::-1])) == 0
-    rows = read_table(tmp_path / "out.parquet", schemas.CONFOUNDS).to_pylist()
-    assert {(row["dataset"], row["selector"]) for row in rows} == {("d", "long")}
-    words = rows_of(rows, confound="words", measure="spearman")
-    assert [row["estimate"] for row in words] == [pytest.approx(1.0)] * 2
+    write_table(tmp_path / "duplicates.parquet", schemas.DUPLICATES, duplicates)
+    known = read_texts(tmp_path / "examples.parquet", tmp_path / "duplicates.parquet", ids[::-1])
+    forget = np.array(domain[::-1]) == "forget"
+    rows = confound_rows(words[::-1].astype(float), forget, known)
+    followed = rows_of(rows, confound="words", measure="spearman")
+    assert [row["estimate"] for row in followed] == [pytest.approx(1.0)] * 2
     assert all(row["estimate"] > 0.8 for row in rows_of(rows, confound="label_flag"))
     topics = rows_of(rows, confound="label_topic")
     assert [row["value"] for row in topics] == ["a", "b", "c"] * 2

@@ -35,6 +35,7 @@ from mamushi.selection.metrics import (
 
 Interval = tuple[float, float, float]
 """An estimate with the ends of its interval."""
+Strata = NDArray[np.int64]
 _Row = dict[str, Any]
 
 _FEWEST = 10
@@ -61,20 +62,16 @@ class TextProperties:
 
 
 def read_texts(examples: str | Path, duplicates: str | Path, ids: Ids) -> TextProperties:
-    """Read the properties of the texts ``ids``, in their order.
-
-    ``examples`` has their lengths, labels and groups, ``duplicates`` the copies. Raises
-    ``UserError`` for an id that is not there.
+    """Read the properties of the texts ``ids``, in their order: ``examples`` has their lengths,
+    labels and groups, ``duplicates`` the copies. Raises ``UserError`` for an id that is not there.
     """
-    labelled = read_labels(examples, ids, do="delete the scores and score again")
-    kept = read_table(duplicates, schemas.DUPLICATES, ["kept_id"])["kept_id"]
-    copies = pc.value_counts(kept.drop_null())
-    of_ids = np.append(copies.field("counts").to_numpy(), 0)
+    texts = read_labels(examples, ids, do="delete the scores and score again")
+    originals = read_table(duplicates, schemas.DUPLICATES, ["kept_id"])["kept_id"]
+    counts = pc.value_counts(originals.drop_null())
     # What has no copies has the place -1.
-    counts = of_ids[places_of(ids, copies.field("values"))].astype(np.float64)
-    return TextProperties(
-        labelled.words, counts, labelled.labels, labelled.groups, labelled.columns
-    )
+    copies = np.append(counts.field("counts").to_numpy(), 0)
+    copies = copies[places_of(ids, counts.field("values"))].astype(np.float64)
+    return TextProperties(texts.words, copies, texts.labels, texts.groups, texts.columns)
 
 
 def confound_rows(
@@ -86,17 +83,16 @@ def confound_rows(
     that of a ranking by all texts.
     """
     columns = {"words": texts.words, "copies": texts.copies, **texts.labels}
-    rows = []
-    for (domain, inside), (name, values) in product(
-        ((FORGET, forget), (RETAIN, ~forget)), columns.items()
-    ):
-        here = inside & np.asarray(pa.array(values, from_pandas=True).is_valid())
-        groups = None if texts.groups is None else texts.groups[here]
-        for row in _within(score[here], values[here], groups):
-            rows.append({"domain": domain, "confound": name, **row})
-    everywhere = np.zeros(len(score), dtype=np.int64)
+    rows = [
+        {"domain": domain, "confound": name, **row}
+        for (domain, inside), (name, values) in product(
+            ((FORGET, forget), (RETAIN, ~forget)), columns.items()
+        )
+        for row in _followed(score, values, inside, texts.groups)
+    ]
     times = DELONG_FACTOR if cross_fitted else 1.0
-    for measure, strata in (("auc", everywhere), ("auc_matched", stratum(texts.words))):
+    alike, by_length = np.zeros(len(score), dtype=np.int64), stratum(texts.words)
+    for measure, strata in (("auc", alike), ("auc_matched", by_length)):
         row = _area_row(score, forget, strata, texts.groups, times)
         head = {"domain": None, "confound": "words", "value": None, "measure": measure}
         rows.append({**head, **row})
@@ -118,16 +114,12 @@ def leaking_columns(
     A column tells the domain where Pearson's chi-squared test says so, for all columns at once at
     1%, and Cramer's V, corrected for its bias (Bergsma, 2013), is at least ``FOLLOWED``.
     """
-    rows = []
+    rows, times = [], DELONG_FACTOR if cross_fitted else 1.0
     for name, values in columns.items():
-        strata = value_stratum(values)
+        strata, interval = value_stratum(values), None
         tells = _tells(strata, forget, 0.01 / len(columns), groups)
-        here = forget & np.asarray(pa.array(values, from_pandas=True).is_valid())
-        inner = None if groups is None else groups[here]
-        near = [beyond(row) for row in _within(score[here], values[here], inner) if row["apart"]]
-        if tells or max(near, default=0.0) >= FOLLOWED:
-            times = DELONG_FACTOR if cross_fitted else 1.0
-            interval = None
+        followed = [row for row in _followed(score, values, forget, groups) if row["apart"]]
+        if tells or max(map(beyond, followed), default=0.0) >= FOLLOWED:
             if not np.isnan(score).any():
                 interval, _ = stratified_auc(score, forget, strata, times, groups)
             ends = dict(zip(("auc", "low", "high"), interval or (None,) * 3, strict=True))
@@ -135,16 +127,13 @@ def leaking_columns(
     return rows
 
 
-def _tells(
-    strata: NDArray[np.int64], forget: Mask, level: float, groups: GroupCodes | None
-) -> bool:
+def _tells(strata: Strata, forget: Mask, level: float, groups: GroupCodes | None) -> bool:
     from scipy.stats import chi2
 
-    n, counts = len(strata), np.bincount(2 * strata + forget, minlength=2).astype(np.float64)
-    table = np.resize(np.append(counts, np.zeros(len(counts) % 2)), (-(-len(counts) // 2), 2))
-    table = table[table.sum(axis=1) > 0]
+    n, code = len(strata), np.unique(strata, return_inverse=True)[1]
+    table = np.stack([np.bincount(code, domain) for domain in (~forget, forget)], axis=1)
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / n
-    if min(table.shape) < 2 or not expected.all():
+    if len(table) < 2 or not expected.all():
         return False
     quotient = float(((table - expected) ** 2 / expected).sum()) / n
     free, alone = len(table) - 1, n * independent(groups)
@@ -155,32 +144,38 @@ def _tells(
 
 def beyond(row: _Row) -> float:
     """Return how far the near end of an interval is from chance, on a scale from 0 to 1."""
-    from_chance = row["measure"] == "spearman"
-    ends = (row["low"], row["high"])
-    return float(min(abs(end if from_chance else 2 * end - 1) for end in ends))
+    ends = np.array([row["low"], row["high"]])
+    return float(np.abs(ends if row["measure"] == "spearman" else 2 * ends - 1).min())
 
 
-def value_stratum(values: NDArray[Any]) -> NDArray[np.int64]:
+def stratum(values: Doubles) -> Strata:
+    """Return the stratum (n,) of numbers, of at most ``STRATA`` with about as many texts each."""
+    edges = np.unique(np.quantile(values, np.arange(1, STRATA) / STRATA))
+    return np.searchsorted(edges, values, side="right").astype(np.int64)
+
+
+def value_stratum(values: NDArray[Any]) -> Strata:
     """Return the stratum (n,) of equal values, or of numbers at most ``STRATA``, and one of texts
     without a value."""
     if values.dtype == object:
         return np.unique(values.astype(str), return_inverse=True)[1].astype(np.int64)
-    known = ~np.isnan(values)
-    distinct = np.unique(values[known])
-    edges = distinct[1:]
-    if len(distinct) > STRATA:
-        edges = np.unique(np.quantile(values[known], np.arange(1, STRATA) / STRATA))
-    strata = 1 + np.searchsorted(edges, np.where(known, values, 0.0), side="right")
-    return np.where(known, strata, 0).astype(np.int64)
+    known, strata = ~np.isnan(values), np.zeros(len(values), dtype=np.int64)
+    distinct, code = np.unique(values[known], return_inverse=True)
+    strata[known] = 1 + (code if len(distinct) <= STRATA else stratum(values[known]))
+    return strata
 
 
-def _within(score: Doubles, values: NDArray[Any], groups: GroupCodes | None) -> Iterator[_Row]:
-    """Yield the rows of one domain and confound, of texts that have a value."""
+def _followed(
+    score: Doubles, values: NDArray[Any], inside: Mask, groups: GroupCodes | None
+) -> Iterator[_Row]:
+    """Yield the rows of a confound (n,) of those texts ``inside`` a domain that have a value."""
+    here = inside & np.asarray(pa.array(values, from_pandas=True).is_valid())
+    score, values, groups = score[here], values[here], None if groups is None else groups[here]
     if values.dtype == object:
-        everywhere = np.zeros(len(score), dtype=np.int64)
+        alike = np.zeros(len(score), dtype=np.int64)
         names, count = np.unique(values.astype(str), return_counts=True)
         for name in names[np.argsort(-count, kind="stable")[:_MOST_VALUES]]:
-            row = _area_row(score, values == name, everywhere, groups)
+            row = _area_row(score, values == name, alike, groups)
             yield {"value": str(name), "measure": "auc_of_value", **row}
         return
     numbers = values.astype(np.float64)
@@ -195,7 +190,7 @@ def _within(score: Doubles, values: NDArray[Any], groups: GroupCodes | None) -> 
 def _area_row(
     score: Doubles,
     positive: Mask,
-    strata: NDArray[np.int64],
+    strata: Strata,
     groups: GroupCodes | None,
     times: float = 1.0,
 ) -> _Row:
@@ -218,12 +213,10 @@ def _too_few(score: Doubles, mask: Mask, groups: GroupCodes | None, label: str) 
 
 def _row(interval: Interval | None, texts: int, chance: float, why: str) -> _Row:
     """Return a row with the estimate and its interval, or without them and the reason ``why``."""
-    if interval is None:
-        nothing = dict.fromkeys(("estimate", "low", "high", "apart"))
-        return {"texts": texts, **nothing, "why": why}
-    estimate, low, high = interval
-    ends = {"estimate": estimate, "low": low, "high": high}
-    return {"texts": texts, **ends, "apart": not low <= chance <= high, "why": None}
+    estimate, low, high = interval or (None, None, None)
+    apart = None if low is None or high is None else not low <= chance <= high
+    row = {"texts": texts, "estimate": estimate, "low": low, "high": high, "apart": apart}
+    return {**row, "why": None if interval else why}
 
 
 def correlation(a: Doubles, b: Doubles, groups: GroupCodes | None = None) -> Interval | None:
@@ -238,8 +231,6 @@ def correlation(a: Doubles, b: Doubles, groups: GroupCodes | None = None) -> Int
     if r is None:
         return None
     r = min(max(r, -1.0), 1.0)
-    with np.errstate(divide="ignore"):
-        z = np.arctanh(r)
     half = NORMAL * np.sqrt((1 + r**2 / 2) / (len(a) - 3))
     if groups is not None:
         ranks_a, ranks_b = (average_ranks(x) for x in (a, b))
@@ -248,19 +239,15 @@ def correlation(a: Doubles, b: Doubles, groups: GroupCodes | None = None) -> Int
         apart = float((products**2).sum())
         together = float((np.bincount(groups, products) ** 2).sum())
         half *= np.sqrt(max(together / apart, 1.0)) if apart > 0 else 1.0
+    with np.errstate(divide="ignore"):
+        z = np.arctanh(r)
     return r, float(np.tanh(z - half)), float(np.tanh(z + half))
-
-
-def stratum(words: Doubles) -> NDArray[np.int64]:
-    """Return the stratum of length (n,) that each text is in, of at most ``STRATA``."""
-    edges = np.unique(np.quantile(words, np.arange(1, STRATA) / STRATA))
-    return np.searchsorted(edges, words, side="right").astype(np.int64)
 
 
 def stratified_auc(
     score: Doubles,
     positive: Mask,
-    strata: NDArray[np.int64],
+    strata: Strata,
     times: float = 1.0,
     groups: GroupCodes | None = None,
 ) -> tuple[Interval | None, int]:

@@ -76,12 +76,8 @@ class Dependence:
             return f"intervals are by {self.groups} groups of texts"
         if self.reason:
             return f"no interval holds: {self.reason}"
-        if self.z is None:
-            return "texts are taken as independent"
-        return (
-            "texts are taken as independent: near ones share no more than their vectors explain "
-            "(large or weak groups are not seen)"
-        )
+        seen = ": near ones share no more than their vectors explain (large or weak groups are not"
+        return f"texts are taken as independent{'' if self.z is None else f'{seen} seen)'}"
 
 
 def hidden_groups(embeddings: NDArray[Any], forget: Mask, seed: int = 0) -> Dependence:
@@ -93,10 +89,14 @@ def hidden_groups(embeddings: NDArray[Any], forget: Mask, seed: int = 0) -> Depe
     if min(domain.sum(), len(rows) - domain.sum()) < _FEWEST:
         return Dependence()
     angles = _whitened(embeddings[rows])
-    smooth = _smooth(angles, domain, seed)
-    rest = domain - smooth @ (smooth.T @ domain)
+    # What may explain the domain, before its own fit to that.
+    columns = np.column_stack([np.ones(len(rows)), angles, _clusters(angles, seed)])
+    basis = _orthonormal(columns)
+    fit = basis @ (basis.T @ domain) - domain.mean()
+    smooth = _orthonormal(np.column_stack([columns, fit**2, fit**3]))
+    residual = domain - smooth @ (smooth.T @ domain)
     # What rounding leaves of domains that the vectors explain wholly says nothing.
-    z = z_of_pairs(angles, rest, smooth) if np.abs(rest).max() > 1e-6 else None
+    z = z_of_pairs(angles, residual, smooth) if np.abs(residual).max() > 1e-6 else None
     return Dependence(None, len(rows), z)
 
 
@@ -108,25 +108,20 @@ def _whitened(x: NDArray[Any]) -> Doubles:
     # The smaller of two matrices of the same eigenvalues.
     wide = len(x) < centred.shape[1]
     size, directions = np.linalg.eigh(centred @ centred.T if wide else centred.T @ centred)
-    kept = np.flatnonzero(size > 1e-9 * max(size[-1], 1e-300))[-most:]
-    white = directions[:, kept]
+    leading = np.flatnonzero(size > 1e-9 * max(size[-1], 1e-300))[-most:]
+    white = directions[:, leading]
     if not wide:
-        white = centred @ (white / np.sqrt(size[kept]))
-    lengths = np.linalg.norm(white, axis=1, keepdims=True)
-    return np.asarray(white / np.maximum(lengths, 1e-300), dtype=np.float64)
+        white = centred @ (white / np.sqrt(size[leading]))
+    return _of_length_1(white)
 
 
-def _smooth(angles: Doubles, domain: Doubles, seed: int) -> Doubles:
-    """Return an orthonormal basis (n, q) of what may explain the ``domain`` (n,)."""
-    n = len(domain)
-    columns = np.column_stack([np.ones(n), angles, _clusters(angles, seed)])
-    basis = _orthonormal(columns)
-    fit = basis @ (basis.T @ domain) - domain.mean()
-    return _orthonormal(np.column_stack([columns, fit**2, fit**3]))
+def _of_length_1(rows: Doubles) -> Doubles:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.maximum(lengths, 1e-300), dtype=np.float64)
 
 
 def _orthonormal(columns: Doubles) -> Doubles:
-    """Return a basis of the space of ``columns`` (n, q)."""
+    """Return an orthonormal basis (n, q') of the space of ``columns`` (n, q)."""
     left, size, _ = np.linalg.svd(columns, full_matrices=False)
     return np.asarray(left[:, size > 1e-9 * size[0]])
 
@@ -138,16 +133,15 @@ def _clusters(angles: Doubles, seed: int) -> Doubles:
     centres = angles[np.random.default_rng(seed).choice(n, number, replace=False)]
     for _ in range(_ROUNDS):
         inside = np.eye(number)[np.argmax(angles @ centres.T, axis=1)]
-        centres = inside.T @ angles
-        centres /= np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-300)
+        centres = _of_length_1(inside.T @ angles)
     return inside
 
 
-def z_of_pairs(angles: Doubles, rest: Doubles, smooth: Doubles) -> float | None:
-    """Return z of what is left of the domain, ``rest`` (n,), over all pairs of texts at ``angles``
-    (n, k), once the ``smooth`` basis (n, q) is taken out of their weights; None if nothing is left.
-    """
-    n = len(rest)
+def z_of_pairs(angles: Doubles, residual: Doubles, smooth: Doubles) -> float | None:
+    """Return z of what is left of the domain, ``residual`` (n,), over all pairs of texts at
+    ``angles`` (n, k), once the ``smooth`` basis (n, q) is taken out of their weights; None if
+    nothing is left."""
+    n = len(residual)
     blocks = [slice(i, i + max(1, CELLS // n)) for i in range(0, n, max(1, CELLS // n))]
 
     def weights(block: slice) -> Doubles:
@@ -161,6 +155,6 @@ def z_of_pairs(angles: Doubles, rest: Doubles, smooth: Doubles) -> float | None:
     for block in blocks:
         left = weights(block) - smooth[block] @ (along - smooth @ inner).T - along[block] @ smooth.T
         left[np.arange(len(left)), np.arange(n)[block]] = 0
-        total += float(rest[block] @ left @ rest)
-        spread += float(rest[block] ** 2 @ left**2 @ rest**2)
+        total += float(residual[block] @ left @ residual)
+        spread += float(residual[block] ** 2 @ left**2 @ residual**2)
     return total / float(np.sqrt(2 * spread)) if spread > 0 else None

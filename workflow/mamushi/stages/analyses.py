@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from mamushi.config import selectors as of_selectors
 from mamushi.config.kinds import Config
 from mamushi.config.selectors import of_texts
@@ -30,6 +32,11 @@ def agreeing_selectors(config: Config) -> list[str]:
     that are ranked for this alone."""
     names = of_texts(config, config["grid"])["selectors"]
     return list(dict.fromkeys([*names, *config["evidence"]["compared"]]))
+
+
+def described_selectors(config: Config) -> list[str]:
+    """Return the selectors of both."""
+    return list(dict.fromkeys([*scored_selectors(config), *agreeing_selectors(config)]))
 
 
 class Calibrate(Cell):
@@ -217,101 +224,68 @@ def frontier(
     write_table(out, schemas.FRONTIER, rows, metadata=metadata)
 
 
-class Diagnosed(Cell):
-    """Selectors whose scores are looked at."""
+class Describe(Cell):
+    """``selectors`` are those of all scores; those that are ``scored`` are looked at one by one,
+    and the lists at ``budgets`` of those that are ``agreeing`` pair by pair."""
 
-    selectors: list[str] = setting(scored_selectors)
-
-
-def diagnostics(
-    *,
-    scores: list[Input],
-    calibrated: Input | None = None,
-    out: Output,
-    settings: Diagnosed,
-    job: Job,
-) -> None:
-    """Describe the scores of a run: spread, separation of the domains, calibration, folds.
-
-    A row for each selector, in the order of the settings' ``selectors``. ``calibrated`` has the
-    groups of texts; without it they are taken as independent. What a score has not, because its
-    selector has none for retain examples or uses no folds, is left empty.
-    """
-    from mamushi.evidence.diagnostics import diagnose, read_scores
-    from mamushi.evidence.manifest import read_calibrated
-    from mamushi.io import schemas
-    from mamushi.io.tables import write_table
-
-    ratio = None if calibrated is None else read_calibrated(calibrated)
-    rows = [
-        {**settings.cell, "selector": name, **diagnose(read_scores(path), ratio)}
-        for name, path in zip(settings.selectors, scores, strict=True)
-    ]
-    columns = {key: [row[key] for row in rows] for key in rows[0]}
-    write_table(out, schemas.DIAGNOSTICS, columns, metadata={"provenance": job.origin})
+    selectors: list[str] = setting(described_selectors)
+    scored: list[str] = setting(scored_selectors)
+    agreeing: list[str] = setting(agreeing_selectors)
+    budgets: list[float] = setting("grid.budgets")
 
 
-def confounds(
+def describe(
     *,
     examples: Input,
     duplicates: Input,
     scores: list[Input],
-    out: Output,
-    settings: Diagnosed,
+    calibrated: Input,
+    diagnostics: Output,
+    confounds: Output,
+    agreement: Output,
+    settings: Describe,
     job: Job,
 ) -> None:
-    """Correlate a run's scores with length, duplication and the labels that came with the texts.
+    """Describe the scores of a run: spread, separation of the domains, calibration, folds; what
+    they follow of length, duplication and labels; and how alike the selectors rank.
 
-    ``scores`` are in the order of the settings' ``selectors``. What a score does not tell, because
-    its selector has none for retain texts or too few texts differ, has a reason in its place.
-    """
-    from mamushi.evidence.confounds import confound_rows, read_texts
-    from mamushi.evidence.diagnostics import read_scores
-    from mamushi.io import schemas
-    from mamushi.io.tables import read_table, write_table
-
-    rows = []
-    for name, path in zip(settings.selectors, scores, strict=True):
-        table = read_scores(path)
-        ids = read_table(path, schemas.SCORES, ["id"])["id"]
-        texts = read_texts(examples, duplicates, ids)
-        is_cross_fitted = table.fold is not None
-        followed = confound_rows(table.score, table.forget, texts, cross_fitted=is_cross_fitted)
-        rows += [{**settings.cell, "selector": name, **row} for row in followed]
-    write_table(out, schemas.CONFOUNDS, rows, metadata={"provenance": job.origin})
-
-
-class CompareRankings(Cell):
-    """Selectors that are compared pair by pair, and the budgets of their lists."""
-
-    selectors: list[str] = setting(agreeing_selectors)
-    budgets: list[float] = setting("grid.budgets")
-
-
-def compare_rankings(
-    *, scores: list[Input], out: Output, settings: CompareRankings, job: Job
-) -> None:
-    """Compare the rankings of a run pair by pair: rank correlation, and what lists share.
-
-    ``scores`` are in the order of the settings' ``selectors``.
+    ``scores`` are in the order of the settings' ``selectors``; ``calibrated`` has the groups of
+    texts. What a score does not tell, because its selector has none for retain texts, uses no folds
+    or too few texts differ, is left empty or has a reason in its place.
     """
     import pyarrow.compute as pc
 
+    from mamushi.evidence.confounds import confound_rows, read_texts
+    from mamushi.evidence.diagnostics import diagnose, read_scores
+    from mamushi.evidence.manifest import read_calibrated
     from mamushi.evidence.stability import agreement_rows
     from mamushi.io import schemas
     from mamushi.io.tables import read_table, write_table
 
-    ranks, ids = {}, None
+    ratio, rows, ranks, ranked = read_calibrated(calibrated), defaultdict(list), {}, None
     for name, path in zip(settings.selectors, scores, strict=True):
+        head = {**settings.cell, "selector": name}
         table = read_table(path, schemas.SCORES, ["id", "rank"])
-        table = table.filter(pc.is_valid(table["rank"]))
-        ids = table["id"] if ids is None else ids
-        if table["id"] != ids:
-            raise other_examples(path, scores[0])
-        ranks[name] = table["rank"].to_numpy()
-    pairs = agreement_rows(ranks, settings.budgets)
-    rows = [{**settings.cell, **pair} for pair in pairs]
-    write_table(out, schemas.AGREEMENT, rows, metadata={"provenance": job.origin})
+        if name in settings.scored:
+            read = read_scores(path)
+            rows["diagnostics"].append({**head, **diagnose(read, ratio)})
+            texts, crossed = read_texts(examples, duplicates, table["id"]), read.fold is not None
+            followed = confound_rows(read.score, read.forget, texts, cross_fitted=crossed)
+            rows["confounds"] += [{**head, **row} for row in followed]
+        if name in settings.agreeing:
+            table = table.filter(pc.is_valid(table["rank"]))
+            ranked = table["id"] if ranked is None else ranked
+            if table["id"] != ranked:
+                raise other_examples(path, scores[0])
+            ranks[name] = table["rank"].to_numpy()
+    pairs = agreement_rows({name: ranks[name] for name in settings.agreeing}, settings.budgets)
+    rows["agreement"] = [{**settings.cell, **pair} for pair in pairs]
+    for path, kind in (
+        (diagnostics, schemas.DIAGNOSTICS),
+        (confounds, schemas.CONFOUNDS),
+        (agreement, schemas.AGREEMENT),
+    ):
+        write_table(path, kind, rows[kind.name], metadata={"provenance": job.origin})
 
 
 class Geometry(Cell):
