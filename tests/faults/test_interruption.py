@@ -97,15 +97,15 @@ def test_a_library_that_aborts_at_the_end_fails_no_job(made: Made, tmp_path: Pat
 
 CUT = """
 import os, signal
-from mamushi.lm import checkpoint
-whole, count = checkpoint.save_file, 0
+from mamushi.lm import storage
+whole, count = storage.save_file, 0
 def cut(tensors, part, metadata):
     global count
     count += 1
     whole(tensors, part, metadata=metadata)
     if count == 9:
         SIGNAL
-checkpoint.save_file = cut
+storage.save_file = cut
 """
 
 

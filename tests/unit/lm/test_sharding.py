@@ -85,12 +85,12 @@ def test_two_processes_open_a_tied_model_with_layer_norms_as_one(tmp_path: Path)
 STOPPED = """
 import signal, sys, time
 from pathlib import Path
-from mamushi.lm import checkpoint, training
+from mamushi.lm import storage, training
 from mamushi.running.interruption import Stopped
 from tests.support.models import model, token_set
 from tests.support.training import train
 
-state, write, gradient = Path(sys.argv[1]), checkpoint.save_file, training.gradient
+state, write, gradient = Path(sys.argv[1]), storage.save_file, training.gradient
 
 def slowly(*args, **options):
     time.sleep(2)
@@ -101,7 +101,7 @@ def warned(*args):
     signal.raise_signal(signal.SIGTERM)
     return gradient(*args)
 
-checkpoint.save_file, training.gradient = slowly, warned
+storage.save_file, training.gradient = slowly, warned
 try:
     train(model("llama"), token_set(), state, "a", 40)
     raise AssertionError("was not stopped")

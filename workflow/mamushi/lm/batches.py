@@ -45,7 +45,7 @@ def examples_of_step(
     for epoch in range(first // examples, (last - 1) // examples + 1):
         order = np.random.default_rng([seed, epoch]).permutation(len(kept))
         passes.append(rows[order[kept[order]]])
-    start = first - first // examples * examples
+    start = first % examples
     return np.concatenate(passes)[start : start + batch_size].astype(np.int64)
 
 
@@ -55,8 +55,7 @@ def remaining_of_step(
     """Return indices, at most (batch_size,), of the examples in step ``step`` of a training on all
     texts that are ``kept`` (all texts,): the others leave gaps, and a step may have no example."""
     rows = examples_of_step(step, len(kept), batch_size, seed)
-    places = np.cumsum(kept, dtype=np.int64) - 1
-    return places[rows[kept[rows]]]
+    return (np.cumsum(kept, dtype=np.int64) - 1)[rows[kept[rows]]]
 
 
 def batches(
@@ -93,9 +92,9 @@ def model_batches(
     batch, and whether the pass counts: processes share them, as ``sharding.split``."""
     model.eval()
     shared = supports(model)
-    parts = list(batches(texts.lengths, batch_tokens, shared=shared))
+    rows_of_batches = list(batches(texts.lengths, batch_tokens, shared=shared))
     with Progress(len(texts), purpose, "text") as progress:
-        for rows, counts in sharding.split(parts, accelerator):
+        for rows, counts in sharding.split(rows_of_batches, accelerator):
             yield rows, batch_of(texts, rows, accelerator.device, shared=shared), counts
             progress.advance(len(rows))
 
@@ -145,11 +144,10 @@ class Batch:
     real: torch.Tensor | None = None
     """Of padded texts: the places of their tokens, int64 (tokens,)."""
 
-    def sums(self, nll: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+    def sums(self, nll: torch.Tensor) -> torch.Tensor:
         """Sum ``nll`` (predicted,) over each text, (texts,)."""
-        dtype = dtype or nll.dtype
-        total = torch.zeros(len(self.lengths), dtype=dtype, device=nll.device)
-        return total.index_add(0, self.texts, nll.to(dtype))
+        total = torch.zeros(len(self.lengths), dtype=nll.dtype, device=nll.device)
+        return total.index_add(0, self.texts, nll)
 
     def flat(self, values: torch.Tensor) -> torch.Tensor:
         """Return the ``values`` (rows, length, ...) of tokens, text after text (tokens, ...)."""
@@ -179,31 +177,33 @@ def collate(
     ends = np.cumsum(lengths)
     place = np.arange(tokens) - np.repeat(ends - lengths, lengths)
     row = np.repeat(np.arange(len(texts)), lengths)
-    flat = np.concatenate([np.empty(0, np.int64), *texts]).astype(np.int64)
-    predicted = flat if labels is None else np.concatenate([np.empty(0, np.int64), *labels])
+    flat = _joined(texts, np.int64)
     last = np.zeros(tokens, dtype=bool)
     last[ends[lengths > 0] - 1] = True
     earlier = np.flatnonzero(~last)
     counted = None
     if weights is not None:
-        all_weights = np.concatenate([np.empty(0, np.float32), *weights])
-        earlier = earlier[all_weights[earlier + 1] > 0]
-        weights_of_batch = all_weights[earlier + 1]
+        weighed = _joined(weights, np.float32)
+        earlier = earlier[weighed[earlier + 1] > 0]
         # A loss whose tokens all count alike is cheaper: see ``batch_nll``.
-        counted = None if (weights_of_batch == 1).all() else to_device(weights_of_batch, device)
-    targets, of_text = predicted.astype(np.int64)[earlier + 1], row[earlier]
-    parts = [flat, place, earlier, targets, of_text]
+        if not (weighed[earlier + 1] == 1).all():
+            counted = to_device(weighed[earlier + 1], device)
+    targets = (flat if labels is None else _joined(labels, np.int64))[earlier + 1]
     shape = (len(texts), max(1, int(lengths.max(initial=0))))
+    arrays = [flat, place, earlier, targets, row[earlier]]
     if not shared:
         padded = np.zeros((2, *shape), dtype=np.int64)
         padded[0, row, place], padded[1, row, place] = flat, 1
         places = row * shape[1] + place
-        parts = [padded[0].ravel(), padded[1].ravel(), places[earlier], targets, of_text, places]
+        arrays = [padded[0].ravel(), padded[1].ravel(), places[earlier], *arrays[3:], places]
     # One transfer for all.
-    on_device = to_device(np.concatenate(parts), device).split([len(part) for part in parts])
+    on_device = to_device(np.concatenate(arrays), device).split([len(array) for array in arrays])
     common = (lengths, on_device[2], on_device[3], on_device[4], counted)
     if shared:
         return Batch(on_device[0][None], *common, on_device[1][None], Documents(lengths, ids))
-    return Batch(
-        on_device[0].view(shape), *common, mask=on_device[1].view(shape), real=on_device[5]
-    )
+    ids_and_mask = (on_device[0].view(shape), on_device[1].view(shape))
+    return Batch(ids_and_mask[0], *common, mask=ids_and_mask[1], real=on_device[5])
+
+
+def _joined(arrays: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:
+    return np.concatenate([np.empty(0, dtype), *arrays]).astype(dtype)

@@ -10,11 +10,9 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
-from mamushi.io.files import atomic
-from mamushi.lm import sharding
-from mamushi.lm.storage import writing_safetensors
+from mamushi.io.tensors import header
+from mamushi.lm import sharding, storage
 from mamushi.running import launch
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
@@ -35,20 +33,16 @@ def save(
     for name, parameter in trained.items():
         # What no gradient has reached has none.
         state = optimizer.state[parameter] or dict.fromkeys(MOMENTS, torch.zeros_like(parameter))
-        moments = {f"{m}.{name}": state[m] for m in MOMENTS}
-        for key, value in {f"parameter.{name}": parameter.detach(), **moments}.items():
-            # One at a time: no GPU holds all of them.
-            whole = sharding.full_tensor(value)
-            if not launch.is_secondary():
-                tensors[key] = whole.cpu().contiguous()
-    if launch.is_secondary():
-        return
+        for key, value in {"parameter": parameter.detach(), **state}.items():
+            if key != "step":
+                whole = sharding.full_tensor(value)
+                # One at a time: no GPU holds all of them.
+                tensors |= {} if launch.is_secondary() else {f"{key}.{name}": whole.cpu()}
     for name, column in log.items():
         numbers = [math.nan if value is None else value for value in column]
         tensors[f"log.{name}"] = torch.tensor(numbers, dtype=torch.float64)
-    metadata = json.dumps({"fingerprint": fingerprint, "step": len(log["step"])})
-    with atomic(path) as part, writing_safetensors():
-        save_file(tensors, part, metadata={"mamushi": metadata})
+    about = {"fingerprint": fingerprint, "step": len(log["step"])}
+    storage.write(path, tensors, header(about))
 
 
 def restore(
@@ -61,18 +55,17 @@ def restore(
     """Load what ``save`` wrote into parameters, optimizer and log. A file of another run or a
     damaged one is passed over: a checkpoint is never a source of truth."""
     # A killed save of another host, which no one else will sweep; this path has one writer.
-    for part in path.parent.glob(f".{path.name}.*.part"):
-        part.unlink(missing_ok=True)
+    for earlier in path.parent.glob(f".{path.name}.*.part"):
+        earlier.unlink(missing_ok=True)
     try:
         with safe_open(path, "pt") as file:
             metadata = json.loads((file.metadata() or {}).get("mamushi", "{}"))
             if metadata.get("fingerprint") != fingerprint:
                 return
             for name, parameter in trained.items():
-                sharding.fill(parameter, file.get_tensor(f"parameter.{name}"))
-                moments = {m: torch.zeros_like(parameter) for m in MOMENTS}
-                for moment, value in moments.items():
-                    sharding.fill(value, file.get_tensor(f"{moment}.{name}"))
+                moments = {moment: torch.zeros_like(parameter) for moment in MOMENTS}
+                for key, value in {"parameter": parameter, **moments}.items():
+                    sharding.fill(value, file.get_tensor(f"{key}.{name}"))
                 step = torch.tensor(float(metadata["step"]), device=parameter.device)
                 optimizer.state[parameter] = {"step": step, **moments}
             for name in log:

@@ -22,12 +22,8 @@ from transformers import PreTrainedModel
 # time that memory is freed.
 gc.freeze()
 
-NONE = "does not have a deterministic implementation"
-"""How PyTorch says that it has no deterministic kernel."""
 NORMS = (nn.LayerNorm, nn.GroupNorm)
 """Modules whose kernel computes from input and parameters of one dtype."""
-WAIT = timedelta(hours=2)
-"""For another process, before it counts as lost."""
 
 
 def accelerator(precision: str) -> Accelerator:
@@ -40,7 +36,7 @@ def accelerator(precision: str) -> Accelerator:
         mixed_precision="bf16" if precision == "bf16" else "no",
         cpu=not torch.cuda.is_available(),
         # The first process checks and writes what the others wait for: of 140 GB, on a slow disk.
-        kwargs_handlers=[InitProcessGroupKwargs(timeout=WAIT)],
+        kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(hours=2))],
     )
 
 
@@ -72,9 +68,9 @@ def unchanged() -> Iterator[None]:
 
 
 def lacks_kernel(error: RuntimeError) -> bool:
-    """Return whether ``error`` is that there is no deterministic kernel for an operation, which is
-    named, and from then on need not have one."""
-    if NONE not in str(error):
+    """Return whether ``error`` is that an operation, which is named, has no deterministic kernel;
+    from then on none need have one."""
+    if "does not have a deterministic implementation" not in str(error):
         return False
     torch.use_deterministic_algorithms(True, warn_only=True)
     print(f"equal runs may differ in their last bits: {error}", file=sys.stderr, flush=True)

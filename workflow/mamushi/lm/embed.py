@@ -61,10 +61,9 @@ def embed(
     if not all(-blocks - 1 <= layer <= blocks for layer in layers):
         raise ValueError(f"embedding.layer: a model of {blocks} blocks has no layer of {layers}")
     final = {-1, blocks}
-    inner, width = not final.issuperset(layers), 0
+    inner = not final.issuperset(layers)
 
     def pooled() -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
-        nonlocal width
         passes = model_batches(model, texts, batch_tokens, accelerator, "embed")
         for rows, batch, counts in passes:
             with accelerator.autocast():
@@ -74,19 +73,16 @@ def embed(
                 for layer in layers
             ]
             # Two widths, as OPT-350m has, or several streams a token do not stack: torch says so.
-            width = int(states[0].shape[2])
-            if counts:
-                vectors = [pool(state, batch, pooling, skip_first=skip_first) for state in states]
-                yield rows, torch.stack(vectors)
+            vectors = torch.stack(
+                [pool(state, batch, pooling, skip_first=skip_first) for state in states]
+            )
+            yield (rows, vectors) if counts else (rows[:0], vectors[:, :0])
 
     vectors = np.zeros((len(layers), len(texts), 0), dtype=np.float16)
-    for rows, pooled_rows in fetched(pooled()):
+    for rows, of_rows in fetched(pooled()):
         if not vectors.size:
-            vectors = np.zeros((len(layers), len(texts), width), dtype=np.float16)
-        vectors[:, rows] = pooled_rows
-    if not vectors.size:
-        # Of several processes, one may have had nothing to do.
-        vectors = np.zeros((len(layers), len(texts), width), dtype=np.float16)
+            vectors = np.zeros((*vectors.shape[:2], of_rows.shape[2]), dtype=np.float16)
+        vectors[:, rows] = of_rows
     vectors = sharding.all_reduce(vectors, accelerator)
     if not np.isfinite(vectors).all():
         row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=(0, 2)))[0])

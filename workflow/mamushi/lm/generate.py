@@ -68,9 +68,11 @@ def continuations(
             if positions is not None and len(ids) + new_tokens > positions:
                 problem = f"lower it to {positions - len(ids)}, what {prompt!r} leaves of positions"
                 raise UserError(problem, where="probe.new_tokens")
-            (tokens,) = generate(model, tokenizer, np.array([ids]), new_tokens, accelerator)
-            for column, value in zip(columns.values(), (prompt, ids, tokens), strict=True):
-                column.append(value)
+            columns["prompt"].append(prompt)
+            columns["prompt_tokens"].append(ids)
+            columns["tokens"] += generate(
+                model, tokenizer, np.array([ids]), new_tokens, accelerator
+            )
             progress.advance()
     return columns
 

@@ -41,7 +41,6 @@ def require_domains(texts: TokenSet) -> None:
             raise UserError(f"the evaluation section has no {domain} text with a token to predict")
 
 
-@torch.no_grad()
 def text_nll(
     model: PreTrainedModel,
     texts: TokenSet,
@@ -49,47 +48,41 @@ def text_nll(
     accelerator: Accelerator,
     raking: Raking | None = None,
 ) -> TextNll:
-    """Return the NLL of every text; one without a predicted token counts zero of both. Processes
-    share the texts. With ``raking``, also what is left without word frequencies, in the same pass.
-    """
+    """Return the NLL of every text; one without a predicted token counts zero of both. With
+    ``raking``, also what is left without word frequencies, from the same passes."""
     table = LogitTable(raking, texts, accelerator) if raking else None
+    losses = token_nll(model, texts, batch_tokens, accelerator, table)
+    counts = texts.counted.astype(np.int64)
+    of_texts = np.repeat(np.arange(len(texts)), counts)
+    sums = np.bincount(of_texts, losses, len(texts)).astype(np.float64)
+    return TextNll(sums, counts, table.nll() if table else None)
+
+
+@torch.no_grad()
+def token_nll(
+    model: PreTrainedModel,
+    texts: TokenSet,
+    batch_tokens: int,
+    accelerator: Accelerator,
+    table: LogitTable | None = None,
+) -> NDArray[np.float64]:
+    """Return the NLL in nats of every predicted token, text after text: (predicted,). Processes
+    share the texts, and all have all of it. The ``table`` keeps the logits that it needs."""
+    counts = texts.counted.astype(np.int64)
+    starts = np.cumsum(counts) - counts
+    losses = np.zeros(int(counts.sum()))
 
     def measured() -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
         passes = model_batches(model, texts, batch_tokens, accelerator, "perplexity")
-        for rows, batch, counts in passes:
+        for rows, batch, is_new in passes:
             with accelerator.autocast():
                 if table is None:
                     nll = batch_nll(model, batch)
                 else:
                     chosen = table.chosen(rows, batch)
                     nll, logits = batch_nll_and_logits(model, batch, chosen, table.columns)
-            if counts:
-                if table is not None:
-                    table.add(rows, batch, chosen, logits)
-                yield rows, batch.sums(nll, torch.float64)
-
-    sums = np.zeros(len(texts), dtype=np.float64)
-    for rows, measured_rows in fetched(measured()):
-        sums[rows] = measured_rows
-    sums = sharding.all_reduce(sums, accelerator)
-    return TextNll(sums, texts.counted.astype(np.int64), table.nll() if table else None)
-
-
-@torch.no_grad()
-def token_nll(
-    model: PreTrainedModel, texts: TokenSet, batch_tokens: int, accelerator: Accelerator
-) -> NDArray[np.float64]:
-    """Return the NLL in nats of every predicted token, text after text: (predicted,). Processes
-    share the texts, and all have all of it."""
-    counts = texts.counted.astype(np.int64)
-    starts = np.cumsum(counts) - counts
-    losses = np.zeros(int(counts.sum()))
-
-    def measured() -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
-        passes = model_batches(model, texts, batch_tokens, accelerator, "token NLL")
-        for rows, batch, is_new in passes:
-            with accelerator.autocast():
-                nll = batch_nll(model, batch)
+            if is_new and table is not None:
+                table.add(rows, batch, chosen, logits)
             if is_new:
                 yield rows, nll
 
@@ -104,19 +97,17 @@ def perplexity_table(
 ) -> Mapping[str, list[Any]]:
     """Return the columns of the artifact ``perplexity``: one row per domain, PPL = exp(sum of NLL /
     predicted tokens). Raises ``UserError`` when it is not finite: the model diverged."""
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("domain", "texts", "tokens", "nll", "perplexity")
-    }
+    columns: dict[str, list[Any]] = {}
     for domain in DOMAINS:
         rows = domains == domain
         tokens = int(result.tokens[rows].sum())
         mean = float(result.nll[rows].sum()) / tokens
-        if not math.isfinite(mean) or mean > 700:
+        if not mean <= 700:
             problem = f"the mean NLL of the {domain} texts is {mean}: the model has diverged"
             raise UserError(problem, do=remedy)
-        row = (domain, int(rows.sum()), tokens, mean, math.exp(mean))
-        for column, value in zip(columns.values(), row, strict=True):
-            column.append(value)
+        row = {"domain": domain, "texts": int(rows.sum()), "tokens": tokens, "nll": mean}
+        for name, value in (row | {"perplexity": math.exp(mean)}).items():
+            columns.setdefault(name, []).append(value)
     return columns
 
 

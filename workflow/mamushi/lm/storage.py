@@ -27,25 +27,26 @@ def save_trained(path: str | Path, model: PreTrainedModel, metadata: Mapping[str
     """Store the tensors that take gradients, in fp32, whole or not at all, with ``metadata``
     (JSON). Of several processes the first one stores; where the model is sharded, all have to
     call."""
-    tensors = {}
+    tensors: dict[str, torch.Tensor] = {}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             whole = sharding.full_tensor(parameter.detach())
-            if not launch.is_secondary():
-                tensors[name] = whole.to("cpu", torch.float32).contiguous()
-    _write(path, tensors, metadata)
+            # One at a time: no GPU holds all of them.
+            tensors |= {} if launch.is_secondary() else {name: whole.to("cpu", torch.float32)}
+    write(path, tensors, header(metadata))
 
 
 def save_edit(path: str | Path, edit: head.HeadEdit, metadata: Mapping[str, Any]) -> None:
     """Store an edit of a model's logits, and nothing of the model, as ``save_trained`` does."""
     tensors = edit.state_dict(prefix=head.EDIT_PREFIX)
-    _write(path, {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, metadata)
+    write(path, {name: tensor.cpu() for name, tensor in tensors.items()}, header(metadata))
 
 
-def _write(path: str | Path, tensors: dict[str, torch.Tensor], metadata: Mapping[str, Any]) -> None:
+def write(path: str | Path, tensors: Mapping[str, torch.Tensor], header: dict[str, str]) -> None:
+    """Write a safetensors file whole or not at all, from the first process of a job."""
     if not launch.is_secondary():
-        with atomic(path) as part, writing_safetensors():
-            save_file(tensors, part, metadata=header(metadata))
+        with atomic(path) as partial, writing_safetensors():
+            save_file({n: t.contiguous() for n, t in tensors.items()}, partial, metadata=header)
 
 
 @contextmanager

@@ -5,11 +5,10 @@ in Gemma 2."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,12 +29,11 @@ from mamushi.lm import device
 from mamushi.lm.tokens import encode
 from mamushi.lm.training import Descent, Objective, Step, train
 
-# Of pretraining; usual values, which need no tuning at these sizes.
-BETAS, EPSILON, WEIGHT_DECAY, CLIP, WARMUP = (0.9, 0.95), 1e-8, 0.1, 1.0, 0.05
+# Betas, epsilon, weight decay and clip of pretraining; usual values, which need no tuning.
+DESCENT, WARMUP = ((0.9, 0.95), 1e-8, 0.1, 1.0), 0.05
 
 
-@dataclass(frozen=True)
-class Family:
+class Family(NamedTuple):
     """An architecture and its special tokens."""
 
     config: type[PreTrainedConfig]
@@ -43,12 +41,6 @@ class Family:
     eos: str
     bos: str | None = None
     pad: str | None = None
-
-    @property
-    def special(self) -> list[str]:
-        """Return the special tokens; their ids count from 0 in this order."""
-        tokens = (self.pad, self.eos, self.bos)
-        return list(dict.fromkeys(token for token in tokens if token is not None))
 
 
 FAMILIES = {
@@ -74,9 +66,8 @@ def build(
         "hidden_activation": "gelu_pytorch_tanh",
     }
     config = family.config(
+        **{name: settings[name] for name in ("hidden_size", "intermediate_size")},
         vocab_size=settings["vocabulary_size"],
-        hidden_size=settings["hidden_size"],
-        intermediate_size=settings["intermediate_size"],
         num_hidden_layers=settings["layers"],
         num_attention_heads=settings["heads"],
         num_key_value_heads=settings["key_value_heads"],
@@ -99,12 +90,14 @@ def train_tokenizer(family: Family, texts: Sequence[str], size: int) -> PreTrain
 
     Like those of the real families, it puts the BOS before a text when asked for special tokens.
     """
+    # Their ids count from 0 in this order.
+    special = list(dict.fromkeys(filter(None, (family.pad, family.eos, family.bos))))
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=size,
-        special_tokens=family.special,
+        special_tokens=special,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
@@ -113,7 +106,7 @@ def train_tokenizer(family: Family, texts: Sequence[str], size: int) -> PreTrain
         tokenizer.post_processor = processors.TemplateProcessing(
             single=f"{family.bos} $A",
             pair=f"{family.bos} $A {family.bos} $B",
-            special_tokens=[(family.bos, family.special.index(family.bos))],
+            special_tokens=[(family.bos, special.index(family.bos))],
         )
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
@@ -147,41 +140,31 @@ def pretrain(
     A peak rate is reached in a twentieth of the steps and then lowered to 0 along a cosine.
     """
     rows = torch.from_numpy(pack(tokenizer, texts, settings["max_length"])).to(model.device)
-    batch = min(settings["batch_size"], len(rows))
-    steps = max(1, int(settings["epochs"] * len(rows) / batch))
-    rise, order = math.ceil(WARMUP * steps), shuffled(len(rows), batch, seed)
+    n, batch = len(rows), min(settings["batch_size"], len(rows))
+    steps = max(1, int(settings["epochs"] * n / batch))
+    rise, drawn = math.ceil(WARMUP * steps), torch.Generator().manual_seed(seed)
+    # One random order of all rows after another.
+    orders = [torch.randperm(n, generator=drawn) for _ in range(-(-steps * batch // n))]
+    order = torch.cat(orders).split(batch)
 
     def step(number: int) -> Step:
-        tokens = rows[next(order)]
-        epoch = (number + 1) * batch / len(rows)
-        return Step([partial(loss, tokens)], tokens[:, 1:].numel(), epoch)
+        tokens = rows[order[number]]
+        return Step([partial(loss, tokens)], tokens[:, 1:].numel(), (number + 1) * batch / n)
 
     def loss(tokens: torch.Tensor, module: nn.Module) -> list[torch.Tensor]:
         logits = module(input_ids=tokens).logits[:, :-1]
         return [nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())]
 
-    descent = Descent(
-        settings["learning_rate"],
-        *(BETAS, EPSILON, WEIGHT_DECAY, CLIP),
-        schedule="cosine",
-        warmup=rise,
-        rise=rise,
-        vectors_decay=False,
-    )
+    cosine: dict[str, Any] = {
+        "schedule": "cosine",
+        "warmup": rise,
+        "rise": rise,
+        "vectors_decay": False,
+    }
+    descent = Descent(settings["learning_rate"], *DESCENT, **cosine)
     model.train().requires_grad_(True)
     remedy = "lower pretraining.learning_rate"
     objective = Objective(model, model, "pretraining", remedy, step, together=False)
     log = train(objective, descent, steps, device.accelerator("fp32"))
     model.eval()
     return log
-
-
-def shuffled(rows: int, batch: int, seed: int) -> Iterator[torch.Tensor]:
-    """Give batches of row numbers without end: one random order of all rows after another."""
-    generator = torch.Generator().manual_seed(seed)
-    rest = torch.empty(0, dtype=torch.int64)
-    while True:
-        while len(rest) < batch:
-            rest = torch.cat([rest, torch.randperm(rows, generator=generator)])
-        yield rest[:batch]
-        rest = rest[batch:]
