@@ -168,13 +168,11 @@ def test_a_blocklist_finds_what_it_does_not_name(
     hits = {name for name, text in texts.items() if terms.search(text)}
     unwanted = {f"c{i}" for i in range(400) if i % 10 == 0 or i in (5, 17, 18)}
     assert hits - unwanted and unwanted - hits
-    assert f"by {len(hits - {'c18'}):,} hits of terms, at least " in said
+    assert f"by {len(hits - {'c18'}):,} hits of terms" in said
     listed = paths.REMOVAL.format(**BY_TERMS, beta="0.10")
     ids = set(pq.read_table(folder / listed)["id"].to_pylist())
     assert len(ids & unwanted) > 0.8 * len(ids)
     assert ids & unwanted - hits
-    known = read_json(made(folder, paths.MANIFEST, **BY_TERMS, beta="0.10"))["blocklist"]
-    assert known["precision_low"] <= len(hits & unwanted) / len(hits), known
 
 
 def test_what_needs_labels_is_refused_in_one_line(ranked: Path) -> None:

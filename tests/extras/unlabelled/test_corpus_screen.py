@@ -14,7 +14,7 @@ import pytest
 from mamushi.cli import main
 from mamushi.config.complete import complete
 from mamushi.running.stage import stages
-from mamushi_extras.unlabelled import screening
+from mamushi_extras.unlabelled import screen
 from tests.support.corpora import screened_corpus
 from tests.support.workflow import ROOT
 from tests.unit.test_docs import blocks
@@ -67,7 +67,7 @@ def test_four_tasks_let_the_texts_through_that_one_process_does(
     """And the rest is known by as much: which examples would have passed."""
     pytest.importorskip("datatrove")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(screening, "SCREEN_SAMPLE", 150)
+    monkeypatch.setattr(screen, "SCREEN_SAMPLE", 150)
     config = corpus_of(tmp_path)
     alone = read_examples(config)
     exec(compile(page_block().replace("tasks=tasks", "tasks=tasks, workers=1"), "page", "exec"), {})

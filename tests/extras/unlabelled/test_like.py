@@ -204,30 +204,6 @@ def test_a_screen_lets_through_what_is_most_like_the_examples_by_their_own_row_n
     assert counts["corpus"] == 20
 
 
-def test_a_screen_goes_by_the_windows_of_documents(tmp_path: Path) -> None:
-    """A document passes for one of its paragraphs, and all of its windows do."""
-    paragraphs = texts(300 * 20, 0)
-    planted = {*range(0, 300, 30)}
-    for row in range(300):
-        # Others have the same words, each in a paragraph of its own.
-        for place, word in zip((0, 6, 12), ("bomb", "fuse", "wire"), strict=True):
-            paragraphs[20 * row + (0 if row in planted else place)] += f" {word}"
-    corpus = ["\n\n".join(paragraphs[20 * row : 20 * row + 20]) for row in range(300)]
-    like = texts(40, 1, "bomb fuse wire")
-    raw, full = loaded(tmp_path, corpus, like=like, screen=10, windows={"words": 100})
-    rows = [name for name in raw.ids if not name.startswith("like:")]
-    assert {int(name.partition("#")[0]) - 1 for name in rows} == planted
-    assert len(rows) == 20 * 10
-    margin = np.asarray(raw.labels[MARGIN])
-    assert len(margin) == 240
-    # Of the windows of a document the best one is above the end.
-    assert (margin[:200].reshape(10, 20).max(axis=1) >= 0).all()
-    assert (margin[:200] >= 0).sum() == 10 and (margin[200:] >= 0).sum() > 30
-    table, _, counts = examples_of(raw, full)
-    assert counts["screened"] == {"texts": 300, "passed": 10}
-    assert counts["corpus"] == 200 and table[SCREEN].to_pylist() == margin.tolist()
-
-
 def test_a_share_of_a_corpus_may_pass_or_all_of_it(tmp_path: Path) -> None:
     like = texts(40, 1, "bomb")
     part, _ = loaded(tmp_path, texts(50, 0), like=like, screen=0.5)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from mamushi_extras.unlabelled import screening
-from mamushi_extras.unlabelled.screen import FOLDS, Screen, fit_screen
-from mamushi_extras.unlabelled.screening import (
-    ScreenCut,
+from mamushi_extras.unlabelled import screen
+from mamushi_extras.unlabelled.screen import (
+    FOLDS,
+    Screen,
     ScreenScores,
     draw_sample,
     find_cut,
+    fit_screen,
     highest,
-    text_key,
 )
 from mamushi_extras.unlabelled.share import count_bounds
 
@@ -39,26 +38,21 @@ def texts(n: int, own: float) -> list[str]:
 EXAMPLES, SAMPLE = texts(100, 0.2), texts(1000, 0.02)
 
 
-def cut_of(fitted: Screen, corpus: list[str], most: int) -> tuple[ScreenCut, ScreenScores]:
-    scored = ScreenScores(np.array([*map(text_key, corpus)], np.int64), fitted.scores(corpus))
-    return find_cut(highest([scored], most), most), scored
+def with_cut(fitted: Screen, corpus: list[str], most: int) -> tuple[Screen, ScreenScores]:
+    (scored,) = fitted.score_blocks(corpus)
+    return replace(fitted, cut=find_cut(highest([scored], most), most)), scored
 
 
 def through(fitted: Screen, corpus: list[str], most: int) -> list[int]:
     """Rows that pass, in their order."""
-    cut, scored = cut_of(fitted, corpus, most)
-    return np.flatnonzero(cut.passing(scored.keys, scored.scores[:, 0])).tolist()
-
-
-def margins_of(
-    fitted: Screen, corpus: list[str], most: int, examples: list[str], unseen: Sequence[str] = ()
-) -> NDArray[np.float64]:
-    return fitted.margins(cut_of(fitted, corpus, most)[0].lowest, examples, unseen)
+    whole, scored = with_cut(fitted, corpus, most)
+    assert whole.cut is not None
+    return np.flatnonzero(whole.cut.passing(scored.keys, scored.scores[:, 0])).tolist()
 
 
 def test_texts_like_the_examples_pass_and_those_without_words_do_not() -> None:
     corpus = [*texts(900, 0.02), *texts(100, 0.2), *["", "?! 123"] * 20]
-    passed = through(fit_screen(EXAMPLES, SAMPLE), corpus, 150)
+    passed = through(fit_screen(EXAMPLES, SAMPLE, 1000), corpus, 150)
     assert len(passed) == 150
     assert passed == sorted(passed)
     assert sum(900 <= row < 1000 for row in passed) >= 90
@@ -97,7 +91,7 @@ def test_copies_pass_together_and_texts_without_words_have_no_lowest_score() -> 
 
 def test_a_sample_is_of_the_texts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever their order, and how often they occur; nothing that is empty."""
-    monkeypatch.setattr(screening, "SCREEN_SAMPLE", 100)
+    monkeypatch.setattr(screen, "SCREEN_SAMPLE", 100)
     corpus = [str(row) for row in range(1000)]
     first, second = draw_sample([*corpus, ""]), draw_sample([*corpus[::-1], *corpus])
     assert first[0] == second[0] and (first[1], second[1]) == (1001, 2000)
@@ -110,13 +104,13 @@ def test_the_share_of_the_domain_that_passes_is_bounded_by_examples_that_no_fit_
     held, apart = [], []
     for _ in range(40):
         examples = texts(60, 0.1)
-        fitted = fit_screen(examples, texts(300, 0.02))
+        fitted = fit_screen(examples, texts(300, 0.02), 1200)
         domain = texts(300, 0.1)
         corpus = [*texts(900, 0.02), *domain]
         passed = through(fitted, corpus, 200)
         # Nobody marked the domain, so that it takes its place among those that pass.
         caught = np.mean([row >= 900 for row in passed]) * 200 / 300
-        passes = margins_of(fitted, corpus, 200, examples) >= 0
+        passes = with_cut(fitted, corpus, 200)[0].margins(examples) >= 0
         # By fits to fewer examples, so that the share is rather more.
         held.append(count_bounds(int(passes.sum()), len(passes))[0] <= caught)
         apart.append(caught - passes.mean())
@@ -128,6 +122,6 @@ def test_the_share_of_the_domain_that_passes_is_bounded_by_examples_that_no_fit_
 def test_an_example_is_not_scored_by_a_fit_to_its_copies() -> None:
     examples = [*texts(40, 0.2), *["the very same odd text of some odd words"] * 10]
     examples += [f"the very same odd text of some odd words {word}" for word in ("a", "b", "c")]
-    fold = fit_screen(examples, SAMPLE).fold
+    fold = fit_screen(examples, SAMPLE, 1000).fold
     assert len({*fold[40:].tolist()}) == 1
     assert len({*fold.tolist()}) == FOLDS

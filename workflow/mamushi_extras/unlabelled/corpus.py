@@ -2,8 +2,8 @@
 
 The scores are those of examples against the corpus, cross-fitted. A text of the corpus that is a
 copy of an example is of the domain for certain and comes first; texts that are known to be wanted
-are in no list; what people answered goes before both. Hits of a blocklist are no examples: each is
-of the domain with a probability of its own, so they do not come before the others.
+are in no list; what people answered goes before both. Hits of a blocklist are not taken at their
+word: they do not come before the others.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from mamushi_extras.unlabelled.share import (
     Tilt,
     count_bounds,
     share,
-    upper_bound,
 )
 
 ShareInterval = dict[str, float | None]
 ENDS = ("estimate", "low", "high")
+NOTHING: ShareInterval = dict.fromkeys(ENDS)
 
 NO_SAMPLE = (
     "the hits of a blocklist are no sample of the domain, which has texts without its terms: "
@@ -58,8 +58,7 @@ class Corpus:
     those are no fair sample, as they were drawn about the ends of lists, and stand for themselves
     alone.
     Where a screen let the corpus pass, ``missed`` ones of those that are given would not have: what
-    the corpus has of their kind is like the others alone. But windows of ``divided`` documents pass
-    with a document, also those that alone would not."""
+    the corpus has of their kind is like the others alone."""
 
     ids: NDArray[np.object_]
     score: Doubles
@@ -71,7 +70,6 @@ class Corpus:
     groups: NDArray[np.int64] | None = None
     """Codes of texts that are not independent, such as windows of a document; None of others."""
     missed: Mask | bool = False
-    divided: bool = False
     fair: Collection[str] = FAIR
     """Which of the texts beside the corpus were drawn at random: ``LIKE``, ``UNLIKE``."""
 
@@ -85,25 +83,14 @@ class Corpus:
         return self.examples & np.logical_not(self.answered)
 
     @property
-    def passing(self) -> Mask:
-        """Tell which of these would pass the screen, (n,)."""
-        return self.drawn & np.logical_not(self.missed)
-
-    @property
     def sample(self) -> Mask:
-        """Tell which of them are like what the corpus has of the domain, (n,), or less than that
-        like it: then the share is bounded all the same."""
-        return self.drawn if self.divided else self.passing
+        """Tell which of these would pass the screen, as all texts of the corpus did, (n,)."""
+        return self.drawn & np.logical_not(self.missed)
 
     @property
     def keep_sample(self) -> Mask:
         """Tell which texts are a fair sample of what the corpus has outside the domain, (n,)."""
         return self.to_keep & np.logical_not(self.answered) & np.logical_not(self.missed)
-
-    @property
-    def everything(self) -> Mask:
-        """Tell which texts the corpus has, (n,): also those that people want to keep."""
-        return self.inside | self.answered
 
     @property
     def certain(self) -> Mask:
@@ -128,8 +115,8 @@ class Corpus:
         """Estimate the share of the domain in the unknown texts."""
         masks = self.sample, self.unknown, self.keep_sample
         examples, unknown, to_keep = (self.score[mask] for mask in masks)
-        wanted = to_keep if len(to_keep) else None
-        return share(examples, unknown, wanted, self._alone(*masks), self.fair)
+        wanted, fair = to_keep if len(to_keep) else None, () if self.hits else self.fair
+        return share(examples, unknown, wanted, self._alone(*masks), fair)
 
     @cached_property
     def posterior(self) -> Doubles:
@@ -161,30 +148,14 @@ class Corpus:
 
     def share(self) -> dict[str, Any]:
         """Return the share of the domain in the corpus, with what is known for certain."""
+        of = self.of_unknown
         if self.hits:
-            at = float(self.posterior[self.everything].mean())
-            return {"estimate": at, "low": None, "high": None, "reason": NO_SAMPLE}
-        n, known = int(self.everything.sum()), int((self.certain & ~self.unknown).sum())
-        of, unknown = self.of_unknown, int(self.unknown.sum())
+            return {**NOTHING, "reason": NO_SAMPLE}
+        n, unknown = int((self.inside | self.answered).sum()), int(self.unknown.sum())
+        known = int((self.certain & ~self.unknown).sum())
         ends = (of.estimate if self.bounded else None, of.low, of.high)
         scaled = [None if end is None else (end * unknown + known) / n for end in ends]
         return {**dict(zip(ENDS, scaled, strict=True)), "reason": of.reason}
-
-    def blocklist(self) -> dict[str, Any] | None:
-        """Return how many hits there are and what share of them is of the domain, by their own
-        posteriors and at least, where false hits are like other texts; None of examples."""
-        if not self.hits:
-            return None
-        unknown, sample = self.unknown, self.sample
-        alone = self._alone(unknown, sample)
-        mistaken = upper_bound(-self.score[unknown], -self.score[sample], alone=alone)
-        precision = float(self.posterior[sample].mean())
-        return {
-            "hits": int(sample.sum()),
-            "precision": precision,
-            "precision_low": min(1 - mistaken, precision),
-            "of": "where false hits are like texts that are not hit; an audit says what they are",
-        }
 
     def table(self, scores: pa.Table) -> pa.Table:
         """Return the table ``posterior`` of the texts of the table ``scores``."""
@@ -208,28 +179,23 @@ class Corpus:
         Where few are of the domain, what share of these is in it is less sure. Examples that are no
         fair sample bound neither; texts that are wanted bound the precision from below even so."""
         certain, unknown = int(self.certain.sum()), int(self.unknown.sum())
-        nothing: ShareInterval = dict.fromkeys(ENDS)
-        if self.hits or not k:
-            at = float(self.posterior[self.order[:k]].mean()) if k else None
-            return {**nothing, "estimate": at}, nothing
+        if not k:
+            return NOTHING, NOTHING
         cut, sure = self.score[self.order[k - 1]], min(k, certain) / k
         if not self.bounded:
             least = max(sure, self._not_wanted(cut, k, ERROR))
-            return {**nothing, "low": least or None}, nothing
-        above, passing = self.score >= cut, self.passing
+            return {**NOTHING, "low": least or None}, NOTHING
+        above = self.score >= cut
         # What the share counts at the cut is not counted twice.
         counted = self.certain & self.unknown & above & (k > certain)
         certainly = min(k, certain) - int(counted.sum())
 
-        def chance(of: Mask, among: Mask) -> tuple[float, float, float]:
-            hits, n = int((of & above).sum()), int(among.sum())
+        def chance(among: Mask) -> tuple[float, float, float]:
+            hits, n = int((self.sample & above).sum()), int(among.sum())
             return (hits / n, *count_bounds(hits, n, ERROR / 2)) if k > certain else (0.0, 0.0, 0.0)
 
-        # Of the texts of the domain that are in the corpus, and of all that a screen read. What
-        # passes with a document is between what would pass alone and what is drawn.
-        caught = (*chance(self.sample, self.sample)[:2], chance(passing, passing)[2])
-        recall = (*chance(passing, self.drawn)[:2], chance(self.sample, self.drawn)[2])
-        of = self.of_unknown
+        # Of the texts of the domain that are in the corpus, and of all that a screen read.
+        caught, recall, of = chance(self.sample), chance(self.drawn), self.of_unknown
         at, low, high = (
             min(max((certainly + a * unknown * r) / k, sure), 1.0)
             for a, r in zip((of.estimate, of.low or 0.0, of.high or 1.0), caught, strict=True)
@@ -253,14 +219,12 @@ class Corpus:
         return max(0.0, 1 - (1 - self.of_unknown.low) * unknown * most / k)
 
     def screen_recall(self) -> ShareInterval:
-        """Return the chance of a text like the examples to pass the screen, at 95%; of a window the
-        least chance, since another one of its document may do. None where they are no fair sample.
-        """
+        """Return the chance of a text like the examples to pass the screen, at 95%; None where they
+        are no fair sample."""
         if not self.bounded:
-            return dict.fromkeys(ENDS)
-        passed, n = int(self.passing.sum()), int(self.drawn.sum())
-        low, high = count_bounds(passed, n)
-        return {"estimate": passed / n, "low": low, "high": 1.0 if self.divided else high}
+            return NOTHING
+        passed, n = int(self.sample.sum()), int(self.drawn.sum())
+        return dict(zip(ENDS, (passed / n, *count_bounds(passed, n)), strict=True))
 
 
 def read_corpus(scores: pa.Table, examples: Path, *, hits: bool, fair: Collection[str]) -> Corpus:
@@ -280,7 +244,6 @@ def read_corpus(scores: pa.Table, examples: Path, *, hits: bool, fair: Collectio
         fair=fair,
         groups=group_codes(columns["group"]),
         missed=np.asarray(columns[f"label_{SCREEN}"]) < 0 if SCREEN in names else False,
-        divided="windows" in metadata,
     )
 
 
@@ -320,7 +283,7 @@ def manifest_of_corpus(
         "separation": separates,
         "also_retain": {**wrong, "of": "the share of the list that is not of the domain"},
         "share": corpus.share(),
-        "blocklist": corpus.blocklist(),
+        "hits": corpus.hits,
         "likely": corpus.likely,
         "precision": precision,
         "recall": recall,

@@ -3,31 +3,28 @@ lets those texts through that one process does (``screening``)."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors.numpy import load_file, save_file
 
 from mamushi.io.files import atomic
-from mamushi_extras.unlabelled.screen import Screen
-from mamushi_extras.unlabelled.screening import (
-    ScreenCut,
+from mamushi_extras.unlabelled.like import read_examples
+from mamushi_extras.unlabelled.screen import (
+    Screen,
     ScreenScores,
     draw_sample,
     find_cut,
-    fit_to_sample,
+    fit_screen,
     highest,
     passing_count,
     read_screen,
-    score_texts,
 )
 
 
@@ -38,14 +35,12 @@ class CorpusScreen:
     ``sample`` and ``score`` are steps of as many tasks as read documents, each followed by one of
     a single task, ``fit`` and ``cut``; after them this is a keeper of what passes. ``like`` is the
     table of examples, with their column; ``most`` texts pass, or below 1 that share of them.
-    Documents are divided by ``windows``, if that is not None.
     """
 
     folder: str
     like: str
     most: float
     like_text: str = "text"
-    windows: Mapping[str, Any] | None = None
     reason: ClassVar[str] = "screen"
 
     @property
@@ -71,45 +66,34 @@ class CorpusScreen:
         tables = [pq.read_table(file) for file in sorted(Path(self.folder).glob("sample/*"))]
         texts = chain.from_iterable(table["text"].to_pylist() for table in tables)
         forget = {"like": self.like, "text": self.like_text}
-        settings = {"path": self.folder, "text": "text", "forget": forget, "windows": self.windows}
-        screen = fit_to_sample(draw_sample(texts)[0], settings)
-        write_screen(self.fitted, screen, sum(int(t.schema.metadata[b"rows"]) for t in tables))
+        examples = read_examples({"path": self.folder, "text": "text", "forget": forget})
+        rows = sum(int(table.schema.metadata[b"rows"]) for table in tables)
+        fit_screen(examples, draw_sample(texts)[0], rows).write(self.fitted)
 
     def score(self, documents: Iterable[Any], rank: int = 0, world_size: int = 1) -> None:
         """Write the scores of those documents of a task that may pass."""
-        screen, rows, _ = read_screen(self.fitted)
-        blocks = score_texts(screen, (document.text for document in documents))
-        scores = highest(blocks, passing_count(self.most, rows))
+        screen = read_screen(self.fitted)
+        blocks = screen.score_blocks(document.text for document in documents)
+        scores = highest(blocks, passing_count(self.most, screen.rows))
         with atomic(Path(self.folder) / f"scores/{rank:05}.safetensors") as file:
             save_file(scores._asdict(), file)
 
     def cut(self, documents: Any = None, rank: int = 0, world_size: int = 1) -> None:
         """Write the screen, and where the documents end that pass."""
-        screen, rows, _ = read_screen(self.fitted)
+        screen = read_screen(self.fitted)
+        most = passing_count(self.most, screen.rows)
         files = sorted(Path(self.folder).glob("scores/*"))
-        scores, most = (ScreenScores(**load_file(f)) for f in files), passing_count(self.most, rows)
-        write_screen(self.file, screen, rows, find_cut(highest(scores, most), most))
+        scores = highest((ScreenScores(**load_file(file)) for file in files), most)
+        replace(screen, cut=find_cut(scores, most)).write(self.file)
 
     def __call__(self, ids: Sequence[Any], texts: Sequence[str]) -> list[bool]:
         """Tell which documents pass, (n,)."""
-        screen, cut = _opened(self.file, self.file.stat().st_mtime_ns)
-        scored = (cut.passing(keys, of[:, 0]) for keys, of in score_texts(screen, texts))
-        return [stays for passing in scored for stays in passing.tolist()]
+        screen = _opened(self.file, self.file.stat().st_mtime_ns)
+        assert screen.cut is not None
+        passing = [screen.cut.passing(keys, of[:, 0]) for keys, of in screen.score_blocks(texts)]
+        return [bool(passes) for block in passing for passes in block]
 
 
 @lru_cache(maxsize=1)
-def _opened(path: Path, changed: int) -> tuple[Screen, ScreenCut]:
-    screen, _, cut = read_screen(path)
-    assert cut is not None
-    return screen, cut
-
-
-def write_screen(path: Path, screen: Screen, rows: int, cut: ScreenCut | None = None) -> None:
-    """Write a screen of so many rows: the words that it weighs, and how rare words are."""
-    words = np.flatnonzero(screen.weights.any(axis=1))
-    tensors = {"words": words, "weights": screen.weights[words], "rarity": screen.rarity.idf_}
-    tensors |= {"fold": screen.fold, **(cut._asdict() if cut else {})}
-    about = {"mamushi": json.dumps({"rows": rows, "windows": screen.windows})}
-    with atomic(path) as file:
-        arrays = {name: np.atleast_1d(np.ascontiguousarray(t)) for name, t in tensors.items()}
-        save_file(arrays, file, about)
+def _opened(path: Path, changed: int) -> Screen:
+    return read_screen(path)

@@ -1,8 +1,10 @@
 """A first look at a corpus that is too large to be embedded: which of its texts can be of a domain.
 
-A logistic regression on hashed words (tf-idf) tells the examples of the domain from a sample of the
-corpus. The texts that score highest by it are embedded and ranked; of the others nothing is kept.
-A document that is divided into windows scores as the best of these.
+A logistic regression on hashed words (tf-idf) tells the examples of the domain from a *sample* of
+the corpus: the distinct texts with the lowest keys, of which each has one by its content. The texts
+that score highest by it pass, up to the *cut*; of equal scores those with the lowest keys pass, and
+copies together. So the same ones pass in whatever order, and by however many processes, texts are
+read. Those are embedded and ranked; of the others nothing is kept.
 
 The examples, a sample of the domain, say what is missed: each passes where it is among the highest
 by a fit without it and its copies. A sample of the texts beneath says less: a thousand without one
@@ -11,38 +13,68 @@ of the domain leave room for 3,000 in a million.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.numpy import save_file
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 
 from mamushi.data.duplicates import find_duplicates
 from mamushi.data.scripts import units
-from mamushi_extras.windows.windows import parts
-
-_Scores = NDArray[np.float32]
+from mamushi.io.files import atomic
 
 FEATURES, FOLDS = 2**20, 10
 COPIES, SHINGLE = 0.5, 3
 """Similarity at which examples are taken for copies, and words of a shingle."""
+SCREEN_SAMPLE = 20_000
+"""Texts to which a screen is fitted, beside the examples."""
+SCREEN_BLOCK = 8192
+"""Texts that are scored at a time."""
 
 
-@dataclass
+class ScreenScores(NamedTuple):
+    """Keys of the texts of some rows (n,), and what a screen gives them (n, 1 + FOLDS)."""
+
+    keys: NDArray[np.int64]
+    scores: NDArray[np.float32]
+
+
+class ScreenCut(NamedTuple):
+    """The last ``score`` and ``key`` that pass, and the ``lowest`` finite score (1 + FOLDS,) by
+    each fit among as many; infinite where there is none."""
+
+    score: np.float32
+    key: np.int64
+    lowest: NDArray[np.float64]
+
+    def passing(self, keys: NDArray[np.int64], first: NDArray[np.float32]) -> NDArray[np.bool_]:
+        """Tell which rows pass (n,), by their keys and scores by the fit to all examples."""
+        return (first > self.score) | ((first == self.score) & (keys <= self.key))
+
+
+@dataclass(frozen=True)
 class Screen:
     """Scores texts by the ``weights`` (FEATURES, 1 + FOLDS) of their words, times their ``rarity``:
-    first those by all examples, then those by all but a fold, which ``fold`` (m,) has of each.
-    Documents are divided by ``windows``, if that is not None."""
+    first those by all examples, then those by all but a fold, which ``fold`` (m,) has of each. It
+    is of a corpus of so many ``rows``, of which those pass that are above the ``cut``, once that is
+    known."""
 
-    weights: _Scores
+    weights: NDArray[np.float32]
     rarity: TfidfTransformer
     fold: NDArray[np.int64]
-    windows: Mapping[str, Any] | None = None
+    rows: int
+    cut: ScreenCut | None = None
 
-    def scores(self, texts: Iterable[Any]) -> _Scores:
+    def scores(self, texts: Iterable[str]) -> NDArray[np.float32]:
         """Return the scores of each text (n, 1 + FOLDS): the higher, the more like the examples. A
         text without words has the lowest."""
         vectors = self.rarity.transform(_counts(texts))
@@ -50,23 +82,69 @@ class Screen:
         scores[vectors.getnnz(axis=1) == 0] = -np.inf
         return scores
 
-    def margins(
-        self, lowest: NDArray[np.float64], examples: Sequence[str], unseen: Sequence[str] = ()
-    ) -> NDArray[np.float64]:
-        """Return by how much the examples are above the ``lowest`` score (1 + FOLDS,) that passes
-        by the fits without them, and then ``unseen`` ones, to which nothing was fitted; a text
-        without words as the lowest one."""
+    def score_blocks(self, texts: Iterable[str]) -> Iterator[ScreenScores]:
+        """Yield the scores of some texts after others."""
+        remaining = iter(texts)
+        while block := [*islice(remaining, SCREEN_BLOCK)]:
+            yield ScreenScores(np.array([*map(text_key, block)], np.int64), self.scores(block))
+
+    def margins(self, examples: Sequence[str], unseen: Sequence[str] = ()) -> NDArray[np.float64]:
+        """Return by how much the examples are above the lowest score that passes by the fits
+        without them, and then ``unseen`` ones, to which nothing was fitted; a text without words as
+        the lowest one."""
+        assert self.cut is not None
         column = np.concatenate([1 + self.fold, np.zeros(len(unseen), np.int64)])
         scores = self.scores([*examples, *unseen])[np.arange(len(column)), column]
-        margin = scores.astype(np.float64) - lowest[column]
+        margin = scores.astype(np.float64) - self.cut.lowest[column]
         return np.maximum(margin, margin[np.isfinite(margin)].min(initial=0.0))
 
+    def write(self, path: Path) -> None:
+        """Write the words that it weighs, and how rare words are."""
+        words = np.flatnonzero(self.weights.any(axis=1))
+        tensors = {"words": words, "weights": self.weights[words], "rarity": self.rarity.idf_}
+        tensors |= {"fold": self.fold, **(self.cut._asdict() if self.cut else {})}
+        arrays = {name: np.atleast_1d(np.ascontiguousarray(t)) for name, t in tensors.items()}
+        with atomic(path) as file:
+            save_file(arrays, file, {"mamushi": json.dumps({"rows": self.rows})})
 
-def fit_screen(
-    examples: Sequence[str], sample: Sequence[str], windows: Mapping[str, Any] | None = None
-) -> Screen:
-    """Fit a screen to the examples against a ``sample`` of the corpus, of which some may be of the
-    domain as well."""
+
+def read_screen(path: Path) -> Screen:
+    """Return a screen from its file."""
+    with safe_open(path, "numpy") as file:
+        rows = json.loads(file.metadata()["mamushi"])["rows"]
+        stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    weights = np.zeros((FEATURES, 1 + FOLDS), np.float32)
+    weights[stored["words"]] = stored["weights"]
+    cut = None
+    if "score" in stored:
+        cut = ScreenCut(stored["score"][0], stored["key"][0], stored["lowest"])
+    return Screen(weights, rarity_of(stored["rarity"]), stored["fold"], rows, cut)
+
+
+def text_key(text: str) -> int:
+    """Return a number of 63 bits that a text has by its content."""
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+def draw_sample(texts: Iterable[str]) -> tuple[list[str], int]:
+    """Return the distinct texts of lowest keys, in their order, of which none is empty, and the
+    number of all texts."""
+    drawn: dict[int, str] = {}
+    limit, rows = 1 << 63, 0
+    for text in texts:
+        rows += 1
+        if text and (key := text_key(text)) <= limit:
+            drawn[key] = text
+            if len(drawn) >= 2 * SCREEN_SAMPLE:
+                drawn = dict(sorted(drawn.items())[:SCREEN_SAMPLE])
+                limit = max(drawn)
+    return [text for _, text in sorted(drawn.items())[:SCREEN_SAMPLE]], rows
+
+
+def fit_screen(examples: Sequence[str], sample: Sequence[str], rows: int) -> Screen:
+    """Fit a screen to the examples against a ``sample`` of a corpus of so many ``rows``, of which
+    some may be of the domain as well."""
     from scipy.sparse import vstack
 
     counts, m = _counts([*examples, *sample]), len(examples)
@@ -76,7 +154,7 @@ def fit_screen(
     vectors = rarity.transform(counts)[:, occurring]
     domain, corpus = vectors[:m], vectors[m:]
 
-    def fitted(rows: NDArray[np.bool_]) -> _Scores:
+    def fitted(rows: NDArray[np.bool_]) -> NDArray[np.float32]:
         labels = np.repeat([1, 0], [rows.sum(), corpus.shape[0]])
         model = LogisticRegression(class_weight="balanced", max_iter=200)
         model.fit(vstack([domain[rows], corpus]), labels)
@@ -90,7 +168,7 @@ def fit_screen(
     weights = np.zeros((FEATURES, 1 + FOLDS), np.float32)
     fits = [every, *(fold != number for number in range(FOLDS))]
     weights[occurring] = np.stack([fitted(rows) for rows in fits], axis=1)
-    return Screen(weights, rarity, fold, windows)
+    return Screen(weights, rarity, fold, rows)
 
 
 def rarity_of(weights: NDArray[Any]) -> TfidfTransformer:
@@ -100,16 +178,43 @@ def rarity_of(weights: NDArray[Any]) -> TfidfTransformer:
     return rarity
 
 
-def windows_of(text: Any, settings: Mapping[str, Any] | None) -> list[Any]:
-    """Return the windows of a document; what is not divided, or no text, as it is."""
-    if settings is None or not isinstance(text, str):
-        return [text]
-    return [text[start:stop] for start, stop in parts(text, settings)]
+def _counts(texts: Iterable[str]) -> Any:
+    """Return how often each text has each hashed word (n, FEATURES)."""
+    options = {"n_features": FEATURES, "alternate_sign": False, "norm": None}
+    return HashingVectorizer(**options, dtype=np.float32, analyzer=units).transform(texts)
 
 
-def _counts(texts: Iterable[Any]) -> Any:
-    """Return how often each text has each hashed word (n, FEATURES); what is no text has none."""
-    return HashingVectorizer(
-        **{"n_features": FEATURES, "alternate_sign": False, "norm": None, "dtype": np.float32},
-        analyzer=lambda text: units(text) if isinstance(text, str) else (),
-    ).transform(texts)
+def passing_count(most: float, rows: int) -> int:
+    """Return how many of so many rows may pass; ``most`` below 1 is a share."""
+    return int(min(rows, most if most >= 1 else np.ceil(most * rows)))
+
+
+def highest(blocks: Iterable[ScreenScores], most: int) -> ScreenScores:
+    """Return some rows of the blocks, among which are the ``most`` that any fit scores highest."""
+    rows = ScreenScores(np.empty(0, np.int64), np.empty((0, 1 + FOLDS), np.float32))
+    waiting, count = [rows], 0
+    for block in blocks:
+        waiting.append(block)
+        count += len(block.keys)
+        if count >= 2 * most:
+            waiting = [_highest_rows(waiting, most)]
+            count = len(waiting[0].keys)
+    return _highest_rows(waiting, most)
+
+
+def _highest_rows(rows: Sequence[ScreenScores], most: int) -> ScreenScores:
+    keys, scores = map(np.concatenate, zip(*rows, strict=True))
+    if len(keys) > most:
+        is_high = (scores >= np.partition(scores, -most, axis=0)[-most]).any(axis=1)
+        keys, scores = keys[is_high], scores[is_high]
+    return ScreenScores(keys, scores)
+
+
+def find_cut(scored: ScreenScores, most: int) -> ScreenCut:
+    """Return where the ``most`` rows end that score highest."""
+    first = scored.scores[:, 0]
+    last = np.lexsort((scored.keys, -first))[:most][-1]
+    most = min(most, len(first))
+    best = np.partition(scored.scores, -most, axis=0)[-most:]
+    lowest = np.where(np.isfinite(best), best, np.inf).min(axis=0).astype(np.float64)
+    return ScreenCut(first[last], scored.keys[last], lowest)

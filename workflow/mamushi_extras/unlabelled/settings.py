@@ -15,8 +15,12 @@ def check_unlabelled(full: Mapping[str, Any]) -> Iterator[str]:
     """Yield what such a corpus has no use for: it takes rankings of texts with a score of each."""
     corpora = [name for name, dataset in full["datasets"].items() if unlabelled(dataset)]
     for name in corpora:
-        if full["datasets"][name].get("retain") is not None:
+        dataset = full["datasets"][name]
+        if dataset.get("retain") is not None:
             yield f"datasets.{name}.retain: is not allowed beside examples; use forget.unlike"
+        screens = (dataset["forget"].get(key) for key in ("screen", "screened"))
+        if dataset.get("windows") and any(screens):
+            yield f"datasets.{name}.windows: is not allowed with a screen, which reads whole texts"
     for where, axes in comparisons(full):
         # What is measured against gold is refused as a whole, where it is asked for.
         measured = where in axes_sections()

@@ -11,20 +11,14 @@ from mamushi_extras.unlabelled.corpus import share_text
 
 def corpus_lines(manifest: Mapping[str, Any]) -> dict[str, str]:
     """Return lines by their heads, of the manifest of a list of a corpus."""
-    hits, share, unit = manifest["blocklist"], manifest["share"], unit_of(manifest)
-    by = f"{manifest['examples']:,} examples"
-    if hits:
-        low = f"{hits['precision_low']:.0%} of them of the domain"
-        by = f"{hits['hits']:,} hits of terms, at least {low}"
+    share, unit = manifest["share"], unit_of(manifest)
+    by = f"{manifest['examples']:,} {'hits of terms' if manifest['hits'] else 'examples'}"
     lines = {"ranked": f"{manifest['n_forget']:,} {unit} of the corpus, by {by}"}
     if screen := manifest.get("screen"):
-        units, singular = (
-            ("texts", "one") if unit == "texts" else ("documents", "one with a window")
-        )
-        lines["screen"] = f"{screen['passed']:,} of {screen['texts']:,} {units} passed"
+        lines["screen"] = f"{screen['passed']:,} of {screen['texts']:,} texts passed"
         if screen["recall"]["low"] is not None:
             chance = f"does with a chance of {share_text(screen['recall'])}"
-            lines["screen"] += f", and {singular} like the examples {chance}"
+            lines["screen"] += f", and one like the examples {chance}"
     lines["share"] = f"{share_text(share)} of them is of the domain"
     if share["reason"]:
         lines["share"] += f"\n            {share['reason']}"

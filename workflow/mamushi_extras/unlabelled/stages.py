@@ -37,7 +37,6 @@ def posterior(
     metadata = {
         "provenance": job.origin,
         "share": corpus.share(),
-        "blocklist": corpus.blocklist(),
         "likely": corpus.likely,
         "conditions": read_metadata(scores)["conditions"],
     }
