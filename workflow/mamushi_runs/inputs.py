@@ -31,7 +31,7 @@ def trained_of(config: Config, name: str | None = None) -> PathsOf:
     def path(wildcards: Any) -> Any:
         arm = arms.Arm.parse(name or wildcards.arm)
         is_retrained = arm.unlearner is None and arm.endpoint is None
-        origin = str(arm) if is_retrained else arm.origin(config, wildcards.model)
+        origin = wildcards.arm if is_retrained else arm.origin(config, wildcards.model)
         untrained = arms.is_untrained(config, wildcards.model, origin)
         return [] if untrained else paths.TRAINED.replace("{arm}", origin)
 

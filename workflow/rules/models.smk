@@ -27,8 +27,9 @@ rule model_card:
 # A tiny model of a real architecture, with a tokenizer of its own, pretrained here.
 rule base_model:
     input:
-        examples=lambda wildcards: grid.examples(
-            config["models"][wildcards.model]["pretraining"]["datasets"]
+        examples=lambda wildcards: expand(
+            paths.EXAMPLES,
+            dataset=config["models"][wildcards.model]["pretraining"]["datasets"],
         ),
     output:
         card=paths.MODEL_CARD,

@@ -49,7 +49,7 @@ use rule tables as study_tables with:
 rule effects:
     input:
         lambda wildcards: [
-            *grid.examples(GRID["datasets"]),
+            *expand(paths.EXAMPLES, dataset=GRID["datasets"]),
             *grid.measurements(GRID, paths.NLL),
             *grid.measurements(GRID, paths.CARD),
         ],
@@ -72,7 +72,7 @@ rule effects:
 rule subgroups:
     input:
         lambda wildcards: [
-            *grid.examples(GRID["datasets"]),
+            *expand(paths.EXAMPLES, dataset=GRID["datasets"]),
             *grid.measurements(GRID, paths.NLL),
             *grid.removals(selectors.of_texts(config, GRID)),
         ],
@@ -98,7 +98,7 @@ rule half_gap:
             config["unlearning"],
             with_nll([*grid.all_sweeps(config), *grid.retrained_curves(config)]),
         ),
-        lambda wildcards: grid.examples(config["unlearning"]["datasets"]),
+        expand(paths.EXAMPLES, dataset=config["unlearning"]["datasets"]),
     output:
         unlearning=in_report("unlearning", "Unlearning"),
         half_gap=in_report("half_gap", "Unlearning"),
@@ -139,12 +139,10 @@ rule probes:
 
 rule qualitative:
     input:
-        lambda wildcards: [
-            *grid.examples(run["dataset"] for run in grid.example_runs(config)),
-            *(
-                paths.SCORES.format(**run, selector=RATIO)
-                for run in grid.example_runs(config)
-            ),
+        expand(paths.EXAMPLES, dataset=GRID["datasets"]),
+        [
+            paths.SCORES.format(**run, selector=RATIO)
+            for run in grid.example_runs(config)
         ],
     output:
         csv=in_report("qualitative_ranking", "Rankings"),

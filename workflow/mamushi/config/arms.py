@@ -24,6 +24,10 @@ BETA = r"0\.\d\d(?:\d{0,3}[1-9])?"
 """A budget as it stands in file names: see ``paths.beta``."""
 UNLEARNED_WHOLE = "{unlearner}/whole"
 LISTED = "{unlearner}/lists/{list}"
+NAME = re.compile(
+    rf"(?P<endpoint>{'|'.join(ENDPOINTS)})|(?P<unlearner>[^/]+)/"
+    r"(?:whole|lists/(?P<list>[^/]+)|(?P<selector>[^/]+)/beta(?P<beta>[^/]+))"
+)
 
 
 @dataclass(frozen=True)
@@ -39,21 +43,11 @@ class Arm:
     @classmethod
     def parse(cls, name: str) -> Arm:
         """Return the arm of this name. Raises ``ValueError`` for a name that is none."""
-        if name in ENDPOINTS:
-            return cls(endpoint=name)
-        for pattern in (UNLEARNED, LISTED, UNLEARNED_WHOLE):
-            if match := re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern), name):
-                names = match.groupdict()
-                if names["unlearner"] == RETRAINING:
-                    names["unlearner"] = None
-                return cls(**names)
-        raise ValueError(f"{name!r} is no model of a cell")
-
-    def __str__(self) -> str:
-        if self.endpoint:
-            return self.endpoint
-        pattern = UNLEARNED if self.selector else LISTED if self.list else UNLEARNED_WHOLE
-        return pattern.format(**{**vars(self), "unlearner": self.unlearner or RETRAINING})
+        if (match := NAME.fullmatch(name)) is None:
+            raise ValueError(f"{name!r} is no model of a cell")
+        names = match.groupdict()
+        retrained = {"unlearner": None} if names["unlearner"] == RETRAINING else {}
+        return cls(**names | retrained)
 
     def origin(self, config: Config, model: str) -> str:
         """Return the endpoint that it is opened as: itself, the one that it is trained like, or
@@ -107,13 +101,11 @@ def is_untrained(config: Config, model: str, endpoint: str) -> bool:
 
 def pattern(config: Config) -> str:
     """Return the constraint of the wildcard ``arm``: every model of a cell."""
-    unlearners = _any(config["unlearners"])
-    lists = f"lists/{_any(config['unlearning']['lists'])}"
-    by_selector = f"{_any(config['selectors'])}/beta(?:{BETA})"
-    return (
-        f"{_any(ENDPOINTS)}|{RETRAINING}/{by_selector}|{unlearners}/(?:whole|{lists}|{by_selector})"
-    )
 
+    def any_of(names: Iterable[str]) -> str:
+        return f"(?:{'|'.join(map(re.escape, names)) or '(?!)'})"
 
-def _any(names: Iterable[str]) -> str:
-    return f"(?:{'|'.join(map(re.escape, names)) or '(?!)'})"
+    by_selector = f"{any_of(config['selectors'])}/beta(?:{BETA})"
+    listed = f"lists/{any_of(config['unlearning']['lists'])}"
+    by_unlearner = f"{any_of(config['unlearners'])}/(?:whole|{listed}|{by_selector})"
+    return f"{any_of(ENDPOINTS)}|{RETRAINING}/{by_selector}|{by_unlearner}"

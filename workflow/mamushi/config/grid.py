@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,8 @@ EVIDENCE_TABLES = (
     *("frontier", "calibration", "advice", "diagnostics", "confounds", "geometry"),
     *("agreement", "predicted", "runtime", "runtime_summary", "paper"),
 )
-SPEAKING = ("base", "contaminated", "gold")
-"""The endpoints that say something beside models from which something was deleted."""
+OF_SWEEP = ("dataset", "model", "unlearner", "selector")
+"""Wildcards of a sweep of ``unlearning``."""
 
 
 def is_tiny(config: Config, model: str) -> bool:
@@ -38,10 +39,7 @@ def no_language_model(config: Config, model: str) -> str | None:
     """Return why nothing can be trained, generated or measured with this model, if so."""
     if "embeddings" not in config["models"][model]:
         return None
-    return (
-        f"models.{model}: has vectors alone and is no language model, which all that "
-        "trains, generates or measures needs; ask for the targets removals and evidence"
-    )
+    return f"models.{model}: has vectors alone and trains nothing; ask for removals and evidence"
 
 
 def no_labels(config: Config, dataset: str) -> str | None:
@@ -54,23 +52,30 @@ def no_labels(config: Config, dataset: str) -> str | None:
     )
 
 
+def no_evaluation(config: Config, dataset: str) -> str | None:
+    """Return why perplexity cannot be measured on this dataset, if it holds no texts out."""
+    definition = config["datasets"][dataset]
+    # The loader may bring an evaluation section of its own.
+    brings_section = plugin("dataset", definition["kind"]).evaluation_section
+    if definition["sections"].get("evaluation") or brings_section or definition.get("section"):
+        return None
+    return f"datasets.{dataset}.sections: nothing can be measured; give evaluation a share above 0"
+
+
 def unmeasurable(config: Config, dataset: str, model: str) -> str | None:
     """Return why retraining cannot be measured for this pair, or None when it can."""
     if reason := no_labels(config, dataset) or no_language_model(config, model):
         return reason
     if arms.base(config, model) is None:
-        return (
-            f"models.{model}: is declared contaminated without the model that it was trained from, "
-            f"so nothing can be retrained; name that one in models.{model}.base"
-        )
-    return _no_evaluation(config, dataset)
+        do = f"name the model that it was trained from in models.{model}.base"
+        return f"models.{model}: is contaminated, so nothing can be retrained; {do}"
+    return no_evaluation(config, dataset)
 
 
 def hindrances(config: Config, axes: Config) -> list[str]:
     """Return why parts of these axes cannot be retrained and measured."""
     pairs = product(axes["datasets"], axes["models"])
-    reasons = (unmeasurable(config, *pair) for pair in pairs)
-    return [reason for reason in dict.fromkeys(reasons) if reason is not None]
+    return [*filter(None, dict.fromkeys(unmeasurable(config, *pair) for pair in pairs))]
 
 
 def unset_paths(config: Config, datasets: Iterable[str], models: Iterable[str]) -> Iterator[str]:
@@ -90,79 +95,56 @@ def unset_paths(config: Config, datasets: Iterable[str], models: Iterable[str]) 
             yield f"models.{name}.embeddings.path: {UNSET}"
 
 
-def _no_evaluation(config: Config, dataset: str) -> str | None:
-    definition = config["datasets"][dataset]
-    # The loader may bring an evaluation section of its own.
-    brings_section = plugin("dataset", definition["kind"]).evaluation_section
-    if definition["sections"].get("evaluation") or brings_section or definition.get("section"):
-        return None
-    return (
-        f"datasets.{dataset}.sections: has no evaluation section, so nothing can be measured; "
-        "give evaluation a share above 0"
-    )
+def axes(config: Config, section: str) -> dict[str, Any]:
+    """Return the axes of ``unlearning``, ``probe``, which has one budget, or ``left``."""
+    names = ("datasets", "models", "seeds", "selectors", "unlearners", "budgets")
+    values = {"budgets": [config[section].get("budget")], **config[section]}
+    return {name: values[name] for name in names}
 
 
-def cells(axes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def cells(axes: Config) -> Iterator[dict[str, Any]]:
     """Yield every dataset, model and seed, as the wildcards of a run's folder."""
     for dataset, model, seed in product(axes["datasets"], axes["models"], axes["seeds"]):
         yield {"dataset": dataset, "model": model, "seed": seed}
 
 
-def of_arms(
-    axes: Mapping[str, Any], names: Iterable[str], pattern: str = paths.PERPLEXITY
-) -> list[str]:
+def example_runs(config: Config) -> list[dict[str, Any]]:
+    """Return one run per dataset and model, the first seed's: what figures of a single run show."""
+    return list(cells({**config["grid"], "seeds": config["grid"]["seeds"][:1]}))
+
+
+def of_arms(axes: Config, names: Iterable[str], pattern: str = paths.PERPLEXITY) -> list[str]:
     """Return the perplexity of these arms in every cell, or what ``pattern`` has of them."""
     names = list(dict.fromkeys(names))
     return [pattern.format(**cell, arm=arm) for cell in cells(axes) for arm in names]
 
 
-def retrained_arms(axes: Mapping[str, Any]) -> list[str]:
+def retrained_arms(axes: Config) -> list[str]:
     """Return the arms that were trained without the axes' lists."""
     return [arms.retrained(*pair) for pair in product(axes["selectors"], axes["budgets"])]
 
 
-def unlearned_arms(axes: Mapping[str, Any]) -> list[str]:
+def unlearned_arms(axes: Config) -> list[str]:
     """Return the arms that unlearned the axes' lists."""
     names = product(axes["unlearners"], axes["selectors"], axes["budgets"])
     return [arms.unlearned(*triple) for triple in names]
 
 
-def of_models(axes: Mapping[str, Any], pattern: str) -> list[str]:
+def of_models(axes: Config, pattern: str) -> list[str]:
     """Return what ``pattern`` has of every model of the axes: endpoints, retrained, unlearned. The
     base model is the same for every seed, and has that of the first."""
-    endpoints = ("contaminated", "beta0", "gold")
     base = of_arms({**axes, "seeds": axes["seeds"][:1]}, ["base"], pattern)
-    names = [*endpoints, *retrained_arms(axes), *unlearned_arms(axes)]
+    names = ["contaminated", "beta0", "gold", *retrained_arms(axes), *unlearned_arms(axes)]
     return base + of_arms(axes, names, pattern)
 
 
-def removals(axes: Mapping[str, Any], pattern: str = paths.REMOVAL) -> list[str]:
-    """Return the removal list of every cell, selector and budget, or what ``pattern`` has."""
-    return [
-        pattern.format(**cell, selector=selector, beta=paths.beta(budget))
-        for cell in cells(axes)
-        for selector, budget in product(axes["selectors"], axes["budgets"])
-    ]
+def measurements(axes: Config, pattern: str = paths.PERPLEXITY) -> list[str]:
+    """Return the perplexity of every cell, at its ends and at each budget, or what else they
+    have."""
+    return of_arms(axes, ["gold", "beta0", *retrained_arms(axes)], pattern)
 
 
-def budgets(config: Config) -> list[float]:
-    """Return every budget that the grid or a study asks for, in ascending order."""
-    sections = [config["grid"], *config["studies"].values()]
-    return sorted({float(budget) for axes in sections for budget in axes["budgets"]})
-
-
-def manifest_files(config: Config, axes: Mapping[str, Any]) -> list[str]:
-    """Return the manifests of every cell and selector, at all ``budgets`` of the configuration: one
-    job writes them all."""
-    every = {**axes, "budgets": budgets(config)}
-    lists = removals(of_texts(config, every), paths.MANIFEST)
-    return [*lists, *span_files(config, every, paths.SPANS_MANIFEST)]
-
-
-def span_files(config: Config, axes: Mapping[str, Any], pattern: str = paths.SPANS) -> list[str]:
-    """Return the spans that selectors of tokens hand to retraining, or what ``pattern`` has."""
-    names = [name for name in axes["selectors"] if of_tokens(config, name)]
-    return removals({**axes, "selectors": names}, pattern)
+# Rankings and lists -----------------------------------------------------------------------------
 
 
 def ranking_pattern(config: Config, selector: str) -> str:
@@ -177,15 +159,33 @@ def rankings(config: Config, axes: Config) -> list[str]:
     return [pattern.format(**cell) for cell in cells(axes) for pattern in patterns]
 
 
-def examples(datasets: Iterable[str]) -> list[str]:
-    """Return the texts of datasets."""
-    return [paths.EXAMPLES.format(dataset=name) for name in dict.fromkeys(datasets)]
+def budgets(config: Config) -> list[float]:
+    """Return every budget that the grid or a study asks for, in ascending order."""
+    sections = [config["grid"], *config["studies"].values()]
+    return sorted({float(budget) for axes in sections for budget in axes["budgets"]})
 
 
-def measurements(axes: Config, pattern: str = paths.PERPLEXITY) -> list[str]:
-    """Return the perplexity of every cell, at its ends and at each budget, or what else they
-    have."""
-    return of_arms(axes, ["gold", "beta0", *retrained_arms(axes)], pattern)
+def removals(axes: Config, pattern: str = paths.REMOVAL) -> list[str]:
+    """Return the removal list of every cell, selector and budget, or what ``pattern`` has."""
+    return [
+        pattern.format(**cell, selector=selector, beta=paths.beta(budget))
+        for cell in cells(axes)
+        for selector, budget in product(axes["selectors"], axes["budgets"])
+    ]
+
+
+def span_files(config: Config, axes: Config, pattern: str = paths.SPANS) -> list[str]:
+    """Return the spans that selectors of tokens hand to retraining, or what ``pattern`` has."""
+    names = [name for name in axes["selectors"] if of_tokens(config, name)]
+    return removals({**axes, "selectors": names}, pattern)
+
+
+def manifest_files(config: Config, axes: Config) -> list[str]:
+    """Return the manifests of every cell and selector, at all ``budgets`` of the configuration: one
+    job writes them all."""
+    every = {**axes, "budgets": budgets(config)}
+    lists = removals(of_texts(config, every), paths.MANIFEST)
+    return [*lists, *span_files(config, every, paths.SPANS_MANIFEST)]
 
 
 def predicted(config: Config) -> list[dict[str, Any]]:
@@ -199,97 +199,118 @@ def evidence(config: Config) -> list[str]:
         *(paths.FRONTIER, paths.CALIBRATION, paths.DIAGNOSTICS, paths.AGREEMENTS),
         *(paths.CONFOUNDS, paths.GEOMETRY, paths.RUNTIME),
     )
-    return [
-        *(pattern.format(**run) for run in cells(config["grid"]) for pattern in of_cell),
-        *(paths.PREDICTED.format(**run) for run in predicted(config)),
-    ]
+    of_cells = [pattern.format(**run) for run in cells(config["grid"]) for pattern in of_cell]
+    return of_cells + [paths.PREDICTED.format(**run) for run in predicted(config)]
 
 
 def with_truth(config: Config) -> list[dict[str, Any]]:
     """Return the cells of the grid whose exact log-density ratio is known."""
     kinds = {name: dataset["kind"] for name, dataset in config["datasets"].items()}
-    return [
-        cell
-        for cell in cells(config["grid"])
-        if plugin("dataset", kinds[cell["dataset"]]).knows_truth
-    ]
+    known = {name for name, kind in kinds.items() if plugin("dataset", kind).knows_truth}
+    return [cell for cell in cells(config["grid"]) if cell["dataset"] in known]
 
 
 def truths(config: Config) -> list[str]:
     """Return the exact ratio, and its estimate, of all runs that have one."""
-    runs = with_truth(config)
-    calibrated = [paths.CALIBRATED.format(**run) for run in runs]
-    return [*examples(run["dataset"] for run in runs), *calibrated]
+    patterns = (paths.EXAMPLES, paths.CALIBRATED)
+    return [pattern.format(**run) for pattern in patterns for run in with_truth(config)]
 
 
-def sweeps(config: Config) -> list[dict[str, str]]:
-    """Return the wildcards of every sweep of ``unlearning``."""
-    axes = config["unlearning"]
-    names = ("dataset", "model", "unlearner", "selector")
-    lists = (axes[f"{name}s"] for name in names)
-    return [dict(zip(names, pair, strict=True)) for pair in product(*lists)]
+# Unlearning -------------------------------------------------------------------------------------
 
 
-def swept(config: Config, pair: Mapping[str, str]) -> list[float]:
-    """Return the budgets at which a pair is measured by this run: the configured ones and, where an
-    earlier run measured these, the finer ones around the crossing that it chose."""
+def starts(config: Config, section: str) -> dict[str, str]:
+    """Return by model of a section the endpoint from which unlearning starts."""
+    return {model: arms.starting_endpoint(config, model) for model in config[section]["models"]}
+
+
+def sweeps(config: Config) -> list[dict[str, Any]]:
+    """Return every sweep of ``unlearning``: its wildcards, and the ``budgets`` at which this run
+    measures it. These are the configured ones and, where an earlier run measured them, the finer
+    ones around the crossing that it chose."""
+    unlearning = config["unlearning"]
+    lists = (unlearning[f"{name}s"] for name in OF_SWEEP)
+    pairs = [dict(zip(OF_SWEEP, pair, strict=True)) for pair in product(*lists)]
+    return [{**pair, "budgets": _swept(unlearning, pair)} for pair in pairs]
+
+
+def _swept(unlearning: Config, pair: Config) -> list[float]:
     path = Path(paths.SWEEP.format(**pair))
-    configured = config["unlearning"]["budgets"]
-    if not path.is_file():
-        return sorted(configured)
-    sweep = read_json(path)
+    sweep = read_json(path) if path.is_file() else {"provenance": {"settings": {}}}
     measured = sweep["provenance"]["settings"]
     keys = ("budgets", "seeds", "fine", "target")
-    is_current = all(measured.get(key) == config["unlearning"][key] for key in keys)
-    return sorted({*configured, *(sweep["added"] if is_current else ())})
+    is_current = all(measured.get(key) == unlearning[key] for key in keys)
+    return sorted({*unlearning["budgets"], *(sweep["added"] if is_current else ())})
 
 
-def curve(config: Config, pair: Mapping[str, str], budgets: Iterable[float]) -> list[str]:
-    """Return the perplexities of a sweep: every seed's at these budgets."""
-    names = ("dataset", "model", "unlearner", "selector")
-    sweep = {f"{name}s": [pair[name]] for name in names} | {"budgets": budgets}
-    return of_arms({**sweep, "seeds": config["unlearning"]["seeds"]}, unlearned_arms(sweep))
+def sweep_axes(config: Config, pair: Config) -> dict[str, Any]:
+    """Return the axes of one sweep, at its ``budgets`` if it has any, else the configured ones."""
+    single = {f"{name}s": [pair[name]] for name in OF_SWEEP}
+    return {**config["unlearning"], **single}
 
 
-def curve_ends(config: Config, dataset: str, model: str, unlearners: Iterable[str]) -> list[str]:
+def curve_ends(config: Config, axes: Config) -> list[str]:
     """Return the perplexities at both ends of all curves: the start, the gold standard, and each
     unlearner on the whole forget set."""
-    names = [arms.starting_endpoint(config, model), "gold", *map(arms.whole, unlearners)]
-    return of_arms({**config["unlearning"], "datasets": [dataset], "models": [model]}, names)
+    names = ["gold", *map(arms.whole, axes["unlearners"])]
+    start = partial(arms.starting_endpoint, config)
+    by_model = [({**axes, "models": [model]}, [start(model), *names]) for model in axes["models"]]
+    return [path for pair in by_model for path in of_arms(*pair)]
 
 
-def first_sweep(config: Config, pair: Mapping[str, str]) -> list[str]:
+def first_sweep(config: Config, pair: Config) -> list[str]:
     """Return a sweep at the configured budgets, with the ends that all selectors share."""
-    ends = curve_ends(config, pair["dataset"], pair["model"], [pair["unlearner"]])
-    return [*ends, *curve(config, pair, config["unlearning"]["budgets"])]
+    axes = sweep_axes(config, pair)
+    return curve_ends(config, axes) + of_arms(axes, unlearned_arms(axes))
 
 
 def all_sweeps(config: Config) -> list[str]:
-    """Return all sweeps at the budgets of this run: the configured ones and, where an earlier run
-    measured these, the finer ones that it chose."""
-    pairs = sweeps_of_run(config)
-    return [path for pair in pairs for path in curve(config, pair, pair["budgets"])]
+    """Return the perplexities of all sweeps at the budgets of this run."""
+    every = [{**sweep_axes(config, pair), "budgets": pair["budgets"]} for pair in sweeps(config)]
+    return [path for axes in every for path in of_arms(axes, unlearned_arms(axes))]
 
 
 def retrained_curves(config: Config) -> list[str]:
     """Return the curves of retraining, which take part with the configured budgets."""
     axes = config["unlearning"]
-    retrained = of_arms(axes, ["beta0", *retrained_arms(axes)])
-    for dataset, model in product(axes["datasets"], axes["models"]):
-        retrained += curve_ends(config, dataset, model, axes["unlearners"])
-    return retrained
+    return of_arms(axes, ["beta0", *retrained_arms(axes)]) + curve_ends(config, axes)
+
+
+def unlearned_lists(config: Config) -> list[str]:
+    """Return what each unlearner makes of each list of the user's, and the perplexity before it.
+
+    Raises ``UserError`` when there is no such list, one without a path, or no model or dataset with
+    which it could be unlearned and measured."""
+    unlearning = config["unlearning"]
+    lists, datasets = unlearning["lists"], unlearning["datasets"]
+    if not lists:
+        do = "name a file with the ids to unlearn"
+        raise UserError("no list is named", where="unlearning.lists", do=do)
+    refuse(f"unlearning.lists.{name}: {UNSET}" for name, path in lists.items() if path is None)
+    refuse(no_language_model(config, model) for model in unlearning["models"])
+    refuse(no_labels(config, name) or no_evaluation(config, name) for name in datasets)
+    names = product(unlearning["unlearners"], lists)
+    listed = [arms.LISTED.format(unlearner=unlearner, list=name) for unlearner, name in names]
+    starts = [
+        paths.PERPLEXITY.format(**cell, arm=arms.starting_endpoint(config, cell["model"]))
+        for cell in cells(unlearning)
+    ]
+    patterns = (paths.TRAINED, paths.PERPLEXITY, paths.CARD)
+    return starts + [path for pattern in patterns for path in of_arms(unlearning, listed, pattern)]
 
 
 def generations(config: Config, cell: dict[str, Any]) -> list[str]:
     """Return what the models of a probed run said: its endpoints, then the unlearned ones."""
     probe = axes(config, "probe")
     unlearned = unlearned_arms(probe) if cell in cells(probe) else []
-    return [paths.GENERATIONS.format(**cell, arm=arm) for arm in (*SPEAKING, *unlearned)]
+    names = ("base", "contaminated", "gold", *unlearned)
+    return [paths.GENERATIONS.format(**cell, arm=arm) for arm in names]
 
 
 def probes(config: Config) -> list[str]:
     """Return what the tables of the probe are made of."""
-    probe, needed = axes(config, "probe"), list[str]()
+    probe = axes(config, "probe")
+    needed = [paths.EXAMPLES.format(dataset=name) for name in probe["datasets"]]
     probed = [*retrained_arms(probe), *unlearned_arms(probe)]
     for cell in cells(probe):
         start = arms.starting_endpoint(config, cell["model"])
@@ -301,51 +322,4 @@ def probes(config: Config) -> list[str]:
                 for arm in (start, "gold", *probed)
                 for pattern in (paths.RELEARNING, paths.RELEARNED)
             ]
-    return [*examples(probe["datasets"]), *needed]
-
-
-def sweeps_of_run(config: Config) -> list[dict[str, Any]]:
-    """Return every sweep with its ``budgets`` in this run."""
-    return [{**pair, "budgets": swept(config, pair)} for pair in sweeps(config)]
-
-
-def axes(config: Config, section: str) -> dict[str, Any]:
-    """Return the axes of ``unlearning``, ``probe``, which has one budget, or ``left``."""
-    names = ("datasets", "models", "seeds", "selectors", "unlearners", "budgets")
-    values = {"budgets": [config[section].get("budget")], **config[section]}
-    return {name: values[name] for name in names}
-
-
-def starts(config: Config, section: str) -> dict[str, str]:
-    """Return by model of a section the endpoint from which unlearning starts."""
-    return {model: arms.starting_endpoint(config, model) for model in config[section]["models"]}
-
-
-def unlearned_lists(config: Config) -> list[str]:
-    """Return what each unlearner makes of each list of the user's, and the perplexity before it.
-
-    Raises ``UserError`` when there is no such list, one without a path, or no model or dataset with
-    which it could be unlearned and measured."""
-    unlearning = config["unlearning"]
-    if not unlearning["lists"]:
-        do = "name a file with the ids to unlearn"
-        raise UserError("no list is named", where="unlearning.lists", do=do)
-    lists, datasets = unlearning["lists"].items(), unlearning["datasets"]
-    refuse(f"unlearning.lists.{name}: {UNSET}" for name, path in lists if path is None)
-    refuse(no_language_model(config, model) for model in unlearning["models"])
-    refuse(no_labels(config, name) or _no_evaluation(config, name) for name in datasets)
-    listed = [
-        arms.LISTED.format(unlearner=unlearner, list=name)
-        for unlearner, name in product(unlearning["unlearners"], unlearning["lists"])
-    ]
-    starts = [
-        paths.PERPLEXITY.format(**cell, arm=arms.starting_endpoint(config, cell["model"]))
-        for cell in cells(unlearning)
-    ]
-    patterns = (paths.TRAINED, paths.PERPLEXITY, paths.CARD)
-    return starts + [path for pattern in patterns for path in of_arms(unlearning, listed, pattern)]
-
-
-def example_runs(config: Config) -> list[dict[str, Any]]:
-    """Return one run per dataset and model, the first seed's: what figures of a single run show."""
-    return list(cells({**config["grid"], "seeds": config["grid"]["seeds"][:1]}))
+    return needed

@@ -161,7 +161,7 @@ class HalfGap(Settings):
     """Axes and ``starts``, the endpoints by model; the pairs of unlearner and selector with the
     budgets of their ``sweeps``; ``target`` and cap of the half-gap budget."""
 
-    sweeps: list[dict[str, Any]] = setting(grid.sweeps_of_run)
+    sweeps: list[dict[str, Any]] = setting(grid.sweeps)
     grid: dict[str, Any] = setting(lambda config: grid.axes(config, "unlearning"))
     starts: dict[str, str] = setting(lambda config: grid.starts(config, "unlearning"))
     target: float = setting("unlearning.target")
