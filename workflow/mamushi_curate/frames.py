@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mamushi.data.cells import Cells, plain
 from mamushi.data.columnar import column_names, select
-from mamushi.data.compact import Compact, plain
 from mamushi.data.expression import parse
 from mamushi.data.lines import check_columns, check_text
 from mamushi.data.readers import FileTable
@@ -137,12 +137,11 @@ def arrow(column: Any, where: str) -> pa.ChunkedArray | pa.Array:
         raise UserError(f"cannot be read ({error})", where=where, do=do) from None
 
 
-def cells(column: Any, where: str) -> Compact:
+def cells(column: Any, where: str) -> Cells:
     """Return the values of a column as those of Python. Raises ``UserError`` as ``arrow``."""
-    read, array = Compact(), arrow(column, where)
-    for piece in getattr(array, "chunks", [array]):
-        read.add(plain(piece))
-    return read
+    array = arrow(column, where)
+    chunks = [*map(plain, getattr(array, "chunks", [array]))]
+    return Cells(pa.chunked_array(chunks, None if chunks else pa.string()))
 
 
 def mark(frame: Frame, marking: Any, name: str) -> tuple[dict[str, Any], list[bool] | None]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mamushi.data.compact import cells_of
+from mamushi.data.cells import python_values
 from mamushi.data.opening import open_binary
 from mamushi.errors import UserError
 from mamushi.io import tabular
@@ -127,11 +127,12 @@ def library_errors(path: Path) -> Iterator[None]:
 
 
 def values(column: Any, name: str, path: Path) -> list[Any]:
-    """Return the cells of an Arrow column, as ``cells_of``."""
+    """Return the cells of an Arrow column, as ``python_values``."""
     import pyarrow as pa
 
     try:
-        return [cell for piece in getattr(column, "chunks", [column]) for cell in cells_of(piece)]
+        chunks = getattr(column, "chunks", [column])
+        return [*itertools.chain.from_iterable(map(python_values, chunks))]
     except (ValueError, OverflowError, NotImplementedError, pa.ArrowException) as error:
         problem = f"column {name!r} holds {column.type} that cannot be read ({error})"
         raise UserError(problem, where=path, do="write it as numbers or UTF-8 text") from None

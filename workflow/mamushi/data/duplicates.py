@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.compact import Compact, some
+from mamushi.data.cells import some, store
 from mamushi.data.scripts import spaced
 from mamushi.running.progress import Progress
 
@@ -118,13 +118,13 @@ def find_duplicates(
     """Return which texts stay, and why the others go; without a ``threshold`` exact copies alone.
     A cluster with texts of both domains goes as a whole; of any other the first text stays."""
     index = np.arange(len(texts))
-    keys = (texts if isinstance(texts, Compact) else Compact(texts)).changed(key)
+    (keys,) = store(zip(map(key, texts)))
     same_key = first_of_key(keys)
     clusters = DuplicateClusters(len(texts))
     clusters.parent = same_key.copy()
     if threshold is not None:
         unique = np.flatnonzero(same_key == index)
-        keys = some(keys, same_key == index).changed(spaced)
+        (keys,) = store(zip(map(spaced, some(keys, same_key == index))))
         for a, b in near_pairs(keys, threshold, words):
             clusters.union(unique[a], unique[b])
     roots = clusters.find(index)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.compact import Compact, some, strings
+from mamushi.data.cells import Cells, some, store, strings
 from mamushi.data.duplicates import Duplicates
 from mamushi.data.labels import group_codes
 from mamushi.data.raw import Raw, check_unique
@@ -68,7 +68,7 @@ def build_examples(
     left = _Left(raw.forget)
     left.drop("read", np.empty(0, dtype=np.int64), "in its files")
     texts = _clean(raw, data["max_characters"])
-    empty = np.concatenate([np.asarray(pc.equal(piece, "")) for piece in texts.pieces()])
+    empty = np.asarray(pc.equal(texts.column, ""))
     left.drop("empty", np.flatnonzero(empty), "after empty texts were dropped")
     rows = left.rows
     if drop_duplicates:
@@ -134,7 +134,7 @@ def _in_sections(
 
 def _copies(
     ids: Sequence[str],
-    texts: Compact,
+    texts: Cells,
     rows: NDArray[np.int64],
     copies: Duplicates,
     unlisted: NDArray[np.bool_],
@@ -160,26 +160,22 @@ def _copies(
     return pa.table(columns)
 
 
-def _clean(raw: Raw, max_characters: int) -> Compact:
+def _clean(raw: Raw, max_characters: int) -> Cells:
     """Return the texts without the white space around them, (n,). Nothing inside a text changes: a
     model was or will be trained on it as it is."""
-    column = raw.texts if isinstance(raw.texts, Compact) else Compact(raw.texts)
-    texts, longest, row = column.changed(str.strip), 0, 0
-    for piece in texts.pieces():
-        lengths = pc.utf8_length(piece).to_numpy()
-        if (lengths > max_characters).any():
-            long = int((lengths > max_characters).argmax())
-            do = f"allowed are {max_characters:,} (data.max_characters); split or remove it"
-            problem = f"a text of {lengths[long]:,} characters"
-            raise UserError(problem, where=raw.places[row + long], do=do)
-        longest, row = max(longest, lengths.max(initial=0)), row + len(piece)
-    if not longest:
+    (texts,) = store(zip(map(str.strip, raw.texts)))
+    lengths = pc.utf8_length(texts.column).to_numpy()
+    if (long := np.flatnonzero(lengths > max_characters)).size:
+        do = f"allowed are {max_characters:,} (data.max_characters); split or remove it"
+        problem = f"a text of {lengths[long[0]]:,} characters"
+        raise UserError(problem, where=raw.places[int(long[0])], do=do)
+    if not lengths.any():
         problem = f"all {len(texts)} texts are empty or white space"
         raise UserError(problem, do="check that the right column is read")
     return texts
 
 
-def _table(raw: Raw, kept: NDArray[np.bool_], texts: Compact, section: Objects) -> pa.Table:
+def _table(raw: Raw, kept: NDArray[np.bool_], texts: Cells, section: Objects) -> pa.Table:
     """Return the examples: the rows of ``raw`` that are ``kept`` (n,), with their cleaned texts and
     sections."""
     n, ratio = int(kept.sum()), raw.log_density_ratio
@@ -195,8 +191,8 @@ def _table(raw: Raw, kept: NDArray[np.bool_], texts: Compact, section: Objects) 
     for name, label in raw.labels.items():
         of = some(label, kept)
         with located(f"label {name}"):
-            values = of.arrow() if isinstance(of, Compact) else pa.array(of)
-        if isinstance(of, Compact) and pa.types.is_primitive(values.type):
+            values = of.arrow() if isinstance(of, Cells) else pa.array(of)
+        if isinstance(of, Cells) and pa.types.is_primitive(values.type):
             # Numbers of 64 bits, as of any other table.
             values = pa.array(values.to_pylist())
         columns[f"label_{name}"] = values.cast(pa.string()) if values.type == pa.null() else values

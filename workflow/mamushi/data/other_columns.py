@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.compact import Compact
+from mamushi.data.cells import Cells
 from mamushi.data.lines import USUAL, Dialect
 from mamushi.data.readers import columns, table_rows
 from mamushi.errors import UserError
@@ -37,7 +37,7 @@ def other_columns(path: str | Path, needed: Sequence[str], dialect: Dialect = US
     return [
         name
         for name in names
-        if numbers_or_categories(Compact(row.get(name) for row in cells)) is not None
+        if numbers_or_categories([row.get(name) for row in cells]) is not None
     ]
 
 
@@ -45,7 +45,7 @@ def numbers_or_categories(column: Sequence[Any]) -> NDArray[Any] | None:
     """Return numbers and dates of a column (n,) as float64 with NaN, or its categories as strings
     with None; None where it has neither, but texts, lists or more than ``MOST_VALUES`` values."""
     try:
-        values = (column if isinstance(column, Compact) else Compact(column)).arrow()
+        values = column.arrow() if isinstance(column, Cells) else pa.chunked_array([column])
     except (pa.ArrowException, TypeError, ValueError):
         return None
     kind = values.type

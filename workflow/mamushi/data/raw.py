@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data.compact import strings
+from mamushi.data.cells import strings
 from mamushi.data.duplicates import Duplicates, find_duplicates
 from mamushi.errors import UserError
 

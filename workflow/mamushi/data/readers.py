@@ -5,6 +5,7 @@ counts from 1 without the header; of CSV also with the line on which the row end
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +14,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mamushi.data.columnar import column_names, library_errors, opened_columns, values
-from mamushi.data.compact import Compact, plain
+from mamushi.data.cells import Cells, mapped, plain, store
+from mamushi.data.columnar import column_names, opened_columns, select, values
 from mamushi.data.lines import SEPARATORS, USUAL, Dialect, check_columns, records, shown_name
-from mamushi.errors import UserError
+from mamushi.errors import UserError, located
 from mamushi.io import tabular
-from mamushi.running.progress import Progress
 
 COLUMNAR = ("parquet", "arrow")
 FIRST = 100
@@ -53,49 +53,69 @@ def read_file_columns(
     column, a row of the wrong length, a quoted cell that holds whole rows, and text that is not
     UTF-8.
     """
-    path = Path(path)
+    path, needed, digests = Path(path), [*dict.fromkeys(needed)], dict[str, str]()
     files = tabular.find(path)
-    kind = tabular.format_of(files[0])
-    columns = {name: Compact() for name in needed}
-    names: dict[str, None] = {}
-    places, digests = Compact(), dict[str, str]()
-    with Progress(len(files), "read", "file") as progress:
-        for file in files:
-            if tabular.format_of(file) in COLUMNAR:
-                names.update(_add_columns(file, columns, places, digests))
-                continue
-            for place, cells in table_rows(file, needed, dialect, digests=digests):
-                names.update(dict.fromkeys(cells))
-                places.append(place)
-                for name, column in columns.items():
-                    column.append(cells.get(name))
-            if len(files) > 1:
-                progress.advance()
+    form = tabular.format_of(files[0]) or ""
+    if form in COLUMNAR:
+        places, *columns = _mapped_columns(files, needed, digests)
+    else:
+        places, *columns = _stored_columns(path, files, needed, digests, dialect)
     if not places:
         raise UserError("no rows", where=path, do="give a file with data")
-    # Of JSON Lines: a key may come up in a later row for the first time.
-    check_columns(path, list(names), needed)
-    typed = kind not in SEPARATORS
-    return FileTable(shown_name(path), columns, places, typed=typed, digests=digests)
+    by_name = dict(zip(needed, columns, strict=True))
+    typed = form not in SEPARATORS
+    return FileTable(shown_name(path), by_name, places, typed=typed, digests=digests)
 
 
-def _add_columns(
-    path: Path, columns: Mapping[str, Compact], places: Compact, digests: dict[str, str]
-) -> dict[str, None]:
-    """Add the rows of a file of Parquet or Arrow to its columns, and their places. Return the names
-    of all columns that it has."""
-    number = 0
-    with opened_columns(path, digests) as (schema, tables):
-        check_columns(path, column_names(schema), [*columns])
-        for table in tables([*columns]):
-            with library_errors(path):
-                table.validate(full=True)
-                for name, column in columns.items():
-                    for piece in table[name].chunks:
-                        column.add(plain(piece))
-            for _ in range(table.num_rows):
-                places.append(f"{shown_name(path)}, row {(number := number + 1)}")
-        return dict.fromkeys(column_names(schema))
+def _mapped_columns(
+    files: Sequence[Path], needed: Sequence[str], digests: dict[str, str]
+) -> list[Cells]:
+    """Return the places of all rows of Parquet or Arrow, and the ``needed`` columns."""
+    import pyarrow as pa
+
+    schemas, counts = [], []
+    for file in files:
+        with opened_columns(file) as (schema, _):
+            check_columns(file, column_names(schema), needed)
+            empty = select(schema.empty_table(), [*needed])
+            types = [plain(column.combine_chunks()).type for column in empty.columns]
+            schemas.append(pa.schema([*zip(needed, types, strict=True)]))
+    schema = pa.unify_schemas(schemas, promote_options="permissive")
+
+    def tables() -> Iterator[Any]:
+        for file in files:
+            counts.append(0)
+            with opened_columns(file, digests) as (_, read), located(file):
+                for table in read([*needed]):
+                    table.validate(full=True)
+                    for batch in table.to_batches():
+                        counts[-1] += len(batch)
+                        yield pa.table([*map(plain, batch.columns)], names=needed).cast(schema)
+
+    columns = [Cells(column) for column in mapped(schema, tables()).columns]
+    numbered = zip(files, counts, strict=True)
+    places = (f"{shown_name(f)}, row {n + 1}" for f, count in numbered for n in range(count))
+    return [*store(zip(places)), *columns]
+
+
+def _stored_columns(
+    path: Path, files: Sequence[Path], needed: Sequence[str], digests: dict[str, str], of: Dialect
+) -> list[Cells]:
+    """Return the places of all rows of another format, and the ``needed`` columns."""
+    is_json, names = "json" in (tabular.format_of(files[0]) or ""), dict[str, None]()
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for file in files:
+            for place, cells in table_rows(file, needed, of, digests=digests):
+                names.update(dict.fromkeys(cells))
+                values = (cells.get(name) for name in needed)
+                yield place, *(map(json.dumps, values) if is_json else values)
+
+    places, *columns = store(rows(), 1 + len(needed))
+    if places:
+        # Of JSON Lines: a key may come up in a later row for the first time.
+        check_columns(path, list(names), needed)
+    return [places, *(Cells(column.column, is_json) for column in columns)]
 
 
 def numbered_rows(

@@ -6,12 +6,12 @@ Nothing heavy is imported, since every dry run comes here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from mamushi.data.compact import Compact
-from mamushi.data.conversations import Conversations, text_columns
+from mamushi.data.cells import Cells, store
+from mamushi.data.conversations import Conversations, Spoken, text_columns
 from mamushi.data.expression import column_of, filled, parse
 from mamushi.data.lines import check_text
 from mamushi.data.readers import FileTable, name_at, name_of
@@ -51,12 +51,12 @@ def raw_columns(table: FileTable, settings: Mapping[str, Any]) -> dict[str, Sequ
     )
     numbers = table.numbers or range(1, n + 1)
     return {
-        "ids": _names(table, identifier) if identifier else Compact(map(str, numbers)),
+        "ids": _names(table, identifier) if identifier else store(zip(map(str, numbers)))[0],
         "texts": texts,
         "turns": turns,
         "forget": _domains(table, settings),
         "section": _sections(table, section, settings["section_values"]) if section else [None] * n,
-        "group": Compact(name or None for name in _names(table, group, False)) if group else [],
+        "group": _names(table, group, False) if group else [],
     }
 
 
@@ -132,18 +132,20 @@ def _spells(cell: str, value: Any) -> bool:
         return False
 
 
-def _names(table: FileTable, column: str, filled: bool = True) -> Compact:
-    """Return each cell's name, empty where it has none. Raises ``UserError`` at the first of these
+def _names(table: FileTable, column: str, filled: bool = True) -> Cells:
+    """Return each cell's name, None where it has none. Raises ``UserError`` at the first of these
     if they are to be ``filled``, and at one that holds several values."""
-    names = Compact()
-    for value, place in zip(table.columns[column], table.places, strict=True):
-        name = name_at(value, column, place)
-        if name is None and filled:
-            problem = f"column {column!r} is {value!r}"
-            raise UserError(problem, where=place, do="give every row a value")
-        check_text(name or "", place)
-        names.append(name or "")
-    return names
+
+    def names() -> Iterator[str | None]:
+        for value, place in zip(table.columns[column], table.places, strict=True):
+            name = name_at(value, column, place)
+            if name is None and filled:
+                problem = f"column {column!r} is {value!r}"
+                raise UserError(problem, where=place, do="give every row a value")
+            check_text(name or "", place)
+            yield name
+
+    return store(zip(names()))[0]
 
 
 def _among(table: FileTable, column: str, values: Sequence[Any], filled: bool) -> list[bool]:
@@ -156,9 +158,9 @@ def _among(table: FileTable, column: str, values: Sequence[Any], filled: bool) -
     present, matching = set(cells), set()
     for value in values:
         if table.typed or isinstance(value, str):
-            same = present & {name_of(value) or ""}
+            same = present & {name_of(value)}
         else:
-            same = {cell for cell in present if _spells(cell, value)}
+            same = {cell for cell in present if cell and _spells(cell, value)}
         if not same:
             where = f"{table.file}, column {column!r}"
             problem = f"no row has the value {name_of(value)!r}"
@@ -186,11 +188,13 @@ def texts_and_turns(
 ) -> tuple[Sequence[str], Sequence[str | None]]:
     """Return the texts, null counting as empty, and of conversations their turns. Raises
     ``UserError`` for a text that is none."""
-    texts, turns = Compact(), Compact()
     columns = [table.columns[name] for name in conversations.columns]
-    for place, *cells in zip(table.places, *columns, strict=True):
-        spoken = conversations.read(dict(zip(conversations.columns, cells, strict=True)), place)
-        check_text(spoken.text, place)
-        texts.append(spoken.text)
-        turns.append(spoken.turns)
+
+    def read() -> Iterator[Spoken]:
+        for place, *cells in zip(table.places, *columns, strict=True):
+            spoken = conversations.read(dict(zip(conversations.columns, cells, strict=True)), place)
+            check_text(spoken.text, place)
+            yield spoken
+
+    texts, turns = store(read(), 2)
     return texts, turns if conversations.are_turns else []

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mamushi.config.sources import IDS
-from mamushi.data.compact import Compact, strings
+from mamushi.data.cells import Cells, store, strings
 from mamushi.data.lines import check_columns
 from mamushi.data.readers import name_of
 from mamushi.errors import UserError, located
@@ -26,7 +26,7 @@ _ROWS = 16384
 
 def read_shards(
     files: Sequence[Path], identifier: str, vector: str
-) -> tuple[Compact, Iterator[NDArray[Any]]]:
+) -> tuple[Cells, Iterator[NDArray[Any]]]:
     """Return the ids of all rows of some shards, and their vectors (rows, width) in blocks: of
     Parquet by the columns of ids and of vectors, of safetensors the tensor ``vector``, with the
     ids, one a line, in a file of its name with the ending .txt.
@@ -34,15 +34,19 @@ def read_shards(
     Raises ``UserError`` for a missing column or id; ``ValueError`` of the blocks for what holds no
     lists of numbers of one length, or another number of them than of ids.
     """
-    ids, counts = Compact(), []
-    for path in files:
-        counts.append(0)
-        for name in _ids(path, identifier, vector):
-            counts[-1] += 1
-            if not name:
-                where = f"{path.name}, row {counts[-1]}"
-                raise UserError("there is no id", where=where, do="give every row its id")
-            ids.append(name)
+    counts: list[int] = []
+
+    def ids() -> Iterator[str]:
+        for path in files:
+            counts.append(0)
+            for name in _ids(path, identifier, vector):
+                counts[-1] += 1
+                if not name:
+                    where = f"{path.name}, row {counts[-1]}"
+                    raise UserError("there is no id", where=where, do="give every row its id")
+                yield name
+
+    (names,) = store(zip(ids()))
 
     def blocks() -> Iterator[NDArray[Any]]:
         for path, count in zip(files, counts, strict=True):
@@ -54,7 +58,7 @@ def read_shards(
                 if rows != count:
                     raise ValueError(f"{rows} vectors, and {count} ids")
 
-    return ids, blocks()
+    return names, blocks()
 
 
 def _ids(path: Path, identifier: str, vector: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mamushi import rooms
 from mamushi.config.kinds import Config
@@ -15,9 +15,6 @@ from mamushi.errors import UserError, located
 from mamushi.io.digests import content_digests
 from mamushi.registry import plugin
 from mamushi.running.stage import Input, Job, Output
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def loader_settings(config: Config, dataset: str) -> dict[str, Any]:
@@ -94,25 +91,12 @@ def examples(
         if now.get(name, digest) != digest:
             raise UserError("has changed since this run began", where=name, do="run again")
     _print_counts(settings.dataset, counts)
-    _write(examples, table, raw.extra_metadata)
+    write_table(examples, schemas.EXAMPLES, table, metadata=dict(raw.extra_metadata))
     # So that a removal list can tell that it joins what belongs together, and what its ids are.
     digest = sha256(examples)
     origin = {"examples": digest, "rows": _rows_of(settings) | dict(raw.extra_metadata)}
     write_table(duplicates, schemas.DUPLICATES, copies, metadata=origin)
     write_json(card, data_card(job.origin["settings"], raw, counts, digest))
-
-
-def _write(path: Path, table: pa.Table, metadata: Mapping[str, Any]) -> None:
-    """Write the table ``examples``, of whose columns a part lies on disk, a row group at a time."""
-    from mamushi.data.compact import release_pages
-    from mamushi.io import schemas
-    from mamushi.io.tables import rows_of_group, writing
-
-    rows = rows_of_group(table)
-    with writing(path, schemas.EXAMPLES, metadata=dict(metadata), group=rows) as write:
-        for start in range(0, len(table), rows):
-            write(table.slice(start, rows))
-            release_pages()
 
 
 def _print_counts(dataset: str, counts: Mapping[str, Any]) -> None:

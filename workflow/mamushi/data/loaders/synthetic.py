@@ -93,7 +93,6 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
     import numpy as np
 
     from mamushi.data import mixture as model
-    from mamushi.data.compact import Compact
     from mamushi.data.raw import Raw
 
     weights = np.array([settings["weights"][domain] for domain in DOMAINS], dtype=np.float64)
@@ -114,7 +113,7 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         for domain in DOMAINS
     ]
     drawn_from = [_domains(settings, *cell) for cell in cells]
-    texts, ratios, components = Compact(), [], []
+    texts, ratios, components = list[str](), [], []
     for (section, domain, _), domains in zip(cells, drawn_from, strict=True):
         # A stream for each cell: its texts stay the same when the size of another changes.
         rng = np.random.default_rng(
@@ -123,20 +122,19 @@ def load(settings: Mapping[str, Any], cache: Path) -> Raw:
         concepts, component = model.draw(
             mixture, domains, (low, high), rng, log_uniform=settings["lengths"] == "log_uniform"
         )
-        for text in model.spell(mixture, concepts, rng):
-            texts.append(text)
+        texts += model.spell(mixture, concepts, rng)
         ratios.append(model.log_density_ratio(mixture, concepts))
         components.append(component)
     labels = {"component": np.concatenate(components)}
     if any(settings["noise"].values()):
         labels["true_domain"] = np.array(DOMAINS)[np.concatenate(drawn_from)]
     return Raw(
-        ids=Compact(f"{name}/{domain}/{i:06d}" for name, domain, n in cells for i in range(n)),
+        ids=[f"{name}/{domain}/{i:06d}" for name, domain, n in cells for i in range(n)],
         texts=texts,
         forget=np.repeat([domain == "forget" for _, domain, _ in cells], [n for *_, n in cells]),
         section=[section for section, _, size in cells for _ in range(size)],
         stratum=[domain for _, domain, size in cells for _ in range(size)],
-        places=Compact(f"synthetic text {i + 1}" for i in range(len(texts))),
+        places=[f"synthetic text {i + 1}" for i in range(len(texts))],
         labels=labels,
         log_density_ratio=np.concatenate(ratios),
     )

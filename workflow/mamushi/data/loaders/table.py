@@ -170,7 +170,7 @@ def raw_of(
     the settings do not name. Raises ``UserError`` as ``rows.raw_columns``."""
     import numpy as np
 
-    from mamushi.data.compact import some
+    from mamushi.data.cells import some
     from mamushi.data.conversations import TURNS
     from mamushi.data.labels import COLUMN
     from mamushi.data.other_columns import numbers_or_categories

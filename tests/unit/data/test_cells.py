@@ -1,0 +1,46 @@
+"""Columns in Arrow hold what a list holds."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mamushi.data import cells
+from mamushi.data.cells import Cells, some, store, strings
+
+TEXT = ["a", "", None, "ä", "e" * 9, "f", "g"]
+
+
+def mixed() -> Cells:
+    values = ["a", 1, None, [2], {"\ud800": 1.5}, True, 2**70]
+    return Cells(store(zip(map(json.dumps, values)))[0].column, is_json=True)
+
+
+@pytest.mark.parametrize("column", [lambda: store(zip(TEXT))[0], mixed], ids=["text", "json"])
+def test_cells_are_those_of_a_list(column: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "ROWS", 3)
+    monkeypatch.setattr(cells, "CHARACTERS", 8)
+    stored, n = column(), len(TEXT)
+    values = [*stored]
+    assert stored.column.num_chunks > 2 and stored == values and len(stored) == n
+    assert [stored[i] for i in range(-n, n)] == values * 2 and stored[1:-1] == values[1:-1]
+    chosen = np.arange(n) % 2 == 1
+    assert some(stored, chosen) == values[1::2]
+    with pytest.raises(IndexError):
+        stored[n]
+
+
+def test_text_is_an_arrow_column_and_other_cells_have_one_type() -> None:
+    arrow = store(zip(TEXT))[0].arrow()
+    assert arrow.type == pa.string() and arrow.to_pylist() == TEXT
+    assert strings(TEXT).equals(arrow) and len(strings([])) == 0
+    with pytest.raises(pa.ArrowException):
+        mixed().arrow()
+
+
+def test_narrow_numbers_are_printed_as_others_print_them() -> None:
+    assert Cells(pa.chunked_array([[0.7, None], [0.1]], pa.float32())) == [0.7, None, 0.1]

@@ -1,0 +1,136 @@
+"""Columns of many rows as Arrow has them: a string of Python takes some 60 bytes beside its own.
+Arrow is imported where a column is used, since every dry run comes here."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+ROWS, CHARACTERS = 2**16, 2**26
+"""Limits of a block of stored rows."""
+
+
+class Cells(Sequence[Any]):
+    """The values of an Arrow ``column``, as those of Python; of a column ``is_json`` what its texts
+    mean."""
+
+    def __init__(self, column: pa.ChunkedArray, is_json: bool = False) -> None:
+        self.column, self.is_json = column, is_json
+
+    def arrow(self) -> pa.ChunkedArray:
+        """Return the cells as an Arrow column. Raises ``pa.ArrowException`` for cells of several
+        types, and ``OverflowError`` for a number that no type has."""
+        import pyarrow as pa
+
+        return pa.chunked_array([pa.array([*self])]) if self.is_json else self.column
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def __eq__(self, column: object) -> bool:
+        return isinstance(column, Sequence) and [*self] == [*column]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __iter__(self) -> Iterator[Any]:
+        for chunk in self.column.chunks:
+            values = python_values(chunk)
+            yield from map(json.loads, values) if self.is_json else values
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return [*Cells(self.column[at], self.is_json)]
+        row = range(len(self))[at]
+        return self[row : row + 1][0]
+
+
+def python_values(column: pa.Array) -> list[Any]:
+    """Return the values of an Arrow array as those of Python, None for null; a number of fewer than
+    64 bits is the shortest decimal that means it there, as others print it. Raises what
+    ``to_pylist`` raises."""
+    import pyarrow as pa
+
+    array = plain(column)
+    if not (pa.types.is_float16(array.type) or pa.types.is_float32(array.type)):
+        return list(array.to_pylist())
+    numbers, missing = array.to_numpy(zero_copy_only=False), array.is_null().to_pylist()
+    return [None if no else float(str(x)) for x, no in zip(numbers, missing, strict=True)]
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """Return an array whose values stand in it one by one; text is of one type."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    elif pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
+    is_text = pa.types.is_large_string(array.type) or pa.types.is_string_view(array.type)
+    return array.cast(pa.string()) if is_text else array
+
+
+def store(rows: Iterable[Sequence[str | None]], width: int = 1) -> list[Cells]:
+    """Return the ``width`` columns of rows of text or None, as they come, see ``mapped``."""
+    import pyarrow as pa
+
+    schema = pa.schema([(str(number), pa.string()) for number in range(width)])
+    blocks = (
+        pa.record_batch([*map(pa.array, zip(*block, strict=True), schema.types)], schema)
+        for block in _blocks(rows)
+    )
+    return [Cells(column) for column in mapped(schema, blocks).columns]
+
+
+def mapped(schema: pa.Schema, blocks: Iterable[pa.Table | pa.RecordBatch]) -> pa.Table:
+    """Return rows that come in blocks in an Arrow file without a name, mapped into memory."""
+    import pyarrow as pa
+
+    with tempfile.NamedTemporaryFile() as file:
+        with pa.ipc.new_file(file, schema) as writer:
+            for block in blocks:
+                writer.write(block)
+        file.flush()
+        return pa.ipc.open_file(pa.memory_map(file.name)).read_all()
+
+
+def _blocks(rows: Iterable[Sequence[str | None]]) -> Iterator[list[Sequence[str | None]]]:
+    block, characters = list[Sequence[str | None]](), 0
+    for row in rows:
+        block.append(row)
+        characters += sum(len(cell or "") for cell in row)
+        if len(block) == ROWS or characters >= CHARACTERS:
+            yield block
+            block, characters = [], 0
+    if block:
+        yield block
+
+
+def strings(cells: Iterable[str | None] | pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return cells that are text or None as an Arrow column."""
+    import pyarrow as pa
+
+    if isinstance(cells, Cells):
+        cells = cells.column
+    elif not isinstance(cells, pa.ChunkedArray):
+        cells = pa.chunked_array([[*cells]], pa.string())
+    return cells.cast(pa.string())
+
+
+def some(column: Any, chosen: NDArray[np.bool_]) -> Any:
+    """Return the cells that are ``chosen`` (n,), of any column of n rows."""
+    if chosen.all():
+        return column
+    if hasattr(column, "dtype"):
+        return column[chosen]
+    if isinstance(column, Cells):
+        return Cells(column.column.filter(chosen), column.is_json)
+    return [*compress(column, chosen.tolist())]
