@@ -7,15 +7,13 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from datasets import Dataset
 
 from mamushi.cli import main
 from mamushi.errors import UserError
-from mamushi_extras.doors.keeping import ListKeeper, ScoreKeeper
-from tests.extras.doors.test_scorers import drawn, saved_words
+from mamushi_extras.doors.keeping import ListKeeper
 from tests.support.lab import write_lab
 from tests.support.removal_files import removal_list
 from tests.support.scored_cells import rank_cell
@@ -35,11 +33,6 @@ def listed(tmp_path: Path) -> Path:
     rows = [f"{name},{text}" for name, text in zip(IDS, TEXTS, strict=True)]
     data.write_text("\n".join(["id,text", *rows]) + "\n", encoding="utf-8")
     return removal_list(tmp_path / "results", {"c1": ["c6"], "c3": []}, data=data)
-
-
-@pytest.fixture(scope="module")
-def scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return saved_words(tmp_path_factory.mktemp("scorer") / "scorer.safetensors")
 
 
 def test_a_keeper_is_a_filter_of_datasets(listed: Path) -> None:
@@ -62,32 +55,14 @@ def test_no_row_goes_for_its_id_alone(listed: Path) -> None:
         ListKeeper(listed)(["c3"], [None])
 
 
-def test_a_score_decides_in_batches_of_any_size(scorer: Path) -> None:
-    texts, theirs = drawn(50, 9)
-    keeper = ScoreKeeper(scorer, 0.0)
-    scores = keeper.scores(texts)
-    split = Dataset.from_dict({"text": [*texts, "", None]})
-    scored = split.map(
-        lambda text: {"score": keeper.scores(text)},
-        batched=True,
-        batch_size=7,
-        input_columns=["text"],
-    )
-    assert scored["score"][:50] == scores and np.isnan(scored["score"][50:]).all()
-    stays = keeper(texts, texts)
-    assert stays == [score < 0.0 for score in scores]
-    assert np.mean(np.array(stays) != theirs) > 0.9
-    assert ScoreKeeper(scorer, min(scores))(texts, texts) == [False] * 50
-
-
-def test_a_keeper_travels_as_the_name_of_its_file(listed: Path, scorer: Path) -> None:
+def test_a_keeper_travels_as_the_name_of_its_file(listed: Path) -> None:
     """And is refused where that is another file now, as one process may not decide by another list
     than the next."""
-    for keeper, most in ((ListKeeper(listed), 2000), (ScoreKeeper(scorer, 0.0), 2000)):
-        before = pickle.dumps(keeper)
-        keeper(IDS, TEXTS)
-        assert pickle.dumps(keeper) == before and len(before) < most
-    there = pickle.loads(pickle.dumps(ListKeeper(listed)))
+    keeper = ListKeeper(listed)
+    before = pickle.dumps(keeper)
+    keeper(IDS, TEXTS)
+    assert pickle.dumps(keeper) == before and len(before) < 2000
+    there = pickle.loads(before)
     assert there(IDS, TEXTS) == [name not in GONE for name in IDS]
     again = pickle.loads(pickle.dumps(ListKeeper(listed)))
     listed.write_bytes(listed.read_bytes() + b"x")
@@ -152,21 +127,15 @@ def ids_in(folder: Path) -> set[str]:
     return {name for file in folder.glob("*.parquet") for name in pd.read_parquet(file)["id"]}
 
 
-def test_datatrove_is_told_which_listed_ids_no_document_had(
-    listed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_datatrove_is_told_why_a_document_goes(listed: Path) -> None:
     pytest.importorskip("datatrove")
     from datatrove.data import Document
 
-    from mamushi_extras.doors import datatrove
+    from mamushi_extras.doors.datatrove import KeeperFilter
 
-    said: list[str] = []
-    monkeypatch.setattr(datatrove.logger, "warning", said.append)
-    documents = [Document(text, name) for name, text in zip(IDS[:4], TEXTS[:4], strict=True)]
-    door = datatrove.KeeperFilter(ListKeeper(listed))
-    assert [doc.id for doc in door.run(iter(documents))] == ["c0", "c2"]
-    assert said == [f"1 ids of {listed} are in no document, as 'c6'"]
-    assert door.filter(documents[1]) == (False, "listed") and door.filter(documents[0]) is True
+    door = KeeperFilter(ListKeeper(listed))
+    assert door.filter(Document(TEXTS[1], "c1")) == (False, "listed")
+    assert door.filter(Document(TEXTS[0], "c0")) is True
     with pytest.raises(UserError, match="the text of 'c1'"):
         door.filter_batch([Document("another", "c1")])
 
@@ -191,7 +160,7 @@ def test_the_page_does_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyP
     names: dict[str, Any] = {}
     for block in blocks(text, "python"):
         exec(compile(block, "doors.md", "exec"), names)
-    keeper, likely = names["keeper"], names["likely"]
+    keeper = names["keeper"]
     gone = keeper.opened.ids
     stays = {name for name, *_ in rows} - gone
     assert {*names["clean"]["id"]} == stays and keeper.unseen() == []
@@ -199,9 +168,5 @@ def test_the_page_does_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert dict(zip(names["scored"]["id"], names["scored"]["score"], strict=True)) == {
         name: scores[name] for name in names["clean"]["id"]
     }
-    reader, *filters = names["pipeline"]
-    documents = reader.run()
-    for door in filters:
-        documents = door.run(documents)
-    low = {name for name in stays if scores[name] < likely.least}
-    assert {doc.id for doc in documents} == low and low < stays
+    reader, door = names["pipeline"]
+    assert {doc.id for doc in door.run(reader.run())} == stays

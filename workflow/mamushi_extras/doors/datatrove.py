@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from datatrove.data import Document
 from datatrove.pipeline.filters.base_filter import BaseFilter
-from datatrove.utils.logging import logger
 
-from mamushi_extras.doors.keeping import ListKeeper, ScoreKeeper
+from mamushi_extras.doors.keeping import ListKeeper
 from mamushi_extras.unlabelled.corpus_screen import CorpusScreen
 
 
@@ -21,7 +19,7 @@ class KeeperFilter(BaseFilter):  # type: ignore[misc]
 
     def __init__(
         self,
-        keeper: ListKeeper | ScoreKeeper | CorpusScreen,
+        keeper: ListKeeper | CorpusScreen,
         exclusion_writer: Any = None,
         batch_size: int = 1000,
     ) -> None:
@@ -37,14 +35,3 @@ class KeeperFilter(BaseFilter):  # type: ignore[misc]
     def filter(self, doc: Document) -> bool | tuple[bool, str]:
         """Do so of one document."""
         return self.filter_batch([doc])[0]
-
-    def run(self, data: Any, rank: int = 0, world_size: int = 1) -> Iterator[Document]:
-        """Filter the documents of a task; then log which ids of the list none of them had. Of
-        several tasks each has a part of them: the statistics add up what was dropped."""
-        yield from super().run(data, rank, world_size)
-        if isinstance(self.keeper, ListKeeper):
-            unseen = self.keeper.unseen()
-            of_task = f" of task {rank} of {world_size}" if world_size > 1 else ""
-            if unseen:
-                line = f"{len(unseen):,} ids of {self.keeper.file} are in no document{of_task}"
-                logger.warning(f"{line}, as {unseen[0]!r}")

@@ -1,58 +1,47 @@
-"""Which documents of an engine's batch stay: those that a list does not name, or that score low.
-
-A keeper is called with the ids and the texts of a batch, and so is itself the door to `datasets`:
-``split.filter(keeper, batched=True, input_columns=["id", "text"])``. It travels to other processes
-as the names of its files, which are read where the first batch comes.
-"""
+"""Which documents of an engine's batch stay: those that a list does not name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mamushi.errors import UserError
 from mamushi.io.files import sha256
 
-
-class _Keeper:
-    """``file`` decides, which may not change between processes; ``reason`` is why documents go."""
-
-    reason = "mamushi"
-
-    def __init__(self, file: str | Path) -> None:
-        self.file = Path(file).absolute()
-        self.digest = sha256(self.file)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "opened"}
-
-    @cached_property
-    def opened(self) -> Any:
-        """Return what decides. Raises ``UserError`` where the file is another one than at first."""
-        if sha256(self.file) != self.digest:
-            raise UserError("has changed since it was named", where=self.file, do="run again")
-        return self._open()
-
-    def _open(self) -> Any:
-        raise NotImplementedError
+if TYPE_CHECKING:
+    from mamushi_curate.matching import RowRemoval
 
 
-class ListKeeper(_Keeper):
+class ListKeeper:
     """Keeps what a removal list of a run does not name: by the id of a document and the digest of
-    its text. Raises ``UserError`` for a list that says no digests, whose ids are numbers of rows or
-    that cuts parts out of texts, and as ``read_list``."""
+    its text.
+
+    It is called with the ids and the texts of a batch, and so is itself the door to `datasets`:
+    ``split.filter(keeper, batched=True, input_columns=["id", "text"])``. It travels to other
+    processes as the name of its file, which is read where the first batch comes, and may not have
+    changed by then. Raises ``UserError`` for a list that says no digests, whose ids are numbers of
+    rows or that cuts parts out of texts, and as ``read_list``.
+    """
 
     reason = "listed"
 
     def __init__(self, file: str | Path) -> None:
-        super().__init__(file)
+        self.file = Path(file).absolute()
+        self.digest = sha256(self.file)
         assert self.opened
 
-    def _open(self) -> Any:
+    def __getstate__(self) -> dict[str, Any]:
+        return {"file": self.file, "digest": self.digest}
+
+    @cached_property
+    def opened(self) -> RowRemoval:
+        """Return what decides of rows. Raises ``UserError`` as the class."""
         from mamushi_curate.commands._removal_list import read_list
 
+        if sha256(self.file) != self.digest:
+            raise UserError("has changed since it was named", where=self.file, do="run again")
         listed = read_list(self.file)
         rows = listed.rows or {}
         if not (listed.all and listed.texts):
@@ -75,28 +64,3 @@ class ListKeeper(_Keeper):
     def unseen(self) -> list[str]:
         """Return the listed ids, of texts and copies, that no document had in this process."""
         return sorted({*self.opened.ids} - self.opened.seen_ids)
-
-
-class ScoreKeeper(_Keeper):
-    """Keeps what scores less than ``least`` by a saved scorer, and what says nothing; ``model`` is
-    that of a scorer of vectors. Raises ``UserError`` as ``read_scorer``."""
-
-    reason = "score"
-
-    def __init__(self, file: str | Path, least: float, model: str | None = None) -> None:
-        super().__init__(file)
-        self.least, self.model = least, model
-        assert self.opened
-
-    def _open(self) -> Any:
-        from mamushi_extras.doors.scorers import read_scorer
-
-        return read_scorer(self.file, self.model)
-
-    def scores(self, texts: Sequence[Any]) -> list[float]:
-        """Return the score of each text (n,); NaN of one that says nothing. Null is empty text."""
-        return list(self.opened.scores([text or "" for text in texts]).tolist())
-
-    def __call__(self, ids: Sequence[Any], texts: Sequence[Any]) -> list[bool]:
-        """Tell which documents stay, (n,)."""
-        return [not score >= self.least for score in self.scores(texts)]

@@ -21,7 +21,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
-from mamushi.errors import UserError
+from mamushi.errors import UserError, located
 from mamushi.io import digests, paths
 from mamushi.io.files import atomic, read_json
 from mamushi.io.provenance import provenance
@@ -170,28 +170,43 @@ def write_scorer(listed: Path, out: Path) -> None:
         raise UserError("is no list of a run", where=listed, do=do)
     at = partial(paths.under, **where)
     listing, ranked = read_metadata(listed), read_metadata(at(pattern=paths.SCORES))
-    origin, embedded = ranked["provenance"], ranked["embedded"]
-    expected = {**origin["inputs"], "examples": listing["provenance"]["inputs"]["examples"]}
-    patterns = {"examples": paths.EXAMPLES, "embeddings": paths.EMBEDDINGS}
-    files = {name: at(pattern=pattern) for name, pattern in patterns.items()}
-    for name, path in files.items():
-        if digests.of(path) != expected[name]:
-            do = "put the file of this run back, or rank again"
-            raise UserError(f"is of another run than {listed}", where=path, do=do)
     if ranked.get("windows"):
         raise UserError("ranks documents by windows", where=listed, do="rank them as a whole")
-    weights = _fit_to_files(files, origin["settings"], embedded, listed)
-    vectors = None
-    if f"{VECTORS}.weights" in weights:
-        vectors = _described(files, embedded, at(pattern=paths.MODEL_CARD))
+    origin, embedded = ranked["provenance"], ranked["embedded"]
+    examples, embeddings = at(pattern=paths.EXAMPLES), at(pattern=paths.EMBEDDINGS)
+    expected = {
+        examples: listing["provenance"]["inputs"]["examples"],
+        embeddings: origin["inputs"]["embeddings"],
+    }
+    settings, embedding = origin["settings"], embedded["settings"]["embedding"]
+    kind, width = settings["kind"], embedding.get("words")
+    card, vectors = at(pattern=paths.MODEL_CARD), None
+    if width is None:
+        if problem := _irreproducible(embedded, examples):
+            do = "rank by words alone, or by a model as it is"
+            problem = f"{problem}: of other texts there are none"
+            raise UserError(problem, where=embeddings, do=do)
+        expected[card] = embedded["inputs"]["model_card"]
+        vectors = _described(embedding, card)
+    for path, digest in expected.items():
+        if digests.of(path) != digest:
+            do = "put the file of this run back, or rank again"
+            raise UserError(f"is of another run than {listed}", where=path, do=do)
+    texts = plugin("selector", kind).reads_texts or width is not None
+    pool = read_pool(embeddings, examples, texts=texts)
+    if width is not None and pool.texts is not None:
+        components, of_words = fit_components(pool.texts.tolist(), width)
+        pool = replace(pool, embeddings=of_words)
+    with located(listed):
+        weights = fit_whole(pool, kind, settings["settings"], settings["seed"])
+    if width is not None:
+        weights = of_words_alone(weights, components)
+    rows = listing["rows"]
     # What is read of a row, where nothing else is known.
-    read = {name: listing["rows"].get(name) or default for name, default in _READ.items()}
+    read = {"text": rows.get("text") or "text", "part": rows.get("part") or "whole"}
     scorer = {"selector": where["selector"], **read, "vectors": vectors}
-    made_from = provenance(origin["settings"], **files)
+    made_from = provenance(settings, examples=examples, embeddings=embeddings)
     save_scorer(out, weights, {"scorer": scorer, "provenance": made_from})
-
-
-_READ = {"text": "text", "part": "whole"}
 
 
 def save_scorer(out: Path, weights: Weights, metadata: Mapping[str, Any]) -> None:
@@ -201,44 +216,19 @@ def save_scorer(out: Path, weights: Weights, metadata: Mapping[str, Any]) -> Non
         save_file(tensors, part, metadata=header(metadata))
 
 
-def _fit_to_files(
-    files: Mapping[str, Path],
-    settings: Mapping[str, Any],
-    embedded: Mapping[str, Any],
-    listed: Path,
-) -> Weights:
-    width, kind = embedded["settings"]["embedding"].get("words"), settings["kind"]
-    texts = plugin("selector", kind).reads_texts or width is not None
-    pool = read_pool(files["embeddings"], files["examples"], texts=texts)
-    components = None
-    if width is not None and pool.texts is not None:
-        components, vectors = fit_components(pool.texts.tolist(), width)
-        pool = replace(pool, embeddings=vectors)
-    try:
-        weights = fit_whole(pool, kind, settings["settings"], settings["seed"])
-    except UserError as error:
-        raise UserError(error.problem, where=listed, do=error.do) from None
-    return weights if components is None else of_words_alone(weights, components)
+def _irreproducible(embedded: Mapping[str, Any], examples: Path) -> str | None:
+    """Return why vectors cannot be made again of other texts with a model alone, if so."""
+    if "pooling" not in embedded["settings"]["embedding"]:
+        return "its vectors were made elsewhere"
+    if "trained" in embedded["inputs"]:
+        return "its vectors are of a model that the run has trained"
+    if CHATS in pq.read_schema(examples).names:
+        return "its vectors are of conversations"
+    return None
 
 
-def _described(
-    files: Mapping[str, Path], embedded: Mapping[str, Any], model_card: Path
-) -> dict[str, Any]:
-    """Return how texts become the vectors that are weighed. Raises ``UserError`` where that cannot
-    be done again with a model and texts alone."""
-    embedding = embedded["settings"]["embedding"]
-    problem = None
-    if "pooling" not in embedding:
-        problem = "its vectors were made elsewhere"
-    elif "trained" in embedded["inputs"]:
-        problem = "its vectors are of a model that the run has trained"
-    elif CHATS in pq.read_schema(files["examples"]).names:
-        problem = "its vectors are of conversations"
-    elif digests.of(model_card) != embedded["inputs"]["model_card"]:
-        problem = f"{model_card} is of another run"
-    if problem:
-        where, do = files["embeddings"], "rank by words alone, or by a model as it is"
-        raise UserError(f"{problem}: of other texts there are none", where=where, do=do)
+def _described(embedding: Mapping[str, Any], model_card: Path) -> dict[str, Any]:
+    """Return how texts become the vectors that are weighed."""
     card = read_json(model_card)
     source = card["source"]
     if card["revision"] is None:
