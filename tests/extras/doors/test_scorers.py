@@ -17,11 +17,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mamushi.errors import UserError
-from mamushi.selection.linear import count_ngrams, estimate_standardised
-from mamushi.selection.nested import combined, inner_scores, last_scores, one_by_one
+from mamushi.selection.linear import count_ngrams
 from mamushi.selection.pool import Pool
 from mamushi.selection.selectors import mamushi_words
-from mamushi.selection.selectors._stack import ngrams
+from mamushi.selection.stacking import combined, embedding, inner_scores, last_scores, ngrams
 from mamushi.selection.word_vectors import fit_components
 from mamushi_extras.doors.saving import (
     Weights,
@@ -121,7 +120,7 @@ def test_the_stack_scores_as_the_selector_scores_who_was_held_out(tmp_path: Path
         texts=np.array([*TEXTS, *NEW], object),
     )
     members = [
-        one_by_one(lambda t: estimate_standardised(t, 10.0)),
+        embedding(10.0),
         *(ngrams(counts, 30.0) for counts in count_ngrams(everything)),
     ]
     inner = inner_scores(task, members, 5)

@@ -12,7 +12,7 @@ from mamushi.errors import UserError
 from mamushi.registry import load, plugin
 from mamushi.selection import pool as pool_module
 from mamushi.selection.pool import Pool, Scored, rank_forget
-from mamushi.selection.selectors import _kcenter as kcenter
+from mamushi.selection.selectors import kcenter
 from tests.support.memory import RECORD, peak_mib
 from tests.support.worded import with_words
 

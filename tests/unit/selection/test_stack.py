@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 from mamushi.selection.crossfit import derive_seed
 from mamushi.selection.folds import stratified_folds
-from mamushi.selection.nested import INNER
 from mamushi.selection.pool import Scored
+from mamushi.selection.stacking import INNER
 from tests.support.worded import check_flip, run, worded
 
 

@@ -32,9 +32,8 @@ from mamushi.registry import plugin
 from mamushi.selection import linear
 from mamushi.selection.arrays import Doubles
 from mamushi.selection.crossfit import SAMPLE, Task, derive_seed, draw_sample
-from mamushi.selection.nested import combined, inner_scores, one_by_one
 from mamushi.selection.pool import Pool, read_pool
-from mamushi.selection.selectors._stack import ngrams
+from mamushi.selection.stacking import combined, embedding, inner_scores, ngrams
 from mamushi.selection.statistics import standard_scale, sums
 from mamushi.selection.word_vectors import WordComponents, fit_components
 from mamushi_extras.doors.scorers import CHARACTERS, COMPONENTS, UNITS, VECTORS, WORDS
@@ -100,8 +99,7 @@ def _mamushi_words(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weigh
 def _stack(pool: Pool, task: Task, settings: Mapping[str, Any]) -> Weights:
     counts = dict(zip((WORDS, CHARACTERS), linear.count_ngrams(pool), strict=True))
     prior, y = settings["ngrams_prior"], task.forget[task.train]
-    layer = partial(linear.estimate_standardised, prior=settings["prior"])
-    members = [one_by_one(layer), *(ngrams(matrix, prior) for matrix in counts.values())]
+    members = [embedding(settings["prior"]), *(ngrams(matrix, prior) for matrix in counts.values())]
     scores = inner_scores(task, members, settings["folds"])
     at_zero, *along = combined(scores, y, np.vstack([np.zeros(3), np.eye(3)]))[0]
     liblinear = partial(linear.logistic, y=y, variance=prior, solver="liblinear", tolerance=1e-2)

@@ -29,7 +29,7 @@ class Settings(Section):
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """Score s(x) in nats: see ``_gaussian.score``."""
-    from mamushi.selection.selectors import _gaussian
+    """Score s(x) in nats."""
+    from mamushi.selection.covariance import score_gaussian
 
-    return _gaussian.score(pool, settings, seed)
+    return score_gaussian(pool, settings)

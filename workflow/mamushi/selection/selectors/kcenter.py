@@ -4,22 +4,75 @@ Paper, Appendix "Baselines"; Sener and Savarese (2018). After a seeded first cen
 c_{t+1} = argmax_x min_{s <= t} |x - c_s|_2, and its score is that distance, which never grows along
 the order. The first centre gets the score of the second. Retain examples have none.
 
-The order is that of exact arithmetic, on any processor and number of threads: a product in float32
-tells who may be farthest, and where more than one may, explicit differences in float64 decide.
+The order is that of exact arithmetic, on any processor and number of threads: products tell who may
+be farthest, and where more than one may, explicit differences decide.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mamushi.errors import UserError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from mamushi.selection.pool import Pool, Scored
 
 RETAIN_SCORES = False
+GRAM = 4 * 2**30
+"""Bytes up to which all products are one matrix; else one product per centre, which is slower."""
+ERROR = 1e-11
+"""Of the largest squared norm, by which a distance from products may be off."""
+MOST = 60_000
+"""Forget texts that are ranked: each is compared with each. By calculation, four hours with
+embeddings of width 4096; a million would take 36 days."""
 
 
-def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """Score by the distance to the nearest earlier centre: see ``_kcenter.score``."""
-    from mamushi.selection.selectors import _kcenter
+def score(pool: Pool, settings: object, seed: int) -> Scored:
+    """Score by the distance to the nearest earlier centre, in the order in which centres are
+    picked.
 
-    return _kcenter.score(pool, settings, seed)
+    Points go by id: the first of several farthest has the lowest id, and the seed draws the same
+    first centre whatever the order of the rows. Raises ``UserError`` for more than ``MOST`` points.
+    """
+    import numpy as np
+
+    from mamushi.selection.pool import Scored
+
+    members = pool.forget_by_id()
+    if len(members) > MOST:
+        raise UserError(f"k-center takes at most {MOST:,} forget texts, not {len(members):,}")
+    first = int(np.random.default_rng(seed).integers(len(members)))
+    picks, radii = farthest_first(pool.embeddings[members], first)
+    scores = np.full(len(pool.ids), np.nan)
+    scores[members[picks]] = radii
+    return Scored(scores, order=members[picks])
+
+
+def farthest_first(
+    x: NDArray[np.float16], first: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the order (n,) of the points ``x`` (n, d), and each one's distance to the nearest
+    earlier one. Of equally far points the first comes first."""
+    import numpy as np
+
+    wide = x.astype(np.float64)
+    wide -= wide.mean(axis=0)  # Products of large vectors that nearly agree would lose digits.
+    squares = np.einsum("ij,ij->i", wide, wide)
+    gram = wide @ wide.T if 8 * len(x) ** 2 <= GRAM else None
+    slack = ERROR * float(squares.max())
+    nearest, centre = np.full(len(x), np.inf), np.full(len(x), first)
+    picks, radii = [first], []
+    for pick in picks:
+        distance = squares + squares[pick] - 2 * (wide @ wide[pick] if gram is None else gram[pick])
+        closer = distance < nearest
+        nearest[closer], centre[closer] = distance[closer], pick
+        nearest[pick] = -np.inf
+        if len(picks) < len(x):
+            likely = np.flatnonzero(nearest >= nearest.max() - slack)
+            apart = np.square(x[likely].astype(np.float64) - x[centre[likely]]).sum(axis=1)
+            picks.append(int(likely[apart.argmax()]))
+            radii.append(float(np.sqrt(apart.max())))
+    return np.array(picks), np.array([*radii[:1], *radii] or [0.0])

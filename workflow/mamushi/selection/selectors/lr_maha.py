@@ -29,7 +29,7 @@ class Settings(Section):
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """Score s(x) = d_Maha(x, mu2) - d_Maha(x, mu1): see ``_lr_maha.score``."""
-    from mamushi.selection.selectors import _lr_maha
+    """Score s(x) = d_Maha(x, mu2) - d_Maha(x, mu1)."""
+    from mamushi.selection.covariance import score_contrast
 
-    return _lr_maha.score(pool, settings, seed)
+    return score_contrast(pool, settings)

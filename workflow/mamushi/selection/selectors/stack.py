@@ -29,7 +29,7 @@ class Settings(CrossFitted):
 
 
 def score(pool: Pool, settings: dict[str, Any], seed: int) -> Scored:
-    """Out-of-fold logits of all examples, calibrated: see ``_stack.score``."""
-    from mamushi.selection.selectors import _stack
+    """Out-of-fold logits of all examples, calibrated: see ``stacking.score``."""
+    from mamushi.selection import stacking
 
-    return _stack.score(pool, settings, seed)
+    return stacking.score(pool, settings, seed)
