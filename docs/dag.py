@@ -63,7 +63,7 @@ def rule_graph() -> Edges:
 def rows() -> dict[str, str]:
     """Return by rule the rule file in which it stands; figures are one, named after their loop."""
     texts = {stage: (RULES / f"{stage}.smk").read_text(encoding="utf-8") for stage in STAGES}
-    line = re.compile(r"^(?:use )?rule (?:\w+ as )?(\w+)\b", re.MULTILINE)
+    line = re.compile(r'^(?:(?:use )?rule (?:\w+ as )?|    ")(\w+)(?=:| with|": \()', re.MULTILINE)
     return {rule: stage for stage, text in texts.items() for rule in line.findall(text)}
 
 

@@ -23,8 +23,8 @@ def rules() -> dict[str, dict[str, str]]:
     every: dict[str, dict[str, str]] = {}
     for path in sorted(FILES):
         for name, alias, body in RULE.findall(path.read_text(encoding="utf-8")):
-            every[alias or name] = (every[name] if alias else {}) | dict(SECTION.findall(body))
-    return {name: sections for name, sections in every.items() if "output" in sections}
+            every[alias or name] = every.get(name, {}) | dict(SECTION.findall(body))
+    return {name: sections for name, sections in every.items() if "shell" in sections}
 
 
 def line(name: str) -> str:
@@ -48,8 +48,11 @@ def called(name: str) -> str:
 
 def test_all_rules_were_read_and_every_stage_is_that_of_one() -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in FILES)
-    assert len(re.findall(r"^    output:", text, re.M)) == len(rules()) > 50
-    assert {called(name) for name in rules()} == {*stages()}
+    # And that of `study_tables`, which is one of a loop.
+    assert len(re.findall(r"^    output:", text, re.M)) == len(rules()) + 1 > 40
+    tables = re.findall(r'^(?:    |EXTRA_TABLES\[)"(\w+?)(?:_tables)?"(?:: |\] = )\(', text, re.M)
+    of_tables = {name.replace("_", "-") for name in tables}
+    assert {called(name) for name in rules()} | of_tables == {*stages()}
     assert not re.search(r"^ *checkpoint ", text, re.M), "a dry run would hide what comes after it"
 
 

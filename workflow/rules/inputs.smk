@@ -44,12 +44,24 @@ def measured(axes, results):
     return results
 
 
-def with_nll(perplexities):
-    """Perplexities, and what each is made of, text by text."""
-    name = os.path.basename(paths.NLL)
-    return perplexities + [
-        os.path.join(os.path.dirname(path), name) for path in perplexities
-    ]
+def measured_of(wildcards):
+    """The perplexities and rankings of the grid, or of a study."""
+    axes = config["studies"][wildcards.study] if "study" in wildcards.keys() else GRID
+    return measured(axes, grid.measurements(axes)) + grid.rankings(config, axes)
+
+
+def measured_texts(files):
+    """The grid's texts with their NLL, and these files."""
+    nll = grid.measurements(GRID, paths.NLL)
+    return [*expand(paths.EXAMPLES, dataset=GRID["datasets"]), *nll, *files]
+
+
+def curves_of(wildcards):
+    """The curves of unlearning and retraining, of which budgets recover half of the gap."""
+    curves = [*grid.all_sweeps(config), *grid.retrained_curves(config)]
+    nll = [path.replace("perplexity.parquet", "nll.parquet") for path in curves]
+    texts = expand(paths.EXAMPLES, dataset=config["unlearning"]["datasets"])
+    return measured(config["unlearning"], [*curves, *nll, *texts])
 
 
 def corpus_ranking(wildcards, **selector):

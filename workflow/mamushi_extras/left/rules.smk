@@ -28,25 +28,14 @@ rule membership:
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
-rule left_tables:
-    input:
-        lambda wildcards: measured(
-            axes := config["left"],
-            grid.of_models(axes, paths.MEMBERSHIP) + grid.removals(axes),
-        ),
-    output:
-        membership=in_report("membership", "What is left"),
-        parquet=paths.TABLE.replace("{table}", "membership"),
-    log:
-        "results/logs/left_tables.log",
-    localrule: True
-    conda:
-        "../../../envs/mamushi.yaml"
-    params:
-        settings=settings("left"),
-    shell:
-        'exec python -m mamushi left --out-folder "$(dirname {output.membership:q})"'
-        " --settings {params.settings:q} > {log:q} 2>&1"
+EXTRA_TABLES["left_tables"] = (
+    "What is left",
+    ["membership"],
+    lambda wildcards: measured(
+        axes := config["left"],
+        grid.of_models(axes, paths.MEMBERSHIP) + grid.removals(axes),
+    ),
+)
 
 
 # The target of this room.

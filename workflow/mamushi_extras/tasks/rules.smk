@@ -27,23 +27,12 @@ rule task_scores:
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
-rule task_table:
-    input:
-        lambda wildcards: explained(require_tasks, config["tasks"]["names"])
-        or measured(axes := config["tasks"], grid.of_models(axes, paths.TASK_ANSWERS)),
-    output:
-        tasks=in_report("tasks", "What is left"),
-        parquet=paths.TABLE.replace("{table}", "tasks"),
-    log:
-        "results/logs/task_table.log",
-    localrule: True
-    conda:
-        "../../../envs/mamushi.yaml"
-    params:
-        settings=settings("task-table"),
-    shell:
-        'exec python -m mamushi task-table --out-folder "$(dirname {output.tasks:q})"'
-        " --settings {params.settings:q} > {log:q} 2>&1"
+EXTRA_TABLES["task_table"] = (
+    "What is left",
+    ["tasks"],
+    lambda wildcards: explained(require_tasks, config["tasks"]["names"])
+    or measured(axes := config["tasks"], grid.of_models(axes, paths.TASK_ANSWERS)),
+)
 
 
 # The target of this room.
