@@ -66,7 +66,6 @@ def nothing(rows: list[dict[str, Any]], target: str, value: float) -> str:
     """The reason of the only row, which has no budget."""
     row = one(advice(rows, [(target, value)]))
     assert row["budget"] is row["budget_low"] is row["budget_high"] is None
-    assert row["retraining_low"] is row["retraining_high"] is None
     return str(row["reason"])
 
 
@@ -88,22 +87,6 @@ def test_reasons_that_leave_no_budget() -> None:
     assert one(advice(frontier("s", 1, width=0.29), [("removal", 0.5)]))["budget"] == 0.5
 
 
-def test_what_retraining_may_need() -> None:
-    """Between the selector's interval, that of removal by chance, and the share itself."""
-    rows = [*frontier("fast", 0.5, width=0.1), *frontier("random", 3.0)]
-    for row in advice(rows, [("preservation", 0.3)]):
-        assert row["retraining_low"] is row["retraining_high"] is None
-    fast, chance = advice(rows, [("removal", 0.3)])
-    ends = [fast["budget_low"], chance["budget_high"]]
-    assert ends[0] < 0.3 < ends[1]
-    assert (fast["retraining_low"], fast["retraining_high"]) == (*ends,)
-    assert (chance["retraining_low"], chance["retraining_high"]) == (0.3, ends[1])
-    # Of a selector that needs more than the share there is the share at the lower end.
-    slow = one(advice(frontier("random", 2.0), [("removal", 0.49)]))
-    assert (slow["retraining_low"], slow["retraining_high"]) == (0.49, 0.7)
-    assert one(advice(frontier("s", 1.0), [("removal", 0.5)]))["retraining_low"] is None
-
-
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     selectors = (("slow", 2.0, 0.05), ("fast", 0.5, 0.0))
@@ -123,7 +106,7 @@ def test_the_command(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(root, capsys, "--removal", "0.5")
     assert lines[0] == "small, tiny: 50% of the full removal (2 seeds, 40 forget texts)"
     # 71% of 40 texts are 28.3: a share whose list has 29.
-    assert [re.split(r"  +", line) for line in lines[1:]] == [
+    assert [re.split(r"  +", line) for line in lines[1:-1]] == [
         ["selector", "remove", "share", "95% interval", "list"],
         ["fast", "10 texts", "25%", "25% to 25%", "mamushi list --budget 0.25 --selector fast"],
         ["slow", "29 texts", "73%", "67% to 75%", "mamushi list --budget 0.73 --selector slow"],
@@ -133,8 +116,7 @@ def test_the_command(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     there = paths.under(root, paths.REMOVAL, **cell)
     there.parent.mkdir(parents=True)
     there.touch()
-    lines = printed(root, capsys, "--removal", "0.5477", "--selector", "fast")
-    assert len(lines) == 3
+    lines = printed(root, capsys, "--removal", "0.5477")
     assert lines[2].endswith(str(there))
     lines = printed(root, capsys, "--preservation", "0.1", "--model", "tiny")
     assert "harm to the retain domain of at most 0.1 nats per text" in lines[0]

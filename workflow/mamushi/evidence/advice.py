@@ -7,9 +7,7 @@ falls to 0 at budget 1 (paper, Eq. "distributional unlearning": epsilon).
 
 The frontier is that of a learner whose model is the mixture that it is trained on. A language model
 learns from one forget text about others. What retraining needs for a share of the removal is
-foreseen by the table ``predicted``. Without one it lies between three budgets: the selector's, that
-of removal by chance (a learner to whom all forget texts are alike) and the share itself (one so
-weak that effects add).
+foreseen by the table ``predicted``.
 """
 
 from __future__ import annotations
@@ -24,9 +22,8 @@ from typing import Any
 import numpy as np
 
 from mamushi.errors import UserError
-from mamushi.evaluation.crossing import first_crossing
 from mamushi.evaluation.sad import Floats
-from mamushi.evaluation.summary import BASELINE, Curve, curves_of
+from mamushi.evaluation.summary import Curve, curves_of
 from mamushi.evidence.predicted import HALF_WIDTH, budget
 from mamushi.io import paths, schemas
 from mamushi.io.tables import read_metadata, read_table
@@ -48,6 +45,7 @@ WIDEST = 0.6
 """The width of a budget's interval from which it is no advice."""
 _ROUNDING = 1e-9
 """In hundredths of a budget."""
+_ENDS = ("", "_low", "_high")
 
 
 def read_frontier(path: str | Path) -> list[dict[str, Any]]:
@@ -64,12 +62,9 @@ def read_frontier(path: str | Path) -> list[dict[str, Any]]:
 def read_results(
     root: Path, dataset: str | None = None, model: str | None = None
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Read the rows of the frontiers of all seeds in a results folder, and of the tables
-    ``predicted`` beside them.
-
-    All datasets and models are read, unless one is named. Raises ``UserError`` where there is no
-    frontier, and for a damaged file.
-    """
+    """Read the rows of the frontiers of all seeds in a results folder, of all datasets and models
+    unless one is named, and of the tables ``predicted`` beside them. Raises ``UserError`` where
+    there is no frontier, and for a damaged file."""
     named = {"dataset": dataset, "model": model, "seed": None}
     pattern = {key: glob.escape(value) if value else "*" for key, value in named.items()}
     files = sorted(root.glob(str(paths.under("", paths.FRONTIER, **pattern))))
@@ -87,10 +82,9 @@ def advised(root: Path, cell: Mapping[str, Any]) -> dict[str, AdviceRow]:
     predicted."""
     try:
         frontier, foreseen = read_results(root, str(cell["dataset"]), str(cell["model"]))
-        rows = advice(frontier, [HALF_REMOVAL], foreseen)
-        return {row["selector"]: row for row in rows}
     except UserError:
         return {}
+    return {row["selector"]: row for row in advice(frontier, [HALF_REMOVAL], foreseen)}
 
 
 def take(rows: Sequence[AdviceRow], budget: float | None) -> AdviceRow:
@@ -107,18 +101,10 @@ def first_budget(row: AdviceRow) -> float | None:
     return first
 
 
-def units_at(budget: float, whole: int) -> int:
+def units_at(budget: float, total: int) -> int:
     """Return how many texts or tokens a budget is. Rounded up: with fewer the target would be
     missed."""
-    return min(math.ceil(budget * whole - 1e-9), whole - 1)
-
-
-def check_target(target: str, value: float) -> None:
-    """Raise ``UserError`` for an unknown target or a value that it cannot have."""
-    if target not in TARGETS:
-        raise UserError(f"unknown target {target!r}", do=f"known are {', '.join(TARGETS)}")
-    if not (0 <= value < math.inf if target == "preservation" else 0 < value <= 1):
-        raise UserError(f"{target}: {value} is no {TARGETS[target][2]}")
+    return min(math.ceil(budget * total - 1e-9), total - 1)
 
 
 def advice(
@@ -134,60 +120,41 @@ def advice(
     All three are null where nothing can be stood by, and ``reason`` says why.
 
     ``retraining`` is the budget at which the mean curve over seeds of the rows ``foreseen`` of the
-    table ``predicted`` gets there. A selector of tokens has no other, and one that no count of
-    words foresees has none.
-
-    ``retraining_low`` and ``retraining_high`` span the budgets that retraining may need (see
-    above): about that one or, without it, of the selector's interval, of random's and the share;
-    null where one is not known.
+    table ``predicted`` gets to a share, with its interval. A selector of tokens has no other, and
+    one that no count of words foresees has none. Raises ``UserError`` for an unknown target, or a
+    value that it cannot have.
     """
-    targets = list(targets)
-    for target, value in targets:
-        check_target(target, value)
     frontiers, expected = curves_of(frontier), curves_of(foreseen)
     rows: list[dict[str, Any]] = []
-    for key, (target, value) in product(dict.fromkeys([*frontiers, *expected]), targets):
-        seeds, chance = frontiers.get(key), frontiers.get((*key[:2], BASELINE))
-        by_theory = {**_NO_BUDGET, "reason": OF_TOKENS}
-        if seeds:
-            by_theory = predicted_budget(seeds, target, value)
-        need: Sequence[float | None] = (None, None, None)
+    for key, (target, value) in product(dict.fromkeys([*frontiers, *expected]), list(targets)):
+        if target not in TARGETS:
+            raise UserError(f"unknown target {target!r}", do=f"known are {', '.join(TARGETS)}")
+        if not (0 <= value < math.inf if target == "preservation" else 0 < value <= 1):
+            raise UserError(f"{target}: {value} is no {TARGETS[target][2]}")
+        by_theory = {**_interval("budget"), "reason": OF_TOKENS}
+        if key in frontiers:
+            by_theory = predicted_budget(frontiers[key], target, value)
+        need = _interval("retraining")
         if target == "removal" and key in expected:
             need = _needed(expected[key], value)
-        elif target == "removal" and seeds and chance:
-            need = _span(by_theory, predicted_budget(chance, target, value), value)
-        rows.append(
-            {
-                **dict(zip(("dataset", "model", "selector"), key, strict=True)),
-                **{"target": target, "value": value, **by_theory},
-                **dict(zip(_RETRAINING, need, strict=True)),
-            }
-        )
+        cell = dict(zip(("dataset", "model", "selector"), key, strict=True))
+        rows.append({**cell, "target": target, "value": value, **by_theory, **need})
     return rows
 
 
-_NO_BUDGET: dict[str, Any] = dict.fromkeys(("budget", "budget_low", "budget_high"))
-_RETRAINING = ("retraining", "retraining_low", "retraining_high")
+def _interval(name: str, *values: float) -> dict[str, Any]:
+    """Return a budget with its ends as columns, None where there are none."""
+    return dict(zip((name + end for end in _ENDS), values or (None,) * 3, strict=True))
 
 
-def _needed(seeds: Sequence[Curve], value: float) -> Sequence[float | None]:
+def _needed(seeds: Sequence[Curve], value: float) -> dict[str, Any]:
     """Return the budget that retraining needs for a share, and the ends of its interval."""
     curve = np.mean([_column(seed_curve, "recovered") for seed_curve in seeds], axis=0)
-    if np.isnan(curve).any():
-        return None, None, None
-    middle = budget(curve, _column(seeds[0], "beta"), value)
+    middle = None if np.isnan(curve).any() else budget(curve, _column(seeds[0], "beta"), value)
     if middle is None:
-        return None, None, None
-    return middle, max(middle - HALF_WIDTH, 0.0), min(middle + HALF_WIDTH, 1.0)
-
-
-def _span(interval: AdviceRow, chance: AdviceRow, value: float) -> Sequence[float | None]:
-    """Return the ends of the budgets that retraining may need, behind none, where no table predicts
-    them: the least and the greatest of the share itself, the selector's interval and random's."""
-    if interval["reason"] or chance["reason"]:
-        return None, None, None
-    ends = [budgets[f"budget_{end}"] for budgets in (interval, chance) for end in ("low", "high")]
-    return None, min(value, *ends), max(value, *ends)
+        return _interval("retraining")
+    ends = max(middle - HALF_WIDTH, 0.0), min(middle + HALF_WIDTH, 1.0)
+    return _interval("retraining", middle, *ends)
 
 
 def predicted_budget(seeds: Sequence[Curve], target: str, value: float) -> dict[str, Any]:
@@ -202,14 +169,14 @@ def predicted_budget(seeds: Sequence[Curve], target: str, value: float) -> dict[
         reason = "the gain of removing all is not distinguishable from 0"
     elif reason is None and None in nominal:
         reason = "no budget below 1 gets there"
-    if reason is not None:
-        return {**_NO_BUDGET, "reason": reason}
     first = math.floor(100 * min(0.0 if x is None else x for x in low) + _ROUNDING) / 100
     last = math.ceil(100 * max(1.0 if x is None else x for x in high) - _ROUNDING) / 100
-    if last - first > WIDEST:
-        return {**_NO_BUDGET, "reason": f"all from {first:.2f} to {last:.2f} is as likely"}
+    if reason is None and last - first > WIDEST:
+        reason = f"all from {first:.2f} to {last:.2f} is as likely"
+    if reason is not None:
+        return {**_interval("budget"), "reason": reason}
     mean = float(np.mean([x for x in nominal if x is not None]))
-    return {"budget": mean, "budget_low": first, "budget_high": last, "reason": None}
+    return {**_interval("budget", mean, first, last), "reason": None}
 
 
 def _reaches(curve: Curve, column: str, level: float, sign: float) -> float | None:
@@ -217,8 +184,7 @@ def _reaches(curve: Curve, column: str, level: float, sign: float) -> float | No
     height = _column(curve, column)
     if np.isnan(height).any():
         return None
-    reached = first_crossing(_column(curve, "beta"), sign * height, sign * level)
-    return None if reached is None or reached > 1 - 1e-9 else reached
+    return budget(sign * height, _column(curve, "beta"), sign * level)
 
 
 def _column(curve: Curve, name: str) -> Floats:

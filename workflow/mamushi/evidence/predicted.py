@@ -129,4 +129,4 @@ def predictions(
 def budget(curve: Doubles, budgets: Sequence[float] | Doubles, share: float) -> float | None:
     """Return the smallest budget that recovers the share; None where none below 1 does."""
     crossing = first_crossing(budgets, curve, share)
-    return None if crossing is None or crossing >= 1 else crossing
+    return None if crossing is None or crossing > 1 - 1e-9 else crossing

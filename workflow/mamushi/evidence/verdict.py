@@ -1,8 +1,8 @@
 """The verdict: whether a budget can rest on the scores of a run, and what to do with a list.
 
-First what is measured (how well a ranking tells the domains apart, what else its scores follow,
-whether the estimated ratio is one, how much of a list the retain domain would have put there too),
-then the thresholds by which it is judged, and at the end the words for it.
+First the thresholds, then what is measured (how well a ranking tells the domains apart, what else
+its scores follow, whether the estimated ratio is one, how much of a list the retain domain would
+have put there too), then how it is judged, and at the end the words for it.
 """
 
 from __future__ import annotations
@@ -41,6 +41,40 @@ from mamushi.selection.refits import WHOLE_REFIT, Refit
 
 _Row = Mapping[str, Any]
 
+APART = 0.55
+"""The end of its AUC's interval above which a score tells the domains apart well enough for a
+budget."""
+KEPT = 0.4
+"""The least part of what can be learned that a score must hold for a budget."""
+OFF = 0.25
+"""The most by which E_p1[psi] and E_p2[phi], which are one number, may surely differ."""
+STRONG, WEAK = 0.8, 0.65
+"""Ends of the AUC's interval from which a separation is strong, and below which it is weak."""
+MISLABELLED = 0.05
+"""Share of wrong labels in each domain for which an interval is given beside that of an AUC."""
+MOST_NAMED = 3
+"""Most of what a score follows that is named."""
+MOST_RETAIN, MOST_TOSSED = 0.5, 0.25
+"""The bound on the share of retain-like texts, and the share of toss-ups, above which a list is to
+be checked."""
+VAGUE = 0.8
+"""A share that is known no better than so is not told."""
+CHECKS = {"slope": 1.0, "intercept": 0.0, "psi_over_phi": 1.0}
+"""Name of each check, with the value that a density ratio has."""
+
+TAKE, CHECK, REFUSE, COMPARISON, UNKNOWN = "take", "check", "refuse", "comparison", "unknown"
+ADVICE_WORDS = {
+    TAKE: "act on it",
+    CHECK: "check the list before deleting",
+    REFUSE: "do not delete by this",
+    COMPARISON: "a comparison, not to be acted on",
+    UNKNOWN: "no verdict",
+}
+"""What to do with a list, in words."""
+NOT_REFITTED = (
+    "nothing was refitted (evidence.refits.whole is 0), so what the scores have lost is not known"
+)
+
 # What is measured ---------------------------------------------------------------------------------
 
 
@@ -65,6 +99,16 @@ def auc_interval(
     return value, max(value - error, 0.0), min(value + error, 1.0)
 
 
+def auc_of_right_labels(value: float) -> float:
+    """Return the AUC against the right labels, if of those in each domain ``MISLABELLED`` are
+    wrong, whatever the score: 0.5 + (AUC - 0.5) / (1 - 2 wrong), at most 1.
+
+    Of a pair, one text alone is wrong, and says nothing, with the probability 2 wrong (1 - wrong);
+    both are, and say the opposite, with wrong^2.
+    """
+    return min(max(0.5 + (value - 0.5) / (1 - 2 * MISLABELLED), 0.0), 1.0)
+
+
 def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties) -> dict[str, Any]:
     """Return how well ``scores`` tell the domains apart, and what else they follow.
 
@@ -77,21 +121,22 @@ def separation(scores: pa.Table, refits: Sequence[Refit], texts: TextProperties)
     forget = np.asarray(scores["rank"].is_valid())
     crossed = scores["fold"].null_count == 0
     rows = confound_rows(score, forget, texts, cross_fitted=crossed)
-    separates: dict[str, Any] = dict.fromkeys(("auc", "auc_low", "auc_high"))
+    ends: Sequence[float | None] = (None, None, None)
     if not np.isnan(score).any():
-        whole = [scored.scores for part, _, scored in refits if part == WHOLE_REFIT]
-        ends = auc_interval(score, forget, whole, texts.groups)
-        separates = dict(zip(separates, ends, strict=True))
-    # Without scores of retain texts it has none either.
-    (row,) = [row for row in rows if row["measure"] == "auc_matched"]
-    separates |= {"matched": row["estimate"], "matched_low": row["low"]}
+        again = [scored.scores for kind, _, scored in refits if kind == WHOLE_REFIT]
+        ends = auc_interval(score, forget, again, texts.groups)
     near = [(beyond(row), row) for row in rows if row["domain"] == FORGET and row["apart"]]
     near = sorted((pair for pair in near if pair[0] >= FOLLOWED), key=lambda pair: -pair[0])
     keys = ("confound", "value", "measure", "estimate")
-    separates["follows"] = [{key: row[key] for key in keys} for _, row in near[:MOST_NAMED]]
-    given = score, forget, texts.columns, texts.groups
-    if leaks := leaking_columns(*given, cross_fitted=crossed):
-        separates["columns"] = leaks
+    leaks = leaking_columns(score, forget, texts.columns, texts.groups, cross_fitted=crossed)
+    # Without scores of retain texts it has none either.
+    (matched,) = [row for row in rows if row["measure"] == "auc_matched"]
+    separates = {
+        **dict(zip(("auc", "auc_low", "auc_high"), ends, strict=True)),
+        **{"matched": matched["estimate"], "matched_low": matched["low"]},
+        "follows": [{key: row[key] for key in keys} for _, row in near[:MOST_NAMED]],
+        **({"columns": leaks} if leaks else {}),
+    }
     if untold(leaks):
         separates |= dict.fromkeys(("auc_low", "auc_high", "matched_low"))
     return separates
@@ -123,20 +168,6 @@ def separation_by(texts: Dependence | None, separates: _Row) -> dict[str, Any]:
     return {**separates, "auc_low": low, "auc_high": high, "matched_low": matched_low}
 
 
-def auc_of_right_labels(value: float) -> float:
-    """Return the AUC against the right labels, if of those in each domain ``MISLABELLED`` are
-    wrong, whatever the score: 0.5 + (AUC - 0.5) / (1 - 2 wrong), at most 1.
-
-    Of a pair, one text alone is wrong, and says nothing, with the probability 2 wrong (1 - wrong);
-    both are, and say the opposite, with wrong^2.
-    """
-    return min(max(0.5 + (value - 0.5) / (1 - 2 * MISLABELLED), 0.0), 1.0)
-
-
-CHECKS = {"slope": 1.0, "intercept": 0.0, "psi_over_phi": 1.0}
-"""Name of each check, with the value that a density ratio has."""
-
-
 def ratio_checks(
     scores: RatioScores, estimate: RatioEstimate, resamples: int, seed: int
 ) -> list[dict[str, Any]]:
@@ -149,14 +180,13 @@ def ratio_checks(
     ratio, forget, pi1 = estimate.log_ratio, scores.forget, scores.pi1
     gains, harms = psi(ratio, pi1), phi(ratio, pi1)
     design = np.column_stack([np.ones(len(ratio)), ratio])
-    label = forget.astype(np.float64)
 
     def measured(weights: Doubles) -> list[float]:
-        forget_weights, retain_weights = weights * forget, weights * ~forget
-        n1, n2 = forget_weights.sum(), retain_weights.sum()
+        w1, w2, label = weights * forget, weights * ~forget, forget.astype(np.float64)
         level, slope = fit_logistic(design.__getitem__, label, weights, np.full(2, 1e-6))
-        quotient = (forget_weights @ gains / n1) / (retain_weights @ harms / n2)
-        return [float(slope), float(level - np.log(n1) + np.log(n2)), float(quotient)]
+        quotient = (w1 @ gains / w1.sum()) / (w2 @ harms / w2.sum())
+        intercept = float(level - np.log(w1.sum()) + np.log(w2.sum()))
+        return [float(slope), intercept, float(quotient)]
 
     rng = np.random.default_rng(seed)
     point = measured(np.ones(len(ratio)))
@@ -165,9 +195,11 @@ def ratio_checks(
     if (wider := few_groups(forget, scores.groups)) > 1:
         ends = point + wider * (ends - point)
     rows = []
-    for (name, expected), value, low, high in zip(CHECKS.items(), point, *ends, strict=True):
-        row = {"check": name, "value": value, "low": float(low), "high": float(high)}
-        rows.append({**row, "expected": expected, "holds": bool(low <= expected <= high)})
+    for (name, expected), value, low, high in zip(
+        CHECKS.items(), point, *ends.tolist(), strict=True
+    ):
+        row = {"check": name, "value": value, "low": low, "high": high}
+        rows.append({**row, "expected": expected, "holds": low <= expected <= high})
     return rows
 
 
@@ -187,26 +219,7 @@ def share_bound(
     return min(above / budget, 1.0), min((above + band) / budget, 1.0)
 
 
-# The thresholds -----------------------------------------------------------------------------------
-
-APART = 0.55
-"""The end of its AUC's interval above which a score tells the domains apart well enough for a
-budget."""
-KEPT = 0.4
-"""The least part of what can be learned that a score must hold for a budget."""
-OFF = 0.25
-"""The most by which E_p1[psi] and E_p2[phi], which are one number, may surely differ."""
-STRONG, WEAK = 0.8, 0.65
-"""Ends of the AUC's interval from which a separation is strong, and below which it is weak."""
-MISLABELLED = 0.05
-"""Share of wrong labels in each domain for which an interval is given beside that of an AUC."""
-MOST_NAMED = 3
-"""Most of what a score follows that is named."""
-MOST_RETAIN, MOST_TOSSED = 0.5, 0.25
-"""The bound on the share of retain-like texts, and the share of toss-ups, above which a list is to
-be checked."""
-VAGUE = 0.8
-"""A share that is known no better than so is not told."""
+# How it is judged ---------------------------------------------------------------------------------
 
 
 def judge_scores(
@@ -223,39 +236,38 @@ def judge_scores(
     ``refits`` (n,) are the scores of other seeds, ``checked`` the rows of ``ratio_checks``, and
     ``texts`` the result of ``dependence``. Where nothing was ``refitted``, not on halves of the
     texts either, it is unknown what the scores have lost. ``columns`` are the rows of
-    ``leaking_columns``. ``reason`` says why no budget can be
-    named, and ``withheld`` why no number may rest on the ratio, or both are None.
+    ``leaking_columns``. ``reason`` says why no budget can be named, and ``withheld`` why no number
+    may rest on the ratio, or both are None.
     """
     value, low, high = auc_interval(scores.score, scores.forget, refits, scores.groups)
-    kept = scores.kept()
-    seen, reason = f"AUC {value:.2f} [{low:.2f}, {high:.2f}]", None
-    off = [row for row in checked if row["check"] == "psi_over_phi" and not row["holds"]]
-    if leak := untold(columns):
-        reason = leak
-    elif low <= APART:
+    kept, seen = scores.kept(), f"AUC {value:.2f} [{low:.2f}, {high:.2f}]"
+    quotient = next((row for row in checked if row["check"] == "psi_over_phi"), None)
+    reason = untold(columns)
+    if reason is None and low <= APART:
         reason = f"the domains cannot be told apart: {seen}"
-    elif kept < KEPT:
+    elif reason is None and kept < KEPT:
         reason = (
             f"the scores are mostly their estimator's noise: they hold {kept:.2f} of the "
             f"separation that these texts can teach ({seen})"
         )
-    elif off and (off[0]["low"] > 1 + OFF or off[0]["high"] < 1 / (1 + OFF)):
-        reason = (
-            "the scores fail the ratio check: E_p1[psi] / E_p2[phi] is "
-            f"{off[0]['value']:.2f} [{off[0]['low']:.2f}, {off[0]['high']:.2f}] instead of 1"
-        )
-    ends = (low, high) if texts is None else texts.ends(value, low, high)
+    elif (
+        reason is None
+        and quotient
+        and (quotient["low"] > 1 + OFF or quotient["high"] < 1 / (1 + OFF))
+    ):
+        off = "{value:.2f} [{low:.2f}, {high:.2f}]".format(**quotient)
+        reason = f"the scores fail the ratio check: E_p1[psi] / E_p2[phi] is {off} instead of 1"
+    texts_words, hidden = "", None
+    ends: tuple[float | None, float | None] = (low, high)
+    if texts:
+        ends, hidden, texts_words = texts.ends(value, low, high), texts.reason, f"; {texts.words()}"
     words = auc_words(value, *ends)
     if ends[0] is not None:
         words = f"{strength(ends[0])} separation: {words}"
-    if reason:
-        words = f"no budget can be named: {reason}"
-    if texts:
-        words += f"; {texts.words()}"
-    hidden = texts.reason if texts else None
     return {
         **{"auc": value, "auc_low": ends[0], "auc_high": ends[1], "kept": kept, "reason": reason},
-        **{"texts": asdict(texts) if texts else None, "refitted": refitted, "words": words},
+        **{"texts": asdict(texts) if texts else None, "refitted": refitted},
+        "words": (f"no budget can be named: {reason}" if reason else words) + texts_words,
         "withheld": reason or hidden or (None if refitted else NOT_REFITTED),
     }
 
@@ -282,17 +294,18 @@ def judge_list(
     value, low, matched = (separates[name] for name in ("auc", "auc_low", "matched_low"))
     bound, tossed = also_retain["upper_bound"], at_budget["toss_up"]
     ranking = ranking_words(separates, compared, texts)
-    listed = words_of_list(removed, at_budget, also_retain, unit, holds)
+    listed = _words_of_list(removed, at_budget, also_retain, unit, holds)
     listed = f"{reason}; {listed}" if reason else listed
+    columns = separates.get("columns", ())
     if compared is not None:
         return {"act": COMPARISON, "ranking": ranking, "list": listed, "words": ranking}
     if value is None:
         act = UNKNOWN
-    elif reason or untold(separates.get("columns", ())) or (value if low is None else low) < WEAK:
+    elif reason or untold(columns) or (value if low is None else low) < WEAK:
         act = REFUSE
     elif (
         any(followed["confound"] in ("words", "copies") for followed in separates["follows"])
-        or separates.get("columns")
+        or columns
         or min((end for end in (low, matched) if end is not None), default=0.0) < STRONG
         or bound is None
         or bound > MOST_RETAIN
@@ -304,13 +317,6 @@ def judge_list(
         act = TAKE
     words = f"{ADVICE_WORDS[act]}: {ranking}; {listed}"
     return {"act": act, "ranking": ranking, "list": listed, "words": words}
-
-
-def strength(auc_low: float) -> str:
-    """Return in a word how far apart the domains are, by the lower end of an AUC's interval."""
-    if auc_low >= STRONG:
-        return "strong"
-    return "moderate" if auc_low >= WEAK else "weak"
 
 
 def leading(lists: Mapping[str, Sequence[_Row]]) -> list[str]:
@@ -326,18 +332,10 @@ def leading(lists: Mapping[str, Sequence[_Row]]) -> list[str]:
 
 # The words ----------------------------------------------------------------------------------------
 
-TAKE, CHECK, REFUSE, COMPARISON, UNKNOWN = "take", "check", "refuse", "comparison", "unknown"
-ADVICE_WORDS = {
-    TAKE: "act on it",
-    CHECK: "check the list before deleting",
-    REFUSE: "do not delete by this",
-    COMPARISON: "a comparison, not to be acted on",
-    UNKNOWN: "no verdict",
-}
-"""What to do with a list, in words."""
-NOT_REFITTED = (
-    "nothing was refitted (evidence.refits.whole is 0), so what the scores have lost is not known"
-)
+
+def strength(auc_low: float) -> str:
+    """Return in a word how far apart the domains are, by the lower end of an AUC's interval."""
+    return "strong" if auc_low >= STRONG else "moderate" if auc_low >= WEAK else "weak"
 
 
 def auc_words(value: float, low: float | None, high: float | None) -> str:
@@ -364,17 +362,18 @@ def ranking_words(separates: _Row, compared: str | None = None, texts: str = "")
         words += f", {separates['matched']:.2f} among texts of the same length"
     follows = [_follows(followed) for followed in separates["follows"]]
     words += f"; the scores follow {', '.join(follows)}" if follows else ""
-    words += "".join(f"; {column_words(row)}" for row in separates.get("columns", ())[:MOST_NAMED])
-    return f"{words}; {texts}" if texts else words
+    columns = map(column_words, separates.get("columns", ())[:MOST_NAMED])
+    return "; ".join([words, *columns, *([texts] if texts else [])])
 
 
 def column_words(row: _Row) -> str:
     """Return what a column gives away, with the AUC among texts of equal value."""
-    does = "tells the domain" if row["tells"] else "is followed by the scores"
+    words = f"column {row['column']!r} "
+    words += "tells the domain" if row["tells"] else "is followed by the scores"
     if row["auc"] is None:
-        return f"column {row['column']!r} {does}, and no value of it is of both"
+        return f"{words}, and no value of it is of both"
     value = "AUC {auc:.2f} [{low:.2f}, {high:.2f}]".format(**row)
-    return f"column {row['column']!r} {does}: {value} among texts of equal value"
+    return f"{words}: {value} among texts of equal value"
 
 
 def _follows(followed: _Row) -> str:
@@ -385,12 +384,12 @@ def _follows(followed: _Row) -> str:
     return f"{name} {followed['value']!r} (AUC {followed['estimate']:.2f})"
 
 
-def words_of_list(
+def _words_of_list(
     removed: int,
     at_budget: _Row,
     also_retain: Mapping[str, float | None],
-    unit: str = "texts",
-    holds: str | None = None,
+    unit: str,
+    holds: str | None,
 ) -> str:
     """Describe in words how much of a list looks like texts to keep, since as many of these would
     have scored as high, and how many are toss-ups. ``holds`` replaces the first of the two."""

@@ -156,9 +156,7 @@ budget_high float64?: Upper end of that interval, rounded up to hundredths.
 reason string?: Why there is no budget; null where there is one.
 retraining float64?: The share of the texts, or of their tokens, that retraining needs by the table
     `predicted`, for removal; null where there is none, and for other targets.
-retraining_low float64?: Lower end of what retraining may need: of that prediction or, without one,
-    over the selector's interval, that of removal by chance, and the share itself; null for
-    preservation, and where either has no budget.
+retraining_low float64?: Lower end of the 95% interval of that prediction.
 retraining_high float64?""")
 
 RUNTIME = table("""runtime: What a selection costs on one cell's embeddings, a row per selector: the
