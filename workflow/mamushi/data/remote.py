@@ -11,9 +11,9 @@ import contextlib
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qs
 
 from mamushi.errors import COPY_RECEIPT, UserError
@@ -24,17 +24,11 @@ from mamushi.running.locks import exclusive
 
 TIMEOUT = 60
 """Seconds in which a web server has to say something."""
-REVISION = ("ETag", "etag", "generation", "md5Hash", "VersionId", "blob_id", "LastModified", "size")
+REVISION = (
+    *("ETag", "etag", "generation", "md5Hash", "VersionId", "blob_id", "LastModified"),
+    *("Last-Modified", "size"),
+)
 """Keys by which servers tell content from another one."""
-
-
-class RemoteFile(NamedTuple):
-    """A file elsewhere: its own URL, which content it has, as its server tells, and what copies it
-    to a path."""
-
-    url: str
-    revision: str
-    copy: Callable[[Path], Any]
 
 
 def pinned(url: str) -> str:
@@ -64,22 +58,30 @@ def fetch_copy(url: str, *, refresh: bool = False) -> Path:
     folder = receipt.parent
     part, lock = folder.with_suffix(".part"), folder.with_suffix(".lock")
     with exclusive(lock, f"fetches {display_url(url)}"), _explained(url):
-        files = _remote_files(url, target.name)
-        if _recorded(receipt) == {name: file.revision for name, file in files.items()}:
+        system, names = _remote_files(url, target.name)
+        revisions = {name: _revision(system.info(path)) for path, name in names.items()}
+        if _recorded(receipt) == revisions:
             return target
-        print(f"{display_url(url)}: fetching {len(files):,} files", file=sys.stderr)
+        print(f"{display_url(url)}: fetching {len(names):,} files", file=sys.stderr)
         shutil.rmtree(part, ignore_errors=True)
         content = {}
-        for name, file in files.items():
+        for path, name in names.items():
+            if not (part / name).resolve().is_relative_to(part.resolve()):
+                # A bucket may call a file anything.
+                raise ValueError(f"{name!r} lies outside of its copy")
             (part / name).parent.mkdir(parents=True, exist_ok=True)
-            file.copy(part / name)
-            content[name] = {"url": file.url, "revision": file.revision}
-            content[name]["sha256"] = digests.of(part / name)
+            system.get_file(path, str(part / name))
+            content[name] = {"url": display_url(system.unstrip_protocol(path))}
+            content[name] |= {"revision": revisions[name], "sha256": digests.of(part / name)}
         record = {"url": display_url(url), "name": target.name, "files": content}
         write_json(part / COPY_RECEIPT, record)
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
     return target
+
+
+def _revision(info: Mapping[str, Any]) -> str:
+    return " ".join(str(info[key]) for key in REVISION if info.get(key) is not None)
 
 
 def _recorded(receipt: Path) -> dict[str, str] | None:
@@ -91,42 +93,40 @@ def _recorded(receipt: Path) -> dict[str, str] | None:
     return None
 
 
-def _remote_files(url: str, last: str) -> dict[str, RemoteFile]:
-    """Return the files that a URL names, by their names from the ``last`` part of it on."""
-    if url.startswith("http"):
-        return {last: _web_file(url)}
+def _remote_files(url: str, last: str) -> tuple[Any, dict[str, str]]:
+    """Return the file system of a URL, and the files that it names: their paths there, and their
+    names from the ``last`` part of the URL on. Raises ``UserError`` where two have one name."""
     import fsspec
 
     place = pinned(url) if url.startswith("hf:") else url
-    match = HUB.fullmatch(place)
-    bare = place.partition("?")[0] if match else place
-    files, path = fsspec.url_to_fs(bare.rstrip("/"), skip_instance_cache=True)
-    if match and not match["path"]:
-        names = {
-            name: f"{last}/{name.split('/', 3)[3].replace('/', '-')}"
-            for name in _split_files(match)
-        }
+    match, names = HUB.fullmatch(place), dict[str, str]()
+    options: dict[str, Any] = {}
+    if url.startswith("http"):
+        from aiohttp import ClientTimeout
+
+        timeout = ClientTimeout(total=None, sock_connect=TIMEOUT, sock_read=TIMEOUT)
+        options = {"client_kwargs": {"trust_env": True, "timeout": timeout}}
+        # Content as it is, at the URL as it is signed.
+        options |= {"encoded": True, "headers": {"Accept-Encoding": "identity"}}
+    bare = (place.partition("?")[0] if match else place).rstrip("/")
+    system, path = fsspec.url_to_fs(bare, skip_instance_cache=True, **options)
+    if url.startswith("http"):
+        names = {path: last}
+    elif match and not match["path"]:
+        paths = _split_files(match)
+        names = {path: f"{last}/{path.split('/', 3)[3].replace('/', '-')}" for path in paths}
     elif "*" in path:
-        names = {name: Path(name).name for name in files.glob(path)}
+        names = {path: path.rpartition("/")[2] for path in system.glob(path)}
+    elif system.info(path)["type"] == "file":
+        names = {path: last}
     else:
-        is_file = files.info(path)["type"] == "file"
-        names = {
-            name: last + name[len(path) :] for name in ([path] if is_file else files.find(path))
-        }
+        names = {inner: last + inner[len(path) :] for inner in system.find(path)}
     if not names:
         raise FileNotFoundError
     if len({*names.values()}) < len(names):
         problem = "has several files of one name, in several folders"
         raise UserError(problem, where=display_url(url), do="name them one by one")
-    infos = {name: files.info(name) for name in sorted(names)}
-    return {
-        local_name(names[name], url): RemoteFile(
-            f"{url.partition(':')[0]}://{name}",
-            " ".join(str(info[key]) for key in REVISION if info.get(key) is not None),
-            lambda to, name=name: files.get_file(name, str(to)),  # type: ignore[misc]
-        )
-        for name, info in infos.items()
-    }
+    return system, dict(sorted(names.items()))
 
 
 def _split_files(match: re.Match[str]) -> list[str]:
@@ -136,51 +136,17 @@ def _split_files(match: re.Match[str]) -> list[str]:
     import datasets
 
     chosen = {key: values[0] for key, values in parse_qs(match["query"] or "").items()}
-    at = {"path": f"hf://datasets/{match['name']}", "revision": match["revision"]}
-    configs = datasets.get_dataset_config_names(**at)
-    config = chosen.get("config") or datasets.get_dataset_default_config_name(**at)
-    if config not in configs:
-        raise _choose("configuration", "--config", chosen.get("config"), configs, match[0])
-    splits = datasets.load_dataset_builder(name=config, **at).config.data_files or {}
+    place, config = f"hf://datasets/{match['name']}", chosen.get("config")
+    try:
+        builder = datasets.load_dataset_builder(place, config, revision=match["revision"])
+    except ValueError as error:
+        raise UserError(str(error), where=match[0], do="name one in --config") from None
+    splits = builder.config.data_files or {}
     split = chosen.get("split") or (next(iter(splits)) if len(splits) == 1 else None)
     if split not in splits:
-        raise _choose("split", "--split", chosen.get("split"), [*map(str, splits)], match[0])
+        problem = f"has the splits {', '.join(map(str, splits))}"
+        raise UserError(problem, where=match[0], do="name one of them in --split")
     return [name.removeprefix("hf://") for name in splits[split]]
-
-
-def _choose(kind: str, option: str, wrong: str | None, names: list[str], url: str) -> UserError:
-    problem = f"has no {kind} {wrong!r}" if wrong else f"has several {kind}s"
-    return UserError(problem, where=url, do=f"name one in {option}: {', '.join(names)}")
-
-
-def local_name(name: str, url: str) -> str:
-    """Return the name that a file of a server has here. Raises ``UserError`` for one that would lie
-    outside of its copy: a bucket may call a file anything."""
-    if ".." in name.split("/") or "\0" in name:
-        do = "copy what you need of it yourself"
-        raise UserError(f"has a file that is called {name!r}", where=display_url(url), do=do)
-    return name
-
-
-def _web_file(url: str) -> RemoteFile:
-    """Return a file on a web server, which may tell neither size nor revision."""
-    import requests
-
-    def answer() -> Any:
-        headers = {"Accept-Encoding": "identity"}
-        answer = requests.get(url, headers=headers, stream=True, timeout=TIMEOUT)
-        answer.raise_for_status()
-        return answer
-
-    def copy(to: Path) -> None:
-        with answer() as source, to.open("wb") as handle:
-            for block in source.iter_content(1 << 20):
-                handle.write(block)
-
-    with answer() as told:
-        keys = ("ETag", "Last-Modified", "Content-Length")
-        revision = " ".join(str(told.headers.get(key, "")) for key in keys)
-    return RemoteFile(display_url(url), revision, copy)
 
 
 @contextlib.contextmanager
@@ -193,7 +159,8 @@ def _explained(url: str) -> Iterator[None]:
     except Exception as error:
         if getattr(error, "errno", None) in DISK_FULL:
             raise
-        status = getattr(getattr(error, "response", None), "status_code", "")
+        answer = getattr(error, "response", None) or error.__cause__
+        status = getattr(answer, "status_code", getattr(answer, "status", ""))
         problem = f"cannot be fetched ({type(error).__name__} {status}".rstrip() + ")"
         do = "check the path, log in as its library does, or run the same command again"
         raise UserError(problem, where=display_url(url), do=do) from None
