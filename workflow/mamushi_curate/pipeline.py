@@ -184,11 +184,8 @@ class Pipeline:
     def make_masks(self, name: str) -> None:
         """Rank tokens, and write the spans to leave out of the loss with their manifests."""
         files: dict[str, Any] = {"examples": paths.EXAMPLES, "tokens": paths.TOKENS}
-        if name in self.by_influence:
-            stage, scores = "influence-token-scores", {**files, "influence": paths.INFLUENCE}
-        else:
-            stage, scores = "token-scores", files
-        self.run(stage, selector=name, out=paths.TOKEN_SCORES, **scores)
+        measured = {"influence": paths.INFLUENCE} if name in self.by_influence else {}
+        self.run("token-scores", selector=name, out=paths.TOKEN_SCORES, **files, **measured)
         for beta in self.budgets:
             self.run("spans", selector=name, beta=beta, scores=paths.TOKEN_SCORES, out=paths.SPANS)
         files |= {"duplicates": paths.DUPLICATES, "model_card": paths.MODEL_CARD}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from mamushi_extras.influence.at_weights import (
     second_moment,
     target_folds,
 )
-from mamushi_extras.influence.measuring import Kept, count_predicted
 from tests.extras.influence.test_measuring import (
     HOW,
     OTHERS,
@@ -40,18 +38,14 @@ NONE = subset(TEXTS, np.array([], np.int64))
 
 
 def measured(
-    language_model: PreTrainedModel, folder: Path, others: TokenSet = NONE
-) -> tuple[Kept, dict[int, Targets]]:
+    language_model: PreTrainedModel, others: TokenSet = NONE
+) -> tuple[Any, dict[int, Targets]]:
     freeze(language_model, HOW)
     accelerator = device.accelerator("fp32")
-    folder.mkdir(exist_ok=True)
-    kept = Kept(folder / "points", "run", np.zeros(count_predicted(TEXTS)))
-    kept.restore(folder / "state")
     folds = target_folds(TEXTS, None, others, SEED)
     targets = draw_by_fold(TEXTS, folds, others, MOST, SEED)
-    how = (MOST, BATCHES, HOW, SEED, accelerator, kept)
-    measure_at_weights(language_model, TEXTS, others, None, *how)
-    return kept, targets
+    how = (MOST, None, BATCHES, HOW, SEED, accelerator)
+    return measure_at_weights(language_model, TEXTS, others, *how)[0], targets
 
 
 def mean_gradient(language_model: PreTrainedModel, texts: TokenSet) -> torch.Tensor:
@@ -87,29 +81,27 @@ def expected(
 
 @pytest.mark.parametrize("family", ["llama", "qwen2", "gemma2"])
 def test_it_is_the_slope_of_each_tokens_loss_by_the_moment_of_the_texts(
-    family: str, tmp_path: Path
+    family: str,
 ) -> None:
     language_model = exact(model(family))
     before = flat(p.detach().clone() for p in language_model.parameters())
-    kept, targets = measured(language_model, tmp_path)
+    values, targets = measured(language_model)
     assert torch.equal(flat(language_model.parameters()), before)
     assert all(p.grad is None for p in language_model.parameters())
     folds = target_folds(TEXTS, None, NONE, SEED)
     assert {*folds} == {*targets} == {0, 1}
-    assert apart(kept.total, expected(language_model, folds, targets)) < 1e-3
+    assert apart(values, expected(language_model, folds, targets)) < 1e-3
 
 
-def test_texts_of_the_contamination_section_are_the_targets_where_there_are_any(
-    tmp_path: Path,
-) -> None:
+def test_texts_of_the_contamination_section_are_the_targets_where_there_are_any() -> None:
     language_model = exact(model("llama"))
-    kept, targets = measured(language_model, tmp_path, others=OTHERS)
+    values, targets = measured(language_model, others=OTHERS)
     assert {*targets} == {0}
     of_section = {text.tobytes() for text in (OTHERS[row] for row in range(len(OTHERS)))}
     drawn = [of[row].tobytes() for of in targets[0].values() for row in range(len(of))]
     assert len(drawn) == 2 * MOST and {*drawn} <= of_section
     nowhere = np.zeros(len(TEXTS), np.int16)
-    assert apart(kept.total, expected(language_model, nowhere, targets)) < 1e-3
+    assert apart(values, expected(language_model, nowhere, targets)) < 1e-3
 
 
 def test_no_text_nor_another_of_its_group_is_its_own_target() -> None:
@@ -126,28 +118,6 @@ def test_no_text_nor_another_of_its_group_is_its_own_target() -> None:
                 if codes is not None:
                     of_group = dict(zip(texts.ids, codes, strict=True))
                     assert not {of_group[x] for x in scored} & {of_group[x] for x in drawn}
-
-
-def test_a_half_that_was_measured_is_not_measured_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A killed one goes on with the other half, to equal bits."""
-    whole, _ = measured(model("llama"), tmp_path / "whole")
-    writing = Kept.add
-
-    def die(kept: Kept, fold: int, values: np.ndarray[Any, Any]) -> None:
-        writing(kept, fold, values)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Kept, "add", die)
-        with pytest.raises(KeyboardInterrupt):
-            measured(model("llama"), tmp_path)
-    added: list[int] = []
-    monkeypatch.setattr(Kept, "add", lambda *args: (added.append(args[1]), writing(*args)))
-    again, _ = measured(model("llama"), tmp_path)
-    assert added == [1]
-    assert np.array_equal(again.total, whole.total)
 
 
 def test_the_moment_is_that_of_adam_if_its_steps_were_taken_at_these_weights() -> None:

@@ -25,8 +25,15 @@ from mamushi.io.domains import FORGET
 from mamushi.lm import sharding
 from mamushi.lm.tokens import TokenSet, subset
 from mamushi.lm.training import gradient, mean_nll, prepared
+from mamushi.selection.arrays import Doubles
 from mamushi.selection.folds import stratified_folds
-from mamushi_extras.influence.measuring import STEP, Kept, Slopes, divide, draw_targets
+from mamushi_extras.influence.measuring import (
+    STEP,
+    Slopes,
+    count_predicted,
+    divide,
+    draw_targets,
+)
 
 Targets = Mapping[str, TokenSet]
 """Texts of either domain whose NLL counts."""
@@ -88,17 +95,16 @@ def measure_at_weights(
     model: PreTrainedModel,
     texts: TokenSet,
     contamination: TokenSet,
-    groups: GroupCodes | None,
     most: int,
+    groups: GroupCodes | None,
     batches: int,
     training: Mapping[str, Any],
     seed: int,
     accelerator: Accelerator,
-    kept: Kept,
-) -> dict[str, Any]:
-    """Add to what is ``kept``, whose steps are the folds, the influence of every predicted token of
-    the texts on the targets of its fold, by ``training.learning_rate``. Return what the table says
-    of it, with the ``fold`` of each text (texts,), None where there is one.
+) -> tuple[Doubles, dict[str, Any]]:
+    """Return the influence of every predicted token of the texts on the targets of its fold,
+    (predicted,), by ``training.learning_rate``; and what the table says of it, with the ``fold`` of
+    each text (texts,), None where there is one.
 
     Weights are left as they were. Raises ``UserError`` as ``Slopes.slopes``.
     """
@@ -106,20 +112,19 @@ def measure_at_weights(
     targets = draw_by_fold(texts, folds, contamination, most, seed)
     model.eval()
     moment = second_moment(model, texts, batches, training, seed, accelerator)
-    counts = texts.counted.astype(np.int64)
-    for fold in sorted(targets.keys() - {*kept.steps}):
+    values = np.zeros(count_predicted(texts))
+    for fold, of_fold in targets.items():
         scored = folds == fold
         inside = subset(texts, np.flatnonzero(scored))
-        meter = Slopes(model, inside, targets[fold], accelerator, training)
+        meter = Slopes(model, inside, of_fold, accelerator, training)
         meter.accumulate()
         for second, parameter in zip(moment, meter.trained, strict=True):
             if parameter.grad is not None:
                 divide(sharding.local(parameter.grad), second.clone(), float(training["epsilon"]))
-        values = np.zeros_like(kept.total)
-        values[np.repeat(scored, counts)] = float(training["learning_rate"]) * meter.slopes()
+        rows = np.repeat(scored, texts.counted.astype(np.int64))
+        values[rows] = float(training["learning_rate"]) * meter.slopes()
         model.zero_grad(set_to_none=True)
-        kept.add(fold, values)
-    return {
+    return values, {
         "fold": folds if len(targets) > 1 else None,
         "batches": batches,
         "targets": {domain: [len(of[domain]) for of in targets.values()] for domain in targets[0]},

@@ -209,22 +209,14 @@ def measure_along_training(
     """Train the model on the texts, and add to what is ``kept`` their influence on at most so many
     targets a domain, of the ``contamination`` section, at some ``points``. Return what the table
     says of it. ``state`` is that of ``finetune``."""
+    kept.restore(state)
     targets = draw_targets(contamination, most, seed)
     total = steps(len(texts), training["batch_size"], training["epochs"])
     how = (model, texts, targets, accelerator, training)
     meter = InfluenceMeter(*how, points=points_of(total, points), kept=kept)
-    finetune(
-        model,
-        texts,
-        training,
-        seed=seed,
-        accelerator=accelerator,
-        total=total,
-        name="influence",
-        state=state,
-        fingerprint=kept.fingerprint,
-        updated=meter.updated,
-    )
+    options: dict[str, Any] = {"total": total, "seed": seed, "accelerator": accelerator}
+    options |= {"state": state, "fingerprint": kept.fingerprint, "updated": meter.updated}
+    finetune(model, texts, training, name="influence", **options)
     counts = {domain: len(of) for domain, of in targets.items()}
     return {"points": kept.steps, "targets": counts, "eps": meter.eps}
 

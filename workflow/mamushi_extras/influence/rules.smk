@@ -51,27 +51,4 @@ rule influence_scores:
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 
-rule influence_token_scores:
-    input:
-        examples=paths.EXAMPLES,
-        tokens=of_arm(paths.TOKENS, "gold"),
-        influence=paths.INFLUENCE,
-    output:
-        out=paths.TOKEN_SCORES,
-    log:
-        "results/logs/token_scores/{dataset}/{model}/seed{seed}/{selector}.log",
-    wildcard_constraints:
-        selector=only(BY_INFLUENCE),
-    localrule: True
-    conda:
-        "../../../envs/mamushi.yaml"
-    params:
-        settings=settings("influence-token-scores", "model", "selector", "seed"),
-    shell:
-        "exec python -m mamushi influence-token-scores --examples {input.examples:q}"
-        " --tokens {input.tokens:q} --influence {input.influence:q} --out {output.out:q}"
-        " --settings {params.settings:q} > {log:q} 2>&1"
-
-
 ruleorder: influence_scores > score
-ruleorder: influence_token_scores > token_scores

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING
 
 from mamushi.config.settings import setting
 from mamushi.running.stage import Input, Job, Output
 from mamushi.stages._models import state_of
 from mamushi.stages.select import Score, rank_pool
 from mamushi.stages.train import FineTune
-from mamushi_extras.tokens.stages import TokenScores
-
-if TYPE_CHECKING:
-    from mamushi_extras.tokens.masks import ScoresByText
 
 GPU = ("influence",)
 
@@ -67,6 +62,7 @@ def influence(
     from mamushi_extras.influence.schemas import TOKEN_INFLUENCE
 
     training, state = settings.training, state_of(out)
+    points = out.with_name(f"{out.name}.points")
     texts, contamination = (
         read_tokens(tokens, examples, section, training.max_length)
         for section in (INFERENCE, CONTAMINATION)
@@ -75,29 +71,26 @@ def influence(
     accelerator = device.accelerator(training.precision)
     prepare = partial(freeze, settings=asdict(training))
     model = open_placed(model_card, [], training.precision, accelerator, prepare)
-    points = out.with_name(f"{out.name}.points")
-    kept = Kept(points, fingerprint(job.origin), np.zeros(count_predicted(texts)))
-    kept.restore(state)
     options = asdict(training) | asdict(job.execution)
-    how = (options, settings.seed, accelerator, kept)
-    most = settings.targets
+    read = (model, texts, contamination, settings.targets)
+    how = (options, settings.seed, accelerator)
     if settings.trained_before:
         groups = group_codes(ranked(examples, "group")["group"])
-        read = (model, texts, contamination, groups)
-        metadata = measure_at_weights(*read, most, settings.batches, *how)
+        values, metadata = measure_at_weights(*read, groups, settings.batches, *how)
     else:
-        along = (contamination, most, settings.points, *how, state)
-        metadata = measure_along_training(model, texts, *along)
+        kept = Kept(points, fingerprint(job.origin), np.zeros(count_predicted(texts)))
+        metadata = measure_along_training(*read, settings.points, *how, kept, state)
+        values = kept.total
     if accelerator.is_main_process:
         fold = metadata.pop("fold", None)
         columns = {
             "id": texts.ids,
             "domain": texts.domains,
             "fold": pa.nulls(len(texts), pa.int16()) if fold is None else fold,
-            "influence": split_by_text(kept.total, texts),
+            "influence": split_by_text(values, texts),
         }
         write_table(out, TOKEN_INFLUENCE, columns, metadata={"provenance": job.origin, **metadata})
-        for path in (kept.path, state):
+        for path in (points, state):
             path.unlink(missing_ok=True)
 
 
@@ -121,30 +114,3 @@ def influence_scores(
     pool = read_pool(embeddings, examples)
     pool = pool.with_columns(influence=summed_influence(influence, pool.ids.tolist()))
     rank_pool(pool, settings, examples, embeddings, out, job.origin)
-
-
-def influence_token_scores(
-    *,
-    examples: Input,
-    tokens: Input,
-    influence: Input,
-    out: Output,
-    settings: TokenScores,
-    job: Job,
-) -> None:
-    """Score every token of the forget and retain texts by its influence. Raises ``UserError`` for
-    an influence of other texts, or of other tokens: a model that was contaminated before may have
-    another tokenizer than its base, from which retraining starts."""
-    from dataclasses import replace
-
-    from mamushi.errors import UserError
-    from mamushi_extras.influence.pooling import read_influence
-    from mamushi_extras.tokens.stages import read_token_pool, write_scores
-
-    pool = read_token_pool(examples, tokens, settings.max_length)
-    measured = read_influence(influence, pool.texts.ids.tolist())
-    if [*map(len, measured)] != pool.texts.counted.tolist():
-        problem = "the model that was measured and its base make other tokens of the same texts"
-        raise UserError(problem, where=influence, do="rank texts, by influence")
-    values: ScoresByText = [*measured]
-    write_scores(out, replace(pool, influence=values), settings, job.origin)

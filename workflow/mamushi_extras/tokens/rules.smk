@@ -1,11 +1,17 @@
 # Tokens in the place of texts: a selector of tokens scores every token of the forget set once, and
 # every budget masks the highest of them.
+from mamushi_extras.influence.settings import by_influence
+
+BY_INFLUENCE = by_influence(config)
 
 
 rule token_scores:
     input:
         examples=paths.EXAMPLES,
         tokens=of_arm(paths.TOKENS, "gold"),
+        influence=lambda wildcards: (
+            paths.INFLUENCE.format(**wildcards) if wildcards.selector in BY_INFLUENCE else []
+        ),
     output:
         out=paths.TOKEN_SCORES,
     log:
@@ -17,7 +23,7 @@ rule token_scores:
         settings=settings("token-scores", "model", "selector", "seed"),
     shell:
         "exec python -m mamushi token-scores --examples {input.examples:q}"
-        " --tokens {input.tokens:q} --out {output.out:q}"
+        " --tokens {input.tokens:q} --influence {input.influence:q} --out {output.out:q}"
         " --settings {params.settings:q} > {log:q} 2>&1"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,32 +31,44 @@ class TokenScores(Settings):
 
 
 def token_scores(
-    *, examples: Input, tokens: Input, out: Output, settings: TokenScores, job: Job
+    *,
+    examples: Input,
+    tokens: Input,
+    influence: Input | None = None,
+    out: Output,
+    settings: TokenScores,
+    job: Job,
 ) -> None:
-    """Score every token of the forget set by one selector of tokens."""
-    pool = read_token_pool(examples, tokens, settings.max_length)
-    write_scores(out, pool, settings, job.origin)
+    """Score every token of the forget set by one selector of tokens; by ``influence`` those of the
+    retain texts as well. Raises ``UserError`` as the selector, and for an influence of other texts
+    or other tokens: a model that was contaminated before may have another tokenizer than its base,
+    from which retraining starts."""
+    from dataclasses import replace
 
-
-def write_scores(
-    out: Path, pool: TokenPool, settings: TokenScores, origin: Mapping[str, Any]
-) -> None:
-    """Write the scores of a pool's tokens. Raises ``UserError`` as the selector."""
     import pyarrow as pa
 
+    from mamushi.errors import UserError
     from mamushi.io import schemas
     from mamushi.io.tables import write_table
     from mamushi.lm.tokens import COUNTED
     from mamushi.registry import load
+    from mamushi_extras.influence.pooling import read_influence
 
+    pool = read_token_pool(examples, tokens, settings.max_length)
     texts = pool.texts
+    if influence is not None:
+        measured = read_influence(influence, texts.ids.tolist())
+        if [*map(len, measured)] != texts.counted.tolist():
+            problem = "the model that was measured and its base make other tokens of the same texts"
+            raise UserError(problem, where=influence, do="rank texts, by influence")
+        pool = replace(pool, influence=[*measured])
     scores = load("selector", settings.kind).score_tokens(pool, settings.settings, settings.seed)
     columns = {"id": texts.ids, "domain": texts.domains}
     columns["score"] = pa.array(scores, pa.list_(pa.float32()))
     if texts.weights is not None:
         counted = [texts.weights_of(row) > 0 for row in range(len(texts))]
         columns[COUNTED] = pa.array(counted, pa.list_(pa.bool_()))
-    metadata = {"provenance": origin, "cut": settings.max_length}
+    metadata = {"provenance": job.origin, "cut": settings.max_length}
     write_table(out, schemas.TOKEN_SCORES, columns, metadata=metadata)
 
 
