@@ -2,68 +2,86 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mamushi.data import readers
-from mamushi.data.columnar import opened_columns
-from mamushi.data.opening import open_unpacked
 from mamushi.errors import UserError, located
-from mamushi.io import paths, schemas, tabular
+from mamushi.io import schemas, tabular
 from mamushi.io.tables import MARK, read_table
 
 OURS = {"id", "score", "rank", "copies"}
 """Columns by which a removal list of this program is known."""
-SPACE = " \t"
-"""What may stand around an id in plain text; other white space is its own."""
+OF_ALL = ({"id", "rank", "fold"}, {"id", "rank", "frequency"}, {"id", "domain", "section"})
+"""Columns of this program's tables of all texts."""
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
 def read_ids(path: str | Path) -> list[str]:
-    """Read the ids of a removal list, in its order.
-
-    A table, of any format that is known and packed or not, has them in its column ``id``, and its
-    other columns do not matter; any other file is plain text with an id a line, where blank lines
-    and spaces and tabs around an id do not count; an id that is there again is there once. Raises
-    ``UserError`` for a file that is missing or empty, has no such column, or a row without an id.
-    Numbers are named as the loader of tables names them: 7 is "7".
-    """
+    """Read the ids of a removal list, in its order: the column ``id`` of Parquet, CSV, TSV and JSON
+    Lines, or the lines of any other file, packed with gzip or not; each id once. Raises
+    ``UserError`` for a list without an id, and for a row without one."""
     path = Path(path)
     if not path.is_file():
         raise UserError(tabular.no_file(path), where=path)
-    if paths.wildcards(paths.REMOVAL, path):
-        # Of this program, and so never read damaged.
-        ids = read_table(path, schemas.REMOVALS, ["id"])["id"].to_pylist()
-    elif _is_table(path) or tabular.packing_of(path):
-        columns_of(path)
-        table = readers.read_file_columns(path, ["id"])
-        ids = [_text(*cell) for cell in zip(table.columns["id"], table.places, strict=True)]
-    else:
-        with open_unpacked(path) as handle, located(path):
-            text = handle.read().decode("utf-8").lstrip("\ufeff")
-        ids = [line.strip(SPACE) for line in re.split(r"\r\n?|\n", text) if line.strip()]
-    if not ids:
-        raise UserError("names no id", where=path)
+    with located(path):
+        table = _read(path)
+        if table is None:
+            with pa.input_stream(str(path)) as stream:
+                lines = re.split(r"\r\n?|\n", stream.read().decode().lstrip("\ufeff"))
+            ids = [line.strip(" \t") for line in lines if line.strip()]
+        elif "id" not in table.column_names:
+            raise UserError(f"no column 'id'; it has {', '.join(table.column_names)}")
+        else:
+            ids = table["id"].cast(pa.string()).to_pylist()
+    if not all(ids) or not ids:
+        raise UserError("names no id" + " in a row" * bool(ids), where=path)
     return [*dict.fromkeys(ids)]
 
 
-def columns_of(path: Path) -> set[str] | None:
-    """Return the columns of a file that is a table; None of another. Raises ``UserError`` for
-    another table of this program, most of which name all texts."""
-    if not path.is_file() or not _is_table(path):
+def _read(path: Path) -> pa.Table | None:
+    """Read a list that is a table; None of another."""
+    kind = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
+    if kind in (".parquet", ".pq"):
+        import pyarrow.parquet as pq
+
+        return pq.read_table(path)
+    if kind in SEPARATORS:
+        from pyarrow import csv
+
+        options = csv.ParseOptions(delimiter=SEPARATORS[kind], newlines_in_values=True)
+        # 007 and 1.0 stay as they are.
+        types = csv.ConvertOptions(column_types={"id": pa.string()})
+        return csv.read_csv(path, parse_options=options, convert_options=types)
+    if kind in (".jsonl", ".ndjson"):
+        # pyarrow would take text for dates.
+        with pa.input_stream(str(path)) as stream:
+            rows = [json.loads(line) for line in stream.read().splitlines() if line.strip()]
+        texts = {name: [row.get(name) for row in rows] for name in rows[0]} if rows else {"id": []}
+        texts["id"] = [None if name is None else str(name) for name in texts["id"]]
+        return pa.table({name: column for name, column in texts.items() if name in {*OURS}})
+    if tabular.format_of(path) in (None, "txt"):
         return None
-    names, is_ours = {*readers.columns(path)}, False
-    if tabular.format_of(path) == "parquet":
-        with opened_columns(path) as (schema, _):
-            is_ours = MARK.encode() in (schema.metadata or {})
-    of_all = ({"id", "rank", "fold"}, {"id", "rank", "frequency"}, {"id", "domain", "section"})
-    if not names >= OURS and (is_ours or any(names >= columns for columns in of_all)):
-        do = "give removals/SELECTOR/betaB.parquet, or make one with mamushi list"
-        raise UserError("is another table of a run, and no list", where=path, do=do)
-    return names
+    raise UserError("is no list; give Parquet, CSV, TSV, JSON Lines or an id a line", where=path)
+
+
+def columns_of(path: Path) -> set[str] | None:
+    """Return the columns of a list that is a table; None of another. Raises ``UserError`` for
+    another table of this program, most of which name all texts."""
+    with located(path):
+        table = _read(path) if path.is_file() else None
+    if table is None:
+        return None
+    names, is_ours = {*table.column_names}, MARK.encode() in (table.schema.metadata or {})
+    if names >= OURS or not (is_ours or any(names >= columns for columns in OF_ALL)):
+        return names
+    do = "give removals/SELECTOR/betaB.parquet, or make one with mamushi list"
+    raise UserError("is another table of a run, and no list", where=path, do=do)
 
 
 def texts_of(path: Path) -> dict[str, str] | None:
@@ -75,27 +93,12 @@ def texts_of(path: Path) -> dict[str, str] | None:
     return dict(zip(*(table[name].to_pylist() for name in ("id", "text_sha256")), strict=True))
 
 
-def _is_table(path: Path) -> bool:
-    """Return whether a list is a table by its ending; as plain text it has an id a line."""
-    return tabular.format_of(path) not in (None, "txt")
-
-
 def chosen_rows(ids: NDArray[np.str_], listed: list[str], where: object) -> NDArray[np.int64]:
-    """Find the rows, ascending, of ``wanted`` in ``ids`` (texts,): in the order of the texts.
-
-    So a list means the same however it is sorted. Raises ``UserError`` for ids that are not there.
-    """
-    in_examples = set(ids.tolist())
-    unknown = [name for name in listed if name not in in_examples]
-    if unknown:
+    """Return the rows, ascending, of the ``listed`` ids in ``ids`` (texts,), so that a list means
+    the same however it is sorted. Raises ``UserError`` for ids that are not there."""
+    rows = pc.index_in(pa.array(listed, pa.string()), pa.array(ids, pa.string()))
+    if rows.null_count:
+        unknown = listed[rows.is_null().index(True).as_py()]
         are = f"of its {len(listed)} ids are no forget texts of the inference section"
-        raise UserError(f"{len(unknown)} {are}, the first is {unknown[0]!r}", where=where)
-    requested = set(listed)
-    return np.flatnonzero([name in requested for name in ids.tolist()]).astype(np.int64)
-
-
-def _text(value: Any, place: str) -> str:
-    name = readers.name_at(value, "id", place)
-    if name is None:
-        raise UserError("there is no id", where=place)
-    return name
+        raise UserError(f"{rows.null_count} {are}, the first is {unknown!r}", where=where)
+    return np.sort(rows.to_numpy()).astype(np.int64)
