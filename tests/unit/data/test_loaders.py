@@ -63,7 +63,7 @@ def test_jigsaw(tmp_path: Path) -> None:
     assert np.asarray(raw.labels["toxic"]).tolist() == [0, 0, 0, 1]
     assert np.asarray(raw.labels["insult"]).tolist() == [0, 1, 0, 0]
     assert np.asarray(raw.labels["identity_hate"]).tolist() == [0, 0, 0, 1]
-    assert raw.places[1] == "train.csv, row 2 (line 4)"
+    assert raw.places[1] == "train.csv, row 2"
     assert raw.sources["train.csv"] == sha256(tmp_path / "train.csv")
 
 
