@@ -11,7 +11,6 @@ MADE = [
     f"{CELL}/ranking.html",
     f"{CELL}/removals/s/beta0.10.parquet",
     f"{CELL}/removals/s/beta0.10.json",
-    f"{CELL}/removals/s/beta0.20.parquet",
     "data/d/card.json",
     "figures/diagnostics/d/m/seed0.png",
     "figures/diagnostics/d/m/seed0.pdf",
@@ -23,7 +22,12 @@ MADE = [
     "tables/turned/sad.csv",
     "report.html",
 ]
-BESIDE = [f"{CELL}/scores/s.parquet", f"{CELL}/frontier.parquet", "logs/tables.log"]
+BESIDE = [
+    f"{CELL}/removals/s/beta0.20.parquet",
+    f"{CELL}/scores/s.parquet",
+    f"{CELL}/frontier.parquet",
+    "logs/tables.log",
+]
 """What the start page does not name."""
 PIXEL = b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="

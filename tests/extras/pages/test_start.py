@@ -178,7 +178,7 @@ def test_a_damaged_or_older_manifest_costs_no_page(tmp_path: Path, content: str)
     (tmp_path / CELL / "removals/s/beta0.10.json").write_text(content, encoding="utf-8")
     page = written(tmp_path)
     assert f"{CELL}/ranking.html" in links(page)
-    assert ">list</a>" in page and WORDS not in page
+    assert WORDS not in page
 
 
 def test_names_add_no_markup(tmp_path: Path) -> None:

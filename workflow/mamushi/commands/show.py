@@ -26,6 +26,7 @@ SHOWN_FIGURE = "diagnostics"
 """The figure of a cell that shows how far the scores of the two domains are apart."""
 WIDTH = 88
 """Characters of a text."""
+Manifest = Mapping[str, Any]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,74 +45,66 @@ def run(args: argparse.Namespace) -> int:
 def show(root: Path, *, texts: bool = True, tokens: bool = True, as_json: bool = False) -> int:
     """Print what was ranked in a results folder, with the first ``texts``, and masks of ``tokens``;
     ``as_json`` the manifests alone. Return 0, for other commands."""
-    pattern = dict.fromkeys(("dataset", "model", "seed", "selector", "beta"), "*")
-    from mamushi.evidence.ranking import is_earlier
+    from mamushi.evidence.ranking import read_manifests
 
-    manifests = sorted(root.glob(str(paths.under("", paths.MANIFEST, **pattern))))
-    spans = sorted(root.glob(str(paths.under("", paths.SPANS_MANIFEST, **pattern))))
-    if not manifests and not spans:
+    lists, earlier = read_manifests(root, paths.MANIFEST)
+    spans, _ = read_manifests(root, paths.SPANS_MANIFEST)
+    if not (lists or earlier or spans):
         do = "make them with mamushi rank, or with mamushi run removals"
         raise UserError("no removal list in it", where=root, do=do)
-    cells: dict[tuple[str, str, int], dict[str, list[dict[str, Any]]]] = {}
-    earlier, current = [], [_judged(path) for path in spans] if as_json else []
-    for path in manifests:
-        manifest = _judged(path)
-        if is_earlier(root, manifest, manifest.get("provenance", {}).get("inputs", {})):
-            earlier.append(f"{manifest['path']}: is of an earlier ranking, and not to be acted on")
-            continue
-        current.append(manifest)
+    if as_json:
+        _as_json.put([*spans, *lists])
+        return 0
+    cells: dict[tuple[str, str, int], dict[str, list[Manifest]]] = {}
+    for manifest in lists:
         cell = (manifest["dataset"], manifest["model"], manifest["seed"])
         cells.setdefault(cell, {}).setdefault(manifest["selector"], []).append(manifest)
-    if as_json:
-        _as_json.put(current)
-        return 0
-    shown = ["\n".join(_cell(root, *cell, cells[cell], texts)) for cell in sorted(cells)]
-    if spans and (tokens or not manifests):
-        shown.append("\n".join(_masked(spans)))
-    if earlier:
-        shown.append("\n".join(earlier))
-    print("\n\n".join(shown))
+    shown = [_cell(root, *cell, cells[cell], texts) for cell in sorted(cells)]
+    if spans and (tokens or not lists):
+        shown.append(_masked(spans))
+    words = "is of an earlier ranking, and not to be acted on"
+    shown.append([f"{manifest['path']}: {words}" for manifest in earlier])
+    print("\n\n".join("\n".join(lines) for lines in shown if lines))
     return 0
 
 
-def _masked(manifests: Sequence[Path]) -> list[str]:
+def _masked(manifests: Sequence[Manifest]) -> list[str]:
     """Return what the spans of a folder mask and are worth, and the command that hands the first of
     them over."""
-    rankings: dict[str, list[Mapping[str, Any]]] = {}
-    for path in manifests:
-        manifest = _judged(path)
-        cell = "{dataset}, {model}, seed {seed}".format(**manifest)
-        who = f"{cell}, {manifest['selector']}"
+    rankings: dict[str, list[Manifest]] = {}
+    for manifest in manifests:
+        who = "{dataset}, {model}, seed {seed}, {selector}".format(**manifest)
         rankings.setdefault(who, []).append(manifest)
     lines = ["tokens to leave out of the loss, in the place of texts"]
-    for who, lists in rankings.items():
-        lines += _ranking(who, lists, _spans)
-    useful = [spans for lists in rankings.values() for spans in lists if _to_act_on(spans)]
-    for spans in useful[:1]:
-        lines.append(f"  hand over mamushi export {spans['path']} --to labels --out masked.jsonl")
+    for who, spans in rankings.items():
+        lines += _ranking(who, spans, _spans)
+    for manifest in [*filter(_is_to_act_on, manifests)][:1]:
+        lines.append(
+            f"  hand over mamushi export {manifest['path']} --to labels --out masked.jsonl"
+        )
     return lines
 
 
-def _spans(manifest: Mapping[str, Any]) -> str:
+def _spans(manifest: Manifest) -> str:
     share = f"{manifest['masked']:,} of {manifest['tokens']:,} tokens"
     return f"spans     {share}, in {manifest['texts']:,} of {manifest['n_forget']:,} texts"
 
 
-def _list(manifest: Mapping[str, Any]) -> str:
+def _list(manifest: Manifest) -> str:
     from mamushi.evidence.verdict import unit_of
 
     copies = f" and {manifest['copies']:,} copies of them" if manifest["copies"] else ""
     return f"list      {manifest['removed']:,} {unit_of(manifest)}{copies}"
 
 
-def _to_act_on(manifest: Mapping[str, Any]) -> bool:
+def _is_to_act_on(manifest: Manifest) -> bool:
     from mamushi.evidence.verdict import COMPARISON, REFUSE
 
     return manifest["judgement"]["act"] not in (COMPARISON, REFUSE)
 
 
 def _ranking(
-    who: str, lists: Sequence[Mapping[str, Any]], line: Callable[[Mapping[str, Any]], str]
+    who: str, lists: Sequence[Manifest], described: Callable[[Manifest], str]
 ) -> list[str]:
     """Return what a ranking is worth, and two lines for each of its lists; of a comparison, of
     which nobody is to take one, where they are."""
@@ -123,14 +116,9 @@ def _ranking(
         return [*lines, f"            its lists: {lists[0]['path'].parent}"]
     for manifest in lists:
         judged = manifest["judgement"]
-        lines.append(f"  {line(manifest)}: {manifest['path']}")
+        lines.append(f"  {described(manifest)}: {manifest['path']}")
         lines.append(f"            {ADVICE_WORDS[judged['act']]}: {judged['list']}")
     return lines
-
-
-def _judged(path: Path) -> dict[str, Any]:
-    """Read a manifest, with the ``path`` of its list."""
-    return {**read_json(path), "path": path.with_suffix(".parquet")}
 
 
 def _cell(
@@ -138,42 +126,42 @@ def _cell(
     dataset: str,
     model: str,
     seed: int,
-    lists: Mapping[str, Sequence[Mapping[str, Any]]],
+    lists: Mapping[str, Sequence[Manifest]],
     texts: bool,
 ) -> list[str]:
     from mamushi.evidence.advice import advised, first_budget, take
-    from mamushi.evidence.ranking import cut, ranking_at, read_ranking
+    from mamushi.evidence.ranking import cut
     from mamushi.evidence.verdict import leading
 
     cell: dict[str, str | int] = {"dataset": dataset, "model": model, "seed": seed}
-    best, *next_best = leading(lists)
-    first = lists[best][0]
-    ranked = f"{first['n_forget']:,} forget texts, against {first['n_retain']:,} to keep"
-    facts = {"ranked": ranked}
+    order = leading(lists)
+    best, first = lists[order[0]], lists[order[0]][0]
+    facts = {"ranked": f"{first['n_forget']:,} forget texts, against {first['n_retain']:,} to keep"}
     for describe in additions("describe_cell"):
         facts |= describe(first)
-    lines = [f"{dataset}, {model}, seed {seed}"]
-    lines += [f"  {name:<10}{words}" for name, words in facts.items()]
     if partly := cut(root, cell):
-        lines.append(f"  cut       {partly}")
-    for selector in (best, *next_best):
+        facts["cut"] = partly
+    lines = [f"{dataset}, {model}, seed {seed}", *_lines(facts)]
+    for selector in order:
         lines += _ranking(selector, lists[selector], _list)
     if texts:
-        ranking = read_ranking(ranking_at(root, {**cell, "selector": best}))
-        examples = paths.under(root, paths.EXAMPLES, dataset=dataset)
-        lines += _texts(best, ranking, max(listed["removed"] for listed in lists[best]), examples)
+        lines += _texts(root, {**cell, "selector": order[0]}, max(one["removed"] for one in best))
     figure = paths.CELL_FIGURE_PNG.replace("{figure}", SHOWN_FIGURE)
-    for name, pattern in (("figure", figure), ("page", paths.RANKING)):
-        if (path := paths.under(root, pattern, **cell)).is_file():
-            lines.append(f"  {name:<10}{path}")
+    pages = {"figure": figure, "page": paths.RANKING}
+    files = {name: paths.under(root, pattern, **cell) for name, pattern in pages.items()}
+    lines += _lines({name: path for name, path in files.items() if path.is_file()})
     if paths.under(root, paths.FRONTIER, **cell).is_file():
         root_option = "" if root == paths.RESULTS else f" --root {root}"
-        lines.append(f"  how many  mamushi advise --removal 0.5{root_option}")
-    half = advised(root, cell).get(best)
-    manifest = take(lists[best], first_budget(half) if half else None)
-    if _to_act_on(manifest):
-        lines.append(f"  remove    mamushi apply {manifest['path']} {table_options(root, cell)}")
+        lines += _lines({"how many": f"mamushi advise --removal 0.5{root_option}"})
+    half = advised(root, cell).get(order[0])
+    manifest = take(best, first_budget(half) if half else None)
+    if _is_to_act_on(manifest):
+        lines += _lines({"remove": f"mamushi apply {manifest['path']} {table_options(root, cell)}"})
     return lines
+
+
+def _lines(facts: Mapping[str, Any]) -> list[str]:
+    return [f"  {name:<10}{words}" for name, words in facts.items()]
 
 
 def table_options(root: Path, cell: Mapping[str, str | int]) -> str:
@@ -191,10 +179,12 @@ def table_options(root: Path, cell: Mapping[str, str | int]) -> str:
     return f"--data {shlex.quote(data)} --out {shlex.quote(out)}"
 
 
-def _texts(selector: str, ranking: Any, removed: int, examples: Path) -> list[str]:
+def _texts(root: Path, names: Mapping[str, str | int], removed: int) -> list[str]:
     """Return the first of a ranking, and those around the end of its largest list."""
-    from mamushi.evidence.ranking import excerpt, glimpse, read_texts_of
+    from mamushi.evidence.ranking import excerpt, glimpse, ranking_at, read_ranking, read_texts_of
 
+    ranking, selector = read_ranking(ranking_at(root, names)), names["selector"]
+    examples = paths.under(root, paths.EXAMPLES, dataset=names["dataset"])
     count = len(ranking.ids)
     top, end = glimpse(removed, count)
     texts = read_texts_of(examples, [ranking.ids[p] for p in top + end])
@@ -202,9 +192,8 @@ def _texts(selector: str, ranking: Any, removed: int, examples: Path) -> list[st
     for place, (position, text) in enumerate(zip(top + end, texts, strict=True)):
         if place == len(top):
             lines.append(f"  {selector}, where the largest list ends: {removed:,} of {count:,}")
-        score = ranking.scores[position]
         stays = "" if position < removed else "stays  "
         # A text may hold what a terminal would obey.
         shown = "".join(c if c.isprintable() else "\ufffd" for c in excerpt(text, WIDTH))
-        lines.append(f"  {position + 1:>9,} {score:>7.2f}  {stays}{shown}")
+        lines.append(f"  {position + 1:>9,} {ranking.scores[position]:>7.2f}  {stays}{shown}")
     return lines

@@ -17,6 +17,7 @@ from mamushi.evaluation.masking import mask
 from mamushi.evidence.stability import rankings
 from mamushi.io import digests, paths, schemas
 from mamushi.io.domains import INFERENCE
+from mamushi.io.files import read_json
 from mamushi.io.names import label
 from mamushi.io.rst import list_table
 from mamushi.io.tables import read_groups, read_metadata, read_table
@@ -59,6 +60,22 @@ def is_earlier(root: Path, names: Mapping[str, str | int], inputs: Mapping[str, 
     # Of one that is damaged nothing follows for the list: it is said by reading it.
     read_metadata(ranking)
     return True
+
+
+def read_manifests(
+    root: Path, pattern: str, **cell: Any
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Read the manifests at a pattern in a results folder, by their paths, each with its
+    ``selector`` and the ``path`` of its list; apart from them those of an earlier ranking."""
+    names = {**dict.fromkeys(("dataset", "model", "seed", "selector", "beta"), "*"), **cell}
+    current, earlier = list[dict[str, Any]](), list[dict[str, Any]]()
+    for path in sorted(root.glob(str(paths.under("", pattern, **names)))):
+        wildcards, manifest = paths.wildcards(pattern, path) or {}, read_json(path)
+        manifest |= {"selector": wildcards["selector"], "path": path.with_suffix(".parquet")}
+        inputs = manifest.get("provenance", {}).get("inputs", {})
+        wildcards.pop("root")
+        (earlier if is_earlier(root, wildcards, inputs) else current).append(manifest)
+    return current, earlier
 
 
 def read_ranking(

@@ -13,10 +13,10 @@ from typing import Any
 from mamushi.commands.show import table_options
 from mamushi.errors import UserError
 from mamushi.evidence.advice import advised, first_budget, take, units_at
-from mamushi.evidence.ranking import cut, is_earlier
+from mamushi.evidence.ranking import cut, read_manifests
 from mamushi.evidence.verdict import ADVICE_WORDS, COMPARISON, leading, unit_of
 from mamushi.io import paths
-from mamushi.io.files import atomic, read_json
+from mamushi.io.files import atomic
 from mamushi.selection.removals import share_of
 from mamushi_extras.pages.ranking_page import render
 
@@ -59,27 +59,26 @@ def write_start_page(root: Path, configfiles: Sequence[str] = ()) -> Path | None
 
 
 def read_cell(root: Path, cell: Cell) -> dict[str, Any] | None:
-    """Return what a cell has to show and to link, None where that is nothing."""
-    lists, manifests = defaultdict[str, dict[str, Any]](dict), defaultdict[str, list[Any]](list)
-    wildcards = {"selector": "*", "beta": "*", **cell}
-    for path in _inside(root, *(_pattern(of, **wildcards) for of in (paths.REMOVAL, paths.SPANS))):
-        selector, beta = path.parent.name, path.stem.removeprefix("beta")
-        manifest, size, advice = _manifest(root / path.with_suffix(".json")), "list", ""
-        inputs = (manifest or {}).get("provenance", {}).get("inputs", {})
-        if is_earlier(root, {**cell, "selector": selector}, inputs):
-            advice = "of an earlier ranking"
-        elif manifest:
-            manifests[selector].append({**manifest, "path": path, "beta": float(beta)})
-            unit = "texts" if "removed" in manifest else "tokens"
-            size, act = f"{list_size(manifest)[0]:,} {unit}", manifest["judgement"]["act"]
+    """Return what a cell has to show and to link, None where that is nothing. A damaged manifest,
+    or one of another version, costs the lists of the cell and not the page."""
+    manifests = defaultdict[str, list[dict[str, Any]]](list)
+    lists = defaultdict[str, dict[str, Any]](dict)
+    with suppress(UserError, AttributeError, LookupError, TypeError):
+        patterns = (paths.MANIFEST, paths.SPANS_MANIFEST)
+        for manifest in (one for of in patterns for one in read_manifests(root, of, **cell)[0]):
+            path = manifest["path"].relative_to(root)
+            count, act = list_size(manifest)[0], manifest["judgement"]["act"]
+            size = f"{count:,} {'texts' if 'removed' in manifest else 'tokens'}"
             advice = "" if act == COMPARISON else ADVICE_WORDS[act]
-        lists[selector][beta] = (path, size, _beside(root, path, ".json"), advice)
+            link = (path, size, path.with_suffix(".json"), advice)
+            lists[manifest["selector"]][path.stem.removeprefix("beta")] = link
+            manifests[manifest["selector"]].append({**manifest, "path": path})
     order = leading(manifests)
     places = {Path(_pattern(pattern, **cell)): name for pattern, name in PAGES.items()}
     content = {
         "manifests": manifests,
         "pages": [(place, name) for place, name in places.items() if (root / place).exists()],
-        "lists": {name: lists[name] for name in dict.fromkeys([*order, *lists])},
+        "lists": {name: lists[name] for name in order},
         "worth": {name: manifests[name][0]["judgement"] for name in order},
         "budgets": sorted({beta for by_budget in lists.values() for beta in by_budget}),
         "figures": _figures(root, _pattern(paths.CELL_FIGURE_PNG, figure="*", **cell)),
@@ -121,14 +120,6 @@ def list_size(manifest: Manifest) -> tuple[int, int, str]:
         unit = unit_of(manifest) if "share" in manifest else f"forget {unit_of(manifest)}"
         return manifest["removed"], manifest["n_forget"], unit
     return manifest["masked"], manifest["tokens"], "tokens of the forget texts"
-
-
-def _manifest(path: Path) -> dict[str, Any] | None:
-    """Read a manifest; None where it is missing, damaged, or of a version that did not judge."""
-    with suppress(UserError, TypeError, ValueError):
-        manifest = read_json(path)
-        return manifest if {"n_forget", "expected", "judgement"} <= {*manifest} else None
-    return None
 
 
 def _figures(root: Path, *patterns: str) -> list[tuple[Path, Path]]:
