@@ -15,7 +15,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from mamushi.io import paths, schemas
-from mamushi.io.columns import Table, meaning
+from mamushi.io.columns import Table
 from mamushi.rooms import PACKAGE
 
 PAGE = "science/tables.md"
@@ -64,8 +64,7 @@ def files() -> dict[str, str]:
 
 
 def page() -> str:
-    """Return the whole page in Markdown, a section for each table. Raises ``KeyError`` for a column
-    without a meaning."""
+    """Return the whole page in Markdown, a section for each table."""
     arm = paths.ARM.removeprefix(f"{paths.CELL}/")
     parts = [HEAD.format(cell=paths.CELL, arm=arm).rstrip()]
     for path, content in files().items():
@@ -83,7 +82,7 @@ def page() -> str:
         parts += ["|---|---|---|"]
         # How wide the vectors are is the model's affair.
         for column, field in zip(table.columns, table.of_width(1), strict=True):
-            parts += [f"| `{column.name}` | {kind(field)} | {escaped(meaning(column))} |"]
+            parts += [f"| `{column.name}` | {kind(field)} | {escaped(column.meaning)} |"]
         if table.further is not None:
             parts += ["", f"Further columns: `{table.further}*`."]
         parts += [""]

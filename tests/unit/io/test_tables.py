@@ -17,7 +17,6 @@ from mamushi.io import schemas, tables
 def test_row_groups_of_long_texts_are_small_and_together_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "GROUP", 10)
     monkeypatch.setattr(tables, "GROUP_BYTES", 2**20)
     n = 100
     columns = {
@@ -35,10 +34,6 @@ def test_row_groups_of_long_texts_are_small_and_together_the_table(
     parts = [*tables.read_groups(path, schemas.EXAMPLES, ["id", "text"])]
     assert [len(part) for part in parts] == [rows] * (n // rows) + [n % rows]
     assert pa.concat_tables(parts).to_pydict() == {name: columns[name] for name in ("id", "text")}
-    # As many rows at least, however long the texts are.
-    monkeypatch.setattr(tables, "GROUP_BYTES", 1)
-    tables.write_table(path, schemas.EXAMPLES, columns)
-    assert pq.ParquetFile(path).num_row_groups == 10
 
 
 @pytest.mark.parametrize("plain", [False, True])

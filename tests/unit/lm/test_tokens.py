@@ -9,10 +9,10 @@ import pytest
 
 from mamushi.cli import main
 from mamushi.errors import UserError
-from mamushi.io import schemas
+from mamushi.io import schemas, tables
 from mamushi.io.files import write_json
 from mamushi.io.tables import read_metadata, read_table, write_table
-from mamushi.lm import loading, tiny, tokens
+from mamushi.lm import loading, tiny
 from mamushi.lm.tokens import encode, read_tokens
 from tests.support.models import SIZES
 from tests.support.stage_files import write_examples
@@ -96,7 +96,7 @@ def test_one_bos_where_the_family_has_one_and_the_text_as_it_is(cache):
 
 
 def test_a_cache_of_other_texts_is_refused(examples, cards, tmp_path, monkeypatch):
-    monkeypatch.setattr(tokens, "GROUP", 4)
+    monkeypatch.setattr(tables, "LARGE_GROUP", 4)
     for name in ("one", "two"):
         assert make(examples, cards["llama"], tmp_path / name) == 0
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()

@@ -3,7 +3,6 @@
 Such a line begins with name and type, and indented lines go on with the meaning. ``string?`` may be
 null, ``string[]`` is a list, ``vector`` a float16 vector of the model's width, and ``label_*``
 stands for further columns of this beginning. Columns whose meaning is in ``SHARED`` share a line.
-pyarrow is not needed to read this: the digest of the code does, to leave the meanings out.
 """
 
 from __future__ import annotations
@@ -21,7 +20,12 @@ COLUMN = re.compile(
     r"(\w*\*|\w+) ((?:string|bool|int16|int32|int64|float32|float64|vector)(?:\[\])?)(\??)"
 )
 
-SHARED = """
+
+def _lines(text: str) -> list[str]:
+    return text.strip().replace("\n    ", " ").split("\n")
+
+
+_SHARED = """
 dataset: Name of the dataset in the configuration.
 model: Name of the model in the configuration.
 seed: Seed of training, folds and random selection.
@@ -56,11 +60,12 @@ high: Upper end of that interval.
 se: Its standard error.
 retain: The same of the retain domain.
 """
+SHARED = dict(line.split(": ", 1) for line in _lines(_SHARED))
 """Meaning of a column, or of all columns whose name ends so behind an underscore."""
 
 
 class Column(NamedTuple):
-    """A column as it is declared; ``meaning`` is empty where it is one of ``SHARED``."""
+    """A column as it is declared."""
 
     name: str
     type: str
@@ -70,15 +75,18 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its columns, which may be null only where declared so."""
+    """A table with its columns, which may be null only where declared so. Names of further columns
+    that it may have begin with ``further``."""
 
     name: str
     description: str
     columns: tuple[Column, ...]
     further: str | None
-    """How the names of further columns begin that it may have; None where it has none."""
-    plain: bool
-    """Whether it holds vectors, which compression saves 8% of, and which it costs seconds."""
+
+    @cached_property
+    def has_vectors(self) -> bool:
+        """Tell whether it holds vectors, which are large and hardly compress."""
+        return any(column.type == VECTOR for column in self.columns)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -87,9 +95,9 @@ class Table:
 
     def like(self, stored: pa.Schema) -> pa.Schema:
         """Return all columns, with vectors of the width that they have in ``stored``."""
-        vectors = [column.name for column in self.columns if column.type == VECTOR]
+        vectors = {column.name for column in self.columns if column.type == VECTOR}
         widths = (getattr(f.type, "list_size", 1) for f in stored if f.name in vectors)
-        return self.of_width(next(widths, 1)) if vectors else self.schema
+        return self.of_width(next(widths, 1))
 
     def of_width(self, width: int | None) -> pa.Schema:
         """Return all columns, with vectors of ``width`` numbers; without vectors for None."""
@@ -99,8 +107,8 @@ class Table:
         for name, kind, nullable, _ in self.columns:
             if kind != VECTOR:
                 item = pa.type_for_alias(kind.removesuffix("[]"))
-                kind_of_item = pa.list_(item) if kind.endswith("[]") else item
-                fields.append(pa.field(name, kind_of_item, nullable=nullable))
+                of_column = pa.list_(item) if kind.endswith("[]") else item
+                fields.append(pa.field(name, of_column, nullable=nullable))
             elif width is not None:
                 item = pa.field("item", pa.float16(), nullable=False)
                 fields.append(pa.field(name, pa.list_(item, width), nullable=nullable))
@@ -108,42 +116,24 @@ class Table:
 
 
 def table(text: str) -> Table:
-    """Return the table that a text declares."""
-    head, columns = _parse(text)
-    name, _, description = head.partition(": ")
-    fixed = tuple(column for column in columns if not column.name.endswith("*"))
-    further = next((column.name[:-1] for column in columns if column.name.endswith("*")), None)
-    plain = any(column.type == VECTOR for column in columns)
-    return Table(name, description, fixed, further, plain)
-
-
-def group(text: str) -> str:
-    """Return the text of columns that several tables have, to be put into theirs."""
-    return text
-
-
-def signature(text: str) -> str:
-    """Return names and types of the columns that a text declares, without any meaning."""
-    return ", ".join(f"{c.name} {c.type}{'?' * c.nullable}" for c in _parse(text)[1])
-
-
-def meaning(column: Column) -> str:
-    """Return what a column means. Raises ``KeyError`` for one without a meaning."""
-    shared = dict(line.split(": ", 1) for line in SHARED.replace("\n    ", " ").split("\n") if line)
-    name = column.name
-    return column.meaning or shared[name if name in shared else name.rpartition("_")[2]]
-
-
-def _parse(text: str) -> tuple[str, list[Column]]:
-    """Return what stands before the first column, and the columns."""
+    """Return the table that a text declares. Raises ``KeyError`` for a column without a meaning."""
     lines_above, columns = [], []
-    for line in text.strip().replace("\n    ", " ").split("\n"):
+    for line in _lines(text):
         first = COLUMN.match(line)
         if first is None:
             lines_above.append(line)
-            continue
-        has_meaning = line[first.end() :].startswith(": ")
-        meaning = line[first.end() + 2 :] if has_meaning else ""
-        for match in [first] if has_meaning else COLUMN.finditer(line):
-            columns.append(Column(match[1], match[2], bool(match[3]), meaning))
-    return " ".join(lines_above), columns
+        elif line[first.end() :].startswith(": "):
+            columns.append(_column(first, line[first.end() + 2 :]))
+        else:
+            columns += map(_column, COLUMN.finditer(line))
+    name, _, description = " ".join(lines_above).partition(": ")
+    fixed = tuple(column for column in columns if not column.name.endswith("*"))
+    further = next((column.name[:-1] for column in columns if column.name.endswith("*")), None)
+    return Table(name, description, fixed, further)
+
+
+def _column(declared: re.Match[str], meaning: str = "") -> Column:
+    name, kind, null = declared.groups()
+    return Column(
+        name, kind, bool(null), meaning or SHARED.get(name) or SHARED[name.rpartition("_")[2]]
+    )

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from mamushi.io.schemas import Table
 RUN = re.compile(r"[\s\ufeff]*[=+\-@＝＋－＠]|[\t\r\n]")
 """How a cell begins that a spreadsheet may run as a formula, or move to another cell."""
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-QUOTE = '"'
 SPECIAL = re.compile(r'[",\r\n]')
 Columns = Any
 """A table, its columns by their names, or its rows."""
@@ -34,81 +33,54 @@ GROUP_BYTES = 2**28
 
 
 def write_table(
-    path: str | Path,
-    kind: Table,
-    columns: Columns,
-    *,
-    metadata: Mapping[str, Any] | None = None,
-    group: int | None = None,
+    path: str | Path, kind: Table, columns: Columns, *, metadata: Mapping[str, Any] | None = None
 ) -> None:
-    """Write an artifact with its ``metadata`` after checking it, whole or not at all.
-
-    A row group has at most ``group`` rows; None leaves the number to the table's kind. Raises
-    ``ValueError`` when a column is missing or has nulls that its schema forbids.
-    """
-    with writing(path, kind, metadata=metadata, group=group) as write:
+    """Write an artifact with its ``metadata`` after checking it, whole or not at all. Raises
+    ``ValueError`` when a column is missing or has nulls that its schema forbids."""
+    with writing(path, kind, metadata=metadata) as write:
         write(columns)
 
 
 @contextmanager
 def writing(
-    path: str | Path,
-    kind: Table,
-    *,
-    metadata: Mapping[str, Any] | None = None,
-    group: int | None = None,
+    path: str | Path, kind: Table, *, metadata: Mapping[str, Any] | None = None
 ) -> Iterator[Callable[[Columns], None]]:
     """Give a function that writes more rows each time that it is called, at least once. The file
     is there when the block ends."""
     described = {MARK: json.dumps(metadata or {}, sort_keys=True)}
-    opened: list[pq.ParquetWriter] = []
+    how: Any = {"write_page_checksum": True, "use_dictionary": not kind.has_vectors}
+    how["compression"] = "none" if kind.has_vectors else "zstd"
+    with atomic(path) as part, ExitStack() as stack:
+        writer: pq.ParquetWriter | None = None
 
-    def write(columns: Columns) -> None:
-        table = _as(kind, columns).replace_schema_metadata(described)
-        if not opened:
-            writer = pq.ParquetWriter(
-                part,
-                table.schema,
-                compression="none" if kind.plain else "zstd",
-                use_dictionary=not kind.plain,
-                write_page_checksum=True,
-            )
-            opened.append(writer)
-        rows = GROUP if kind.plain else group or rows_of_group(table)
-        # A column in pieces would end its pages where they end.
-        for start in range(0, max(len(table), 1), rows):
-            opened[0].write_table(table.slice(start, rows).combine_chunks(), row_group_size=rows)
+        def write(columns: Columns) -> None:
+            nonlocal writer
+            table = _as(kind, columns).replace_schema_metadata(described)
+            if writer is None:
+                writer = stack.enter_context(pq.ParquetWriter(part, table.schema, **how))
+            rows = GROUP if kind.has_vectors else rows_of_group(table)
+            # A column in pieces would end its pages where they end.
+            for start in range(0, max(len(table), 1), rows):
+                writer.write_table(table.slice(start, rows).combine_chunks(), row_group_size=rows)
 
-    with atomic(path) as part:
-        try:
-            yield write
-        finally:
-            for writer in opened:
-                writer.close()
+        yield write
 
 
 def rows_of_group(table: pa.Table) -> int:
     """Return how many rows of a table make a row group: fewer where texts are long."""
-    return min(LARGE_GROUP, max(GROUP, GROUP_BYTES * len(table) // max(table.nbytes, 1)))
+    return min(LARGE_GROUP, max(1, GROUP_BYTES * len(table) // max(table.nbytes, 1)))
 
 
 def _as(kind: Table, columns: Columns) -> pa.Table:
+    """Return columns as the table that they are declared to be."""
     if isinstance(columns, list):
         return pa.Table.from_pylist(columns, schema=kind.schema)
     table = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
-    schema = kind.like(table.schema)
-    extra = [f for f in table.schema if f.name not in schema.names]
-    further = kind.further
-    unexpected = [f.name for f in extra if further is None or not f.name.startswith(further)]
-    missing = [n for n in schema.names if n not in table.column_names]
-    if missing or unexpected:
-        raise ValueError(f"{kind.name}: columns missing {missing}, not in the schema {unexpected}")
-    full = pa.schema([*schema, *extra])
-    table = table.select(full.names).cast(full)
-    for field in schema:
-        if not field.nullable and table[field.name].null_count:
-            raise ValueError(f"{kind.name}.{field.name}: {table[field.name].null_count} nulls")
-    return table
+    further = [f for f in table.schema if kind.further and f.name.startswith(kind.further)]
+    schema = pa.schema([*kind.like(table.schema), *further])
+    if odd := {*table.column_names} ^ {*schema.names}:
+        raise ValueError(f"{kind.name}: missing, or not in the schema: {sorted(odd)}")
+    return table.select(schema.names).cast(schema)
 
 
 def read_table(path: str | Path, kind: Table, columns: Sequence[str] | None = None) -> pa.Table:
@@ -116,8 +88,8 @@ def read_table(path: str | Path, kind: Table, columns: Sequence[str] | None = No
 
     Raises ``UserError`` when the file is missing, damaged, or lacks a column or has another type.
     """
-    with _checked(path, kind) as file:
-        return file.read(columns=None if columns is None else list(columns))
+    with _opened(path, kind) as file:
+        return file.read(columns=columns)
 
 
 def read_groups(
@@ -127,38 +99,29 @@ def read_groups(
 
     Raises ``UserError`` as ``read_table``.
     """
-    with _checked(path, kind) as file:
+    with _opened(path, kind) as file:
         for group in range(file.num_row_groups):
-            yield file.read_row_group(group, columns=None if columns is None else list(columns))
-
-
-@contextmanager
-def _checked(path: str | Path, kind: Table) -> Iterator[pq.ParquetFile]:
-    """Open a table, and check that it has the columns of its schema."""
-    with _opened(path) as file:
-        stored = file.schema_arrow
-        for field in kind.like(stored):
-            stored_type = stored.field(field.name).type if field.name in stored.names else "nothing"
-            if stored_type != field.type:
-                problem = f"column {field.name!r} of the {kind.name} table should be {field.type}"
-                do = "delete it and run again"
-                raise UserError(f"{problem}, is {stored_type}", where=path, do=do)
-        yield file
+            yield file.read_row_group(group, columns=columns)
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
     """Return the ``metadata`` that ``write_table`` stored; empty where there is none. Raises
     ``UserError`` when the file is missing or damaged."""
     with _opened(path) as file:
-        stored = file.schema_arrow.metadata or {}
-        return dict(json.loads(stored.get(MARK.encode(), b"{}")))
+        return dict(json.loads((file.schema_arrow.metadata or {}).get(MARK.encode(), b"{}")))
 
 
 @contextmanager
-def _opened(path: str | Path) -> Iterator[pq.ParquetFile]:
-    """Open a table, whose pages are checked as they are read."""
+def _opened(path: str | Path, kind: Table | None = None) -> Iterator[pq.ParquetFile]:
+    """Open a table that has the columns of its schema. Its pages are checked as they are read."""
     try:
         with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
+            stored = file.schema_arrow
+            for field in kind.like(stored) if kind else ():
+                if field.name not in stored.names or stored.field(field.name).type != field.type:
+                    raise ValueError(
+                        f"{field.name!r} of the {kind.name} table should be {field.type}"
+                    )
             yield file
     except FileNotFoundError:
         raise UserError("no such file", where=path, do="check the path") from None
@@ -197,7 +160,7 @@ def _cell(value: Any) -> str:
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     text = inert(text) if isinstance(value, str) else text
     # The csv module of Python leaves a carriage return unquoted, at which readers end the row.
-    return f'"{text.replace(QUOTE, QUOTE * 2)}"' if SPECIAL.search(text) else text
+    return '"' + text.replace('"', '""') + '"' if SPECIAL.search(text) else text
 
 
 def inert(text: str) -> str:

@@ -32,8 +32,6 @@ COUNTED = "counted"
 BATCH = 2048
 PROBE = "the 7 cats!"
 """A text that shows what a tokenizer puts around any text."""
-GROUP, MOST = 2**20, 2**30
-"""Texts and tokens of a row group, at most: Arrow counts those of an array by 31 bits."""
 
 
 def encode(
@@ -136,8 +134,7 @@ def write_tokens(
         "tokens": len(flat),
         "provenance": dict(provenance),
     }
-    group = min(GROUP, max(1, MOST // max_length))
-    write_table(path, schemas.TOKENS, columns, group=group, metadata=metadata)
+    write_table(path, schemas.TOKENS, columns, metadata=metadata)
 
 
 def _encoded(
