@@ -1,5 +1,4 @@
-"""Columns of many rows as Arrow has them: a string of Python takes some 60 bytes beside its own.
-Arrow is imported where a column is used, since every dry run comes here."""
+"""Columns of many rows as Arrow has them: a string of Python takes some 60 bytes beside its own."""
 
 from __future__ import annotations
 
@@ -7,12 +6,12 @@ import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-    from numpy.typing import NDArray
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 ROWS, CHARACTERS = 2**16, 2**26
 """Limits of a block of stored rows."""
@@ -28,8 +27,6 @@ class Cells(Sequence[Any]):
     def arrow(self) -> pa.ChunkedArray:
         """Return the cells as an Arrow column. Raises ``pa.ArrowException`` for cells of several
         types, and ``OverflowError`` for a number that no type has."""
-        import pyarrow as pa
-
         return pa.chunked_array([pa.array([*self])]) if self.is_json else self.column
 
     def __len__(self) -> int:
@@ -56,8 +53,6 @@ def python_values(column: pa.Array) -> list[Any]:
     """Return the values of an Arrow array as those of Python, None for null; a number of fewer than
     64 bits is the shortest decimal that means it there, as others print it. Raises what
     ``to_pylist`` raises."""
-    import pyarrow as pa
-
     array = plain(column)
     if not (pa.types.is_float16(array.type) or pa.types.is_float32(array.type)):
         return list(array.to_pylist())
@@ -67,9 +62,6 @@ def python_values(column: pa.Array) -> list[Any]:
 
 def plain(array: pa.Array) -> pa.Array:
     """Return an array whose values stand in it one by one; text is of one type."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     elif pa.types.is_run_end_encoded(array.type):
@@ -80,8 +72,6 @@ def plain(array: pa.Array) -> pa.Array:
 
 def store(rows: Iterable[Sequence[str | None]], width: int = 1) -> list[Cells]:
     """Return the ``width`` columns of rows of text or None, as they come, see ``mapped``."""
-    import pyarrow as pa
-
     schema = pa.schema([(str(number), pa.string()) for number in range(width)])
     blocks = (
         pa.record_batch([*map(pa.array, zip(*block, strict=True), schema.types)], schema)
@@ -92,8 +82,6 @@ def store(rows: Iterable[Sequence[str | None]], width: int = 1) -> list[Cells]:
 
 def mapped(schema: pa.Schema, blocks: Iterable[pa.Table | pa.RecordBatch]) -> pa.Table:
     """Return rows that come in blocks in an Arrow file without a name, mapped into memory."""
-    import pyarrow as pa
-
     with tempfile.NamedTemporaryFile() as file:
         with pa.ipc.new_file(file, schema) as writer:
             for block in blocks:
@@ -116,8 +104,6 @@ def _blocks(rows: Iterable[Sequence[str | None]]) -> Iterator[list[Sequence[str 
 
 def strings(cells: Iterable[str | None] | pa.ChunkedArray) -> pa.ChunkedArray:
     """Return cells that are text or None as an Arrow column."""
-    import pyarrow as pa
-
     if isinstance(cells, Cells):
         cells = cells.column
     elif not isinstance(cells, pa.ChunkedArray):

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from mamushi.data.cells import python_values
 from mamushi.data.opening import open_binary
 from mamushi.errors import UserError
@@ -37,8 +40,6 @@ class Reader:
     def blocks(self, names: list[str] | None = None) -> Iterator[tuple[Any, Any]]:
         """Iterate over its blocks as tables, with some columns or all, and the metadata that a
         record batch has of its own. Raises ``UserError`` for what cannot be read."""
-        import pyarrow as pa
-
         if self.is_parquet:
             for number in range(self.source.num_row_groups):
                 with library_errors(self.path):
@@ -83,9 +84,6 @@ def select(table: Any, names: list[str] | None) -> Any:
 def open_reader(path: Path, handle: Any, int96: str = "ns") -> Reader:
     """Return the reader of an open file, whatever was read of it; ``int96``: the unit in which old
     times of Parquet are read. Raises ``UserError`` for what cannot be read."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     handle.seek(0)
     is_arrow_file = handle.read(len(ARROW_FILE)) == ARROW_FILE
     handle.seek(0)
@@ -114,8 +112,6 @@ def opened_columns(
 @contextlib.contextmanager
 def library_errors(path: Path) -> Iterator[None]:
     """Turn what the library says of a file into a ``UserError``."""
-    import pyarrow as pa
-
     try:
         yield
     except (pa.ArrowException, OSError) as error:
@@ -128,8 +124,6 @@ def library_errors(path: Path) -> Iterator[None]:
 
 def values(column: Any, name: str, path: Path) -> list[Any]:
     """Return the cells of an Arrow column, as ``python_values``."""
-    import pyarrow as pa
-
     try:
         chunks = getattr(column, "chunks", [column])
         return [*itertools.chain.from_iterable(map(python_values, chunks))]

@@ -4,7 +4,7 @@ It is Python's syntax, of which names (any other one in backquotes: ```my label`
 lists, comparisons, ``in``, ``is null``, ``and or not`` and ``+ - * /`` are allowed, evaluated by
 ``pyarrow.compute``: a constant has the type of the column that it is compared with. A result that
 hangs on an empty cell is null: nobody has said what that means, unless ``is null`` asks for it. NaN
-is null as well, and unlike any number. Arrow is imported where an expression is evaluated.
+is null as well, and unlike any number.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from mamushi.errors import UserError, lacks
 
@@ -49,8 +52,6 @@ class Expression:
         """Return whether it is true of each of ``n`` rows of Arrow ``columns``, None where that
         hangs on an empty cell. Raises ``UserError`` where values are not what an operation needs,
         or the result is neither true nor false."""
-        import pyarrow as pa
-
         try:
             marks = _value(self.tree, {name: filled(columns[name]) for name in self.names})
             if getattr(marks, "type", None) not in (pa.bool_(), pa.null()):
@@ -116,9 +117,6 @@ def column_of(cells: Any, *, typed: bool) -> Any:
     """Return cells of a column as Arrow has them. Where they are not ``typed``, as in CSV, texts
     become booleans or numbers if all that are not empty can; whole numbers beyond 64 bits stay
     texts. Raises ``UserError`` for cells of several types."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     try:
         column = cells.arrow() if hasattr(cells, "arrow") else pa.chunked_array([pa.array(cells)])
     except (pa.ArrowException, OverflowError) as error:
@@ -139,9 +137,6 @@ def column_of(cells: Any, *, typed: bool) -> Any:
 def filled(column: Any) -> Any:
     """Return a column in which texts of white space are null: text formats have no other way to say
     that a cell is empty."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if not pa.types.is_string(column.type):
         return column
     empty = pc.equal(pc.utf8_trim_whitespace(column), "")
@@ -150,8 +145,6 @@ def filled(column: Any) -> Any:
 
 def _value(node: ast.AST, columns: Mapping[str, Any]) -> Any:
     """Return the value of a node: a constant of Python, a list of values, or an Arrow column."""
-    import pyarrow.compute as pc
-
     match node:
         case ast.Constant(value=constant):
             return constant
@@ -177,9 +170,6 @@ def _value(node: ast.AST, columns: Mapping[str, Any]) -> Any:
 
 def _operate(op: ast.AST, left: Any, right: Any) -> Any:
     """Return what an operator makes of two values: columns, constants or, behind ``in``, a list."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if isinstance(op, ast.In | ast.NotIn):
         contained = _contains(right, left)
         return contained if isinstance(op, ast.In) else pc.invert(contained)
@@ -196,8 +186,6 @@ def _operate(op: ast.AST, left: Any, right: Any) -> Any:
 
 def _typed(value: Any, other: Any) -> Any:
     """Return a value as Arrow has it: a constant in the type of the ``other`` one, a column."""
-    import pyarrow as pa
-
     if hasattr(value, "type"):
         return value
     kind = getattr(other, "type", pa.null())
@@ -210,9 +198,6 @@ def _typed(value: Any, other: Any) -> Any:
 
 def _contains(many: Any, item: Any) -> Any:
     """Return whether a list has a value, or a column of texts or of lists a constant."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if isinstance(many, list):
         equal = [_operate(ast.Eq(), item, member) for member in many]
         return reduce(pc.or_kleene, equal, pa.scalar(False))

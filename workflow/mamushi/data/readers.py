@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mamushi.data.cells import Cells, mapped, plain, store
-from mamushi.data.columnar import column_names, opened_columns, select, values
 from mamushi.data.lines import SEPARATORS, USUAL, Dialect, check_columns, records, shown_name
 from mamushi.errors import UserError, located
 from mamushi.io import tabular
+
+if TYPE_CHECKING:
+    from mamushi.data.cells import Cells
 
 COLUMNAR = ("parquet", "arrow")
 FIRST = 100
@@ -73,6 +74,9 @@ def _mapped_columns(
     """Return the places of all rows of Parquet or Arrow, and the ``needed`` columns."""
     import pyarrow as pa
 
+    from mamushi.data.cells import Cells, mapped, plain, store
+    from mamushi.data.columnar import column_names, opened_columns, select
+
     schemas, counts = [], []
     for file in files:
         with opened_columns(file) as (schema, _):
@@ -102,6 +106,8 @@ def _stored_columns(
     path: Path, files: Sequence[Path], needed: Sequence[str], digests: dict[str, str], of: Dialect
 ) -> list[Cells]:
     """Return the places of all rows of another format, and the ``needed`` columns."""
+    from mamushi.data.cells import Cells, store
+
     is_json, names = "json" in (tabular.format_of(files[0]) or ""), dict[str, None]()
 
     def rows() -> Iterator[tuple[str, ...]]:
@@ -146,6 +152,8 @@ def table_rows(
             if record.cells is not None and not record.is_header:
                 yield record.place, record.cells
         return
+    from mamushi.data.columnar import column_names, opened_columns, values
+
     number, file = 0, shown_name(path)
     with opened_columns(path, digests) as (schema, tables):
         check_columns(path, column_names(schema), needed)
@@ -165,6 +173,8 @@ def columns(path: str | Path, dialect: Dialect = USUAL) -> list[str]:
     """Return the names of all columns of a table; of JSON Lines those of the first rows."""
     file = tabular.find(path)[0]
     if tabular.format_of(file) in COLUMNAR:
+        from mamushi.data.columnar import column_names, opened_columns
+
         with opened_columns(file) as (schema, _):
             return column_names(schema)
     names: dict[str, None] = {}

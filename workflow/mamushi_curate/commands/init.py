@@ -24,7 +24,6 @@ from mamushi.config.reading import ConfigError
 from mamushi.config.sections import Refits
 from mamushi.data import readers
 from mamushi.data.conversations import text_columns
-from mamushi.data.expression import parse
 from mamushi.data.lines import Dialect, check_columns
 from mamushi.errors import UserError
 from mamushi.io.copies import display_url
@@ -183,6 +182,8 @@ def write_configuration(args: argparse.Namespace) -> None:
             columns_text = f"; the columns are {', '.join(map(repr, columns))}"
     check_columns(path, columns, text_columns(args.text))
     for mark in filter(None, (args.forget, args.retain)):
+        from mamushi.data.expression import parse
+
         parse(mark).check(columns, path)
     _places.fetch_beside(args)
     config = _configuration(args, path)
