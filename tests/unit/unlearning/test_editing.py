@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ from mamushi.lm.batches import collate
 from mamushi.lm.head import EditedHead, HeadEdit, lay_over
 from mamushi.lm.loss import batch_nll, batch_nll_and_logits
 from mamushi.lm.perplexity import text_nll
-from mamushi.lm.raking import Raking
 from mamushi.lm.storage import overlay, save_edit
 from mamushi.lm.tokens import TokenSet
 from mamushi.registry import plugin
@@ -209,35 +206,3 @@ def test_the_same_bits_again_and_the_same_choice_by_other_batches(kind: str) -> 
     assert other.counts["strength"] == one.counts["strength"]
     for name, value in other.edit.state_dict().items():
         torch.testing.assert_close(value, tensors[name], rtol=1e-3, atol=1e-3)
-
-
-# --- worlds of known truth -----------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class World:
-    """Trained models of a world and its texts."""
-
-    beta0: PreTrainedModel
-    gold: PreTrainedModel
-    forget: TokenSet
-    retain: TokenSet
-    held_out: TokenSet
-    raking: Raking
-
-    def gaps(self, other: PreTrainedModel) -> tuple[float, float]:
-        """How far NLL and deep NLL of the held-out forget texts are above beta 0's, per token."""
-        nll = [text_nll(m, self.held_out, 2000, CPU, self.raking) for m in (other, self.beta0)]
-        forget = self.held_out.domains == "forget"
-        tokens = nll[0].tokens[forget].sum()
-        whole, deep = (
-            [getattr(of_model, name)[forget].sum() / tokens for of_model in nll]
-            for name in ("nll", "deep")
-        )
-        return whole[0] - whole[1], deep[0] - deep[1]
-
-
-def laid_over(found: World, edited: Edited) -> PreTrainedModel:
-    language_model = copy.deepcopy(found.beta0)
-    lay_over(language_model, edited.edit)
-    return language_model

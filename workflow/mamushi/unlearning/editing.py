@@ -7,9 +7,10 @@ much and no more. It is cross-fitted: each text is read with the edit that was f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -47,8 +48,7 @@ class Edited:
         return {"strength": strength, "temperature": temperature, "harm": self.harm}
 
 
-@dataclass(frozen=True)
-class Places:
+class Places(NamedTuple):
     """Places of one domain's texts from which a token is predicted."""
 
     hidden: Tensor
@@ -60,16 +60,8 @@ class Places:
     share: float
     """Which part of the domain's places these are."""
 
-    def without(self, fold: int | None) -> Places:
-        """Return the places that are not in a fold; all for None."""
-        return self if fold is None else self._at((self.folds != fold).nonzero()[:, 0])
-
-    def sampled(self, most: int, seed: int) -> Places:
-        """Return ``most`` of the places, drawn by the seed, or all where there are fewer."""
-        drawn = torch.randperm(len(self.tokens), generator=torch.Generator().manual_seed(seed))
-        return self._at(drawn[:most].sort()[0].to(self.tokens.device))
-
-    def _at(self, rows: Tensor) -> Places:
+    def at(self, rows: Tensor) -> Places:
+        """Return some of the places, as the same share of the domain."""
         return Places(self.hidden[rows], self.tokens[rows], self.folds[rows], self.share)
 
 
@@ -98,23 +90,16 @@ def edit_logits(
 
 def folds_of(texts: TokenSet, seed: int) -> NDArray[np.int64]:
     """Return the fold (texts,) of each text, ``FOLDS`` of about one size, by the seed alone."""
-    places = np.random.default_rng([seed, 3]).permutation(len(texts))
-    return (places % FOLDS).astype(np.int64)
+    return np.random.default_rng([seed, 3]).permutation(len(texts)) % FOLDS
 
 
 def fold_counts(texts: TokenSet, seed: int, vocabulary: int) -> NDArray[np.float64]:
     """Return how often each token is predicted in the texts of each fold (FOLDS, vocabulary)."""
-    row = np.repeat(np.arange(len(texts)), texts.lengths)
-    later = np.ones(len(row), bool) if texts.weights is None else texts.weights > 0
-    later[texts.offsets[:-1][texts.lengths > 0]] = False
-    cell = folds_of(texts, seed)[row[later]] * vocabulary + texts.tokens[later]
+    places = [texts.places_of(row) for row in range(len(texts))]
+    tokens = np.concatenate([texts[row][at] for row, at in enumerate(places)])
+    cell = np.repeat(folds_of(texts, seed), [len(at) for at in places]) * vocabulary + tokens
     counts = np.bincount(cell, minlength=FOLDS * vocabulary)
     return counts.reshape(FOLDS, vocabulary).astype(np.float64)
-
-
-def fitted_without(counts: NDArray[np.float64], fold: int | None) -> NDArray[np.float64]:
-    """Return the counts (vocabulary,) of all folds but one; of all for None."""
-    return counts.sum(0) - (0.0 if fold is None else counts[fold])
 
 
 @torch.no_grad()
@@ -132,18 +117,17 @@ def read_places(
     order = np.random.default_rng([seed, 4]).permutation(np.flatnonzero(texts.counted > 0))
     size = np.cumsum(texts.counted[order])
     rows = np.sort(order[: max(1, int((size <= most).sum()))])
-    chosen, folds = subset(texts, rows), folds_of(texts, seed)[rows]
-    parts: dict[int, tuple[Tensor, Tensor]] = {}
-    passes = model_batches(model, chosen, batch_tokens, accelerator, "states")
-    for of_batch, batch, _ in passes:
+    chosen = subset(texts, rows)
+    lengths = chosen.counted.astype(int)
+    of_rows: dict[int, tuple[Tensor, Tensor]] = {}
+    for batch_rows, batch, _ in model_batches(model, chosen, batch_tokens, accelerator, "states"):
         with accelerator.autocast():
             hidden = head_inputs(model, batch)
-        lengths = chosen.counted[of_batch].astype(int).tolist()
-        pairs = zip(hidden.split(lengths), batch.targets.split(lengths), strict=True)
-        parts |= {int(row): pair for row, pair in zip(of_batch, pairs, strict=True)}
-    hidden, tokens = (torch.cat([parts[row][at] for row in range(len(rows))]) for at in (0, 1))
-    of_places = torch.from_numpy(np.repeat(folds, chosen.counted.astype(int))).to(hidden.device)
-    return Places(hidden, tokens, of_places, len(tokens) / float(size[-1]))
+        both = (values.split(lengths[batch_rows].tolist()) for values in (hidden, batch.targets))
+        of_rows |= dict(zip(batch_rows.tolist(), zip(*both, strict=True), strict=True))
+    hidden, tokens = (torch.cat([of_rows[row][at] for row in range(len(rows))]) for at in (0, 1))
+    folds = torch.from_numpy(np.repeat(folds_of(texts, seed)[rows], lengths)).to(hidden.device)
+    return Places(hidden, tokens, folds, len(tokens) / float(size[-1]))
 
 
 @torch.no_grad()
@@ -160,8 +144,7 @@ def harms(
     head, cap, scale = model.get_output_embeddings(), soft_cap(model), logit_scale(model)
     total = np.zeros(len(grid))
     for fold, edit in enumerate(edits):
-        inside = (retain.folds == fold).nonzero()[:, 0]
-        for rows in inside.split(EDITED_ROWS):
+        for rows in (retain.folds == fold).nonzero()[:, 0].split(EDITED_ROWS):
             hidden, tokens = retain.hidden[rows], retain.tokens[rows]
             with accelerator.autocast():
                 logits = logits_of(head, cap, hidden, scale=scale).float()
@@ -185,36 +168,33 @@ def _nll_in_place(logits: Tensor, tokens: Tensor) -> Tensor:
 
 
 def chosen_pair(
-    grid: Sequence[tuple[float, float]],
-    rises: NDArray[np.float64],
-    settings: Mapping[str, Any],
+    grid: Sequence[tuple[float, float]], rises: NDArray[np.float64], settings: Mapping[str, Any]
 ) -> tuple[float, float, float]:
     """Return strength, temperature and harm: of the pairs that harm by at most ``harm``, one of the
     largest strength, and among these the one that harms least. A ``strength`` that was set harms as
     it may. Without any pair the model stays as it is: 0, 1, 0."""
     most = np.inf if settings["strength"] is not None else float(settings["harm"])
     allowed = [(s, -rise, t) for (s, t), rise in zip(grid, rises, strict=True) if rise <= most]
-    if not allowed:
-        return 0.0, 1.0, 0.0
-    strength, gain, temperature = max(allowed)
+    strength, gain, temperature = max(allowed, default=(0.0, 0.0, 1.0))
     return strength, temperature, -float(gain)
 
 
 def choose_edit(
     model: PreTrainedModel,
     retain: Places,
-    fitted: Sequence[HeadEdit],
+    fit: Callable[[int | None], HeadEdit],
     settings: Mapping[str, Any],
-    grids: tuple[Sequence[float], Sequence[float]],
+    grids: Sequence[Sequence[float]],
     accelerator: Accelerator,
 ) -> Edited:
-    """Return the last of the ``fitted`` edits, that of all texts, in the strength and temperature
-    of ``grids`` that the others, each without a fold, allow."""
+    """Return the edit that ``fit`` makes of all texts, in the strength and temperature of ``grids``
+    that those allow which it makes without a fold."""
+    fitted = [fit(fold) for fold in (*range(FOLDS), None)]
     values = settings["strength"], settings.get("temperature", 1.0)
     strengths, temperatures = (
         grid if value is None else [float(value)] for value, grid in zip(values, grids, strict=True)
     )
-    grid = [(strength, temperature) for strength in strengths for temperature in temperatures]
+    grid = [*product(strengths, temperatures)]
     rises = harms(model, retain, fitted[:-1], grid, accelerator)
     strength, temperature, harm = chosen_pair(grid, rises, settings)
     tensors = {name: value for name, value in fitted[-1].named_buffers() if value.dim()}

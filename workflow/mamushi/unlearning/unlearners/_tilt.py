@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,28 +11,37 @@ from torch import Tensor
 from torch.nn import functional
 
 from mamushi.lm.head import HeadEdit
-from mamushi.unlearning.editing import Places
+from mamushi.unlearning.editing import CHOOSING, Places
 
 PLACES = 2**17
 """Most places of a domain whose states are read."""
 BATCH = 64
 
 
+def sampled(places: Places, seed: int) -> Places:
+    """Return ``CHOOSING`` of the places, drawn by the seed, or all where there are fewer."""
+    drawn = torch.randperm(len(places.tokens), generator=torch.Generator().manual_seed(seed))
+    return places.at(drawn[:CHOOSING].sort()[0].to(places.tokens.device))
+
+
 def fit_tilt(
-    retain: Places,
-    forget: Places,
-    fold: int | None,
+    of_domains: Sequence[Places],
     vocabulary: int,
     settings: Mapping[str, Any],
     seed: int,
+    fold: int | None,
 ) -> HeadEdit:
-    """Return the classifier of the places that are not in ``fold``, of all for None, by Adam on the
-    mean logistic loss in which each domain counts as it would with all of its places.
+    """Return the classifier of the places, of retain and of forget texts, that are not in ``fold``,
+    of all for None, by Adam on the mean logistic loss in which each domain counts as it would with
+    all of its places.
 
     States are standardized; A and c of the result are those of states as they are. The same seed
     gives the same bits on the same machine. Without a place of both domains it says nothing.
     """
-    domains = [places.without(fold) for places in (retain, forget)]
+    domains = [
+        places if fold is None else places.at((places.folds != fold).nonzero()[:, 0])
+        for places in of_domains
+    ]
     sizes = [len(places.tokens) for places in domains]
     if not all(sizes):
         return HeadEdit({})
@@ -66,8 +75,7 @@ def fit_tilt(
 def _moments(states: Tensor) -> tuple[Tensor, Tensor]:
     """Return mean and standard deviation (width,) of states (n, width), part by part in fp32."""
     total = torch.zeros(2, states.shape[1], dtype=torch.float64, device=states.device)
-    for part in states.split(BATCH):
-        values = part.double()
+    for values in map(Tensor.double, states.split(BATCH)):
         total += torch.stack([values.sum(0), values.square().sum(0)])
     mean, square = total / len(states)
     deviation = (square - mean.square()).clamp(min=0).sqrt()

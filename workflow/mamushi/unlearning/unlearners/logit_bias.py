@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from mamushi.config.kinds import NotNegative, Positive, Section
 
 if TYPE_CHECKING:
-    from accelerate import Accelerator
     from transformers import PreTrainedModel
 
     from mamushi.lm.tokens import TokenSet
@@ -37,39 +36,25 @@ def edit(
     forget: TokenSet,
     retain: TokenSet,
     settings: Mapping[str, Any],
-    *,
-    seed: int,
-    accelerator: Accelerator,
-    batch_tokens: int,
+    **options: Any,
 ) -> Edited:
     """Return the edit of the logits that unlearns ``forget``, and its harm."""
     import numpy as np
     import torch
 
     from mamushi.lm.head import HeadEdit
-    from mamushi.unlearning.editing import (
-        CHOOSING,
-        FOLDS,
-        choose_edit,
-        fitted_without,
-        fold_counts,
-        read_places,
-    )
+    from mamushi.unlearning.editing import CHOOSING, choose_edit, fold_counts, read_places
 
-    vocabulary = len(model.get_output_embeddings().weight)
-    lost, kept = (fold_counts(texts, seed, vocabulary) for texts in (forget, retain))
-
-    def shares(counts: Any) -> Any:
-        return (counts + settings["prior"]) / (counts + settings["prior"]).sum()
+    accelerator, vocabulary = options["accelerator"], len(model.get_output_embeddings().weight)
+    counts = [fold_counts(texts, options["seed"], vocabulary) for texts in (forget, retain)]
 
     def bias(fold: int | None) -> HeadEdit:
-        of_retain = fitted_without(kept, fold)
-        ratio = shares(of_retain) / shares(of_retain + fitted_without(lost, fold))
-        of_device = torch.from_numpy(np.log(ratio)).float().to(accelerator.device)
-        return HeadEdit({"bias": of_device})
+        in_forget, in_retain = (c.sum(0) - (0 if fold is None else c[fold]) for c in counts)
+        raised = [of + settings["prior"] for of in (in_retain, in_retain + in_forget)]
+        retained, either = (of / of.sum() for of in raised)
+        ratio = torch.from_numpy(np.log(retained / either))
+        return HeadEdit({"bias": ratio.float().to(accelerator.device)})
 
-    options: Any = {"seed": seed, "accelerator": accelerator, "batch_tokens": batch_tokens}
     places = read_places(model, retain, CHOOSING, **options)
     grid = [step / 20 for step in range(1, 21)]
-    fitted = [*map(bias, [*range(FOLDS), None])]
-    return choose_edit(model, places, fitted, settings, (grid, [1.0]), accelerator)
+    return choose_edit(model, places, bias, settings, (grid, [1.0]), accelerator)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from mamushi.config.kinds import Count, NotNegative, Positive, Section
 
 if TYPE_CHECKING:
-    from accelerate import Accelerator
     from transformers import PreTrainedModel
 
     from mamushi.lm.tokens import TokenSet
@@ -44,20 +43,17 @@ def edit(
     forget: TokenSet,
     retain: TokenSet,
     settings: Mapping[str, Any],
-    *,
-    seed: int,
-    accelerator: Accelerator,
-    batch_tokens: int,
+    **options: Any,
 ) -> Edited:
     """Return the edit of the logits that unlearns ``forget``, and its harm."""
-    from mamushi.unlearning.editing import CHOOSING, FOLDS, choose_edit, read_places
-    from mamushi.unlearning.unlearners._tilt import PLACES, fit_tilt
+    from functools import partial
 
-    options: Any = {"seed": seed, "accelerator": accelerator, "batch_tokens": batch_tokens}
-    kept, lost = (read_places(model, texts, PLACES, **options) for texts in (retain, forget))
+    from mamushi.unlearning.editing import choose_edit, read_places
+    from mamushi.unlearning.unlearners._tilt import PLACES, fit_tilt, sampled
+
+    seed, grids = options["seed"], (STRENGTHS, TEMPERATURES)
+    places = [read_places(model, texts, PLACES, **options) for texts in (retain, forget)]
     vocabulary = len(model.get_output_embeddings().weight)
-    fitted = [
-        fit_tilt(kept, lost, fold, vocabulary, settings, seed) for fold in (*range(FOLDS), None)
-    ]
-    places = kept.sampled(CHOOSING, seed)
-    return choose_edit(model, places, fitted, settings, (STRENGTHS, TEMPERATURES), accelerator)
+    fit = partial(fit_tilt, places, vocabulary, settings, seed)
+    few = sampled(places[0], seed)
+    return choose_edit(model, few, fit, settings, grids, options["accelerator"])
